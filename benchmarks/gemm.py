@@ -1,0 +1,39 @@
+"""The ceiling of W1 and W7: the network's matrix products by bare numpy, preallocated."""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+import numpy as np
+
+from benchmarks.ctr_data import BATCH, DENSE, HIDDEN, SLOTS, WIDTH
+
+SIZES = (SLOTS * WIDTH + DENSE, *HIDDEN, 1)
+
+
+def gemm_examples_per_s(seconds: float) -> float:
+    """Forward, weight- and data-gradient products of each layer, batch 512, one BLAS thread."""
+    products = _products(np.random.default_rng(0))
+    for left, right, out in products:
+        np.matmul(left, right, out=out)
+    steps, started = 0, time.perf_counter()
+    while time.perf_counter() - started < seconds:
+        for left, right, out in products:
+            np.matmul(left, right, out=out)
+        steps += 1
+    return steps * BATCH / (time.perf_counter() - started)
+
+
+def _products(rng: np.random.Generator) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    products = []
+    for fan_in, fan_out in itertools.pairwise(SIZES):
+        x = rng.standard_normal((BATCH, fan_in), dtype=np.float32)
+        w = rng.standard_normal((fan_in, fan_out), dtype=np.float32)
+        dy = rng.standard_normal((BATCH, fan_out), dtype=np.float32)
+        products += [
+            (x, w, np.empty_like(dy)),
+            (x.T, dy, np.empty_like(w)),
+            (dy, w.T, np.empty_like(x)),
+        ]
+    return products

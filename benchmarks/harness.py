@@ -1,0 +1,76 @@
+"""What every benchmark shares: real pserver processes, repeats, one JSON object at the end."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+READY_TIMEOUT_S = 60.0
+
+Figures = dict[str, Any]
+
+
+def main(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], Figures]) -> None:
+    """Run a workload `--repeat` times and print its figures: numbers become min / median / max."""
+    parser.add_argument("--repeat", type=int, default=1, metavar="N")
+    args = parser.parse_args()
+    runs = [run(args) for _ in range(args.repeat)]
+    print(json.dumps(runs[0] if args.repeat == 1 else merge(runs)))
+
+
+def merge(runs: list[Figures]) -> Figures:
+    """Figures of several runs: equal values stay, numbers become their spread."""
+    return {key: _spread([run[key] for run in runs]) for key in runs[0]}
+
+
+def _spread(values: list[Any]) -> Any:
+    if all(value == values[0] for value in values):
+        return values[0]
+    if isinstance(values[0], dict):
+        return merge(values)
+    return {"min": min(values), "median": statistics.median(values), "max": max(values)}
+
+
+@contextlib.contextmanager
+def pservers(count: int, *flags: str) -> Iterator[list[str]]:
+    """`count` daemons on free loopback ports; yields their endpoints, ends them by pid."""
+    with tempfile.TemporaryDirectory(prefix="psrt-bench-") as folder:
+        ready = [Path(folder) / f"pserver-{index}.json" for index in range(count)]
+        children = [_start(path, flags) for path in ready]
+        try:
+            yield [_endpoint(path, child) for path, child in zip(ready, children, strict=True)]
+        finally:
+            for child in children:
+                child.terminate()
+            for child in children:
+                child.wait(timeout=30)
+
+
+def _start(ready: Path, flags: tuple[str, ...]) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "psrt", "pserver", "--port", "0", "--ready-file", str(ready)]
+    quiet = ["--log-level", "warning", *flags]
+    return subprocess.Popen([*command, *quiet], env=os.environ | ONE_THREAD, stdout=sys.stderr)
+
+
+def _endpoint(ready: Path, child: subprocess.Popen[bytes]) -> str:
+    deadline = time.monotonic() + READY_TIMEOUT_S
+    while not ready.exists():
+        if child.poll() is not None:
+            raise SystemExit(
+                f"pserver {child.pid} ended with {child.returncode} before it was ready"
+            )
+        if time.monotonic() > deadline:
+            raise SystemExit(f"pserver {child.pid} was not ready within {READY_TIMEOUT_S:.0f} s")
+        time.sleep(0.02)
+    return str(json.loads(ready.read_text())["endpoint"])

@@ -1,0 +1,176 @@
+"""W1: CTR-DNN trained by real pserver and trainer processes, data ready in memory.
+
+    python -m benchmarks.w1_ctr --mode sync|async [--optimizer sgd|adagrad|adam] [--seconds 15]
+                                [--carrier stream|grpc] [--pservers 2] [--trainers 2] [--repeat N]
+
+`examples_per_s` is the total of all trainers after 20 warm-up steps; `gemm_examples_per_s` is what
+as many processes reach that do nothing but the network's matrix products, measured in the same run;
+`loss_at_250_steps` is the mean training loss of steps 200 to 250, averaged over the trainers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks import ctr_data, harness
+from benchmarks.gemm import gemm_examples_per_s
+from psrt.config.schema import JobConfig, TrainerConfig
+from psrt.core.specs import Async, Sync
+from psrt.trainer.ahead import Ahead
+from psrt.trainer.cluster import Cluster
+from psrt.trainer.job import Job, load_job
+from psrt.trainer.loop import Loop
+from psrt.trainer.outputs import Measured, Outputs
+from psrt.trainer.prefetch import Prepared, prepare
+from psrt.trainer.workshop import Workshop, prepared_process
+
+WARM_UP_STEPS, GEMM_SECONDS = 20, 4.0
+LEARNING_RATES = {"sgd": 0.1, "adagrad": 0.02, "adam": 1e-3}
+MODES = {"sync": Sync(), "async": Async()}
+
+
+def run(args: argparse.Namespace) -> harness.Figures:
+    flags = [f"--{name}={getattr(args, name)}" for name in ("mode", "optimizer", "carrier")]
+    flags += [f"--seconds={args.seconds}", f"--trainers={args.trainers}"]
+    gemm = processes([["--as-gemm"]] * args.trainers)
+    with harness.pservers(args.pservers) as endpoints:
+        where = f"--endpoints={','.join(endpoints)}"
+        trained = processes([[*flags, where, f"--as-trainer={t}"] for t in range(args.trainers)])
+    ceiling = sum(figures["examples_per_s"] for figures in gemm)
+    total = sum(figures["examples_per_s"] for figures in trained)
+    losses = [f["loss_at_250_steps"] for f in trained if f["loss_at_250_steps"] is not None]
+    return {
+        "workload": "W1",
+        "mode": args.mode,
+        "optimizer": args.optimizer,
+        "carrier": args.carrier,
+        "pservers": args.pservers,
+        "trainers": args.trainers,
+        "examples_per_s": round(total),
+        "gemm_examples_per_s": round(ceiling),
+        "share_of_gemm": round(total / ceiling, 3),
+        "loss_at_250_steps": round(float(np.mean(losses)), 4) if losses else None,
+        "steps": sum(figures["steps"] for figures in trained),
+    }
+
+
+def processes(flags: list[list[str]]) -> list[harness.Figures]:
+    """Run this file once per list of flags, all at the same time; what each printed last."""
+    command = [sys.executable, "-m", "benchmarks.w1_ctr"]
+    children = [
+        subprocess.Popen(
+            [*command, *extra], env=os.environ | harness.ONE_THREAD, stdout=subprocess.PIPE
+        )
+        for extra in flags
+    ]
+    printed = [child.communicate(timeout=600)[0] for child in children]
+    failed = [child.returncode for child in children if child.returncode]
+    if failed:
+        raise SystemExit(f"a child of the benchmark ended with exit code {failed[0]}")
+    return [json.loads(text.splitlines()[-1]) for text in printed]
+
+
+class Stopwatch:
+    """Stands where the trainer's progress lines do: counts, and ends the loop when time is over."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._started = self._ended = 0.0
+        self.losses: list[float] = []
+        self.loop: Loop | None = None
+
+    def start(self) -> None:
+        """The first batch is there."""
+
+    def line(self) -> None:
+        """Nothing is printed."""
+
+    def step(self, epoch: int, examples: int, measured: Measured) -> None:
+        self.losses.append(measured.loss)
+        self._ended = time.perf_counter()
+        if len(self.losses) == WARM_UP_STEPS:
+            self._started = self._ended
+        elif len(self.losses) > WARM_UP_STEPS and self._ended - self._started > self._seconds:
+            assert self.loop is not None
+            self.loop.stop.set()
+
+    def figures(self) -> harness.Figures:
+        steps = len(self.losses) - WARM_UP_STEPS
+        window = self.losses[200:250]
+        return {
+            "steps": steps,
+            "examples_per_s": steps * ctr_data.BATCH / (self._ended - self._started),
+            "loss_at_250_steps": float(np.mean(window)) if len(window) == 50 else None,
+        }
+
+
+def trainer(args: argparse.Namespace) -> harness.Figures:
+    batches = ctr_data.w1_batches(args.as_trainer, 1500)
+    config = JobConfig(
+        name="w1",
+        program="w1_job.py",
+        params={"optimizer": args.optimizer, "learning_rate": LEARNING_RATES[args.optimizer]},
+        communication=MODES[args.mode],
+        path=str(Path(__file__)),
+    )
+    settings = TrainerConfig(
+        endpoints=tuple(args.endpoints.split(",")),
+        trainers=args.trainers,
+        trainer_id=args.as_trainer,
+        carrier=args.carrier,
+    )
+    say = lambda text: print(text, file=sys.stderr)  # noqa: E731
+    with prepared_process(settings, say):
+        job = load_job(config)
+        with Cluster(settings, job, say) as cluster:
+            return measure(job, cluster, batches, args.seconds)
+
+
+def measure(
+    job: Job, cluster: Cluster, batches: list[ctr_data.Batch], seconds: float
+) -> harness.Figures:
+    shop, watch = Workshop(job), Stopwatch(seconds)
+    shop.fill(cluster.communicator.start(60.0))
+    loop = Loop(shop.executor, shop.scope, cluster.communicator, Outputs(job.model), watch)  # type: ignore[arg-type]
+    watch.loop = loop
+    with Ahead(prepared(job, batches), 2) as ahead:
+        loop.run(ahead)
+    cluster.communicator.stop(60.0)
+    return watch.figures()
+
+
+def prepared(job: Job, batches: list[ctr_data.Batch]) -> Iterator[Prepared]:
+    for ids, dense, click in itertools.cycle(batches):
+        yield prepare({"ids": ids, "dense": dense, "click": click}, job.tables)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--mode", choices=tuple(MODES), default="async")
+    parser.add_argument("--optimizer", choices=tuple(LEARNING_RATES), default="sgd")
+    parser.add_argument("--carrier", choices=("stream", "grpc"), default="stream")
+    parser.add_argument("--pservers", type=int, default=2)
+    parser.add_argument("--trainers", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=15.0)
+    parser.add_argument("--endpoints", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--as-trainer", type=int, default=None, help=argparse.SUPPRESS)
+    parser.add_argument("--as-gemm", action="store_true", help=argparse.SUPPRESS)
+    known, _ = parser.parse_known_args()
+    if known.as_gemm:
+        print(json.dumps({"examples_per_s": gemm_examples_per_s(GEMM_SECONDS)}))
+    elif known.as_trainer is not None:
+        print(json.dumps(trainer(known)))
+    else:
+        harness.main(parser, run)

@@ -1,0 +1,54 @@
+"""`psrt config`: what can be set, what is set, and who set it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from psrt.config import render
+from psrt.config.load import load, load_job
+from psrt.config.schema import LaunchConfig, PserverConfig, TrainerConfig
+
+_SHOW_EPILOG = """\b
+Examples:
+  psrt config show                              what the environment and the defaults give
+  psrt config show --origin ctr_dnn.toml
+"""
+_PROCESSES: dict[str, type[Any]] = {
+    "pserver": PserverConfig,
+    "trainer": TrainerConfig,
+    "launch": LaunchConfig,
+}
+
+
+@click.group()
+def config() -> None:
+    """Show settings and where they come from.
+
+    A setting is taken from its flag, else the environment, else the TOML file, else its default.
+    """
+
+
+@config.command(epilog=_SHOW_EPILOG)
+@click.option("--origin", is_flag=True, help="Say where each value came from.")
+@click.argument("job", metavar="[JOB.toml]", default="")
+def show(origin: bool, job: str) -> None:
+    """Print the settings in force, as TOML."""
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    if job:
+        loaded_job = load_job(job)
+        values |= render.job_values(loaded_job.config)
+        origins |= loaded_job.origins
+    for section, cls in _PROCESSES.items():
+        loaded = load(cls, file=job)
+        values |= render.section_values(section, loaded.config)
+        origins |= loaded.origins
+    click.echo(render.show(values, origins if origin else {}), nl=False)
+
+
+@config.command(epilog="\b\nExample:\n  psrt config reference > my.toml")
+def reference() -> None:
+    """Print a TOML file with every setting, its meaning and its default."""
+    click.echo(render.reference(), nl=False)

@@ -1,0 +1,32 @@
+"""`psrt launch`: a whole cluster on this host, for one job."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from psrt.cli.options import options_of
+from psrt.config.load import load
+from psrt.config.schema import LaunchConfig
+from psrt.launch import local
+
+_EPILOG = """\b
+Examples:
+  psrt launch ctr_dnn.toml                      2 pservers, 2 trainers
+  psrt launch --mode async --epochs 3 --report run.json ctr_dnn.toml
+  psrt launch --pservers 1 --trainers 1 --save model/ ctr_dnn.toml
+"""
+
+
+@click.command(epilog=_EPILOG)
+@options_of(LaunchConfig)
+def launch(**flags: Any) -> int:
+    """Run a job on a local cluster.
+
+    Starts pservers, then trainers, on this host and shows the progress of trainer 0; every process
+    has its own log in --log-dir. If a process fails, the others are stopped and its last lines are
+    shown. Ctrl-C stops all of them; a second one does not wait for them.
+    """
+    loaded = load(LaunchConfig, flags=flags, file=flags["job"])
+    return local.run(loaded, say=click.echo)

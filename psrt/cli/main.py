@@ -1,0 +1,121 @@
+"""The `psrt` group: which subcommands exist, and how a process of psrt ends.
+
+Subcommands are imported when they run, so `psrt --help` stays quick and a pserver never loads
+trainer code. Exit codes: 0 success, 2 wrong usage, 128 + n ended by signal n, 130 Ctrl-C; an error
+of the catalogue gives the code of docs/errors.md. Messages go to stderr.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import click
+
+from psrt.core.errors import InternalError, PsrtError
+
+INTERRUPTED = 130
+_EPILOG = """\b
+A cluster on this host, from a job file to a saved model:
+  psrt launch --pservers 2 --trainers 2 --save model/ ctr_dnn.toml
+The same by hand, one process per terminal or host:
+  psrt pserver --port 6170
+  psrt trainer --endpoints 127.0.0.1:6170 ctr_dnn.toml
+"""
+
+
+@dataclass(frozen=True)
+class Subcommand:
+    """Where a command lives, and the line `psrt --help` shows without importing it."""
+
+    module: str
+    attribute: str
+    help: str
+
+
+SUBCOMMANDS = {
+    "pserver": Subcommand("psrt.cli.pserver", "pserver", "Run one pserver."),
+    "trainer": Subcommand(
+        "psrt.cli.trainer", "trainer", "Run one trainer of the job described by JOB.toml."
+    ),
+    "launch": Subcommand("psrt.cli.launch", "launch", "Run a job on a local cluster."),
+    "data": Subcommand("psrt.cli.data", "data", "Make training files."),
+    "config": Subcommand("psrt.cli.config", "config", "Show settings and where they come from."),
+    "version": Subcommand("psrt.cli.version", "version", "Print versions of psrt and its parts."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are invoked."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(SUBCOMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in SUBCOMMANDS:
+            return None
+        where = SUBCOMMANDS[name]
+        command: click.Command = getattr(importlib.import_module(where.module), where.attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.help) for name, command in SUBCOMMANDS.items()])
+
+
+@click.group(
+    cls=LazyGroup, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]}
+)
+def psrt() -> None:
+    """psrt, a parameter-server cluster runtime.
+
+    Trainers run a program, pservers hold its parameters and apply the optimizer. Each command has
+    its own --help with an example.
+    """
+
+
+def main() -> None:
+    """Entry point of the `psrt` script."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return the exit code of the process.
+
+    A command may return its exit code; None means success.
+    """
+    try:
+        code = psrt.main(list(arguments), prog_name="psrt", standalone_mode=False)
+    except PsrtError as error:
+        click.echo(error.story(), err=True)
+        return error.spec.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        return _stdout_closed()
+    except Exception as error:
+        return _defect(error)
+    return code if isinstance(code, int) else 0
+
+
+def _stdout_closed() -> int:
+    """The reader of our output left (`psrt config reference | head`): end quietly."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 1
+
+
+def _defect(error: Exception) -> int:
+    traceback.print_exception(error)
+    story = InternalError(
+        f"{type(error).__name__}: {error}",
+        hint="This is a defect in psrt: please report it with the lines above.",
+    )
+    click.echo(story.story(), err=True)
+    return story.spec.exit_code

@@ -1,0 +1,80 @@
+"""What a communicator promises the trainer, whichever mode it runs in.
+
+One thread, the training thread, calls all methods, in this order:
+
+    dense = start()                     parameters as the pservers hold them
+    rows = pull_rows(first batch)
+    for each step:
+        begin(ids of the next batch)    may already pull them while this step computes
+        pulled = finish(gradients)      hand over; receive what the next step needs
+    dense = stop()                      everything queued is applied; last parameters
+
+Ownership: ids given to `begin` stay unchanged until `finish` has returned. Gradients belong to the
+executor, which overwrites them in its next run; a communicator that still needs them after `finish`
+has copied them. Dense arrays of a `Pulled` belong to the communicator and stay unchanged until the
+next but one `finish` (and as long as no two newer sets were handed out); row arrays belong to the
+caller.
+
+A failure of a background thread is raised, as itself, by the next call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+from psrt.core.metrics import Registry
+from psrt.core.tensors import SelectedRows
+from psrt.core.types import F32, I64
+
+Gradient: TypeAlias = F32 | SelectedRows
+Gradients: TypeAlias = Mapping[str, Gradient]
+
+Versions: TypeAlias = Mapping[tuple[int, str], int]
+"""(number of the endpoint, table) → version of the table when it was last pulled."""
+
+
+@dataclass(frozen=True)
+class Pulled:
+    """What a step brought back.
+
+    `dense` holds whole parameters by name, and is empty when nothing newer has arrived; `rows`
+    holds (n, width) rows per table, in the order of the ids given to `begin`.
+    """
+
+    dense: dict[str, F32] = field(default_factory=dict)
+    rows: dict[str, F32] = field(default_factory=dict)
+
+
+class Communicator(Protocol):
+    @property
+    def counters(self) -> Registry: ...
+
+    def start(self, timeout_s: float) -> dict[str, F32]:
+        """Reach all pservers, register the tables and pull every dense parameter."""
+        ...
+
+    def pull_rows(self, wanted: Mapping[str, I64]) -> dict[str, F32]:
+        """Rows of distinct ids per table, now."""
+        ...
+
+    def begin(self, wanted: Mapping[str, I64]) -> None:
+        """Announce the distinct ids per table that the next step needs."""
+        ...
+
+    def finish(self, gradients: Gradients) -> Pulled:
+        """Hand over the gradients of this step and receive what the next one needs."""
+        ...
+
+    def flush(self, timeout_s: float) -> dict[str, F32]:
+        """Wait until all gradients handed over are applied; pull the dense parameters."""
+        ...
+
+    def stop(self, timeout_s: float) -> dict[str, F32]:
+        """`flush`, then tell every pserver that this trainer has completed; idempotent."""
+        ...
+
+    def close(self) -> None:
+        """End the threads without a word to the pservers, for a trainer that failed."""
+        ...

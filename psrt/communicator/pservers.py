@@ -1,0 +1,160 @@
+"""All pservers of a plan, as one trainer speaks to them.
+
+Both modes stand on this: reach everybody, register, pull, complete. Each call goes to its pservers
+in parallel and is over when all have answered, or when the first has failed. The clients belong to
+the caller, who made them and closes them; the threads belong to this object.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from functools import partial
+from typing import TypeVar
+
+from psrt.communicator.base import Versions
+from psrt.communicator.lanes import Lanes, results
+from psrt.communicator.router import Request, Router
+from psrt.core.errors import ConfigError
+from psrt.core.metrics import Registry
+from psrt.core.specs import to_json
+from psrt.core.threads import CrashReport
+from psrt.core.types import F32, I64
+from psrt.partition.plan import PartitionPlan
+from psrt.rpc import pb
+from psrt.rpc.client import Client
+from psrt.rpc.methods import METHODS, Method
+
+T = TypeVar("T")
+
+log = logging.getLogger("psrt.communicator")
+
+
+class Answer:
+    """Calls under way to several pservers."""
+
+    def __init__(
+        self,
+        endpoints: Sequence[int],
+        futures: Sequence[Future[dict[str, int]]],
+        names: Sequence[str],
+    ) -> None:
+        self._endpoints, self._futures, self._names = endpoints, futures, names
+
+    def wait(self, doing: str, timeout_s: float) -> Versions:
+        """Everything asked for has been written; the versions read."""
+        versions = results(self._futures, self._names, doing, timeout_s)
+        return {
+            (endpoint, table): version
+            for endpoint, read in zip(self._endpoints, versions, strict=True)
+            for table, version in read.items()
+        }
+
+
+class Pservers:
+    """`call_timeout_s` limits every call that is given no deadline of its own."""
+
+    def __init__(
+        self, plan: PartitionPlan, clients: Sequence[Client], *, call_timeout_s: float
+    ) -> None:
+        endpoints = tuple(client.endpoint for client in clients)
+        if endpoints != plan.endpoints:
+            raise ConfigError(
+                f"clients for {', '.join(endpoints)} do not fit a plan for "
+                f"{', '.join(plan.endpoints)}: one client per endpoint, in the order of the plan"
+            )
+        self.plan = plan
+        self.router = Router(plan)
+        self.call_timeout_s = call_timeout_s
+        self.counters = Registry()
+        self.crashes = CrashReport()
+        self._clients = tuple(clients)
+        self._lanes = self.lanes("pserver")
+        self._pushed = self.counters.counter("push_bytes", "bytes of tensors sent to pservers")
+        self._pulled = self.counters.counter("pull_bytes", "bytes of tensors received")
+
+    def lanes(self, purpose: str) -> Lanes:
+        """A further thread per pserver, for calls that must not queue behind others."""
+        return Lanes(self.plan.endpoints, purpose, self.crashes)
+
+    def connect(self, timeout_s: float, on_wait: Callable[[str], None]) -> None:
+        """Reach every pserver, waiting for those that are not up yet, and register its tables."""
+        jobs = [partial(self._introduce, client, timeout_s, on_wait) for client in self._clients]
+        self._on_all("start: connecting to the pservers", jobs, timeout_s)
+
+    def open_rounds(self) -> list[int]:
+        """The synchronous round each pserver has open; a trainer that joins late begins there."""
+        jobs = [
+            partial(client.call, Method.STATUS, timeout_s=self.call_timeout_s)
+            for client in self._clients
+        ]
+        replies = self._on_all("start: asking for the open round", jobs, self.call_timeout_s)
+        return [int(json.loads(reply.header.status_json)["round"]) for reply in replies]
+
+    def pull_dense(self, dense: Mapping[str, F32], timeout_s: float | None = None) -> Versions:
+        """Fill whole parameters."""
+        requests = self.router.requests()
+        self.router.pull_dense(requests, dense)
+        return self.call(Method.PULL, requests, timeout_s)
+
+    def pull_rows(self, wanted: Mapping[str, I64]) -> tuple[dict[str, F32], Versions]:
+        """Rows of distinct ids per table."""
+        requests = self.router.requests()
+        rows = self.router.pull_rows(requests, wanted)
+        return rows, self.call(Method.PULL, requests)
+
+    def call(
+        self, method: Method, requests: Sequence[Request], timeout_s: float | None = None
+    ) -> Versions:
+        """Send and wait, `call_timeout_s` unless told otherwise."""
+        timeout_s = self.call_timeout_s if timeout_s is None else timeout_s
+        answer = self.submit(self._lanes, method, requests, timeout_s)
+        return answer.wait(method.name, timeout_s)
+
+    def submit(
+        self, lanes: Lanes, method: Method, requests: Sequence[Request], timeout_s: float
+    ) -> Answer:
+        """Send without waiting; pservers that are asked nothing are left out of a PULL."""
+        asked = [
+            endpoint
+            for endpoint, request in enumerate(requests)
+            if method is not Method.PULL or not request.is_empty
+        ]
+        jobs = [partial(self._call, i, method, requests[i], timeout_s) for i in asked]
+        futures = [lanes.submit(i, job) for i, job in zip(asked, jobs, strict=True)]
+        return Answer(asked, futures, [self.plan.endpoints[i] for i in asked])
+
+    def complete(self, timeout_s: float) -> None:
+        """Tell every pserver that this trainer has finished."""
+        jobs = [
+            partial(client.call, Method.COMPLETE, timeout_s=timeout_s) for client in self._clients
+        ]
+        self._on_all("stop: completing", jobs, timeout_s)
+
+    def close(self) -> None:
+        self._lanes.close()
+
+    def _call(
+        self, endpoint: int, method: Method, request: Request, timeout_s: float
+    ) -> dict[str, int]:
+        client, header, tensors = self._clients[endpoint], request.header, request.tensors
+        if METHODS[method].has_push_key:
+            header.push_key.CopyFrom(client.next_push_key())
+        log.debug("%s of %d parts to %s", method.name, len(header.parts), client.endpoint)
+        reply = client.call(method, header=header, tensors=tensors, timeout_s=timeout_s)
+        self._pushed.add(request.tensor_bytes)
+        self._pulled.add(sum(tensor.nbytes for tensor in reply.tensors))
+        return request.receive(reply)
+
+    def _introduce(self, client: Client, timeout_s: float, on_wait: Callable[[str], None]) -> None:
+        client.connect(timeout_s, on_wait)
+        specs = [to_json(spec) for spec in self.plan.specs_for(client.endpoint)]
+        header = pb.Header(register=pb.Register(specs=specs))
+        client.call(Method.REGISTER, header=header, timeout_s=timeout_s)
+        log.debug("registered %d tables at %s", len(specs), client.endpoint)
+
+    def _on_all(self, doing: str, jobs: Sequence[Callable[[], T]], timeout_s: float) -> list[T]:
+        futures = [self._lanes.submit(i, job) for i, job in enumerate(jobs)]
+        return results(futures, self.plan.endpoints, doing, timeout_s)

@@ -1,0 +1,4 @@
+"""Settings of every process: declared in `schema`, filled by `load`, printed by `render`.
+
+Reading order: settings → schema → communication → declared → load → render.
+"""

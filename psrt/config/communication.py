@@ -1,0 +1,55 @@
+"""The `[communication]` section: `mode`, and the settings of that mode only.
+
+The modes are the four dataclasses of `psrt.core.specs`, which know nothing of configuration; this
+module adds the help lines and turns (mode, values) into one of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from psrt.config.settings import Setting
+from psrt.core.specs import MODES
+
+SECTION = "communication"
+MODE = Setting(SECTION, "mode", str, "sync", "How gradients travel.", choices=tuple(MODES))
+
+_MERGE = "Most gradients of one parameter that are summed into one push."
+_WAITS = "Waits of 10 ms for more gradients before a push goes out."
+_HELP: dict[str, dict[str, str]] = {
+    "sync": {"on_trainer_loss": "What to do with a round when a trainer leaves early."},
+    "async": {
+        "max_merge_var_num": _MERGE,
+        "send_queue_size": "Gradients of one parameter that may wait; a full queue blocks steps.",
+        "send_wait_times": _WAITS,
+        "min_send_grad_num_before_recv": "Pushes between two pulls of dense parameters.",
+        "independent_recv_thread": "Pull dense parameters in a thread of its own.",
+    },
+    "half_async": {"max_merge_var_num": _MERGE, "send_wait_times": _WAITS},
+    "geo": {"update_frequency": "Local steps between two exchanges of deltas."},
+}
+_CHOICES = {"on_trainer_loss": ("abort", "wait", "shrink")}
+
+
+def settings_of_mode(mode: str) -> list[Setting]:
+    """The settings that mean something in one mode, `mode` itself not among them."""
+    cls = MODES[mode]
+    types = typing.get_type_hints(cls)
+    return [
+        Setting(
+            SECTION,
+            field.name,
+            types[field.name],
+            field.default,
+            _HELP[mode][field.name],
+            minimum=1 if types[field.name] is int else None,
+            choices=_CHOICES.get(field.name, ()),
+        )
+        for field in dataclasses.fields(cls)
+    ]
+
+
+def modes_with(name: str) -> list[str]:
+    """The modes that have a setting of this name (for the hint of an unknown key)."""
+    return [mode for mode, cls in MODES.items() if name in cls.__dataclass_fields__]

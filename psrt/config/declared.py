@@ -1,0 +1,103 @@
+"""What may be set: refuses sections, keys and variables nobody declared.
+
+`read_toml` returns a file whose every key is known, `check_variables` does the same for
+`PSRT_<SECTION>_` variables. The message names file, key and the nearest declared name.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from psrt.config import communication
+from psrt.config.schema import SECTIONS
+from psrt.config.settings import settings_of
+from psrt.core.errors import ConfigError, ErrorCode
+from psrt.core.specs import MODES
+
+
+@dataclass(frozen=True)
+class TomlFile:
+    """A parsed TOML file whose sections and keys are all declared."""
+
+    path: str = ""
+    tables: Mapping[str, Any] = field(default_factory=dict)
+
+    def values(self, section: str) -> dict[str, Any]:
+        return dict(self.tables.get(section, {}))
+
+
+def read_toml(path: str) -> TomlFile:
+    """Parse a file and refuse what is not declared."""
+    try:
+        tables = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: cannot be read: {error.strerror}.", hint="Check the path of the TOML file."
+        ) from error
+    except ValueError as error:  # TOMLDecodeError, or bytes that are not UTF-8
+        raise ConfigError(f"{path}: not a TOML file: {error}.") from error
+    for section, table in tables.items():
+        _check_table(path, section, table)
+    return TomlFile(path, tables)
+
+
+def _check_table(path: str, section: str, table: Any) -> None:
+    known = [*SECTIONS, communication.SECTION]
+    if section not in known:
+        raise _unknown(path, f"section [{section}]", section, known)
+    if not isinstance(table, dict):
+        raise ConfigError(f"{path}: {section} is {table!r}, expected a section [{section}].")
+    if section == communication.SECTION:
+        _check_communication(path, table)
+        return
+    names = [s.name for s in settings_of(section, SECTIONS[section]) if not s.positional]
+    names += ["params"] if section == "job" else []
+    _check_keys(path, section, table, names)
+    if not isinstance(table.get("params", {}), dict):
+        raise ConfigError(f"{path}: job.params is {table['params']!r}, expected a table.")
+
+
+def _check_communication(path: str, table: Mapping[str, Any]) -> None:
+    mode = communication.MODE.accept(table.get("mode", communication.MODE.default), path)
+    own = [setting.name for setting in communication.settings_of_mode(mode)]
+    for key in table:
+        others = communication.modes_with(key)
+        if key not in own and others:
+            raise ConfigError(
+                f"{path}: [communication] {key} means nothing in mode {mode!r}.",
+                code=ErrorCode.CONFIG_UNKNOWN_KEY,
+                hint=f"It belongs to {' and '.join(others)}; {mode} has: {', '.join(own)}.",
+            )
+    _check_keys(path, communication.SECTION, table, ["mode", *own])
+
+
+def _check_keys(path: str, section: str, table: Iterable[str], names: list[str]) -> None:
+    for key in table:
+        if key not in names:
+            raise _unknown(path, f"key {key!r} in [{section}]", key, names)
+
+
+def check_variables(environ: Mapping[str, str]) -> None:
+    """Refuse a `PSRT_<SECTION>_` variable that sets nothing."""
+    declared = _variables()
+    sections = tuple(f"PSRT_{section.upper()}_" for section in (*SECTIONS, communication.SECTION))
+    for name in environ:
+        if name.startswith(sections) and name not in declared:
+            raise _unknown("environment", f"variable {name}", name, declared)
+
+
+def _variables() -> list[str]:
+    settings = [s for section, cls in SECTIONS.items() for s in settings_of(section, cls)]
+    settings += [s for mode in MODES for s in communication.settings_of_mode(mode)]
+    return [setting.variable for setting in (*settings, communication.MODE)]
+
+
+def _unknown(where: str, what: str, name: str, known: list[str]) -> ConfigError:
+    nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f"Did you mean {nearest[0]!r}?" if nearest else f"Known: {', '.join(known)}."
+    return ConfigError(f"{where}: unknown {what}.", code=ErrorCode.CONFIG_UNKNOWN_KEY, hint=hint)

@@ -1,0 +1,134 @@
+"""Fills the schema from flags, environment and TOML, and remembers where each value came from.
+
+Precedence: flag, then `PSRT_<SECTION>_<FIELD>`, then the role variables other launchers export,
+then the TOML file, then the default. An empty variable counts as unset, because launch scripts
+export empty ones. This is the only module of psrt that reads `os.environ`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from psrt.config import communication
+from psrt.config.declared import TomlFile, check_variables, read_toml
+from psrt.config.schema import SECTIONS, DataConfig, JobConfig, PartitionConfig
+from psrt.config.settings import Setting, settings_of
+from psrt.core.errors import ConfigError
+from psrt.core.specs import MODES, CommunicationMode
+
+T = TypeVar("T")
+DEFAULT = "default"
+
+
+@dataclass(frozen=True)
+class Loaded(Generic[T]):
+    """A section and the origin of each of its values, by `section.field`."""
+
+    config: T
+    origins: dict[str, str]
+
+
+def environment() -> dict[str, str]:
+    """A copy of this process's environment."""
+    return dict(os.environ)
+
+
+def load(
+    cls: type[T],
+    *,
+    flags: Mapping[str, Any] | None = None,
+    file: str = "",
+    environ: Mapping[str, str] | None = None,
+) -> Loaded[T]:
+    """One section: `load(PserverConfig, flags={"port": 0}, file="job.toml").config`.
+
+    A flag may be text or already have its type; a flag that is None was not given.
+    """
+    environ = _checked(environ)
+    toml = read_toml(file) if file else TomlFile()
+    section = next(name for name, known in SECTIONS.items() if known is cls)
+    return _fill(cls, settings_of(section, cls), toml, environ, flags or {})
+
+
+def load_job(file: str, *, environ: Mapping[str, str] | None = None) -> Loaded[JobConfig]:
+    """The job a TOML file describes, with its program file known to exist."""
+    environ = _checked(environ)
+    toml = read_toml(file)
+    job = _fill(JobConfig, settings_of("job", JobConfig), toml, environ, {})
+    data = _fill(DataConfig, settings_of("data", DataConfig), toml, environ, {})
+    partition = _fill(PartitionConfig, settings_of("partition", PartitionConfig), toml, environ, {})
+    mode = load_communication(toml, environ)
+    config = JobConfig(
+        name=job.config.name or Path(file).stem,
+        program=job.config.program,
+        params=toml.values("job").get("params", {}),
+        data=data.config,
+        communication=mode.config,
+        partition=partition.config,
+        path=str(Path(file).resolve()),
+    )
+    _check_program(config, file)
+    return Loaded(config, job.origins | data.origins | partition.origins | mode.origins)
+
+
+def load_communication(toml: TomlFile, environ: Mapping[str, str]) -> Loaded[CommunicationMode]:
+    """The communication mode; a mode named in the environment drops the file's keys for another."""
+    values = toml.values(communication.SECTION)
+    mode, origin = _choose(communication.MODE, toml, environ, {})
+    if mode != values.get("mode", communication.MODE.default):
+        toml = TomlFile(toml.path)
+    filled = _fill(MODES[mode], communication.settings_of_mode(mode), toml, environ, {})
+    return Loaded(filled.config, {communication.MODE.key: origin} | filled.origins)
+
+
+def _checked(environ: Mapping[str, str] | None) -> Mapping[str, str]:
+    environ = environment() if environ is None else environ
+    check_variables(environ)
+    return environ
+
+
+def _fill(
+    cls: type[T],
+    settings: list[Setting],
+    toml: TomlFile,
+    environ: Mapping[str, str],
+    flags: Mapping[str, Any],
+) -> Loaded[T]:
+    chosen = {s.name: _choose(s, toml, environ, flags) for s in settings}
+    origins = {s.key: chosen[s.name][1] for s in settings}
+    return Loaded(cls(**{name: value for name, (value, _) in chosen.items()}), origins)
+
+
+def _choose(
+    setting: Setting, toml: TomlFile, environ: Mapping[str, str], flags: Mapping[str, Any]
+) -> tuple[Any, str]:
+    """The value of highest precedence and its origin."""
+    given = flags.get(setting.name)
+    if given is not None:
+        origin = "argument" if setting.positional else f"flag {setting.flag}"
+        accept = setting.parse if isinstance(given, str) else setting.accept
+        return accept(given, origin), origin
+    for name in (setting.variable, *setting.role_variables):
+        if environ.get(name):
+            return setting.parse(environ[name], name), name
+    values = toml.values(setting.section)
+    if setting.name in values:
+        return setting.accept(values[setting.name], toml.path), toml.path
+    return setting.default, DEFAULT
+
+
+def _check_program(job: JobConfig, file: str) -> None:
+    if not job.program:
+        raise ConfigError(
+            f"{file}: the job names no program.",
+            hint='Add program = "train.py" to [job]: a Python file with build() -> psrt.Model.',
+        )
+    if not job.program_path.is_file():
+        raise ConfigError(
+            f"{file}: job.program is {job.program!r}, but {job.program_path} is not a file.",
+            hint="The path is relative to the TOML file.",
+        )

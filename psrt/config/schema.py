@@ -1,0 +1,218 @@
+"""Every setting psrt has, declared once: name, type, default, one line of help.
+
+Command-line flags, TOML keys, `PSRT_<SECTION>_<FIELD>` variables, `configs/reference.toml` and
+`psrt config show` are all derived from these frozen dataclasses, so a setting that is not here does
+not exist. Plain data only: `load.py` fills them, nothing here reads a file or the environment.
+
+The sections of a TOML file are the keys of `SECTIONS`, and `[communication]`, whose keys depend on
+its mode (`communication.py`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from psrt.config.settings import setting
+from psrt.core.errors import ConfigError
+from psrt.core.log import LEVELS
+from psrt.core.specs import MODES, CommunicationMode, Sync
+
+CARRIERS = ("stream", "grpc")
+
+
+def _cache_dir() -> Any:
+    return setting("", "Directory of compiled kernels; empty = ~/.cache/psrt/kernels.")
+
+
+def _log_level() -> Any:
+    return setting("info", "Least severe log line that is written.", choices=LEVELS)
+
+
+def _carrier() -> Any:
+    help = "What moves tensors: stream (TCP, or a Unix socket on the same host) or grpc."
+    return setting("stream", help, choices=CARRIERS)
+
+
+def _cpu_threads() -> Any:
+    return setting(1, "BLAS threads of one trainer.", minimum=1)
+
+
+@dataclass(frozen=True)
+class PserverConfig:
+    """One pserver process."""
+
+    host: str = setting(
+        "127.0.0.1", "Interface to listen on; 0.0.0.0 = all.", role_variables=("POD_IP",)
+    )
+    port: int = setting(
+        6170,
+        "gRPC port, the one in the endpoint trainers are given; 0 = any free port.",
+        minimum=0,
+        role_variables=("PADDLE_PORT", "PADDLE_INIT_PORT"),
+    )
+    ports_num: int = setting(
+        1,
+        "TCP data ports of the stream carrier; trainers learn them from the pserver.",
+        minimum=1,
+        role_variables=("PADDLE_INIT_PORTS_NUM",),
+    )
+    unix_dir: str = setting(
+        "", "Directory of the Unix socket for trainers on this host; empty = private, off = none."
+    )
+    ready_file: str = setting("", "JSON file written once the pserver serves: endpoints and pid.")
+    stripes: int = setting(0, "Lock groups of a sparse table; 0 = two per core.", minimum=0)
+    wait_timeout_s: float = setting(
+        120.0, "Longest wait for the other trainers of a round, in seconds.", minimum=0.001
+    )
+    max_message_mib: int = setting(1024, "Larger messages are refused, in MiB.", minimum=1)
+    stay: bool = setting(False, "Keep serving after all trainers completed.")
+    cache_dir: str = _cache_dir()
+    log_level: str = _log_level()
+
+
+@dataclass(frozen=True)
+class TrainerConfig:
+    """One trainer process."""
+
+    job: str = setting("", "Job file (TOML).", positional=True)
+    endpoints: tuple[str, ...] = setting(
+        (),
+        "Endpoints of all pservers, host:port, in the same order on every trainer.",
+        role_variables=("PADDLE_PSERVERS_IP_PORT_LIST", "PADDLE_INIT_PSERVERS"),
+    )
+    trainers: int = setting(
+        1,
+        "Number of trainers of the job.",
+        minimum=1,
+        role_variables=("PADDLE_TRAINERS_NUM", "PADDLE_INIT_NUM_GRADIENT_SERVERS"),
+    )
+    trainer_id: int = setting(
+        0,
+        "Which trainer this is, from 0.",
+        minimum=0,
+        role_variables=(
+            "PADDLE_TRAINER_ID",
+            "PADDLE_INIT_TRAINER_ID",
+            "OMPI_COMM_WORLD_RANK",
+            "SLURM_PROCID",
+        ),
+    )
+    carrier: str = _carrier()
+    cpu_threads: int = _cpu_threads()
+    connect_timeout_s: float = setting(
+        120.0, "Longest wait for a pserver that is not up yet, in seconds.", minimum=0.001
+    )
+    call_timeout_s: float = setting(
+        180.0, "Longest wait for the answer to one call, in seconds.", minimum=0.001
+    )
+    report: str = setting("", "JSON file for the summary of the run.")
+    save: str = setting("", "Directory to save the model to (written by trainer 0).")
+    evaluate: str = setting("", "Saved model to test instead of training.")
+    cache_dir: str = _cache_dir()
+    log_level: str = _log_level()
+    log_every_s: float = setting(2.0, "Seconds between progress lines.", minimum=0.0)
+
+    def __post_init__(self) -> None:
+        if self.trainer_id >= self.trainers:
+            raise ConfigError(
+                f"trainer_id is {self.trainer_id}, but the job has {self.trainers} trainer(s).",
+                hint="Ids count from 0; give every trainer the same --trainers.",
+            )
+        for endpoint in self.endpoints:
+            host, _, port = endpoint.rpartition(":")
+            if not (host and port.isdigit()):
+                raise ConfigError(
+                    f"endpoints has {endpoint!r}, which is not host:port.",
+                    hint="Write --endpoints 10.0.0.1:6170,10.0.0.2:6170.",
+                )
+
+
+@dataclass(frozen=True)
+class LaunchConfig:
+    """A local cluster: pservers and trainers as processes of this host."""
+
+    job: str = setting("", "Job file (TOML).", positional=True)
+    pservers: int = setting(2, "Number of pservers to start.", minimum=1)
+    trainers: int = setting(2, "Number of trainers to start.", minimum=1)
+    log_dir: str = setting("logs", "Directory for one log file per process.")
+    carrier: str = _carrier()
+    cpu_threads: int = _cpu_threads()
+    report: str = setting("", "JSON file for the merged summary of the run.")
+    save: str = setting("", "Directory to save the model to (written by trainer 0).")
+    grace_s: float = setting(
+        10.0, "Seconds a process gets to end after it was asked to.", minimum=0.0
+    )
+    ready_timeout_s: float = setting(
+        120.0, "Longest wait for all pservers to serve, in seconds.", minimum=0.001
+    )
+    mode: str = setting(
+        "", "Communication mode in place of the job's; empty = the job's.", choices=("", *MODES)
+    )
+    epochs: int = setting(0, "Epochs in place of the job's; 0 = the job's.", minimum=0)
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """The files of a job and how they are read. Globs are relative to the TOML file."""
+
+    train: tuple[str, ...] = setting((), "Globs of the training files (MultiSlot, plain or .gz).")
+    test: tuple[str, ...] = setting((), "Globs of the test files, read after training.")
+    batch_size: int = setting(512, "Examples of one mini-batch of one trainer.", minimum=1)
+    epochs: int = setting(1, "Passes over the training files.", minimum=1)
+    reader_threads: int = setting(1, "Threads that read and parse files.", minimum=1)
+    queue_batches: int = setting(8, "Parsed mini-batches that may wait for the trainer.", minimum=1)
+
+
+@dataclass(frozen=True)
+class PartitionConfig:
+    """How dense parameters are cut and dealt to pservers."""
+
+    slice_var_up: bool = setting(True, "Cut large parameters into blocks.")
+    min_block_size: int = setting(8192, "Least elements of a block.", minimum=1)
+    split_method: str = setting(
+        "RoundRobin", "How blocks are dealt to pservers.", choices=("RoundRobin", "HashName")
+    )
+
+
+@dataclass(frozen=True)
+class JobConfig:
+    """What a job file says: the program, its data, and how gradients travel.
+
+    `path` is the absolute path of the TOML file (empty when built in code); every relative path in
+    a job is relative to its directory, see `resolve`. `params` are the keyword arguments of
+    `build()`.
+    """
+
+    name: str = setting("", "Name of the job, in logs and in the handshake.")
+    program: str = setting("", "Python file with build(), relative to this file.")
+    params: dict[str, Any] = dataclasses.field(default_factory=dict)
+    data: DataConfig = dataclasses.field(default_factory=DataConfig)
+    communication: CommunicationMode = dataclasses.field(default_factory=Sync)
+    partition: PartitionConfig = dataclasses.field(default_factory=PartitionConfig)
+    path: str = ""
+
+    @property
+    def mode(self) -> str:
+        """The communication mode by its configuration name."""
+        return next(name for name, cls in MODES.items() if cls is type(self.communication))
+
+    def resolve(self, relative: str) -> Path:
+        """A path or glob of the job as an absolute one."""
+        return Path(self.path).parent / relative
+
+    @property
+    def program_path(self) -> Path:
+        return self.resolve(self.program)
+
+
+SECTIONS: dict[str, type[Any]] = {
+    "job": JobConfig,
+    "data": DataConfig,
+    "partition": PartitionConfig,
+    "pserver": PserverConfig,
+    "trainer": TrainerConfig,
+    "launch": LaunchConfig,
+}

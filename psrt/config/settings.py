@@ -1,0 +1,139 @@
+"""How one setting is declared, and how a raw value becomes a legal one.
+
+`setting(...)` makes a dataclass field carry its help line and limits; `settings_of(cls)` reads them
+back as `Setting`s, from which flags, TOML keys, variables and documentation are derived.
+`Setting.accept` is the only place where a value is checked, whichever source it came from, so every
+bad value is reported the same way: where it stands, what it is, what was expected.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import typing
+from dataclasses import dataclass
+from typing import Any
+
+from psrt.core.errors import ConfigError
+
+STRINGS = tuple[str, ...]
+_TRUE = ("1", "true", "yes", "on")
+_FALSE = ("0", "false", "no", "off")
+
+
+def setting(
+    default: Any,
+    help: str,
+    *,
+    minimum: float | None = None,
+    choices: tuple[str, ...] = (),
+    role_variables: tuple[str, ...] = (),
+    positional: bool = False,
+) -> Any:
+    """A dataclass field that is also a flag, a TOML key and a variable.
+
+    `role_variables` are names other launchers export (Open MPI, Slurm, older `PADDLE_*` scripts);
+    a `positional` setting is an argument of its command and cannot stand in a TOML file.
+    """
+    metadata = {
+        "help": help,
+        "minimum": minimum,
+        "choices": choices,
+        "role_variables": role_variables,
+        "positional": positional,
+    }
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One declared setting of a section, with its resolved type."""
+
+    section: str
+    name: str
+    type: Any
+    default: Any
+    help: str
+    minimum: float | None = None
+    choices: tuple[str, ...] = ()
+    role_variables: tuple[str, ...] = ()
+    positional: bool = False
+
+    @property
+    def key(self) -> str:
+        return f"{self.section}.{self.name}"
+
+    @property
+    def flag(self) -> str:
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def variable(self) -> str:
+        return f"PSRT_{self.section}_{self.name}".upper()
+
+    @property
+    def expected(self) -> str:
+        """What a legal value is, for help and messages: `an integer, at least 1`."""
+        if self.choices:
+            return "one of " + ", ".join(choice or '""' for choice in self.choices)
+        names = {str: "a string", int: "an integer", float: "a number", bool: "true or false"}
+        limit = "" if self.minimum is None else f", at least {self.minimum:g}"
+        return names.get(self.type, "a list of strings") + limit
+
+    def accept(self, value: Any, origin: str) -> Any:
+        """The legal form of a value given by `origin`, or `ConfigError`.
+
+        Text is parsed (flags and variables are text); a TOML value must already have its type.
+        """
+        parsed = _typed(value, self.type)
+        if parsed is None or not self._within_limits(parsed):
+            raise ConfigError(
+                f"{origin}: {self.key} is {value!r}, expected {self.expected}.", hint=self.help
+            )
+        return parsed
+
+    def parse(self, text: str, origin: str) -> Any:
+        """`accept` for text: `true`, `8` and `a,b` become a boolean, a number and a list."""
+        value = _from_text(text, self.type)
+        return self.accept(text if value is None else value, origin)
+
+    def _within_limits(self, value: Any) -> bool:
+        if self.choices and value not in self.choices:
+            return False
+        if isinstance(value, float) and not math.isfinite(value):
+            return False
+        return self.minimum is None or bool(value >= self.minimum)
+
+
+def _typed(value: Any, expected: Any) -> Any:
+    """`value` when it has the expected type (an integer may stand for a number), else None."""
+    if expected == STRINGS:
+        is_strings = isinstance(value, list | tuple) and all(isinstance(v, str) for v in value)
+        return tuple(value) if is_strings else None
+    if expected is float and type(value) is int:
+        return float(value)
+    # type() rather than isinstance(): True is an int, and `port = true` is a mistake.
+    return value if type(value) is expected else None
+
+
+def _from_text(text: str, expected: Any) -> Any:
+    """The value a text stands for, or None."""
+    if expected == STRINGS:
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+    if expected is bool:
+        known = dict.fromkeys(_TRUE, True) | dict.fromkeys(_FALSE, False)
+        return known.get(text.lower())
+    try:
+        return expected(text)
+    except ValueError:
+        return None
+
+
+def settings_of(section: str, cls: type[Any]) -> list[Setting]:
+    """The settings a dataclass declares, in order of declaration."""
+    hints = typing.get_type_hints(cls)
+    return [
+        Setting(section, field.name, hints[field.name], field.default, **field.metadata)
+        for field in dataclasses.fields(cls)
+        if field.metadata
+    ]

@@ -1,0 +1,199 @@
+"""The error catalogue: every failure psrt reports has one code.
+
+    PsrtError
+    ├── ConfigError       a setting, flag, TOML key or variable is wrong
+    ├── ProgramError      a program or layer call is not legal
+    ├── DataError         a file cannot be read or parsed (names file, line, slot)
+    ├── WireError         bytes from the network do not follow docs/wire-format.md
+    ├── TableError        a table is missing, conflicts, or a shape does not fit
+    ├── UnavailableError  the other side cannot be reached (worth a retry)
+    ├── DeadlineError     a wait ended; the message names whom it waited for
+    ├── JobError          a job or one of its processes failed
+    └── InternalError     a defect in psrt
+
+A message is made of sentences: what happened, to whom, what psrt did; `hint` says what the reader
+can do next. Codes map to gRPC statuses, exit codes and sections of docs/errors.md; a test keeps
+the three complete. Removed codes stay reserved: never reuse a number.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+class ErrorCode(enum.IntEnum):
+    """Numbers travel on the wire (`Header.error_code`); 0 means no error."""
+
+    CONFIG_INVALID = 1
+    CONFIG_UNKNOWN_KEY = 2
+    PROGRAM_INVALID = 10
+    SHAPE_MISMATCH = 11
+    DATA_MALFORMED = 20
+    DATA_MISSING = 21
+    WIRE_GARBAGE = 30
+    WIRE_VERSION = 31
+    WIRE_TOO_LARGE = 32
+    WIRE_TRUNCATED = 33
+    WIRE_UNKNOWN_METHOD = 34
+    JOB_MISMATCH = 35
+    TABLE_UNKNOWN = 40
+    TABLE_CONFLICT = 41
+    TABLE_SHAPE = 42
+    UNAVAILABLE = 50
+    STOPPING = 51
+    DEADLINE = 60
+    TRAINER_LOST = 61
+    CHILD_FAILED = 70
+    STARTUP_FAILED = 71
+    MODEL_UNREADABLE = 72
+    INTERNAL = 99
+
+
+@dataclass(frozen=True)
+class ErrorSpec:
+    """One row of the catalogue.
+
+    `grpc_status` is the name of a `grpc.StatusCode`; `exit_code` is what a process that dies of
+    this error returns; `retryable` says whether the same call may succeed later.
+    """
+
+    grpc_status: str
+    exit_code: int
+    summary: str
+    retryable: bool = False
+
+
+CATALOGUE: dict[ErrorCode, ErrorSpec] = {
+    ErrorCode.CONFIG_INVALID: ErrorSpec("INVALID_ARGUMENT", 2, "a setting has a bad value"),
+    ErrorCode.CONFIG_UNKNOWN_KEY: ErrorSpec("INVALID_ARGUMENT", 2, "a setting does not exist"),
+    ErrorCode.PROGRAM_INVALID: ErrorSpec("INVALID_ARGUMENT", 10, "a program is not legal"),
+    ErrorCode.SHAPE_MISMATCH: ErrorSpec("INVALID_ARGUMENT", 11, "shapes of an op do not fit"),
+    ErrorCode.DATA_MALFORMED: ErrorSpec("INVALID_ARGUMENT", 20, "a data file is malformed"),
+    ErrorCode.DATA_MISSING: ErrorSpec("NOT_FOUND", 21, "a data file is missing or unreadable"),
+    ErrorCode.WIRE_GARBAGE: ErrorSpec("INVALID_ARGUMENT", 30, "bytes are not a psrt frame"),
+    ErrorCode.WIRE_VERSION: ErrorSpec("FAILED_PRECONDITION", 31, "protocol versions differ"),
+    ErrorCode.WIRE_TOO_LARGE: ErrorSpec("RESOURCE_EXHAUSTED", 32, "a frame is over the limit"),
+    ErrorCode.WIRE_TRUNCATED: ErrorSpec("DATA_LOSS", 33, "a frame ended early", True),
+    ErrorCode.WIRE_UNKNOWN_METHOD: ErrorSpec("UNIMPLEMENTED", 34, "a method does not exist"),
+    ErrorCode.JOB_MISMATCH: ErrorSpec("FAILED_PRECONDITION", 35, "job id or plan differ"),
+    ErrorCode.TABLE_UNKNOWN: ErrorSpec("NOT_FOUND", 40, "a table is not registered"),
+    ErrorCode.TABLE_CONFLICT: ErrorSpec("ALREADY_EXISTS", 41, "a table has another spec"),
+    ErrorCode.TABLE_SHAPE: ErrorSpec("INVALID_ARGUMENT", 42, "a tensor does not fit its table"),
+    ErrorCode.UNAVAILABLE: ErrorSpec("UNAVAILABLE", 50, "the peer cannot be reached", True),
+    ErrorCode.STOPPING: ErrorSpec("UNAVAILABLE", 51, "the pserver is shutting down"),
+    ErrorCode.DEADLINE: ErrorSpec("DEADLINE_EXCEEDED", 60, "a wait passed its deadline"),
+    ErrorCode.TRAINER_LOST: ErrorSpec("ABORTED", 61, "a trainer left without completing"),
+    ErrorCode.CHILD_FAILED: ErrorSpec("ABORTED", 70, "a process of the job failed"),
+    ErrorCode.STARTUP_FAILED: ErrorSpec("UNAVAILABLE", 71, "a daemon could not start"),
+    ErrorCode.MODEL_UNREADABLE: ErrorSpec("DATA_LOSS", 72, "a saved model cannot be read"),
+    ErrorCode.INTERNAL: ErrorSpec("INTERNAL", 99, "a defect in psrt"),
+}
+
+
+class PsrtError(Exception):
+    """Base of all errors psrt raises on purpose."""
+
+    default_code: ClassVar[ErrorCode] = ErrorCode.INTERNAL
+
+    def __init__(self, message: str, *, code: ErrorCode | None = None, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code if code is not None else self.default_code
+        self.hint = hint
+
+    @property
+    def spec(self) -> ErrorSpec:
+        return CATALOGUE[self.code]
+
+    @property
+    def docs_section(self) -> str:
+        """Anchor in docs/errors.md."""
+        return self.code.name.lower().replace("_", "-")
+
+    def __str__(self) -> str:
+        hint = f" {self.hint}" if self.hint else ""
+        return f"{self.message}{hint}"
+
+    def story(self) -> str:
+        """The text a user sees when a process ends with this error."""
+        lines = [f"error: {self.message}"]
+        if self.hint:
+            lines.append(f"  what you can do: {self.hint}")
+        lines.append(
+            f"  {self.code.name} (exit {self.spec.exit_code}), docs/errors.md#{self.docs_section}"
+        )
+        return "\n".join(lines)
+
+
+class ConfigError(PsrtError):
+    default_code = ErrorCode.CONFIG_INVALID
+
+
+class ProgramError(PsrtError):
+    default_code = ErrorCode.PROGRAM_INVALID
+
+
+class DataError(PsrtError):
+    default_code = ErrorCode.DATA_MALFORMED
+
+
+class WireError(PsrtError):
+    default_code = ErrorCode.WIRE_GARBAGE
+
+
+class TableError(PsrtError):
+    default_code = ErrorCode.TABLE_UNKNOWN
+
+
+class UnavailableError(PsrtError):
+    default_code = ErrorCode.UNAVAILABLE
+
+
+class DeadlineError(PsrtError):
+    default_code = ErrorCode.DEADLINE
+
+
+class JobError(PsrtError):
+    default_code = ErrorCode.CHILD_FAILED
+
+
+class InternalError(PsrtError):
+    default_code = ErrorCode.INTERNAL
+
+
+_CLASS_OF_CODE: dict[ErrorCode, type[PsrtError]] = {
+    ErrorCode.CONFIG_INVALID: ConfigError,
+    ErrorCode.CONFIG_UNKNOWN_KEY: ConfigError,
+    ErrorCode.PROGRAM_INVALID: ProgramError,
+    ErrorCode.SHAPE_MISMATCH: ProgramError,
+    ErrorCode.DATA_MALFORMED: DataError,
+    ErrorCode.DATA_MISSING: DataError,
+    ErrorCode.WIRE_GARBAGE: WireError,
+    ErrorCode.WIRE_VERSION: WireError,
+    ErrorCode.WIRE_TOO_LARGE: WireError,
+    ErrorCode.WIRE_TRUNCATED: WireError,
+    ErrorCode.WIRE_UNKNOWN_METHOD: WireError,
+    ErrorCode.JOB_MISMATCH: WireError,
+    ErrorCode.TABLE_UNKNOWN: TableError,
+    ErrorCode.TABLE_CONFLICT: TableError,
+    ErrorCode.TABLE_SHAPE: TableError,
+    ErrorCode.UNAVAILABLE: UnavailableError,
+    ErrorCode.STOPPING: UnavailableError,
+    ErrorCode.DEADLINE: DeadlineError,
+    ErrorCode.TRAINER_LOST: JobError,
+    ErrorCode.CHILD_FAILED: JobError,
+    ErrorCode.STARTUP_FAILED: JobError,
+    ErrorCode.MODEL_UNREADABLE: DataError,
+    ErrorCode.INTERNAL: InternalError,
+}
+
+
+def from_code(code: int, message: str, hint: str = "") -> PsrtError:
+    """Rebuild the error a peer reported; an unknown number becomes `InternalError`."""
+    try:
+        known = ErrorCode(code)
+    except ValueError:
+        return InternalError(f"peer reported unknown error code {code}: {message}", hint=hint)
+    return _CLASS_OF_CODE[known](message, code=known, hint=hint)

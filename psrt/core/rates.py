@@ -1,0 +1,118 @@
+"""Learning-rate schedules: the rate of a step, as plain functions of a spec.
+
+Pservers call `rate_at` once per table and update (per round in sync, per global step otherwise);
+local training calls it once per step. `check_schedule` refuses what could fail later, so that an
+admitted gradient can always be applied. Formulas: docstrings of `psrt.core.specs`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, assert_never
+
+from psrt.core.errors import ConfigError
+from psrt.core.specs import (
+    ConstantRate,
+    ExponentialDecay,
+    InverseTimeDecay,
+    LearningRate,
+    NaturalExpDecay,
+    PiecewiseDecay,
+    PolynomialDecay,
+)
+
+
+def rate_at(schedule: LearningRate, step: int) -> float:
+    """The learning rate of step `step` = 0, 1, …"""
+    match schedule:
+        case ConstantRate():
+            return schedule.rate
+        case ExponentialDecay():
+            return schedule.rate * _power(schedule.decay_rate, _age(schedule, step))
+        case NaturalExpDecay():
+            return schedule.rate * math.exp(-schedule.decay_rate * _age(schedule, step))
+        case InverseTimeDecay():
+            return schedule.rate / (1.0 + schedule.decay_rate * _age(schedule, step))
+        case PolynomialDecay():
+            return _polynomial(schedule, step)
+        case PiecewiseDecay():
+            passed = sum(step >= boundary for boundary in schedule.boundaries)
+            return schedule.rates[passed]
+        case _:
+            assert_never(schedule)
+
+
+def check_schedule(schedule: object) -> None:
+    """Raise `ConfigError` for a schedule whose rate is undefined at some step."""
+    problem = _problem(schedule)
+    if problem:
+        raise ConfigError(
+            f"learning rate {schedule!r} is not usable: {problem}.",
+            hint="Correct the schedule where the optimizer is declared.",
+        )
+
+
+def _age(schedule: ExponentialDecay | NaturalExpDecay | InverseTimeDecay, step: int) -> float:
+    age = step / schedule.decay_steps
+    return float(math.floor(age)) if schedule.staircase else age
+
+
+def _power(base: float, exponent: float) -> float:
+    try:
+        return math.pow(base, exponent)
+    except OverflowError:  # a rate that grows without bound: let it be infinite, not an exception
+        return math.inf
+
+
+def _polynomial(schedule: PolynomialDecay, step: int) -> float:
+    left = 1.0 - min(step, schedule.decay_steps) / schedule.decay_steps
+    return (schedule.rate - schedule.end_rate) * math.pow(left, schedule.power) + schedule.end_rate
+
+
+def _problem(schedule: object) -> str:
+    match schedule:
+        case ConstantRate(rate=rate):
+            return _rates_problem((rate,))
+        case ExponentialDecay() | NaturalExpDecay() | InverseTimeDecay():
+            return _rates_problem((schedule.rate,)) or _decay_problem(schedule)
+        case PolynomialDecay(rate=rate, end_rate=end_rate, power=power):
+            if not _is_number(power) or power <= 0:
+                return f"power must be a positive number, not {power!r}"
+            return _rates_problem((rate, end_rate)) or _steps_problem(schedule.decay_steps)
+        case PiecewiseDecay(boundaries=boundaries, rates=rates):
+            return _piecewise_problem(boundaries, rates)
+        case _:
+            return "it is not a learning-rate schedule"
+
+
+def _decay_problem(schedule: ExponentialDecay | NaturalExpDecay | InverseTimeDecay) -> str:
+    if not _is_number(schedule.decay_rate) or schedule.decay_rate < 0:
+        return f"decay_rate must be a number of at least 0, not {schedule.decay_rate!r}"
+    return _steps_problem(schedule.decay_steps)
+
+
+def _piecewise_problem(boundaries: Any, rates: Any) -> str:
+    if not isinstance(boundaries, tuple) or not isinstance(rates, tuple):
+        return "boundaries and rates must be lists"
+    if not all(isinstance(boundary, int) for boundary in boundaries):
+        return "boundaries must be whole numbers of steps"
+    if len(rates) != len(boundaries) + 1:
+        return f"{len(boundaries)} boundaries need {len(boundaries) + 1} rates, not {len(rates)}"
+    if list(boundaries) != sorted(set(boundaries)):
+        return "boundaries must increase"
+    return _rates_problem(rates)
+
+
+def _steps_problem(decay_steps: object) -> str:
+    if not isinstance(decay_steps, int) or decay_steps < 1:
+        return f"decay_steps must be at least 1, not {decay_steps!r}"
+    return ""
+
+
+def _rates_problem(rates: tuple[object, ...]) -> str:
+    bad = [rate for rate in rates if not _is_number(rate)]
+    return f"a rate must be a finite number, not {bad[0]!r}" if bad else ""
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)

@@ -1,0 +1,309 @@
+"""What a pserver must know about tables, as plain frozen data: the contract between rooms.
+
+A pserver knows no programs; the partition plan hands it `TableSpec`s. Every spec has one canonical
+JSON form (`to_json`), used on the wire, in the plan hash, in manifests and in conflict messages.
+Values of untouched parameters are pure functions of the spec (see `psrt.kernels.initialize`), so a
+spec also says what a table holds before its first update.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from psrt.core.errors import ConfigError
+
+# --- initializers ---
+
+
+@dataclass(frozen=True)
+class Constant:
+    value: float = 0.0
+
+
+@dataclass(frozen=True)
+class Uniform:
+    low: float = -1.0
+    high: float = 1.0
+
+
+@dataclass(frozen=True)
+class Normal:
+    mean: float = 0.0
+    std: float = 1.0
+
+
+Initializer: TypeAlias = Constant | Uniform | Normal
+
+# --- learning-rate schedules (rate as a function of the step t = 0, 1, …) ---
+
+
+@dataclass(frozen=True)
+class ConstantRate:
+    rate: float = 0.01
+
+
+@dataclass(frozen=True)
+class ExponentialDecay:
+    """rate · decay_rate^(t / decay_steps); `staircase` floors the exponent."""
+
+    rate: float
+    decay_steps: int
+    decay_rate: float
+    staircase: bool = False
+
+
+@dataclass(frozen=True)
+class NaturalExpDecay:
+    """rate · exp(−decay_rate · t / decay_steps); `staircase` floors t / decay_steps."""
+
+    rate: float
+    decay_steps: int
+    decay_rate: float
+    staircase: bool = False
+
+
+@dataclass(frozen=True)
+class InverseTimeDecay:
+    """rate / (1 + decay_rate · t / decay_steps); `staircase` floors t / decay_steps."""
+
+    rate: float
+    decay_steps: int
+    decay_rate: float
+    staircase: bool = False
+
+
+@dataclass(frozen=True)
+class PolynomialDecay:
+    """(rate − end_rate) · (1 − min(t, decay_steps) / decay_steps)^power + end_rate."""
+
+    rate: float
+    decay_steps: int
+    end_rate: float = 0.0001
+    power: float = 1.0
+
+
+@dataclass(frozen=True)
+class PiecewiseDecay:
+    """`rates[i]` while t < `boundaries[i]`, then the last; len(rates) = len(boundaries) + 1."""
+
+    boundaries: tuple[int, ...]
+    rates: tuple[float, ...]
+
+
+LearningRate: TypeAlias = (
+    ConstantRate
+    | ExponentialDecay
+    | NaturalExpDecay
+    | InverseTimeDecay
+    | PolynomialDecay
+    | PiecewiseDecay
+)
+
+# --- optimizers ---
+
+
+@dataclass(frozen=True)
+class Sgd:
+    """w −= lr · g."""
+
+
+@dataclass(frozen=True)
+class Adagrad:
+    """m += g²; w −= lr · g / (√m + epsilon)   (Duchi et al. 2011, diagonal form)."""
+
+    epsilon: float = 1e-6
+    initial_accumulator: float = 0.0
+
+
+@dataclass(frozen=True)
+class Adam:
+    """Kingma & Ba 2015, algorithm 1, with the bias correction folded into the step size.
+
+    On sparse rows this is lazy Adam: moments and step count of a row move only when it is touched.
+    """
+
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-8
+
+
+Optimizer: TypeAlias = Sgd | Adagrad | Adam
+
+# --- tables ---
+
+VIRTUAL_SHARDS = 1024
+
+
+@dataclass(frozen=True)
+class DenseTableSpec:
+    """One block of one dense parameter.
+
+    `name` is unique in the job (`fc_0.w_0.block1`; a parameter of one block keeps its own name);
+    `shape` is the whole parameter's; the block covers elements `[offset, offset + size)` of its
+    flattened form. Element i of the parameter starts at a pure function of (`seed`, i).
+    """
+
+    name: str
+    parameter: str
+    shape: tuple[int, ...]
+    offset: int
+    size: int
+    initializer: Initializer
+    optimizer: Optimizer
+    learning_rate: LearningRate
+    seed: int
+
+
+@dataclass(frozen=True)
+class SparseTableSpec:
+    """One sparse table, or the share of it that one pserver holds.
+
+    `width` is the number of weights of a row. This pserver owns virtual shards
+    `[first_shard, last_shard)` of `virtual_shards`. Column c of an untouched row is a pure function
+    of (`seed`, id, c). `padding_id`, when set, is a row that reads as zeros and ignores gradients.
+    """
+
+    name: str
+    width: int
+    initializer: Initializer
+    optimizer: Optimizer
+    learning_rate: LearningRate
+    seed: int
+    first_shard: int = 0
+    last_shard: int = VIRTUAL_SHARDS
+    virtual_shards: int = VIRTUAL_SHARDS
+    padding_id: int | None = None
+
+
+TableSpec: TypeAlias = DenseTableSpec | SparseTableSpec
+
+# --- communication modes ---
+
+
+@dataclass(frozen=True)
+class Sync:
+    """Rounds of all live trainers.
+
+    `on_trainer_loss` is the policy for a trainer that leaves without completing: `wait` for its
+    return until the deadline, `shrink` the round, or `abort` the job.
+    """
+
+    on_trainer_loss: str = "abort"
+
+
+@dataclass(frozen=True)
+class Async:
+    """Apply on arrival; the knobs of docs/semantics.md."""
+
+    max_merge_var_num: int = 4
+    send_queue_size: int = 4
+    send_wait_times: int = 5
+    min_send_grad_num_before_recv: int = 4
+    independent_recv_thread: bool = True
+
+
+@dataclass(frozen=True)
+class HalfAsync:
+    """Async between trainers, a barrier among the local threads of one trainer."""
+
+    max_merge_var_num: int = 1
+    send_wait_times: int = 5
+
+
+@dataclass(frozen=True)
+class Geo:
+    """Local optimizers; deltas are exchanged every `update_frequency` steps."""
+
+    update_frequency: int = 100
+
+
+CommunicationMode: TypeAlias = Sync | Async | HalfAsync | Geo
+
+MODES: dict[str, type[Sync] | type[Async] | type[HalfAsync] | type[Geo]] = {
+    "sync": Sync,
+    "async": Async,
+    "half_async": HalfAsync,
+    "geo": Geo,
+}
+
+# --- canonical form ---
+
+_KINDS: dict[str, type] = {
+    cls.__name__: cls
+    for cls in (
+        Constant,
+        Uniform,
+        Normal,
+        ConstantRate,
+        ExponentialDecay,
+        NaturalExpDecay,
+        InverseTimeDecay,
+        PolynomialDecay,
+        PiecewiseDecay,
+        Sgd,
+        Adagrad,
+        Adam,
+        DenseTableSpec,
+        SparseTableSpec,
+        Sync,
+        Async,
+        HalfAsync,
+        Geo,
+    )
+}
+
+
+def to_plain(spec: Any) -> Any:
+    """Dataclasses become dicts with a `kind`, tuples become lists; other values stay."""
+    if dataclasses.is_dataclass(spec) and not isinstance(spec, type):
+        fields = {f.name: to_plain(getattr(spec, f.name)) for f in dataclasses.fields(spec)}
+        return {"kind": type(spec).__name__, **fields}
+    if isinstance(spec, list | tuple):
+        return [to_plain(item) for item in spec]
+    return spec
+
+
+def from_plain(plain: Any) -> Any:
+    """Inverse of `to_plain` (lists become tuples).
+
+    Raises `ConfigError` for an unknown kind or field: what arrives here may come from a stranger.
+    """
+    if isinstance(plain, list):
+        return tuple(from_plain(item) for item in plain)
+    if not isinstance(plain, dict):
+        return plain
+    cls = _KINDS.get(plain.get("kind", ""))
+    if cls is None:
+        raise ConfigError(f"spec of unknown kind {plain.get('kind')!r}")
+    fields = {name: from_plain(value) for name, value in plain.items() if name != "kind"}
+    try:
+        return cls(**fields)
+    except TypeError as error:
+        raise ConfigError(f"spec {cls.__name__}: {error}") from error
+
+
+def to_json(spec: Any) -> str:
+    """The canonical text: sorted keys, no blanks; equal specs give equal text."""
+    return json.dumps(to_plain(spec), sort_keys=True, separators=(",", ":"))
+
+
+def from_json(text: str) -> Any:
+    """Inverse of `to_json`; raises `ConfigError` on anything that is not a spec."""
+    try:
+        plain = json.loads(text)
+    except ValueError as error:
+        raise ConfigError(f"spec is not JSON: {error}") from error
+    return from_plain(plain)
+
+
+def differences(ours: Any, theirs: Any) -> str:
+    """The fields in which two specs differ, `name: ours != theirs`, for conflict messages."""
+    if type(ours) is not type(theirs):
+        return f"kind: {type(ours).__name__} != {type(theirs).__name__}"
+    pairs = (
+        (f.name, getattr(ours, f.name), getattr(theirs, f.name)) for f in dataclasses.fields(ours)
+    )
+    return "; ".join(f"{name}: {a!r} != {b!r}" for name, a, b in pairs if a != b)

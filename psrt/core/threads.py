@@ -1,0 +1,57 @@
+"""Threads that never die silently.
+
+`CrashReport` is the one place a background thread's failure goes: it is logged with its story, kept
+for whoever waits, and handed to a callback (a daemon stops, a trainer's next wait raises).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from psrt.core.errors import InternalError
+
+log = logging.getLogger("psrt.threads")
+
+
+class CrashReport:
+    """Collects the first crash of a group of threads."""
+
+    def __init__(self, on_crash: Callable[[BaseException], None] | None = None) -> None:
+        self._on_crash = on_crash
+        self._lock = threading.Lock()
+        self.error: BaseException | None = None
+        self.thread_name = ""
+
+    def report(self, error: BaseException, thread_name: str) -> None:
+        log.error("thread %s crashed: %s", thread_name, error, exc_info=error)
+        with self._lock:
+            first = self.error is None
+            if first:
+                self.error, self.thread_name = error, thread_name
+        if first and self._on_crash is not None:
+            self._on_crash(error)
+
+    def check(self) -> None:
+        """Raise in the caller if a thread of the group has crashed."""
+        if self.error is not None:
+            raise InternalError(
+                f"background thread {self.thread_name} crashed: {self.error}"
+            ) from self.error
+
+
+def start_thread(
+    target: Callable[[], None], name: str, crashes: CrashReport, *, daemon: bool = True
+) -> threading.Thread:
+    """Run `target` in a named thread; an exception goes to `crashes`."""
+
+    def guarded() -> None:
+        try:
+            target()
+        except BaseException as error:
+            crashes.report(error, name)
+
+    thread = threading.Thread(target=guarded, name=name, daemon=daemon)
+    thread.start()
+    return thread

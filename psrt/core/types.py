@@ -1,0 +1,17 @@
+"""Array aliases used in annotations everywhere; shapes live in docstrings."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Array: TypeAlias = npt.NDArray[Any]
+F32: TypeAlias = npt.NDArray[np.float32]
+F64: TypeAlias = npt.NDArray[np.float64]
+I64: TypeAlias = npt.NDArray[np.int64]
+I32: TypeAlias = npt.NDArray[np.int32]
+U64: TypeAlias = npt.NDArray[np.uint64]
+U8: TypeAlias = npt.NDArray[np.uint8]
+Shape: TypeAlias = tuple[int, ...]

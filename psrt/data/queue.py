@@ -1,0 +1,188 @@
+"""Reader threads that keep a bounded queue of mini-batches filled.
+
+`QueueReader` owns the threads. Each takes the next file nobody has taken, so that uneven files
+balance; a batch may span the files of one thread. With one thread the order of examples is that of
+the files and lines. The consumer is one thread: it iterates, sees a reader's error after the
+batches that came before it, and closes. Parsing and file reads run without the GIL.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Generic, Self, TypeVar
+
+from psrt.core.errors import DeadlineError, PsrtError
+from psrt.core.metrics import Registry
+from psrt.core.tensors import Ragged
+from psrt.core.threads import CrashReport, start_thread
+from psrt.data.files import blocks
+from psrt.data.multislot import Batch, BatchParser, Slot
+
+_T = TypeVar("_T")
+
+
+class BoundedQueue(Generic[_T]):
+    """Several producers, one consumer. Ends when all producers are done, at an error, or closed."""
+
+    def __init__(self, capacity: int, producers: int) -> None:
+        self._capacity = capacity
+        self._producers = producers
+        self._items: deque[_T] = deque()
+        self._error: BaseException | None = None
+        self._closed = False
+        self._changed = threading.Condition()
+
+    def put(self, item: _T) -> bool:
+        """Wait for room (the consumer's pace, or `close`); False = closed, stop producing."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or len(self._items) < self._capacity)
+            if not self._closed:
+                self._items.append(item)
+                self._changed.notify_all()
+            return not self._closed
+
+    def producer_done(self, error: BaseException | None = None) -> None:
+        with self._changed:
+            self._producers -= 1
+            self._error = self._error or error
+            self._changed.notify_all()
+
+    def get(self, timeout_s: float) -> _T | None:
+        """The next item, None at the end; raises `TimeoutError`, or a producer's error."""
+        with self._changed:
+            if not self._changed.wait_for(self._has_news, timeout_s):
+                raise TimeoutError
+            if not self._items:
+                if self._error is not None:
+                    raise self._error
+                return None
+            self._changed.notify_all()
+            return self._items.popleft()
+
+    def close(self) -> None:
+        """Drop what is queued and let producers and consumer go."""
+        with self._changed:
+            self._closed = True
+            self._items.clear()
+            self._changed.notify_all()
+
+    def _has_news(self) -> bool:
+        over = self._closed or self._error is not None or self._producers == 0
+        return bool(self._items) or over
+
+
+class QueueReader:
+    """Iterate once: `with QueueReader(files, slots, 512) as batches: for batch in batches: …`.
+
+    Threads start at once; `close` (or leaving the `with`) ends and joins them. Iterating past
+    `wait_timeout_s` without a batch raises `DeadlineError` with the files being read.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[Path | str],
+        slots: Sequence[Slot],
+        batch_size: int,
+        threads: int = 1,
+        capacity: int = 8,
+        *,
+        wait_timeout_s: float = 120.0,
+        counters: Registry | None = None,
+    ) -> None:
+        threads = max(1, min(threads, len(files)))
+        registry = counters or Registry()
+        self._bytes = registry.counter("data_bytes", "bytes of text parsed")
+        self._examples = registry.counter("data_examples", "examples handed to the trainer")
+        self._wait_s = registry.timer("data_wait_s", "seconds the trainer waited for a batch")
+        self._wait_timeout_s = wait_timeout_s
+        self._files = deque(files)
+        self._reading: dict[str, Path | str] = {}
+        self._queue: BoundedQueue[Batch] = BoundedQueue(max(1, capacity), threads)
+        self._crashes = CrashReport()
+        parsers = [BatchParser(slots, batch_size) for _ in range(threads)]
+        self._threads = [
+            start_thread(partial(self._run, parser), f"data-reader-{i}", self._crashes)
+            for i, parser in enumerate(parsers)
+        ]
+
+    def __iter__(self) -> Iterator[Batch]:
+        while (batch := self._next()) is not None:
+            self._examples.add(batch_rows(batch))
+            yield batch
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self, timeout_s: float = 10.0) -> None:
+        """End the threads and wait for them; idempotent."""
+        self._queue.close()
+        deadline = time.monotonic() + timeout_s
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+            if thread.is_alive():
+                raise DeadlineError(
+                    f"{thread.name} did not end within {timeout_s:g} s; "
+                    f"it is reading {self._reading.get(thread.name)}."
+                )
+
+    def _next(self) -> Batch | None:
+        with self._wait_s.time():
+            try:
+                return self._queue.get(self._wait_timeout_s)
+            except TimeoutError:
+                names = ", ".join(str(path) for path in list(self._reading.values())) or "no file"
+                raise DeadlineError(
+                    f"no batch within {self._wait_timeout_s:g} s; reader threads are in {names}.",
+                    hint="Check the storage the files are on.",
+                ) from None
+
+    def _run(self, parser: BatchParser) -> None:
+        """One reader thread. An unexpected crash is reported twice: to the log and the consumer."""
+        error: BaseException | None = None
+        try:
+            self._read_files(parser)
+        except PsrtError as expected:
+            error = expected
+        except BaseException as crash:
+            error = crash
+            raise
+        finally:
+            self._reading.pop(threading.current_thread().name, None)
+            self._queue.producer_done(error)
+
+    def _read_files(self, parser: BatchParser) -> None:
+        while path := self._take_file():
+            self._reading[threading.current_thread().name] = path
+            parser.begin_file(str(path))
+            for text in blocks(path):
+                self._bytes.add(len(text))
+                if not all(self._queue.put(batch) for batch in parser.feed(text)):
+                    return
+        if last := parser.finish():
+            self._queue.put(last)
+
+    def _take_file(self) -> Path | str | None:
+        try:
+            return self._files.popleft()
+        except IndexError:
+            return None
+
+
+def batch_rows(batch: Batch) -> int:
+    """Number of examples."""
+    first = next(iter(batch.values()))
+    return first.batch_size if isinstance(first, Ragged) else len(first)

@@ -1,0 +1,122 @@
+"""Rows of tables for one step: which ids a batch looks up, and where their rows lie.
+
+The rows of a sparse table are fetched before the step, each id once. `RowBatch` is what the trainer
+binds; `Rows` is a table as lookup ops see it, be it a row batch or a whole array in the scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from psrt.core.errors import ProgramError
+from psrt.core.tensors import Ragged
+from psrt.core.types import I32, I64, Array
+from psrt.executor.cells import Cell
+from psrt.graph.program import Parameter, Program
+from psrt.kernels.rows import unique
+
+
+@dataclass(frozen=True)
+class RowBatch:
+    """The rows one batch needs of one sparse table.
+
+    `ids` (n,) int64 stand once each, `rows` (n, width) are theirs, the row of a padding id zeros.
+    `index[var]` (ids of that data var, flat) int32 says which row each of them is.
+    """
+
+    ids: I64
+    rows: Array
+    index: Mapping[str, I32]
+
+
+def lookups_by_table(program: Program) -> dict[str, tuple[str, ...]]:
+    """The data vars that look up each sparse table, in program order."""
+    found: dict[str, dict[str, None]] = {}
+    for op in program.ops:
+        if op.role == "forward" and "table" in op.inputs:
+            (table,) = op.inputs["table"]
+            if program.parameters[table].sparse:
+                found.setdefault(table, {}).update(dict.fromkeys(op.inputs["ids"]))
+    return {table: tuple(names) for table, names in found.items()}
+
+
+def distinct_ids(
+    feed: Mapping[str, Array | Ragged], names: Iterable[str]
+) -> tuple[I64, dict[str, I32]]:
+    """The distinct ids of data vars `names`, and the `RowBatch.index` that goes with them."""
+    flat = {name: _flat(feed[name]) for name in names}
+    ids, positions = unique(np.concatenate(list(flat.values())))
+    ends = np.cumsum([len(part) for part in flat.values()])
+    return ids, dict(zip(flat, np.split(positions, ends[:-1]), strict=True))
+
+
+def _flat(fed: Array | Ragged) -> I64:
+    values = fed.values if isinstance(fed, Ragged) else fed.reshape(-1)
+    return values.astype(np.int64, copy=False)
+
+
+class Rows:
+    """One table in one step, as lookup ops see it.
+
+    `values` (n, width) holds its rows, `index` the row of each id by data var. `ids` are the ids of
+    the rows, None for a whole table, in which id i is row i. `padding_row` is where the padding id
+    lies, -1 for nowhere.
+    """
+
+    def __init__(self, parameter: Parameter) -> None:
+        self.parameter = parameter
+        self.values: Array = np.empty((0, parameter.shape[1]))
+        self.ids: I64 | None = None
+        self.index: dict[str, I32] = {}
+        self.padding_row = -1
+
+    def bind(self, batch: RowBatch, dtype: Any) -> None:
+        """Use the rows somebody fetched."""
+        self.values = np.ascontiguousarray(batch.rows, dtype)
+        self.ids, self.index = batch.ids, dict(batch.index)
+        self.padding_row = -1
+        if self.parameter.padding_id is not None:
+            (found,) = np.nonzero(batch.ids == self.parameter.padding_id)
+            self.padding_row = int(found[0]) if len(found) else -1
+
+    def bind_whole(self, table: Array) -> None:
+        """Use the whole table; its padding row becomes zeros, whatever trained it."""
+        self.values, self.ids = table, None
+        self.index.clear()
+        if self.parameter.padding_id is not None:
+            self.padding_row = self.parameter.padding_id
+            table[self.padding_row] = 0
+
+    def forget_padding_(self, gradient: Array) -> None:
+        """The padding row is not trained."""
+        if self.padding_row >= 0:
+            gradient[self.padding_row] = 0
+
+    def index_of(self, ids: Cell) -> I32:
+        """The row of each id of a data var (n,), whose cell is given."""
+        known = self.index.get(ids.name)
+        if known is not None:
+            return known
+        if self.ids is not None:
+            raise ProgramError(
+                f"The rows bound for table {self.parameter.name} have no index for {ids.name}.",
+                hint="Make the RowBatch from all data vars of lookups_by_table.",
+            )
+        return self.index.setdefault(ids.name, rows_of_whole(self.parameter, ids.value))
+
+
+def rows_of_whole(parameter: Parameter, ids: Array) -> I32:
+    """Ids as rows of a whole table, once they are known to lie within it."""
+    flat = ids.reshape(-1)
+    height = parameter.shape[0]
+    if len(flat) and (flat.min() < 0 or flat.max() >= height):
+        bad = flat[(flat < 0) | (flat >= height)][0]
+        raise ProgramError(
+            f"Id {bad} is not a row of table {parameter.name}, which has rows 0 to {height - 1}.",
+            hint="Enlarge the table, or make it distributed: then any int64 is an id.",
+        )
+    return flat.astype(np.int32)

@@ -1,0 +1,96 @@
+"""The table of computations: op type → how an op of that type becomes a step.
+
+A compute function is called once for each op of a program, with the op's slots resolved to cells,
+and returns a closure that every run calls without arguments. What can be decided once is decided
+outside of the closure. A step reads `cell.value`, writes what `cell.reserve(shape)` hands out, and
+never writes into its inputs, except for vars it changes in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from psrt.core.types import Shape
+from psrt.executor.bindings import Rows
+from psrt.executor.cells import Cell
+from psrt.graph.program import Op, Var
+from psrt.kernels.jit import Kernel
+
+Step: TypeAlias = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """An op with its slots resolved; `dtype` is that of its floats."""
+
+    op: Op
+    vars: Mapping[str, Var]
+    cells: Mapping[str, Cell]
+    tables: Mapping[str, Rows]
+    shared: Cell
+    dtype: Any
+
+    @property
+    def attrs(self) -> Mapping[str, Any]:
+        return self.op.attrs
+
+    def many(self, slot: str) -> list[Cell | None]:
+        """The cells of a slot by position; None where nobody needs the gradient."""
+        names = self.op.inputs.get(slot, ()) or self.op.outputs.get(slot, ())
+        return [self.cells[name] if name else None for name in names]
+
+    def all(self, slot: str) -> list[Cell]:
+        return [cell for cell in self.many(slot) if cell is not None]
+
+    def maybe(self, slot: str) -> Cell | None:
+        cells = self.many(slot)
+        return cells[0] if cells else None
+
+    def one(self, slot: str) -> Cell:
+        return self.cells[(self.op.inputs.get(slot) or self.op.outputs[slot])[0]]
+
+    def shapes(self, slot: str) -> list[Shape]:
+        """What was declared, with -1 for the rows of a batch."""
+        return [self.vars[name].shape for name in self.op.inputs[slot]]
+
+    def rows(self, slot: str) -> Rows:
+        """The table in a slot, of which rows are looked up."""
+        return self.tables[self.op.inputs[slot][0]]
+
+    def scratch(self) -> Cell:
+        """Memory that ops share: stale at the start of a step, one cell an op.
+
+        What is warm in the cache is half the time of an elementwise pass.
+        """
+        return self.shared
+
+    def own(self) -> Cell:
+        """Memory that keeps its contents from step to step."""
+        return Cell(f"constants of {self.op.layer}", self.dtype)
+
+    def form(self, kernel: Kernel) -> Callable[..., Any]:
+        """The machine code of a kernel for float32.
+
+        Gradient checks run in float64, for which no code is compiled: they interpret the same loop.
+        """
+        return kernel if self.dtype == np.float32 else kernel.python
+
+
+Compute: TypeAlias = Callable[[Bound], Step]
+
+COMPUTE: dict[str, Compute] = {}
+
+
+def computes(type: str) -> Callable[[Compute], Compute]:
+    """Enter a compute function into the table."""
+
+    def enter(compute: Compute) -> Compute:
+        assert type not in COMPUTE, type
+        COMPUTE[type] = compute
+        return compute
+
+    return enter

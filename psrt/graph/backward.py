@@ -1,0 +1,147 @@
+"""Reverse-mode differentiation of a program by the table of rules.
+
+`append_backward` appends to the program and touches nothing that is there. No gradient op is made
+for what no trainable parameter needs: data gets no gradient. Where a var is read several times its
+gradients are added by a `sum` op; gradients of a table are added in place, lookup after lookup.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter, defaultdict
+from typing import Any
+
+from psrt.core.errors import ProgramError
+from psrt.graph.gradients import BEFORE, RULES, gradient_type
+from psrt.graph.program import Op, Program, Var, gradient_name
+
+
+def append_backward(program: Program, loss: Var) -> dict[str, str]:
+    """Append the gradient ops of the scalar `loss`; gradient var by parameter name."""
+    if loss.shape != ():
+        raise ProgramError(
+            f"The loss {loss.name} has shape {loss.shape}, so it has no single gradient.",
+            hint="Reduce it with layers.mean or layers.reduce_sum.",
+        )
+    _Backward(program, loss.name).run()
+    trainable = [p.name for p in program.parameters.values() if p.trainable]
+    return {name: gradient_name(name) for name in trainable if gradient_name(name) in program.vars}
+
+
+def vars_that_need_gradients(program: Program) -> set[str]:
+    """Trainable parameters and everything computed from them by ops with a rule."""
+    wanted = {p.name for p in program.parameters.values() if p.trainable}
+    for op in program.ops:
+        rule = RULES.get(op.type)
+        if rule is None:
+            continue
+        if any(name in wanted for slot in rule.of_slots for name in op.inputs.get(slot, ())):
+            wanted.update(op.writes())
+    return wanted
+
+
+class _Backward:
+    """One differentiation under way.
+
+    `active` holds the ops between parameters and loss; `missing[var]` is how many gradients of
+    `var` are still to come, `parts[var]` the gradient vars that have come and are not added yet.
+    """
+
+    def __init__(self, program: Program, loss: str) -> None:
+        self.program = program
+        self.loss = loss
+        self.wanted = vars_that_need_gradients(program)
+        self.missing: Counter[str] = Counter({loss: 1})
+        self.made: Counter[str] = Counter()
+        self.parts: defaultdict[str, list[str]] = defaultdict(list)
+        self.active = self._find_active()
+
+    def _find_active(self) -> list[Op]:
+        reached, active = {self.loss}, []
+        for op in reversed(self.program.ops):
+            if op.type not in RULES or reached.isdisjoint(op.writes()):
+                continue
+            targets = [name for names in self._targets(op).values() for name in names if name]
+            if targets:
+                active.append(op)
+                reached.update(targets)
+                self.missing.update(targets)
+        if not active:
+            raise ProgramError(
+                f"The loss {self.loss} does not depend on any trainable parameter.",
+                hint="Build it from layers that own parameters, such as layers.fc.",
+            )
+        return active
+
+    def _targets(self, op: Op) -> dict[str, tuple[str, ...]]:
+        """Input vars of `op` by slot that need a gradient; "" for those that do not."""
+        return {
+            slot: tuple(name if name in self.wanted else "" for name in op.inputs[slot])
+            for slot in RULES[op.type].of_slots
+            if slot in op.inputs
+        }
+
+    def run(self) -> None:
+        """`active` runs backwards: when an op is reached, all readers of its outputs are done."""
+        self._append(self.active[0], "ones_like", {"x": (self.loss,)}, {"out": (self.loss,)})
+        for op in self.active:
+            self.differentiate(op)
+        for name in self.program.parameters:
+            self._add_up(name, self.active[-1])
+
+    def differentiate(self, op: Op) -> None:
+        rule = RULES[op.type]
+        for slot in op.outputs.keys() - set(rule.through_slots):
+            if any(self.parts[name] for name in op.outputs[slot]):
+                raise ProgramError(f"The loss depends on {slot} of {op}, which has no gradient.")
+        for name in op.writes():
+            self._add_up(name, op)
+        known = op.inputs | op.outputs
+        inputs = {slot: known[slot] for slot in rule.read_slots if slot in known}
+        for slot in rule.through_slots:
+            inputs[gradient_name(slot)] = tuple(gradient_name(name) for name in op.outputs[slot])
+        targets = self._targets(op)
+        if rule.accumulates:
+            self._continue_sum(targets[rule.of][0], inputs)
+        outputs = {gradient_name(slot): names for slot, names in targets.items()}
+        self._append(op, gradient_type(op.type), inputs, outputs, op.attrs)
+
+    def _continue_sum(self, table: str, inputs: dict[str, tuple[str, ...]]) -> None:
+        """Let the op add to the last part of the table's gradient instead of making its own."""
+        if self.parts[table]:
+            inputs[BEFORE] = (self.parts[table].pop(),)
+
+    def _add_up(self, name: str, op: Op) -> None:
+        """Replace several parts of the gradient of `name` by their sum."""
+        if len(self.parts[name]) > 1:
+            parts = tuple(self.parts.pop(name))
+            self.missing[name] = 1
+            self._append(op, "sum", {"x": parts}, {"out": (name,)})
+
+    def _append(
+        self,
+        origin: Op,
+        type: str,
+        inputs: dict[str, tuple[str, ...]],
+        gradients_of: dict[str, tuple[str, ...]],
+        attrs: dict[str, Any] | None = None,
+    ) -> None:
+        """Append an op whose outputs are gradients of the named vars."""
+        outputs = {
+            slot: tuple(self._new_part(name) if name else "" for name in names)
+            for slot, names in gradients_of.items()
+        }
+        op = Op(type, inputs, outputs, dict(attrs or {}), "backward", origin.layer, origin.origin)
+        self.program.ops.append(op)
+
+    def _new_part(self, name: str) -> str:
+        """One more gradient of `name`; the only one, or the one that ends a sum, bears its name."""
+        self.missing[name] -= 1
+        part = gradient_name(name)
+        if self.missing[name] or self.parts[name]:
+            part += f"@{self.made[name]}"
+            self.made[name] += 1
+        var = self.program.vars[name]
+        self.program.vars[part] = dataclasses.replace(var, name=part, kind="temp", gradient_of=name)
+        self.parts[name].append(part)
+        return part

@@ -1,0 +1,174 @@
+"""Writing programs: the current builder, and what every layer function does with it.
+
+The current builder is context-local: threads and nested `with program()` blocks do not see each
+other's. A `Layer` is one call of a layer function. It names the call, remembers the user's line,
+creates parameters, appends ops, and turns every misfit into an error that names all of these.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from psrt.core.errors import ErrorCode, ProgramError
+from psrt.core.types import Shape
+from psrt.graph.initializer import AnyInitializer, resolve
+from psrt.graph.ops import OPS, Call, Mismatch
+from psrt.graph.program import Kind, Op, Parameter, Program, Var, seed_of
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_current: ContextVar[Builder | None] = ContextVar("psrt_builder", default=None)
+
+Vars: TypeAlias = Var | Sequence[Var]
+
+
+@dataclass(frozen=True)
+class Param:
+    """What a user may say about a parameter; equal names share one parameter."""
+
+    name: str = ""
+    initializer: AnyInitializer | None = None
+    trainable: bool = True
+
+
+class Builder:
+    """A program under construction and the names it has given out."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._counts: Counter[str] = Counter()
+
+    def unique(self, prefix: str) -> str:
+        """`fc_0`, `fc_1`, …"""
+        number = self._counts[prefix]
+        self._counts[prefix] += 1
+        return f"{prefix}_{number}"
+
+
+@contextmanager
+def program(seed: int = 0) -> Iterator[Program]:
+    """Make a new program that the layer functions called in the block write into."""
+    built = Program(seed=seed)
+    token = _current.set(Builder(built))
+    try:
+        yield built
+    finally:
+        _current.reset(token)
+
+
+def current_builder(caller: str) -> Builder:
+    builder = _current.get()
+    if builder is None:
+        raise ProgramError(
+            f"{caller} was called at {user_line()} outside of a program.",
+            hint="Call it inside `with psrt.program():`.",
+        )
+    return builder
+
+
+def user_line() -> str:
+    """`file.py:12` of the nearest caller that is not psrt."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
+class Layer:
+    """One call of the layer function `kind`."""
+
+    def __init__(self, kind: str, name: str | None = None) -> None:
+        builder = current_builder(f"layers.{kind}")
+        self.kind = kind
+        self.name = name or builder.unique(kind)
+        self.program = builder.program
+        self.origin = user_line()
+
+    def error(
+        self, message: str, hint: str = "", code: ErrorCode = ErrorCode.PROGRAM_INVALID
+    ) -> ProgramError:
+        where = f"layers.{self.kind} ({self.name}) at {self.origin}"
+        return ProgramError(f"{where}: {message}.", hint=hint, code=code)
+
+    def var(self, name: str, shape: Shape, dtype: str, kind: Kind, ragged: bool = False) -> Var:
+        if name in self.program.vars:
+            raise self.error(f"the program has a var named {name} already", "Choose another name.")
+        var = Var(name, shape, dtype, kind, ragged)
+        self.program.vars[name] = var
+        return var
+
+    def parameter(
+        self,
+        suffix: str,
+        shape: Shape,
+        param: Param | str | None,
+        default: AnyInitializer,
+        **table: Any,
+    ) -> Var:
+        """The parameter `param` names, new or shared; `table` are fields of a sparse one."""
+        asked = Param(param) if isinstance(param, str) else param or Param()
+        name = asked.name or f"{self.name}.{suffix}"
+        known = self.program.parameters.get(name)
+        shared = known.initializer if known is not None else default
+        made = Parameter(
+            name,
+            shape,
+            resolve(asked.initializer or shared, shape),
+            seed_of(self.program.seed, name),
+            trainable=asked.trainable,
+            **table,
+        )
+        if known is None:
+            var = self.var(name, shape, "float32", "parameter")
+            self.program.parameters[name] = made
+            return var
+        if known != made:
+            raise self.error(f"parameter {name} exists as {known}, and was asked for as {made}")
+        return self.program.vars[name]
+
+    def op(self, type: str, inputs: dict[str, Vars], **attrs: Any) -> Var:
+        """Append an op; returns its first output."""
+        return next(iter(self.ops(type, inputs, **attrs).values()))
+
+    def ops(self, type: str, inputs: dict[str, Vars], **attrs: Any) -> dict[str, Var]:
+        """Append an op; returns its outputs by slot.
+
+        An output slot that bears the name of an input slot is that very var, changed in place.
+        """
+        args = {slot: self.checked(slot, given) for slot, given in inputs.items()}
+        call = Call({slot: tuple(v.type for v in vars) for slot, vars in args.items()}, attrs)
+        try:
+            types = OPS[type].types_of(call)
+        except Mismatch as mismatch:
+            raise self.error(str(mismatch), code=ErrorCode.SHAPE_MISMATCH) from None
+        outputs = {
+            slot: args[slot][0] if slot in args else self._temp(f"{self.name}.{slot}", found)
+            for slot, found in types.items()
+        }
+        read = {slot: tuple(v.name for v in vars) for slot, vars in args.items()}
+        written: dict[str, tuple[str, ...]] = {slot: (v.name,) for slot, v in outputs.items()}
+        self.program.ops.append(Op(type, read, written, attrs, layer=self.name, origin=self.origin))
+        return outputs
+
+    def checked(self, argument: str, given: Any) -> tuple[Var, ...]:
+        """The var or vars a user gave as `argument`, once they are vars of this program."""
+        listed = tuple(given) if isinstance(given, Sequence) else (given,)
+        for var in listed:
+            if not isinstance(var, Var):
+                raise self.error(f"argument {argument} must be a var, not {var!r}")
+            if self.program.vars.get(var.name) is not var:
+                raise self.error(f"argument {argument} is {var.name}, a var of another program")
+        return listed
+
+    def _temp(self, name: str, found: Any) -> Var:
+        number, free = 0, name
+        while free in self.program.vars:
+            number += 1
+            free = f"{name}_{number}"
+        return self.var(free, found.shape, found.dtype, "temp", found.ragged)

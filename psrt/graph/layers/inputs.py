@@ -1,0 +1,33 @@
+"""What a program is fed with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from psrt.graph.builder import Layer
+from psrt.graph.ops import ROWS
+from psrt.graph.program import Var
+
+DTYPES = ("float32", "int64")
+
+
+def data(
+    name: str, shape: Sequence[int] = (1,), dtype: str = "float32", ragged: bool = False
+) -> Var:
+    """Declare one input, which is also one slot of a data file, in the order of declaration.
+
+    `shape` is the shape of one example. A ragged input has any number of scalars an example
+    (`shape` () or (1,)); it is fed as `psrt.core.tensors.Ragged`.
+    """
+    layer = Layer("data", name)
+    if dtype not in DTYPES:
+        raise layer.error(f"argument dtype is {dtype!r}, psrt feeds {' or '.join(DTYPES)}")
+    if any(size < 1 for size in shape):
+        raise layer.error(
+            f"argument shape {tuple(shape)} has an unknown dimension",
+            "Give the shape of one example, without the batch; use ragged=True for lists of ids.",
+        )
+    if ragged and tuple(shape) not in ((), (1,)):
+        raise layer.error(f"argument shape {tuple(shape)} is not one scalar for a ragged input")
+    full = (ROWS,) if ragged else (ROWS, *shape)
+    return layer.var(name, full, dtype, "data", ragged)

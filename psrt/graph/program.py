@@ -1,0 +1,185 @@
+"""A program as plain data: vars, ops in order, parameters.
+
+Nothing here computes or checks; builders write programs, `verify` says whether one is legal,
+executors compile them. A program has one text form, one JSON object a line, and
+`Program.from_text(program.to_text()) == program` holds for every program.
+
+Shapes: a leading -1 counts examples, in a ragged var the elements of all examples.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from psrt.core.errors import ProgramError, PsrtError
+from psrt.core.specs import Initializer, LearningRate, Optimizer, from_plain, to_plain
+from psrt.core.types import Shape
+from psrt.graph.ops import TensorType
+
+Kind: TypeAlias = Literal["data", "parameter", "state", "temp"]
+Role: TypeAlias = Literal["forward", "backward", "optimize"]
+ROLES: tuple[Role, ...] = ("forward", "backward", "optimize")
+TEXT_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Var:
+    """One value of a step.
+
+    `data` is fed, `parameter` is trained, `state` lives in the scope and is changed by the op that
+    owns it, `temp` is computed. `gradient_of` implies kind `temp` and the type of the var it names;
+    a gradient of a sparse parameter is a SelectedRows at run time.
+    """
+
+    name: str
+    shape: Shape
+    dtype: str = "float32"
+    kind: Kind = "temp"
+    ragged: bool = False
+    gradient_of: str = ""
+
+    @property
+    def type(self) -> TensorType:
+        return TensorType(self.shape, self.dtype, self.ragged)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """What a trained var is made of and how it is trained.
+
+    `sparse` implies that its gradient holds only touched rows. `distributed` implies `sparse` and
+    that no trainer holds the whole table: ids are any int64 and `shape[0]` is no limit.
+    `optimizer` and `learning_rate` are set by `minimize`; both are None until then.
+    """
+
+    name: str
+    shape: Shape
+    initializer: Initializer
+    seed: int
+    sparse: bool = False
+    distributed: bool = False
+    padding_id: int | None = None
+    trainable: bool = True
+    optimizer: Optimizer | None = None
+    learning_rate: LearningRate | None = None
+
+
+@dataclass(frozen=True)
+class Op:
+    """One computation. A name "" in a slot stands for a gradient that nobody needs.
+
+    `layer` is the layer call it came from (`fc_0`), `origin` the user's line (`train.py:12`).
+    """
+
+    type: str
+    inputs: dict[str, tuple[str, ...]]
+    outputs: dict[str, tuple[str, ...]]
+    attrs: dict[str, Any] = field(default_factory=dict)
+    role: Role = "forward"
+    layer: str = ""
+    origin: str = ""
+
+    def reads(self) -> Iterator[str]:
+        return (name for names in self.inputs.values() for name in names if name)
+
+    def writes(self) -> Iterator[str]:
+        return (name for names in self.outputs.values() for name in names if name)
+
+    def __str__(self) -> str:
+        return f"op {self.type} of layer {self.layer} ({self.origin})"
+
+
+@dataclass
+class Program:
+    """Vars and parameters by name, ops in the order they run."""
+
+    seed: int = 0
+    vars: dict[str, Var] = field(default_factory=dict)
+    ops: list[Op] = field(default_factory=list)
+    parameters: dict[str, Parameter] = field(default_factory=dict)
+
+    def data_vars(self) -> list[Var]:
+        """What must be fed, in the order of declaration: the order of slots in a data file."""
+        return [var for var in self.vars.values() if var.kind == "data"]
+
+    def trained(self) -> list[Parameter]:
+        """Parameters that an update op trains, in the order of declaration."""
+        return [p for p in self.parameters.values() if p.optimizer is not None]
+
+    def to_text(self) -> str:
+        """One JSON object a line, fields in the order of the classes above."""
+        head = f"psrt-program {TEXT_FORMAT} {json.dumps({'seed': self.seed})}"
+        body = [f"var {_json_of(var)}" for var in self.vars.values()]
+        body += [f"parameter {_json_of(parameter)}" for parameter in self.parameters.values()]
+        body += [f"op {_json_of(op)}" for op in self.ops]
+        return "\n".join([head, *body, ""])
+
+    @classmethod
+    def from_text(cls, text: str) -> Program:
+        """Inverse of `to_text`; raises `ProgramError` naming the line that is not understood."""
+        program = cls()
+        for number, line in enumerate(text.removesuffix("\n").split("\n"), start=1):
+            try:
+                if number == 1:
+                    program.seed = _read_head(line)
+                else:
+                    program._read_line(line)
+            except (ValueError, TypeError, KeyError, AttributeError, PsrtError) as error:
+                what = f"Line {number} of the program text is not legal: {error}."
+                raise ProgramError(what) from error
+        return program
+
+    def _read_line(self, line: str) -> None:
+        word, _, rest = line.partition(" ")
+        fields = json.loads(rest)
+        if word == "var":
+            self.vars[fields["name"]] = Var(**_tuples(fields))
+        elif word == "parameter":
+            self.parameters[fields["name"]] = Parameter(
+                **{name: from_plain(value) for name, value in fields.items()}
+            )
+        elif word == "op":
+            self.ops.append(Op(**_tuples(fields)))
+        else:
+            raise ValueError(f"unknown word {word!r}")
+
+
+def gradient_name(name: str) -> str:
+    return f"{name}@GRAD"
+
+
+def seed_of(program_seed: int, parameter: str) -> int:
+    """Every process that builds the program finds the same seed for a parameter."""
+    return zlib.crc32(f"{program_seed}/{parameter}".encode())
+
+
+def _read_head(line: str) -> int:
+    """The seed of the program."""
+    word, version, rest = line.split(" ", 2)
+    if word != "psrt-program" or int(version) != TEXT_FORMAT:
+        raise ValueError(f"it does not begin with `psrt-program {TEXT_FORMAT}`")
+    return int(json.loads(rest)["seed"])
+
+
+def _json_of(record: Var | Parameter | Op) -> str:
+    """Fields that have their default are left out."""
+    shown = {
+        f.name: to_plain(getattr(record, f.name))
+        for f in dataclasses.fields(record)
+        if f.default is dataclasses.MISSING or getattr(record, f.name) != f.default
+    }
+    return json.dumps(shown, ensure_ascii=False)
+
+
+def _tuples(value: Any) -> Any:
+    """Lists of JSON become tuples, at any depth."""
+    if isinstance(value, dict):
+        return {key: _tuples(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return tuple(_tuples(item) for item in value)
+    return value

@@ -1,0 +1,117 @@
+"""What a legal program is: checked after it was built, read from text or rewritten.
+
+A program is legal when every op is of a known type with the slots of that type, reads only vars
+defined before it, is the only writer of what it writes (an update op and a metric change their own
+parameter or state in place), and declares outputs of the type its rule infers. The first violation
+is raised as a `ProgramError` that names op, layer and the user's line.
+"""
+
+from __future__ import annotations
+
+from psrt.core.errors import ErrorCode, ProgramError
+from psrt.graph.gradients import RULES
+from psrt.graph.ops import OPS, Call, Mismatch, OpDef
+from psrt.graph.program import ROLES, Op, Program
+
+_ACCUMULATING = {type for type, rule in RULES.items() if rule.accumulates}
+
+
+def verify(program: Program) -> None:
+    """Raise `ProgramError` at the first thing that is not legal."""
+    _check_parameters(program)
+    defined = {name for name, var in program.vars.items() if var.kind != "temp"}
+    written: dict[str, Op] = {}
+    for op in program.ops:
+        definition = _definition_of(op)
+        _check_reads(program, op, defined)
+        _check_writes(program, op, written)
+        _check_types(program, op, definition)
+        defined.update(op.writes())
+
+
+def _refuse(op: Op, what: str, code: ErrorCode = ErrorCode.PROGRAM_INVALID) -> ProgramError:
+    return ProgramError(f"The program is not legal: {op} {what}.", code=code)
+
+
+def _check_parameters(program: Program) -> None:
+    for name, parameter in program.parameters.items():
+        var = program.vars.get(name)
+        if var is None or var.kind != "parameter" or var.shape != parameter.shape:
+            shape = parameter.shape
+            raise ProgramError(f"Parameter {name} of shape {shape} does not fit its var {var}.")
+    for var in program.vars.values():
+        if var.kind == "parameter" and var.name not in program.parameters:
+            raise ProgramError(f"Var {var.name} is a parameter, but no parameter bears its name.")
+
+
+def _definition_of(op: Op) -> OpDef:
+    definition = OPS.get(op.type)
+    if definition is None:
+        raise _refuse(op, "is of an unknown type")
+    if op.role not in ROLES:
+        raise _refuse(op, f"has the unknown role {op.role!r}")
+    try:
+        definition.check_slots(op.inputs)
+    except Mismatch as mismatch:
+        raise _refuse(op, f"is malformed: {mismatch}") from mismatch
+    known = {slot.name for slot in definition.outputs}
+    if not op.outputs.keys() <= known:
+        raise _refuse(op, f"writes slots {sorted(op.outputs)}, its type has {sorted(known)}")
+    return definition
+
+
+def _check_reads(program: Program, op: Op, defined: set[str]) -> None:
+    for name in op.reads():
+        if name not in program.vars:
+            raise _refuse(op, f"reads {name}, which is not declared")
+        if name not in defined:
+            raise _refuse(op, f"reads {name} before an op has computed it")
+        parameter = program.parameters.get(name)
+        is_lookup = op.type.removesuffix("_grad") in _ACCUMULATING or op.type == "update"
+        if parameter is not None and parameter.sparse and not is_lookup:
+            raise _refuse(op, f"reads the sparse parameter {name}, of which only rows can be read")
+
+
+def _check_writes(program: Program, op: Op, written: dict[str, Op]) -> None:
+    for name in op.writes():
+        if name not in program.vars:
+            raise _refuse(op, f"writes {name}, which is not declared")
+        if name in written:
+            raise _refuse(op, f"writes {name}, which {written[name]} has written")
+        if program.vars[name].kind != "temp" and name not in op.reads():
+            raise _refuse(op, f"overwrites {name}, which is a {program.vars[name].kind} var")
+        written[name] = op
+
+
+def _check_types(program: Program, op: Op, definition: OpDef) -> None:
+    if definition.infer is None or op.role == "backward":
+        _check_gradient_types(program, op)
+        return
+    inputs = {slot: tuple(program.vars[n].type for n in names) for slot, names in op.inputs.items()}
+    try:
+        inferred = definition.types_of(Call(inputs, op.attrs))
+    except (Mismatch, KeyError) as mismatch:
+        raise _refuse(op, f"does not fit: {mismatch}", ErrorCode.SHAPE_MISMATCH) from mismatch
+    for slot, names in op.outputs.items():
+        for name in names:
+            if program.vars[name].type != inferred[slot]:
+                declared = program.vars[name].type
+                raise _refuse(
+                    op,
+                    f"writes {name} declared as {declared}, but computes {inferred[slot]}",
+                    ErrorCode.SHAPE_MISMATCH,
+                )
+
+
+def _check_gradient_types(program: Program, op: Op) -> None:
+    for name in op.writes():
+        var = program.vars[name]
+        source = program.vars.get(var.gradient_of)
+        if source is None:
+            raise _refuse(op, f"writes {name}, which is not declared as a gradient")
+        if source.type != var.type:
+            raise _refuse(
+                op,
+                f"writes {name} of type {var.type}, but {source.name} is {source.type}",
+                ErrorCode.SHAPE_MISMATCH,
+            )

@@ -1,0 +1,113 @@
+"""Fused element-wise steps of the trainer's forward and backward pass, float32.
+
+Matrix products stay with BLAS; these are the loops around them that numpy would run as three or
+four passes over memory. Arrays are flat unless a shape is given: callers pass `x.reshape(-1)`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from psrt.core.types import F32, I64
+from psrt.kernels.jit import device, kernel
+
+
+@kernel("f4[:, ::1], const f4[::1] -> void", group="trainer")
+def bias_(x: F32, bias: F32) -> None:
+    """`x` (n, d) += `bias` (d,)."""
+    for i in range(len(x)):
+        row = x[i]
+        for j in range(len(bias)):
+            row[j] += bias[j]
+
+
+@kernel("f4[:, ::1], const f4[::1] -> void", group="trainer")
+def bias_relu_(x: F32, bias: F32) -> None:
+    """`x` (n, d) = max(x + `bias` (d,), 0)."""
+    for i in range(len(x)):
+        row = x[i]
+        for j in range(len(bias)):
+            value = row[j] + bias[j]
+            row[j] = value if value > 0 else np.float32(0.0)
+
+
+@kernel("const f4[::1], const f4[::1], f4[::1] -> void", group="trainer")
+def relu_grad(out: F32, grad_out: F32, grad_x: F32) -> None:
+    """`grad_x` = `grad_out` where the relu's `out` is positive, else 0."""
+    for i in range(len(out)):
+        grad_x[i] = grad_out[i] if out[i] > 0 else np.float32(0.0)
+
+
+@device
+def sigmoid_of(x: Any) -> Any:
+    """1 / (1 + e⁻ˣ) in float32; e⁻ˣ may overflow to infinity, which gives the right 0."""
+    return np.float32(1.0) / (np.float32(1.0) + math.exp(-x))
+
+
+@kernel("const f4[::1], f4[::1] -> void", group="trainer")
+def sigmoid(x: F32, out: F32) -> None:
+    """`out` = 1 / (1 + e⁻ˣ)."""
+    for i in range(len(x)):
+        out[i] = sigmoid_of(x[i])
+
+
+@kernel("const f4[::1], const f4[::1], f4[::1] -> void", group="trainer")
+def sigmoid_grad(out: F32, grad_out: F32, grad_x: F32) -> None:
+    """`grad_x` = `grad_out` · out · (1 − out)."""
+    for i in range(len(out)):
+        grad_x[i] = grad_out[i] * out[i] * (np.float32(1.0) - out[i])
+
+
+@kernel("const f4[::1], const f4[::1], f4[::1] -> void", group="trainer")
+def sigmoid_cross_entropy(logits: F32, labels: F32, loss: F32) -> None:
+    """`loss` = max(x, 0) − x·z + ln(1 + e^−|x|) for logit x and label z in [0, 1].
+
+    The form that neither overflows nor loses the small values: −z ln σ(x) − (1−z) ln(1−σ(x)).
+    """
+    for i in range(len(logits)):
+        x = logits[i]
+        loss[i] = max(x, np.float32(0.0)) - x * labels[i] + math.log1p(math.exp(-abs(x)))
+
+
+@kernel("const f4[::1], const f4[::1], const f4[::1], f4[::1] -> void", group="trainer")
+def sigmoid_cross_entropy_grad(logits: F32, labels: F32, grad_loss: F32, grad_x: F32) -> None:
+    """`grad_x` = (σ(logit) − label) · `grad_loss`."""
+    for i in range(len(logits)):
+        grad_x[i] = (sigmoid_of(logits[i]) - labels[i]) * grad_loss[i]
+
+
+@kernel("i8[::1], i8[::1], const f4[::1], const f4[::1] -> void", group="trainer")
+def auc_update_(positives: I64, negatives: I64, probabilities: F32, labels: F32) -> None:
+    """Count predictions by bucket: `positives`, `negatives` (buckets,) int64.
+
+    Probability p falls into bucket ⌊p · buckets⌋, cut to the range; NaN counts as 0. Labels above
+    0.5 are positive. `auc` turns the counts into the area under the ROC curve.
+    """
+    buckets = len(positives)
+    for i in range(len(probabilities)):
+        scaled = probabilities[i] * np.float32(buckets)
+        bucket = 0
+        if scaled >= buckets:
+            bucket = buckets - 1
+        elif scaled > 0:
+            bucket = int(scaled)
+        if labels[i] > 0.5:
+            positives[bucket] += 1
+        else:
+            negatives[bucket] += 1
+
+
+def auc(positives: I64, negatives: I64) -> float:
+    """Area under the ROC curve of bucket counts (trapezoids); NaN while one class is missing.
+
+    It is the probability that a positive scores above a negative, ties counting half (Fawcett
+    2006, "An introduction to ROC analysis", algorithm 2).
+    """
+    pairs = float(positives.sum()) * float(negatives.sum())
+    if pairs == 0:
+        return math.nan
+    below = np.cumsum(negatives) - negatives
+    return float(np.dot(positives.astype(np.float64), below + negatives / 2)) / pairs

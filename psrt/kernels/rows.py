@@ -1,0 +1,111 @@
+"""Rows chosen by id or index: dedupe, gather, scatter, merge, and partition among pservers.
+
+Called by trainers (prefetch, routing) and pservers, from any thread. Indices are trusted.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+
+from psrt.core.tensors import SelectedRows
+from psrt.core.types import F32, I32, I64
+from psrt.kernels.hashing import virtual_shard
+from psrt.kernels.idmap import cells_for, insert_all
+from psrt.kernels.jit import kernel
+
+
+class _Scratch(threading.local):
+    """Cells of the last `unique` of this thread: fresh pages from the kernel would cost more than
+    filling them again."""
+
+    def __init__(self) -> None:
+        self.cells: I32 = np.empty(0, np.int32)
+
+    def empty_cells(self, count: int) -> I32:
+        if len(self.cells) < count:
+            self.cells = np.empty(count, np.int32)
+        cells = self.cells[:count]
+        cells.fill(-1)
+        return cells
+
+
+_scratch = _Scratch()
+
+
+def unique(ids: I64) -> tuple[I64, I32]:
+    """Distinct `ids` in first-seen order, and the position (n,) of each id in them.
+
+    `unique_ids[inverse] == ids`, like `np.unique(..., return_inverse=True)` without the sorting.
+    """
+    cells = _scratch.empty_cells(cells_for(len(ids)))
+    unique_ids = np.empty(len(ids), np.int64)
+    inverse = np.empty(len(ids), np.int32)
+    count = insert_all(unique_ids, cells, 0, ids, inverse)
+    return unique_ids[:count], inverse
+
+
+@kernel("const f4[:, ::1], const i4[::1], f4[:, ::1] -> void", group="pserver trainer")
+def gather(src: F32, index: I32, out: F32) -> None:
+    """`out` (n, d) = `src` (m, d)[`index` (n,)]."""
+    for i in range(len(index)):
+        row, target = src[index[i]], out[i]
+        for j in range(len(target)):
+            target[j] = row[j]
+
+
+@kernel("f4[:, ::1], const i4[::1], const f4[:, ::1] -> void", group="pserver trainer")
+def scatter_add_(out: F32, index: I32, values: F32) -> None:
+    """`out` (m, d)[`index` (n,)] += `values` (n, d), in order; an index may stand twice."""
+    for i in range(len(index)):
+        target, row = out[index[i]], values[i]
+        for j in range(len(row)):
+            target[j] += row[j]
+
+
+def merge(rows: SelectedRows) -> SelectedRows:
+    """The same gradient with each id once: values of equal ids are summed in order."""
+    if rows.unique:
+        return rows
+    ids, inverse = unique(rows.ids)
+    values = np.zeros((len(ids), rows.values.shape[1]), np.float32)
+    scatter_add_(values, inverse, rows.values)
+    return SelectedRows(ids, values, rows.height, unique=True)
+
+
+def partition_ids(ids: I64, shard_bounds: I64, n_shards: int) -> tuple[I32, I64]:
+    """Group `ids` (n,) by owner: (order (n,), counts (owners,)).
+
+    Owner e holds virtual shards [shard_bounds[e], shard_bounds[e + 1]); bounds (owners + 1,) rise
+    from 0 to `n_shards`. `ids[order]` lists the ids of owner 0 first, each owner's in their old
+    order (counting sort).
+    """
+    sizes = np.diff(shard_bounds)
+    owners = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+    if len(owners) != n_shards:
+        raise ValueError(f"bounds {shard_bounds} do not cover {n_shards} virtual shards")
+    order = np.empty(len(ids), np.int32)
+    counts = np.zeros(len(sizes), np.int64)
+    _partition(ids, owners, np.empty(len(ids), np.int32), counts.copy(), order, counts)
+    return order, counts
+
+
+@kernel(
+    "const i8[::1], const i4[::1], i4[::1], i8[::1], i4[::1], i8[::1] -> void",
+    group="pserver trainer",
+)
+def _partition(ids: I64, owners: I32, owner_of: I32, places: I64, order: I32, counts: I64) -> None:
+    """`owners` by virtual shard; `owner_of` (n,) and `places` (owners,) are scratch."""
+    for i in range(len(ids)):
+        owner = owners[virtual_shard(ids[i], len(owners))]
+        owner_of[i] = owner
+        counts[owner] += 1
+    place = 0
+    for owner in range(len(counts)):
+        places[owner] = place
+        place += counts[owner]
+    for i in range(len(ids)):
+        owner = owner_of[i]
+        order[places[owner]] = i
+        places[owner] += 1

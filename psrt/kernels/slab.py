@@ -1,0 +1,248 @@
+"""Fused passes over one stripe of a sparse table: find rows by id and read or update them.
+
+A stripe is an `IdMap` (keys, slots, size) and a slab of rows `[header | weights | state]`, see
+`optimizers`. `route` groups a batch by stripe once; every other kernel then gets the positions
+`order` of its stripe's ids in the batch, and reads or writes the caller's arrays in place: nothing
+is gathered in between. Callers hold the stripe's lock and have reserved room.
+
+Reading never creates a row: a row that is not there reads as its initial value.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from psrt.core.types import F32, I32, I64
+from psrt.kernels.hashing import virtual_shard
+from psrt.kernels.idmap import find, find_or_insert
+from psrt.kernels.initialize import initial_value
+from psrt.kernels.jit import device, kernel
+from psrt.kernels.optimizers import (
+    HEADER_WORDS,
+    UPDATES_WORD,
+    VERSION_WORD,
+    adagrad_row_,
+    adam_row_,
+    sgd_row_,
+)
+
+FOREIGN = -1  # in a shard → stripe table: another pserver holds this virtual shard
+
+# Arguments that kernels share, in order: the stripe (keys, slots, size, slab), the batch (ids,
+# order, found, gradients, version), the start of a row (kind, a, b, seed of the initializer; first
+# value of the state). `found` (n,) is scratch for slots.
+_STRIPE = "i8[::1], i4[::1], i8, f4[:, ::1]"
+_BATCH = "const i8[::1], const i4[::1], i4[::1], const f4[:, ::1], i8"
+_START = "i8, f4, f4, i8, f4"
+
+
+@kernel("const i8[::1], const i4[::1], b1, i8, i4[::1], i4[::1], i8[::1] -> i8", group="pserver")
+def route(
+    ids: I64,
+    stripe_of_shard: I32,
+    has_padding: bool,
+    padding_id: int,
+    owner: I32,
+    order: I32,
+    starts: I64,
+) -> int:
+    """Group a batch by stripe, keeping the order of ids inside each (counting sort).
+
+    `stripe_of_shard` (shards,) maps virtual shards to stripes 0 … S-1 or FOREIGN. Writes `order`
+    (n,) and `starts` (S + 2,): stripe s has `order[starts[s]:starts[s + 1]]`, and the padding id
+    is group S. `owner` (n,) is scratch. Returns −1, or the position of the first foreign id.
+    """
+    groups = len(starts) - 1
+    starts[:] = 0
+    for i in range(len(ids)):
+        stripe = stripe_of_shard[virtual_shard(ids[i], len(stripe_of_shard))]
+        if has_padding and ids[i] == padding_id:
+            stripe = groups - 1
+        if stripe < 0:
+            return i
+        owner[i] = stripe
+        starts[stripe] += 1
+    total = 0
+    for group in range(groups + 1):
+        count = starts[group]
+        starts[group] = total
+        total += count
+    for i in range(len(ids)):
+        order[starts[owner[i]]] = i
+        starts[owner[i]] += 1
+    for group in range(groups, 0, -1):
+        starts[group] = starts[group - 1]
+    starts[0] = 0
+    return -1
+
+
+@kernel(
+    "const i8[::1], const i4[::1], const f4[:, ::1], const i8[::1], const i4[::1], i4[::1], "
+    "i8, f4, f4, i8, f4[:, ::1] -> void",
+    group="pserver",
+)
+def read_rows(
+    keys: I64,
+    slots: I32,
+    slab: F32,
+    ids: I64,
+    order: I32,
+    found: I32,
+    kind: int,
+    a: float,
+    b: float,
+    seed: int,
+    out: F32,
+) -> None:
+    """`out[i]` (n, d) = weights of row `ids[i]` for all i in `order`."""
+    for k in range(len(order)):
+        found[k] = find(keys, slots, ids[order[k]])
+    for k in range(len(order)):
+        i = order[k]
+        target = out[i]
+        if found[k] < 0:
+            for column in range(len(target)):
+                target[column] = initial_value(kind, a, b, seed, ids[i], column)
+        else:
+            row = slab[found[k], HEADER_WORDS:]
+            for column in range(len(target)):
+                target[column] = row[column]
+
+
+@device
+def create_row(
+    row: F32, id_: int, width: int, kind: int, a: float, b: float, seed: int, state: float
+) -> None:
+    """A row that has never been updated: zero header, initial weights, first state."""
+    row[:HEADER_WORDS] = 0
+    for column in range(width):
+        row[HEADER_WORDS + column] = initial_value(kind, a, b, seed, id_, column)
+    row[HEADER_WORDS + width :] = state
+
+
+@device
+def touch_rows(
+    keys: I64,
+    slots: I32,
+    size: int,
+    slab: F32,
+    ids: I64,
+    order: I32,
+    found: I32,
+    width: int,
+    kind: int,
+    a: float,
+    b: float,
+    seed: int,
+    state: float,
+    version: int,
+) -> int:
+    """`found` (n,) = slots of rows `ids[order]`, which exist after this; returns the new size.
+
+    A loop of its own: mixed with the updates, each mispredicted probe also stalls an update
+    (13,312 rows of 16 in the cache: 320 µs fused, 200 µs apart, SGD).
+    """
+    headers = slab.view(np.int32)
+    for k in range(len(order)):
+        id_ = ids[order[k]]
+        slot = find_or_insert(keys, slots, size, id_)
+        if slot == size:
+            create_row(slab[slot], id_, width, kind, a, b, seed, state)
+            size += 1
+        found[k] = slot
+    for k in range(len(order)):
+        headers[found[k], VERSION_WORD] = version
+        headers[found[k], UPDATES_WORD] += 1
+    return size
+
+
+@kernel(f"{_STRIPE}, {_BATCH}, {_START}, f4 -> i8", group="pserver")
+def apply_sgd_(
+    keys: I64,
+    slots: I32,
+    size: int,
+    slab: F32,
+    ids: I64,
+    order: I32,
+    found: I32,
+    gradients: F32,
+    version: int,
+    kind: int,
+    a: float,
+    b: float,
+    seed: int,
+    state: float,
+    lr: float,
+) -> int:
+    """Update rows `ids[order]` by `gradients[order]`, creating new ones; returns the new size."""
+    width = gradients.shape[1]
+    size = touch_rows(
+        keys, slots, size, slab, ids, order, found, width, kind, a, b, seed, state, version
+    )
+    for k in range(len(order)):
+        sgd_row_(slab[found[k]], gradients[order[k]], HEADER_WORDS, lr)
+    return size
+
+
+@kernel(f"{_STRIPE}, {_BATCH}, {_START}, f4, f4 -> i8", group="pserver")
+def apply_adagrad_(
+    keys: I64,
+    slots: I32,
+    size: int,
+    slab: F32,
+    ids: I64,
+    order: I32,
+    found: I32,
+    gradients: F32,
+    version: int,
+    kind: int,
+    a: float,
+    b: float,
+    seed: int,
+    state: float,
+    lr: float,
+    eps: float,
+) -> int:
+    """As `apply_sgd_`, by Adagrad."""
+    width = gradients.shape[1]
+    size = touch_rows(
+        keys, slots, size, slab, ids, order, found, width, kind, a, b, seed, state, version
+    )
+    for k in range(len(order)):
+        adagrad_row_(slab[found[k]], gradients[order[k]], HEADER_WORDS, lr, eps)
+    return size
+
+
+@kernel(f"{_STRIPE}, {_BATCH}, {_START}, f4, f4, f4, f4, const f4[:, ::1] -> i8", group="pserver")
+def apply_adam_(
+    keys: I64,
+    slots: I32,
+    size: int,
+    slab: F32,
+    ids: I64,
+    order: I32,
+    found: I32,
+    gradients: F32,
+    version: int,
+    kind: int,
+    a: float,
+    b: float,
+    seed: int,
+    state: float,
+    lr: float,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    corrections: F32,
+) -> int:
+    """As `apply_sgd_`, by lazy Adam: a row's own count of updates is its t."""
+    headers = slab.view(np.int32)
+    width = gradients.shape[1]
+    size = touch_rows(
+        keys, slots, size, slab, ids, order, found, width, kind, a, b, seed, state, version
+    )
+    for k in range(len(order)):
+        row, gradient = slab[found[k]], gradients[order[k]]
+        t = headers[found[k], UPDATES_WORD]
+        adam_row_(row, gradient, HEADER_WORDS, lr, beta1, beta2, eps, corrections, t)
+    return size

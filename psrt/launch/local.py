@@ -1,0 +1,208 @@
+"""A cluster on this host: pservers, then trainers, as child processes that live and end together.
+
+`run` is the shell around `Supervisor`: it starts what `Plan` says, turns exits, signals and time
+into the supervisor's facts, and carries out its instructions. One thread, one loop: a turn waits at
+most `_TURN_S` for trainer 0's output and then looks at everything else.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+from psrt.config.load import Loaded, environment, load_job
+from psrt.config.schema import LaunchConfig
+from psrt.core.clock import Clock, MonotonicClock
+from psrt.core.errors import ConfigError, DeadlineError, PsrtError
+from psrt.launch import report
+from psrt.launch.plan import PSRT, TRAINER, ChildId, Command, Plan
+from psrt.launch.processes import Follower, Process
+from psrt.launch.supervise import Instruction, Phase, Supervisor, Terminate
+
+Say = Callable[[str], None]
+_FOLLOWED = ChildId(TRAINER, 0)
+_TURN_S = 0.05
+
+
+def run(
+    loaded: Loaded[LaunchConfig],
+    *,
+    say: Say,
+    program: Sequence[str] = PSRT,
+    clock: Clock | None = None,
+) -> int:
+    """Run a job to its end; 0 means that every process ended well, 128 + n that signal n ended it.
+
+    Raises `JobError` when a child failed, `DeadlineError` when the pservers did not get ready.
+    """
+    config, clock = loaded.config, clock or MonotonicClock()
+    load_job(config.job)  # a mistake in the job is told here, not in the log of every child
+    plan = Plan(loaded, environment(), program)
+    _make_directory("log_dir", config.log_dir)
+    _make_directory("report", str(Path(config.report).parent))
+    cluster, error, started_at = Cluster(config.grace_s, clock, say), None, clock.now()
+    try:
+        with cluster:
+            _train(cluster, plan, say)
+        cluster.check()
+    except PsrtError as failed:
+        error = failed
+    code = error.spec.exit_code if error else cluster.exit_code
+    say(f"\n{report.table(cluster.processes)}")
+    if config.report:
+        _write(config.report, report.merged(cluster.processes, code, clock.now() - started_at))
+    if error:
+        raise error
+    return code
+
+
+def _train(cluster: Cluster, plan: Plan, say: Say) -> None:
+    config = plan.config
+    cluster.start(plan.pservers())
+    say(f"started {config.pservers} pservers; logs are in {config.log_dir}")
+    endpoints = cluster.wait_ready(config.ready_timeout_s)
+    if endpoints:
+        cluster.start(plan.trainers(endpoints))
+        say(f"pservers serve on {', '.join(endpoints)}; started {config.trainers} trainers")
+    cluster.wait_ended()
+
+
+def _make_directory(name: str, path: str) -> None:
+    """Now, because at the end of a long training it would be too late to fail."""
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"launch.{name} needs the directory {path!r}, which cannot be made: {error.strerror}.",
+            hint="Choose a directory you may write to.",
+        ) from error
+
+
+def _write(path: str, report: dict[str, Any]) -> None:
+    Path(path).write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+
+
+class Cluster:
+    """The children of one launch, in the order they were started.
+
+    While it is entered, SIGINT and SIGTERM are facts for the supervisor instead of exceptions;
+    having left it implies that no child lives.
+    """
+
+    def __init__(self, grace_s: float, clock: Clock, say: Say) -> None:
+        self.processes: list[Process] = []
+        self._supervisor = Supervisor(grace_s)
+        self._follower = Follower(say)
+        self._clock = clock
+        self._say = say
+        self._signals: list[int] = []
+        self._exits = ExitStack()
+
+    def __enter__(self) -> Cluster:
+        self._exits.enter_context(_captured(self._signals))
+        self._exits.callback(self._follower.close)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._exits.close()
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of a launch in which no child failed."""
+        number = self._supervisor.outcome.signal
+        return 0 if number is None else 128 + number
+
+    def start(self, commands: Iterable[Command]) -> None:
+        for command in commands:
+            start = self._follower.start if command.child == _FOLLOWED else Process
+            process = start(command, now=self._clock.now())
+            self._exits.callback(process.close)
+            self.processes.append(process)
+            self._supervisor.started(command.child)
+
+    def wait_ready(self, timeout_s: float) -> list[str]:
+        """The endpoints of all processes once each serves; empty if the job is stopping instead."""
+        deadline = self._clock.now() + timeout_s
+        while self._supervisor.phase is Phase.STARTING:
+            endpoints = [_endpoint(p.command.result) for p in self.processes]
+            if None not in endpoints:
+                return [endpoint for endpoint in endpoints if endpoint is not None]
+            if self._clock.now() >= deadline:
+                self._give_up_on(endpoints, timeout_s)
+            self._turn()
+        return []
+
+    def wait_ended(self) -> None:
+        """Return when no child lives.
+
+        No deadline here: training takes as long as it takes, and every other phase has the
+        supervisor's.
+        """
+        while self._supervisor.phase is not Phase.ENDED:
+            self._turn()
+
+    def check(self) -> None:
+        """After leaving: raise if a child failed the job."""
+        culprit = self._supervisor.outcome.culprit
+        if culprit is not None:
+            raise report.failure(next(p for p in self.processes if p.child == culprit))
+
+    def _give_up_on(self, endpoints: Sequence[str | None], timeout_s: float) -> NoReturn:
+        late = [p for p, e in zip(self.processes, endpoints, strict=True) if e is None]
+        names = ", ".join(str(process.child) for process in late)
+        self._obey(self._supervisor.give_up(self._clock.now()))
+        self.wait_ended()
+        raise DeadlineError(
+            f"{names} did not serve within {timeout_s:g} s; psrt stopped all pservers.",
+            hint=f"Read {late[0].command.log}. The first start compiles kernels: raise "
+            "--ready-timeout-s on a slow host.",
+        )
+
+    def _turn(self) -> None:
+        """Look at output, exits, signals and time once."""
+        self._follower.pump(_TURN_S)
+        now = self._clock.now()
+        # Pservers come first: when both sides of a connection are gone, the pserver is the cause.
+        for process in self.processes:
+            if process.has_just_ended(now):
+                code = process.code or 0
+                self._obey(self._supervisor.exited(process.child, code, now))
+        while self._signals:
+            self._obey(self._supervisor.interrupted(self._signals.pop(0), now))
+        self._obey(self._supervisor.tick(now))
+
+    def _obey(self, instructions: Iterable[Instruction]) -> None:
+        for instruction in instructions:
+            asked = isinstance(instruction, Terminate)
+            self._say(f"{'stopping' if asked else 'killing'} {_names(instruction.children)}")
+            for process in self.processes:
+                if process.child in instruction.children:
+                    process.send(signal.SIGTERM if asked else signal.SIGKILL)
+
+
+def _names(children: Iterable[ChildId]) -> str:
+    return ", ".join(map(str, children))
+
+
+def _endpoint(ready_file: Path) -> str | None:
+    """The endpoint in a ready file, which a pserver writes atomically; None before it did."""
+    try:
+        return str(json.loads(ready_file.read_text(encoding="utf-8"))["endpoint"])
+    except FileNotFoundError:
+        return None
+
+
+@contextmanager
+def _captured(signals: list[int]) -> Iterator[None]:
+    """Append SIGINT and SIGTERM to `signals`; the old handlers come back at the end."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda caught, _: signals.append(caught)) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)

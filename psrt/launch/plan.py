@@ -1,0 +1,112 @@
+"""Which processes a local cluster consists of: pure functions from settings to command lines.
+
+Pservers listen on a free port and tell it in a ready file; trainers are started with the endpoints
+that were read from there. Everything of one run lies in `log_dir`: a log for each process, the
+pservers' ready files, the trainers' reports.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from psrt.config.load import DEFAULT, Loaded, load
+from psrt.config.schema import LaunchConfig, TrainerConfig
+
+PSERVER = "pserver"
+TRAINER = "trainer"
+PSRT = (sys.executable, "-m", "psrt")
+_THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
+
+
+@dataclass(frozen=True, order=True)
+class ChildId:
+    """One process of the job: `trainer.0`. Pservers sort before trainers."""
+
+    role: str
+    index: int
+
+    def __str__(self) -> str:
+        return f"{self.role}.{self.index}"
+
+
+@dataclass(frozen=True)
+class Command:
+    """How to start one process. `result` is the JSON file it writes: ready file or report."""
+
+    child: ChildId
+    arguments: tuple[str, ...]
+    environ: Mapping[str, str]
+    log: Path
+    result: Path
+
+
+class Plan:
+    """The commands of one launch; `program` is what runs `psrt` (tests put a fake there)."""
+
+    def __init__(
+        self,
+        loaded: Loaded[LaunchConfig],
+        environ: Mapping[str, str],
+        program: Sequence[str] = PSRT,
+    ) -> None:
+        self.config = loaded.config
+        self._program = tuple(program)
+        self._trainer = _trainer_settings(loaded, environ)
+        self._environ = _child_environment(self.config, self._trainer.cpu_threads, environ)
+
+    def pservers(self) -> list[Command]:
+        return [self._pserver(index) for index in range(self.config.pservers)]
+
+    def trainers(self, endpoints: Sequence[str]) -> list[Command]:
+        return [self._trainer_of(index, endpoints) for index in range(self.config.trainers)]
+
+    def _pserver(self, index: int) -> Command:
+        child = ChildId(PSERVER, index)
+        ready = self._path(child, ".ready.json")
+        arguments = ["--config", self.config.job, "--host", "127.0.0.1", "--port", "0"]
+        return self._command(child, [*arguments, "--ready-file", str(ready)], ready)
+
+    def _trainer_of(self, index: int, endpoints: Sequence[str]) -> Command:
+        child = ChildId(TRAINER, index)
+        report = self._path(child, ".report.json")
+        arguments = ["--endpoints", ",".join(endpoints)]
+        arguments += ["--trainers", str(self.config.trainers), "--trainer-id", str(index)]
+        arguments += ["--carrier", self._trainer.carrier]
+        arguments += ["--cpu-threads", str(self._trainer.cpu_threads), "--report", str(report)]
+        arguments += ["--save", self.config.save] if self.config.save else []
+        return self._command(child, [*arguments, self.config.job], report)
+
+    def _command(self, child: ChildId, arguments: list[str], result: Path) -> Command:
+        whole = (*self._program, child.role, *arguments)
+        return Command(child, whole, self._environ, self._path(child, ".log"), result)
+
+    def _path(self, child: ChildId, suffix: str) -> Path:
+        return Path(self.config.log_dir) / f"{child}{suffix}"
+
+
+def _trainer_settings(loaded: Loaded[LaunchConfig], environ: Mapping[str, str]) -> TrainerConfig:
+    """The trainers' settings: what was given to launch, else what the job's [trainer] says."""
+    config = loaded.config
+    given = {
+        name: getattr(config, name)
+        for name in ("carrier", "cpu_threads")
+        if loaded.origins[f"launch.{name}"] != DEFAULT
+    }
+    flags = {"trainers": config.trainers, "trainer_id": 0, **given}
+    return load(TrainerConfig, flags=flags, file=config.job, environ=environ).config
+
+
+def _child_environment(
+    config: LaunchConfig, cpu_threads: int, environ: Mapping[str, str]
+) -> dict[str, str]:
+    """Ours, with BLAS held to its threads, output unbuffered, and the job's overrides."""
+    threads = dict.fromkeys(_THREAD_VARIABLES, str(cpu_threads))
+    overrides = {}
+    if config.mode:
+        overrides["PSRT_COMMUNICATION_MODE"] = config.mode
+    if config.epochs:
+        overrides["PSRT_DATA_EPOCHS"] = str(config.epochs)
+    return {**threads, **environ, "PYTHONUNBUFFERED": "1", **overrides}

@@ -1,0 +1,133 @@
+"""The processes of a launch: started, watched, signalled, by one thread that waits only in `pump`.
+
+Children never outlive the launcher. Each asks the kernel for SIGKILL when its parent dies
+(`PR_SET_PDEATHSIG`), because a `finally` does not run when the launcher itself is killed, and every
+regular way out goes through `close`. Each is in a process group of its own, so that Ctrl-C reaches
+the launcher alone and the order of stopping is its decision. `preexec_fn` is safe here because the
+launcher has a single thread.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import selectors
+import signal
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+from psrt.launch.plan import ChildId, Command
+
+LAST_LINES = 20
+_CHUNK_BYTES = 65536
+_PR_SET_PDEATHSIG = 1
+_prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
+
+
+def _die_with_parent() -> None:
+    """Runs in the child before exec."""
+    if _prctl is not None:
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class Process:
+    """One running or ended child; `code` is None while it runs and −n when signal n ended it.
+
+    Output goes to its log; when `stdout` is given, standard output goes to that descriptor instead.
+    """
+
+    def __init__(self, command: Command, *, now: float, stdout: int | None = None) -> None:
+        self.command = command
+        self.started_at = now
+        self.seconds = 0.0
+        self.code: int | None = None
+        for path in (command.result, command.log):  # an earlier run's must not be taken for ours
+            path.unlink(missing_ok=True)
+        with command.log.open("ab") as log:  # append: a followed child's log has two writers
+            self._popen = subprocess.Popen(
+                command.arguments,
+                env=dict(command.environ),
+                stdin=subprocess.DEVNULL,
+                stdout=log if stdout is None else stdout,
+                stderr=log,
+                process_group=0,
+                preexec_fn=_die_with_parent,
+            )
+
+    @property
+    def child(self) -> ChildId:
+        return self.command.child
+
+    @property
+    def pid(self) -> int:
+        return self._popen.pid
+
+    def has_just_ended(self, now: float) -> bool:
+        """True once, at the first look after its end."""
+        if self.code is not None or self._popen.poll() is None:
+            return False
+        self.code, self.seconds = self._popen.returncode, now - self.started_at
+        return True
+
+    def send(self, number: signal.Signals) -> None:
+        self._popen.send_signal(number)  # does nothing once the process was waited for
+
+    def close(self) -> None:
+        if self._popen.poll() is None:
+            self._popen.kill()
+            self._popen.wait()
+
+    def last_lines(self, count: int = LAST_LINES) -> str:
+        with self.command.log.open(encoding="utf-8", errors="replace") as lines:
+            return "".join(deque(lines, maxlen=count)).rstrip()
+
+
+class Follower:
+    """Copies what a child writes into a pipe to its log, and line by line to `say`."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._selector = selectors.DefaultSelector()
+        self._partial = b""
+
+    def start(self, command: Command, now: float) -> Process:
+        """Start a process whose standard output is followed."""
+        read_end, write_end = os.pipe()
+        try:
+            self._selector.register(read_end, selectors.EVENT_READ, command.log)
+            return Process(command, now=now, stdout=write_end)
+        finally:
+            os.close(write_end)  # the child has its own; ours would hide its end
+
+    def pump(self, timeout_s: float) -> None:
+        """Wait until there is output or the time is over, and pass the output on."""
+        for key, _ in self._selector.select(timeout_s):
+            chunk = os.read(key.fd, _CHUNK_BYTES)
+            if chunk:
+                self._pass_on(chunk, key.data)
+            else:
+                self._drop(key.fd)
+
+    def close(self) -> None:
+        """Pass on what ended processes left in their pipes."""
+        while self._selector.select(0.0):
+            self.pump(0.0)
+        for key in list(self._selector.get_map().values()):
+            self._drop(key.fd)
+        self._selector.close()
+
+    def _pass_on(self, chunk: bytes, path: Path) -> None:
+        with path.open("ab") as log:
+            log.write(chunk)
+        *lines, self._partial = (self._partial + chunk).split(b"\n")
+        for line in lines:
+            self._say(line.decode(errors="replace"))
+
+    def _drop(self, fd: int) -> None:
+        self._selector.unregister(fd)
+        os.close(fd)
+        if self._partial:
+            self._say(self._partial.decode(errors="replace"))

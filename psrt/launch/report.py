@@ -1,0 +1,136 @@
+"""What a launch says when it is over: the table on the terminal, the merged report, the failure.
+
+A trainer's report is read if it is there; what a trainer could not measure is missing or null, and
+stays out of the sums.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from psrt.core.errors import CATALOGUE, JobError
+from psrt.launch.plan import TRAINER
+from psrt.launch.processes import Process
+
+_SUMS = ("examples_per_s", "examples", "steps")
+_MEANS = ("loss", "train_auc", "auc")
+_COLUMNS = (*_SUMS, *_MEANS)
+Report = Mapping[str, Any]
+
+
+def merged(processes: Sequence[Process], exit_code: int, seconds: float) -> dict[str, Any]:
+    """The launcher's own report: totals first, then each trainer's report, then each process."""
+    reports = [_read(p) for p in processes if p.child.role == TRAINER]
+    return {
+        "exit_code": exit_code,
+        "wall_seconds": seconds,
+        **totals(reports),
+        "trainers": reports,
+        "processes": [_facts(process) for process in processes],
+    }
+
+
+def totals(reports: Iterable[Report]) -> dict[str, Any]:
+    """Sums of rates and counts; means, weighted by examples, of loss and AUC."""
+    reports = list(reports)
+    sums = {name: sum(numbers) for name in _SUMS if (numbers := _numbers(reports, name))}
+    means = {name: _mean(reports, name) for name in _MEANS}
+    return {**sums, **{name: mean for name, mean in means.items() if mean is not None}}
+
+
+def table(processes: Sequence[Process]) -> str:
+    """Role, pid, exit, seconds and log of each process, then the trainers' results."""
+    rows = [("process", "pid", "exit", "seconds", "log")]
+    for p in processes:
+        rows.append((str(p.child), str(p.pid), str(p.code), f"{p.seconds:.1f}", str(p.command.log)))
+    return "\n".join([*_aligned(rows), "", *_aligned(_results(processes))]).rstrip()
+
+
+def failure(process: Process) -> JobError:
+    """The error a launch ends with when `process` failed it."""
+    lines = process.last_lines() or "(it wrote nothing)"
+    return JobError(
+        f"{process.child} (pid {process.pid}) {_ended(process.code or 0)} after "
+        f"{process.seconds:.1f} s; psrt stopped the other processes.\n"
+        f"last lines of {process.command.log}:\n{_indented(lines)}",
+        hint=f"Read {process.command.log}, and the logs of the others beside it.",
+    )
+
+
+def _ended(code: int) -> str:
+    """`exited with code 60 (DEADLINE: a wait passed its deadline)`."""
+    if code < 0:
+        note = ", often a sign of too little memory" if -code == signal.SIGKILL else ""
+        return f"was killed by {signal.Signals(-code).name}{note}"
+    if code == 0:
+        return "ended too early, with code 0,"
+    known = [(c.name, spec.summary) for c, spec in CATALOGUE.items() if spec.exit_code == code]
+    # Several codes share the exit code 2; then the number alone must do.
+    meaning = f" ({known[0][0]}: {known[0][1]})" if len(known) == 1 else ""
+    return f"exited with code {code}{meaning}"
+
+
+def _read(process: Process) -> dict[str, Any]:
+    try:
+        report = json.loads(process.command.result.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return report if isinstance(report, dict) else {}
+
+
+def _facts(process: Process) -> dict[str, Any]:
+    return {
+        "role": process.child.role,
+        "index": process.child.index,
+        "pid": process.pid,
+        "exit_code": process.code,
+        "seconds": process.seconds,
+        "log": str(process.command.log),
+    }
+
+
+def _numbers(reports: Iterable[Report], name: str) -> list[float]:
+    return [r[name] for r in reports if isinstance(r.get(name), int | float)]
+
+
+def _mean(reports: Iterable[Report], name: str) -> float | None:
+    having = [r for r in reports if isinstance(r.get(name), int | float)]
+    weights = [float(r.get("examples") or 1) for r in having]
+    if not having:
+        return None
+    values = _numbers(having, name)
+    return sum(w * v for w, v in zip(weights, values, strict=True)) / sum(weights)
+
+
+def _results(processes: Sequence[Process]) -> list[tuple[str, ...]]:
+    trainers = [p for p in processes if p.child.role == TRAINER]
+    reports: dict[str, Report] = {str(p.child): _read(p) for p in trainers}
+    if not any(reports.values()):
+        return []
+    reports["total"] = totals(reports.values())
+    columns = [c for c in _COLUMNS if c in reports["total"]]
+    rows = [("trainer", *columns)]
+    return rows + [(name, *(_cell(r.get(c)) for c in columns)) for name, r in reports.items()]
+
+
+def _cell(value: Any) -> str:
+    if not isinstance(value, int | float):
+        return "-"
+    return f"{value:,.0f}" if isinstance(value, int) or value >= 100 else f"{value:.4f}"
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Columns as wide as their widest cell; the first and last are flush left, numbers right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(map(_pad, row, widths, range(len(row)))).rstrip() for row in rows]
+
+
+def _pad(cell: str, width: int, column: int) -> str:
+    return cell.ljust(width) if column in (0, 4) else cell.rjust(width)
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"    {line}" for line in text.splitlines())

@@ -1,0 +1,121 @@
+"""Decides what a launcher does when one of its processes ends, and how the launcher itself ends.
+
+Pure: facts come in with a time (`exited`, `interrupted`, …), instructions come out; nothing
+here starts, signals or waits for a process. The life of a job:
+
+    STARTING   pservers were started; a pserver that ends now, with any code, fails the job
+    TRAINING   trainers were started; a non-zero exit fails the job
+    DRAINING   every trainer ended with 0; pservers end by themselves within the grace
+    STOPPING   the living were asked to end, and are killed when the grace is over
+    ENDED      no process lives; `outcome` says how it went
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from psrt.launch.plan import TRAINER, ChildId
+
+
+class Phase(enum.Enum):
+    STARTING = enum.auto()
+    TRAINING = enum.auto()
+    DRAINING = enum.auto()
+    STOPPING = enum.auto()
+    ENDED = enum.auto()
+
+
+@dataclass(frozen=True)
+class Terminate:
+    """Ask these processes to end."""
+
+    children: tuple[ChildId, ...]
+
+
+@dataclass(frozen=True)
+class Kill:
+    """End these processes now."""
+
+    children: tuple[ChildId, ...]
+
+
+Instruction = Terminate | Kill
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How the job went: at most one of `culprit` and `signal` is set; neither means success.
+
+    `culprit` is the process whose end failed the job and `code` its exit code (−n = signal n).
+    """
+
+    culprit: ChildId | None = None
+    code: int = 0
+    signal: int | None = None
+
+
+class Supervisor:
+    """The life of one job.
+
+    `deadline` is set implies DRAINING or STOPPING; ENDED implies that nobody lives.
+    """
+
+    def __init__(self, grace_s: float) -> None:
+        self._grace_s = grace_s
+        self._living: set[ChildId] = set()
+        self.phase = Phase.STARTING
+        self.outcome = Outcome()
+        self.deadline: float | None = None
+
+    def started(self, child: ChildId) -> None:
+        self._living.add(child)
+        if child.role == TRAINER:
+            self.phase = Phase.TRAINING
+
+    def exited(self, child: ChildId, code: int, now: float) -> list[Instruction]:
+        """A process ended. The first failure decides the outcome; later ones follow from it."""
+        self._living.discard(child)
+        if self.phase is Phase.STOPPING:
+            return self._end_if_empty()
+        if code != 0 or self.phase is Phase.STARTING:
+            self.outcome = Outcome(culprit=child, code=code)
+            return self._stop(now)
+        if self.phase is Phase.TRAINING and not self._trainers_live():
+            self.phase, self.deadline = Phase.DRAINING, now + self._grace_s
+        return self._end_if_empty()
+
+    def interrupted(self, signal: int, now: float) -> list[Instruction]:
+        """The launcher was asked to end; asked twice, it no longer waits for anybody."""
+        if self.phase is Phase.STOPPING:
+            return self._kill()
+        self.outcome = Outcome(signal=signal)
+        return self._stop(now)
+
+    def give_up(self, now: float) -> list[Instruction]:
+        """The launcher itself found a reason to stop, and reports it."""
+        return self._stop(now)
+
+    def tick(self, now: float) -> list[Instruction]:
+        """Time passed."""
+        if self.deadline is None or now < self.deadline:
+            return []
+        return self._stop(now) if self.phase is Phase.DRAINING else self._kill()
+
+    def _trainers_live(self) -> bool:
+        return any(child.role == TRAINER for child in self._living)
+
+    def _stop(self, now: float) -> list[Instruction]:
+        if not self._living:
+            return self._end_if_empty()
+        self.phase, self.deadline = Phase.STOPPING, now + self._grace_s
+        return [Terminate(tuple(sorted(self._living)))]
+
+    def _kill(self) -> list[Instruction]:
+        self.deadline = None
+        return [Kill(tuple(sorted(self._living)))]
+
+    def _end_if_empty(self) -> list[Instruction]:
+        if not self._living:
+            self.phase, self.deadline = Phase.ENDED, None
+        return []

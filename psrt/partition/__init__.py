@@ -1,0 +1,7 @@
+"""Where parameters live: which block and which virtual shard stands on which pserver.
+
+Reading order: `slicing` cuts dense parameters into blocks, `dispatchers` chooses an endpoint for
+each block, `vshards` shares out the id space of sparse tables, `plan` puts the three together into
+the `PartitionPlan` every trainer computes alike, `transpile` makes the program a trainer runs.
+Everything here is a pure function of its arguments: no socket, thread, clock or environment.
+"""

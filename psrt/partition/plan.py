@@ -1,0 +1,250 @@
+"""The partition plan: which block and which virtual shard lives on which endpoint.
+
+Every trainer builds the plan from the same program and the same settings and must arrive at the
+same one; `hash()` of the canonical JSON goes into the handshake, where a pserver refuses a trainer
+whose plan differs. Parameters are placed in the order of their names, so the plan does not depend
+on the order in which they are given.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import itertools
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+from psrt.core.errors import ConfigError, ErrorCode, ProgramError
+from psrt.core.specs import (
+    ConstantRate,
+    DenseTableSpec,
+    Initializer,
+    LearningRate,
+    Optimizer,
+    Sgd,
+    SparseTableSpec,
+    TableSpec,
+    to_plain,
+)
+from psrt.core.types import Shape
+from psrt.partition.dispatchers import Dispatcher, dispatch, round_robin
+from psrt.partition.slicing import DEFAULT_MIN_BLOCK_SIZE, Block, cut
+from psrt.partition.vshards import shard_bounds
+
+_FLOAT_BYTES = 4
+
+
+class ParameterLike(Protocol):
+    """What the plan reads of a parameter (`psrt.graph.program.Parameter` has it all)."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def shape(self) -> Shape: ...
+    @property
+    def initializer(self) -> Initializer: ...
+    @property
+    def sparse(self) -> bool: ...
+    @property
+    def distributed(self) -> bool: ...
+    @property
+    def padding_id(self) -> int | None: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def optimizer(self) -> Optimizer | None: ...
+    @property
+    def learning_rate(self) -> LearningRate | None: ...
+    @property
+    def trainable(self) -> bool: ...
+
+
+@dataclass(frozen=True)
+class PlacedBlock:
+    """One block and the endpoint that holds it."""
+
+    endpoint: str
+    spec: DenseTableSpec
+
+
+@dataclass(frozen=True)
+class PartitionPlan:
+    """`blocks` are sorted by parameter and offset; `sparse` are whole tables, sorted by name.
+
+    Every endpoint holds a range of virtual shards of every sparse table; `shard_bounds[e]` is the
+    first shard of endpoint e.
+    """
+
+    endpoints: tuple[str, ...]
+    blocks: tuple[PlacedBlock, ...]
+    sparse: tuple[SparseTableSpec, ...]
+
+    @cached_property
+    def shard_bounds(self) -> tuple[int, ...]:
+        return shard_bounds(len(self.endpoints))
+
+    @cached_property
+    def dense_shapes(self) -> dict[str, Shape]:
+        """Shape of every dense parameter by name, in the order of the plan."""
+        return {block.spec.parameter: block.spec.shape for block in self.blocks}
+
+    def dense_specs(self, endpoint: str) -> list[DenseTableSpec]:
+        return [block.spec for block in self.blocks if block.endpoint == endpoint]
+
+    def specs_for(self, endpoint: str) -> list[TableSpec]:
+        """What the pserver at `endpoint` registers: its blocks and its share of each table."""
+        first, last = self._shard_range(endpoint)
+        shares = [
+            dataclasses.replace(spec, first_shard=first, last_shard=last) for spec in self.sparse
+        ]
+        return [*self.dense_specs(endpoint), *shares]
+
+    def to_json(self) -> str:
+        """The canonical text: equal plans give equal text."""
+        plain = {
+            "endpoints": list(self.endpoints),
+            "blocks": [[block.endpoint, to_plain(block.spec)] for block in self.blocks],
+            "sparse": [to_plain(spec) for spec in self.sparse],
+        }
+        return json.dumps(plain, sort_keys=True, separators=(",", ":"))
+
+    def hash(self) -> str:
+        """Hex sha256 of the canonical text."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    def balance(self) -> str:
+        """A table for people: what each endpoint holds, and its share of the dense bytes."""
+        header = ("endpoint", "dense bytes", "blocks", "virtual shards", "share")
+        rows = [header, *(self._balance_row(endpoint) for endpoint in self.endpoints)]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
+        return "\n".join(_aligned(row, widths) for row in rows)
+
+    def _balance_row(self, endpoint: str) -> tuple[str, ...]:
+        sizes = [spec.size for spec in self.dense_specs(endpoint)]
+        total = sum(block.spec.size for block in self.blocks)
+        first, last = self._shard_range(endpoint)
+        share = sum(sizes) / total if total else 0.0
+        bytes_held = sum(sizes) * _FLOAT_BYTES
+        return endpoint, f"{bytes_held:,}", str(len(sizes)), f"{last - first}", f"{share:.1%}"
+
+    def _shard_range(self, endpoint: str) -> tuple[int, int]:
+        if endpoint not in self.endpoints:
+            raise ConfigError(
+                f"endpoint {endpoint} is not in the plan",
+                hint=f"The plan knows {', '.join(self.endpoints)}.",
+            )
+        index = self.endpoints.index(endpoint)
+        return self.shard_bounds[index], self.shard_bounds[index + 1]
+
+
+def build_plan(
+    parameters: Iterable[ParameterLike],
+    endpoints: Sequence[str],
+    *,
+    slice_var_up: bool = True,
+    min_block_size: int = DEFAULT_MIN_BLOCK_SIZE,
+    dispatcher: Dispatcher = round_robin,
+) -> PartitionPlan:
+    """Cut and place all parameters the pservers hold.
+
+    Sparse and distributed parameters become sparse tables on all endpoints. A dense parameter
+    that is not trained stays with the trainers, which all compute the same initial value.
+    """
+    _check_endpoints(endpoints)
+    ordered = _by_name(parameters)
+    sparse = [parameter for parameter in ordered if _is_table(parameter)]
+    dense = {p.name: p for p in ordered if not _is_table(p) and p.trainable}
+    blocks = [
+        block
+        for p in dense.values()
+        for block in cut(
+            p.name,
+            p.shape,
+            len(endpoints),
+            slice_var_up=slice_var_up,
+            min_block_size=min_block_size,
+        )
+    ]
+    placed = zip(dispatch(dispatcher, blocks, endpoints), blocks, strict=True)
+    return PartitionPlan(
+        tuple(endpoints),
+        tuple(PlacedBlock(at, _dense_spec(block, dense[block.parameter])) for at, block in placed),
+        tuple(_sparse_spec(parameter) for parameter in sparse),
+    )
+
+
+def _check_endpoints(endpoints: Sequence[str]) -> None:
+    if not endpoints:
+        raise ConfigError("there are no pserver endpoints to place parameters on")
+    twice = sorted({endpoint for endpoint in endpoints if list(endpoints).count(endpoint) > 1})
+    if twice:
+        raise ConfigError(f"pserver endpoint {twice[0]} is listed twice")
+
+
+def _by_name(parameters: Iterable[ParameterLike]) -> list[ParameterLike]:
+    ordered = sorted(parameters, key=lambda parameter: parameter.name)
+    for one, other in itertools.pairwise(ordered):
+        if one.name == other.name:
+            raise ProgramError(f"two parameters are called {one.name}")
+    return ordered
+
+
+def _is_table(parameter: ParameterLike) -> bool:
+    return parameter.sparse or parameter.distributed
+
+
+def _rule(parameter: ParameterLike) -> tuple[Optimizer, LearningRate]:
+    """The optimizer and rate a pserver applies; a table that is not trained gets rate 0."""
+    if not parameter.trainable:
+        return Sgd(), ConstantRate(0.0)
+    if parameter.optimizer is None or parameter.learning_rate is None:
+        raise ProgramError(
+            f"parameter {parameter.name} has no optimizer",
+            hint="Call minimize(loss) of an optimizer before the program is partitioned.",
+        )
+    return parameter.optimizer, parameter.learning_rate
+
+
+def _dense_spec(block: Block, parameter: ParameterLike) -> DenseTableSpec:
+    optimizer, rate = _rule(parameter)
+    return DenseTableSpec(
+        name=block.name,
+        parameter=block.parameter,
+        shape=tuple(parameter.shape),
+        offset=block.offset,
+        size=block.size,
+        initializer=parameter.initializer,
+        optimizer=optimizer,
+        learning_rate=rate,
+        seed=parameter.seed,
+    )
+
+
+def _sparse_spec(parameter: ParameterLike) -> SparseTableSpec:
+    if len(parameter.shape) != 2:
+        raise ProgramError(
+            f"sparse parameter {parameter.name} has shape {parameter.shape}; "
+            "a table of rows needs (height, width)",
+            code=ErrorCode.SHAPE_MISMATCH,
+        )
+    optimizer, rate = _rule(parameter)
+    return SparseTableSpec(
+        name=parameter.name,
+        width=parameter.shape[1],
+        initializer=parameter.initializer,
+        optimizer=optimizer,
+        learning_rate=rate,
+        seed=parameter.seed,
+        padding_id=parameter.padding_id,
+    )
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
+    first, *rest = (
+        cell.ljust(width) if column == 0 else cell.rjust(width)
+        for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+    )
+    return "  ".join([first, *rest])

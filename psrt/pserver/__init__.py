@@ -1,0 +1,21 @@
+"""pserver: holds tables, applies optimizer kernels, closes rounds. It knows no programs.
+
+In reading order, doing below and deciding above:
+
+    optimizers     one update rule per optimizer spec: state layout and kernels
+    dense_table    one block of one dense parameter
+    stripe         rows of some virtual shards: id map, slab and lock
+    sparse_table   one pserver's share of a sparse table, over its stripes
+    spec_rules     which table specs are accepted
+    tables         the registry
+    meters         counters by the names of the twelve stops
+    parts          requests taken apart and checked, before anything is admitted
+    membership     which trainers were met, and whom to wait for      ┐
+    dedupe         which pushes were admitted already                  │ pure: (event, now)
+    rounds         when a synchronous round closes, and with whom      │ → instructions
+    machine        the three together, and the job's identity          ┘
+    updates        admitted gradients into tables, tables into replies
+    shell          does what the machine decides: lock, deadlines, waiting calls
+    service        the rpc handler: one small function per method
+    daemon         the process: warm-up, doors, ready file, signals
+"""

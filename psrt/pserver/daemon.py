@@ -1,0 +1,208 @@
+"""The pserver process: warm up, open the doors, say so, serve until the job ends or a signal.
+
+    run ─▶ warm_up ─▶ Server.start ─▶ ready file, "ready on" line ─▶ wait ─▶ stop ─▶ exit code
+
+The calling thread waits; carriers bring their own threads. It ends with 0 when all trainers have
+completed (unless `stay`) and after SIGTERM or SIGINT, once accepted calls are finished; with the
+exit code of the error when the job was aborted or the process could not start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+from psrt.config.schema import PserverConfig
+from psrt.core.errors import ErrorCode, InternalError, JobError, PsrtError
+from psrt.core.threads import CrashReport
+from psrt.kernels.jit import set_cache_dir, warm_up
+from psrt.pserver.service import PserverService
+from psrt.rpc.server import Server
+
+log = logging.getLogger("psrt.pserver")
+
+GRACE_S = 10.0
+ABORT_LINGER_S = 10.0  # after an abort, so that trainers in mid-step still hear why
+STRIPES_PER_CORE = 2
+
+
+class Ending:
+    """Why the process shall end; set by a signal, by the service, or by a crashed thread."""
+
+    def __init__(self, stay: bool) -> None:
+        self._stay = stay
+        self._asked = threading.Event()
+        self._signalled = threading.Event()
+        self.error: PsrtError | None = None
+        self.crashes = CrashReport(self.crashed)
+
+    def crashed(self, error: BaseException) -> None:
+        """A thread the process cannot do without is gone."""
+        self.error = InternalError(f"a thread of the pserver crashed: {error!r}.")
+        self._asked.set()
+
+    def job_ended(self, error: PsrtError | None) -> None:
+        """All trainers completed, or the job was aborted."""
+        if not self._stay:
+            self.error = error
+            self._asked.set()
+
+    def signalled(self, number: int, frame: FrameType | None) -> None:
+        self._signalled.set()
+        self._asked.set()
+
+    def wait(self) -> str:
+        """Block until there is a reason, which is returned as text for the log."""
+        self._asked.wait()
+        if self._signalled.is_set():
+            return "a signal"
+        if self.error is None:
+            return "all trainers completed"
+        self._signalled.wait(ABORT_LINGER_S)
+        return f"{self.error.code.name}"
+
+
+def run(config: PserverConfig) -> int:
+    """Serve as configured; the exit code of the process."""
+    ending = Ending(config.stay)
+    try:
+        with _signals(ending):
+            return _serve(config, ending)
+    except PsrtError as error:
+        print(error.story(), file=sys.stderr)
+        return error.spec.exit_code
+
+
+def _serve(config: PserverConfig, ending: Ending) -> int:
+    _warm_up(config)
+    service = PserverService(
+        stripes=config.stripes or STRIPES_PER_CORE * (os.cpu_count() or 1),
+        wait_timeout_s=config.wait_timeout_s,
+        on_end=ending.job_ended,
+        crashes=ending.crashes,
+    )
+    server = _open(config, service, ending)
+    service.start()
+    try:
+        _report_ready(config, server)
+        log.info("stopping: %s", ending.wait())
+    finally:
+        server.set_serving(False)
+        service.stop()
+        server.stop(GRACE_S)
+        _remove_ready_file(config)
+    if ending.error is not None:
+        raise ending.error
+    return 0
+
+
+def _warm_up(config: PserverConfig) -> None:
+    if config.cache_dir:
+        set_cache_dir(config.cache_dir)
+    seconds = warm_up(["pserver"], on_compile=_ColdCacheLine())
+    log.info("kernels ready in %.1f s", seconds)
+
+
+class _ColdCacheLine:
+    """Says once that this start takes longer than the next."""
+
+    def __init__(self) -> None:
+        self._said = False
+
+    def __call__(self, kernel: str) -> None:
+        if not self._said:
+            log.info("compiling kernels for this host (the first start only)")
+            self._said = True
+
+
+def _open(config: PserverConfig, service: PserverService, ending: Ending) -> Server:
+    server = Server(
+        service.handle,
+        config.host,
+        config.port,
+        ports_num=config.ports_num,
+        unix_dir=config.unix_dir,
+        max_message_bytes=config.max_message_mib << 20,
+        crashes=ending.crashes,
+    )
+    try:
+        server.start()
+    except (OSError, PsrtError) as error:
+        raise JobError(
+            f"the pserver could not listen on {config.host}:{config.port}: {error}",
+            code=ErrorCode.STARTUP_FAILED,
+            hint=f"Stop what uses port {config.port}, or choose another (--port 0 = any free one).",
+        ) from error
+    return server
+
+
+def _report_ready(config: PserverConfig, server: Server) -> None:
+    if not _is_loopback(config.host):
+        log.warning(
+            "listening on %s: traffic is neither encrypted nor authenticated yet; "
+            "let only trusted hosts reach this port",
+            config.host,
+        )
+    server.set_serving(True)
+    if config.ready_file:
+        _write_atomically(Path(config.ready_file), _ready_facts(server))
+    print(f"psrt pserver ready on {server.endpoint}", flush=True)
+
+
+def _ready_facts(server: Server) -> str:
+    facts = {
+        "endpoint": server.endpoint,
+        "data_endpoints": server.data_endpoints,
+        "unix_path": server.unix_path,
+        "pid": os.getpid(),
+    }
+    return json.dumps(facts)
+
+
+def _write_atomically(path: Path, text: str) -> None:
+    """Whoever waits for the file sees all of it or nothing."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        raise JobError(
+            f"the ready file {path} could not be written: {error}.",
+            code=ErrorCode.STARTUP_FAILED,
+            hint="Choose a path in a directory that exists and is writable.",
+        ) from error
+
+
+def _remove_ready_file(config: PserverConfig) -> None:
+    if config.ready_file:
+        Path(config.ready_file).unlink(missing_ok=True)
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:  # a name: assume the worst
+        return False
+
+
+@contextlib.contextmanager
+def _signals(ending: Ending) -> Iterator[None]:
+    """SIGTERM and SIGINT end the process in order; former handlers come back afterwards."""
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    former = {number: signal.signal(number, ending.signalled) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)

@@ -1,0 +1,46 @@
+"""What a pserver counts, by the names of the stops on a gradient's path (admit, apply, version)."""
+
+from __future__ import annotations
+
+from psrt.core.metrics import Metric, Registry
+
+_STALENESS_BOUNDS = (0, 1, 3, 7, 15, 31)
+
+
+class Meters:
+    """The metrics of one service; `registry` holds them all."""
+
+    def __init__(self) -> None:
+        self.registry = registry = Registry()
+        self.calls = registry.counter("pserver_calls", "calls handled")
+        self.refused = registry.counter("pserver_calls_refused", "calls answered with an error")
+        self.pushes = registry.counter("pserver_pushes", "pushes admitted")
+        self.repeats = registry.counter(
+            "pserver_pushes_repeated", "pushes that were admitted before and not applied again"
+        )
+        self.rounds = registry.counter("pserver_rounds", "synchronous rounds applied")
+        self.waited = registry.timer("pserver_round_wait_s", "seconds calls waited for a round")
+        self.apply = registry.timer("pserver_apply_s", "seconds spent in applying gradients")
+        self.rows_applied = registry.counter("pserver_rows_applied", "rows updated")
+        self.blocks_applied = registry.counter("pserver_blocks_applied", "dense blocks updated")
+        self.rows_read = registry.counter("pserver_rows_read", "rows read by trainers")
+        self.blocks_read = registry.counter("pserver_blocks_read", "dense blocks read by trainers")
+        self._staleness = [_staleness(registry, i) for i in range(len(_STALENESS_BOUNDS) + 1)]
+
+    def staleness(self, versions: int) -> None:
+        """A gradient was applied `versions` updates after the values it was computed on."""
+        index = sum(versions > bound for bound in _STALENESS_BOUNDS)
+        self._staleness[index].add()
+
+
+def _staleness(registry: Registry, index: int) -> Metric:
+    """One bucket: `pserver_staleness_2_to_3`; the last is `pserver_staleness_32_up`."""
+    low = _STALENESS_BOUNDS[index - 1] + 1 if index else 0
+    if index == len(_STALENESS_BOUNDS):
+        return registry.counter(
+            f"pserver_staleness_{low}_up", f"gradients {low} or more versions late"
+        )
+    high = _STALENESS_BOUNDS[index]
+    span = str(low) if low == high else f"{low}_to_{high}"
+    words = span.replace("_", " ")
+    return registry.counter(f"pserver_staleness_{span}", f"gradients {words} versions late")

@@ -1,0 +1,136 @@
+"""Does what the machine decides: its lock, its clock, its deadlines, the waiting calls.
+
+Handler threads call `decide` with an event; one thread of the shell's own ends waits that are over.
+The lock is held for decisions only. The thread whose event completes a round applies it, while the
+other calls of the round wait as futures and build their replies on their own threads.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from psrt.core.clock import Clock
+from psrt.core.errors import ErrorCode, InternalError, PsrtError, UnavailableError
+from psrt.core.threads import CrashReport, start_thread
+from psrt.pserver.machine import Machine
+from psrt.pserver.meters import Meters
+from psrt.pserver.parts import Parts
+from psrt.pserver.rounds import Answer, Close, Fail, Instruction
+from psrt.pserver.updates import close_round
+
+log = logging.getLogger("psrt.pserver")
+
+_LONGEST_SLEEP_S = 3600.0
+
+_T = TypeVar("_T")
+
+
+@dataclass
+class Waiting:
+    """The content of a `Call`: what to apply, and whom to wake."""
+
+    parts: Parts
+    future: Future[None] = field(default_factory=Future)
+
+
+class Shell:
+    """`on_end(error)` is called once: when all trainers completed (None), or the job aborted."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        meters: Meters,
+        clock: Clock,
+        on_end: Callable[[PsrtError | None], None],
+    ) -> None:
+        self._machine = machine
+        self._meters = meters
+        self._clock = clock
+        self._on_end: Callable[[PsrtError | None], None] | None = on_end
+        self._changed = threading.Condition()  # its lock guards the machine
+        self._stopped = False
+
+    def start(self, crashes: CrashReport) -> None:
+        """Begin to watch deadlines; the thread ends with `stop`."""
+        start_thread(self._watch_deadlines, "deadlines", crashes)
+
+    def stop(self) -> None:
+        """Hand back the pushes of a round that will not close any more; refuse further ones."""
+        error = UnavailableError(
+            "the pserver is shutting down; the push of the open round was not applied.",
+            code=ErrorCode.STOPPING,
+        )
+        with self._changed:
+            self._stopped, self._on_end = True, None
+            instructions = self._machine.abort(error)
+            self._changed.notify_all()
+        self._obey(instructions)
+
+    def ask(self, question: Callable[[Machine, float], _T]) -> _T:
+        """`question(machine, now)` under the lock."""
+        with self._changed:
+            return question(self._machine, self._clock.now())
+
+    def decide(self, event: Callable[[Machine, float], list[Instruction]]) -> None:
+        """Hand `event(machine, now)` to the machine and do what it says."""
+        with self._changed:
+            instructions = event(self._machine, self._clock.now())
+            self._changed.notify_all()
+        self._obey(instructions)
+        self._report_end()
+
+    def expire(self) -> None:
+        """End the waits that are over; the deadline thread calls it, and tests with their clock."""
+        self.decide(lambda machine, now: machine.expire(now))
+
+    # --- doing -------------------------------------------------------------------------------
+
+    def _obey(self, instructions: Sequence[Instruction]) -> None:
+        for instruction in instructions:
+            match instruction:
+                case Close():
+                    self._obey(self._close(instruction))
+                case Answer(call, repeated):
+                    if repeated:
+                        self._meters.repeats.add()
+                    call.content.future.set_result(None)
+                case Fail(call, error):
+                    call.content.future.set_exception(error)
+
+    def _close(self, close: Close) -> list[Instruction]:
+        pushes = [call.content.parts.pushes for call in close.pushes]
+        try:
+            close_round(pushes, close.round, self._meters)
+        except Exception as error:  # a defect; tables may hold half a round, so the job must end
+            log.exception("round %d could not be applied", close.round)
+            broken = InternalError(f"round {close.round} could not be applied: {error!r}.")
+            with self._changed:
+                return self._machine.abort(broken, closing=True)
+        with self._changed:
+            return self._machine.closed()
+
+    def _report_end(self) -> None:
+        with self._changed:
+            error = self._machine.aborted
+            if self._on_end is None or not (error or self._machine.members.ended()):
+                return
+            on_end, self._on_end = self._on_end, None
+        on_end(error)
+
+    def _watch_deadlines(self) -> None:
+        while True:
+            with self._changed:
+                if self._stopped:
+                    return
+                deadline_s = self._machine.next_deadline()
+                left_s = math.inf if deadline_s is None else deadline_s - self._clock.now()
+                if left_s > 0:
+                    self._changed.wait(min(left_s, _LONGEST_SLEEP_S))
+                    continue
+            self.expire()

@@ -1,0 +1,148 @@
+"""One pserver's share of a sparse table: rows by id, over a few stripes.
+
+Called from any handler thread. A batch is grouped by stripe once (`route`), then costs one kernel
+call per stripe, under that stripe's lock only, so trainers proceed side by side. Reading never
+creates a row: the value of a row that was never updated is a function of the spec and its id.
+A batch whose ids this pserver does not hold is refused by `route`, before anything is changed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from psrt.core.errors import ErrorCode, TableError
+from psrt.core.specs import SparseTableSpec
+from psrt.core.types import F32, I32, I64
+from psrt.kernels import slab
+from psrt.kernels.hashing import virtual_shards
+from psrt.kernels.initialize import encode
+from psrt.kernels.optimizers import HEADER_WORDS
+from psrt.pserver.optimizers import rule_of
+from psrt.pserver.stripe import Stripe
+
+_STRIPE_SHIFT = 40  # an export cursor is stripe << 40 | slot
+_VERSION_MASK = 0x7FFFFFFF
+
+
+@dataclass(frozen=True)
+class Routed:
+    """A batch of ids (n,) grouped by stripe (`psrt.kernels.slab.route`); one thread uses it."""
+
+    ids: I64
+    order: I32
+    starts: list[int]
+    scratch: I32
+
+    def of(self, stripe: int) -> I32:
+        """Positions in the batch of the ids of `stripe`."""
+        return self.order[self.starts[stripe] : self.starts[stripe + 1]]
+
+    def found(self, stripe: int) -> I32:
+        """Scratch for the slots of these ids."""
+        return self.scratch[self.starts[stripe] : self.starts[stripe + 1]]
+
+
+class SparseTable:
+    """`version` counts the updates; rows exist once they were updated."""
+
+    def __init__(self, spec: SparseTableSpec, stripes: int) -> None:
+        self.spec = spec
+        self.version = 0
+        self._rule = rule_of(spec.optimizer)
+        self._start = (*encode(spec.initializer), spec.seed)
+        held = spec.last_shard - spec.first_shard
+        count = min(stripes, held)
+        words = HEADER_WORDS + spec.width * (1 + self._rule.state_words)
+        self._stripes = [Stripe(words) for _ in range(count)]
+        self._stripe_of_shard: I32 = np.full(spec.virtual_shards, slab.FOREIGN, np.int32)
+        self._stripe_of_shard[spec.first_shard : spec.last_shard] = np.arange(held) * count // held
+        self._version_lock = threading.Lock()
+        self._turns = itertools.count()
+
+    @property
+    def rows(self) -> int:
+        return sum(stripe.rows for stripe in self._stripes)
+
+    @property
+    def nbytes(self) -> int:
+        """Rows, optimizer state and id maps."""
+        return sum(stripe.nbytes for stripe in self._stripes)
+
+    def route(self, ids: I64) -> Routed:
+        """Group `ids` (n,) by stripe; raises `TableError` if one belongs to another pserver."""
+        order, scratch = np.empty(len(ids), np.int32), np.empty(len(ids), np.int32)
+        starts = np.empty(len(self._stripes) + 2, np.int64)
+        padding = self.spec.padding_id
+        foreign = slab.route(
+            *(ids, self._stripe_of_shard, padding is not None, padding or 0),
+            *(scratch, order, starts),
+        )
+        if foreign >= 0:
+            raise self._foreign(ids[foreign : foreign + 1])
+        return Routed(ids, order, starts.tolist(), scratch)
+
+    def read(self, routed: Routed, out: F32) -> int:
+        """`out` (n, width) = weights of the rows; zeros for the padding id. The version read."""
+        version = self.version
+        for index in self._touched(routed):
+            stripe, order, found = self._stripes[index], routed.of(index), routed.found(index)
+            stripe.read(routed.ids, order, found, self._start, out)
+        if self.spec.padding_id is not None:
+            out[routed.of(len(self._stripes))] = 0.0
+        return version
+
+    def apply(self, routed: Routed, gradients: F32, rate: float) -> None:
+        """One update by `gradients` (n, width); creates rows, leaves the padding id alone.
+
+        An id that stands twice is updated twice, in order.
+        """
+        with self._version_lock:
+            self.version += 1
+            version = self.version & _VERSION_MASK
+        for index in self._touched(routed):
+            batch = (routed.ids, routed.of(index), routed.found(index), gradients, version)
+            self._stripes[index].apply(self._rule, batch, self._start, rate)
+
+    def export(self, cursor: int, max_rows: int) -> tuple[I64, F32, int]:
+        """A page of the rows: ids (n,), weights (n, width), and the next cursor (0 = the end).
+
+        Begins at cursor 0. Rows stay where they are, so while nothing is pushed the pages hold
+        every row once; rows created meanwhile may be missing.
+        """
+        ids: list[I64] = []
+        weights: list[F32] = []
+        index, slot = cursor >> _STRIPE_SHIFT, cursor & ((1 << _STRIPE_SHIFT) - 1)
+        while max_rows > 0 and index < len(self._stripes):
+            page_ids, page = self._stripes[index].page(slot, max_rows, self.spec.width)
+            ids.append(page_ids)
+            weights.append(page)
+            max_rows -= len(page_ids)
+            index, slot = (index, slot + len(page_ids)) if max_rows == 0 else (index + 1, 0)
+        end = index >= len(self._stripes)
+        all_ids = np.concatenate([np.empty(0, np.int64), *ids])
+        all_weights = np.concatenate([np.empty((0, self.spec.width), np.float32), *weights])
+        return all_ids, all_weights, 0 if end else index << _STRIPE_SHIFT | slot
+
+    def _touched(self, routed: Routed) -> Iterator[int]:
+        """Stripes that a batch touches; each caller begins elsewhere, to be side by side."""
+        count = len(self._stripes)
+        first = next(self._turns) % count
+        for index in (*range(first, count), *range(first)):
+            if routed.starts[index] < routed.starts[index + 1]:
+                yield index
+
+    def _foreign(self, ids: I64) -> TableError:
+        shard = np.empty(1, np.int32)
+        virtual_shards(ids, self.spec.virtual_shards, shard)
+        return TableError(
+            f"id {ids[0]} of table {self.spec.name} lies in virtual shard {shard[0]}, but this "
+            f"pserver holds shards {self.spec.first_shard} to {self.spec.last_shard - 1}; "
+            "the call was refused.",
+            code=ErrorCode.TABLE_SHAPE,
+            hint="Trainer and pserver must use the same partition plan and hash.",
+        )

@@ -1,0 +1,114 @@
+"""Which table specs a pserver accepts: what arrives in REGISTER may come from a stranger.
+
+`specs.from_json` knows kinds and field names only. Everything a table relies on later is checked
+here, so that a registered table can be created, read and updated without further questions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from psrt.core.errors import ConfigError, ErrorCode, TableError
+from psrt.core.rates import check_schedule
+from psrt.core.specs import (
+    Adagrad,
+    Adam,
+    Constant,
+    DenseTableSpec,
+    Normal,
+    Sgd,
+    SparseTableSpec,
+    TableSpec,
+    Uniform,
+    from_json,
+)
+
+_INT64 = range(-(1 << 63), 1 << 63)
+_MAX_WIDTH = 1 << 20
+_MAX_SIZE = 1 << 40
+_MAX_SHARDS = 1 << 20
+
+
+def read_spec(text: str) -> TableSpec:
+    """The spec in canonical JSON; raises for anything that is not a usable table spec."""
+    spec = from_json(text)
+    if not isinstance(spec, DenseTableSpec | SparseTableSpec):
+        raise ConfigError(f"REGISTER holds a {type(spec).__name__}, which is not a table spec.")
+    problem = next(_problems(spec), "")
+    if problem:
+        raise TableError(
+            f"table {spec.name!r} cannot be registered: {problem}.",
+            code=ErrorCode.CONFIG_INVALID,
+            hint="Compare with the docstrings of psrt.core.specs.",
+        )
+    check_schedule(spec.learning_rate)
+    return spec
+
+
+def _problems(spec: TableSpec) -> Iterator[str]:
+    if not isinstance(spec.name, str) or not spec.name:
+        yield "its name is not a text"
+    if not _is_int(spec.seed, _INT64):
+        yield f"its seed {spec.seed!r} is not a 64-bit integer"
+    yield from _number_problems("initializer", spec.initializer, Constant | Uniform | Normal)
+    yield from _number_problems("optimizer", spec.optimizer, Sgd | Adagrad | Adam)
+    if isinstance(spec.optimizer, Adam):
+        yield from _adam_problems(spec.optimizer)
+    if isinstance(spec, DenseTableSpec):
+        yield from _block_problems(spec)
+    else:
+        yield from _share_problems(spec)
+
+
+def _number_problems(what: str, value: Any, kinds: Any) -> Iterator[str]:
+    """Initializers and optimizers hold nothing but finite numbers."""
+    if not isinstance(value, kinds):
+        yield f"{value!r} is not an {what}"
+        return
+    for name, number in vars(value).items():
+        if not isinstance(number, int | float) or not math.isfinite(number):
+            yield f"{name} of its {what} is {number!r}, not a finite number"
+
+
+def _adam_problems(adam: Adam) -> Iterator[str]:
+    for name, beta in (("beta1", adam.beta1), ("beta2", adam.beta2)):
+        if not 0 <= beta < 1:
+            yield f"{name} of Adam is {beta}, not in [0, 1)"
+
+
+def _block_problems(spec: DenseTableSpec) -> Iterator[str]:
+    if not isinstance(spec.shape, tuple) or not all(
+        _is_int(n, range(1, _MAX_SIZE)) for n in spec.shape
+    ):
+        yield f"its shape {spec.shape!r} is not a list of positive whole numbers"
+        return
+    if not _is_int(spec.size, range(1, _MAX_SIZE)) or not _is_int(spec.offset, range(_MAX_SIZE)):
+        yield f"it covers {spec.size!r} elements from {spec.offset!r}"
+        return
+    if spec.offset + spec.size > math.prod(spec.shape):
+        yield (
+            f"elements {spec.offset} to {spec.offset + spec.size} do not lie in a parameter of "
+            f"shape {spec.shape}"
+        )
+
+
+def _share_problems(spec: SparseTableSpec) -> Iterator[str]:
+    if not _is_int(spec.width, range(1, _MAX_WIDTH)):
+        yield f"its width is {spec.width!r}"
+    if not _is_int(spec.virtual_shards, range(1, _MAX_SHARDS)):
+        yield f"it has {spec.virtual_shards!r} virtual shards"
+        return
+    shards = range(spec.virtual_shards + 1)
+    if not _is_int(spec.first_shard, shards) or not _is_int(spec.last_shard, shards):
+        yield f"its share is virtual shards {spec.first_shard!r} to {spec.last_shard!r}"
+        return
+    if spec.first_shard >= spec.last_shard:
+        yield f"its share, virtual shards {spec.first_shard} to {spec.last_shard}, is empty"
+    if spec.padding_id is not None and not _is_int(spec.padding_id, _INT64):
+        yield f"its padding id {spec.padding_id!r} is not a 64-bit integer"
+
+
+def _is_int(value: object, allowed: range) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value in allowed

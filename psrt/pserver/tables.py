@@ -1,0 +1,111 @@
+"""The tables of one pserver by name; they come by registration and stay for the process's life.
+
+Any handler thread may call it. Registration is idempotent, since every trainer registers every
+table; a second spec that differs is refused, and then nothing of that call is registered.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from psrt.core.errors import ErrorCode, TableError
+from psrt.core.specs import DenseTableSpec, TableSpec, differences
+from psrt.pserver.dense_table import DenseTable
+from psrt.pserver.sparse_table import SparseTable
+
+Table = DenseTable | SparseTable
+
+_NAMES_SHOWN = 8
+
+
+class Tables:
+    """`stripes` is the number of lock groups of each sparse table."""
+
+    def __init__(self, stripes: int) -> None:
+        self._stripes = stripes
+        self._tables: dict[str, Table] = {}
+        self._registering = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    def register(self, specs: Sequence[TableSpec]) -> list[str]:
+        """Create the tables that do not exist yet; their names."""
+        with self._registering:
+            for spec in specs:
+                self._check_conflict(spec)
+            missing = {spec.name: spec for spec in specs if spec.name not in self._tables}
+            created = {name: self._create(spec) for name, spec in missing.items()}
+            self._tables = {**self._tables, **created}
+        return list(created)
+
+    def dense(self, name: str) -> DenseTable:
+        table = self._get(name)
+        if not isinstance(table, DenseTable):
+            raise self._wrong_kind(name, "sparse", "dense")
+        return table
+
+    def sparse(self, name: str) -> SparseTable:
+        table = self._get(name)
+        if not isinstance(table, SparseTable):
+            raise self._wrong_kind(name, "dense", "sparse")
+        return table
+
+    def describe(self) -> list[dict[str, Any]]:
+        """One record per table, for STATUS."""
+        return [_describe(table) for table in self._tables.values()]
+
+    def _get(self, name: str) -> Table:
+        try:
+            return self._tables[name]
+        except KeyError:
+            raise TableError(
+                f"table {name!r} is not registered at this pserver, which has {self._names()}; "
+                "the call was refused.",
+                hint="REGISTER the tables of the partition plan first; compare the plans.",
+            ) from None
+
+    def _names(self) -> str:
+        names = sorted(self._tables)
+        if not names:
+            return "no tables yet"
+        more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+        return f"{', '.join(names[:_NAMES_SHOWN])}{more}"
+
+    def _check_conflict(self, spec: TableSpec) -> None:
+        table = self._tables.get(spec.name)
+        if table is not None and table.spec != spec:
+            raise TableError(
+                f"table {spec.name!r} is registered with another spec (registered != asked for): "
+                f"{differences(table.spec, spec)}. The call was refused.",
+                code=ErrorCode.TABLE_CONFLICT,
+                hint="All trainers must run one program and plan; a new one needs new pservers.",
+            )
+
+    def _create(self, spec: TableSpec) -> Table:
+        try:
+            if isinstance(spec, DenseTableSpec):
+                return DenseTable(spec)
+            return SparseTable(spec, self._stripes)
+        except (MemoryError, OSError, ValueError) as error:
+            raise TableError(
+                f"there is no memory for table {spec.name!r}: {error}. It was not created.",
+                code=ErrorCode.TABLE_CONFLICT,
+                hint="Spread the parameters over more pservers.",
+            ) from error
+
+    def _wrong_kind(self, name: str, is_kind: str, asked: str) -> TableError:
+        return TableError(
+            f"table {name!r} is {is_kind}, but the call treats it as {asked}; it was refused.",
+            code=ErrorCode.TABLE_SHAPE,
+            hint="Parts of kind *_DENSE are for dense blocks, *_ROWS for sparse tables.",
+        )
+
+
+def _describe(table: Table) -> dict[str, Any]:
+    common = {"name": table.spec.name, "version": table.version, "bytes": table.nbytes}
+    if isinstance(table, DenseTable):
+        return {"kind": "dense", **common, "size": table.spec.size}
+    return {"kind": "sparse", **common, "rows": table.rows, "width": table.spec.width}

@@ -1,0 +1,192 @@
+"""A trainer's side of one pserver: connect, call, retry, and say clearly what went wrong.
+
+`Client` is thread-safe. It keeps a pool of connections, one for each call that runs at the same
+time; a connection that failed is closed, never used again. A call that could not reach the pserver
+is repeated by the retry policy with the same header, hence the same push key, within the call's own
+deadline. Tensors of a reply are views of memory that is reused only when the last of them is gone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import random
+import threading
+from collections.abc import Callable, Sequence
+
+from psrt.core.clock import Clock, MonotonicClock
+from psrt.core.errors import DeadlineError, PsrtError, UnavailableError
+from psrt.core.types import Array
+from psrt.rpc import pb
+from psrt.rpc.dialing import Carrier, Connection, dialer
+from psrt.rpc.frames import Message
+from psrt.rpc.methods import METHODS, Method
+from psrt.rpc.pool import ConnectionPool
+from psrt.rpc.preamble import PROTOCOL
+from psrt.rpc.retry import RetryPolicy
+from psrt.rpc.status import from_wire
+from psrt.rpc.stories import describe, failed, unreachable
+
+log = logging.getLogger("psrt.rpc")
+
+_HELLO_S = 5.0
+_LEAST_S = 0.001
+_WAIT_REPORT_S = 5.0
+_CONNECT_POLICY = RetryPolicy(max_s=0.5)
+_CALL_POLICY = RetryPolicy()
+
+
+class Client:
+    """`connect`, then `call` from any thread, then `close`."""
+
+    def __init__(
+        self,
+        endpoint: str,
+        trainer: int,
+        incarnation: int,
+        carrier: Carrier,
+        hello: pb.Hello,
+        *,
+        retry: RetryPolicy = _CALL_POLICY,
+        clock: Clock | None = None,
+    ) -> None:
+        self.endpoint = endpoint
+        self._hello_reply: pb.HelloReply | None = None
+        self._trainer, self._incarnation, self._hello = trainer, incarnation, hello
+        self._dial = dialer(carrier, endpoint, trainer)
+        self._retry = retry
+        self._clock = clock or MonotonicClock()
+        self._pool = ConnectionPool()
+        self._numbers = threading.Lock()
+        self._requests = self._pushes = 0
+        self._closed = threading.Event()
+
+    def connect(self, timeout_s: float, on_wait: Callable[[str], None] = log.info) -> pb.HelloReply:
+        """Say HELLO over gRPC, waiting for a pserver that is not up yet; `on_wait` is told so."""
+        policy = dataclasses.replace(_CONNECT_POLICY, budget_s=timeout_s)
+        started, attempt, reported_s = self._clock.now(), 0, 0.0
+        while True:
+            try:
+                return self._greet(min(_HELLO_S, timeout_s))
+            except UnavailableError as error:
+                elapsed_s = self._clock.now() - started
+                delay_s = policy.next_delay(attempt, elapsed_s, error, random.random)
+                if delay_s is None or self._closed.is_set():
+                    raise unreachable(self.endpoint, elapsed_s, error) from error
+                if elapsed_s >= reported_s:
+                    so_far = f"{elapsed_s:.0f} of {timeout_s:.0f} s"
+                    on_wait(f"waiting for pserver {self.endpoint} ({so_far})")
+                    reported_s = elapsed_s + _WAIT_REPORT_S
+                self._closed.wait(delay_s)
+                attempt += 1
+
+    def call(
+        self,
+        method: Method,
+        *,
+        header: pb.Header | None = None,
+        tensors: Sequence[Array] = (),
+        timeout_s: float,
+    ) -> Message:
+        """One call and its reply; `header` is filled in and belongs to the client from now on.
+
+        Raises what the pserver reported, `UnavailableError` when it could not be reached, and
+        `DeadlineError` when no reply came within `timeout_s`, retries included.
+        """
+        message = self._fill(method, header, tensors)
+        reply = self._try(message, timeout_s)
+        if reply.header.HasField("error"):
+            raise from_wire(reply.header.error, describe(message.header, self.endpoint))
+        return reply
+
+    def next_push_key(self) -> pb.PushKey:
+        """The key of the next push; a retry of that push must carry the same one."""
+        with self._numbers:
+            self._pushes += 1
+            return pb.PushKey(incarnation=self._incarnation, sequence=self._pushes)
+
+    def close(self) -> None:
+        """Close idle connections, and those of running calls as they end; no more retries."""
+        self._closed.set()
+        self._pool.close()
+
+    def _fill(self, method: Method, header: pb.Header | None, tensors: Sequence[Array]) -> Message:
+        header = pb.Header() if header is None else header
+        with self._numbers:
+            self._requests += 1
+            header.request_id = self._requests
+        header.protocol, header.method, header.trainer = PROTOCOL, method, self._trainer
+        header.push_key.incarnation = self._incarnation
+        return Message(header, list(tensors))
+
+    def _try(self, message: Message, timeout_s: float) -> Message:
+        """Attempts until there is a reply, which may report an error, or no sense in going on."""
+        started, attempts = self._clock.now(), 0
+        cause: PsrtError | None = None
+        while True:
+            left_s = max(timeout_s - (self._clock.now() - started), _LEAST_S)
+            try:
+                return self._attempt(message, left_s)
+            except PsrtError as error:
+                attempts += 1
+                elapsed_s = self._clock.now() - started
+                # A retry that ran out of time says less than the failure that made it necessary.
+                if cause is None or not isinstance(error, DeadlineError):
+                    cause = error
+                delay_s = self._delay(message, attempts, elapsed_s, error)
+                if delay_s is None or elapsed_s + delay_s >= timeout_s:
+                    what = describe(message.header, self.endpoint)
+                    raise failed(what, attempts, elapsed_s, cause) from error
+                self._recover(message, error, delay_s)
+
+    def _attempt(self, message: Message, left_s: float) -> Message:
+        connection = self._pool.take() or self._open(left_s)
+        try:
+            message.header.timeout_ms = max(1, int(left_s * 1000))
+            reply = connection.call(message, _patience(left_s))
+        except BaseException:
+            connection.close()
+            raise
+        self._pool.give_back(connection)
+        return reply
+
+    def _delay(
+        self, message: Message, attempts: int, elapsed_s: float, error: PsrtError
+    ) -> float | None:
+        """Seconds until the next attempt, or None if there is to be none."""
+        if self._closed.is_set() or not METHODS[message.header.method].repeatable:
+            return None
+        return self._retry.next_delay(attempts - 1, elapsed_s, error, random.random)
+
+    def _recover(self, message: Message, error: PsrtError, delay_s: float) -> None:
+        """The pserver may have moved its data ports: forget them, and every connection to them."""
+        what = describe(message.header, self.endpoint)
+        log.warning("%s: %s Trying again in %.2f s.", what, error.message, delay_s)
+        self._hello_reply = None
+        self._pool.drop()
+        self._closed.wait(delay_s)
+
+    def _open(self, timeout_s: float) -> Connection:
+        reply = self._hello_reply or self._greet(min(_HELLO_S, timeout_s))
+        return self._dial(reply, timeout_s)
+
+    def _greet(self, timeout_s: float) -> pb.HelloReply:
+        """HELLO on a connection of its own; a pserver that is silent counts as not reachable."""
+        message = self._fill(Method.HELLO, pb.Header(hello=self._hello), ())
+        message.header.timeout_ms = max(1, int(timeout_s * 1000))
+        connection = self._dial(None, timeout_s)
+        try:
+            reply = connection.call(message, timeout_s)
+        except DeadlineError as error:
+            raise UnavailableError(f"It did not answer HELLO in {timeout_s:.1f} s.") from error
+        finally:
+            connection.close()
+        if reply.header.HasField("error"):
+            raise from_wire(reply.header.error, describe(message.header, self.endpoint))
+        self._hello_reply = reply.header.hello_reply
+        return reply.header.hello_reply
+
+
+def _patience(left_s: float) -> float:
+    """A little longer than the caller was promised: the pserver's own error says whom it missed."""
+    return left_s + min(1.0, 0.1 * left_s)

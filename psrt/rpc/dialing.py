@@ -1,0 +1,61 @@
+"""How a client reaches a pserver: one small function chooses the carrier of a new connection.
+
+HELLO goes over gRPC, because that is the endpoint everybody knows; its reply tells where the data
+ports are. On the same host the Unix socket is taken: it moves 64 MiB two to three times as fast as
+TCP.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable
+from typing import Literal, Protocol, TypeAlias
+
+from psrt.rpc import pb
+from psrt.rpc.frames import Message
+from psrt.rpc.grpc_carrier import GrpcConnection
+from psrt.rpc.hosts import host_id, reachable
+from psrt.rpc.inproc import InprocConnection, InprocServer
+from psrt.rpc.preamble import MAX_FRAME_BYTES
+from psrt.rpc.stream import connect_tcp, connect_unix
+
+
+class Connection(Protocol):
+    """What every carrier offers; the conformance suite holds all of them to it.
+
+    `call` raises `UnavailableError` when the connection cannot be made or breaks, `DeadlineError`
+    when no reply came in time, `WireError` when the reply is malformed. After any of them, `close`
+    it.
+    """
+
+    where: str
+
+    def call(self, message: Message, timeout_s: float) -> Message: ...
+
+    def close(self) -> None: ...
+
+
+Carrier: TypeAlias = Literal["stream", "grpc"] | InprocServer
+
+# With None the connection is for HELLO; with its reply, for data. The float bounds the connect.
+Dialer: TypeAlias = Callable[[pb.HelloReply | None, float], Connection]
+
+
+def dialer(
+    carrier: Carrier, endpoint: str, spread: int = 0, max_bytes: int = MAX_FRAME_BYTES
+) -> Dialer:
+    """Connections to `endpoint`; `spread` (a trainer id) says which data port comes first."""
+    ports = itertools.count(spread)
+
+    def dial(hello: pb.HelloReply | None, timeout_s: float) -> Connection:
+        if isinstance(carrier, InprocServer):
+            return InprocConnection(carrier, endpoint)
+        if hello is None or carrier == "grpc":
+            return GrpcConnection(endpoint, max_bytes)
+        if hello.unix_path and hello.host_id == host_id() and os.path.exists(hello.unix_path):
+            return connect_unix(hello.unix_path, timeout_s, max_bytes)
+        port = next(ports) % len(hello.data_endpoints)
+        return connect_tcp(reachable(hello.data_endpoints[port], endpoint), timeout_s, max_bytes)
+
+    return dial

@@ -1,0 +1,188 @@
+"""Messages and their bytes: docs/wire-format.md in code.
+
+A `Message` is a header and its tensors; a frame is one protobuf `Frame` whose payload holds the
+tensors. `encode` writes header bytes by hand and returns a gather list, so tensor memory is never
+copied into protobuf objects; `decode` returns read-only views of the buffer it was given. The
+fields that describe the payload (`tensors`, `payload_bytes`, `payload_start`, `padding`) belong to
+the frame: `encode` adds them, `decode` takes them off again.
+
+`decode` is the gate for strangers' bytes: whatever it is fed, it returns a message or raises
+`WireError`. Everything here is pure and may run on any thread.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from google.protobuf.message import DecodeError
+
+from psrt.core.errors import WireError
+from psrt.core.types import Array
+from psrt.rpc import pb
+from psrt.rpc.buffers import ALIGNMENT, aligned_empty
+from psrt.rpc.preamble import truncated
+
+Buffer: TypeAlias = bytes | memoryview
+
+_TAG_HEADER, _TAG_PAYLOAD = 0x0A, 0x12
+_TAG_PADDING = b"\xaa\x01"  # field 21 of Header, length-delimited
+_MAX_DIMENSIONS = 8
+
+# `DType` of the protocol. Little-endian is meant: another byte order is another dtype, not found.
+_DTYPE_OF_CODE = dict(enumerate(map(np.dtype, ("<f4", "<i8", "<f8", "<i4", "u1")), start=1))
+_CODE_OF_DTYPE = {dtype: code for code, dtype in _DTYPE_OF_CODE.items()}
+
+
+@dataclass
+class Message:
+    """One call or one reply; `header.parts` use up `tensors` in order."""
+
+    header: pb.Header
+    tensors: list[Array] = field(default_factory=list)
+
+
+# --- encoding -------------------------------------------------------------------------------------
+
+
+def encode(message: Message) -> list[Buffer]:
+    """The bytes of a frame as a gather list; the payload starts 64-byte aligned in the frame."""
+    layout, payload, payload_bytes = lay_out(message.tensors)
+    header = message.header.SerializeToString() + layout.SerializeToString()
+    return [frame_head(header, payload_bytes), *payload]
+
+
+def lay_out(tensors: Sequence[Array]) -> tuple[pb.Header, list[Buffer], int]:
+    """Where each tensor goes, the payload as a gather list, and its size."""
+    layout = pb.Header()
+    payload: list[Buffer] = []
+    end = 0
+    for tensor in tensors:
+        start = -(-end // ALIGNMENT) * ALIGNMENT
+        layout.tensors.add(dtype=_dtype_code(tensor), shape=tensor.shape, offset=start)
+        if tensor.size:
+            if start > end:
+                payload.append(bytes(start - end))
+            payload.append(np.ascontiguousarray(tensor).data.cast("B"))
+            end = start + tensor.nbytes
+    layout.payload_bytes = end
+    return layout, payload, end
+
+
+def frame_head(header: bytes, payload_bytes: int) -> bytes:
+    """Everything before the payload of a frame, padded to a multiple of 64 bytes.
+
+    Protobuf joins concatenated encodings of one message, so the padding field goes behind `header`.
+    """
+    if not payload_bytes:
+        return bytes([_TAG_HEADER]) + _varint(len(header)) + header
+    tail = bytes([_TAG_PAYLOAD]) + _varint(payload_bytes)
+    length = len(header) + len(_TAG_PADDING) + 1
+    # The length prefix may itself grow by a byte when padding is added: 64 bytes more settle it.
+    width = len(_varint(length + ALIGNMENT))
+    padding = -(1 + width + length + len(tail)) % ALIGNMENT
+    if len(_varint(length + padding)) != width:
+        padding += ALIGNMENT
+    prefix = bytes([_TAG_HEADER]) + _varint(length + padding)
+    return b"".join((prefix, header, _TAG_PADDING, bytes([padding]), bytes(padding), tail))
+
+
+def _dtype_code(tensor: Array) -> int:
+    code = _CODE_OF_DTYPE.get(tensor.dtype)
+    if code is None:
+        known = ", ".join(dtype.name for dtype in _CODE_OF_DTYPE)
+        message = f"A tensor of dtype {tensor.dtype} cannot be sent."
+        raise WireError(message, hint=f"Convert it to one of {known}.")
+    return code
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+# --- decoding -------------------------------------------------------------------------------------
+
+
+def decode(buffer: Any) -> Message:
+    """The message of one unsplit frame; its tensors are read-only views of `buffer`."""
+    header, payload = parse(buffer)
+    if header.payload_start or header.payload_bytes != len(payload):
+        raise truncated(f"{len(payload)} bytes of payload", f"{header.payload_bytes}")
+    return assemble(header, payload)
+
+
+def parse(buffer: Any) -> tuple[pb.Header, memoryview]:
+    """Header and payload of one frame, which may be a piece of a split message."""
+    view = memoryview(buffer).toreadonly().cast("B")
+    fields: dict[int, memoryview] = {}
+    position = 0
+    while position < len(view):
+        tag = view[position]
+        if tag not in (_TAG_HEADER, _TAG_PAYLOAD) or tag in fields:
+            raise WireError(f"Byte {position} of a frame holds tag {tag}, which is not a frame's.")
+        size, position = _read_varint(view, position + 1)
+        if size > len(view) - position:
+            raise truncated(f"{len(view) - position} bytes of a field", f"{size}")
+        fields[tag] = view[position : position + size]
+        position += size
+    if _TAG_HEADER not in fields:
+        raise WireError("A frame has no header.")
+    return _parse_header(fields[_TAG_HEADER]), fields.get(_TAG_PAYLOAD, view[:0])
+
+
+def assemble(header: pb.Header, payload: memoryview) -> Message:
+    """Put tensors over a whole payload and take the frame's own fields off the header."""
+    tensors = [_view(tensor, payload) for tensor in header.tensors]
+    if not all(tensor.flags.aligned for tensor in tensors):
+        # A stranger's encoder need not align the payload, but kernels rely on it.
+        payload = _aligned_copy(payload)
+        tensors = [_view(tensor, payload) for tensor in header.tensors]
+    for name in ("tensors", "payload_bytes", "padding"):
+        header.ClearField(name)
+    return Message(header, tensors)
+
+
+def _parse_header(encoded: memoryview) -> pb.Header:
+    try:
+        return pb.Header.FromString(encoded)
+    except DecodeError as error:
+        raise WireError(f"The header of a frame is not a protobuf Header: {error}.") from error
+
+
+def _read_varint(view: memoryview, position: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 63, 7):
+        if position >= len(view):
+            raise truncated("half of a length", "all of it")
+        byte = view[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+    raise WireError("A length in a frame has more than 63 bits.")
+
+
+def _view(tensor: pb.Tensor, payload: memoryview) -> Array:
+    dtype, shape, offset = _DTYPE_OF_CODE.get(tensor.dtype), tuple(tensor.shape), tensor.offset
+    if dtype is None or offset % ALIGNMENT or len(shape) > _MAX_DIMENSIONS:
+        raise WireError(f"A tensor has dtype {tensor.dtype}, offset {offset}, shape {shape}.")
+    if offset + math.prod(shape) * dtype.itemsize > len(payload):
+        raise truncated(f"a payload of {len(payload)} bytes", f"shape {shape} at offset {offset}")
+    try:
+        return np.ndarray(shape, dtype, buffer=payload, offset=offset)
+    except (ValueError, OverflowError) as error:  # such as shape (0, 2**62)
+        raise WireError(f"A tensor has the impossible shape {shape}.") from error
+
+
+def _aligned_copy(payload: memoryview) -> memoryview:
+    copy = aligned_empty(len(payload))
+    copy[:] = payload
+    return copy.data.toreadonly()

@@ -1,0 +1,129 @@
+"""The two RPCs of psrt.v1.Pserver on grpc.aio: bytes in, handler on a pool, bytes out.
+
+The event loop only moves bytes. Handlers run in a small thread pool; a call that waits for a round
+holds no thread of it: when its future is done, the reply is finished on the pool. A reply that
+reports an error becomes a gRPC status with the `pb.Error` in its trailing metadata.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import grpc
+
+from psrt.core.errors import ErrorCode, PsrtError, UnavailableError, WireError
+from psrt.rpc import pb
+from psrt.rpc.frames import Message, decode, encode
+from psrt.rpc.grpc_carrier import SERVICE, reply_too_large
+from psrt.rpc.pieces import SPLIT_BYTES, Joiner, split
+from psrt.rpc.serving import Handler, Later, Peer, begin, settle
+from psrt.rpc.status import ERROR_METADATA, grpc_status, to_wire
+
+
+class GrpcCalls:
+    """All coroutines run on the loop. `_idle` is set exactly when `_running` is 0."""
+
+    def __init__(self, handler: Handler, pool: ThreadPoolExecutor, max_bytes: int) -> None:
+        self._handler = handler
+        self._pool = pool
+        self._max_bytes = max_bytes
+        self._running = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._stopping = False
+
+    def rpc_table(self) -> Any:
+        """Handlers without serializers: they take and give bytes as they are."""
+        return grpc.method_handlers_generic_handler(
+            SERVICE,
+            {
+                "Call": grpc.unary_unary_rpc_method_handler(self._call),
+                "CallLarge": grpc.stream_stream_rpc_method_handler(self._call_large),
+            },
+        )
+
+    async def finish(self, grace_s: float) -> None:
+        """Refuse new calls and wait for running ones, `grace_s` at most."""
+        self._stopping = True
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._idle.wait(), grace_s)
+
+    async def _call(self, request: bytes, context: Any) -> bytes:
+        """One frame in, one frame out."""
+        with self._counted():
+            reply = await self._reply(lambda: decode(request), context)
+            frame = b"".join(encode(reply))
+            if len(frame) > SPLIT_BYTES:
+                await _abort(context, to_wire(reply_too_large(len(frame))))
+            return frame
+
+    async def _call_large(self, frames: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
+        """Pieces in, pieces out."""
+        with self._counted():
+            joiner = Joiner(self._max_bytes)
+            try:
+                async for frame in frames:
+                    joiner.add(frame)
+            except WireError as error:
+                await _abort(context, to_wire(error))
+            for piece in split(await self._reply(joiner.message, context)):
+                yield piece
+
+    async def _reply(self, read: Callable[[], Message], context: Any) -> Message:
+        """Decode, run the handler, wait if it says so; a reported error ends the call here."""
+        try:
+            self._refuse_if_stopping()
+            request = read()
+        except PsrtError as error:
+            await _abort(context, to_wire(error))
+        reply = await self._carry_out(request, Peer("grpc", context.peer()))
+        if reply.header.HasField("error"):
+            await _abort(context, reply.header.error)
+        return reply
+
+    async def _carry_out(self, request: Message, peer: Peer) -> Message:
+        loop = asyncio.get_running_loop()
+        reply = await loop.run_in_executor(self._pool, begin, self._handler, request, peer)
+        if isinstance(reply, Later):
+            await _done(reply.future, loop)
+            reply = await loop.run_in_executor(self._pool, settle, reply, request.header, peer)
+        return reply
+
+    def _refuse_if_stopping(self) -> None:
+        if self._stopping:
+            raise UnavailableError("The pserver is shutting down.", code=ErrorCode.STOPPING)
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        self._running += 1
+        self._idle.clear()
+        try:
+            yield
+        finally:
+            self._running -= 1
+            if not self._running:
+                self._idle.set()
+
+
+async def _done(future: Future[None], loop: asyncio.AbstractEventLoop) -> None:
+    """Wait for `future`. `asyncio.wrap_future` will not do: when a caller goes away it would cancel
+    the future itself, which belongs to the round."""
+    done = asyncio.Event()
+
+    def wake(_: Future[None]) -> None:
+        # The loop is closed when the server gave up waiting before the round did.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(done.set)
+
+    future.add_done_callback(wake)
+    await done.wait()
+
+
+async def _abort(context: Any, error: pb.Error) -> None:
+    """End the call with a status; raises, so nothing after it runs."""
+    metadata = ((ERROR_METADATA, error.SerializeToString()),)
+    await context.abort(grpc_status(error), error.message, metadata)

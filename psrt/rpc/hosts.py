@@ -1,0 +1,90 @@
+"""Names of places: this host, endpoints, and where Unix sockets may live."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import stat
+import tempfile
+from pathlib import Path
+
+from psrt.core.errors import ConfigError
+
+UNIX_DIR_OFF = "off"
+
+# sockaddr_un.sun_path holds 108 bytes with the final zero.
+_MAX_UNIX_PATH_BYTES = 107
+_ANY_HOSTS = ("", "0.0.0.0", "::")
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+def host_id() -> str:
+    """Equal in two processes only if they share a kernel and a hostname.
+
+    Containers of one machine share the boot id, but have hostnames of their own.
+    """
+    try:
+        boot_id = _BOOT_ID.read_text().strip()
+    except OSError:
+        boot_id = "no-boot-id"
+    return f"{boot_id}/{socket.gethostname()}"
+
+
+def join_endpoint(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def split_endpoint(endpoint: str) -> tuple[str, int]:
+    """Host (an IPv6 one without its brackets) and port."""
+    host, _, port = endpoint.rpartition(":")
+    if not port.isdecimal():
+        raise ConfigError(f"{endpoint!r} is not an endpoint.", hint="Write it as host:port.")
+    return host.strip("[]"), int(port)
+
+
+def reachable(data_endpoint: str, endpoint: str) -> str:
+    """A data endpoint of a pserver that listens on all interfaces, at the host we reach it by."""
+    host, port = split_endpoint(data_endpoint)
+    if host not in _ANY_HOSTS:
+        return data_endpoint
+    return join_endpoint(split_endpoint(endpoint)[0], port)
+
+
+class UnixSocketPath:
+    """A path for one Unix socket in a directory only this user may enter.
+
+    `directory` empty means a private temporary one, which `remove` deletes with the socket.
+    """
+
+    def __init__(self, directory: str, name: str) -> None:
+        self._private = not directory
+        self.directory = Path(directory or tempfile.mkdtemp(prefix="psrt-"))
+        self.path = str(self.directory / name)
+        if len(os.fsencode(self.path)) > _MAX_UNIX_PATH_BYTES:
+            self.remove()
+            raise ConfigError(
+                f"The Unix socket path {self.path} is longer than {_MAX_UNIX_PATH_BYTES} bytes.",
+                hint=f"Choose a shorter unix_dir, or {UNIX_DIR_OFF!r} to use TCP only.",
+            )
+        if not self._private:
+            self._make_private()
+
+    def clear(self) -> None:
+        """Make room for a new socket."""
+        Path(self.path).unlink(missing_ok=True)
+
+    def remove(self) -> None:
+        self.clear()
+        if self._private:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _make_private(self) -> None:
+        """Create the directory 0700; refuse one that others could put a socket into."""
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        state = self.directory.stat()
+        if state.st_uid != os.getuid() or stat.S_IMODE(state.st_mode) & 0o022:
+            raise ConfigError(
+                f"The directory {self.directory} for the Unix socket is writable by others.",
+                hint="chmod 700 it, or choose another unix_dir.",
+            )

@@ -1,0 +1,149 @@
+"""The in-process carrier: the same bytes, no sockets, and faults on a script.
+
+Requests and replies pass through `encode` and `decode`, so what a handler sees is what it would see
+from a socket. Tests stage the failures of a network here by name: nothing is slept for, a dropped
+message is a deadline at once. Handlers run on the caller's thread.
+"""
+
+from __future__ import annotations
+
+import enum
+import threading
+from concurrent.futures import wait
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from psrt.core.errors import DeadlineError, UnavailableError
+from psrt.rpc.buffers import aligned_empty
+from psrt.rpc.frames import Message, decode, encode
+from psrt.rpc.methods import Method
+from psrt.rpc.serving import Handler, Later, Peer, begin, settle
+
+_PEER = Peer("inproc", "same process")
+
+
+class Fault(enum.Enum):
+    """What happens to one call; the comment says it from the caller's side."""
+
+    DROP_REQUEST = "my request never arrived and I waited in vain"
+    DROP_REPLY = "my call was carried out, but I waited for the reply in vain"
+    RESET_BEFORE = "the connection broke before my request arrived"
+    RESET_AFTER = "my call was carried out, then the connection broke"
+    DUPLICATE = "my request arrived twice"
+    DELAY = "my request arrives when a gate opens"
+
+
+@dataclass
+class Faults:
+    """The script: the next `times` calls of `method` (None: of any method) suffer `fault`."""
+
+    _lines: list[_Line] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def script(
+        self,
+        fault: Fault,
+        method: Method | None = None,
+        *,
+        after: int = 0,
+        times: int = 1,
+        gate: threading.Event | None = None,
+    ) -> None:
+        """Spare the first `after` matching calls, then strike `times`; DELAY waits for `gate`."""
+        with self._lock:
+            self._lines.append(_Line(fault, method, after, times, gate or threading.Event()))
+
+    def strike(self, method: int) -> _Line | None:
+        """The fault that this call of `method` suffers, if any."""
+        with self._lock:
+            for line in self._lines:
+                if line.times and line.method in (None, method):
+                    if line.after:
+                        line.after -= 1
+                    else:
+                        line.times -= 1
+                        return line
+        return None
+
+
+@dataclass
+class _Line:
+    fault: Fault
+    method: Method | None
+    after: int
+    times: int
+    gate: threading.Event
+
+
+class InprocServer:
+    """A handler with the face of a server; give it to `Client` as its carrier."""
+
+    def __init__(self, handler: Handler, faults: Faults | None = None) -> None:
+        self.handler = handler
+        self.faults = faults or Faults()
+        self.stopped = False
+
+    def stop(self) -> None:
+        """Every further call finds nobody there."""
+        self.stopped = True
+
+
+class InprocConnection:
+    """One caller of an `InprocServer`."""
+
+    def __init__(self, server: InprocServer, where: str = "inproc") -> None:
+        self.where = where
+        self._server = server
+
+    def call(self, message: Message, timeout_s: float) -> Message:
+        if self._server.stopped:
+            raise UnavailableError(f"Cannot connect to {self.where}: it has stopped.")
+        line = self._server.faults.strike(message.header.method)
+        if line is None:
+            return self._carry_out(message, timeout_s)
+        return self._suffer(line, message, timeout_s)
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def _suffer(self, line: _Line, message: Message, timeout_s: float) -> Message:
+        fault = line.fault
+        if fault is Fault.RESET_BEFORE:
+            raise self._lost()
+        if fault is Fault.DROP_REQUEST or (fault is Fault.DELAY and not line.gate.wait(timeout_s)):
+            raise self._silence(timeout_s)
+        reply = self._carry_out(message, timeout_s, 2 if fault is Fault.DUPLICATE else 1)
+        if fault is Fault.RESET_AFTER:
+            raise self._lost()
+        if fault is Fault.DROP_REPLY:
+            raise self._silence(timeout_s)
+        return reply
+
+    def _carry_out(self, message: Message, timeout_s: float, copies: int = 1) -> Message:
+        """Hand over `copies` of the request before waiting for any; the last reply counts."""
+        requests = [_over_the_wire(message) for _ in range(copies)]
+        outcomes = [begin(self._server.handler, request, _PEER) for request in requests]
+        replies = [self._settle(outcome, message, timeout_s) for outcome in outcomes]
+        return _over_the_wire(replies[-1])
+
+    def _settle(self, outcome: Message | Later, message: Message, timeout_s: float) -> Message:
+        if isinstance(outcome, Message):
+            return outcome
+        if not wait([outcome.future], timeout_s).done:
+            raise self._silence(timeout_s)
+        return settle(outcome, message.header, _PEER)
+
+    def _silence(self, timeout_s: float) -> DeadlineError:
+        return DeadlineError(f"{self.where} did not reply within {timeout_s:.3f} s.")
+
+    def _lost(self) -> UnavailableError:
+        return UnavailableError(f"The connection to {self.where} was lost.")
+
+
+def _over_the_wire(message: Message) -> Message:
+    """A copy made of bytes, as a socket would deliver it."""
+    frame = b"".join(encode(message))
+    buffer = aligned_empty(len(frame))
+    buffer[:] = np.frombuffer(frame, np.uint8)
+    return decode(buffer)

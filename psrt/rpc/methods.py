@@ -1,0 +1,47 @@
+"""The table of calls: what each method does and whether it may be sent again.
+
+A call may be repeated after a lost reply if it is idempotent, or if it carries a push key, by which
+the pserver applies it once. A method that is neither must never be retried; a test forbids it.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class Method(enum.IntEnum):
+    """The numbers of `psrt.v1.Method`; a test keeps them equal."""
+
+    HELLO = 1
+    REGISTER = 2
+    PULL = 3
+    PUSH = 4
+    EXCHANGE = 5
+    COMPLETE = 6
+    EXPORT = 7
+    STATUS = 8
+
+
+@dataclass(frozen=True)
+class MethodSpec:
+    idempotent: bool
+    has_push_key: bool
+    description: str
+
+    @property
+    def repeatable(self) -> bool:
+        """A retry with the same header cannot be applied twice."""
+        return self.idempotent or self.has_push_key
+
+
+METHODS: dict[Method, MethodSpec] = {
+    Method.HELLO: MethodSpec(True, False, "compare versions, job and plan; learn data endpoints"),
+    Method.REGISTER: MethodSpec(True, False, "declare the tables the pserver holds"),
+    Method.PULL: MethodSpec(True, False, "read dense blocks and rows"),
+    Method.PUSH: MethodSpec(False, True, "apply gradients on arrival"),
+    Method.EXCHANGE: MethodSpec(False, True, "push, wait for the round to close, pull"),
+    Method.COMPLETE: MethodSpec(True, False, "this trainer has finished; lower every barrier"),
+    Method.EXPORT: MethodSpec(True, False, "read a page of the rows of a sparse table"),
+    Method.STATUS: MethodSpec(True, False, "counters, tables and members as JSON"),
+}

@@ -1,0 +1,199 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Method(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    METHOD_UNSPECIFIED: _ClassVar[Method]
+    METHOD_HELLO: _ClassVar[Method]
+    METHOD_REGISTER: _ClassVar[Method]
+    METHOD_PULL: _ClassVar[Method]
+    METHOD_PUSH: _ClassVar[Method]
+    METHOD_EXCHANGE: _ClassVar[Method]
+    METHOD_COMPLETE: _ClassVar[Method]
+    METHOD_EXPORT: _ClassVar[Method]
+    METHOD_STATUS: _ClassVar[Method]
+
+class DType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    DTYPE_UNSPECIFIED: _ClassVar[DType]
+    DTYPE_FLOAT32: _ClassVar[DType]
+    DTYPE_INT64: _ClassVar[DType]
+    DTYPE_FLOAT64: _ClassVar[DType]
+    DTYPE_INT32: _ClassVar[DType]
+    DTYPE_UINT8: _ClassVar[DType]
+
+class PartKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    PART_UNSPECIFIED: _ClassVar[PartKind]
+    PART_PUSH_DENSE: _ClassVar[PartKind]
+    PART_PUSH_ROWS: _ClassVar[PartKind]
+    PART_PULL_DENSE: _ClassVar[PartKind]
+    PART_PULL_ROWS: _ClassVar[PartKind]
+METHOD_UNSPECIFIED: Method
+METHOD_HELLO: Method
+METHOD_REGISTER: Method
+METHOD_PULL: Method
+METHOD_PUSH: Method
+METHOD_EXCHANGE: Method
+METHOD_COMPLETE: Method
+METHOD_EXPORT: Method
+METHOD_STATUS: Method
+DTYPE_UNSPECIFIED: DType
+DTYPE_FLOAT32: DType
+DTYPE_INT64: DType
+DTYPE_FLOAT64: DType
+DTYPE_INT32: DType
+DTYPE_UINT8: DType
+PART_UNSPECIFIED: PartKind
+PART_PUSH_DENSE: PartKind
+PART_PUSH_ROWS: PartKind
+PART_PULL_DENSE: PartKind
+PART_PULL_ROWS: PartKind
+
+class Tensor(_message.Message):
+    __slots__ = ("dtype", "shape", "offset")
+    DTYPE_FIELD_NUMBER: _ClassVar[int]
+    SHAPE_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    dtype: DType
+    shape: _containers.RepeatedScalarFieldContainer[int]
+    offset: int
+    def __init__(self, dtype: _Optional[_Union[DType, str]] = ..., shape: _Optional[_Iterable[int]] = ..., offset: _Optional[int] = ...) -> None: ...
+
+class Part(_message.Message):
+    __slots__ = ("kind", "table", "version")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    kind: PartKind
+    table: str
+    version: int
+    def __init__(self, kind: _Optional[_Union[PartKind, str]] = ..., table: _Optional[str] = ..., version: _Optional[int] = ...) -> None: ...
+
+class PushKey(_message.Message):
+    __slots__ = ("incarnation", "sequence")
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    incarnation: int
+    sequence: int
+    def __init__(self, incarnation: _Optional[int] = ..., sequence: _Optional[int] = ...) -> None: ...
+
+class Hello(_message.Message):
+    __slots__ = ("job_id", "plan_hash", "trainers", "mode", "software")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    PLAN_HASH_FIELD_NUMBER: _ClassVar[int]
+    TRAINERS_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    SOFTWARE_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    plan_hash: str
+    trainers: int
+    mode: str
+    software: str
+    def __init__(self, job_id: _Optional[str] = ..., plan_hash: _Optional[str] = ..., trainers: _Optional[int] = ..., mode: _Optional[str] = ..., software: _Optional[str] = ...) -> None: ...
+
+class HelloReply(_message.Message):
+    __slots__ = ("data_endpoints", "unix_path", "host_id", "incarnation", "software")
+    DATA_ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
+    UNIX_PATH_FIELD_NUMBER: _ClassVar[int]
+    HOST_ID_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    SOFTWARE_FIELD_NUMBER: _ClassVar[int]
+    data_endpoints: _containers.RepeatedScalarFieldContainer[str]
+    unix_path: str
+    host_id: str
+    incarnation: int
+    software: str
+    def __init__(self, data_endpoints: _Optional[_Iterable[str]] = ..., unix_path: _Optional[str] = ..., host_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., software: _Optional[str] = ...) -> None: ...
+
+class Register(_message.Message):
+    __slots__ = ("specs",)
+    SPECS_FIELD_NUMBER: _ClassVar[int]
+    specs: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, specs: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Export(_message.Message):
+    __slots__ = ("table", "cursor", "max_rows")
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    MAX_ROWS_FIELD_NUMBER: _ClassVar[int]
+    table: str
+    cursor: int
+    max_rows: int
+    def __init__(self, table: _Optional[str] = ..., cursor: _Optional[int] = ..., max_rows: _Optional[int] = ...) -> None: ...
+
+class ExportReply(_message.Message):
+    __slots__ = ("next_cursor",)
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    next_cursor: int
+    def __init__(self, next_cursor: _Optional[int] = ...) -> None: ...
+
+class Error(_message.Message):
+    __slots__ = ("code", "message", "hint")
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    HINT_FIELD_NUMBER: _ClassVar[int]
+    code: int
+    message: str
+    hint: str
+    def __init__(self, code: _Optional[int] = ..., message: _Optional[str] = ..., hint: _Optional[str] = ...) -> None: ...
+
+class Header(_message.Message):
+    __slots__ = ("protocol", "method", "request_id", "reply", "trainer", "timeout_ms", "push_key", "round", "step", "parts", "tensors", "error", "hello", "hello_reply", "register", "export", "export_reply", "status_json", "payload_bytes", "payload_start", "padding")
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    METHOD_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    REPLY_FIELD_NUMBER: _ClassVar[int]
+    TRAINER_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    PUSH_KEY_FIELD_NUMBER: _ClassVar[int]
+    ROUND_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    TENSORS_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    HELLO_FIELD_NUMBER: _ClassVar[int]
+    HELLO_REPLY_FIELD_NUMBER: _ClassVar[int]
+    REGISTER_FIELD_NUMBER: _ClassVar[int]
+    EXPORT_FIELD_NUMBER: _ClassVar[int]
+    EXPORT_REPLY_FIELD_NUMBER: _ClassVar[int]
+    STATUS_JSON_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_BYTES_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_START_FIELD_NUMBER: _ClassVar[int]
+    PADDING_FIELD_NUMBER: _ClassVar[int]
+    protocol: int
+    method: Method
+    request_id: int
+    reply: bool
+    trainer: int
+    timeout_ms: int
+    push_key: PushKey
+    round: int
+    step: int
+    parts: _containers.RepeatedCompositeFieldContainer[Part]
+    tensors: _containers.RepeatedCompositeFieldContainer[Tensor]
+    error: Error
+    hello: Hello
+    hello_reply: HelloReply
+    register: Register
+    export: Export
+    export_reply: ExportReply
+    status_json: str
+    payload_bytes: int
+    payload_start: int
+    padding: bytes
+    def __init__(self, protocol: _Optional[int] = ..., method: _Optional[_Union[Method, str]] = ..., request_id: _Optional[int] = ..., reply: _Optional[bool] = ..., trainer: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., push_key: _Optional[_Union[PushKey, _Mapping]] = ..., round: _Optional[int] = ..., step: _Optional[int] = ..., parts: _Optional[_Iterable[_Union[Part, _Mapping]]] = ..., tensors: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ..., error: _Optional[_Union[Error, _Mapping]] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., hello_reply: _Optional[_Union[HelloReply, _Mapping]] = ..., register: _Optional[_Union[Register, _Mapping]] = ..., export: _Optional[_Union[Export, _Mapping]] = ..., export_reply: _Optional[_Union[ExportReply, _Mapping]] = ..., status_json: _Optional[str] = ..., payload_bytes: _Optional[int] = ..., payload_start: _Optional[int] = ..., padding: _Optional[bytes] = ...) -> None: ...
+
+class Frame(_message.Message):
+    __slots__ = ("header", "payload")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    header: Header
+    payload: bytes
+    def __init__(self, header: _Optional[_Union[Header, _Mapping]] = ..., payload: _Optional[bytes] = ...) -> None: ...

@@ -1,0 +1,112 @@
+"""All the doors of one pserver: gRPC, stream TCP ports, stream Unix socket.
+
+`start` opens them, `stop` closes them in order: health says NOT_SERVING, new calls are refused,
+running ones finish within the grace. The carriers' own facts (data endpoints, Unix path, host id)
+are put into every reply to HELLO here, so the handler need not know them.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from psrt.core.errors import UnavailableError
+from psrt.core.threads import CrashReport
+from psrt.rpc.frames import Message
+from psrt.rpc.grpc_server import GrpcServer
+from psrt.rpc.hosts import (
+    UNIX_DIR_OFF,
+    UnixSocketPath,
+    host_id,
+    join_endpoint,
+    split_endpoint,
+)
+from psrt.rpc.methods import Method
+from psrt.rpc.preamble import MAX_FRAME_BYTES
+from psrt.rpc.serving import Handler, Later, Peer
+from psrt.rpc.stream_server import StreamServer
+
+
+class Server:
+    """Started once, stopped once. `endpoint` and its siblings are valid from `start` on.
+
+    `port` 0 picks one, as the kernel does for the `ports_num` stream ports. `unix_dir` is where the
+    Unix socket goes: "" means a private temporary directory, "off" or None means no Unix socket.
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        ports_num: int = 1,
+        unix_dir: str | None = None,
+        max_message_bytes: int = MAX_FRAME_BYTES,
+        crashes: CrashReport | None = None,
+    ) -> None:
+        self.endpoint = join_endpoint(host, port)
+        self.data_endpoints: list[str] = []
+        self.unix_path = ""
+        self._handler = handler
+        self._host = host
+        self._ports_num = ports_num
+        self._unix_dir = UNIX_DIR_OFF if unix_dir is None else unix_dir
+        self._host_id = host_id()
+        self._unix: UnixSocketPath | None = None
+        self._stop_once = threading.Lock()
+        self._grpc = GrpcServer(self._answer, max_message_bytes)
+        self._stream = StreamServer(self._answer, max_message_bytes, crashes)
+
+    def start(self) -> None:
+        """Open every door; health stays NOT_SERVING until `set_serving`."""
+        bound = self._grpc.start(self.endpoint)
+        self.endpoint = join_endpoint(self._host, bound)
+        try:
+            self._open_streams()
+        except BaseException:
+            self.stop(0.0)
+            raise
+
+    def set_serving(self, serving: bool) -> None:
+        self._grpc.set_serving(serving)
+
+    def stop(self, grace_s: float) -> None:
+        """Finish accepted calls for `grace_s`, then cut them off; all doors are shut after."""
+        if not self._stop_once.acquire(blocking=False):
+            return
+        deadline = time.monotonic() + grace_s
+        self._grpc.set_serving(False)
+        self._stream.stop(grace_s)
+        self._grpc.stop(max(0.0, deadline - time.monotonic()))
+        if self._unix is not None:
+            self._unix.remove()
+
+    def _open_streams(self) -> None:
+        try:
+            ports = [self._stream.listen_tcp(self._host, 0) for _ in range(self._ports_num)]
+            if self._unix_dir != UNIX_DIR_OFF:
+                name = f"psrt-{split_endpoint(self.endpoint)[1]}.sock"
+                self._unix = UnixSocketPath(self._unix_dir, name)
+                # The gRPC port in its name is ours, so a file left there is a dead pserver's.
+                self._unix.clear()
+                self._stream.listen_unix(self._unix.path)
+                self.unix_path = self._unix.path
+        except OSError as error:
+            raise UnavailableError(f"Cannot listen for data on {self._host}: {error}.") from error
+        self.data_endpoints = [join_endpoint(self._host, port) for port in ports]
+
+    def _answer(self, request: Message, peer: Peer) -> Message | Later:
+        reply = self._handler(request, peer)
+        if request.header.method == Method.HELLO and isinstance(reply, Message):
+            self._introduce(reply)
+        return reply
+
+    def _introduce(self, reply: Message) -> None:
+        """A handler that advertises other endpoints (a proxy's) keeps them."""
+        hello = reply.header.hello_reply
+        if not hello.data_endpoints:
+            hello.data_endpoints.extend(self.data_endpoints)
+        if not hello.unix_path:
+            hello.unix_path = self.unix_path
+        hello.host_id = hello.host_id or self._host_id

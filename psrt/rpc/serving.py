@@ -1,0 +1,96 @@
+"""What a carrier and a pserver agree on: `Handler`, `Later`, and how a call becomes one reply.
+
+A carrier decodes a request and calls `begin`. The handler answers at once with a `Message`, or with
+a `Later` when it has to wait for others (the close of a round): the carrier then waits without
+holding a pool thread and calls `settle`. Neither function ever raises: every failure becomes an
+error reply. Carriers check protocol version and method only; job, plan and tables are the handler's
+business.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from psrt.core.errors import ErrorCode, PsrtError, WireError
+from psrt.rpc import pb
+from psrt.rpc.frames import Message
+from psrt.rpc.methods import METHODS
+from psrt.rpc.preamble import PROTOCOL, check_version
+from psrt.rpc.status import to_wire
+
+log = logging.getLogger("psrt.rpc")
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Who called, for messages and logs: `stream-tcp 127.0.0.1:50312`."""
+
+    carrier: str
+    address: str
+
+    def __str__(self) -> str:
+        return f"{self.carrier} {self.address}"
+
+
+@dataclass(frozen=True)
+class Later:
+    """A reply that waits for `future`; `finish` builds it, on the carrier's thread.
+
+    Whoever made the future always resolves it, at the call's own deadline at the latest. An
+    exception in it becomes the error reply, and `finish` is not called.
+    """
+
+    future: Future[None]
+    finish: Callable[[], Message]
+
+
+# The tensors of a request are views of the carrier's buffer; keeping one keeps the buffer alive.
+# A handler returns a reply that nobody else holds: the carrier writes into its header.
+Handler: TypeAlias = Callable[[Message, Peer], Message | Later]
+
+
+def begin(handler: Handler, request: Message, peer: Peer) -> Message | Later:
+    """Run the handler; the result is a finished reply or a `Later` for `settle`."""
+    try:
+        _check(request.header)
+        outcome = handler(request, peer)
+    except Exception as error:
+        return error_reply(request.header, error, peer)
+    return outcome if isinstance(outcome, Later) else _addressed(outcome, request.header)
+
+
+def settle(later: Later, request: pb.Header, peer: Peer) -> Message:
+    """Wait for a `Later` (at once if its future is done) and finish its reply."""
+    try:
+        later.future.result()
+        return _addressed(later.finish(), request)
+    except Exception as error:
+        return error_reply(request, error, peer)
+
+
+def error_reply(request: pb.Header, error: Exception, peer: Peer) -> Message:
+    if not isinstance(error, PsrtError):
+        log.error("call %s of %s failed", request.method, peer, exc_info=error)
+    return _addressed(Message(pb.Header(error=to_wire(error))), request)
+
+
+def _check(header: pb.Header) -> None:
+    check_version(header.protocol)
+    if header.method not in METHODS or header.reply:
+        raise WireError(
+            f"This pserver has no method {header.method}.",
+            code=ErrorCode.WIRE_UNKNOWN_METHOD,
+            hint="Methods are listed in protos/psrt/v1/frame.proto; compare the psrt releases.",
+        )
+
+
+def _addressed(reply: Message, request: pb.Header) -> Message:
+    header = reply.header
+    header.protocol, header.reply = PROTOCOL, True
+    header.method, header.request_id = request.method, request.request_id
+    header.trainer = request.trainer
+    return reply

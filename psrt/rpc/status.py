@@ -1,0 +1,68 @@
+"""Errors on the wire: `PsrtError` ⇄ `pb.Error` ⇄ gRPC status.
+
+A reply that reports an error keeps the remote message whole; the receiving side puts the endpoint
+and the call before it. Over gRPC the same `pb.Error` rides in trailing metadata beside an ordinary
+status, so that any gRPC client understands the failure and a psrt client loses nothing.
+"""
+
+from __future__ import annotations
+
+import grpc
+
+from psrt.core.errors import (
+    CATALOGUE,
+    DeadlineError,
+    ErrorCode,
+    InternalError,
+    PsrtError,
+    UnavailableError,
+    WireError,
+    from_code,
+)
+from psrt.rpc import pb
+
+ERROR_METADATA = "psrt-error-bin"
+
+# gRPC refuses metadata above 8 KiB, and a story longer than this is not read anyway.
+_MAX_TEXT = 2000
+
+
+def to_wire(error: Exception) -> pb.Error:
+    """What the other side is told; an exception psrt did not raise becomes INTERNAL."""
+    if not isinstance(error, PsrtError):
+        error = InternalError(
+            f"The pserver failed with {type(error).__name__}: {error}.",
+            hint="This is a defect in psrt; the traceback is in the pserver's log.",
+        )
+    text = error.message
+    if error.__cause__ is not None:
+        text = f"{text} Cause: {type(error.__cause__).__name__}: {error.__cause__}"
+    return pb.Error(code=int(error.code), message=text[:_MAX_TEXT], hint=error.hint[:_MAX_TEXT])
+
+
+def from_wire(error: pb.Error, what: str) -> PsrtError:
+    """The error to raise here; `what` names the call and the endpoint that refused it."""
+    return from_code(error.code, f"{what} failed. {error.message}", error.hint)
+
+
+def grpc_status(error: pb.Error) -> grpc.StatusCode:
+    try:
+        spec = CATALOGUE[ErrorCode(error.code)]
+    except ValueError:
+        return grpc.StatusCode.UNKNOWN
+    return grpc.StatusCode[spec.grpc_status]
+
+
+def from_grpc(error: grpc.RpcError, endpoint: str) -> PsrtError:
+    """The error for a gRPC failure that carries no `pb.Error`: gRPC itself gave up."""
+    code, details = error.code(), error.details()
+    match code:
+        case grpc.StatusCode.UNAVAILABLE | grpc.StatusCode.CANCELLED:
+            return UnavailableError(f"The pserver {endpoint} cannot be reached: {details}.")
+        case grpc.StatusCode.DEADLINE_EXCEEDED:
+            return DeadlineError(f"The pserver {endpoint} did not reply in time.")
+        case grpc.StatusCode.RESOURCE_EXHAUSTED:
+            text = f"gRPC refused a message for {endpoint}: {details}."
+            return WireError(text, code=ErrorCode.WIRE_TOO_LARGE)
+        case _:
+            return InternalError(f"gRPC call to {endpoint} ended with {code.name}: {details}.")

@@ -1,0 +1,86 @@
+"""The stream carrier, client side: one connection, one call at a time.
+
+A connection that failed in any way (no reply in time, reset, malformed reply) must be closed by its
+owner: a late reply would otherwise answer the next call.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+
+from psrt.core.errors import DeadlineError, PsrtError, UnavailableError, WireError
+from psrt.rpc.frames import Message
+from psrt.rpc.hosts import split_endpoint
+from psrt.rpc.preamble import MAX_FRAME_BYTES
+from psrt.rpc.sockets import FrameSocket
+
+
+class StreamConnection:
+    """Open from construction to `close`; `where` is `host:port` or a path, for messages."""
+
+    def __init__(self, sock: socket.socket, where: str, max_bytes: int = MAX_FRAME_BYTES) -> None:
+        self.where = where
+        self._frames = FrameSocket(sock, max_bytes)
+
+    def call(self, message: Message, timeout_s: float) -> Message:
+        """Send `message` and wait for its reply; the reply may report an error in its header."""
+        self._frames.expire_at(time.monotonic() + timeout_s)
+        try:
+            return self._exchange(message)
+        except BlockingIOError as error:
+            raise DeadlineError(f"{self.where} did not reply within {timeout_s:.3f} s.") from error
+        except OSError as error:
+            raise UnavailableError(f"The connection to {self.where} was lost: {error}.") from error
+
+    def close(self) -> None:
+        self._frames.close()
+
+    def _exchange(self, message: Message) -> Message:
+        try:
+            self._frames.send(message)
+        except ConnectionError as lost:
+            return self._last_words(lost)
+        reply = self._frames.receive()
+        if reply is None:
+            raise UnavailableError(f"{self.where} closed the connection before it replied.")
+        if reply.header.request_id != message.header.request_id and not reply.header.HasField(
+            "error"
+        ):
+            raise WireError(f"{self.where} answered another call than the one it was asked.")
+        return reply
+
+    def _last_words(self, lost: ConnectionError) -> Message:
+        """A pserver that refuses a request closes early, but says why before it does."""
+        try:
+            reply = self._frames.receive()
+        except (OSError, PsrtError):
+            raise lost from None
+        if reply is None:
+            raise lost
+        return reply
+
+
+def connect_tcp(
+    endpoint: str, timeout_s: float, max_bytes: int = MAX_FRAME_BYTES
+) -> StreamConnection:
+    try:
+        sock = socket.create_connection(split_endpoint(endpoint), timeout_s)
+    except OSError as error:
+        raise UnavailableError(f"Cannot connect to {endpoint}: {error}.") from error
+    if sock.getsockname() == sock.getpeername():
+        # TCP lets a dialler meet itself on a free ephemeral port; nobody else is there.
+        sock.close()
+        raise UnavailableError(f"Cannot connect to {endpoint}: nobody listens.")
+    return StreamConnection(sock, endpoint, max_bytes)
+
+
+def connect_unix(path: str, timeout_s: float, max_bytes: int = MAX_FRAME_BYTES) -> StreamConnection:
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sock.settimeout(timeout_s)
+    try:
+        sock.connect(path)
+    except OSError as error:
+        sock.close()
+        raise UnavailableError(f"Cannot connect to {path}: {error}.") from error
+    return StreamConnection(sock, path, max_bytes)

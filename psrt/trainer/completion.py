@@ -1,0 +1,76 @@
+"""Who may leave when, so that trainer 0 can test and save what *all* trainers learned.
+
+Pservers end once every trainer has completed. So trainers 1 … T-1 complete as soon as their last
+gradient is applied, and trainer 0 stays: it waits here until the pservers list every other trainer
+as gone, then tests, saves, and completes last.
+
+While it waits in a synchronous job, rounds still count trainer 0 in; it arrives at each with an
+empty push (`arrive`), which blocks until the round closes or fails with the names of the missing.
+In the other modes it polls. Either way the wait ends with an error when the pservers' counters
+stand still for `patience_s`: a slow trainer moves them, a dead one does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from psrt.core.clock import Clock
+from psrt.core.errors import DeadlineError
+
+POLL_S = 0.2
+SAY_EVERY_S = 5.0
+
+
+@dataclass(frozen=True)
+class Members:
+    """What a pserver's STATUS says about the job: state per trainer, and a count of updates."""
+
+    states: Sequence[str]
+    updates: int
+
+    def running(self, me: int) -> list[int]:
+        """Trainers other than `me` that may still push."""
+        gone = ("completed", "lost")
+        return [t for t, state in enumerate(self.states) if t != me and state not in gone]
+
+
+class Waiting:
+    """The wait of trainer `me` for all others to complete."""
+
+    def __init__(
+        self, me: int, patience_s: float, clock: Clock, say: Callable[[str], None]
+    ) -> None:
+        self._me, self._patience_s, self._clock, self._say = me, patience_s, clock, say
+        self._moved_s = self._said_s = clock.now()
+        self._updates = -1
+
+    def over(self, members: Members) -> bool:
+        """Look at the newest STATUS: True once nobody else runs; raises when nothing moves."""
+        running, now = members.running(self._me), self._clock.now()
+        if not running:
+            return True
+        if members.updates != self._updates:
+            self._updates, self._moved_s = members.updates, now
+        names = " and ".join(f"trainer {trainer}" for trainer in running)
+        if now - self._moved_s >= self._patience_s:
+            raise DeadlineError(
+                f"trainer {self._me} finished and waits for {names} to complete, but no pserver "
+                f"has applied an update for {now - self._moved_s:.0f} s; it gave up.",
+                hint=f"See the log of {names}. The model was not tested or saved.",
+            )
+        if now - self._said_s >= SAY_EVERY_S:
+            self._said_s = now
+            self._say(f"waiting for {names} to complete")
+        return False
+
+
+def await_others(
+    waiting: Waiting,
+    look: Callable[[], Members],
+    arrive: Callable[[], None],
+) -> Members:
+    """Until every other trainer is gone: `arrive` (at a round, or a pause), then look again."""
+    while not waiting.over(members := look()):
+        arrive()
+    return members

@@ -1,0 +1,67 @@
+"""A job: its program, which data feeds which table, and how its files are laid out.
+
+`load_job` runs the user's `build()` once; the rest is read off the program. Every trainer builds
+the job from the same file and must arrive at the same program; the handshake checks the plan.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from psrt.config.schema import JobConfig
+from psrt.core.errors import ProgramError
+from psrt.core.specs import TableSpec
+from psrt.core.tensors import Ragged
+from psrt.data.multislot import Batch, Slot
+from psrt.executor.bindings import lookups_by_table
+from psrt.graph import builder
+from psrt.graph.model import Model
+from psrt.graph.program import Program, Var
+from psrt.partition.plan import build_plan
+from psrt.trainer.program_file import call_build, load_build
+
+
+@dataclass(frozen=True)
+class Job:
+    """`tables` maps each sparse table to the data vars looked up in it; `slots` are the fields of
+    a line of its data files."""
+
+    config: JobConfig
+    program: Program
+    model: Model
+    tables: Mapping[str, tuple[str, ...]]
+    slots: tuple[Slot, ...]
+
+    def shaped(self, batch: Batch) -> Batch:
+        """A batch as read from files, (rows, values), in the shapes the data vars declare."""
+        return {
+            var.name: fed if isinstance(fed := batch[var.name], Ragged) else fed.reshape(var.shape)
+            for var in self.model.feeds
+        }
+
+    def whole_tables(self) -> list[TableSpec]:
+        """The specs of the trained parameters, not cut or dealt to anybody."""
+        plan = build_plan(self.program.parameters.values(), ["all"], slice_var_up=False)
+        return plan.specs_for("all")
+
+
+def load_job(config: JobConfig) -> Job:
+    """Import the job's Python file and build its program; every mistake names file and line."""
+    path = config.program_path
+    with builder.program() as program:
+        model = call_build(load_build(path), config.params, path)
+    if not isinstance(model, Model):
+        raise ProgramError(
+            f"build() of {path} returned {type(model).__name__}, not psrt.Model.",
+            hint="End it with `return psrt.Model(loss=..., optimizer=...)`.",
+        )
+    tables = {table: slots for table, slots in lookups_by_table(program).items() if slots}
+    return Job(config, program, model, tables, tuple(slot_of(var) for var in model.feeds))
+
+
+def slot_of(var: Var) -> Slot:
+    """The field of a data file that feeds a data var."""
+    size = None if var.ragged else math.prod(var.shape[1:])
+    return Slot(var.name, "uint64" if var.dtype == "int64" else "float", size)

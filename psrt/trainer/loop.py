@@ -1,0 +1,90 @@
+"""The training step, and how one step's communication hides behind the next one's compute.
+
+    batch k:   begin(wanted of k+1)          asynchronous modes start to pull those rows now
+               run forward and backward of k on the rows bound for k
+               finish(gradients of k)        synchronous mode: push, round, pull, in one exchange
+               dense values that came back replace those in the scope
+               rows that came back are bound for k+1
+
+The loop runs in the main thread and knows its partners only by the small protocols below, so that
+tests drive it with fakes. It ends after the last batch, or after the step during which `stop` was
+set; it never tells the pservers that the trainer is done, which is the session's business.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
+
+from psrt.communicator.base import Gradients, Pulled
+from psrt.core.types import F32, I64, Array
+from psrt.executor.bindings import RowBatch
+from psrt.trainer.outputs import Fetched, Outputs
+from psrt.trainer.prefetch import Feed, Prepared, bind
+from psrt.trainer.progress import Progress
+
+
+class RowSource(Protocol):
+    def pull_rows(self, wanted: Mapping[str, I64]) -> dict[str, F32]: ...
+
+
+class Exchange(RowSource, Protocol):
+    """The part of a communicator the loop uses."""
+
+    def begin(self, wanted: Mapping[str, I64]) -> None: ...
+    def finish(self, gradients: Gradients) -> Pulled: ...
+
+
+class Steps(Protocol):
+    """The part of an executor the loop uses."""
+
+    def run(
+        self, feed: Feed, fetch: Sequence[str], rows: Mapping[str, RowBatch]
+    ) -> Sequence[Fetched]: ...
+    def gradients(self) -> Gradients: ...
+
+
+class Parameters(Protocol):
+    """The part of a scope the loop uses."""
+
+    def __setitem__(self, name: str, array: Array) -> None: ...
+
+
+class Loop:
+    """Trains on prepared batches until they end or `stop` is set."""
+
+    def __init__(
+        self,
+        executor: Steps,
+        scope: Parameters,
+        exchange: Exchange,
+        outputs: Outputs,
+        progress: Progress,
+    ) -> None:
+        self._executor, self._scope, self._exchange = executor, scope, exchange
+        self._outputs, self._progress = outputs, progress
+        self.stop = threading.Event()
+
+    def run(self, batches: Iterator[Prepared]) -> None:
+        current = next(batches, None)
+        if current is None:
+            return
+        rows: Mapping[str, F32] = self._exchange.pull_rows(current.wanted)
+        self._progress.start()
+        while current is not None and not self.stop.is_set():
+            following = next(batches, None)
+            if following is not None:
+                self._exchange.begin(following.wanted)
+            rows = self._step(current, rows)
+            current = following
+        self._progress.line()
+
+    def _step(self, batch: Prepared, rows: Mapping[str, F32]) -> Mapping[str, F32]:
+        fetched = self._executor.run(batch.feed, self._outputs.names, bind(batch, rows))
+        measured = self._outputs.read(fetched)
+        pulled = self._exchange.finish(self._executor.gradients())
+        for name, values in pulled.dense.items():
+            self._scope[name] = values
+        self._progress.step(batch.epoch, batch.examples, measured)
+        return pulled.rows

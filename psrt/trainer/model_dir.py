@@ -1,0 +1,136 @@
+"""The layout of a saved model directory: names, manifest, checksums. No arrays are touched here.
+
+    DIR/manifest.json                 format, version, program text, table specs, files, row counts
+    DIR/dense/<parameter>.npy         the whole parameter, float32
+    DIR/sparse/<table>-00000.ids.npy  ids (n,) int64 of one page of rows, no id twice in a table
+    DIR/sparse/<table>-00000.rows.npy their weights (n, width) float32
+
+Arrays only, never pickle. The manifest is written last, into a temporary directory which is then
+renamed, so a directory with its final name is complete. Every problem found while reading is a
+`DataError` MODEL_UNREADABLE that names the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from psrt.core import specs
+from psrt.core.errors import DataError, ErrorCode
+
+FORMAT = "psrt-model"
+VERSION = 1
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class Page:
+    """Two files of one table: `count` ids and as many rows."""
+
+    ids: str
+    rows: str
+    count: int
+
+
+@dataclass
+class Manifest:
+    """What `manifest.json` says. `tables` are whole: unsliced parameters, all virtual shards."""
+
+    job: str
+    software: str
+    program: str
+    tables: list[specs.TableSpec]
+    dense: dict[str, str] = field(default_factory=dict)
+    sparse: dict[str, list[Page]] = field(default_factory=dict)
+    sha256: dict[str, str] = field(default_factory=dict)
+
+    def rows(self, table: str) -> int:
+        return sum(page.count for page in self.sparse.get(table, []))
+
+    def to_json(self) -> str:
+        plain = {
+            "format": FORMAT,
+            "version": VERSION,
+            "job": self.job,
+            "software": self.software,
+            "rows": {table: self.rows(table) for table in self.sparse},
+            "tables": [specs.to_plain(spec) for spec in self.tables],
+            "dense": self.dense,
+            "sparse": {
+                table: [asdict(page) for page in pages] for table, pages in self.sparse.items()
+            },
+            "sha256": self.sha256,
+            "program": self.program,
+        }
+        return json.dumps(plain, indent=1)
+
+
+def dense_file(parameter: str) -> str:
+    return f"dense/{quote(parameter, safe='')}.npy"
+
+
+def page_files(table: str, number: int) -> tuple[str, str]:
+    """Names of the ids and the rows of a page."""
+    stem = f"sparse/{quote(table, safe='')}-{number:05d}"
+    return f"{stem}.ids.npy", f"{stem}.rows.npy"
+
+
+def digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def unreadable(path: Path, why: str) -> DataError:
+    """The error every reader of a model directory raises."""
+    return DataError(
+        f"the saved model cannot be read: {path} {why}.",
+        code=ErrorCode.MODEL_UNREADABLE,
+        hint="Copy the directory again from where it was saved, or train and save the model again.",
+    )
+
+
+def read_manifest(directory: Path) -> Manifest:
+    """Parse and check `manifest.json`; the files it names are not opened."""
+    path = directory / MANIFEST
+    if not directory.is_dir():
+        raise unreadable(directory, "is not a directory")
+    try:
+        plain = json.loads(path.read_text())
+    except OSError as error:
+        raise unreadable(path, f"cannot be opened ({error.strerror})") from error
+    except ValueError as error:
+        raise unreadable(path, f"is not JSON ({error})") from error
+    _check_version(plain, path)
+    try:
+        return _parse(plain)
+    except Exception as error:  # any shape of JSON may stand here
+        raise unreadable(path, f"is not a manifest ({type(error).__name__}: {error})") from error
+
+
+def _check_version(plain: Any, path: Path) -> None:
+    if not isinstance(plain, dict) or plain.get("format") != FORMAT:
+        raise unreadable(path, f"does not say format {FORMAT!r}")
+    if plain.get("version") != VERSION:
+        raise unreadable(
+            path, f"is version {plain.get('version')}; this psrt reads version {VERSION}"
+        )
+
+
+def _parse(plain: dict[str, Any]) -> Manifest:
+    files = {str(name): str(value) for name, value in plain["sha256"].items()}
+    for name in files:
+        if ".." in Path(name).parts or Path(name).is_absolute():
+            raise ValueError(f"file {name!r} is outside of the directory")
+    return Manifest(
+        job=str(plain["job"]),
+        software=str(plain["software"]),
+        program=str(plain["program"]),
+        tables=[specs.from_plain(table) for table in plain["tables"]],
+        dense={str(name): str(file) for name, file in plain["dense"].items()},
+        sparse={name: [Page(**page) for page in pages] for name, pages in plain["sparse"].items()},
+        sha256=files,
+    )

@@ -1,0 +1,51 @@
+"""Which rows a mini-batch needs: one list of distinct ids per table, over all slots that feed it.
+
+`prepare` runs in the background thread: it removes duplicates once per table, so that a row travels
+once per batch however many slots name it. `bind` runs in the training thread once the rows are
+there. A padding id is an id like any other here: the pserver reads it as zeros and ignores its
+gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from psrt.core.tensors import Ragged
+from psrt.core.types import F32, I32, I64, Array
+from psrt.data.queue import batch_rows
+from psrt.executor.bindings import RowBatch, distinct_ids
+
+Feed: TypeAlias = "dict[str, Array | Ragged]"
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """One batch ready to train on.
+
+    `wanted[table]` (n,) holds distinct ids; `index[table][var]` says, for every id of the slot
+    `var`, at which position of `wanted[table]` it stands. `epoch` counts from 1.
+    """
+
+    feed: Feed
+    wanted: dict[str, I64]
+    index: dict[str, dict[str, I32]]
+    examples: int
+    epoch: int = 1
+
+
+def prepare(feed: Feed, tables: Mapping[str, Sequence[str]], epoch: int = 1) -> Prepared:
+    """Remove duplicate ids; `tables` maps each sparse table to the data vars looked up in it."""
+    distinct = {table: distinct_ids(feed, slots) for table, slots in tables.items()}
+    wanted = {table: ids for table, (ids, _) in distinct.items()}
+    index = {table: positions for table, (_, positions) in distinct.items()}
+    return Prepared(feed, wanted, index, batch_rows(feed), epoch)
+
+
+def bind(prepared: Prepared, rows: Mapping[str, F32]) -> dict[str, RowBatch]:
+    """What the executor reads lookups from: the pulled rows of each table with their index."""
+    return {
+        table: RowBatch(ids, rows[table], prepared.index[table])
+        for table, ids in prepared.wanted.items()
+    }

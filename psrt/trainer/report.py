@@ -1,0 +1,26 @@
+"""The JSON summary of `--report`, complete or absent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from psrt.core.errors import ConfigError
+
+
+def write(path: str, facts: Mapping[str, Any]) -> None:
+    """Write `facts` as one JSON object; nothing if `path` is empty."""
+    if not path:
+        return
+    target = Path(path)
+    unfinished = target.with_name(target.name + ".tmp")
+    try:
+        unfinished.write_text(json.dumps(facts, indent=1) + "\n")
+        unfinished.replace(target)
+    except OSError as error:
+        raise ConfigError(
+            f"the report {path} cannot be written ({error.strerror}).",
+            hint="Give --report a file in a directory that exists and may be written.",
+        ) from error

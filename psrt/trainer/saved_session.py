@@ -1,0 +1,54 @@
+"""Tests a saved model on a job's held-back files; no pserver takes part."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from psrt.config.schema import JobConfig, TrainerConfig
+from psrt.core.errors import ConfigError
+from psrt.core.types import Shape
+from psrt.trainer import batches, evaluate, report
+from psrt.trainer.job import Job, load_job
+from psrt.trainer.model_dir import MANIFEST, unreadable
+from psrt.trainer.saved_model import SavedModel, load
+from psrt.trainer.workshop import Say, Workshop, prepared_process
+
+
+def test_saved(settings: TrainerConfig, config: JobConfig, say: Say) -> int:
+    """Load `settings.evaluate`, test it, report; returns the exit code of the process."""
+    directory = Path(settings.evaluate)
+    started = time.monotonic()
+    with prepared_process(settings, say):
+        job = load_job(config)
+        model = load(directory)
+        check_fits(job, model, directory)
+        files = batches.test_files(job)
+        if not files:
+            raise ConfigError(
+                f"job {config.name} names no test files.",
+                hint='Add test = ["data/test-*"] to [data] of the job file.',
+            )
+        shop = Workshop(job)
+        shop.fill(model.dense)
+        tested = shop.test(batches.feed(job, files), model)
+    say(f"test  {tested.examples:,} examples  {tested.text()}")
+    facts = {"job": config.name, "model": str(directory), "seconds": time.monotonic() - started}
+    summary = evaluate.summary(tested)
+    report.write(settings.report, {**facts, **summary, "auc": summary["test_auc"]})
+    return 0
+
+
+def check_fits(job: Job, model: SavedModel, directory: Path) -> None:
+    """Every parameter of the program must be in the model, with its shape."""
+    saved = model.shapes
+    for parameter in job.program.parameters.values():
+        needed: Shape = parameter.shape[1:] if parameter.sparse else parameter.shape
+        found = saved.get(parameter.name)
+        if found != needed:
+            what = "has no" if found is None else f"has shape {found} for"
+            raise unreadable(
+                directory / MANIFEST,
+                f"{what} parameter {parameter.name}, which the job's program has with shape "
+                f"{needed}",
+            )

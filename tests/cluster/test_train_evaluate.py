@@ -1,0 +1,188 @@
+"""Whole trainings over real sockets, with pservers and trainers as threads of one process."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from psrt.config.load import load_job
+from psrt.config.schema import JobConfig, TrainerConfig
+from psrt.kernels import jit
+from psrt.pserver.service import PserverService
+from psrt.rpc.server import Server
+from psrt.trainer import job as jobs
+from psrt.trainer.cluster import Cluster
+from psrt.trainer.saved_model import load
+from psrt.trainer.saved_session import test_saved as evaluate_saved
+from psrt.trainer.session import Session
+from psrt.trainer.signals import StopSignals
+
+WAIT_S = 60.0
+BATCH = 32
+PROGRAM = """
+import psrt
+from psrt import layers
+
+def build():
+    click = layers.data("click", shape=(1,))
+    ids = layers.data("ids", shape=(1,), dtype="int64", ragged=True)
+    x = layers.data("x", shape=(2,))
+    pooled = layers.slot_embeddings([ids], size=(1000, 4))
+    logit = layers.fc(layers.concat([pooled, x], axis=1), 1)
+    loss = layers.mean(layers.sigmoid_cross_entropy_with_logits(logit, click))
+    optimizer = psrt.optimizer.Adagrad(learning_rate=0.1)
+    return psrt.Model(loss, logit, click, optimizer, prediction_is="logit")
+"""
+JOB = """
+[job]
+name = "small"
+program = "program.py"
+[data]
+train = ["train-*"]
+test = ["test-*"]
+batch_size = {batch}
+[communication]
+mode = "{mode}"
+"""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def kernels_are_compiled() -> None:
+    """Daemons do this before they report ready; a first step must not wait for a compiler."""
+    jit.warm_up()
+
+
+def lines(rows: int, seed: int) -> list[str]:
+    """Clicks drawn from a logistic model of the parity of an id and of one float."""
+    random = np.random.default_rng(seed)
+    ids, x = random.integers(0, 50, rows), random.normal(size=(rows, 2)).round(3)
+    logits = np.where(ids % 2 == 0, 2.0, -2.0) + x[:, 0]
+    clicks = (random.random(rows) < 1 / (1 + np.exp(-logits))).astype(int)
+    return [
+        f"1 {click} 2 {i} {i + 100} 2 {a} {b}\n"
+        for click, i, (a, b) in zip(clicks, ids, x, strict=True)
+    ]
+
+
+def write_job(
+    directory: Path, train: list[list[str]], mode: str = "sync", batch: int = BATCH
+) -> JobConfig:
+    directory.mkdir(exist_ok=True)
+    (directory / "program.py").write_text(PROGRAM)
+    (directory / "job.toml").write_text(JOB.format(mode=mode, batch=batch))
+    for number, text in enumerate(train):
+        (directory / f"train-{number}").write_text("".join(text))
+    (directory / "test-0").write_text("".join(lines(1000, seed=99)))
+    return load_job(str(directory / "job.toml"), environ={}).config
+
+
+@contextmanager
+def pservers(count: int) -> Iterator[tuple[str, ...]]:
+    """Endpoints of pservers that live in this process."""
+    with ExitStack() as stack:
+        servers = []
+        for _ in range(count):
+            service = PserverService(stripes=2, wait_timeout_s=WAIT_S)
+            server = Server(service.handle)
+            service.start()
+            server.start()
+            stack.callback(service.stop)
+            stack.callback(server.stop, 1.0)
+            servers.append(server)
+        yield tuple(server.endpoint for server in servers)
+
+
+def run_trainers(config: JobConfig, count: int, save: str = "") -> list[dict[str, Any]]:
+    """Train with two pservers and `count` trainers; their reports in order of trainer id."""
+    with pservers(2) as endpoints, ThreadPoolExecutor(count) as threads:
+        settings = TrainerConfig(endpoints=endpoints, trainers=count, save=save)
+        running = [
+            threads.submit(run_trainer, config, dataclasses.replace(settings, trainer_id=i))
+            for i in range(count)
+        ]
+        return [trainer.result(WAIT_S) for trainer in running]
+
+
+def run_trainer(config: JobConfig, settings: TrainerConfig) -> dict[str, Any]:
+    """What `psrt trainer` does, without its signal handlers, which belong to a main thread."""
+    job = jobs.load_job(config)
+    with Cluster(settings, job, print) as cluster:
+        session = Session(settings, job, cluster, print)
+        session.train(StopSignals())
+        session.test_and_save()
+        session.leave(0)
+    return session.facts(0)
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_two_trainers_learn_what_was_planted(tmp_path: Path, mode: str) -> None:
+    config = write_job(tmp_path, [lines(6000, seed=1), lines(6000, seed=2)], mode)
+
+    reports = run_trainers(config, 2)
+
+    assert [report["examples"] for report in reports] == [6000, 6000]
+    assert reports[0]["test_examples"] == 1000
+    assert reports[0]["test_auc"] > 0.88  # the planted model itself reaches 0.91
+    assert "test_auc" not in reports[1]
+
+
+@pytest.mark.parametrize("rows", [(200, 800), (800, 200)])
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_trainers_with_unequal_data_do_not_hang(
+    tmp_path: Path, rows: tuple[int, int], mode: str
+) -> None:
+    config = write_job(tmp_path, [lines(n, seed=n) for n in rows], mode)
+
+    reports = run_trainers(config, 2, save=str(tmp_path / "model"))
+
+    assert [report["examples"] for report in reports] == list(rows)
+    assert load(tmp_path / "model").manifest.rows("slot_embeddings_0.w_0") == 100
+
+
+def test_two_synchronous_trainers_equal_one_with_the_double_batch(tmp_path: Path) -> None:
+    both = lines(20 * BATCH, seed=5)
+    halves = [
+        [line for start in range(0, len(both), 2 * BATCH) for line in both[start + at :][:BATCH]]
+        for at in (0, BATCH)
+    ]
+    two = write_job(tmp_path / "two", halves)
+    one = write_job(tmp_path / "one", [both], batch=2 * BATCH)
+
+    run_trainers(two, 2, save=str(tmp_path / "of-two"))
+    run_trainers(one, 1, save=str(tmp_path / "of-one"))
+
+    saved, expected = load(tmp_path / "of-two"), load(tmp_path / "of-one")
+    for name, values in expected.dense.items():
+        np.testing.assert_allclose(saved.dense[name], values, rtol=1e-4, atol=1e-6)
+    ids = {"slot_embeddings_0.w_0": np.arange(150, dtype=np.int64)}
+    np.testing.assert_allclose(
+        saved.pull_rows(ids)["slot_embeddings_0.w_0"],
+        expected.pull_rows(ids)["slot_embeddings_0.w_0"],
+        rtol=1e-4,
+        atol=1e-6,
+    )
+
+
+def test_a_saved_model_tests_as_it_did_when_it_was_trained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = write_job(tmp_path, [lines(2000, seed=1)])
+    (report,) = run_trainers(config, 1, save=str(tmp_path / "model"))
+    settings = TrainerConfig(evaluate=str(tmp_path / "model"), report=str(tmp_path / "report.json"))
+
+    code = evaluate_saved(settings, config, print)
+
+    again = json.loads((tmp_path / "report.json").read_text())
+    assert code == 0
+    assert again["test_examples"] == 1000
+    assert again["test_auc"] == pytest.approx(report["test_auc"], abs=1e-6)
+    assert again["test_loss"] == pytest.approx(report["test_loss"], abs=1e-6)
+    assert "test  1,000 examples  loss" in capsys.readouterr().out

@@ -1,0 +1,364 @@
+"""What every table promises, held against each optimizer and several numbers of stripes.
+
+The oracle is the published formula in plain numpy, one row at a time, in a dictionary.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+from psrt.core import specs
+from psrt.core.errors import ErrorCode, TableError
+from psrt.kernels.initialize import fill_block, fill_rows
+from psrt.pserver.dense_table import DenseTable
+from psrt.pserver.sparse_table import SparseTable
+
+WIDTH = 5
+RATE = 0.1
+OPTIMIZERS = [specs.Sgd(), specs.Adagrad(initial_accumulator=0.1), specs.Adam()]
+NAMES = ["sgd", "adagrad", "adam"]
+STRANGE_IDS = np.array([0, -1, 1, 2**63 - 1, -(2**63), 977, -977, 12345678901], np.int64)
+
+every_optimizer = pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=NAMES)
+every_stripes = pytest.mark.parametrize("stripes", [1, 2, 7])
+
+
+def table_of(optimizer: specs.Optimizer, stripes: int = 2, **changes: Any) -> SparseTable:
+    return SparseTable(spec_of(optimizer, **changes), stripes)
+
+
+def spec_of(optimizer: specs.Optimizer, **changes: Any) -> specs.SparseTableSpec:
+    fields = {
+        "name": "emb",
+        "width": WIDTH,
+        "initializer": specs.Uniform(-0.5, 0.5),
+        "optimizer": optimizer,
+        "learning_rate": specs.ConstantRate(RATE),
+        "seed": 7,
+    }
+    return specs.SparseTableSpec(**{**fields, **changes})
+
+
+def read(table: SparseTable, ids: np.ndarray) -> np.ndarray:
+    out = np.full((len(ids), table.spec.width), np.nan, np.float32)
+    table.read(table.route(ids), out)
+    return out
+
+
+def apply(table: SparseTable, ids: np.ndarray, gradients: np.ndarray) -> None:
+    table.apply(table.route(ids), gradients, RATE)
+
+
+def initial_rows(ids: np.ndarray) -> np.ndarray:
+    out = np.empty((len(ids), WIDTH), np.float32)
+    fill_rows(specs.Uniform(-0.5, 0.5), 7, ids, out)
+    return out
+
+
+def batches(seed: int, count: int, ids: int = 400, batch: int = 150) -> list[Any]:
+    """Pairs of distinct ids and gradients."""
+    rng = np.random.default_rng(seed)
+    known = rng.integers(-(2**63), 2**63 - 1, ids, np.int64)
+    return [
+        (rng.choice(known, batch, replace=False), rng.standard_normal((batch, WIDTH), np.float32))
+        for _ in range(count)
+    ]
+
+
+class Oracle:
+    """Weights, two moments and a step count, in float64; one formula per optimizer."""
+
+    def __init__(self, optimizer: specs.Optimizer, initial: np.ndarray) -> None:
+        self.optimizer = optimizer
+        self.w = initial.astype(np.float64)
+        self.m = np.zeros_like(self.w)
+        self.v = np.zeros_like(self.w)
+        self.t = 0
+        if isinstance(optimizer, specs.Adagrad):
+            self.m += optimizer.initial_accumulator
+
+    def apply(self, gradient: np.ndarray) -> None:
+        g = gradient.astype(np.float64)
+        self.t += 1
+        match self.optimizer:
+            case specs.Sgd():
+                self.w -= RATE * g
+            case specs.Adagrad(epsilon=epsilon):
+                self.m += g * g
+                self.w -= RATE * g / (np.sqrt(self.m) + epsilon)
+            case specs.Adam(beta1=beta1, beta2=beta2, epsilon=epsilon):
+                self.m = beta1 * self.m + (1 - beta1) * g
+                self.v = beta2 * self.v + (1 - beta2) * g * g
+                m_hat, v_hat = self.m / (1 - beta1**self.t), self.v / (1 - beta2**self.t)
+                self.w -= RATE * m_hat / (np.sqrt(v_hat) + epsilon)
+
+
+# --- sparse tables ---------------------------------------------------------------------------
+
+
+@every_optimizer
+@every_stripes
+def test_rows_follow_the_formula_of_their_optimizer(
+    optimizer: specs.Optimizer, stripes: int
+) -> None:
+    table = table_of(optimizer, stripes)
+    oracles: dict[int, Oracle] = {}
+    for ids, gradients in batches(seed=1, count=12):
+        apply(table, ids, gradients)
+        for row_id, gradient in zip(ids.tolist(), gradients, strict=True):
+            if row_id not in oracles:
+                oracles[row_id] = Oracle(optimizer, initial_rows(np.array([row_id]))[0])
+            oracles[row_id].apply(gradient)
+
+    rows = read(table, np.array(list(oracles), np.int64))
+
+    np.testing.assert_allclose(rows, [oracle.w for oracle in oracles.values()], atol=2e-5)
+    assert table.rows == len(oracles)
+
+
+@every_optimizer
+def test_the_number_of_stripes_changes_no_bit(optimizer: specs.Optimizer) -> None:
+    tables = [table_of(optimizer, stripes) for stripes in (1, 3, 8)]
+    for ids, gradients in batches(seed=2, count=6):
+        for table in tables:
+            apply(table, ids, gradients)
+
+    ids = np.unique(np.concatenate([ids for ids, _ in batches(seed=2, count=6)]))
+    one, three, eight = (read(table, ids).tobytes() for table in tables)
+
+    assert one == three == eight
+
+
+@every_optimizer
+def test_shares_of_two_pservers_hold_the_same_bits_as_one_table(
+    optimizer: specs.Optimizer,
+) -> None:
+    whole = table_of(optimizer)
+    low, high = table_of(optimizer, last_shard=300), table_of(optimizer, first_shard=300)
+    for ids, gradients in batches(seed=3, count=5):
+        is_low = np.array([holds(low, row_id) for row_id in ids])
+        apply(whole, ids, gradients)
+        apply(low, ids[is_low], np.ascontiguousarray(gradients[is_low]))
+        apply(high, ids[~is_low], np.ascontiguousarray(gradients[~is_low]))
+
+    pages = [table.export(0, 10_000) for table in (low, high)]
+
+    assert low.rows + high.rows == whole.rows
+    assert all(read(whole, ids).tobytes() == rows.tobytes() for ids, rows, _ in pages)
+
+
+def holds(table: SparseTable, row_id: np.int64) -> bool:
+    try:
+        table.route(np.array([row_id]))
+    except TableError:
+        return False
+    return True
+
+
+@every_stripes
+def test_reading_an_untouched_row_gives_its_initial_value_and_creates_nothing(
+    stripes: int,
+) -> None:
+    table = table_of(specs.Sgd(), stripes)
+
+    rows = read(table, STRANGE_IDS)
+
+    assert rows.tobytes() == initial_rows(STRANGE_IDS).tobytes()
+    assert table.rows == 0
+    assert table.version == 0
+
+
+def test_every_int64_is_a_legal_id_and_an_id_may_be_read_twice() -> None:
+    table = table_of(specs.Sgd())
+    twice = np.concatenate([STRANGE_IDS, STRANGE_IDS])
+    apply(table, STRANGE_IDS, np.ones((len(STRANGE_IDS), WIDTH), np.float32))
+
+    rows = read(table, twice)
+
+    expected = initial_rows(twice) - np.float32(RATE)
+    np.testing.assert_array_equal(rows, expected)
+    assert table.rows == len(STRANGE_IDS)
+
+
+@every_optimizer
+def test_the_padding_id_reads_as_zeros_and_ignores_gradients(optimizer: specs.Optimizer) -> None:
+    table = table_of(optimizer, padding_id=0)
+    ids = np.array([3, 0, 4], np.int64)
+
+    apply(table, ids, np.ones((3, WIDTH), np.float32))
+    rows = read(table, ids)
+
+    assert not rows[1].any()
+    assert rows[[0, 2]].all()
+    assert table.rows == 2
+
+
+def test_an_id_of_another_pserver_is_refused_and_nothing_is_changed() -> None:
+    table = table_of(specs.Sgd(), first_shard=0, last_shard=1)
+    ids = np.arange(100, dtype=np.int64)
+
+    with pytest.raises(TableError, match="holds shards 0 to 0") as refused:
+        apply(table, ids, np.ones((100, WIDTH), np.float32))
+
+    assert refused.value.code is ErrorCode.TABLE_SHAPE
+    assert table.rows == 0
+
+
+@every_optimizer
+def test_a_table_grows_far_beyond_its_first_memory_and_keeps_every_row(
+    optimizer: specs.Optimizer,
+) -> None:
+    table = table_of(optimizer, stripes=2)
+    ids = np.arange(50_000, dtype=np.int64) * 1_000_003
+    first = np.ones((1000, WIDTH), np.float32)
+    for start in range(0, len(ids), 1000):
+        apply(table, ids[start : start + 1000], first)
+
+    rows = read(table, ids)
+
+    expected = Oracle(optimizer, initial_rows(ids))
+    expected.apply(np.ones((len(ids), WIDTH)))
+    assert table.rows == len(ids)
+    np.testing.assert_allclose(rows, expected.w, atol=1e-6)
+
+
+def test_a_row_of_sixteen_weights_costs_at_most_95_bytes_by_sgd() -> None:
+    table = table_of(specs.Sgd(), stripes=4, width=16)
+    ids = np.arange(100_000, dtype=np.int64)
+
+    table.apply(table.route(ids), np.ones((len(ids), 16), np.float32), RATE)
+
+    assert table.nbytes / table.rows <= 95
+
+
+@every_stripes
+@pytest.mark.parametrize("page", [1, 7, 64, 100_000])
+def test_export_pages_hold_every_row_once(stripes: int, page: int) -> None:
+    table = table_of(specs.Adagrad(), stripes)
+    ids, gradients = batches(seed=4, count=1)[0]
+    apply(table, ids, gradients)
+
+    seen: list[int] = []
+    cursor, pages = 0, 0
+    while pages == 0 or cursor:
+        page_ids, rows, cursor = table.export(cursor, page)
+        assert rows.tobytes() == read(table, page_ids).tobytes()
+        seen += page_ids.tolist()
+        pages += 1
+
+    assert sorted(seen) == sorted(ids.tolist())
+    assert pages <= math.ceil(len(ids) / page) + 1
+
+
+def test_an_empty_table_exports_one_empty_page() -> None:
+    ids, rows, cursor = table_of(specs.Sgd()).export(0, 10)
+
+    assert (ids.shape, rows.shape, cursor) == ((0,), (0, WIDTH), 0)
+
+
+def test_trainers_side_by_side_lose_no_update_and_no_row() -> None:
+    # Whole numbers and a rate of 1/8 make float32 sums exact, so the order must not matter.
+    table = table_of(specs.Sgd(), stripes=2, initializer=specs.Constant(0.0))
+    ids = np.arange(3000, dtype=np.int64)
+    gradients = np.full((len(ids), WIDTH), 8.0, np.float32)
+    start = threading.Barrier(4)
+
+    def push() -> None:
+        start.wait(10.0)
+        for first in range(0, 3000, 100):
+            part = slice(first, first + 100)
+            table.apply(table.route(ids[part]), gradients[part], 0.125)
+            read(table, ids[part])
+
+    threads = [threading.Thread(target=push) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60.0)
+
+    assert table.rows == len(ids)
+    np.testing.assert_array_equal(read(table, ids), -4.0)
+
+
+# --- dense tables ----------------------------------------------------------------------------
+
+
+def block_of(optimizer: specs.Optimizer, offset: int = 0, size: int = 40) -> DenseTable:
+    return DenseTable(
+        specs.DenseTableSpec(
+            name="w.block0",
+            parameter="w",
+            shape=(10, 4),
+            offset=offset,
+            size=size,
+            initializer=specs.Normal(0.0, 0.1),
+            optimizer=optimizer,
+            learning_rate=specs.ConstantRate(RATE),
+            seed=11,
+        )
+    )
+
+
+@every_optimizer
+def test_a_block_follows_the_formula_of_its_optimizer(optimizer: specs.Optimizer) -> None:
+    table = block_of(optimizer)
+    initial = np.empty(40, np.float32)
+    fill_block(specs.Normal(0.0, 0.1), 11, 0, initial)
+    oracle = Oracle(optimizer, initial)
+    for gradient in np.random.default_rng(5).standard_normal((9, 40), np.float32):
+        table.apply(gradient, RATE)
+        oracle.apply(gradient)
+
+    values, version = table.read()
+
+    np.testing.assert_allclose(values, oracle.w, atol=2e-5)
+    assert version == 9
+
+
+@every_optimizer
+def test_blocks_of_a_parameter_hold_the_same_bits_as_the_whole(
+    optimizer: specs.Optimizer,
+) -> None:
+    whole = block_of(optimizer)
+    blocks = [block_of(optimizer, 0, 12), block_of(optimizer, 12, 20), block_of(optimizer, 32, 8)]
+    for gradient in np.random.default_rng(6).standard_normal((4, 40), np.float32):
+        whole.apply(gradient, RATE)
+        for block in blocks:
+            part = slice(block.spec.offset, block.spec.offset + block.spec.size)
+            block.apply(gradient[part], RATE)
+
+    joined = np.concatenate([block.read()[0] for block in blocks])
+
+    assert joined.tobytes() == whole.read()[0].tobytes()
+
+
+def test_a_snapshot_stays_what_it_was_and_is_shared_until_the_next_update() -> None:
+    table = block_of(specs.Sgd())
+    before, _ = table.read()
+    kept = before.copy()
+    shared = table.read()[0] is before
+
+    table.apply(np.ones(40, np.float32), RATE)
+    after, version = table.read()
+
+    assert shared
+    np.testing.assert_array_equal(before, kept)
+    np.testing.assert_array_equal(after, kept - np.float32(RATE))
+    assert version == 1
+    assert not before.flags.writeable
+
+
+def test_the_mean_of_trainers_is_their_sum_in_order_times_one_over_their_number() -> None:
+    table = block_of(specs.Sgd())
+    before = table.read()[0]
+    gradients = list(np.random.default_rng(8).standard_normal((3, 40), np.float32))
+
+    table.apply_mean(gradients, 3, RATE)
+
+    mean = ((gradients[0] + gradients[1]) + gradients[2]) * np.float32(1 / 3)
+    np.testing.assert_array_equal(table.read()[0], before - np.float32(RATE) * mean)

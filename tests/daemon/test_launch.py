@@ -1,0 +1,265 @@
+"""The local launcher over fake children: real processes, logs and signals, no psrt inside."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from psrt.config.load import Loaded, load
+from psrt.config.schema import LaunchConfig
+from psrt.core.errors import ConfigError, DeadlineError, ErrorCode, JobError
+from psrt.launch import local
+
+FAKE = Path(__file__).parents[1] / "support" / "fake_psrt.py"
+PROGRAM = (sys.executable, str(FAKE))
+WAIT_S = 60.0
+
+
+class Job:
+    """A job file in a directory of its own, and what the children shall do."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.path = directory / "job.toml"
+        self.said: list[str] = []
+        (directory / "train.py").write_text("")
+        self.write('[job]\nprogram = "train.py"\n')
+
+    def write(self, text: str) -> None:
+        self.path.write_text(text)
+
+    def behave(self, **behaviour: object) -> None:
+        script = {name.replace("_", "."): value for name, value in behaviour.items()}
+        (self.directory / "behaviour.json").write_text(json.dumps({"trainers": 2, **script}))
+
+    def loaded(self, **flags: object) -> Loaded[LaunchConfig]:
+        flags = {"job": str(self.path), "log_dir": str(self.logs), "grace_s": 30.0, **flags}
+        return load(LaunchConfig, flags=flags, file=str(self.path))
+
+    def launch(self, **flags: object) -> int:
+        return local.run(self.loaded(**flags), say=self.said.append, program=PROGRAM)
+
+    @property
+    def logs(self) -> Path:
+        return self.directory / "logs"
+
+    @property
+    def output(self) -> str:
+        return "\n".join(self.said)
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    return Job(tmp_path)
+
+
+def test_a_job_whose_processes_all_end_well_succeeds(job: Job) -> None:
+    job.behave()
+
+    code = job.launch()
+
+    assert code == 0
+    assert sorted(path.name for path in job.logs.glob("*.log")) == [
+        "pserver.0.log",
+        "pserver.1.log",
+        "trainer.0.log",
+        "trainer.1.log",
+    ]
+
+
+def test_only_the_progress_of_trainer_0_is_shown_and_its_log_has_both_streams(job: Job) -> None:
+    job.behave()
+
+    job.launch()
+
+    assert "trainer 0 trained" in job.said
+    assert "trainer 1 trained" not in job.said
+    assert "trainer 0 trained" in (job.logs / "trainer.0.log").read_text()
+    assert "trainer 0 logs" in (job.logs / "trainer.0.log").read_text()
+    assert "trainer 1 trained" in (job.logs / "trainer.1.log").read_text()
+
+
+def test_the_report_merges_the_trainers_reports(job: Job, tmp_path: Path) -> None:
+    job.behave()
+    report_file = tmp_path / "report.json"
+
+    job.launch(report=str(report_file))
+
+    report = json.loads(report_file.read_text())
+    assert report["exit_code"] == 0
+    assert report["examples_per_s"] == 100.0
+    assert report["steps"] == 20
+    assert report["examples"] == 300
+    assert report["loss"] == pytest.approx((100 * 0.0 + 200 * 1.0) / 300)
+    assert "auc" not in report
+    assert [p["role"] for p in report["processes"]] == ["pserver"] * 2 + ["trainer"] * 2
+    assert [trainer["examples"] for trainer in report["trainers"]] == [100, 200]
+
+
+def test_the_closing_table_has_every_process_and_the_trainers_results(job: Job) -> None:
+    job.behave()
+
+    job.launch()
+
+    cells = [line.split() for line in job.said[-1].splitlines()]
+    assert [(row[0], row[2]) for row in cells[2:6]] == [
+        ("pserver.0", "0"),
+        ("pserver.1", "0"),
+        ("trainer.0", "0"),
+        ("trainer.1", "0"),
+    ]
+    assert ["trainer", "examples_per_s", "examples", "steps", "loss"] in cells
+    assert ["trainer.1", "50.0000", "200", "10", "1.0000"] in cells
+    assert ["total", "100", "300", "20", "0.6667"] in cells
+
+
+def test_a_log_directory_that_cannot_be_made_is_named(job: Job, tmp_path: Path) -> None:
+    job.behave()
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(ConfigError, match=r"launch\.log_dir needs .*file/logs"):
+        job.launch(log_dir=str(tmp_path / "file" / "logs"))
+    with pytest.raises(ConfigError, match=r"launch\.report needs .*/file'"):
+        job.launch(report=str(tmp_path / "file" / "report.json"))
+
+
+def test_a_mistake_in_the_job_is_told_before_anything_starts(job: Job) -> None:
+    job.behave()
+    job.write('[job]\nprogram = "gone.py"\n')
+
+    with pytest.raises(ConfigError, match=r"gone\.py"):
+        job.launch()
+
+    assert not job.logs.exists()
+
+
+def test_pservers_that_stay_are_terminated_after_the_grace_and_the_job_succeeds(job: Job) -> None:
+    job.behave(pserver_0="stay", pserver_1="stay")
+
+    code = job.launch(grace_s=0.2)
+
+    assert code == 0
+    assert "stopping pserver.0, pserver.1" in job.said
+
+
+def test_a_failing_trainer_stops_the_rest_and_its_last_lines_are_shown(job: Job) -> None:
+    job.behave(trainer_0="wait", trainer_1="fail")
+
+    with pytest.raises(JobError) as failure:
+        job.launch()
+
+    assert failure.value.code is ErrorCode.CHILD_FAILED
+    assert "trainer.1" in str(failure.value)
+    assert "exited with code 60 (DEADLINE: a wait passed its deadline)" in str(failure.value)
+    assert "line 29" in str(failure.value)
+    assert "line 10\n" in str(failure.value)
+    assert "line 9\n" not in str(failure.value)
+    assert "stopping pserver.0, pserver.1, trainer.0" in job.said
+
+
+def test_a_pserver_that_is_killed_fails_the_job(job: Job) -> None:
+    job.behave(pserver_1="die", trainer_0="wait", trainer_1="wait")
+
+    with pytest.raises(JobError, match=r"pserver\.1 .* was killed by SIGKILL"):
+        job.launch()
+
+
+def test_a_pserver_that_dies_before_it_is_ready_fails_the_job_at_once(job: Job) -> None:
+    job.behave(pserver_1="crash", pserver_0="silent")
+
+    with pytest.raises(JobError, match="no such device"):
+        job.launch(ready_timeout_s=WAIT_S)
+
+    assert not (job.logs / "trainer.0.log").exists()
+
+
+def test_pservers_that_never_get_ready_are_named_and_stopped(job: Job) -> None:
+    job.behave(pserver_1="silent")
+
+    with pytest.raises(DeadlineError, match=r"pserver\.1 did not serve within 1 s"):
+        job.launch(ready_timeout_s=1.0)
+
+
+def test_an_interrupt_stops_all_children_and_gives_130(job: Job) -> None:
+    job.behave(trainer_0="wait", trainer_1="interrupt")
+    before = signal.getsignal(signal.SIGINT)
+
+    code = job.launch()
+
+    assert code == 128 + signal.SIGINT
+    assert "stopping pserver.0, pserver.1, trainer.0, trainer.1" in job.said
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_child_that_ignores_the_request_to_end_is_killed_after_the_grace(job: Job) -> None:
+    job.behave(trainer_0="wait", trainer_1="stubborn")
+
+    code = job.launch(grace_s=0.2)
+
+    assert code == 130
+    assert "killing trainer.1" in job.said
+
+
+def test_files_of_an_earlier_run_are_not_taken_for_this_run(job: Job) -> None:
+    job.behave(pserver_0="crash", pserver_1="crash")
+    job.logs.mkdir()
+    for index in range(2):
+        (job.logs / f"pserver.{index}.ready.json").write_text('{"endpoint": "127.0.0.1:1"}')
+    (job.logs / "trainer.0.report.json").write_text("{}")
+
+    with pytest.raises(JobError):
+        job.launch()
+
+    assert not (job.logs / "trainer.0.log").exists()
+
+
+def test_trainers_get_the_jobs_settings_unless_launch_was_given_others(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    job.write('[job]\nprogram = "train.py"\n[trainer]\ncarrier = "grpc"\ncpu_threads = 3\n')
+    job.behave(trainer_0="tell", trainer_1="tell")
+
+    job.launch(cpu_threads=2, mode="async", epochs=4)
+
+    told = json.loads((job.logs / "trainer.1.report.json").read_text())
+    assert told["argv"][told["argv"].index("--carrier") + 1] == "grpc"
+    assert told["argv"][told["argv"].index("--cpu-threads") + 1] == "2"
+    assert told["argv"][told["argv"].index("--trainer-id") + 1] == "1"
+    assert told["OMP_NUM_THREADS"] == "2"
+    assert told["PSRT_COMMUNICATION_MODE"] == "async"
+    assert told["PSRT_DATA_EPOCHS"] == "4"
+
+
+def test_children_die_with_a_launcher_that_is_killed(job: Job) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(WAIT_S)
+        job.behave(trainer_0="hold", trainer_1="hold", port=listener.getsockname()[1])
+        launcher = subprocess.Popen([sys.executable, "-c", _LAUNCHER, str(job.path), str(FAKE)])
+        held = [listener.accept()[0] for _ in range(2)]
+
+        os.kill(launcher.pid, signal.SIGKILL)
+        launcher.wait(WAIT_S)
+
+        for connection in held:
+            connection.settimeout(WAIT_S)
+            assert connection.recv(1) == b""
+            connection.close()
+
+
+_LAUNCHER = """
+import sys
+from psrt.config.load import load
+from psrt.config.schema import LaunchConfig
+from psrt.launch import local
+job, fake = sys.argv[1:]
+flags = {"job": job, "log_dir": job + ".logs"}
+local.run(load(LaunchConfig, flags=flags), say=print, program=(sys.executable, fake))
+"""

@@ -1,0 +1,154 @@
+"""`psrt pserver` as a process: start, serve, signals, endings, a port that is taken."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from psrt.core import specs
+from psrt.core.errors import CATALOGUE, ErrorCode
+from psrt.rpc import pb
+from psrt.rpc.client import Client
+from psrt.rpc.methods import Method
+from tests.support.pserver import CALL_TIMEOUT_S, daemon, register, start_daemon
+
+TABLE = specs.DenseTableSpec(
+    name="w",
+    parameter="w",
+    shape=(4,),
+    offset=0,
+    size=4,
+    initializer=specs.Constant(1.0),
+    optimizer=specs.Sgd(),
+    learning_rate=specs.ConstantRate(0.5),
+    seed=1,
+)
+
+
+def joined(
+    endpoint: str,
+    trainer: int = 0,
+    *,
+    trainers: int = 1,
+    policy: str = "wait",
+    incarnation: int = 7,
+) -> Client:
+    mode = specs.to_json(specs.Sync(policy))
+    hello = pb.Hello(job_id="job", plan_hash="plan", trainers=trainers, mode=mode)
+    client = Client(endpoint, trainer, incarnation + trainer, "stream", hello)
+    client.connect(CALL_TIMEOUT_S)
+    register(client, TABLE)
+    return client
+
+
+def exchange(client: Client) -> np.ndarray:
+    header = pb.Header(push_key=client.next_push_key())
+    header.parts.add(kind=1, table="w")
+    header.parts.add(kind=3, table="w")
+    ones = np.ones(4, np.float32)
+    reply = client.call(Method.EXCHANGE, header=header, tensors=[ones], timeout_s=CALL_TIMEOUT_S)
+    return reply.tensors[0]
+
+
+def test_it_serves_and_ends_by_itself_when_all_trainers_completed(tmp_path: Path) -> None:
+    with daemon(tmp_path) as pserver:
+        client = joined(pserver.endpoint)
+        values = exchange(client).copy()
+        client.call(Method.COMPLETE, timeout_s=CALL_TIMEOUT_S)
+        client.close()
+        exit_code = pserver.process.wait(60.0)
+        output = pserver.log.read_text()
+
+    np.testing.assert_array_equal(values, 0.5)
+    assert exit_code == 0
+    assert f"psrt pserver ready on {pserver.endpoint}" in output
+    assert "stopping: all trainers completed" in output
+
+
+def test_the_ready_file_names_every_door_and_goes_with_the_process(tmp_path: Path) -> None:
+    with daemon(tmp_path, "--ports-num", "2") as pserver:
+        facts = pserver.facts
+        exit_code = pserver.end(signal.SIGTERM)
+
+    assert facts["endpoint"].startswith("127.0.0.1:")
+    assert len(facts["data_endpoints"]) == 2
+    assert facts["unix_path"].endswith(".sock")
+    assert facts["pid"] == pserver.process.pid
+    assert exit_code == 0
+    assert not (tmp_path / "ready.json").exists()
+    assert not Path(facts["unix_path"]).exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_in_order_while_a_trainer_is_connected(
+    tmp_path: Path, number: int
+) -> None:
+    with daemon(tmp_path) as pserver:
+        client = joined(pserver.endpoint)
+        exchange(client)
+
+        exit_code = pserver.end(number)
+        client.close()
+        output = pserver.log.read_text()
+
+    assert exit_code == 0
+    assert "stopping: a signal" in output
+    assert "Traceback" not in output
+
+
+def test_with_stay_it_goes_on_after_all_trainers_completed(tmp_path: Path) -> None:
+    with daemon(tmp_path, "--stay") as pserver:
+        client = joined(pserver.endpoint)
+        client.call(Method.COMPLETE, timeout_s=CALL_TIMEOUT_S)
+
+        status = json.loads(client.call(Method.STATUS, timeout_s=CALL_TIMEOUT_S).header.status_json)
+        client.close()
+        exit_code = pserver.end()
+
+    assert status["trainers"][0]["state"] == "completed"
+    assert exit_code == 0
+
+
+def test_an_aborted_job_ends_it_with_the_exit_code_of_the_error(tmp_path: Path) -> None:
+    with daemon(tmp_path) as pserver:
+        client = joined(pserver.endpoint, policy="abort")
+        hello = pb.Hello(
+            job_id="job", plan_hash="plan", trainers=1, mode=specs.to_json(specs.Sync("abort"))
+        )
+        restarted = Client(pserver.endpoint, 0, 99, "stream", hello)
+        with pytest.raises(Exception, match="came back as a new process"):
+            restarted.connect(CALL_TIMEOUT_S)
+        client.close()
+
+        exit_code = pserver.end(signal.SIGTERM)
+        output = pserver.log.read_text()
+
+    assert exit_code == CATALOGUE[ErrorCode.TRAINER_LOST].exit_code
+    assert "error: trainer 0 came back as a new process" in output
+
+
+def test_a_port_that_is_taken_is_named_with_what_to_do(tmp_path: Path) -> None:
+    log = tmp_path / "pserver.log"
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        port = holder.getsockname()[1]
+
+        exit_code = start_daemon(log, "--port", str(port)).wait(120.0)
+        output = log.read_text()
+
+    assert exit_code == CATALOGUE[ErrorCode.STARTUP_FAILED].exit_code
+    assert f"could not listen on 127.0.0.1:{port}" in output
+    assert "--port 0" in output
+    assert "Traceback" not in output
+
+
+def test_listening_beyond_loopback_is_logged_as_unprotected(tmp_path: Path) -> None:
+    with daemon(tmp_path, "--host", "0.0.0.0") as pserver:
+        pserver.end()
+        output = pserver.log.read_text()
+
+    assert "listening on 0.0.0.0: traffic is neither encrypted nor authenticated" in output

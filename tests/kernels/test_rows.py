@@ -1,0 +1,105 @@
+"""Dedupe, gather, scatter, merge and partition agree with their twins."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from psrt.core.tensors import SelectedRows
+from psrt.kernels import oracle, rows
+
+RNG = np.random.default_rng(0)
+ID_SETS = {
+    "none": np.empty(0, np.int64),
+    "one": np.array([5]),
+    "equal": np.full(100, -1),
+    "extreme": np.array([0, -1, 2**63 - 1, -(2**63), 0, -1]),
+    "few": RNG.integers(-50, 50, 1000),
+    "distinct": RNG.permutation(5000) * 7919,
+    "skewed": RNG.zipf(1.2, 13_312).astype(np.int64),
+}
+for each in ID_SETS.values():
+    each.flags.writeable = False
+
+
+def read_only(array):
+    array.flags.writeable = False
+    return array
+
+
+def floats(*shape):
+    return read_only(np.random.default_rng(1).standard_normal(shape).astype(np.float32))
+
+
+@pytest.mark.parametrize("name", ID_SETS)
+def test_unique_equals_its_twin(name):
+    ids, inverse = rows.unique(ID_SETS[name])
+
+    expected_ids, expected_inverse = oracle.unique(ID_SETS[name])
+    np.testing.assert_array_equal(ids, expected_ids)
+    np.testing.assert_array_equal(inverse, expected_inverse)
+    assert (ids.dtype, inverse.dtype) == (np.int64, np.int32)
+
+
+def test_unique_results_survive_the_next_call():
+    ids, inverse = rows.unique(np.array([7, 8, 7]))
+
+    rows.unique(np.arange(1000))
+
+    assert (ids.tolist(), inverse.tolist()) == ([7, 8], [0, 1, 0])
+
+
+@pytest.mark.parametrize("width", [1, 3, 16, 33])
+@pytest.mark.parametrize("count", [0, 1, 100])
+def test_gather_equals_its_twin(count, width):
+    index = read_only(RNG.integers(0, 20, count).astype(np.int32))
+    out, expected = np.empty((count, width), np.float32), np.empty((count, width), np.float32)
+
+    rows.gather(floats(20, width), index, out)
+
+    oracle.gather(floats(20, width), index, expected)
+    np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("width", [1, 3, 16, 33])
+@pytest.mark.parametrize("count", [0, 1, 100])
+def test_scatter_adds_equal_rows_in_order(count, width):
+    index = read_only(RNG.integers(0, 20, count).astype(np.int32))
+    out, expected = floats(20, width).copy(), floats(20, width).copy()
+
+    rows.scatter_add_(out, index, floats(count, width))
+
+    oracle.scatter_add_(expected, index, floats(count, width))
+    np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("name", ID_SETS)
+def test_merge_sums_the_values_of_equal_ids(name):
+    gradient = SelectedRows(ID_SETS[name], floats(len(ID_SETS[name]), 4), height=9)
+
+    merged, expected = rows.merge(gradient), oracle.merge(gradient)
+
+    np.testing.assert_array_equal(merged.ids, expected.ids)
+    np.testing.assert_array_equal(merged.values, expected.values)
+    assert (merged.height, merged.unique) == (9, True)
+
+
+def test_merge_of_unique_rows_is_the_same_object():
+    gradient = SelectedRows(np.array([1, 2]), floats(2, 4), unique=True)
+
+    assert rows.merge(gradient) is gradient
+
+
+@pytest.mark.parametrize("bounds", [[0, 1024], [0, 512, 1024], [0, 0, 700, 700, 1024]])
+@pytest.mark.parametrize("name", ID_SETS)
+def test_partition_groups_ids_by_owner_and_keeps_their_order(name, bounds):
+    order, counts = rows.partition_ids(ID_SETS[name], np.array(bounds), 1024)
+
+    expected_order, expected_counts = oracle.partition_ids(ID_SETS[name], np.array(bounds), 1024)
+    np.testing.assert_array_equal(order, expected_order)
+    np.testing.assert_array_equal(counts, expected_counts)
+
+
+def test_partition_refuses_bounds_that_do_not_cover_the_shards():
+    with pytest.raises(ValueError, match="do not cover 1024 virtual shards"):
+        rows.partition_ids(ID_SETS["few"], np.array([0, 500]), 1024)

@@ -1,0 +1,198 @@
+"""One handler behind any carrier, on a line that a test can cut.
+
+`Station` hides which carrier is under test: sockets run through `CuttableLine`, a proxy outside the
+code under test; the in-process carrier uses its own fault script.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from psrt.core.clock import Clock
+from psrt.rpc import pb
+from psrt.rpc.client import Client
+from psrt.rpc.dialing import Carrier, Connection, dialer
+from psrt.rpc.frames import Message
+from psrt.rpc.inproc import Fault, InprocServer
+from psrt.rpc.methods import Method
+from psrt.rpc.retry import RetryPolicy
+from psrt.rpc.server import Server
+from psrt.rpc.serving import Handler, Later, Peer
+
+CARRIERS = ("stream-tcp", "stream-unix", "grpc", "inproc")
+AT_ONCE = RetryPolicy(initial_s=0.001, max_s=0.01)
+INCARNATION = 77
+
+
+class CuttableLine:
+    """Forwards every connection to `upstream`; `cut` breaks those that are open, not later ones."""
+
+    def __init__(self, listener: socket.socket, upstream: str | tuple[str, int]) -> None:
+        self._listener, self._upstream = listener, upstream
+        self._open: list[socket.socket] = []
+        self._lock = threading.Lock()
+        self._carrying: list[threading.Thread] = []
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
+        self._accepting.start()
+
+    def cut(self) -> None:
+        with self._lock:
+            ends, self._open = self._open, []
+        for end in ends:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._accepting.join(5.0)
+        self._listener.close()
+        self.cut()
+        for carrying in self._carrying:
+            carrying.join(5.0)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near, _ = self._listener.accept()
+            except OSError:
+                return
+            carrying = threading.Thread(target=self._carry, args=(near,), daemon=True)
+            carrying.start()
+            self._carrying.append(carrying)
+
+    def _carry(self, near: socket.socket) -> None:
+        with near, socket.socket(near.family, socket.SOCK_STREAM) as far:
+            try:
+                far.connect(self._upstream)
+            except OSError:
+                return
+            with self._lock:
+                self._open += [near, far]
+            back = threading.Thread(target=_pump, args=(far, near), daemon=True)
+            back.start()
+            _pump(near, far)
+            back.join()
+
+
+def _pump(source: socket.socket, sink: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while data := source.recv(1 << 16):
+            sink.sendall(data)
+    for end in (source, sink):
+        with contextlib.suppress(OSError):
+            end.shutdown(socket.SHUT_RDWR)
+
+
+class Station:
+    """A started server of one carrier; `client` reaches it, `lose_next_reply` stages the fault."""
+
+    def __init__(self, carrier: str, handler: Handler) -> None:
+        self.carrier = carrier
+        self._handler = handler
+        self._lost: list[Method] = []
+        self._clients: list[Client] = []
+        self._lines: list[CuttableLine] = []
+        self._directory = tempfile.TemporaryDirectory(prefix="psrt-test-")
+        self._inproc = InprocServer(self._answer)
+        self._server = Server(self._answer, unix_dir=str(self._unix_dir))
+        self._endpoint = "inproc"
+        self._tcp_data_line = self._unix_line = ""
+        if carrier != "inproc":
+            self._open_lines()
+
+    def client(
+        self, *, retry: RetryPolicy = AT_ONCE, trainer: int = 0, clock: Clock | None = None
+    ) -> Client:
+        client = Client(
+            self._endpoint, trainer, INCARNATION, self._kind, pb.Hello(), retry=retry, clock=clock
+        )
+        self._clients.append(client)
+        return client
+
+    def connection(self) -> Connection:
+        """A bare connection, for requests no `Client` would send; the test closes it."""
+        hello_reply = self.client().connect(5.0)
+        return dialer(self._kind, self._endpoint)(hello_reply, 5.0)
+
+    def lose_next_reply(self, method: Method) -> None:
+        """The next call of `method` is carried out, then the connection breaks."""
+        self._lost.append(method)
+        self._inproc.faults.script(Fault.RESET_AFTER, method)
+
+    def stop(self, grace_s: float = 1.0) -> None:
+        self._inproc.stop()
+        if self.carrier != "inproc":
+            self._server.stop(grace_s)
+
+    def close(self) -> None:
+        for client in self._clients:
+            client.close()
+        self.stop(0.0)
+        for line in self._lines:
+            line.close()
+        self._directory.cleanup()
+
+    @property
+    def _kind(self) -> Carrier:
+        kinds: dict[str, Carrier] = {"grpc": "grpc", "inproc": self._inproc}
+        return kinds.get(self.carrier, "stream")
+
+    @property
+    def _unix_dir(self) -> Path:
+        return Path(self._directory.name) / "unix"
+
+    def _open_lines(self) -> None:
+        self._server.start()
+        self._endpoint = self._tcp_line(self._server.endpoint)
+        self._tcp_data_line = self._tcp_line(self._server.data_endpoints[0])
+        self._unix_line = str(self._unix_dir / "line.sock")
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(self._unix_line)
+        listener.listen()
+        self._lines.append(CuttableLine(listener, self._server.unix_path))
+
+    def _tcp_line(self, upstream: str) -> str:
+        host, _, port = upstream.rpartition(":")
+        listener = socket.create_server(("127.0.0.1", 0))
+        self._lines.append(CuttableLine(listener, (host, int(port))))
+        return f"127.0.0.1:{listener.getsockname()[1]}"
+
+    def _answer(self, request: Message, peer: Peer) -> Message | Later:
+        if request.header.method == Method.HELLO:
+            return self._hello()
+        reply = self._handler(request, peer)
+        if request.header.method in self._lost:
+            self._lost.remove(Method(request.header.method))
+            for line in self._lines:
+                line.cut()
+        return reply
+
+    def _hello(self) -> Message:
+        hello = pb.HelloReply(data_endpoints=[self._tcp_data_line], unix_path=self._unix_line)
+        if self.carrier == "stream-tcp":
+            hello.host_id = "somewhere else"
+        return Message(pb.Header(hello_reply=hello))
+
+
+@contextlib.contextmanager
+def station(carrier: str, handler: Handler) -> Iterator[Station]:
+    built = Station(carrier, handler)
+    try:
+        yield built
+    finally:
+        built.close()
+
+
+def eventually(condition: Callable[[], bool], what: str, deadline_s: float = 10.0) -> None:
+    """Poll until `condition` holds; fail with `what` it waited for."""
+    deadline = time.monotonic() + deadline_s
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {deadline_s} s for {what}"
+        time.sleep(0.005)

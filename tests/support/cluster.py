@@ -1,0 +1,173 @@
+"""A whole cluster in one process: real services, communicators and executors, no sockets.
+
+Trainers are threads; every frame is encoded and decoded. `train` returns what the pservers hold
+when all trainers have completed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+
+import psrt
+from psrt.communicator.base import Communicator
+from psrt.communicator.factory import make
+from psrt.core.specs import CommunicationMode, Sync, to_json
+from psrt.core.types import F32, I64
+from psrt.executor.bindings import RowBatch, distinct_ids, lookups_by_table
+from psrt.graph.program import Program
+from psrt.partition.plan import PartitionPlan, build_plan
+from psrt.partition.transpile import trainer_program
+from psrt.pserver.service import PserverService
+from psrt.rpc import pb
+from psrt.rpc.client import Client
+from psrt.rpc.inproc import InprocServer
+
+TIMEOUT_S = 60.0
+
+Feed = dict[str, np.ndarray]
+
+
+@dataclass
+class Outcome:
+    """Parameters after training: whole dense arrays, and the touched rows of each table by id."""
+
+    dense: dict[str, F32]
+    rows: dict[str, dict[int, F32]]
+    losses: list[list[float]] = field(default_factory=list)
+
+
+@contextmanager
+def services(count: int) -> Iterator[list[PserverService]]:
+    made = [PserverService(stripes=4, wait_timeout_s=TIMEOUT_S) for _ in range(count)]
+    for service in made:
+        service.start()
+    try:
+        yield made
+    finally:
+        for service in made:
+            service.stop()
+
+
+def connect(
+    servers: Sequence[PserverService],
+    plan: PartitionPlan,
+    mode: CommunicationMode,
+    trainers: int,
+    trainer: int,
+) -> tuple[Communicator, list[Client]]:
+    hello = pb.Hello(job_id="test", plan_hash=plan.hash(), trainers=trainers, mode=to_json(mode))
+    clients = [
+        Client(endpoint, trainer, 100 + trainer, InprocServer(service.handle), hello)
+        for endpoint, service in zip(plan.endpoints, servers, strict=True)
+    ]
+    return make(mode, plan, clients, call_timeout_s=TIMEOUT_S, on_wait=print), clients
+
+
+def train(
+    program: Program,
+    loss: str,
+    feeds: Sequence[Sequence[Feed]],
+    pservers: int,
+    mode: CommunicationMode | None = None,
+    min_block_size: int = 16,
+) -> Outcome:
+    """Train on `feeds[trainer][step]` by `len(feeds)` trainers and `pservers` pservers."""
+    mode = mode or Sync()
+    endpoints = [f"pserver-{index}:1" for index in range(pservers)]
+    parameters = program.parameters.values()
+    plan = build_plan(parameters, endpoints, min_block_size=min_block_size)
+    with services(pservers) as servers:
+        trainers = [
+            Trainer(program, loss, connect(servers, plan, mode, len(feeds), index), batches)
+            for index, batches in enumerate(feeds)
+        ]
+        in_threads([trainer.run for trainer in trainers])
+        rows = {spec.name: exported(servers, spec.name) for spec in plan.sparse}
+    return Outcome(trainers[-1].dense, rows, [trainer.losses for trainer in trainers])
+
+
+class Trainer:
+    """The shortest training loop: one batch after the other, rows of the next step announced."""
+
+    def __init__(
+        self,
+        program: Program,
+        loss: str,
+        connected: tuple[Communicator, list[Client]],
+        batches: Sequence[Feed],
+    ) -> None:
+        self._communicator, self._clients = connected
+        self._scope = psrt.Scope()
+        self._lookups = lookups_by_table(program)
+        self._executor = psrt.Executor(trainer_program(program), self._scope)
+        self._loss, self._batches = loss, batches
+        self.losses: list[float] = []
+        self.dense: dict[str, F32] = {}
+
+    def run(self) -> None:
+        try:
+            self._train()
+        finally:
+            self._communicator.close()
+            for client in self._clients:
+                client.close()
+
+    def _train(self) -> None:
+        self._assign(self._communicator.start(TIMEOUT_S))
+        prepared = [(feed, self._distinct(feed)) for feed in self._batches]
+        rows = self._communicator.pull_rows(wanted(prepared[0][1]))
+        for number, (feed, ids) in enumerate(prepared):
+            if number + 1 < len(prepared):
+                self._communicator.begin(wanted(prepared[number + 1][1]))
+            bound = {t: RowBatch(i, rows[t], index) for t, (i, index) in ids.items()}
+            (loss,) = self._executor.run(feed, [self._loss], bound)
+            self.losses.append(float(np.asarray(loss).reshape(-1)[0]))
+            pulled = self._communicator.finish(self._executor.gradients())
+            self._assign(pulled.dense)
+            rows = pulled.rows
+        self.dense = {n: v.copy() for n, v in self._communicator.stop(TIMEOUT_S).items()}
+
+    def _distinct(self, feed: Feed) -> dict[str, tuple[I64, dict[str, np.ndarray]]]:
+        return {table: distinct_ids(feed, names) for table, names in self._lookups.items()}
+
+    def _assign(self, dense: dict[str, F32]) -> None:
+        for name, values in dense.items():
+            self._scope[name] = values
+
+
+def wanted(ids: dict[str, tuple[I64, dict[str, np.ndarray]]]) -> dict[str, I64]:
+    return {table: distinct for table, (distinct, _) in ids.items()}
+
+
+def exported(servers: Sequence[PserverService], table: str) -> dict[int, F32]:
+    rows: dict[int, F32] = {}
+    for service in servers:
+        ids, weights, cursor = service.tables.sparse(table).export(0, 1 << 20)
+        assert cursor == 0, "the table of a test fits one page"
+        rows |= dict(zip(ids.tolist(), weights, strict=True))
+    return rows
+
+
+def in_threads(targets: Sequence[Callable[[], None]]) -> None:
+    """Run all at once; raise the first failure."""
+    errors: list[BaseException] = []
+
+    def guarded(target: Callable[[], None]) -> None:
+        try:
+            target()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(target,)) for target in targets]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(2 * TIMEOUT_S)
+        assert not thread.is_alive(), "a trainer hangs"
+    if errors:
+        raise errors[0]

@@ -1,0 +1,182 @@
+"""A pserver in plain numpy and dictionaries, for tests of everything that talks to one.
+
+It follows the wire contract (register, pull, push, exchange, complete; push keys; 1/T in rounds)
+with SGD at a constant rate, every call under one lock. It decides nothing about lost trainers and
+keeps no deadlines.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from psrt.core import specs
+from psrt.core.errors import TableError
+from psrt.kernels import initialize
+from psrt.rpc import pb
+from psrt.rpc.frames import Message
+from psrt.rpc.methods import Method
+from psrt.rpc.serving import Later, Peer
+
+PUSH_DENSE, PUSH_ROWS, PULL_DENSE, PULL_ROWS = 1, 2, 3, 4
+PUSHES = (PUSH_DENSE, PUSH_ROWS)
+TENSORS_SENT = {PUSH_DENSE: 1, PUSH_ROWS: 2, PULL_DENSE: 0, PULL_ROWS: 1}
+
+Part = tuple[pb.Part, list[np.ndarray]]
+
+
+@dataclass
+class DenseTable:
+    spec: specs.DenseTableSpec
+    version: int = 0
+    values: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.values = np.empty(self.spec.size, np.float32)
+        initialize.fill_block(self.spec.initializer, self.spec.seed, self.spec.offset, self.values)
+
+    def read(self, tensors: list[np.ndarray]) -> np.ndarray:
+        return self.values.copy()
+
+    def apply(self, tensors: list[np.ndarray], scale: float) -> None:
+        self.values -= np.float32(scale * self.spec.learning_rate.rate) * tensors[0]
+
+
+@dataclass
+class SparseTable:
+    spec: specs.SparseTableSpec
+    version: int = 0
+    rows: dict[int, np.ndarray] = field(default_factory=dict)
+
+    def read(self, tensors: list[np.ndarray]) -> np.ndarray:
+        (ids,) = tensors
+        out = np.empty((len(ids), self.spec.width), np.float32)
+        initialize.fill_rows(self.spec.initializer, self.spec.seed, ids, out)
+        for position, row_id in enumerate(ids.tolist()):
+            if row_id in self.rows:
+                out[position] = self.rows[row_id]
+        return out
+
+    def apply(self, tensors: list[np.ndarray], scale: float) -> None:
+        ids, gradients = tensors
+        before = self.read([ids])
+        after = before - np.float32(scale * self.spec.learning_rate.rate) * gradients
+        self.rows.update(zip(ids.tolist(), after, strict=True))
+
+
+class FakePserver:
+    """The handler of one `InprocServer` or `Server`."""
+
+    def __init__(self, trainers: int) -> None:
+        self.lock = threading.Lock()
+        self.tables: dict[str, DenseTable | SparseTable] = {}
+        self.live = set(range(trainers))
+        self.steps = 0
+        self.round = 0
+        self.versions_pushed: list[tuple[str, int]] = []
+        self._applied: set[tuple[int, int, int]] = set()
+        self._arrived: dict[int, list[Part]] = {}
+        self._waiting: list[Future[None]] = []
+        self._methods: dict[int, Callable[[Message], Message | Later]] = {
+            Method.HELLO: lambda message: Message(pb.Header(hello_reply=pb.HelloReply())),
+            Method.REGISTER: self._register,
+            Method.PULL: lambda message: self._reply(message),
+            Method.PUSH: self._push,
+            Method.EXCHANGE: self._exchange,
+            Method.COMPLETE: self._complete,
+            Method.STATUS: lambda message: Message(
+                pb.Header(status_json=json.dumps({"round": self.round}))
+            ),
+        }
+
+    def __call__(self, message: Message, peer: Peer) -> Message | Later:
+        with self.lock:
+            return self._methods[message.header.method](message)
+
+    def _register(self, message: Message) -> Message:
+        for spec in map(specs.from_json, message.header.register.specs):
+            kind = SparseTable if isinstance(spec, specs.SparseTableSpec) else DenseTable
+            self.tables.setdefault(spec.name, kind(spec))
+        return Message(pb.Header())
+
+    def _push(self, message: Message) -> Message:
+        if self._is_new(message):
+            self.steps += message.header.step
+            self._apply(parts_of(message), 1.0)
+        return Message(pb.Header())
+
+    def _exchange(self, message: Message) -> Later:
+        future: Future[None] = Future()
+        if self._is_new(message):
+            assert message.header.round == self.round, "a trainer is in another round"
+            self._arrived[message.header.trainer] = parts_of(message)
+            self._waiting.append(future)
+            self._close_round()
+        else:
+            future.set_result(None)
+        return Later(future, lambda: self._read_later(message))
+
+    def _read_later(self, message: Message) -> Message:
+        with self.lock:
+            reply = self._reply(message)
+            reply.header.round = message.header.round
+            return reply
+
+    def _complete(self, message: Message) -> Message:
+        self.live.discard(message.header.trainer)
+        self._close_round()
+        return Message(pb.Header())
+
+    def _close_round(self) -> None:
+        if not self._arrived or not self.live <= set(self._arrived):
+            return
+        for trainer in sorted(self._arrived):
+            self._apply(self._arrived[trainer], 1.0 / len(self._arrived))
+        self._arrived.clear()
+        self.round += 1
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            future.set_result(None)
+
+    def _apply(self, parts: list[Part], scale: float) -> None:
+        for part, tensors in parts:
+            if part.kind in PUSHES:
+                table = self._table(part)
+                table.apply(tensors, scale)
+                table.version += 1
+                self.versions_pushed.append((part.table, part.version))
+
+    def _reply(self, message: Message) -> Message:
+        reply = Message(pb.Header())
+        for part, tensors in parts_of(message):
+            if part.kind not in PUSHES:
+                table = self._table(part)
+                reply.header.parts.add(kind=part.kind, table=part.table, version=table.version)
+                reply.tensors.append(table.read(tensors))
+        return reply
+
+    def _table(self, part: pb.Part) -> DenseTable | SparseTable:
+        if part.table not in self.tables:
+            raise TableError(f"no table {part.table} was registered")
+        return self.tables[part.table]
+
+    def _is_new(self, message: Message) -> bool:
+        key = message.header.push_key
+        identity = (message.header.trainer, key.incarnation, key.sequence)
+        is_new = identity not in self._applied
+        self._applied.add(identity)
+        return is_new
+
+
+def parts_of(message: Message) -> list[Part]:
+    """Each part with its own tensors."""
+    tensors = iter(message.tensors)
+    return [
+        (part, [next(tensors) for _ in range(TENSORS_SENT[part.kind])])
+        for part in message.header.parts
+    ]

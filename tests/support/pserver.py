@@ -1,0 +1,139 @@
+"""Real pservers for tests: in this process without sockets, or as the daemon's own process."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from psrt.core import specs
+from psrt.core.clock import Clock
+from psrt.pserver.service import PserverService
+from psrt.rpc import pb
+from psrt.rpc.client import Client
+from psrt.rpc.inproc import Faults, InprocServer
+from psrt.rpc.methods import Method
+from psrt.rpc.retry import RetryPolicy
+
+ROOT = Path(__file__).resolve().parents[2]
+AT_ONCE = RetryPolicy(initial_s=0.001, max_s=0.01, budget_s=5.0)
+CALL_TIMEOUT_S = 30.0
+PUSH_DENSE, PUSH_ROWS, PULL_DENSE, PULL_ROWS = 1, 2, 3, 4
+
+
+@dataclass
+class InprocPserver:
+    """A service, its in-process server, and the clients made for it."""
+
+    service: PserverService
+    server: InprocServer
+    mode: specs.CommunicationMode
+    trainers: int
+
+    def client(self, trainer: int = 0, incarnation: int = 0, *, mode: Any = None) -> Client:
+        """A client of `trainer` that has not connected yet."""
+        hello = pb.Hello(
+            job_id="test",
+            plan_hash="plan",
+            trainers=self.trainers,
+            mode=specs.to_json(mode or self.mode),
+        )
+        number = incarnation or 1000 + trainer
+        return Client("inproc", trainer, number, self.server, hello, retry=AT_ONCE)
+
+    def join(self, trainer: int = 0, *tables: specs.TableSpec, incarnation: int = 0) -> Client:
+        """A client that has said HELLO and registered `tables`."""
+        client = self.client(trainer, incarnation)
+        client.connect(CALL_TIMEOUT_S)
+        register(client, *tables)
+        return client
+
+
+@contextlib.contextmanager
+def inproc_pserver(
+    *,
+    trainers: int = 1,
+    mode: specs.CommunicationMode | None = None,
+    stripes: int = 3,
+    wait_timeout_s: float = 20.0,
+    clock: Clock | None = None,
+) -> Iterator[InprocPserver]:
+    """A real service behind `InprocServer`; with a `clock` nothing expires by itself."""
+    service = PserverService(stripes=stripes, wait_timeout_s=wait_timeout_s, clock=clock)
+    if clock is None:
+        service.start()
+    server = InprocServer(service.handle, Faults())
+    try:
+        yield InprocPserver(service, server, mode or specs.Sync("wait"), trainers)
+    finally:
+        server.stop()
+        service.stop()
+
+
+def register(client: Client, *tables: specs.TableSpec) -> None:
+    header = pb.Header(register=pb.Register(specs=[specs.to_json(spec) for spec in tables]))
+    client.call(Method.REGISTER, header=header, timeout_s=CALL_TIMEOUT_S)
+
+
+@dataclass
+class DaemonProcess:
+    """A running `psrt pserver`; `facts` is its ready file."""
+
+    process: subprocess.Popen[str]
+    facts: dict[str, Any]
+    log: Path
+
+    @property
+    def endpoint(self) -> str:
+        return str(self.facts["endpoint"])
+
+    def end(self, number: int = signal.SIGTERM, timeout_s: float = 30.0) -> int:
+        """Send a signal and return the exit code."""
+        self.process.send_signal(number)
+        return self.process.wait(timeout_s)
+
+
+@contextlib.contextmanager
+def daemon(directory: Path, *flags: str, timeout_s: float = 120.0) -> Iterator[DaemonProcess]:
+    """A pserver process on a free port, once its ready file is there; killed in the end."""
+    ready, log = directory / "ready.json", directory / "pserver.log"
+    process = start_daemon(log, "--port", "0", "--ready-file", str(ready), *flags)
+    try:
+        deadline = time.monotonic() + timeout_s
+        while not ready.exists():
+            assert process.poll() is None, f"the pserver ended early:\n{log.read_text()}"
+            assert time.monotonic() < deadline, f"no ready file in {timeout_s} s"
+            time.sleep(0.01)
+        yield DaemonProcess(process, json.loads(ready.read_text()), log)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+def start_daemon(log: Path, *flags: str) -> subprocess.Popen[str]:
+    """`psrt pserver` with its output in `log`."""
+    with log.open("w") as output:
+        return subprocess.Popen(
+            [sys.executable, "-m", "psrt", "pserver", *flags],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=ROOT,
+            env=_environment(),
+        )
+
+
+def _environment() -> dict[str, str]:
+    """Without the variables that set up a pserver, so that a test's flags decide."""
+    roles = ("PSRT_", "PADDLE_", "POD_IP", "TRAINING_ROLE")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(roles)}
+    return {**kept, "PYTHONPATH": str(ROOT)}

@@ -1,0 +1,126 @@
+"""What backward appends: which gradients, how parts are added, what it refuses."""
+
+from __future__ import annotations
+
+import pytest
+
+from psrt import Param, Program, layers, optimizer, program
+from psrt.core import specs
+from psrt.core.errors import ProgramError
+from psrt.graph.backward import append_backward
+from psrt.graph.gradients import RULES, gradient_type
+from psrt.graph.ops import OPS
+from psrt.graph.program import Op, Var
+
+
+def backward_ops(p: Program) -> list[Op]:
+    return [op for op in p.ops if op.role == "backward"]
+
+
+def linear(x: Var, **options: object) -> Var:
+    return layers.mean(layers.fc(x, 1, **options))  # type: ignore[arg-type]
+
+
+def test_data_gets_no_gradient() -> None:
+    with program() as p:
+        loss = linear(layers.data("x", (3,)))
+
+        gradients = append_backward(p, loss)
+
+    assert gradients == {"fc_0.w_0": "fc_0.w_0@GRAD", "fc_0.b_0": "fc_0.b_0@GRAD"}
+    assert "x@GRAD" not in p.vars
+    (fc_grad,) = [op for op in p.ops if op.type == "fc_grad"]
+    assert fc_grad.outputs["x@GRAD"] == ("",)
+
+
+def test_only_ops_between_parameters_and_loss_are_differentiated() -> None:
+    with program() as p:
+        x = layers.data("x", (3,))
+        layers.fc(layers.relu(x), 2, act="tanh")
+        loss = linear(layers.sigmoid(x))
+
+        gradients = append_backward(p, loss)
+
+    assert set(gradients) == {"fc_1.w_0", "fc_1.b_0"}
+    assert [op.type for op in backward_ops(p)] == ["ones_like", "mean_grad", "fc_grad"]
+
+
+def test_a_parameter_that_is_not_trainable_gets_no_gradient() -> None:
+    with program() as p:
+        loss = linear(layers.data("x", (3,)), param=Param(trainable=False))
+
+        gradients = append_backward(p, loss)
+
+    assert set(gradients) == {"fc_0.b_0"}
+
+
+def test_gradients_of_a_var_read_twice_are_added_once_both_are_there() -> None:
+    with program() as p:
+        x = layers.fc(layers.data("x", (3,)), 2)
+        loss = layers.mean(layers.elementwise_add(layers.tanh(x), layers.sigmoid(x)))
+
+        append_backward(p, loss)
+
+    kinds = [op.type for op in backward_ops(p)]
+    (total,) = [op for op in backward_ops(p) if op.type == "sum"]
+    assert total.inputs["x"] == ("fc_0.out@GRAD@0", "fc_0.out@GRAD@1")
+    assert total.outputs["out"] == ("fc_0.out@GRAD",)
+    assert kinds[-2:] == ["sum", "fc_grad"]
+
+
+def test_lookups_of_one_table_add_in_place_instead_of_being_summed() -> None:
+    with program() as p:
+        parts = [
+            layers.embedding(layers.data(name, (1,), "int64"), (9, 2), True, param="t")
+            for name in ("a", "b", "c")
+        ]
+        loss = layers.mean(layers.concat(parts))
+
+        append_backward(p, loss)
+
+    lookups = [op for op in backward_ops(p) if op.type == "embedding_grad"]
+    assert [op.inputs.get("before") for op in lookups] == [None, ("t@GRAD@0",), ("t@GRAD@1",)]
+    assert lookups[-1].outputs["table@GRAD"] == ("t@GRAD",)
+    assert all(op.type != "sum" for op in p.ops)
+
+
+def test_a_loss_that_is_no_scalar_is_refused() -> None:
+    with program() as p:
+        out = layers.fc(layers.data("x", (3,)), 1)
+
+        with pytest.raises(ProgramError, match=r"shape \(-1, 1\).*layers.mean"):
+            append_backward(p, out)
+
+
+def test_a_loss_without_parameters_is_refused() -> None:
+    with program() as p:
+        loss = layers.mean(layers.data("x", (3,)))
+
+        with pytest.raises(ProgramError, match="does not depend on any trainable parameter"):
+            append_backward(p, loss)
+
+
+def test_minimize_appends_one_update_a_parameter_and_writes_its_record() -> None:
+    rate = specs.ExponentialDecay(0.1, 100, 0.5)
+    with program() as p:
+        loss = linear(layers.data("x", (3,)))
+
+        optimizer.Adam(rate, beta1=0.8).minimize(loss)
+
+    updates = [op for op in p.ops if op.role == "optimize"]
+    assert [op.inputs["parameter"] for op in updates] == [("fc_0.w_0",), ("fc_0.b_0",)]
+    assert {q.optimizer for q in p.trained()} == {specs.Adam(beta1=0.8)}
+    assert {q.learning_rate for q in p.trained()} == {rate}
+
+
+@pytest.mark.parametrize("type", sorted(RULES))
+def test_rule_reads_and_produces_slots_that_its_op_type_has(type: str) -> None:
+    rule, forward, backward = RULES[type], OPS[type], OPS[gradient_type(type)]
+
+    inputs = {slot.name for slot in forward.inputs}
+    outputs = {slot.name for slot in forward.outputs}
+
+    assert set(rule.of_slots) <= inputs
+    assert set(rule.read_slots) <= inputs | outputs
+    assert set(rule.through_slots) <= outputs
+    assert {slot.name for slot in backward.outputs} == {f"{slot}@GRAD" for slot in rule.of_slots}

@@ -1,0 +1,58 @@
+"""docs/semantics.md names every setting with its true default, and every counter."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from psrt.communicator.factory import make
+from psrt.config.schema import PartitionConfig, PserverConfig, TrainerConfig
+from psrt.core import specs
+from psrt.core.specs import Async, Sync
+from psrt.partition.plan import PartitionPlan
+from psrt.rpc import pb
+from psrt.rpc.client import Client
+from psrt.rpc.inproc import InprocServer
+from tests.support.fake_pserver import FakePserver
+
+TEXT = (Path(__file__).parents[2] / "docs" / "semantics.md").read_text()
+
+
+def shown(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def settings() -> list[tuple[str, object]]:
+    """(name as documented, default)."""
+    modes = [(f.name, f.default) for mode in (Sync, Async) for f in dataclasses.fields(mode)]
+    partition = [(f"[partition] {f.name}", f.default) for f in dataclasses.fields(PartitionConfig)]
+    deadlines = [
+        ("[trainer] connect_timeout_s", TrainerConfig.connect_timeout_s),
+        ("[trainer] call_timeout_s", TrainerConfig.call_timeout_s),
+        ("[pserver] wait_timeout_s", PserverConfig.wait_timeout_s),
+    ]
+    return modes + partition + deadlines
+
+
+@pytest.mark.parametrize(("name", "default"), settings())
+def test_every_setting_is_documented_with_its_default(name: str, default: object) -> None:
+    assert f"| `{name}` | {shown(default)} |" in TEXT
+
+
+@pytest.mark.parametrize("mode", [Sync(), Async()])
+def test_every_counter_is_documented(mode: specs.CommunicationMode) -> None:
+    client = Client("ps0:1", 0, 1, InprocServer(FakePserver(1)), pb.Hello())
+    communicator = make(mode, PartitionPlan(("ps0:1",), (), ()), [client], call_timeout_s=1.0)
+    communicator.close()
+
+    names = [name.removesuffix("_events") for name in communicator.counters.snapshot()]
+
+    assert names
+    assert [name for name in names if f"`{name}`" not in TEXT] == []
+
+
+@pytest.mark.parametrize("mode", specs.MODES)
+def test_every_mode_has_its_place(mode: str) -> None:
+    assert f"`{mode}`" in TEXT

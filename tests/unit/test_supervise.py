@@ -1,0 +1,171 @@
+"""What a launcher decides when processes end, signals arrive and time passes."""
+
+from __future__ import annotations
+
+import signal
+
+from psrt.launch.plan import PSERVER, TRAINER, ChildId
+from psrt.launch.supervise import Kill, Outcome, Phase, Supervisor, Terminate
+
+PSERVERS = (ChildId(PSERVER, 0), ChildId(PSERVER, 1))
+TRAINERS = (ChildId(TRAINER, 0), ChildId(TRAINER, 1))
+GRACE_S = 10.0
+
+
+def starting() -> Supervisor:
+    supervisor = Supervisor(GRACE_S)
+    for child in PSERVERS:
+        supervisor.started(child)
+    return supervisor
+
+
+def training() -> Supervisor:
+    supervisor = starting()
+    for child in TRAINERS:
+        supervisor.started(child)
+    return supervisor
+
+
+def draining(now: float = 0.0) -> Supervisor:
+    supervisor = training()
+    for child in TRAINERS:
+        supervisor.exited(child, 0, now)
+    return supervisor
+
+
+def test_a_pserver_that_ends_while_starting_fails_the_job_even_with_code_0() -> None:
+    supervisor = starting()
+
+    instructions = supervisor.exited(PSERVERS[1], 0, now=1.0)
+
+    assert instructions == [Terminate((PSERVERS[0],))]
+    assert supervisor.outcome == Outcome(culprit=PSERVERS[1], code=0)
+
+
+def test_a_trainer_that_ends_well_changes_nothing_while_another_runs() -> None:
+    supervisor = training()
+
+    instructions = supervisor.exited(TRAINERS[0], 0, now=1.0)
+
+    assert instructions == []
+    assert supervisor.phase is Phase.TRAINING
+
+
+def test_a_pserver_may_end_well_before_the_last_trainer_does() -> None:
+    supervisor = training()
+
+    instructions = supervisor.exited(PSERVERS[0], 0, now=1.0)
+
+    assert instructions == []
+    assert supervisor.outcome == Outcome()
+
+
+def test_the_job_succeeds_when_trainers_and_then_pservers_end_by_themselves() -> None:
+    supervisor = draining()
+
+    instructions = [
+        *supervisor.exited(PSERVERS[0], 0, 1.0),
+        *supervisor.exited(PSERVERS[1], 0, 1.0),
+    ]
+
+    assert instructions == []
+    assert supervisor.phase is Phase.ENDED
+    assert supervisor.outcome == Outcome()
+
+
+def test_pservers_that_do_not_end_by_themselves_are_asked_after_the_grace() -> None:
+    supervisor = draining(now=100.0)
+
+    before = supervisor.tick(100.0 + GRACE_S - 0.1)
+    after = supervisor.tick(100.0 + GRACE_S)
+
+    assert before == []
+    assert after == [Terminate(PSERVERS)]
+
+
+def test_a_pserver_that_was_asked_to_end_does_not_spoil_the_success() -> None:
+    supervisor = draining(now=0.0)
+    supervisor.tick(GRACE_S)
+
+    supervisor.exited(PSERVERS[0], -signal.SIGTERM, GRACE_S + 1)
+    supervisor.exited(PSERVERS[1], 0, GRACE_S + 1)
+
+    assert supervisor.phase is Phase.ENDED
+    assert supervisor.outcome == Outcome()
+
+
+def test_a_pserver_that_crashes_after_training_fails_the_job() -> None:
+    supervisor = draining()
+
+    supervisor.exited(PSERVERS[0], 99, now=1.0)
+
+    assert supervisor.outcome == Outcome(culprit=PSERVERS[0], code=99)
+
+
+def test_the_first_failure_stops_all_others_and_stays_the_culprit() -> None:
+    supervisor = training()
+
+    first = supervisor.exited(PSERVERS[0], -signal.SIGKILL, now=1.0)
+    second = supervisor.exited(TRAINERS[1], 50, now=1.1)
+
+    assert first == [Terminate((PSERVERS[1], *TRAINERS))]
+    assert second == []
+    assert supervisor.outcome == Outcome(culprit=PSERVERS[0], code=-signal.SIGKILL)
+
+
+def test_who_does_not_end_within_the_grace_is_killed_once() -> None:
+    supervisor = training()
+    supervisor.exited(TRAINERS[0], 1, now=0.0)
+    supervisor.exited(PSERVERS[0], 0, now=1.0)
+
+    instructions = [supervisor.tick(GRACE_S - 0.1), supervisor.tick(GRACE_S), supervisor.tick(99.0)]
+
+    assert instructions == [[], [Kill((PSERVERS[1], TRAINERS[1]))], []]
+
+
+def test_a_failed_job_ends_when_the_last_process_does() -> None:
+    supervisor = starting()
+    supervisor.exited(PSERVERS[0], 71, now=0.0)
+
+    supervisor.exited(PSERVERS[1], -signal.SIGTERM, now=0.5)
+
+    assert supervisor.phase is Phase.ENDED
+
+
+def test_the_failure_of_the_only_process_ends_the_job_at_once() -> None:
+    supervisor = Supervisor(GRACE_S)
+    supervisor.started(PSERVERS[0])
+
+    instructions = supervisor.exited(PSERVERS[0], 71, now=0.0)
+
+    assert instructions == []
+    assert supervisor.phase is Phase.ENDED
+
+
+def test_an_interrupt_asks_everybody_to_end_and_a_second_one_kills() -> None:
+    supervisor = training()
+
+    first = supervisor.interrupted(signal.SIGINT, now=0.0)
+    second = supervisor.interrupted(signal.SIGINT, now=0.1)
+
+    assert first == [Terminate((*PSERVERS, *TRAINERS))]
+    assert second == [Kill((*PSERVERS, *TRAINERS))]
+    assert supervisor.outcome == Outcome(signal=signal.SIGINT)
+
+
+def test_an_interrupt_after_a_failure_does_not_hide_the_failure() -> None:
+    supervisor = training()
+    supervisor.exited(TRAINERS[0], 20, now=0.0)
+
+    supervisor.interrupted(signal.SIGINT, now=0.1)
+
+    assert supervisor.outcome == Outcome(culprit=TRAINERS[0], code=20)
+
+
+def test_giving_up_stops_everybody_without_naming_a_culprit() -> None:
+    supervisor = starting()
+
+    instructions = supervisor.give_up(now=0.0)
+
+    assert instructions == [Terminate(PSERVERS)]
+    assert supervisor.outcome == Outcome()
