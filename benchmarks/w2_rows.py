@@ -83,11 +83,11 @@ def measure(pservers: Pservers, ids: list[np.ndarray], args: argparse.Namespace)
 def step(pservers: Pservers, ids: np.ndarray, kind: str) -> None:
     """Pull the rows of `ids`, push 1e-3 × rows as their gradient."""
     if kind == "unique":
-        rows, versions = pservers.pull({}, {TABLE: ids})
+        rows, versions = pservers.pull_rows({TABLE: ids})
         gradient = SelectedRows(ids, rows[TABLE] * np.float32(1e-3), unique=True)
     else:
         distinct, inverse = unique(ids)
-        rows, versions = pservers.pull({}, {TABLE: distinct})
+        rows, versions = pservers.pull_rows({TABLE: distinct})
         values = np.empty((len(ids), ctr_data.WIDTH), np.float32)
         gather(rows[TABLE], inverse, values)
         gradient = merge(SelectedRows(ids, values * np.float32(1e-3)))

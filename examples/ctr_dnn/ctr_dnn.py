@@ -21,7 +21,7 @@ def build(
     hidden: tuple[int, ...] = (400, 400, 400),
     slots: int = 26,
     optimizer: str = "adagrad",
-    learning_rate: float = 0.01,
+    learning_rate: float = 0.005,
 ) -> psrt.Model:
     """`embedding` is the width of a row; `hidden` are the widths of the dense layers.
 

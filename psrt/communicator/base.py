@@ -64,7 +64,10 @@ class Communicator(Protocol):
         ...
 
     def finish(self, gradients: Gradients) -> Pulled:
-        """Hand over the gradients of this step and receive what the next one needs."""
+        """Hand over the gradients of this step and receive what the next one needs.
+
+        In Sync, no gradients at all means: keep the round going, but do not average me in.
+        """
         ...
 
     def flush(self, timeout_s: float) -> dict[str, F32]:

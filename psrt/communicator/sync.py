@@ -65,7 +65,7 @@ class SyncCommunicator:
         router.push(requests, gradients, self._versions)
         router.pull_dense(requests, dense)
         rows = router.pull_rows(requests, wanted)
-        versions = self._exchange(requests)
+        versions = self._exchange(requests, steps=1 if gradients else 0)
         return Pulled(self._hand_out(dense, versions), rows)
 
     def flush(self, timeout_s: float) -> dict[str, F32]:
@@ -88,10 +88,10 @@ class SyncCommunicator:
         self._closed = True
         self._pservers.close()
 
-    def _exchange(self, requests: list[Request]) -> Versions:
+    def _exchange(self, requests: list[Request], steps: int) -> Versions:
         """Take part in a round; a failure is final, since other pservers may have closed theirs."""
         for request, open_round in zip(requests, self._open_rounds, strict=True):
-            request.header.round = open_round
+            request.header.round, request.header.step = open_round, steps
         try:
             with self._exchanging.time():
                 versions = self._pservers.call(Method.EXCHANGE, requests)

@@ -198,10 +198,10 @@ class Sync:
 class Async:
     """Apply on arrival; the knobs of docs/semantics.md."""
 
-    max_merge_var_num: int = 4
-    send_queue_size: int = 4
+    max_merge_var_num: int = 1
+    send_queue_size: int = 1
     send_wait_times: int = 5
-    min_send_grad_num_before_recv: int = 4
+    min_send_grad_num_before_recv: int = 1
     independent_recv_thread: bool = True
 
 

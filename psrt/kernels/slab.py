@@ -15,7 +15,7 @@ import numpy as np
 from psrt.core.types import F32, I32, I64
 from psrt.kernels.hashing import virtual_shard
 from psrt.kernels.idmap import find, find_or_insert
-from psrt.kernels.initialize import initial_value
+from psrt.kernels.initialize import initial_row
 from psrt.kernels.jit import device, kernel
 from psrt.kernels.optimizers import (
     HEADER_WORDS,
@@ -101,8 +101,7 @@ def read_rows(
         i = order[k]
         target = out[i]
         if found[k] < 0:
-            for column in range(len(target)):
-                target[column] = initial_value(kind, a, b, seed, ids[i], column)
+            initial_row(kind, a, b, seed, ids[i], target)
         else:
             row = slab[found[k], HEADER_WORDS:]
             for column in range(len(target)):
@@ -115,8 +114,7 @@ def create_row(
 ) -> None:
     """A row that has never been updated: zero header, initial weights, first state."""
     row[:HEADER_WORDS] = 0
-    for column in range(width):
-        row[HEADER_WORDS + column] = initial_value(kind, a, b, seed, id_, column)
+    initial_row(kind, a, b, seed, id_, row[HEADER_WORDS : HEADER_WORDS + width])
     row[HEADER_WORDS + width :] = state
 
 

@@ -154,7 +154,7 @@ class PserverService:
 
     def _exchange(self, message: Message) -> Message | Later:
         header = message.header
-        waiting = Waiting(parse(self.tables, message))
+        waiting = Waiting(parse(self.tables, message), header.step)
         started = self._clock.now()
         patience_s = header.timeout_ms / 1000 if header.timeout_ms else math.inf
         call = Call(

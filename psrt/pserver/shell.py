@@ -33,10 +33,19 @@ _T = TypeVar("_T")
 
 @dataclass
 class Waiting:
-    """The content of a `Call`: what to apply, and whom to wake."""
+    """The content of a `Call`: what to apply, and whom to wake.
+
+    `steps` is 0 for a trainer that only keeps the others company: it has no gradient to average.
+    """
 
     parts: Parts
+    steps: int = 0
     future: Future[None] = field(default_factory=Future)
+
+    @property
+    def contributes(self) -> bool:
+        """A step may well touch nothing that this pserver holds."""
+        return self.steps > 0 or bool(self.parts.pushes)
 
 
 class Shell:
@@ -104,7 +113,8 @@ class Shell:
                     call.content.future.set_exception(error)
 
     def _close(self, close: Close) -> list[Instruction]:
-        pushes = [call.content.parts.pushes for call in close.pushes]
+        contents: list[Waiting] = [call.content for call in close.pushes]
+        pushes = [content.parts.pushes for content in contents if content.contributes]
         try:
             close_round(pushes, close.round, self._meters)
         except Exception as error:  # a defect; tables may hold half a round, so the job must end

@@ -22,7 +22,7 @@ Start = tuple[int, float, float, int]
 """Initializer kind, its two numbers, seed: what an untouched row is made of."""
 
 _FIRST_BYTES = 64 << 10
-_HUGE_PAGES_FROM_BYTES = 32 << 20
+_HUGE_PAGES_FROM_BYTES = 4 << 20
 
 
 class Slab:

@@ -1,14 +1,15 @@
-"""A background thread that keeps the next few items of an iterator ready.
+"""A background thread that keeps the next few items of a generator ready.
 
 Owns one thread and a bounded queue; the training thread iterates. An error of the source surfaces
 in the consumer, as itself, after the items that came before it. `close` ends the thread, also while
-it waits for room in the queue; it waits for an item that is being made.
+it waits for room in the queue, and closes the generator; it waits for an item that is being made.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
@@ -24,7 +25,9 @@ WAIT_S = 600.0
 class Ahead(Generic[Item]):
     """Iterates `source`, at most `capacity` items ahead of the consumer; `name` is the thread's."""
 
-    def __init__(self, source: Iterator[Item], capacity: int, name: str = "prepare") -> None:
+    def __init__(
+        self, source: Generator[Item, None, None], capacity: int, name: str = "prepare"
+    ) -> None:
         self._source = source
         self._items: BoundedQueue[Item] = BoundedQueue(max(1, capacity), producers=1)
         self._thread = threading.Thread(target=self._produce, name=name, daemon=True)
@@ -62,9 +65,10 @@ class Ahead(Generic[Item]):
 
     def _produce(self) -> None:
         try:
-            for item in self._source:
-                if not self._items.put(item):
-                    break
+            with closing(self._source) as items:
+                for item in items:
+                    if not self._items.put(item):
+                        break
             self._items.producer_done()
         except BaseException as error:  # whatever it is, the consumer must see it
             self._items.producer_done(error)

@@ -6,7 +6,7 @@ run behind it, and all of them end with the generator.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 from psrt.core.errors import ConfigError
@@ -38,7 +38,7 @@ def test_files(job: Job) -> list[Path]:
 
 def feed(
     job: Job, paths: Sequence[Path], epochs: int = 1, counters: Registry | None = None
-) -> Iterator[Prepared]:
+) -> Generator[Prepared, None, None]:
     """All batches of all epochs, in one sequence."""
     data = job.config.data
     for epoch in range(1, epochs + 1):

@@ -4,10 +4,10 @@ Pservers end once every trainer has completed. So trainers 1 … T-1 complete as
 gradient is applied, and trainer 0 stays: it waits here until the pservers list every other trainer
 as gone, then tests, saves, and completes last.
 
-While it waits in a synchronous job, rounds still count trainer 0 in; it arrives at each with an
-empty push (`arrive`), which blocks until the round closes or fails with the names of the missing.
-In the other modes it polls. Either way the wait ends with an error when the pservers' counters
-stand still for `patience_s`: a slow trainer moves them, a dead one does not.
+While it waits in a synchronous job, rounds still wait for trainer 0; it arrives at each with an
+empty push (`arrive`), which enters no average, and blocks until the round closes or fails with the
+names of the missing. In the other modes it polls. Either way the wait ends with an error when the
+pservers' counters stand still for `patience_s`: a slow trainer moves them, a dead one does not.
 """
 
 from __future__ import annotations

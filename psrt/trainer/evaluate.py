@@ -7,7 +7,7 @@ files: the wire has no reduction among trainers, and when trainer 0 tests the ot
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from psrt.core.types import F32
@@ -40,7 +40,7 @@ def evaluate(
     """Loss, AUC and metrics over all batches."""
     tally = Tally()
 
-    def pulled() -> Iterator[tuple[Prepared, Mapping[str, F32]]]:
+    def pulled() -> Generator[tuple[Prepared, Mapping[str, F32]], None, None]:
         for batch in batches:
             yield batch, source.pull_rows(batch.wanted)
 

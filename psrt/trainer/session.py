@@ -43,7 +43,7 @@ def train(settings: TrainerConfig, config: JobConfig, say: Say) -> int:
     """Train on this trainer's share; returns the exit code of the process."""
     if settings.save and settings.trainer_id == 0:
         export.check_target(Path(settings.save))
-    with prepared_process(settings, say), StopSignals() as signals:
+    with StopSignals() as signals, prepared_process(settings, say):
         job = load_job(config)
         with Cluster(settings, job, say) as cluster:
             session = Session(settings, job, cluster, say)
@@ -55,7 +55,7 @@ def train(settings: TrainerConfig, config: JobConfig, say: Say) -> int:
                 pass
             session.leave(signals.received)
         report.write(settings.report, session.facts(signals.received))
-        return signals.exit_code
+    return signals.exit_code
 
 
 class Session:
@@ -72,10 +72,12 @@ class Session:
         self._tests = batches.test_files(job) if first else []
         self._save_to = settings.save if first else ""
         self._results: dict[str, Any] = {}
+        self._joined = False
 
     def train(self, signals: StopSignals) -> None:
         """Reach the pservers and train until the data or a signal ends it."""
         self._shop.fill(self._communicator.start(self._settings.connect_timeout_s))
+        self._joined = True
         say_hello(self._job, self._settings, self._say)
         outputs = Outputs(self._job.model)
         shop = self._shop
@@ -103,6 +105,8 @@ class Session:
 
     def leave(self, signal: int) -> None:
         """Complete; after a signal with little patience, and no complaint: it was asked to go."""
+        if not self._joined:
+            return
         try:
             self._communicator.stop(STOP_S if signal else self._settings.call_timeout_s)
         except PsrtError as error:

@@ -3,7 +3,7 @@
 While a `quietly` callback is set, a signal calls it and nothing else happens: the training loop
 ends after the running step. At any other time (connecting, testing, saving) it raises `Interrupted`
 in the main thread, which the session turns into the same orderly end. A second signal ends the
-process at once. The former handlers come back on exit.
+process at once. On exit the former handlers come back, and an `Interrupted` ends here.
 """
 
 from __future__ import annotations
@@ -52,9 +52,10 @@ class StopSignals:
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
-    ) -> None:
+    ) -> bool:
         for number, handler in self._former.items():
             signal.signal(number, handler)
+        return kind is Interrupted
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if self.received:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeAlias
 
@@ -67,7 +67,7 @@ class Workshop:
         parameters = self._job.program.parameters.values()
         return {p.name: self.scope[p.name] for p in parameters if not p.sparse}
 
-    def test(self, batches: Iterator[Prepared], source: RowSource) -> Tally:
+    def test(self, batches: Generator[Prepared, None, None], source: RowSource) -> Tally:
         """Loss, AUC and metrics over `batches`, metrics counting from zero."""
         self.scope.reset_state(self._job.program)
         with Ahead(batches, PREPARED_AHEAD) as ahead:

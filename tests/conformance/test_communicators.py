@@ -55,7 +55,8 @@ PLAN = PartitionPlan(
 )
 IDS = np.array([5, -9, 2**62, 0, 77, 1234567], np.int64)
 
-SYNC, ASYNC = specs.Sync(), specs.Async()
+SYNC = specs.Sync()
+ASYNC = specs.Async(max_merge_var_num=4, send_queue_size=4, min_send_grad_num_before_recv=4)
 ASYNC_AT_ONCE = specs.Async(
     max_merge_var_num=1, send_queue_size=1, send_wait_times=0, independent_recv_thread=False
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 
 import numpy as np
 import pytest
@@ -71,13 +71,13 @@ def test_bound_rows_belong_to_the_wanted_ids() -> None:
 
 
 def test_items_come_in_order_and_then_end() -> None:
-    with Ahead(iter(range(10)), capacity=2) as ahead:
+    with Ahead((i for i in range(10)), capacity=2) as ahead:
         assert list(ahead) == list(range(10))
         assert list(ahead) == []
 
 
 def test_an_error_of_the_source_comes_after_the_items_before_it() -> None:
-    def source() -> Iterator[int]:
+    def source() -> Generator[int, None, None]:
         yield 1
         raise DataError("part-3 line 7 is malformed")
 
@@ -93,7 +93,7 @@ def test_no_more_than_the_capacity_is_prepared_ahead() -> None:
     produced: list[int] = []
     third = threading.Event()
 
-    def source() -> Iterator[int]:
+    def source() -> Generator[int, None, None]:
         for number in range(100):
             produced.append(number)
             if number == 2:
@@ -108,9 +108,23 @@ def test_no_more_than_the_capacity_is_prepared_ahead() -> None:
 
 def test_close_ends_a_thread_that_waits_for_room() -> None:
     before = threading.active_count()
-    ahead = Ahead(iter(range(100)), capacity=1)
+    ahead = Ahead((i for i in range(100)), capacity=1)
 
     ahead.close()
 
     assert threading.active_count() == before
     assert list(ahead) == []
+
+
+def test_close_closes_the_source() -> None:
+    closed = threading.Event()
+
+    def source() -> Generator[int, None, None]:
+        try:
+            yield from range(100)
+        finally:
+            closed.set()
+
+    Ahead(source(), capacity=1).close()
+
+    assert closed.wait(WAIT_S)

@@ -138,14 +138,19 @@ def test_a_row_of_one_trainer_is_divided_by_the_number_of_trainers() -> None:
     assert replies[0].tensors[0].tobytes() == replies[1].tensors[0].tobytes()
 
 
-def test_an_exchange_without_gradients_still_counts_as_arrival() -> None:
+@pytest.mark.parametrize(("step", "taken"), [(1, 0.25), (0, 0.5)])
+def test_an_exchange_without_gradients_arrives_and_is_averaged_in_if_it_was_a_step(
+    step: int, taken: float
+) -> None:
     with inproc_pserver(trainers=2) as pserver:
         one, two = pserver.join(0, DENSE), pserver.join(1)
         before = pull(one).copy()
 
-        result, _ = side_by_side(lambda: exchange(one, 1.0), lambda: call(two, Method.EXCHANGE))
+        result, _ = side_by_side(
+            lambda: exchange(one, 1.0, step=1), lambda: call(two, Method.EXCHANGE, step=step)
+        )
 
-    np.testing.assert_allclose(result, before - 0.25, atol=1e-7)
+    np.testing.assert_allclose(result, before - taken, atol=1e-7)
 
 
 def three_rounds(order: tuple[int, ...]) -> bytes:

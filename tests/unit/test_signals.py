@@ -27,6 +27,13 @@ def test_elsewhere_a_signal_interrupts() -> None:
     assert signals.exit_code == 130
 
 
+def test_an_interrupt_nobody_caught_ends_the_block() -> None:
+    with StopSignals() as signals:
+        signal.raise_signal(signal.SIGTERM)
+
+    assert signals.exit_code == 143
+
+
 def test_handlers_are_given_back() -> None:
     before = signal.getsignal(signal.SIGTERM)
 

@@ -1,0 +1,67 @@
+"""Trainers with different amounts of data: nobody hangs, and averages count only who has data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import psrt
+from psrt import layers
+from psrt.core.specs import Async, CommunicationMode, Sync
+from psrt.graph.program import Program
+from psrt.partition.plan import build_plan
+from tests.support.cluster import TIMEOUT_S, Feed, connect, in_threads, services, train
+
+
+def line(rate: float = 0.5) -> tuple[Program, str]:
+    """y = x · w: the gradient of w is known by heart."""
+    with psrt.program() as program:
+        x = layers.data("x", shape=(1,), dtype="float32")
+        y = layers.data("y", shape=(1,), dtype="float32")
+        zero = psrt.Param(name="w", initializer=psrt.initializer.Constant(0.0))
+        loss = layers.mean(layers.square_error_cost(layers.fc(x, 1, param=zero, bias=False), y))
+        psrt.optimizer.Sgd(learning_rate=rate).minimize(loss)
+    return program, loss.name
+
+
+def batch(y: float) -> Feed:
+    return {"x": np.ones((4, 1), np.float32), "y": np.full((4, 1), y, np.float32)}
+
+
+@pytest.mark.parametrize("mode", [Sync(), Async()], ids=["sync", "async"])
+@pytest.mark.parametrize("pservers", [1, 2])
+def test_a_trainer_with_less_data_does_not_hold_up_the_others(
+    mode: CommunicationMode, pservers: int
+) -> None:
+    program, loss = line(rate=0.01)
+
+    outcome = train(program, loss, [[batch(1.0)] * 3, [batch(1.0)] * 9], pservers, mode)
+
+    assert [len(losses) for losses in outcome.losses] == [3, 9]
+
+
+def test_after_the_shorter_epoch_the_other_trainer_trains_alone() -> None:
+    program, loss = line(rate=0.25)
+
+    outcome = train(program, loss, [[batch(4.0)], [batch(0.0), batch(0.0)]], pservers=1)
+
+    # d/dw (w − y)² = 2 (w − y). Round 0: mean of −8 and 0 → w = 1. Round 1: 2 → w = 0.5.
+    assert outcome.dense["w"].item() == pytest.approx(0.5)
+
+
+def test_an_empty_push_keeps_a_round_going_without_entering_the_average() -> None:
+    program, _ = line(rate=0.25)
+    plan = build_plan(program.parameters.values(), ["pserver-0:1"])
+    with services(1) as servers:
+        idle, busy = (connect(servers, plan, Sync(), 2, trainer)[0] for trainer in range(2))
+        for communicator in (idle, busy):
+            communicator.start(TIMEOUT_S)
+
+        gradient = np.array([[-8.0]], np.float32)
+        in_threads(
+            [lambda: idle.finish({}) and None, lambda: busy.finish({"w": gradient}) and None]
+        )
+
+        in_threads([lambda: idle.stop(TIMEOUT_S) and None])
+        dense = busy.stop(TIMEOUT_S)
+    assert dense["w"].item() == pytest.approx(2.0)
