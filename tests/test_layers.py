@@ -93,6 +93,16 @@ def test_files_of_a_room_form_no_circle(room: str) -> None:
     assert sorted(order) == sorted(files), f"circle among {sorted(set(files) - set(order))}"
 
 
+@pytest.mark.parametrize("room", rooms())
+def test_the_docstring_of_a_room_lists_its_files(room: str) -> None:
+    text = ast.get_docstring(ast.parse((PACKAGE / room / "__init__.py").read_text())) or ""
+    files = [p.stem for p in (PACKAGE / room).iterdir() if p.name[0] not in "_."]
+
+    unlisted = [stem for stem in files if not re.search(rf"\b{stem}\b", text)]
+
+    assert unlisted == []
+
+
 def test_only_config_load_reads_the_environment() -> None:
     readers = [
         str(path.relative_to(ROOT))
