@@ -12,17 +12,20 @@ from benchmarks.ctr_data import BATCH, DENSE, HIDDEN, SLOTS, WIDTH
 SIZES = (SLOTS * WIDTH + DENSE, *HIDDEN, 1)
 
 
-def gemm_examples_per_s(seconds: float) -> float:
+def gemm_figures(seconds: float) -> dict[str, float]:
     """Forward, weight- and data-gradient products of each layer, batch 512, one BLAS thread."""
     products = _products(np.random.default_rng(0))
     for left, right, out in products:
         np.matmul(left, right, out=out)
-    steps, started = 0, time.perf_counter()
+    steps, started, cpu = 0, time.perf_counter(), time.process_time()
     while time.perf_counter() - started < seconds:
         for left, right, out in products:
             np.matmul(left, right, out=out)
         steps += 1
-    return steps * BATCH / (time.perf_counter() - started)
+    return {
+        "examples_per_s": steps * BATCH / (time.perf_counter() - started),
+        "cpu_ms_per_step": (time.process_time() - cpu) / steps * 1e3,
+    }
 
 
 def _products(rng: np.random.Generator) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:

@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import ctr_data, harness
-from benchmarks.gemm import gemm_examples_per_s
+from benchmarks.gemm import gemm_figures
 from psrt.config.schema import JobConfig, TrainerConfig
 from psrt.core.specs import Async, Sync
 from psrt.trainer.ahead import Ahead
@@ -61,7 +61,13 @@ def run(args: argparse.Namespace) -> harness.Figures:
         "share_of_gemm": round(total / ceiling, 3),
         "loss_at_250_steps": round(float(np.mean(losses)), 4) if losses else None,
         "steps": sum(figures["steps"] for figures in trained),
+        "trainer_cpu_ms_per_step": mean(trained, "cpu_ms_per_step"),
+        "gemm_cpu_ms_per_step": mean(gemm, "cpu_ms_per_step"),
     }
+
+
+def mean(figures: list[harness.Figures], name: str) -> float:
+    return round(float(np.mean([each[name] for each in figures])), 2)
 
 
 def processes(flags: list[list[str]]) -> list[harness.Figures]:
@@ -86,6 +92,7 @@ class Stopwatch:
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._started = self._ended = 0.0
+        self._cpu_started = self._cpu_ended = 0.0
         self.losses: list[float] = []
         self.loop: Loop | None = None
 
@@ -97,9 +104,9 @@ class Stopwatch:
 
     def step(self, epoch: int, examples: int, measured: Measured) -> None:
         self.losses.append(measured.loss)
-        self._ended = time.perf_counter()
+        self._ended, self._cpu_ended = time.perf_counter(), time.process_time()
         if len(self.losses) == WARM_UP_STEPS:
-            self._started = self._ended
+            self._started, self._cpu_started = self._ended, self._cpu_ended
         elif len(self.losses) > WARM_UP_STEPS and self._ended - self._started > self._seconds:
             assert self.loop is not None
             self.loop.stop.set()
@@ -109,6 +116,7 @@ class Stopwatch:
         window = self.losses[200:250]
         return {
             "steps": steps,
+            "cpu_ms_per_step": (self._cpu_ended - self._cpu_started) / steps * 1e3,
             "examples_per_s": steps * ctr_data.BATCH / (self._ended - self._started),
             "loss_at_250_steps": float(np.mean(window)) if len(window) == 50 else None,
         }
@@ -169,7 +177,7 @@ if __name__ == "__main__":
     parser.add_argument("--as-gemm", action="store_true", help=argparse.SUPPRESS)
     known, _ = parser.parse_known_args()
     if known.as_gemm:
-        print(json.dumps({"examples_per_s": gemm_examples_per_s(GEMM_SECONDS)}))
+        print(json.dumps(gemm_figures(GEMM_SECONDS)))
     elif known.as_trainer is not None:
         print(json.dumps(trainer(known)))
     else:

@@ -142,7 +142,7 @@ class AsyncCommunicator:
             self._check()
             raise DeadlineError(
                 f"{self._queue.waiting} queued gradients were not sent within {timeout_s:.1f} s; "
-                "they are not in the parameters",
+                "they are not in the parameters.",
                 hint="Give the trainer more time to stop, or see the logs of the pservers.",
             )
         dense = self._snapshots.empty()

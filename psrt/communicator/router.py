@@ -50,7 +50,7 @@ class Sink:
         if self.positions is None:
             np.copyto(self.out, values)
         else:
-            self.out[self.positions] = values
+            row_kernels.scatter(self.out, self.positions, values)
 
 
 class Request:

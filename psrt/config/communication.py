@@ -30,6 +30,7 @@ _HELP: dict[str, dict[str, str]] = {
     "geo": {"update_frequency": "Local steps between two exchanges of deltas."},
 }
 _CHOICES = {"on_trainer_loss": ("abort", "wait", "shrink")}
+_LEAST = {"send_wait_times": 0}  # 0 = do not wait; every other count is at least 1
 
 
 def settings_of_mode(mode: str) -> list[Setting]:
@@ -43,7 +44,7 @@ def settings_of_mode(mode: str) -> list[Setting]:
             types[field.name],
             field.default,
             _HELP[mode][field.name],
-            minimum=1 if types[field.name] is int else None,
+            minimum=_LEAST.get(field.name, 1) if types[field.name] is int else None,
             choices=_CHOICES.get(field.name, ()),
         )
         for field in dataclasses.fields(cls)

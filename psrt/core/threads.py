@@ -10,7 +10,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from psrt.core.errors import InternalError
+from psrt.core.errors import InternalError, PsrtError
 
 log = logging.getLogger("psrt.threads")
 
@@ -25,7 +25,10 @@ class CrashReport:
         self.thread_name = ""
 
     def report(self, error: BaseException, thread_name: str) -> None:
-        log.error("thread %s crashed: %s", thread_name, error, exc_info=error)
+        told = isinstance(error, PsrtError) and not isinstance(error, InternalError)
+        # Whoever waits tells the user of a failure psrt knows; a traceback would only hide it.
+        trace = None if told else error
+        log.error("thread %s crashed: %s", thread_name, error, exc_info=trace)
         with self._lock:
             first = self.error is None
             if first:

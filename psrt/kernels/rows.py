@@ -55,6 +55,15 @@ def gather(src: F32, index: I32, out: F32) -> None:
             target[j] = row[j]
 
 
+@kernel("f4[:, ::1], const i4[::1], const f4[:, ::1] -> void", group="trainer")
+def scatter(out: F32, index: I32, values: F32) -> None:
+    """`out` (m, d)[`index` (n,)] = `values` (n, d), in order."""
+    for i in range(len(index)):
+        target, row = out[index[i]], values[i]
+        for j in range(len(row)):
+            target[j] = row[j]
+
+
 @kernel("f4[:, ::1], const i4[::1], const f4[:, ::1] -> void", group="pserver trainer")
 def scatter_add_(out: F32, index: I32, values: F32) -> None:
     """`out` (m, d)[`index` (n,)] += `values` (n, d), in order; an index may stand twice."""

@@ -128,11 +128,13 @@ class Cluster:
         """The endpoints of all processes once each serves; empty if the job is stopping instead."""
         deadline = self._clock.now() + timeout_s
         while self._supervisor.phase is Phase.STARTING:
-            endpoints = [_endpoint(p.command.result) for p in self.processes]
-            if None not in endpoints:
-                return [endpoint for endpoint in endpoints if endpoint is not None]
+            for process in self.processes:
+                process.endpoint = process.endpoint or _endpoint(process.command.result)
+            late = [process for process in self.processes if not process.endpoint]
+            if not late:
+                return [process.endpoint for process in self.processes]
             if self._clock.now() >= deadline:
-                self._give_up_on(endpoints, timeout_s)
+                self._give_up_on(late, timeout_s)
             self._turn()
         return []
 
@@ -151,8 +153,7 @@ class Cluster:
         if culprit is not None:
             raise report.failure(next(p for p in self.processes if p.child == culprit))
 
-    def _give_up_on(self, endpoints: Sequence[str | None], timeout_s: float) -> NoReturn:
-        late = [p for p, e in zip(self.processes, endpoints, strict=True) if e is None]
+    def _give_up_on(self, late: Sequence[Process], timeout_s: float) -> NoReturn:
         names = ", ".join(str(process.child) for process in late)
         self._obey(self._supervisor.give_up(self._clock.now()))
         self.wait_ended()
@@ -188,12 +189,12 @@ def _names(children: Iterable[ChildId]) -> str:
     return ", ".join(map(str, children))
 
 
-def _endpoint(ready_file: Path) -> str | None:
-    """The endpoint in a ready file, which a pserver writes atomically; None before it did."""
+def _endpoint(ready_file: Path) -> str:
+    """The endpoint in a ready file, which a pserver writes atomically; empty before it did."""
     try:
         return str(json.loads(ready_file.read_text(encoding="utf-8"))["endpoint"])
     except FileNotFoundError:
-        return None
+        return ""
 
 
 @contextmanager

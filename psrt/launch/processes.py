@@ -37,6 +37,7 @@ class Process:
     """One running or ended child; `code` is None while it runs and −n when signal n ended it.
 
     Output goes to its log; when `stdout` is given, standard output goes to that descriptor instead.
+    `endpoint` is where a pserver serves, known once it does.
     """
 
     def __init__(self, command: Command, *, now: float, stdout: int | None = None) -> None:
@@ -44,6 +45,7 @@ class Process:
         self.started_at = now
         self.seconds = 0.0
         self.code: int | None = None
+        self.endpoint = ""
         for path in (command.result, command.log):  # an earlier run's must not be taken for ours
             path.unlink(missing_ok=True)
         with command.log.open("ab") as log:  # append: a followed child's log has two writers

@@ -52,25 +52,27 @@ def table(processes: Sequence[Process]) -> str:
 def failure(process: Process) -> JobError:
     """The error a launch ends with when `process` failed it."""
     lines = process.last_lines() or "(it wrote nothing)"
+    who = f"{process.endpoint}, pid {process.pid}" if process.endpoint else f"pid {process.pid}"
     return JobError(
-        f"{process.child} (pid {process.pid}) {_ended(process.code or 0)} after "
-        f"{process.seconds:.1f} s; psrt stopped the other processes.\n"
+        f"{process.child} ({who}) {_ended(process.code or 0, process.seconds)}; "
+        "psrt stopped the other processes.\n"
         f"last lines of {process.command.log}:\n{_indented(lines)}",
         hint=f"Read {process.command.log}, and the logs of the others beside it.",
     )
 
 
-def _ended(code: int) -> str:
-    """`exited with code 60 (DEADLINE: a wait passed its deadline)`."""
+def _ended(code: int, seconds: float) -> str:
+    """`exited with code 60 (DEADLINE: a wait passed its deadline) after 3.5 s`."""
+    after = f"after {seconds:.1f} s"
     if code < 0:
-        note = ", often a sign of too little memory" if -code == signal.SIGKILL else ""
-        return f"was killed by {signal.Signals(-code).name}{note}"
+        note = " (often a sign of too little memory)" if -code == signal.SIGKILL else ""
+        return f"was killed by {signal.Signals(-code).name} {after}{note}"
     if code == 0:
-        return "ended too early, with code 0,"
+        return f"ended too early, with code 0, {after}"
     known = [(c.name, spec.summary) for c, spec in CATALOGUE.items() if spec.exit_code == code]
     # Several codes share the exit code 2; then the number alone must do.
     meaning = f" ({known[0][0]}: {known[0][1]})" if len(known) == 1 else ""
-    return f"exited with code {code}{meaning}"
+    return f"exited with code {code}{meaning} {after}"
 
 
 def _read(process: Process) -> dict[str, Any]:

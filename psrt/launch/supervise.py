@@ -4,7 +4,8 @@ Pure: facts come in with a time (`exited`, `interrupted`, …), instructions com
 here starts, signals or waits for a process. The life of a job:
 
     STARTING   pservers were started; a pserver that ends now, with any code, fails the job
-    TRAINING   trainers were started; a non-zero exit fails the job
+    TRAINING   trainers were started; a non-zero exit fails the job, and so does a pserver that
+               ended well while trainers go on: it may do so only when they are about to end
     DRAINING   every trainer ended with 0; pservers end by themselves within the grace
     STOPPING   the living were asked to end, and are killed when the grace is over
     ENDED      no process lives; `outcome` says how it went
@@ -15,7 +16,10 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from psrt.launch.plan import TRAINER, ChildId
+from psrt.launch.plan import PSERVER, TRAINER, ChildId
+
+OUTLIVED_S = 10.0
+"""The longest a trainer may run on after a pserver has ended."""
 
 
 class Phase(enum.Enum):
@@ -58,7 +62,8 @@ class Outcome:
 class Supervisor:
     """The life of one job.
 
-    `deadline` is set implies DRAINING or STOPPING; ENDED implies that nobody lives.
+    In TRAINING, `deadline` is set exactly when a pserver has ended (`_gone`). ENDED implies that
+    nobody lives.
     """
 
     def __init__(self, grace_s: float) -> None:
@@ -67,6 +72,7 @@ class Supervisor:
         self.phase = Phase.STARTING
         self.outcome = Outcome()
         self.deadline: float | None = None
+        self._gone: ChildId | None = None
 
     def started(self, child: ChildId) -> None:
         self._living.add(child)
@@ -83,6 +89,8 @@ class Supervisor:
             return self._stop(now)
         if self.phase is Phase.TRAINING and not self._trainers_live():
             self.phase, self.deadline = Phase.DRAINING, now + self._grace_s
+        elif self.phase is Phase.TRAINING and child.role == PSERVER and self._gone is None:
+            self._gone, self.deadline = child, now + OUTLIVED_S
         return self._end_if_empty()
 
     def interrupted(self, signal: int, now: float) -> list[Instruction]:
@@ -100,7 +108,9 @@ class Supervisor:
         """Time passed."""
         if self.deadline is None or now < self.deadline:
             return []
-        return self._stop(now) if self.phase is Phase.DRAINING else self._kill()
+        if self.phase is Phase.TRAINING:
+            self.outcome = Outcome(culprit=self._gone)
+        return self._kill() if self.phase is Phase.STOPPING else self._stop(now)
 
     def _trainers_live(self) -> bool:
         return any(child.role == TRAINER for child in self._living)

@@ -25,13 +25,14 @@ from psrt.rpc.pool import ConnectionPool
 from psrt.rpc.preamble import PROTOCOL
 from psrt.rpc.retry import RetryPolicy
 from psrt.rpc.status import from_wire
-from psrt.rpc.stories import describe, failed, unreachable
+from psrt.rpc.stories import describe, failed, restarted, unreachable
 
 log = logging.getLogger("psrt.rpc")
 
 _HELLO_S = 5.0
 _LEAST_S = 0.001
 _WAIT_REPORT_S = 5.0
+_HURRIED_S = 1.0
 _CONNECT_POLICY = RetryPolicy(max_s=0.5)
 _CALL_POLICY = RetryPolicy()
 
@@ -52,6 +53,7 @@ class Client:
     ) -> None:
         self.endpoint = endpoint
         self._hello_reply: pb.HelloReply | None = None
+        self._pserver: int | None = None  # incarnation of the process that greeted us first
         self._trainer, self._incarnation, self._hello = trainer, incarnation, hello
         self._dial = dialer(carrier, endpoint, trainer)
         self._retry = retry
@@ -105,6 +107,14 @@ class Client:
             self._pushes += 1
             return pb.PushKey(incarnation=self._incarnation, sequence=self._pushes)
 
+    def hurry(self) -> None:
+        """From now on give a lost pserver up after a second; for a process that was asked to end.
+
+        May be called in a signal handler: it takes no lock.
+        """
+        budget_s = min(self._retry.budget_s, _HURRIED_S)
+        self._retry = dataclasses.replace(self._retry, budget_s=budget_s)
+
     def close(self) -> None:
         """Close idle connections, and those of running calls as they end; no more retries."""
         self._closed.set()
@@ -121,7 +131,7 @@ class Client:
 
     def _try(self, message: Message, timeout_s: float) -> Message:
         """Attempts until there is a reply, which may report an error, or no sense in going on."""
-        started, attempts = self._clock.now(), 0
+        started, attempts, reported_s = self._clock.now(), 0, 0.0
         cause: PsrtError | None = None
         while True:
             left_s = max(timeout_s - (self._clock.now() - started), _LEAST_S)
@@ -137,7 +147,11 @@ class Client:
                 if delay_s is None or elapsed_s + delay_s >= timeout_s:
                     what = describe(message.header, self.endpoint)
                     raise failed(what, attempts, elapsed_s, cause) from error
-                self._recover(message, error, delay_s)
+                if elapsed_s >= reported_s:
+                    what = describe(message.header, self.endpoint)
+                    log.warning("%s: %s Trying again.", what, error.message)
+                    reported_s = elapsed_s + _WAIT_REPORT_S
+                self._recover(delay_s)
 
     def _attempt(self, message: Message, left_s: float) -> Message:
         connection = self._pool.take() or self._open(left_s)
@@ -158,10 +172,8 @@ class Client:
             return None
         return self._retry.next_delay(attempts - 1, elapsed_s, error, random.random)
 
-    def _recover(self, message: Message, error: PsrtError, delay_s: float) -> None:
+    def _recover(self, delay_s: float) -> None:
         """The pserver may have moved its data ports: forget them, and every connection to them."""
-        what = describe(message.header, self.endpoint)
-        log.warning("%s: %s Trying again in %.2f s.", what, error.message, delay_s)
         self._hello_reply = None
         self._pool.drop()
         self._closed.wait(delay_s)
@@ -183,8 +195,11 @@ class Client:
             connection.close()
         if reply.header.HasField("error"):
             raise from_wire(reply.header.error, describe(message.header, self.endpoint))
-        self._hello_reply = reply.header.hello_reply
-        return reply.header.hello_reply
+        hello: pb.HelloReply = reply.header.hello_reply
+        if self._pserver not in (None, hello.incarnation):
+            raise restarted(self.endpoint)
+        self._pserver, self._hello_reply = hello.incarnation, hello
+        return hello
 
 
 def _patience(left_s: float) -> float:

@@ -42,7 +42,7 @@ def to_wire(error: Exception) -> pb.Error:
 
 def from_wire(error: pb.Error, what: str) -> PsrtError:
     """The error to raise here; `what` names the call and the endpoint that refused it."""
-    return from_code(error.code, f"{what} failed. {error.message}", error.hint)
+    return from_code(error.code, f"{what} failed: {error.message}", error.hint)
 
 
 def grpc_status(error: pb.Error) -> grpc.StatusCode:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from psrt.core.errors import DeadlineError, PsrtError, UnavailableError
+from psrt.core.errors import DeadlineError, JobError, PsrtError, UnavailableError
 from psrt.rpc import pb
 from psrt.rpc.methods import Method
 
 _TABLES_NAMED = 3
+_LOST = "See whether that pserver still runs, and the end of its log."
 
 
 def describe(header: pb.Header, endpoint: str) -> str:
@@ -35,11 +36,20 @@ def failed(what: str, attempts: int, elapsed_s: float, cause: PsrtError) -> Psrt
         return _late(what, elapsed_s)
     times = "1 attempt" if attempts == 1 else f"{attempts} attempts"
     text = f"{what} failed after {times} in {elapsed_s:.1f} s. {cause.message}"
-    return type(cause)(text, code=cause.code, hint=cause.hint)
+    hint = cause.hint or (_LOST if isinstance(cause, UnavailableError) else "")
+    return type(cause)(text, code=cause.code, hint=hint)
 
 
 def unreachable(endpoint: str, elapsed_s: float, cause: PsrtError) -> UnavailableError:
     return UnavailableError(
         f"Pserver {endpoint} was not reached in {elapsed_s:.1f} s. {cause.message}",
         hint="Check that it runs, and that host and port are the ones it printed.",
+    )
+
+
+def restarted(endpoint: str) -> JobError:
+    """A retry found another process: going on would train on a model that is partly lost."""
+    return JobError(
+        f"Pserver {endpoint} was started again in the meantime; the parameters it held are lost.",
+        hint="Start the job again, all pservers and trainers.",
     )

@@ -54,6 +54,11 @@ class Cluster:
         for client in self.clients:
             yield from self._rows_of(client, table)
 
+    def hurry(self) -> None:
+        """This process was asked to end: do not wait long for a pserver that is gone."""
+        for client in self.clients:
+            client.hurry()
+
     def close(self) -> None:
         self.communicator.close()
         for client in self.clients:

@@ -17,6 +17,7 @@ from psrt.trainer.workshop import Say, Workshop, prepared_process
 
 def test_saved(settings: TrainerConfig, config: JobConfig, say: Say) -> int:
     """Load `settings.evaluate`, test it, report; returns the exit code of the process."""
+    report.check_target(settings.report)
     directory = Path(settings.evaluate)
     started = time.monotonic()
     with prepared_process(settings, say):

@@ -41,6 +41,7 @@ STOP_S = 10.0
 
 def train(settings: TrainerConfig, config: JobConfig, say: Say) -> int:
     """Train on this trainer's share; returns the exit code of the process."""
+    report.check_target(settings.report)
     if settings.save and settings.trainer_id == 0:
         export.check_target(Path(settings.save))
     with StopSignals() as signals, prepared_process(settings, say):
@@ -85,7 +86,12 @@ class Session:
         source = batches.feed(
             self._job, self._files, self._job.config.data.epochs, self._communicator.counters
         )
-        with Ahead(source, batches.PREPARED_AHEAD) as ahead, signals.quietly(loop.stop.set):
+
+        def stop() -> None:
+            loop.stop.set()
+            self._cluster.hurry()
+
+        with Ahead(source, batches.PREPARED_AHEAD) as ahead, signals.quietly(stop):
             loop.run(ahead)
 
     def test_and_save(self) -> None:
@@ -107,6 +113,8 @@ class Session:
         """Complete; after a signal with little patience, and no complaint: it was asked to go."""
         if not self._joined:
             return
+        if signal:
+            self._cluster.hurry()
         try:
             self._communicator.stop(STOP_S if signal else self._settings.call_timeout_s)
         except PsrtError as error:

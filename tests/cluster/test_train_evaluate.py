@@ -24,34 +24,9 @@ from psrt.trainer.saved_model import load
 from psrt.trainer.saved_session import test_saved as evaluate_saved
 from psrt.trainer.session import Session
 from psrt.trainer.signals import StopSignals
+from tests.support.small_job import BATCH, TABLE, TABLE_ROWS, lines, write_files
 
 WAIT_S = 60.0
-BATCH = 32
-PROGRAM = """
-import psrt
-from psrt import layers
-
-def build():
-    click = layers.data("click", shape=(1,))
-    ids = layers.data("ids", shape=(1,), dtype="int64", ragged=True)
-    x = layers.data("x", shape=(2,))
-    pooled = layers.slot_embeddings([ids], size=(1000, 4))
-    logit = layers.fc(layers.concat([pooled, x], axis=1), 1)
-    loss = layers.mean(layers.sigmoid_cross_entropy_with_logits(logit, click))
-    optimizer = psrt.optimizer.Adagrad(learning_rate=0.1)
-    return psrt.Model(loss, logit, click, optimizer, prediction_is="logit")
-"""
-JOB = """
-[job]
-name = "small"
-program = "program.py"
-[data]
-train = ["train-*"]
-test = ["test-*"]
-batch_size = {batch}
-[communication]
-mode = "{mode}"
-"""
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -60,28 +35,10 @@ def kernels_are_compiled() -> None:
     jit.warm_up()
 
 
-def lines(rows: int, seed: int) -> list[str]:
-    """Clicks drawn from a logistic model of the parity of an id and of one float."""
-    random = np.random.default_rng(seed)
-    ids, x = random.integers(0, 50, rows), random.normal(size=(rows, 2)).round(3)
-    logits = np.where(ids % 2 == 0, 2.0, -2.0) + x[:, 0]
-    clicks = (random.random(rows) < 1 / (1 + np.exp(-logits))).astype(int)
-    return [
-        f"1 {click} 2 {i} {i + 100} 2 {a} {b}\n"
-        for click, i, (a, b) in zip(clicks, ids, x, strict=True)
-    ]
-
-
 def write_job(
     directory: Path, train: list[list[str]], mode: str = "sync", batch: int = BATCH
 ) -> JobConfig:
-    directory.mkdir(exist_ok=True)
-    (directory / "program.py").write_text(PROGRAM)
-    (directory / "job.toml").write_text(JOB.format(mode=mode, batch=batch))
-    for number, text in enumerate(train):
-        (directory / f"train-{number}").write_text("".join(text))
-    (directory / "test-0").write_text("".join(lines(1000, seed=99)))
-    return load_job(str(directory / "job.toml"), environ={}).config
+    return load_job(str(write_files(directory, train, mode, batch=batch)), environ={}).config
 
 
 @contextmanager
@@ -144,7 +101,7 @@ def test_trainers_with_unequal_data_do_not_hang(
     reports = run_trainers(config, 2, save=str(tmp_path / "model"))
 
     assert [report["examples"] for report in reports] == list(rows)
-    assert load(tmp_path / "model").manifest.rows("slot_embeddings_0.w_0") == 100
+    assert load(tmp_path / "model").manifest.rows(TABLE) == TABLE_ROWS
 
 
 def test_two_synchronous_trainers_equal_one_with_the_double_batch(tmp_path: Path) -> None:
@@ -162,10 +119,10 @@ def test_two_synchronous_trainers_equal_one_with_the_double_batch(tmp_path: Path
     saved, expected = load(tmp_path / "of-two"), load(tmp_path / "of-one")
     for name, values in expected.dense.items():
         np.testing.assert_allclose(saved.dense[name], values, rtol=1e-4, atol=1e-6)
-    ids = {"slot_embeddings_0.w_0": np.arange(150, dtype=np.int64)}
+    ids = {TABLE: np.arange(150, dtype=np.int64)}
     np.testing.assert_allclose(
-        saved.pull_rows(ids)["slot_embeddings_0.w_0"],
-        expected.pull_rows(ids)["slot_embeddings_0.w_0"],
+        saved.pull_rows(ids)[TABLE],
+        expected.pull_rows(ids)[TABLE],
         rtol=1e-4,
         atol=1e-6,
     )

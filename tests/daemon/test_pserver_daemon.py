@@ -15,44 +15,7 @@ from psrt.core.errors import CATALOGUE, ErrorCode
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.methods import Method
-from tests.support.pserver import CALL_TIMEOUT_S, daemon, register, start_daemon
-
-TABLE = specs.DenseTableSpec(
-    name="w",
-    parameter="w",
-    shape=(4,),
-    offset=0,
-    size=4,
-    initializer=specs.Constant(1.0),
-    optimizer=specs.Sgd(),
-    learning_rate=specs.ConstantRate(0.5),
-    seed=1,
-)
-
-
-def joined(
-    endpoint: str,
-    trainer: int = 0,
-    *,
-    trainers: int = 1,
-    policy: str = "wait",
-    incarnation: int = 7,
-) -> Client:
-    mode = specs.to_json(specs.Sync(policy))
-    hello = pb.Hello(job_id="job", plan_hash="plan", trainers=trainers, mode=mode)
-    client = Client(endpoint, trainer, incarnation + trainer, "stream", hello)
-    client.connect(CALL_TIMEOUT_S)
-    register(client, TABLE)
-    return client
-
-
-def exchange(client: Client) -> np.ndarray:
-    header = pb.Header(push_key=client.next_push_key())
-    header.parts.add(kind=1, table="w")
-    header.parts.add(kind=3, table="w")
-    ones = np.ones(4, np.float32)
-    reply = client.call(Method.EXCHANGE, header=header, tensors=[ones], timeout_s=CALL_TIMEOUT_S)
-    return reply.tensors[0]
+from tests.support.pserver import CALL_TIMEOUT_S, daemon, exchange, joined, start_daemon
 
 
 def test_it_serves_and_ends_by_itself_when_all_trainers_completed(tmp_path: Path) -> None:

@@ -73,6 +73,17 @@ def test_scatter_adds_equal_rows_in_order(count, width):
     np.testing.assert_array_equal(out, expected)
 
 
+@pytest.mark.parametrize("count", [0, 1, 20])
+def test_scatter_puts_rows_where_their_index_says(count):
+    index = read_only(RNG.permutation(20)[:count].astype(np.int32))
+    out, expected = floats(20, 5).copy(), floats(20, 5).copy()
+
+    rows.scatter(out, index, floats(count, 5))
+
+    expected[index] = floats(count, 5)
+    np.testing.assert_array_equal(out, expected)
+
+
 @pytest.mark.parametrize("name", ID_SETS)
 def test_merge_sums_the_values_of_equal_ids(name):
     gradient = SelectedRows(ID_SETS[name], floats(len(ID_SETS[name]), 4), height=9)

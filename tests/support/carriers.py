@@ -91,11 +91,15 @@ def _pump(source: socket.socket, sink: socket.socket) -> None:
 
 
 class Station:
-    """A started server of one carrier; `client` reaches it, `lose_next_reply` stages the fault."""
+    """A started server of one carrier; `client` reaches it, `lose_next_reply` stages the fault.
 
-    def __init__(self, carrier: str, handler: Handler) -> None:
+    `greets` says that the handler answers HELLO too, as a pserver does.
+    """
+
+    def __init__(self, carrier: str, handler: Handler, *, greets: bool = False) -> None:
         self.carrier = carrier
         self._handler = handler
+        self._greets = greets
         self._lost: list[Method] = []
         self._clients: list[Client] = []
         self._lines: list[CuttableLine] = []
@@ -108,10 +112,16 @@ class Station:
             self._open_lines()
 
     def client(
-        self, *, retry: RetryPolicy = AT_ONCE, trainer: int = 0, clock: Clock | None = None
+        self,
+        *,
+        retry: RetryPolicy = AT_ONCE,
+        trainer: int = 0,
+        clock: Clock | None = None,
+        hello: pb.Hello | None = None,
     ) -> Client:
+        hello = hello or pb.Hello()
         client = Client(
-            self._endpoint, trainer, INCARNATION, self._kind, pb.Hello(), retry=retry, clock=clock
+            self._endpoint, trainer, INCARNATION, self._kind, hello, retry=retry, clock=clock
         )
         self._clients.append(client)
         return client
@@ -125,6 +135,17 @@ class Station:
         """The next call of `method` is carried out, then the connection breaks."""
         self._lost.append(method)
         self._inproc.faults.script(Fault.RESET_AFTER, method)
+
+    def duplicate_next(self, method: Method) -> None:
+        """The next call of `method` arrives twice; only the carrier inproc can stage that."""
+        assert self.carrier == "inproc"
+        self._inproc.faults.script(Fault.DUPLICATE, method)
+
+    def cut(self) -> None:
+        """Break every connection that is open; only sockets have one."""
+        assert self._lines
+        for line in self._lines:
+            line.cut()
 
     def stop(self, grace_s: float = 1.0) -> None:
         self._inproc.stop()
@@ -165,25 +186,41 @@ class Station:
         return f"127.0.0.1:{listener.getsockname()[1]}"
 
     def _answer(self, request: Message, peer: Peer) -> Message | Later:
-        if request.header.method == Method.HELLO:
-            return self._hello()
+        method = request.header.method
+        if method == Method.HELLO:
+            return self._hello(request, peer)
+        is_lost = method in self._lost
+        if is_lost:
+            self._lost.remove(Method(method))
         reply = self._handler(request, peer)
-        if request.header.method in self._lost:
-            self._lost.remove(Method(request.header.method))
-            for line in self._lines:
-                line.cut()
+        if not is_lost:
+            return reply
+        if isinstance(reply, Later):
+            return Later(reply.future, lambda: self._cut_off(reply.finish()))
+        return self._cut_off(reply)
+
+    def _cut_off(self, reply: Message) -> Message:
+        for line in self._lines:
+            line.cut()
         return reply
 
-    def _hello(self) -> Message:
-        hello = pb.HelloReply(data_endpoints=[self._tcp_data_line], unix_path=self._unix_line)
+    def _hello(self, request: Message, peer: Peer) -> Message:
+        reply = Message(pb.Header())
+        if self._greets:
+            answer = self._handler(request, peer)
+            assert isinstance(answer, Message)
+            reply = answer
+        hello = reply.header.hello_reply
+        hello.data_endpoints.append(self._tcp_data_line)
+        hello.unix_path = self._unix_line
         if self.carrier == "stream-tcp":
             hello.host_id = "somewhere else"
-        return Message(pb.Header(hello_reply=hello))
+        return reply
 
 
 @contextlib.contextmanager
-def station(carrier: str, handler: Handler) -> Iterator[Station]:
-    built = Station(carrier, handler)
+def station(carrier: str, handler: Handler, *, greets: bool = False) -> Iterator[Station]:
+    built = Station(carrier, handler, greets=greets)
     try:
         yield built
     finally:

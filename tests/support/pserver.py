@@ -4,29 +4,41 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from psrt.core import specs
 from psrt.core.clock import Clock
 from psrt.pserver.service import PserverService
 from psrt.rpc import pb
 from psrt.rpc.client import Client
+from psrt.rpc.dialing import Carrier
 from psrt.rpc.inproc import Faults, InprocServer
 from psrt.rpc.methods import Method
 from psrt.rpc.retry import RetryPolicy
+from tests.support.processes import start
 
-ROOT = Path(__file__).resolve().parents[2]
 AT_ONCE = RetryPolicy(initial_s=0.001, max_s=0.01, budget_s=5.0)
 CALL_TIMEOUT_S = 30.0
 PUSH_DENSE, PUSH_ROWS, PULL_DENSE, PULL_ROWS = 1, 2, 3, 4
+TABLE = specs.DenseTableSpec(
+    name="w",
+    parameter="w",
+    shape=(4,),
+    offset=0,
+    size=4,
+    initializer=specs.Constant(1.0),
+    optimizer=specs.Sgd(),
+    learning_rate=specs.ConstantRate(0.5),
+    seed=1,
+)
 
 
 @dataclass
@@ -83,6 +95,46 @@ def register(client: Client, *tables: specs.TableSpec) -> None:
     client.call(Method.REGISTER, header=header, timeout_s=CALL_TIMEOUT_S)
 
 
+def joined(
+    endpoint: str,
+    trainer: int = 0,
+    *,
+    trainers: int = 1,
+    policy: str = "wait",
+    carrier: Carrier = "stream",
+    retry: RetryPolicy = AT_ONCE,
+) -> Client:
+    """A trainer of a synchronous job that has registered `TABLE`."""
+    mode = specs.to_json(specs.Sync(policy))
+    hello = pb.Hello(job_id="job", plan_hash="plan", trainers=trainers, mode=mode)
+    client = Client(endpoint, trainer, 7 + trainer, carrier, hello, retry=retry)
+    client.connect(CALL_TIMEOUT_S)
+    register(client, TABLE)
+    return client
+
+
+def onlooker(endpoint: str, carrier: Carrier = "stream") -> Client:
+    """A client that asks for the doors only: it belongs to no job and may ask for STATUS."""
+    client = Client(endpoint, 0, 1, carrier, pb.Hello(), retry=AT_ONCE)
+    client.connect(CALL_TIMEOUT_S)
+    return client
+
+
+def status(client: Client) -> dict[str, Any]:
+    reply = client.call(Method.STATUS, timeout_s=CALL_TIMEOUT_S)
+    return dict(json.loads(reply.header.status_json))
+
+
+def exchange(client: Client) -> np.ndarray:
+    """Push ones to `TABLE`; its values after the round."""
+    header = pb.Header(push_key=client.next_push_key())
+    header.parts.add(kind=PUSH_DENSE, table="w")
+    header.parts.add(kind=PULL_DENSE, table="w")
+    ones = np.ones(4, np.float32)
+    reply = client.call(Method.EXCHANGE, header=header, tensors=[ones], timeout_s=CALL_TIMEOUT_S)
+    return reply.tensors[0]
+
+
 @dataclass
 class DaemonProcess:
     """A running `psrt pserver`; `facts` is its ready file."""
@@ -121,19 +173,4 @@ def daemon(directory: Path, *flags: str, timeout_s: float = 120.0) -> Iterator[D
 
 def start_daemon(log: Path, *flags: str) -> subprocess.Popen[str]:
     """`psrt pserver` with its output in `log`."""
-    with log.open("w") as output:
-        return subprocess.Popen(
-            [sys.executable, "-m", "psrt", "pserver", *flags],
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            text=True,
-            cwd=ROOT,
-            env=_environment(),
-        )
-
-
-def _environment() -> dict[str, str]:
-    """Without the variables that set up a pserver, so that a test's flags decide."""
-    roles = ("PSRT_", "PADDLE_", "POD_IP", "TRAINING_ROLE")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(roles)}
-    return {**kept, "PYTHONPATH": str(ROOT)}
+    return start(log, "pserver", *flags)

@@ -276,6 +276,12 @@ def test_a_mode_from_the_environment_replaces_the_files_mode_and_its_keys(job_fi
     assert same_mode.config.communication == Async(max_merge_var_num=7)
 
 
+def test_a_sender_may_be_told_not_to_wait_for_more_gradients(job_file: Path) -> None:
+    file = write(job_file, '[communication]\nmode = "async"\nsend_wait_times = 0\n')
+
+    assert load_job(file, environ=EMPTY).config.communication == Async(send_wait_times=0)
+
+
 def test_a_job_is_synchronous_unless_it_says_otherwise(job_file: Path) -> None:
     assert load_job(write(job_file, ""), environ=EMPTY).config.communication == Sync()
 

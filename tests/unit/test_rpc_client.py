@@ -8,7 +8,15 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from psrt.core.errors import ConfigError, DeadlineError, ErrorCode, UnavailableError, WireError
+from psrt.core.clock import ManualClock
+from psrt.core.errors import (
+    ConfigError,
+    DeadlineError,
+    ErrorCode,
+    JobError,
+    UnavailableError,
+    WireError,
+)
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.dialing import dialer
@@ -83,6 +91,37 @@ def test_broken_connection_is_followed_by_a_retry_with_the_same_key(
     pushes = [sequence for name, sequence in pserver.seen if name == "PUSH"]
     assert set(pushes) == {1}
     assert len(pushes) == (1 if fault is Fault.RESET_BEFORE else 3)
+
+
+def test_pserver_that_was_started_again_ends_the_call_and_says_what_is_lost() -> None:
+    incarnations = iter([11, 12])
+
+    def pserver(request: Message, peer: Peer) -> Message:
+        if request.header.method == Method.HELLO:
+            return Message(pb.Header(hello_reply=pb.HelloReply(incarnation=next(incarnations))))
+        return Message(pb.Header())
+
+    line = InprocServer(pserver)
+    client = make_client(line)
+    client.connect(WAIT_S)
+    line.faults.script(Fault.RESET_BEFORE, Method.PUSH)
+
+    with pytest.raises(JobError, match=r"ps0:6170 was started again .* are lost"):
+        push(client)
+
+
+def test_client_in_a_hurry_gives_a_lost_pserver_up_before_its_usual_budget(
+    line: InprocServer,
+) -> None:
+    clock = ManualClock()
+    patient = RetryPolicy(initial_s=100.0, max_s=100.0, jitter=0.0, budget_s=1000.0)
+    client = Client("ps0:6170", 1, 5, line, pb.Hello(), retry=patient, clock=clock)
+    line.faults.script(Fault.RESET_BEFORE, Method.PUSH, times=5)
+
+    client.hurry()
+
+    with pytest.raises(UnavailableError, match="failed after 1 attempt"):
+        push(client, timeout_s=5000.0)
 
 
 def test_duplicated_request_reaches_the_handler_twice_with_one_key(

@@ -18,7 +18,7 @@ def test_every_code_crosses_the_wire_and_comes_back_as_its_class(code: ErrorCode
 
     assert type(back) is type(error)
     assert (back.code, back.hint) == (code, "Mend it.")
-    assert back.message == "PULL to pserver a:1 failed. It broke."
+    assert back.message == "PULL to pserver a:1 failed: It broke."
 
 
 @pytest.mark.parametrize("code", list(ErrorCode))

@@ -48,3 +48,19 @@ def test_no_signal_is_exit_code_0() -> None:
         pass
 
     assert signals.exit_code == 0
+
+
+def test_a_signal_is_handled_although_the_main_thread_blocks_and_another_thread_took_it() -> None:
+    stopped = threading.Event()
+
+    def take_it() -> None:
+        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+
+    with StopSignals() as signals, signals.quietly(stopped.set):
+        thread = threading.Thread(target=take_it)
+        thread.start()
+        in_time = stopped.wait(30.0)
+        thread.join()
+
+    assert in_time
+    assert signals.received == signal.SIGTERM

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 
 from psrt.launch.plan import PSERVER, TRAINER, ChildId
-from psrt.launch.supervise import Kill, Outcome, Phase, Supervisor, Terminate
+from psrt.launch.supervise import OUTLIVED_S, Kill, Outcome, Phase, Supervisor, Terminate
 
 PSERVERS = (ChildId(PSERVER, 0), ChildId(PSERVER, 1))
 TRAINERS = (ChildId(TRAINER, 0), ChildId(TRAINER, 1))
@@ -58,6 +58,17 @@ def test_a_pserver_may_end_well_before_the_last_trainer_does() -> None:
 
     assert instructions == []
     assert supervisor.outcome == Outcome()
+
+
+def test_trainers_that_run_on_without_a_pserver_fail_the_job_of_that_pserver() -> None:
+    supervisor = training()
+    supervisor.exited(PSERVERS[0], 0, now=1.0)
+    supervisor.exited(PSERVERS[1], 0, now=5.0)
+
+    instructions = [supervisor.tick(0.9 + OUTLIVED_S), supervisor.tick(1.0 + OUTLIVED_S)]
+
+    assert instructions == [[], [Terminate(TRAINERS)]]
+    assert supervisor.outcome == Outcome(culprit=PSERVERS[0], code=0)
 
 
 def test_the_job_succeeds_when_trainers_and_then_pservers_end_by_themselves() -> None:

@@ -1,0 +1,89 @@
+"""`psrt` as real processes: output in a file, waits with a deadline, never left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support.carriers import eventually
+
+ROOT = Path(__file__).resolve().parents[2]
+DEADLINE_S = 60.0
+"""Generous: a host may be busy, and its first start compiles kernels."""
+
+
+@dataclass
+class Running:
+    """A process of psrt and the file of its output."""
+
+    process: subprocess.Popen[str]
+    log: Path
+
+    @property
+    def output(self) -> str:
+        return self.log.read_text()
+
+    def wait_for(self, text: str) -> None:
+        """Until the output has `text`; fails if the process ends without having said it."""
+
+        def said() -> bool:
+            ended = self.process.poll() is not None
+            found = text in self.output
+            assert found or not ended, f"it ended without saying {text!r}:\n{self.output}"
+            return found
+
+        eventually(said, f"{text!r} in the output of psrt", DEADLINE_S)
+
+    def exit_code(self) -> int:
+        """Wait for the end."""
+        try:
+            return self.process.wait(DEADLINE_S)
+        except subprocess.TimeoutExpired as late:
+            raise AssertionError(f"it did not end in {DEADLINE_S} s:\n{self.output}") from late
+
+
+@contextlib.contextmanager
+def psrt(log: Path, *arguments: str, **variables: str) -> Iterator[Running]:
+    """`psrt ARGUMENTS` with environment `variables`; killed in the end if it still runs."""
+    process = start(log, *arguments, variables=variables)
+    try:
+        yield Running(process, log)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+def start(
+    log: Path, *arguments: str, variables: Mapping[str, str] | None = None
+) -> subprocess.Popen[str]:
+    with log.open("w") as output:
+        return subprocess.Popen(
+            [sys.executable, "-m", "psrt", *arguments],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=ROOT,
+            env=_environment() | dict(variables or {}),
+        )
+
+
+def child_with(parent: int, *arguments: str) -> int:
+    """The pid of the one child of `parent` whose command line has `arguments` in a row."""
+    needle = "\0".join(("", *arguments, ""))
+    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    found = [pid for pid in children if needle in Path(f"/proc/{pid}/cmdline").read_text()]
+    assert len(found) == 1, f"{len(found)} children of {parent} have {arguments}"
+    return int(found[0])
+
+
+def _environment() -> dict[str, str]:
+    """Without the variables that set up a process of psrt, so that a test's own decide."""
+    roles = ("PSRT_", "PADDLE_", "POD_IP", "TRAINING_ROLE", "OMPI_", "SLURM_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(roles)}
+    return {**kept, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
