@@ -35,7 +35,8 @@ from psrt.trainer.prefetch import Prepared, prepare
 from psrt.trainer.workshop import Workshop, prepared_process
 
 WARM_UP_STEPS, GEMM_SECONDS = 20, 4.0
-LEARNING_RATES = {"sgd": 0.1, "adagrad": 0.02, "adam": 1e-3}
+LEARNING_RATES = {"sgd": (0.1, 50.0), "adagrad": (0.02, 2.5), "adam": (1e-3, 1.0)}
+"""Of the dense part, and how many times that the table has: the rates the peers use."""
 MODES = {"sync": Sync(), "async": Async()}
 
 
@@ -124,10 +125,11 @@ class Stopwatch:
 
 def trainer(args: argparse.Namespace) -> harness.Figures:
     batches = ctr_data.w1_batches(args.as_trainer, 1500)
+    rate, scale = LEARNING_RATES[args.optimizer]
     config = JobConfig(
         name="w1",
         program="w1_job.py",
-        params={"optimizer": args.optimizer, "learning_rate": LEARNING_RATES[args.optimizer]},
+        params={"optimizer": args.optimizer, "learning_rate": rate, "embedding_rate": scale},
         communication=MODES[args.mode],
         path=str(Path(__file__)),
     )

@@ -22,16 +22,19 @@ def build(
     slots: int = 26,
     optimizer: str = "adagrad",
     learning_rate: float = 0.005,
+    embedding_rate: float = 1.0,
 ) -> psrt.Model:
     """`embedding` is the width of a row; `hidden` are the widths of the dense layers.
 
-    The table is distributed: any int64 is an id, its height is only a hint.
+    The learning rate of the table is `embedding_rate` times that of the dense layers. The table is
+    distributed: any int64 is an id, its height is only a hint.
     """
     click = layers.data("click", shape=(1,), dtype="float32")
     dense = layers.data("dense_input", shape=(13,), dtype="float32")
     ids = [layers.data(f"C{i}", shape=(1,), dtype="int64") for i in range(1, slots + 1)]
 
-    pooled = layers.slot_embeddings(ids, size=(1_000_000, embedding), pool="sum")
+    table = psrt.Param(learning_rate=embedding_rate)
+    pooled = layers.slot_embeddings(ids, (1_000_000, embedding), pool="sum", param=table)
     layer = layers.concat([pooled, dense], axis=1)
     for width in hidden:
         layer = layers.fc(layer, width, act="relu")

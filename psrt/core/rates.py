@@ -7,6 +7,7 @@ admitted gradient can always be applied. Formulas: docstrings of `psrt.core.spec
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any, assert_never
 
@@ -116,3 +117,14 @@ def _rates_problem(rates: tuple[object, ...]) -> str:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
+
+
+def scaled(schedule: LearningRate, factor: float) -> LearningRate:
+    """The schedule whose rate is `factor` times that of `schedule` at every step."""
+    if factor == 1.0:
+        return schedule
+    if isinstance(schedule, PiecewiseDecay):
+        return dataclasses.replace(schedule, rates=tuple(rate * factor for rate in schedule.rates))
+    if isinstance(schedule, PolynomialDecay):
+        schedule = dataclasses.replace(schedule, end_rate=schedule.end_rate * factor)
+    return dataclasses.replace(schedule, rate=schedule.rate * factor)

@@ -30,11 +30,15 @@ Vars: TypeAlias = Var | Sequence[Var]
 
 @dataclass(frozen=True)
 class Param:
-    """What a user may say about a parameter; equal names share one parameter."""
+    """What a user may say about a parameter; equal names share one parameter.
+
+    `learning_rate` multiplies the optimizer's: embeddings often learn best at a higher one.
+    """
 
     name: str = ""
     initializer: AnyInitializer | None = None
     trainable: bool = True
+    learning_rate: float | None = None
 
 
 class Builder:
@@ -116,12 +120,14 @@ class Layer:
         name = asked.name or f"{self.name}.{suffix}"
         known = self.program.parameters.get(name)
         shared = known.initializer if known is not None else default
+        shared_scale = known.rate_scale if known is not None else 1.0
         made = Parameter(
             name,
             shape,
             resolve(asked.initializer or shared, shape),
             seed_of(self.program.seed, name),
             trainable=asked.trainable,
+            rate_scale=shared_scale if asked.learning_rate is None else asked.learning_rate,
             **table,
         )
         if known is None:

@@ -10,6 +10,7 @@ import dataclasses
 from dataclasses import dataclass
 
 from psrt.core import specs
+from psrt.core.rates import scaled
 from psrt.core.specs import (
     ConstantRate,
     ExponentialDecay,
@@ -36,8 +37,11 @@ class Declaration:
         program = current_builder("minimize").program
         gradients = append_backward(program, loss)
         for name, gradient in gradients.items():
+            parameter = program.parameters[name]
             program.parameters[name] = dataclasses.replace(
-                program.parameters[name], optimizer=self.spec, learning_rate=self.learning_rate
+                parameter,
+                optimizer=self.spec,
+                learning_rate=scaled(self.learning_rate, parameter.rate_scale),
             )
             program.ops.append(_update(program, name, gradient))
         return gradients

@@ -54,7 +54,8 @@ class Parameter:
 
     `sparse` implies that its gradient holds only touched rows. `distributed` implies `sparse` and
     that no trainer holds the whole table: ids are any int64 and `shape[0]` is no limit.
-    `optimizer` and `learning_rate` are set by `minimize`; both are None until then.
+    `optimizer` and `learning_rate` are set by `minimize`, the rate times `rate_scale`; both are
+    None until then.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Parameter:
     distributed: bool = False
     padding_id: int | None = None
     trainable: bool = True
+    rate_scale: float = 1.0
     optimizer: Optimizer | None = None
     learning_rate: LearningRate | None = None
 

@@ -111,6 +111,19 @@ def test_learning_rate_follows_its_schedule() -> None:
     assert seen == pytest.approx([-1.0, -1.1, -1.11, -1.12])
 
 
+def test_a_parameter_may_have_a_multiple_of_the_learning_rate() -> None:
+    with program() as p:
+        twice = Param("w", initializer.Constant(0.0), learning_rate=2.0)
+        out = layers.fc(layers.data("x"), 1, param=twice, bias=False)
+        Model(layers.mean(out), optimizer=optimizer.Sgd(0.25))
+    scope = Scope()
+    scope.init_parameters(p)
+
+    Executor(p, scope).run({"x": np.ones((2, 1), np.float32)}, roles=ALL)
+
+    assert scope["w"][0, 0] == pytest.approx(-0.5)
+
+
 def test_a_parameter_that_is_not_trainable_stays() -> None:
     with program() as p:
         frozen = layers.fc(layers.data("x"), 4, param=Param("w", trainable=False))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from psrt.core.errors import ConfigError
-from psrt.core.rates import check_schedule, rate_at
+from psrt.core.rates import check_schedule, rate_at, scaled
 from psrt.core.specs import (
     ConstantRate,
     ExponentialDecay,
@@ -64,3 +64,21 @@ def test_a_schedule_that_would_fail_later_is_refused_at_once(schedule: Any, word
 
 def test_a_rate_that_grows_without_bound_becomes_infinite_rather_than_failing() -> None:
     assert rate_at(ExponentialDecay(1.0, 1, 10.0), 10**6) == math.inf
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        ConstantRate(0.1),
+        ExponentialDecay(1.0, 10, 0.5),
+        NaturalExpDecay(2.0, 10, 0.5, staircase=True),
+        InverseTimeDecay(1.0, 10, 3.0),
+        PolynomialDecay(1.0, 100, end_rate=0.2, power=2.0),
+        PiecewiseDecay((10, 20), (1.0, 0.5, 0.1)),
+    ],
+)
+@pytest.mark.parametrize("step", [0, 7, 15, 50, 1000])
+def test_a_scaled_schedule_is_the_factor_times_the_schedule_at_every_step(
+    schedule: LearningRate, step: int
+) -> None:
+    assert rate_at(scaled(schedule, 3.0), step) == pytest.approx(3.0 * rate_at(schedule, step))
