@@ -9,6 +9,7 @@ In reading order:
     hashing      stable hashes: virtual shards, counters to random bits
     initialize   the value of an untouched parameter as a pure function of (seed, key, column)
     idmap        open-addressing map from int64 ids to slots
+    prefetch     naming memory that a loop will need soon
     slab         fused passes over a stripe of a sparse table: find, create, read, update
     rows         dedupe, gather, scatter, merge and partition of rows by id
     pooling      rows of one example to one vector: sum, average, max

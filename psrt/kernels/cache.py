@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import numba
-from llvmlite import binding as llvm  # type: ignore[import-untyped]
+from llvmlite import binding as llvm
 from numba.core.caching import NullCache
 
 log = logging.getLogger(__name__)

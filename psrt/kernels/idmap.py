@@ -20,6 +20,12 @@ _SMALLEST = 16
 
 
 @device
+def first_cell(slots: I32, id_: int) -> np.int64:
+    """Where the probe for `id_` begins."""
+    return np.int64(mix64(np.uint64(id_)) & np.uint64(len(slots) - 1))
+
+
+@device
 def probe(keys: I64, slots: I32, id_: int) -> np.int64:
     """The cell that holds `id_`, or else the empty cell where it belongs."""
     mask = np.uint64(len(slots) - 1)

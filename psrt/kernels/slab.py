@@ -14,7 +14,7 @@ import numpy as np
 
 from psrt.core.types import F32, I32, I64
 from psrt.kernels.hashing import virtual_shard
-from psrt.kernels.idmap import find, find_or_insert
+from psrt.kernels.idmap import find, find_or_insert, first_cell
 from psrt.kernels.initialize import initial_row
 from psrt.kernels.jit import device, kernel
 from psrt.kernels.optimizers import (
@@ -25,6 +25,7 @@ from psrt.kernels.optimizers import (
     adam_row_,
     sgd_row_,
 )
+from psrt.kernels.prefetch import AHEAD, prefetch, prefetch_row
 
 FOREIGN = -1  # in a shard → stripe table: another pserver holds this virtual shard
 
@@ -76,6 +77,24 @@ def route(
     return -1
 
 
+@device
+def prefetch_probe(keys: I64, slots: I32, ids: I64, order: I32, k: int) -> None:
+    """Fetch what probing needs later in this loop: a cell, and half as far ahead its key."""
+    if k + AHEAD < len(order):
+        prefetch(slots, first_cell(slots, ids[order[k + AHEAD]]), 0)
+    if k + AHEAD // 2 < len(order):
+        slot = slots[first_cell(slots, ids[order[k + AHEAD // 2]])]
+        if slot >= 0:
+            prefetch(keys, np.int64(slot), 0)
+
+
+@device
+def prefetch_found(slab: F32, found: I32, k: int) -> None:
+    """Fetch the row that this loop reaches `AHEAD` iterations later."""
+    if k + AHEAD < len(found) and found[k + AHEAD] >= 0:
+        prefetch_row(slab, int(found[k + AHEAD]))
+
+
 @kernel(
     "const i8[::1], const i4[::1], const f4[:, ::1], const i8[::1], const i4[::1], i4[::1], "
     "i8, f4, f4, i8, f4[:, ::1] -> void",
@@ -96,8 +115,10 @@ def read_rows(
 ) -> None:
     """`out[i]` (n, d) = weights of row `ids[i]` for all i in `order`."""
     for k in range(len(order)):
+        prefetch_probe(keys, slots, ids, order, k)
         found[k] = find(keys, slots, ids[order[k]])
     for k in range(len(order)):
+        prefetch_found(slab, found, k)
         i = order[k]
         target = out[i]
         if found[k] < 0:
@@ -142,6 +163,7 @@ def touch_rows(
     """
     headers = slab.view(np.int32)
     for k in range(len(order)):
+        prefetch_probe(keys, slots, ids, order, k)
         id_ = ids[order[k]]
         slot = find_or_insert(keys, slots, size, id_)
         if slot == size:
@@ -149,6 +171,7 @@ def touch_rows(
             size += 1
         found[k] = slot
     for k in range(len(order)):
+        prefetch_found(slab, found, k)
         headers[found[k], VERSION_WORD] = version
         headers[found[k], UPDATES_WORD] += 1
     return size
