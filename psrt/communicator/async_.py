@@ -5,7 +5,7 @@ Threads besides the training thread, which only copies gradients into queues and
     sender      takes merged gradients from the queue and pushes them to all pservers
     receiver    pulls all dense parameters once enough gradients were sent
     rows <ep>   one per pserver: pulls the rows of the next step from `begin` on
-    pserver <ep>  one per pserver: carries the pushes and the dense pulls
+    pserver <ep>  one per pserver, if there are several: carries the pushes and the dense pulls
 
 A failure in any of them is raised by the next call of the training thread.
 """

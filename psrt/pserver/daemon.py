@@ -33,6 +33,7 @@ log = logging.getLogger("psrt.pserver")
 GRACE_S = 10.0
 ABORT_LINGER_S = 10.0  # after an abort, so that trainers in mid-step still hear why
 STRIPES_PER_CORE = 2
+LOOK_UP_S = 1.0  # Python handles a signal that came just before a wait only after that wait
 
 
 class Ending:
@@ -62,7 +63,8 @@ class Ending:
 
     def wait(self) -> str:
         """Block until there is a reason, which is returned as text for the log."""
-        self._asked.wait()
+        while not self._asked.wait(LOOK_UP_S):
+            pass
         if self._signalled.is_set():
             return "a signal"
         if self.error is None:

@@ -6,7 +6,6 @@ import contextlib
 import json
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from psrt.rpc.dialing import Carrier
 from psrt.rpc.inproc import Faults, InprocServer
 from psrt.rpc.methods import Method
 from psrt.rpc.retry import RetryPolicy
+from tests.support.carriers import eventually
 from tests.support.processes import start
 
 AT_ONCE = RetryPolicy(initial_s=0.001, max_s=0.01, budget_s=5.0)
@@ -159,11 +159,12 @@ def daemon(directory: Path, *flags: str, timeout_s: float = 120.0) -> Iterator[D
     ready, log = directory / "ready.json", directory / "pserver.log"
     process = start_daemon(log, "--port", "0", "--ready-file", str(ready), *flags)
     try:
-        deadline = time.monotonic() + timeout_s
-        while not ready.exists():
+
+        def is_ready() -> bool:
             assert process.poll() is None, f"the pserver ended early:\n{log.read_text()}"
-            assert time.monotonic() < deadline, f"no ready file in {timeout_s} s"
-            time.sleep(0.01)
+            return ready.exists()
+
+        eventually(is_ready, "the ready file of the pserver", timeout_s)
         yield DaemonProcess(process, json.loads(ready.read_text()), log)
     finally:
         if process.poll() is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -31,6 +30,7 @@ from psrt.rpc.frames import Message
 from psrt.rpc.inproc import Fault
 from psrt.rpc.methods import Method
 from psrt.rpc.serving import Peer
+from tests.support.carriers import eventually
 from tests.support.pserver import (
     CALL_TIMEOUT_S,
     PULL_DENSE,
@@ -84,13 +84,6 @@ def pull(client: Client) -> np.ndarray:
 def side_by_side(*jobs: Callable[[], Any]) -> list[Any]:
     with ThreadPoolExecutor(len(jobs)) as pool:
         return [future.result(60.0) for future in [pool.submit(job) for job in jobs]]
-
-
-def eventually(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 20.0
-    while not condition():
-        assert time.monotonic() < deadline, f"waited for {what}"
-        time.sleep(0.002)
 
 
 def waiting_trainers(pserver: InprocPserver) -> list[int]:
