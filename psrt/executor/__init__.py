@@ -1,7 +1,7 @@
 """Programs at work on one trainer; no network here, see `ports`.
 
-In reading order: ports · scope · cells (memory of vars) · bindings (rows of tables) · compute (op
-type → closure) · updates (local training) · compiled · feeds · sequential.
+In reading order: ports · scope · moment · cells (memory of vars) · bindings (rows of tables) ·
+compute (op type → closure) · updates (local training) · compiled · feeds · sequential.
 """
 
 from __future__ import annotations

@@ -20,17 +20,29 @@ _NOTHING: Array = np.empty(0)
 class Cell:
     """One var: its value in this step, and for a ragged one where each example begins.
 
-    `value` is C-contiguous unless the op that wrote it shared a part of something larger.
+    `value` is C-contiguous unless the op that wrote it shared a part of something larger. A cell
+    that `follows` another has its offsets: a ragged var computed from a ragged var element by
+    element.
     """
 
-    __slots__ = ("_memory", "dtype", "name", "offsets", "value")
+    __slots__ = ("_memory", "_offsets", "dtype", "follows", "name", "value")
 
     def __init__(self, name: str, dtype: Any) -> None:
         self.name = name
         self.dtype = np.dtype(dtype)
         self.value: Array = _NOTHING
-        self.offsets: I64 | None = None
+        self.follows: Cell | None = None
+        self._offsets: I64 | None = None
         self._memory: Array = np.empty(0, self.dtype)
+
+    @property
+    def offsets(self) -> I64 | None:
+        """Where each example begins among the elements, (examples + 1,); None if not ragged."""
+        return self._offsets if self.follows is None else self.follows.offsets
+
+    @offsets.setter
+    def offsets(self, offsets: I64 | None) -> None:
+        self._offsets = offsets
 
     def reserve(self, shape: Shape) -> Array:
         """Memory of `shape` to write the value into; what stands there is stale."""

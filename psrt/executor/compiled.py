@@ -14,7 +14,9 @@ from psrt.core.errors import ProgramError, PsrtError, from_code
 from psrt.executor.bindings import Rows
 from psrt.executor.cells import Cell, GradientCell
 from psrt.executor.compute import COMPUTE, Bound, Step
+from psrt.executor.moment import Moment
 from psrt.executor.updates import compile_update
+from psrt.graph.ops import OPS
 from psrt.graph.program import ROLES, Op, Program, Role, Var
 from psrt.graph.verify import verify
 
@@ -26,7 +28,9 @@ class Compiled:
         verify(program)
         self.program = program
         self.dtype = np.dtype(dtype)
+        self.moment = Moment()
         self.cells = {var.name: self._new_cell(var) for var in program.vars.values()}
+        self._follow()
         self._lookups = {
             op.inputs["table"][0]: op
             for op in program.ops
@@ -83,5 +87,19 @@ class Compiled:
             return compile_update(parameter, self.cells[name], self.cells[gradient], rows)
         if op.type not in COMPUTE:
             raise ProgramError(f"The sequential executor cannot compute {op}.")
-        bound = Bound(op, self.program.vars, self.cells, self.rows, self._scratch, self.dtype)
+        vars, scratch = self.program.vars, self._scratch
+        bound = Bound(op, vars, self.cells, self.rows, scratch, self.dtype, self.moment)
         return COMPUTE[op.type](bound)
+
+    def _follow(self) -> None:
+        """Ragged vars that have the lengths of others; a gradient has those of its var."""
+        vars = self.program.vars
+        for op in self.program.ops:
+            ragged = {
+                slot: tuple(vars[n].ragged for n in op.inputs[slot] if n) for slot in op.inputs
+            }
+            slot = OPS[op.type].lengths_from(ragged)
+            for name in op.writes():
+                leader = vars[name].gradient_of or (op.inputs[slot][0] if slot else "")
+                if vars[name].ragged and leader and leader != name:
+                    self.cells[name].follows = self.cells[leader]

@@ -18,7 +18,7 @@ from psrt.executor.cells import Cell
 from psrt.executor.compiled import Compiled
 from psrt.executor.ports import Gradient, GradSink, ParamSource
 from psrt.executor.scope import Scope
-from psrt.graph.program import ROLES, Program, Role, Var, gradient_name
+from psrt.graph.program import ROLES, Program, Role, Var
 
 
 class Executor:
@@ -43,6 +43,8 @@ class Executor:
         self._in_scope = self._compiled.scope_cells()
         self._data = {var.name: var for var in program.data_vars()}
         self._lookups = lookups_by_table(program)
+        made = program.gradients()
+        self._gradients = {p: self._cells[made[p]] for p in program.parameters if p in made}
         self._role_of = {name: op.role for op in program.ops for name in op.writes()}
 
     def run(
@@ -66,8 +68,9 @@ class Executor:
             for gradient in self._compiled.gradient_cells:
                 gradient.swap()
         for role in ROLES:
-            if role in roles:
+            if role in roles or (role == "adjust" and "backward" in roles):
                 self._compiled.run(role)
+        self._compiled.moment.step += 1
         if self.sink is not None and "backward" in roles:
             self.sink.push(self.gradients())
         return [self._fetch(var if isinstance(var, str) else var.name, roles) for var in fetch]
@@ -79,11 +82,7 @@ class Executor:
         stay as they are during the next backward and are overwritten by the one after it. Hand them
         to a communicator for one step; copy what is kept longer.
         """
-        return {
-            name: self._gradient(name, self._cells[gradient_name(name)])
-            for name in self.program.parameters
-            if gradient_name(name) in self._cells
-        }
+        return {name: self._gradient(name, cell) for name, cell in self._gradients.items()}
 
     # --- rows of tables ---------------------------------------------------------------------------
 

@@ -22,8 +22,8 @@ from psrt.core.types import Shape
 from psrt.graph.ops import TensorType
 
 Kind: TypeAlias = Literal["data", "parameter", "state", "temp"]
-Role: TypeAlias = Literal["forward", "backward", "optimize"]
-ROLES: tuple[Role, ...] = ("forward", "backward", "optimize")
+Role: TypeAlias = Literal["forward", "backward", "adjust", "optimize"]
+ROLES: tuple[Role, ...] = ("forward", "backward", "adjust", "optimize")
 TEXT_FORMAT = 1
 
 
@@ -75,7 +75,9 @@ class Parameter:
 class Op:
     """One computation. A name "" in a slot stands for a gradient that nobody needs.
 
-    `layer` is the layer call it came from (`fc_0`), `origin` the user's line (`train.py:12`).
+    `layer` is the layer call it came from (`fc_0`), `origin` the user's line (`train.py:12`). Role
+    "adjust" is for what regularisation and clipping make of a gradient once the local replicas have
+    added theirs; an update reads the last var with `gradient_of` its parameter.
     """
 
     type: str
@@ -112,6 +114,14 @@ class Program:
     def trained(self) -> list[Parameter]:
         """Parameters that an update op trains, in the order of declaration."""
         return [p for p in self.parameters.values() if p.optimizer is not None]
+
+    def gradients(self) -> dict[str, str]:
+        """The var an update reads or a trainer pushes, by parameter: the last gradient made of it.
+
+        Empty for a program without a backward.
+        """
+        made = (var for var in self.vars.values() if var.gradient_of in self.parameters)
+        return {var.gradient_of: var.name for var in made}
 
     def to_text(self) -> str:
         """One JSON object a line, fields in the order of the classes above."""

@@ -84,7 +84,6 @@ def _activation(op: Bound, function: Callable[..., Any]) -> Step:
 
     def run() -> None:
         function(x.value.reshape(-1), out.reserve(x.value.shape).reshape(-1))
-        out.offsets = x.offsets
 
     return run
 
@@ -162,7 +161,6 @@ def sum_all(op: Bound) -> Step:
         np.copyto(result, first.value)
         for x in others:
             result += x.value
-        out.offsets = first.offsets
 
     return run
 

@@ -34,7 +34,6 @@ def embedding(op: Bound) -> Step:
         width = table.values.shape[1]
         result = out.reserve((*ids.value.shape, width))
         gather(table.values, table.index_of(ids), result.reshape(-1, width))
-        out.offsets = ids.offsets
 
     return run
 

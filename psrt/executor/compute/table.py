@@ -17,6 +17,7 @@ import numpy as np
 from psrt.core.types import Shape
 from psrt.executor.bindings import Rows
 from psrt.executor.cells import Cell
+from psrt.executor.moment import Moment
 from psrt.graph.program import Op, Var
 from psrt.kernels.jit import Kernel
 
@@ -25,7 +26,10 @@ Step: TypeAlias = Callable[[], None]
 
 @dataclass(frozen=True)
 class Bound:
-    """An op with its slots resolved; `dtype` is that of its floats."""
+    """An op with its slots resolved; `dtype` is that of its floats.
+
+    `moment` is the executor's and changes from step to step: read it inside the closure.
+    """
 
     op: Op
     vars: Mapping[str, Var]
@@ -33,6 +37,7 @@ class Bound:
     tables: Mapping[str, Rows]
     shared: Cell
     dtype: Any
+    moment: Moment
 
     @property
     def attrs(self) -> Mapping[str, Any]:

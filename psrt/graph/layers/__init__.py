@@ -17,7 +17,7 @@ from psrt.graph.layers.elementwise import (
     softmax,
     tanh,
 )
-from psrt.graph.layers.inputs import data
+from psrt.graph.layers.inputs import create_parameter, data
 from psrt.graph.layers.lookups import embedding, sequence_pool, slot_embeddings
 from psrt.graph.layers.losses import (
     cross_entropy,
@@ -33,6 +33,7 @@ from psrt.graph.layers.shapes import concat, flatten, reshape
 __all__ = [
     "auc",
     "concat",
+    "create_parameter",
     "cross_entropy",
     "data",
     "elementwise_add",

@@ -1,10 +1,11 @@
-"""What a program is fed with."""
+"""What a program is fed with, and bare parameters."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from psrt.graph.builder import Layer
+from psrt.graph.builder import Layer, Param
+from psrt.graph.initializer import Xavier
 from psrt.graph.ops import ROWS
 from psrt.graph.program import Var
 
@@ -31,3 +32,11 @@ def data(
         raise layer.error(f"argument shape {tuple(shape)} is not one scalar for a ragged input")
     full = (ROWS,) if ragged else (ROWS, *shape)
     return layer.var(name, full, dtype, "data", ragged)
+
+
+def create_parameter(shape: Sequence[int], param: Param | str | None = None) -> Var:
+    """A float32 parameter of its own, for layers that psrt does not have; Xavier by default."""
+    layer = Layer("create_parameter")
+    if not shape or min(shape) < 1:
+        raise layer.error(f"argument shape {tuple(shape)} is not one of sizes of 1 or more")
+    return layer.parameter("w_0", tuple(shape), param, Xavier())

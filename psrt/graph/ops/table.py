@@ -18,6 +18,10 @@ ROWS = -1
 """The size of a dimension that is known only at run time: examples, or elements of a ragged var."""
 
 
+OWN = "own"
+"""Lengths that no input has: the op sets the offsets of its output."""
+
+
 class Mismatch(Exception):
     """Inputs of an op do not fit; the message names arguments and shapes."""
 
@@ -102,6 +106,8 @@ class OpDef:
     infer: Infer | None
     ragged: frozenset[str] = frozenset()
     """Input slots that take ragged vars."""
+    lengths: str = ""
+    """The input slot whose lengths a ragged output has; OWN where the op makes new ones."""
 
     def check_slots(self, inputs: Mapping[str, tuple[Any, ...]]) -> None:
         known = {slot.name: slot for slot in self.inputs}
@@ -111,6 +117,15 @@ class OpDef:
             count = len(inputs.get(slot.name, ()))
             if not slot.accepts(count):
                 raise Mismatch(f"op {self.type} got {count} vars as argument {slot.name}")
+
+    def lengths_from(self, ragged: Mapping[str, tuple[bool, ...]]) -> str:
+        """The input slot whose first var gives a ragged output its lengths; "" for none.
+
+        `ragged` says of each input by slot whether it is ragged.
+        """
+        if self.lengths:
+            return "" if self.lengths == OWN else self.lengths
+        return next((slot.name for slot in self.inputs if any(ragged.get(slot.name, ()))), "")
 
     def types_of(self, call: Call) -> Types:
         """The output types; raises `Mismatch`."""
@@ -132,13 +147,18 @@ def slots(text: str) -> tuple[Slot, ...]:
 
 
 def define(
-    type: str, inputs: str, outputs: str = "out", *, ragged: str = ""
+    type: str, inputs: str, outputs: str = "out", *, ragged: str = "", lengths: str = ""
 ) -> Callable[[Infer], Infer]:
-    """Enter an inference rule into the table; slots: `x`, `x*` (many), `x?` (optional)."""
+    """Enter an inference rule into the table; slots: `x`, `x*` (many), `x?` (optional).
+
+    `ragged` lists the slots that take ragged vars. A ragged output has the lengths of the first
+    ragged input unless `lengths` names a slot, or OWN.
+    """
 
     def enter(infer: Infer) -> Infer:
         assert type not in OPS, type
-        OPS[type] = OpDef(type, slots(inputs), slots(outputs), infer, frozenset(ragged.split()))
+        takes = frozenset(ragged.split())
+        OPS[type] = OpDef(type, slots(inputs), slots(outputs), infer, takes, lengths)
         return infer
 
     return enter

@@ -1,0 +1,18 @@
+"""Where in training a compiled program stands: what random ops draw their numbers from.
+
+A random number is a pure function of (seed of the op, step, example, position), so a run can be
+repeated and replicas draw what one executor with the whole batch would draw.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass
+class Moment:
+    """`step` counts the batches run before this one, `first_example` the examples of the batch
+    that belong to replicas before this one."""
+
+    step: int = 0
+    first_example: int = 0
