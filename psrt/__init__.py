@@ -18,43 +18,63 @@ and apply optimizer kernels.
 #      launch         a cluster of local processes
 #   4  trainer        a job's loop over all of these
 #   5  cli            the `psrt` command
-# This file gives the public names; importing it loads core and graph alone. Executor and Scope
-# bring numba with them and are loaded when first asked for.
+# This file gives the public names; importing it loads core and graph alone. Executor, Scope and
+# saved models bring numba with them and are loaded when first asked for.
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from psrt.core.tensors import Ragged, SelectedRows
-from psrt.graph import initializer, layers, optimizer
+from psrt.graph import clip, initializer, layers, optimizer, regularizer
 from psrt.graph.builder import Param, program
 from psrt.graph.model import Model
 from psrt.graph.program import Program
 
 if TYPE_CHECKING:
-    from psrt.executor import Executor, Scope
+    from psrt.executor import (
+        BuildStrategy,
+        ExecutionStrategy,
+        Executor,
+        ParallelExecutor,
+        Scope,
+    )
+    from psrt.trainer.inference import load_inference_model, save_inference_model
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "BuildStrategy",
+    "ExecutionStrategy",
     "Executor",
     "Model",
+    "ParallelExecutor",
     "Param",
     "Program",
     "Ragged",
     "Scope",
     "SelectedRows",
     "__version__",
+    "clip",
     "initializer",
     "layers",
+    "load_inference_model",
     "optimizer",
     "program",
+    "regularizer",
+    "save_inference_model",
 ]
+
+_OF_EXECUTOR = ("BuildStrategy", "ExecutionStrategy", "Executor", "ParallelExecutor", "Scope")
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("Executor", "Scope"):
+    if name in _OF_EXECUTOR:
         from psrt import executor
 
         return getattr(executor, name)
+    if name in ("load_inference_model", "save_inference_model"):
+        from psrt.trainer import inference
+
+        return getattr(inference, name)
     raise AttributeError(f"module 'psrt' has no attribute {name!r}")

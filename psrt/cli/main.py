@@ -22,6 +22,7 @@ INTERRUPTED = 130
 _EPILOG = """\b
 A cluster on this host, from a job file to a saved model:
   psrt launch --pservers 2 --trainers 2 --save model/ ctr_dnn.toml
+  psrt predict model/ data/test-00000.txt
 The same by hand, one process per terminal or host:
   psrt pserver --port 6170
   psrt trainer --endpoints 127.0.0.1:6170 ctr_dnn.toml
@@ -43,6 +44,11 @@ SUBCOMMANDS = {
         "psrt.cli.trainer", "trainer", "Run one trainer of the job described by JOB.toml."
     ),
     "launch": Subcommand("psrt.cli.launch", "launch", "Run a job on a local cluster."),
+    "predict": Subcommand(
+        "psrt.cli.predict", "predict", "Apply a saved model to data files, a line per example."
+    ),
+    "export": Subcommand("psrt.cli.export", "export", "Write a saved model as an ONNX file."),
+    "graph": Subcommand("psrt.cli.graph", "graph", "Show the program of a job, as text or drawn."),
     "data": Subcommand("psrt.cli.data", "data", "Make training files."),
     "config": Subcommand("psrt.cli.config", "config", "Show settings and where they come from."),
     "version": Subcommand("psrt.cli.version", "version", "Print versions of psrt and its parts."),

@@ -13,6 +13,7 @@ from psrt.core import log
 
 _EPILOG = """\b
 Examples:
+  psrt trainer --local examples/fit_a_line/fit_a_line.toml   train here, no pserver needed
   psrt trainer --endpoints 127.0.0.1:6170 examples/ctr_dnn/ctr_dnn.toml
   psrt trainer --endpoints a:6170,b:6170 --trainers 2 --trainer-id 1 ctr_dnn.toml
   psrt trainer --endpoints a:6170,b:6170 --save model/ --report run.json ctr_dnn.toml
@@ -29,6 +30,9 @@ def trainer(**flags: Any) -> int:
     the number of trainers) and completes. Trainer 0 then tests on the held-back files and, with
     --save, writes the model. SIGTERM or Ctrl-C ends it cleanly after the running step: exit 143 or
     130, nothing is tested or saved.
+
+    With --local there are no pservers: this one trainer holds all parameters and updates them, and
+    everything else (data, progress, test, --save, --report, signals) is the same.
     """
     settings = load(TrainerConfig, flags=flags, file=flags["job"]).config
     job = load_job(flags["job"]).config

@@ -16,7 +16,7 @@ import numpy as np
 
 from psrt.communicator.base import Gradients, Versions
 from psrt.core.errors import ErrorCode, TableError, WireError
-from psrt.core.specs import DenseTableSpec, SparseTableSpec
+from psrt.core.specs import DenseTableSpec, SparseTableSpec, moves_all_rows
 from psrt.core.tensors import SelectedRows
 from psrt.core.types import F32, I32, I64, Array
 from psrt.kernels import rows as row_kernels
@@ -165,16 +165,20 @@ class Router:
         if gradient.values.shape[1] != table.width:
             raise _misfit(table.name, gradient.values.shape, (len(gradient.ids), table.width))
         merged = row_kernels.merge(gradient)
-        for endpoint, positions in self._by_owner(merged.ids):
+        to_all = moves_all_rows(table.optimizer)
+        for endpoint, positions in self._by_owner(merged.ids, to_all):
             ids, values = merged.ids, merged.values
             if positions is not None:
                 ids, values = ids[positions], _gathered(values, positions)
             version = versions.get((endpoint, table.name), 0)
             requests[endpoint].push(PUSH_ROWS, table.name, version, ids, values)
 
-    def _by_owner(self, ids: I64) -> Iterator[tuple[int, I32 | None]]:
-        """(endpoint, positions of its ids); None stands for all ids in order, when there is one."""
-        if not len(ids):
+    def _by_owner(self, ids: I64, to_all: bool = False) -> Iterator[tuple[int, I32 | None]]:
+        """(endpoint, positions of its ids); None stands for all ids in order, when there is one.
+
+        Endpoints that hold none of the ids are left out, unless `to_all`.
+        """
+        if not len(ids) and not to_all:
             return
         if self._endpoints == 1:
             yield 0, None
@@ -185,7 +189,7 @@ class Router:
         end = 0
         for endpoint, count in enumerate(counts.tolist()):
             start, end = end, end + count
-            if count:
+            if count or to_all:
                 yield endpoint, order[start:end]
 
     def _parameter(self, name: str) -> list[tuple[int, DenseTableSpec]]:

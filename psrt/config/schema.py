@@ -100,8 +100,15 @@ class TrainerConfig:
             "SLURM_PROCID",
         ),
     )
+    local: bool = setting(False, "Train without pservers: this one trainer holds all parameters.")
     carrier: str = _carrier()
     cpu_threads: int = _cpu_threads()
+    cpu_num: int = setting(
+        1,
+        "Replicas of the program in this trainer, each with a share of every mini-batch.",
+        minimum=1,
+        role_variables=("CPU_NUM",),
+    )
     connect_timeout_s: float = setting(
         120.0, "Longest wait for a pserver that is not up yet, in seconds.", minimum=0.001
     )
@@ -109,6 +116,9 @@ class TrainerConfig:
         180.0, "Longest wait for the answer to one call, in seconds.", minimum=0.001
     )
     report: str = setting("", "JSON file for the summary of the run.")
+    profile: str = setting(
+        "", "JSON file for a timeline of the training, for Perfetto; also prints what takes time."
+    )
     save: str = setting("", "Directory to save the model to (written by trainer 0).")
     evaluate: str = setting("", "Saved model to test instead of training.")
     cache_dir: str = _cache_dir()
@@ -120,6 +130,12 @@ class TrainerConfig:
             raise ConfigError(
                 f"trainer_id is {self.trainer_id}, but the job has {self.trainers} trainer(s).",
                 hint="Ids count from 0; give every trainer the same --trainers.",
+            )
+        if self.local and (self.trainers > 1 or self.endpoints):
+            raise ConfigError(
+                "local is set, but so are other trainers or endpoints of pservers; "
+                "a local training has neither.",
+                hint="Leave out --local to train in a cluster, --trainers and --endpoints not to.",
             )
         for endpoint in self.endpoints:
             host, _, port = endpoint.rpartition(":")
@@ -141,6 +157,9 @@ class LaunchConfig:
     carrier: str = _carrier()
     cpu_threads: int = _cpu_threads()
     report: str = setting("", "JSON file for the merged summary of the run.")
+    profile: str = setting(
+        "", "JSON file for timelines, one a trainer: out.json gives out.trainer-0.json and so on."
+    )
     save: str = setting("", "Directory to save the model to (written by trainer 0).")
     grace_s: float = setting(
         10.0, "Seconds a process gets to end after it was asked to.", minimum=0.0
@@ -152,6 +171,28 @@ class LaunchConfig:
         "", "Communication mode in place of the job's; empty = the job's.", choices=("", *MODES)
     )
     epochs: int = setting(0, "Epochs in place of the job's; 0 = the job's.", minimum=0)
+
+
+@dataclass(frozen=True)
+class PredictConfig:
+    """A saved model and the files it is applied to."""
+
+    out: str = setting("", "File to write to, at once when all is done; empty = standard output.")
+    format: str = setting(
+        "text",
+        "What a line holds: text = values, tabs between vars; jsonl = an object by var.",
+        choices=("text", "jsonl"),
+    )
+    batch_size: int = setting(1024, "Examples computed at a time.", minimum=1)
+    slots: tuple[str, ...] = setting(
+        (), "Slots of a line of the files, in order; empty = those of the training files."
+    )
+    fetch: tuple[str, ...] = setting(
+        (), "Vars of the saved program to write; empty = the model's prediction."
+    )
+    logits: bool = setting(False, "Write a prediction that is a logit as it is, not σ of it.")
+    cpu_threads: int = setting(1, "BLAS threads.", minimum=1)
+    cache_dir: str = _cache_dir()
 
 
 @dataclass(frozen=True)
@@ -215,4 +256,5 @@ SECTIONS: dict[str, type[Any]] = {
     "pserver": PserverConfig,
     "trainer": TrainerConfig,
     "launch": LaunchConfig,
+    "predict": PredictConfig,
 }

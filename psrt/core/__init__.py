@@ -1,5 +1,6 @@
 """core: words every room shares. It imports nothing of psrt outside itself.
 
-types (array aliases) → errors (the catalogue) → tensors (SelectedRows, Ragged) → specs (what a
-pserver must know) → rates (learning-rate schedules) → clock → metrics → log → threads.
+types (array aliases) → errors (the catalogue) → tensors (SelectedRows, Ragged) → schedules and
+optimizers (their specs) → specs (what a pserver must know) → rates (the rate of a step) → clock →
+metrics → log → threads.
 """

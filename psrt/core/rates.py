@@ -2,7 +2,7 @@
 
 Pservers call `rate_at` once per table and update (per round in sync, per global step otherwise);
 local training calls it once per step. `check_schedule` refuses what could fail later, so that an
-admitted gradient can always be applied. Formulas: docstrings of `psrt.core.specs`.
+admitted gradient can always be applied. Formulas: docstrings of `psrt.core.schedules`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from typing import Any, assert_never
 from psrt.core.errors import ConfigError
 from psrt.core.specs import (
     ConstantRate,
+    CosineDecay,
     ExponentialDecay,
     InverseTimeDecay,
     LearningRate,
     NaturalExpDecay,
+    NoamDecay,
     PiecewiseDecay,
     PolynomialDecay,
+    Warmup,
 )
 
 
@@ -39,6 +42,12 @@ def rate_at(schedule: LearningRate, step: int) -> float:
         case PiecewiseDecay():
             passed = sum(step >= boundary for boundary in schedule.boundaries)
             return schedule.rates[passed]
+        case NoamDecay():
+            return _noam(schedule, step + 1)
+        case CosineDecay():
+            return _cosine(schedule, step // schedule.step_each_epoch)
+        case Warmup():
+            return _warmup(schedule, step)
         case _:
             assert_never(schedule)
 
@@ -70,6 +79,22 @@ def _polynomial(schedule: PolynomialDecay, step: int) -> float:
     return (schedule.rate - schedule.end_rate) * math.pow(left, schedule.power) + schedule.end_rate
 
 
+def _noam(schedule: NoamDecay, number: int) -> float:
+    rising = number * math.pow(schedule.warmup_steps, -1.5)
+    return schedule.rate / math.sqrt(schedule.d_model) * min(1.0 / math.sqrt(number), rising)
+
+
+def _cosine(schedule: CosineDecay, epoch: int) -> float:
+    return schedule.rate * 0.5 * (1.0 + math.cos(math.pi * epoch / schedule.epochs))
+
+
+def _warmup(schedule: Warmup, step: int) -> float:
+    if step >= schedule.warmup_steps:
+        return rate_at(schedule.schedule, step)
+    rise = (schedule.end_rate - schedule.start_rate) * step / schedule.warmup_steps
+    return schedule.start_rate + rise
+
+
 def _problem(schedule: object) -> str:
     match schedule:
         case ConstantRate(rate=rate):
@@ -79,9 +104,15 @@ def _problem(schedule: object) -> str:
         case PolynomialDecay(rate=rate, end_rate=end_rate, power=power):
             if not _is_number(power) or power <= 0:
                 return f"power must be a positive number, not {power!r}"
-            return _rates_problem((rate, end_rate)) or _steps_problem(schedule.decay_steps)
+            return _rates_problem((rate, end_rate)) or _steps_problem(schedule, "decay_steps")
         case PiecewiseDecay(boundaries=boundaries, rates=rates):
             return _piecewise_problem(boundaries, rates)
+        case NoamDecay(rate=rate):
+            return _rates_problem((rate,)) or _steps_problem(schedule, "d_model", "warmup_steps")
+        case CosineDecay(rate=rate):
+            return _rates_problem((rate,)) or _steps_problem(schedule, "step_each_epoch", "epochs")
+        case Warmup():
+            return _warmup_problem(schedule)
         case _:
             return "it is not a learning-rate schedule"
 
@@ -89,7 +120,7 @@ def _problem(schedule: object) -> str:
 def _decay_problem(schedule: ExponentialDecay | NaturalExpDecay | InverseTimeDecay) -> str:
     if not _is_number(schedule.decay_rate) or schedule.decay_rate < 0:
         return f"decay_rate must be a number of at least 0, not {schedule.decay_rate!r}"
-    return _steps_problem(schedule.decay_steps)
+    return _steps_problem(schedule, "decay_steps")
 
 
 def _piecewise_problem(boundaries: Any, rates: Any) -> str:
@@ -104,9 +135,22 @@ def _piecewise_problem(boundaries: Any, rates: Any) -> str:
     return _rates_problem(rates)
 
 
-def _steps_problem(decay_steps: object) -> str:
-    if not isinstance(decay_steps, int) or decay_steps < 1:
-        return f"decay_steps must be at least 1, not {decay_steps!r}"
+def _warmup_problem(schedule: Warmup) -> str:
+    if isinstance(schedule.schedule, Warmup):
+        return "a warm-up cannot be warmed up"
+    return (
+        _rates_problem((schedule.start_rate, schedule.end_rate))
+        or _steps_problem(schedule, "warmup_steps")
+        or _problem(schedule.schedule)
+    )
+
+
+def _steps_problem(schedule: LearningRate, *names: str) -> str:
+    """Fields that count and divide: whole numbers from 1."""
+    for name in names:
+        count = getattr(schedule, name)
+        if not isinstance(count, int) or count < 1:
+            return f"{name} must be a whole number of at least 1, not {count!r}"
     return ""
 
 
@@ -125,6 +169,13 @@ def scaled(schedule: LearningRate, factor: float) -> LearningRate:
         return schedule
     if isinstance(schedule, PiecewiseDecay):
         return dataclasses.replace(schedule, rates=tuple(rate * factor for rate in schedule.rates))
+    if isinstance(schedule, Warmup):
+        return Warmup(
+            scaled(schedule.schedule, factor),
+            schedule.warmup_steps,
+            schedule.start_rate * factor,
+            schedule.end_rate * factor,
+        )
     if isinstance(schedule, PolynomialDecay):
         schedule = dataclasses.replace(schedule, end_rate=schedule.end_rate * factor)
     return dataclasses.replace(schedule, rate=schedule.rate * factor)

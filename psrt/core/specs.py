@@ -3,7 +3,8 @@
 A pserver knows no programs; the partition plan hands it `TableSpec`s. Every spec has one canonical
 JSON form (`to_json`), used on the wire, in the plan hash, in manifests and in conflict messages.
 Values of untouched parameters are pure functions of the spec (see `psrt.kernels.initialize`), so a
-spec also says what a table holds before its first update.
+spec also says what a table holds before its first update. Schedules and optimizers have files of
+their own; everybody imports them from here.
 """
 
 from __future__ import annotations
@@ -11,9 +12,38 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 from psrt.core.errors import ConfigError
+from psrt.core.optimizers import (
+    LAYER_WISE,
+    Adadelta,
+    Adagrad,
+    Adam,
+    Adamax,
+    AdamW,
+    DecayedAdagrad,
+    Ftrl,
+    Lamb,
+    LarsMomentum,
+    Momentum,
+    Optimizer,
+    RmsProp,
+    Sgd,
+    moves_all_rows,
+)
+from psrt.core.schedules import (
+    ConstantRate,
+    CosineDecay,
+    ExponentialDecay,
+    InverseTimeDecay,
+    LearningRate,
+    NaturalExpDecay,
+    NoamDecay,
+    PiecewiseDecay,
+    PolynomialDecay,
+    Warmup,
+)
 
 # --- initializers ---
 
@@ -36,101 +66,6 @@ class Normal:
 
 
 Initializer: TypeAlias = Constant | Uniform | Normal
-
-# --- learning-rate schedules (rate as a function of the step t = 0, 1, …) ---
-
-
-@dataclass(frozen=True)
-class ConstantRate:
-    rate: float = 0.01
-
-
-@dataclass(frozen=True)
-class ExponentialDecay:
-    """rate · decay_rate^(t / decay_steps); `staircase` floors the exponent."""
-
-    rate: float
-    decay_steps: int
-    decay_rate: float
-    staircase: bool = False
-
-
-@dataclass(frozen=True)
-class NaturalExpDecay:
-    """rate · exp(−decay_rate · t / decay_steps); `staircase` floors t / decay_steps."""
-
-    rate: float
-    decay_steps: int
-    decay_rate: float
-    staircase: bool = False
-
-
-@dataclass(frozen=True)
-class InverseTimeDecay:
-    """rate / (1 + decay_rate · t / decay_steps); `staircase` floors t / decay_steps."""
-
-    rate: float
-    decay_steps: int
-    decay_rate: float
-    staircase: bool = False
-
-
-@dataclass(frozen=True)
-class PolynomialDecay:
-    """(rate − end_rate) · (1 − min(t, decay_steps) / decay_steps)^power + end_rate."""
-
-    rate: float
-    decay_steps: int
-    end_rate: float = 0.0001
-    power: float = 1.0
-
-
-@dataclass(frozen=True)
-class PiecewiseDecay:
-    """`rates[i]` while t < `boundaries[i]`, then the last; len(rates) = len(boundaries) + 1."""
-
-    boundaries: tuple[int, ...]
-    rates: tuple[float, ...]
-
-
-LearningRate: TypeAlias = (
-    ConstantRate
-    | ExponentialDecay
-    | NaturalExpDecay
-    | InverseTimeDecay
-    | PolynomialDecay
-    | PiecewiseDecay
-)
-
-# --- optimizers ---
-
-
-@dataclass(frozen=True)
-class Sgd:
-    """w −= lr · g."""
-
-
-@dataclass(frozen=True)
-class Adagrad:
-    """m += g²; w −= lr · g / (√m + epsilon)   (Duchi et al. 2011, diagonal form)."""
-
-    epsilon: float = 1e-6
-    initial_accumulator: float = 0.0
-
-
-@dataclass(frozen=True)
-class Adam:
-    """Kingma & Ba 2015, algorithm 1, with the bias correction folded into the step size.
-
-    On sparse rows this is lazy Adam: moments and step count of a row move only when it is touched.
-    """
-
-    beta1: float = 0.9
-    beta2: float = 0.999
-    epsilon: float = 1e-8
-
-
-Optimizer: TypeAlias = Sgd | Adagrad | Adam
 
 # --- tables ---
 
@@ -231,29 +166,8 @@ MODES: dict[str, type[Sync] | type[Async] | type[HalfAsync] | type[Geo]] = {
 
 # --- canonical form ---
 
-_KINDS: dict[str, type] = {
-    cls.__name__: cls
-    for cls in (
-        Constant,
-        Uniform,
-        Normal,
-        ConstantRate,
-        ExponentialDecay,
-        NaturalExpDecay,
-        InverseTimeDecay,
-        PolynomialDecay,
-        PiecewiseDecay,
-        Sgd,
-        Adagrad,
-        Adam,
-        DenseTableSpec,
-        SparseTableSpec,
-        Sync,
-        Async,
-        HalfAsync,
-        Geo,
-    )
-}
+_ALIASES = (Initializer, LearningRate, Optimizer, TableSpec, CommunicationMode)
+_KINDS: dict[str, type] = {cls.__name__: cls for alias in _ALIASES for cls in get_args(alias)}
 
 
 def to_plain(spec: Any) -> Any:
@@ -307,3 +221,51 @@ def differences(ours: Any, theirs: Any) -> str:
         (f.name, getattr(ours, f.name), getattr(theirs, f.name)) for f in dataclasses.fields(ours)
     )
     return "; ".join(f"{name}: {a!r} != {b!r}" for name, a, b in pairs if a != b)
+
+
+__all__ = [
+    "LAYER_WISE",
+    "MODES",
+    "VIRTUAL_SHARDS",
+    "Adadelta",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "Async",
+    "CommunicationMode",
+    "Constant",
+    "ConstantRate",
+    "CosineDecay",
+    "DecayedAdagrad",
+    "DenseTableSpec",
+    "ExponentialDecay",
+    "Ftrl",
+    "Geo",
+    "HalfAsync",
+    "Initializer",
+    "InverseTimeDecay",
+    "Lamb",
+    "LarsMomentum",
+    "LearningRate",
+    "Momentum",
+    "NaturalExpDecay",
+    "NoamDecay",
+    "Normal",
+    "Optimizer",
+    "PiecewiseDecay",
+    "PolynomialDecay",
+    "RmsProp",
+    "Sgd",
+    "SparseTableSpec",
+    "Sync",
+    "TableSpec",
+    "Uniform",
+    "Warmup",
+    "differences",
+    "from_json",
+    "from_plain",
+    "moves_all_rows",
+    "to_json",
+    "to_plain",
+]

@@ -7,5 +7,7 @@ General layout, in reading order; each file imports only those before it:
     queue       reader threads that keep a bounded queue of batches filled
     sharded     MultiSlot text spread over the files of a data set directory
     criteo      the public Criteo table → MultiSlot files
+    libsvm      libsvm text → MultiSlot files
+    idx         images and labels in IDX files (MNIST) → MultiSlot files
     synthetic   Criteo-shaped rows of a planted model whose best possible AUC is known
 """

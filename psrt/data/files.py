@@ -19,6 +19,9 @@ import numpy as np
 from psrt.core.errors import ConfigError, DataError, ErrorCode
 from psrt.core.types import U8
 
+STDIN = "<stdin>"
+"""Stands for the standard input where a file is named; it is read once, to its end."""
+
 BLOCK_BYTES = 4 << 20
 MAX_LINE_BYTES = 256 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -104,12 +107,21 @@ def _refuse_unless_file(path: Path) -> None:
 
 
 def _open(path: Path | str) -> IO[bytes]:
+    if path == STDIN:
+        return _open_stdin()
     try:
         with open(path, "rb") as start:
             zipped = start.read(2) == _GZIP_MAGIC
         return cast("IO[bytes]", gzip.open(path) if zipped else open(path, "rb", buffering=0))
     except OSError as error:
         raise _unreadable(path, error) from error
+
+
+def _open_stdin() -> IO[bytes]:
+    """A pipe cannot be opened twice, so its first bytes are looked at and left where they are."""
+    file = open(0, "rb", closefd=False)  # noqa: SIM115 (the caller closes it)
+    zipped = file.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
+    return cast("IO[bytes]", gzip.open(file) if zipped else file)
 
 
 def _read(file: IO[bytes], into: memoryview, path: Path | str) -> int:

@@ -13,13 +13,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self, cast
+from typing import IO, Self, TypeAlias, cast
 
 import numpy as np
 
 from psrt.core.errors import ConfigError, DataError, ErrorCode
 from psrt.core.types import F32, I64, U8
 from psrt.kernels.multislot import format_rows, row_bytes
+
+Text: TypeAlias = bytes | memoryview
+Chosen: TypeAlias = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 PARTS = ("train", "test")
 _FAST_GZIP = 1
@@ -47,17 +50,42 @@ class Rows:
     dense: F32
     ids: I64
 
-    def select(self, chosen: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Rows:
+    def select(self, chosen: Chosen) -> Rows:
         return Rows(self.labels[chosen], self.dense[chosen], self.ids[chosen])
 
-    def text(self) -> list[memoryview]:
+    def text(self) -> Sequence[Text]:
         """One MultiSlot line per row."""
         count = len(self.labels)
         out = np.empty(count * row_bytes(self.dense.shape[1], self.ids.shape[1]), np.uint8)
         ends = np.empty(count, np.int64)
         format_rows(self.labels, self.dense, self.ids, out, ends)
-        view, bounds = out.data, [0, *ends.tolist()]
-        return [view[bounds[i] : bounds[i + 1]] for i in range(count)]
+        return lines_of(out, ends)
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Examples that are MultiSlot lines already; `labels` (n,) are theirs."""
+
+    labels: U8
+    lines: Sequence[Text]
+
+    def select(self, chosen: Chosen) -> Lines:
+        return Lines(self.labels[chosen], [self.lines[i] for i in np.flatnonzero(chosen).tolist()])
+
+    def text(self) -> Sequence[Text]:
+        return self.lines
+
+
+@dataclass(frozen=True)
+class Split:
+    """Which rows are for testing: a share of them, chosen by a hash of the row and the seed."""
+
+    test_fraction: float = 0.1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.test_fraction < 1:
+            raise ConfigError(f"test_fraction is in [0, 1), not {self.test_fraction}")
 
 
 class ShardedWriter:
@@ -107,7 +135,7 @@ class ShardedWriter:
         names = [f"{part}-{i:05d}{suffix}" for i in range(self.destination.files)]
         return [self.destination.directory / name for name in names]
 
-    def write(self, part: str, rows: Rows) -> None:
+    def write(self, part: str, rows: Rows | Lines) -> None:
         """Append rows; row i of the part goes to file i mod `files`."""
         lines, files = rows.text(), self._files[part]
         for i in range(len(files)):
@@ -130,6 +158,12 @@ class ShardedWriter:
                 hint="Choose another --out, or give --replace to have them removed.",
             )
         return old
+
+
+def lines_of(text: U8, ends: I64) -> list[Text]:
+    """Line i of `text` ends at `ends[i]`; windows on `text`, nothing is copied."""
+    view, bounds = text.data, [0, *ends.tolist()]
+    return [view[bounds[i] : bounds[i + 1]] for i in range(len(ends))]
 
 
 def _create(path: Path, gzipped: bool) -> IO[bytes]:

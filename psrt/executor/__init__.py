@@ -1,20 +1,33 @@
 """Programs at work on one trainer; no network here, see `ports`.
 
-In reading order: ports · scope · moment · cells (memory of vars) · bindings (rows of tables) ·
-compute (op type → closure) · updates (local training) · compiled · feeds · sequential.
+In reading order:
+
+    one var, one table   ports · scope · moment · cells · bindings · supply
+    one op               compute (op type → closure) · updates (local training)
+    what takes time      costs · chrome_trace · profile
+    one program          compiled · feeds · derived (ids before rows) · strategies · preparation
+                         (passes) · fetches · sequential
+    replicas of it       shares (of a batch) · loss_start · replicas · aggregate
+    a graph of them      ssa · places · plan
+    threads              schedule · workers · pool · parallel
 """
 
 from __future__ import annotations
 
 from psrt.executor.bindings import RowBatch, distinct_ids, lookups_by_table
+from psrt.executor.parallel import ParallelExecutor
 from psrt.executor.ports import Gradient, GradSink, ParamSource
 from psrt.executor.scope import Scope
 from psrt.executor.sequential import Executor
+from psrt.executor.strategies import BuildStrategy, ExecutionStrategy
 
 __all__ = [
+    "BuildStrategy",
+    "ExecutionStrategy",
     "Executor",
     "GradSink",
     "Gradient",
+    "ParallelExecutor",
     "ParamSource",
     "RowBatch",
     "Scope",

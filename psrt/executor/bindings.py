@@ -48,15 +48,19 @@ def distinct_ids(
     feed: Mapping[str, Array | Ragged], names: Iterable[str]
 ) -> tuple[I64, dict[str, I32]]:
     """The distinct ids of data vars `names`, and the `RowBatch.index` that goes with them."""
-    flat = {name: _flat(feed[name]) for name in names}
+    fed = {name: feed[name] for name in names}
+    return distinct({n: x.values if isinstance(x, Ragged) else x for n, x in fed.items()})
+
+
+def distinct(ids_of: Mapping[str, Array]) -> tuple[I64, dict[str, I32]]:
+    """The same for ids by var, of any shape."""
+    flat = {name: ids.reshape(-1).astype(np.int64, copy=False) for name, ids in ids_of.items()}
     ids, positions = unique(np.concatenate(list(flat.values())))
-    ends = np.cumsum([len(part) for part in flat.values()])
-    return ids, dict(zip(flat, np.split(positions, ends[:-1]), strict=True))
-
-
-def _flat(fed: Array | Ragged) -> I64:
-    values = fed.values if isinstance(fed, Ragged) else fed.reshape(-1)
-    return values.astype(np.int64, copy=False)
+    index, start = {}, 0
+    for name, part in flat.items():
+        index[name] = positions[start : start + len(part)]
+        start += len(part)
+    return ids, index
 
 
 class Rows:

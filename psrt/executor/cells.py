@@ -2,12 +2,14 @@
 
 Ops are compiled against cells, not names: a step then costs no look-ups by name. An op reserves the
 memory of its outputs anew in every step, and gets the same memory again unless the batch has grown.
-An op never writes into its inputs, so an output may share the memory of an input.
+An op never writes into its inputs, so an output may share the memory of an input; which op types do
+is declared (`compute.table.SHARING`), because memory is planned by it.
 """
 
 from __future__ import annotations
 
 import math
+import threading
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,41 @@ import numpy as np
 from psrt.core.types import I64, Array, Shape
 
 _NOTHING: Array = np.empty(0)
+_LINE_BYTES = 64
+_GROWTH = 1.25  # ragged batches differ a little in size: a new one a step would be a new memory
+
+
+class Memory:
+    """Bytes to write values into: of one cell, or of several whose lives do not overlap.
+
+    Starts at a cache line. `owner` is the array that owns them, the base of all that is handed out.
+    """
+
+    __slots__ = ("_bytes", "owner")
+
+    def __init__(self) -> None:
+        self.drop()
+
+    def array(self, shape: Shape, dtype: np.dtype[Any]) -> Array:
+        size = math.prod(shape) * dtype.itemsize
+        if size > len(self._bytes):
+            self._grow(max(size, int(_GROWTH * len(self._bytes))))
+        view: Array = self._bytes[:size].view(dtype).reshape(shape)
+        return view
+
+    def drop(self) -> None:
+        """Give the memory back; the next value makes new."""
+        self.owner: Array = np.empty(0, np.uint8)
+        self._bytes = self.owner
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self._bytes)
+
+    def _grow(self, size: int) -> None:
+        self.owner = np.empty(size + _LINE_BYTES, np.uint8)
+        start = -self.owner.ctypes.data % _LINE_BYTES
+        self._bytes = self.owner[start : start + size]
 
 
 class Cell:
@@ -22,18 +59,19 @@ class Cell:
 
     `value` is C-contiguous unless the op that wrote it shared a part of something larger. A cell
     that `follows` another has its offsets: a ragged var computed from a ragged var element by
-    element.
+    element. `shares` says whether the value may be a part of another cell's.
     """
 
-    __slots__ = ("_memory", "_offsets", "dtype", "follows", "name", "value")
+    __slots__ = ("_offsets", "dtype", "follows", "memory", "name", "shares", "value")
 
-    def __init__(self, name: str, dtype: Any) -> None:
+    def __init__(self, name: str, dtype: Any, shares: bool = False) -> None:
         self.name = name
         self.dtype = np.dtype(dtype)
+        self.shares = shares
         self.value: Array = _NOTHING
         self.follows: Cell | None = None
         self._offsets: I64 | None = None
-        self._memory: Array = np.empty(0, self.dtype)
+        self.memory = Memory()
 
     @property
     def offsets(self) -> I64 | None:
@@ -46,36 +84,58 @@ class Cell:
 
     def reserve(self, shape: Shape) -> Array:
         """Memory of `shape` to write the value into; what stands there is stale."""
-        if self.value.shape == shape and self.value.base is self._memory:
+        if self.value.shape == shape and self.value.base is self.memory.owner:
             return self.value
-        size = math.prod(shape)
-        if size > self._memory.size:
-            self._memory = np.empty(size, self.dtype)
-        self.value = self._memory[:size].reshape(shape)
+        self.value = self.memory.array(shape, self.dtype)
         return self.value
 
     def share(self, array: Array) -> None:
         """Let the value be an array that another cell owns."""
+        assert self.shares, f"{self.name} is written by an op type that is not in SHARING"
         self.value = array
+
+    def drop(self) -> None:
+        """Forget value and memory until the next step."""
+        self.value = _NOTHING
+        self.memory.drop()
 
 
 class GradientCell(Cell):
-    """The gradient of a parameter, with two memories that take turns.
+    """The gradient of a parameter, with two memories that can take turns.
 
-    What was handed out after one backward stays as it is during the next one, so a communicator may
-    still read it while the trainer computes.
+    After a `swap`, what was handed out after one backward stays as it is during the next one, so a
+    communicator may still read it while the trainer computes.
     """
 
     __slots__ = ("_resting",)
 
     def __init__(self, name: str, dtype: Any) -> None:
         super().__init__(name, dtype)
-        self._resting: Array = np.empty(0, self.dtype)
+        self._resting = Memory()
 
     def swap(self) -> None:
-        """Before each backward: write into the memory of the backward before the last."""
-        self._memory, self._resting = self._resting, self._memory
+        """Before a backward: write into the memory of the backward before the last."""
+        self.memory, self._resting = self._resting, self.memory
 
     def share(self, array: Array) -> None:
         """Another cell's memory does not take turns: copy."""
         np.copyto(self.reserve(array.shape), array)
+
+    def drop(self) -> None:
+        """A gradient may still be read outside: its memories stay."""
+
+
+class Scratch(Cell):
+    """Memory that all ops share, one for each thread: use what `reserve` returned, at once."""
+
+    __slots__ = ("_of_thread",)
+
+    def __init__(self, dtype: Any) -> None:
+        super().__init__("scratch", dtype)
+        self._of_thread = threading.local()
+
+    def reserve(self, shape: Shape) -> Array:
+        memory = getattr(self._of_thread, "memory", None)
+        if memory is None:
+            memory = self._of_thread.memory = Memory()
+        return memory.array(shape, self.dtype)

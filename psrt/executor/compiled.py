@@ -1,71 +1,136 @@
 """A program bound to memory of its own: cells, rows of tables, and a list of closures.
 
 Compiling finds every op that cannot be run. Whoever runs the closures fills the cells of data,
-parameters and tables before; one compiled program belongs to one thread.
+parameters and tables before. Steps of one compiled program may run in several threads at once as
+long as no two touch the same var.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from psrt.core.errors import ProgramError, PsrtError, from_code
+from psrt.core.tensors import SelectedRows
 from psrt.executor.bindings import Rows
-from psrt.executor.cells import Cell, GradientCell
-from psrt.executor.compute import COMPUTE, Bound, Step
+from psrt.executor.cells import Cell, GradientCell, Memory, Scratch
+from psrt.executor.compute import COMPUTE, SHARING, Bound, Step
 from psrt.executor.moment import Moment
-from psrt.executor.updates import compile_update
+from psrt.executor.ports import Gradient
+from psrt.executor.profile import Profiler
+from psrt.executor.updates import compile_update, in_turn
+from psrt.graph.derived import derived_ops
 from psrt.graph.ops import OPS
-from psrt.graph.program import ROLES, Op, Program, Role, Var
+from psrt.graph.passes.memory import MemoryPlan
+from psrt.graph.program import ROLES, Op, Parameter, Program, Role, Var
 from psrt.graph.verify import verify
+
+BoundOp: TypeAlias = tuple[Op, Step]
 
 
 class Compiled:
-    """`cells` by var name, `rows` by table that is looked up."""
+    """`cells` by var name, `rows` by table that is looked up, `steps` by role in program order.
 
-    def __init__(self, program: Program, dtype: Any) -> None:
+    Only ops of `roles` are compiled, and none that compute derived ids: these are fed, see
+    `DerivedIds`.
+    """
+
+    def __init__(self, program: Program, dtype: Any, roles: Sequence[Role] = ROLES) -> None:
         verify(program)
         self.program = program
         self.dtype = np.dtype(dtype)
         self.moment = Moment()
+        self.profiler: Profiler | None = None
+        derived = {id(op) for op in derived_ops(program)}
+        shared = (op for op in program.ops if op.type in SHARING or id(op) in derived)
+        self._shared = {name for op in shared for name in op.writes()}
         self.cells = {var.name: self._new_cell(var) for var in program.vars.values()}
         self._follow()
-        self._lookups = {
-            op.inputs["table"][0]: op
-            for op in program.ops
-            if op.role == "forward" and "table" in op.inputs
-        }
-        self.rows = {name: Rows(program.parameters[name]) for name in self._lookups}
-        self.gradient_cells = [c for c in self.cells.values() if isinstance(c, GradientCell)]
-        self._scratch = Cell("scratch", self.dtype)
-        self._steps: dict[Role, list[tuple[Step, Op]]] = {role: [] for role in ROLES}
+        lookups = (op for op in program.ops if op.role == "forward" and "table" in op.inputs)
+        tables = dict.fromkeys(op.inputs["table"][0] for op in lookups)
+        self.rows = {name: Rows(program.parameters[name]) for name in tables}
+        self._scratch = Scratch(self.dtype)
+        self.steps: dict[Role, list[BoundOp]] = {role: [] for role in ROLES}
         for op in program.ops:
-            self._steps[op.role].append((self._compile(op), op))
+            if op.role in roles and id(op) not in derived:
+                self.steps[op.role].append((op, self._compile(op)))
 
     def run(self, role: Role) -> None:
         """Run the ops of one role; an error names op, layer and the user's line."""
-        for step, op in self._steps[role]:
+        self._run(self.steps[role])
+
+    def _run(self, steps: Iterable[BoundOp]) -> None:
+        if self.profiler is not None:
+            self._run_profiled(steps, self.profiler)
+            return
+        for op, step in steps:
             try:
                 step()
             except Exception as error:
                 raise self.failure(op, error) from error
+
+    def _run_profiled(self, steps: Iterable[BoundOp], profiler: Profiler) -> None:
+        clock_ns = profiler.clock_ns
+        for op, step in steps:
+            started_ns = clock_ns()
+            try:
+                step()
+            except Exception as error:
+                raise self.failure(op, error) from error
+            profiler.record(op, started_ns, clock_ns())
+
+    def gradients(self) -> dict[str, Gradient]:
+        """What the last backward made, by parameter name; of sparse tables as SelectedRows."""
+        made = self.program.gradients()
+        parameters = self.program.parameters.values()
+        return {p.name: self._gradient(p, made[p.name]) for p in parameters if p.name in made}
+
+    def _gradient(self, parameter: Parameter, name: str) -> Gradient:
+        values = self.cells[name].value
+        if not parameter.sparse:
+            return values
+        ids = self.rows[parameter.name].ids
+        assert ids is not None, name
+        height = 0 if parameter.distributed else parameter.shape[0]
+        return SelectedRows(ids, values, height, unique=True)
+
+    def swap_gradients(self) -> None:
+        """Before a backward whose gradients are handed out: leave those of the last one alone."""
+        for cell in self.cells.values():
+            if isinstance(cell, GradientCell):
+                cell.swap()
 
     def scope_cells(self) -> list[Cell]:
         """Cells whose arrays stand in the scope.
 
         Rows of a sparse table are fetched for the step; only updates touch the whole of it.
         """
-        updated = {op.inputs["parameter"][0] for op in self.program.ops if op.type == "update"}
+        updates = (op for op in self.program.ops if op.role == "optimize")
+        updated = {name for op in updates for name in op.inputs["parameter"]}
         whole = {p.name for p in self.program.parameters.values() if not p.sparse} | {
             name for name in updated if not self.program.parameters[name].distributed
         }
         states = {var.name for var in self.program.vars.values() if var.kind == "state"}
         return [cell for name, cell in self.cells.items() if name in whole | states]
 
-    def lookup_failure(self, table: str, error: Exception) -> PsrtError:
-        """An error in fetching the rows of a table, blamed on a lookup of it."""
-        return self.failure(self._lookups[table], error)
+    def share_memory(self, plan: MemoryPlan) -> None:
+        """Let vars whose lives do not overlap write into the same memory."""
+        memories = {number: Memory() for number in plan.owners.values()}
+        for name, number in plan.owners.items():
+            self.cells[name].memory = memories[number]
+
+    def memory_bytes(self) -> int:
+        """What the values of a step take, parameters and data not counted."""
+        memories = {id(cell.memory): cell.memory for cell in self.cells.values()}
+        return sum(memory.size_bytes for memory in memories.values())
+
+    def drop_memory(self) -> None:
+        """Give back the memory of everything a step computed, gradients of parameters excepted."""
+        for cell in self.cells.values():
+            if self.program.vars[cell.name].kind == "temp":
+                cell.drop()
 
     def failure(self, op: Op, error: Exception) -> PsrtError:
         if isinstance(error, PsrtError):
@@ -76,27 +141,32 @@ class Compiled:
 
     def _new_cell(self, var: Var) -> Cell:
         dtype = self.dtype if var.dtype == "float32" else var.dtype
-        is_gradient = var.gradient_of in self.program.parameters
-        return (GradientCell if is_gradient else Cell)(var.name, dtype)
+        if var.gradient_of in self.program.parameters:
+            return GradientCell(var.name, dtype)
+        return Cell(var.name, dtype, shares=var.kind != "temp" or var.name in self._shared)
 
     def _compile(self, op: Op) -> Step:
-        if op.type == "update":
-            name, gradient = op.inputs["parameter"][0], op.inputs["gradient"][0]
-            parameter = self.program.parameters[name]
-            rows = self.rows[name] if parameter.sparse else None
-            return compile_update(parameter, self.cells[name], self.cells[gradient], rows)
+        if op.role == "optimize":
+            pairs = zip(op.inputs["parameter"], op.inputs["gradient"], strict=True)
+            return in_turn([self._compile_update(name, gradient) for name, gradient in pairs])
         if op.type not in COMPUTE:
-            raise ProgramError(f"The sequential executor cannot compute {op}.")
+            raise ProgramError(f"No executor can compute {op}.")
         vars, scratch = self.program.vars, self._scratch
         bound = Bound(op, vars, self.cells, self.rows, scratch, self.dtype, self.moment)
         return COMPUTE[op.type](bound)
+
+    def _compile_update(self, name: str, gradient: str) -> Step:
+        parameter = self.program.parameters[name]
+        rows = self.rows[name] if parameter.sparse else None
+        return compile_update(parameter, self.cells[name], self.cells[gradient], rows)
 
     def _follow(self) -> None:
         """Ragged vars that have the lengths of others; a gradient has those of its var."""
         vars = self.program.vars
         for op in self.program.ops:
             ragged = {
-                slot: tuple(vars[n].ragged for n in op.inputs[slot] if n) for slot in op.inputs
+                slot: tuple(vars[name].ragged for name in names if name)
+                for slot, names in op.inputs.items()
             }
             slot = OPS[op.type].lengths_from(ragged)
             for name in op.writes():

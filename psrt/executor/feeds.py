@@ -17,7 +17,10 @@ from psrt.graph.program import Var
 def load(
     feed: Mapping[str, Array | Ragged], vars: Mapping[str, Var], cells: Mapping[str, Cell]
 ) -> None:
-    """Set the cells of all data `vars`; raises `DataError` naming the one that does not fit."""
+    """Set the cells of `vars`; raises `DataError` naming the one that does not fit.
+
+    All data vars must be of the same number of examples; derived ids may be of any.
+    """
     for name in feed:
         if name not in vars:
             near = difflib.get_close_matches(name, vars, 1)
@@ -29,7 +32,9 @@ def load(
     for name, var in vars.items():
         if name not in feed:
             raise DataError(f"The batch does not feed {name}, declared as {var.type}.")
-        sizes.setdefault(_load_one(feed[name], var, cells[name]), name)
+        examples = _load_one(feed[name], var, cells[name])
+        if var.kind == "data":
+            sizes.setdefault(examples, name)
     if len(sizes) > 1:
         (first, name), (second, other) = list(sizes.items())[:2]
         raise DataError(f"The batch feeds {first} examples as {name}, but {second} as {other}.")
@@ -52,6 +57,19 @@ def _load_one(fed: Array | Ragged, var: Var, cell: Cell) -> int:
         raise DataError(f"{var.name} holds {var.dtype}, but is fed with {values.dtype}.")
     cell.share(np.ascontiguousarray(values, cell.dtype))
     if isinstance(fed, Ragged):
+        _check_offsets(fed, var)
+        cell.follows = None
         cell.offsets = fed.offsets
         return fed.batch_size
     return len(values)
+
+
+def _check_offsets(fed: Ragged, var: Var) -> None:
+    """Kernels trust offsets: a wrong one would read outside of the values."""
+    offsets, count = fed.offsets, len(fed.values)
+    is_run = len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == count
+    if not is_run or bool((offsets[1:] < offsets[:-1]).any()):
+        raise DataError(
+            f"The offsets of {var.name} do not rise from 0 to {count}, its number of elements.",
+            hint="Offsets say where each example begins, and end with the number of elements.",
+        )

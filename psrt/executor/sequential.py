@@ -6,18 +6,21 @@ line, and that fetched arrays are the caller's own. Gradients are not: see `Exec
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 
-from psrt.core.errors import ProgramError
-from psrt.core.tensors import Ragged, SelectedRows
-from psrt.core.types import I64, Array
+from psrt.core.tensors import Ragged
+from psrt.core.types import Array
 from psrt.executor import feeds
-from psrt.executor.bindings import RowBatch, Rows, distinct_ids, lookups_by_table, rows_of_whole
-from psrt.executor.cells import Cell
+from psrt.executor.bindings import RowBatch
 from psrt.executor.compiled import Compiled
+from psrt.executor.derived import DerivedIds, fed_vars
+from psrt.executor.fetches import Fetches, copy_of
 from psrt.executor.ports import Gradient, GradSink, ParamSource
+from psrt.executor.preparation import prepare
+from psrt.executor.profile import Profiler
 from psrt.executor.scope import Scope
+from psrt.executor.strategies import BuildStrategy
+from psrt.executor.supply import RowSupply
 from psrt.graph.program import ROLES, Program, Role, Var
 
 
@@ -27,6 +30,8 @@ class Executor:
     `source` gives rows of sparse tables that were not bound for a step; without one they come from
     the scope. `sink` is handed the gradients after each backward. `dtype` "float64" computes in
     double precision, for gradient checks; the scope must hold float64 parameters then.
+    `build_strategy` asks for passes that save time and memory, `keep` names what will be fetched
+    then.
     """
 
     def __init__(
@@ -36,16 +41,21 @@ class Executor:
         source: ParamSource | None = None,
         sink: GradSink | None = None,
         dtype: str = "float32",
+        build_strategy: BuildStrategy | None = None,
+        keep: Sequence[str | Var] = (),
     ) -> None:
+        build = build_strategy or BuildStrategy()
+        build.freeze()
+        prepared = prepare(program, build, keep)
         self.program, self.scope, self.source, self.sink = program, scope, source, sink
-        self._compiled = Compiled(program, dtype)
+        self._compiled = Compiled(prepared.program, dtype)
+        self._compiled.share_memory(prepared.memory)
         self._cells = self._compiled.cells
         self._in_scope = self._compiled.scope_cells()
-        self._data = {var.name: var for var in program.data_vars()}
-        self._lookups = lookups_by_table(program)
-        made = program.gradients()
-        self._gradients = {p: self._cells[made[p]] for p in program.parameters if p in made}
-        self._role_of = {name: op.role for op in program.ops for name in op.writes()}
+        self._derived = DerivedIds(program, dtype)
+        self._fed = fed_vars(program)
+        self._supply = RowSupply(program, scope, source)
+        self._fetches = Fetches(program, prepared)
 
     def run(
         self,
@@ -59,88 +69,64 @@ class Executor:
         `feed` holds every data var; batches may differ in size. `rows` binds fetched rows to sparse
         tables. `roles` ("forward",) predicts; adding "optimize" trains here, without pservers.
         """
+        if self.profiler is None:
+            return self._run(feed, fetch, rows or {}, roles)
+        with self.profiler.span("run", "step"):
+            return self._run(feed, fetch, rows or {}, roles)
+
+    @property
+    def profiler(self) -> Profiler | None:
+        """Records every op that is run from now on; None stops it."""
+        return self._compiled.profiler
+
+    @profiler.setter
+    def profiler(self, profiler: Profiler | None) -> None:
+        self._compiled.profiler = profiler
+
+    def _run(
+        self,
+        feed: Mapping[str, Array | Ragged],
+        fetch: Sequence[str | Var],
+        rows: Mapping[str, RowBatch],
+        roles: Sequence[Role],
+    ) -> list[Array | Ragged]:
         for cell in self._in_scope:
             cell.share(self.scope[cell.name])
         if "forward" in roles:
-            feeds.load(feed, self._data, self._cells)
-            self._bind_rows(feed, rows or {})
-        if "backward" in roles:
-            for gradient in self._compiled.gradient_cells:
-                gradient.swap()
+            whole = self._derived.extend(feed, self._compiled.moment.step)
+            feeds.load(whole, self._fed, self._cells)
+            self._bind_rows(whole, rows)
+        if "backward" in roles and "optimize" not in roles:
+            self._compiled.swap_gradients()
         for role in ROLES:
             if role in roles or (role == "adjust" and "backward" in roles):
                 self._compiled.run(role)
         self._compiled.moment.step += 1
         if self.sink is not None and "backward" in roles:
             self.sink.push(self.gradients())
-        return [self._fetch(var if isinstance(var, str) else var.name, roles) for var in fetch]
+        names = [self._fetches.name_of(var, roles) for var in fetch]
+        return [self._fetched(name) for name in names]
 
     def gradients(self) -> dict[str, Gradient]:
         """Gradients of the last backward by parameter name; of sparse tables as SelectedRows.
 
         They are views of the executor's memory, of which there are two that take turns: the arrays
         stay as they are during the next backward and are overwritten by the one after it. Hand them
-        to a communicator for one step; copy what is kept longer.
+        to a communicator for one step; copy what is kept longer. After a run that trained here
+        ("optimize") there is one memory only, which the next run overwrites.
         """
-        return {name: self._gradient(name, cell) for name, cell in self._gradients.items()}
+        return self._compiled.gradients()
 
-    # --- rows of tables ---------------------------------------------------------------------------
+    def _fetched(self, name: str) -> Array | Ragged:
+        if self.program.vars[name].kind == "parameter":
+            return self.scope[name].copy()
+        return copy_of(self._cells[name])
 
     def _bind_rows(self, feed: Mapping[str, Array | Ragged], bound: Mapping[str, RowBatch]) -> None:
         for name, rows in self._compiled.rows.items():
             if name in bound:
                 rows.bind(bound[name], self._compiled.dtype)
             elif rows.parameter.sparse:
-                ids, index = distinct_ids(feed, self._lookups[name])
-                batch = RowBatch(ids, self._pull(rows, ids), index)
-                rows.bind(batch, self._compiled.dtype)
+                rows.bind(self._supply.batch(name, feed), self._compiled.dtype)
             else:
                 rows.bind_whole(self.scope[name])
-
-    def _pull(self, rows: Rows, ids: I64) -> Array:
-        """Rows nobody has bound: from the source, or else from the whole table in the scope."""
-        name = rows.parameter.name
-        if self.source is not None:
-            return self.source.pull_rows(name, ids)
-        try:
-            return self._own_rows(rows, ids)
-        except ProgramError as error:
-            raise self._compiled.lookup_failure(name, error) from error
-
-    def _own_rows(self, rows: Rows, ids: I64) -> Array:
-        parameter = rows.parameter
-        if parameter.distributed:
-            raise ProgramError(
-                f"Nothing holds the rows of the distributed table {parameter.name}.",
-                hint="Bind them for the step, or give the executor a source.",
-            )
-        found = self.scope[parameter.name][rows_of_whole(parameter, ids)]
-        if parameter.padding_id is not None:
-            found[ids == parameter.padding_id] = 0
-        return found
-
-    # --- what comes out ---------------------------------------------------------------------------
-
-    def _gradient(self, name: str, cell: Cell) -> Gradient:
-        parameter = self.program.parameters[name]
-        if not parameter.sparse:
-            return cell.value
-        ids = self._compiled.rows[name].ids
-        assert ids is not None, name
-        height = 0 if parameter.distributed else parameter.shape[0]
-        return SelectedRows(ids, cell.value, height, unique=True)
-
-    def _fetch(self, name: str, roles: Sequence[Role]) -> Array | Ragged:
-        if name not in self._cells:
-            near = difflib.get_close_matches(name, self._cells, 1)
-            hint = f"Did you mean {near[0]}?" if near else ""
-            raise ProgramError(f"The program has no var {name} to fetch.", hint=hint)
-        role = self._role_of.get(name, "forward")
-        if self.program.vars[name].kind == "parameter":
-            return self.scope[name].copy()
-        if role not in roles:
-            raise ProgramError(f"{name} was not computed: it is a {role} var, {roles} were run.")
-        cell = self._cells[name]
-        if self.program.vars[name].ragged and cell.offsets is not None:
-            return Ragged(cell.value.copy(), cell.offsets.copy())
-        return cell.value.copy()

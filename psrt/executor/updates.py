@@ -1,4 +1,4 @@
-"""Local training: the update ops of a program, by the kernels the pservers use.
+"""Local training: the update ops of a program, by the rules and kernels of the pservers.
 
 An update owns the optimizer state and the step count of one parameter; they begin at zero with the
 executor. The learning rate of step t is `rate_at(schedule, t)`, as on a pserver.
@@ -6,120 +6,125 @@ executor. The learning rate of step t is `rate_at(schedule, t)`, as on a pserver
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from psrt.core.errors import ProgramError
 from psrt.core.rates import rate_at
-from psrt.core.specs import Adagrad, Adam, Optimizer, Sgd
-from psrt.core.types import F32, Array
-from psrt.executor.bindings import Rows
+from psrt.core.types import I32, Array
+from psrt.executor.bindings import Rows, rows_of_whole
 from psrt.executor.cells import Cell
 from psrt.executor.compute import Step
 from psrt.graph.program import Parameter
-from psrt.kernels import optimizers as kernels
+from psrt.kernels.optimizer_rows import HEADER_WORDS, stamp_
+from psrt.kernels.rules import RowTable, Rule, TouchedRows, rule_of
 
 
 def compile_update(parameter: Parameter, value: Cell, gradient: Cell, rows: Rows | None) -> Step:
     """The step that applies `gradient` to `value`; `rows` are those of a sparse parameter."""
     if parameter.optimizer is None or parameter.learning_rate is None:
         raise ProgramError(f"Parameter {parameter.name} has an update op, but no optimizer.")
-    if gradient.dtype != np.float32:
-        raise ProgramError(f"Parameter {parameter.name} is updated in float32 only.")
+    rule = rule_of(parameter.optimizer, gradient.dtype)
     if rows is None:
-        return DenseUpdate(parameter, value, gradient).run
-    return RowUpdate(parameter, value, gradient, rows).run
+        return DenseUpdate(parameter, rule, value, gradient).run
+    return RowUpdate(parameter, rule, value, gradient, rows).run
 
 
-def state_vectors(optimizer: Optimizer) -> int:
-    """How many numbers of state stand beside each trained number."""
-    match optimizer:
-        case Sgd():
-            return 0
-        case Adagrad():
-            return 1
-        case Adam():
-            return 2
+def in_turn(steps: Sequence[Step]) -> Step:
+    """One step that runs several."""
+    if len(steps) == 1:
+        return steps[0]
+
+    def run() -> None:
+        for step in steps:
+            step()
+
+    return run
 
 
-def initial_state(optimizer: Optimizer) -> float:
-    return optimizer.initial_accumulator if isinstance(optimizer, Adagrad) else 0.0
+class _Pace:
+    """How often a parameter was updated, and its rate."""
+
+    def __init__(self, parameter: Parameter) -> None:
+        assert parameter.learning_rate is not None, parameter.name
+        self.schedule = parameter.learning_rate
+        self.steps = 0
+
+    def next_rate(self) -> float:
+        rate = rate_at(self.schedule, self.steps)
+        self.steps += 1
+        return rate
 
 
 class DenseUpdate:
-    """One dense parameter: every number moves at every step."""
+    """One dense parameter: every number moves at every step; `state` (state_vectors, size)."""
 
-    def __init__(self, parameter: Parameter, value: Cell, gradient: Cell) -> None:
-        assert parameter.optimizer is not None
-        self.parameter, self.optimizer = parameter, parameter.optimizer
+    def __init__(self, parameter: Parameter, rule: Rule, value: Cell, gradient: Cell) -> None:
+        self.parameter, self.rule = parameter, rule
         self.value, self.gradient = value, gradient
+        self.pace = _Pace(parameter)
         size = int(np.prod(parameter.shape))
-        shape = (state_vectors(self.optimizer), size)
-        self.state = np.full(shape, initial_state(self.optimizer), np.float32)
-        self.steps = 0
+        self.state: Array = np.empty((rule.state_vectors, size), gradient.dtype)
+        self.state[:] = np.reshape(rule.first, (-1, 1))
 
     def run(self) -> None:
-        lr = rate_at(self.parameter.learning_rate, self.steps)  # type: ignore[arg-type]
-        self.steps += 1
+        rate = self.pace.next_rate()
         w, g = self.value.value.reshape(-1), self.gradient.value.reshape(-1)
-        match self.optimizer:
-            case Sgd():
-                kernels.sgd_(w, g, lr)
-            case Adagrad(epsilon=epsilon):
-                kernels.adagrad_(w, self.state[0], g, lr, epsilon)
-            case Adam(beta1=beta1, beta2=beta2, epsilon=epsilon):
-                sizes = kernels.adam_step_size(lr, beta1, beta2, epsilon, self.steps)
-                kernels.adam_(w, *self.state, g, sizes[0], beta1, beta2, sizes[1])
+        self.rule.update_block(w, self.state, g, rate, self.pace.steps)
 
 
 class RowUpdate:
-    """One sparse table held whole: only touched rows move, each by its own count of updates.
+    """One sparse table held whole: rows move as on a pserver, each by its own count of updates.
 
-    `beside` holds header and state of each row; touched rows are put together with their weights
-    as a slab, updated, and written back.
+    `beside` (height, ·) holds header and state of each row, once there was a step.
     """
 
-    def __init__(self, parameter: Parameter, value: Cell, gradient: Cell, rows: Rows) -> None:
-        assert parameter.optimizer is not None
-        self.parameter, self.optimizer = parameter, parameter.optimizer
+    def __init__(
+        self, parameter: Parameter, rule: Rule, value: Cell, gradient: Cell, rows: Rows
+    ) -> None:
+        self.parameter, self.rule = parameter, rule
         self.value, self.gradient, self.rows = value, gradient, rows
-        self.width = parameter.shape[1]
-        self.steps = 0
-        self.beside: F32 | None = None
+        self.pace = _Pace(parameter)
+        self.beside: Array | None = None
+        self._stamp: Any = stamp_ if gradient.dtype == np.float32 else stamp_.python
+        self._order: I32 = np.empty(0, np.int32)
 
     def run(self) -> None:
-        lr = rate_at(self.parameter.learning_rate, self.steps)  # type: ignore[arg-type]
-        self.steps += 1
-        ids, beside = self.rows.ids, self._beside()
-        if ids is None or len(ids) == 0:
-            return
-        head, ends = kernels.HEADER_WORDS, kernels.HEADER_WORDS + self.width
-        slab = np.hstack([beside[ids, :head], self.value.value[ids], beside[ids, head:]])
-        self._apply(slab, self.gradient.value, lr)
-        self.value.value[ids] = slab[:, head:ends]
-        beside[ids, :head], beside[ids, head:] = slab[:, :head], slab[:, ends:]
+        rate = self.pace.next_rate()
+        step, width = self.pace.steps, self.parameter.shape[1]
+        assert self.rows.ids is not None, "rows of a sparse table are bound by their ids"
+        slots = rows_of_whole(self.parameter, self.rows.ids)
+        table = RowTable(self.value.value, 0, self._beside(), HEADER_WORDS)
+        self._stamp(table.weights, table.state, slots, step)
+        touched = TouchedRows(slots, self._positions(len(slots)), self.gradient.value)
+        self.rule.update_rows(table, touched, rate, step)
+        if self.rule.moves_all_rows:
+            self.rule.update_rest(table, len(table.state), step, width, rate, step)
 
-    def _beside(self) -> F32:
+    def _beside(self) -> Array:
         if self.beside is None:
-            if self.parameter.distributed:
-                raise ProgramError(
-                    f"Table {self.parameter.name} is distributed, so no executor can update it.",
-                    hint="Push its gradients to pservers, or declare it is_distributed=False.",
-                )
-            words = kernels.HEADER_WORDS + state_vectors(self.optimizer) * self.width
-            self.beside = np.zeros((self.parameter.shape[0], words), np.float32)
-            self.beside[:, kernels.HEADER_WORDS :] = initial_state(self.optimizer)
+            self.beside = self._fresh_state()
         return self.beside
 
-    def _apply(self, slab: F32, gradient: Array, lr: float) -> None:
-        slots: Any = np.arange(len(slab), dtype=np.int32)
-        at = kernels.HEADER_WORDS
-        match self.optimizer:
-            case Sgd():
-                kernels.sgd_rows_(slab, slots, gradient, at, lr)
-            case Adagrad(epsilon=epsilon):
-                kernels.adagrad_rows_(slab, slots, gradient, at, lr, epsilon)
-            case Adam(beta1=b1, beta2=b2, epsilon=epsilon):
-                corrections = kernels.adam_corrections(b1, b2)
-                kernels.adam_rows_(slab, slots, gradient, at, lr, b1, b2, epsilon, corrections)
+    def _fresh_state(self) -> Array:
+        if self.parameter.distributed:
+            raise ProgramError(
+                f"Table {self.parameter.name} is distributed, so no executor can update it.",
+                hint="Push its gradients to pservers, or declare it is_distributed=False.",
+            )
+        height, width = self.parameter.shape
+        words = HEADER_WORDS + self.rule.state_vectors * width
+        beside: Array = np.zeros((height, words), self.gradient.dtype)
+        for number, first in enumerate(self.rule.first):
+            if first:
+                start = HEADER_WORDS + number * width
+                beside[:, start : start + width] = first
+        return beside
+
+    def _positions(self, count: int) -> I32:
+        """0, 1, …: row i of the gradient is that of the i-th slot."""
+        if len(self._order) < count:
+            self._order = np.arange(2 * count, dtype=np.int32)
+        return self._order[:count]

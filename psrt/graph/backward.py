@@ -29,14 +29,14 @@ def append_backward(program: Program, loss: Var) -> dict[str, str]:
 
 
 def vars_that_need_gradients(program: Program) -> set[str]:
-    """Trainable parameters and everything computed from them by ops with a rule."""
+    """Trainable parameters and all floats computed from them by ops with a rule."""
     wanted = {p.name for p in program.parameters.values() if p.trainable}
     for op in program.ops:
         rule = RULES.get(op.type)
         if rule is None:
             continue
         if any(name in wanted for slot in rule.of_slots for name in op.inputs.get(slot, ())):
-            wanted.update(op.writes())
+            wanted.update(name for name in op.writes() if program.vars[name].type.is_float)
     return wanted
 
 
@@ -102,7 +102,7 @@ class _Backward:
             inputs[gradient_name(slot)] = tuple(gradient_name(name) for name in op.outputs[slot])
         targets = self._targets(op)
         if rule.accumulates:
-            self._continue_sum(targets[rule.of][0], inputs)
+            self._continue_sum(targets[rule.of_slots[0]][0], inputs)
         outputs = {gradient_name(slot): names for slot, names in targets.items()}
         self._append(op, gradient_type(op.type), inputs, outputs, op.attrs)
 

@@ -18,9 +18,11 @@ from typing import Any, TypeAlias
 
 from psrt.core.errors import ErrorCode, ProgramError
 from psrt.core.types import Shape
+from psrt.graph.clip import Clip
 from psrt.graph.initializer import AnyInitializer, resolve
 from psrt.graph.ops import OPS, Call, Mismatch
 from psrt.graph.program import Kind, Op, Parameter, Program, Var, seed_of
+from psrt.graph.regularizer import Regularizer
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _current: ContextVar[Builder | None] = ContextVar("psrt_builder", default=None)
@@ -33,19 +35,23 @@ class Param:
     """What a user may say about a parameter; equal names share one parameter.
 
     `learning_rate` multiplies the optimizer's: embeddings often learn best at a higher one.
+    `regularizer` and `clip` count instead of the optimizer's.
     """
 
     name: str = ""
     initializer: AnyInitializer | None = None
     trainable: bool = True
     learning_rate: float | None = None
+    regularizer: Regularizer | None = None
+    clip: Clip | None = None
 
 
 class Builder:
-    """A program under construction and the names it has given out."""
+    """A program under construction, the names it has given out, and what was said of parameters."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        self.asked: dict[str, Param] = {}
         self._counts: Counter[str] = Counter()
 
     def unique(self, prefix: str) -> str:
@@ -92,6 +98,7 @@ class Layer:
         self.kind = kind
         self.name = name or builder.unique(kind)
         self.program = builder.program
+        self._asked = builder.asked
         self.origin = user_line()
 
     def error(
@@ -130,6 +137,7 @@ class Layer:
             rate_scale=shared_scale if asked.learning_rate is None else asked.learning_rate,
             **table,
         )
+        self._check_asked(name, asked)
         if known is None:
             var = self.var(name, shape, "float32", "parameter")
             self.program.parameters[name] = made
@@ -137,6 +145,16 @@ class Layer:
         if known != made:
             raise self.error(f"parameter {name} exists as {known}, and was asked for as {made}")
         return self.program.vars[name]
+
+    def _check_asked(self, name: str, asked: Param) -> None:
+        """Who shares a parameter may leave its regularizer and clip out, or repeat them."""
+        first = self._asked.setdefault(name, asked)
+        for what, old, new in (
+            ("regularizer", first.regularizer, asked.regularizer),
+            ("clip", first.clip, asked.clip),
+        ):
+            if new is not None and new != old:
+                raise self.error(f"parameter {name} exists with {what} {old}, not {new}")
 
     def op(self, type: str, inputs: dict[str, Vars], **attrs: Any) -> Var:
         """Append an op; returns its first output."""

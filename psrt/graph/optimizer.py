@@ -1,50 +1,70 @@
 """Optimizer declarations, public as `psrt.optimizer`: they say how parameters are trained.
 
-`minimize` appends the backward and one update op a parameter, and writes optimizer and learning
-rate into each parameter's record, from which the partition plan makes the pservers' tables.
+`minimize` appends the backward, clipping and regularisation, and one update op a parameter, and
+writes optimizer and learning rate into each parameter's record, from which the partition plan makes
+the pservers' tables. Formulas stand in `psrt.core.optimizers` and `psrt.core.schedules`. Names and
+defaults of arguments are Fluid's; `regularization` and `grad_clip` hold for all parameters that do
+not say otherwise themselves.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from typing import TypedDict, Unpack
 
 from psrt.core import specs
-from psrt.core.rates import scaled
+from psrt.core.rates import check_schedule, scaled
 from psrt.core.specs import (
     ConstantRate,
+    CosineDecay,
     ExponentialDecay,
     InverseTimeDecay,
     LearningRate,
     NaturalExpDecay,
+    NoamDecay,
     PiecewiseDecay,
     PolynomialDecay,
+    Warmup,
 )
+from psrt.graph.adjustments import append_clipping, append_regularization
 from psrt.graph.backward import append_backward
-from psrt.graph.builder import current_builder
+from psrt.graph.builder import Param, current_builder
+from psrt.graph.clip import Clip
 from psrt.graph.program import Op, Program, Var
+from psrt.graph.regularizer import Regularizer
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """An optimizer and its learning rate: a number, or a schedule of this module."""
+    """An optimizer, its learning rate (a number, or a schedule of this module), and what is done
+    to gradients before it sees them."""
 
     spec: specs.Optimizer
     learning_rate: LearningRate
+    regularization: Regularizer | None = None
+    grad_clip: Clip | None = None
 
     def minimize(self, loss: Var) -> dict[str, str]:
-        """Train every parameter `loss` depends on; gradient var by parameter name."""
-        program = current_builder("minimize").program
-        gradients = append_backward(program, loss)
-        for name, gradient in gradients.items():
+        """Train every parameter `loss` depends on; the var an update reads, by parameter name."""
+        builder = current_builder("minimize")
+        program = builder.program
+        names = list(append_backward(program, loss))
+        asked = {name: builder.asked.get(name, Param()) for name in names}
+        append_clipping(program, {n: asked[n].clip or self.grad_clip for n in names})
+        append_regularization(
+            program, {n: asked[n].regularizer or self.regularization for n in names}
+        )
+        last = program.gradients()
+        for name in names:
             parameter = program.parameters[name]
             program.parameters[name] = dataclasses.replace(
                 parameter,
                 optimizer=self.spec,
                 learning_rate=scaled(self.learning_rate, parameter.rate_scale),
             )
-            program.ops.append(_update(program, name, gradient))
-        return gradients
+            program.ops.append(_update(program, name, last[name]))
+        return {name: last[name] for name in names}
 
 
 def _update(program: Program, name: str, gradient: str) -> Op:
@@ -59,22 +79,80 @@ def _update(program: Program, name: str, gradient: str) -> Op:
     )
 
 
-def _rate(rate: float | LearningRate) -> LearningRate:
-    return ConstantRate(float(rate)) if isinstance(rate, int | float) else rate
+class Adjust(TypedDict, total=False):
+    """Arguments of every declaration in this module."""
+
+    regularization: Regularizer | None
+    grad_clip: Clip | None
 
 
-def Sgd(learning_rate: float | LearningRate) -> Declaration:
+def _declare(
+    spec: specs.Optimizer, learning_rate: float | LearningRate, adjust: Adjust
+) -> Declaration:
+    if isinstance(learning_rate, int | float):
+        learning_rate = ConstantRate(float(learning_rate))
+    check_schedule(learning_rate)
+    return Declaration(spec, learning_rate, **adjust)
+
+
+def Sgd(
+    learning_rate: float | LearningRate,
+    **adjust: Unpack[Adjust],
+) -> Declaration:
     """w −= lr · g."""
-    return Declaration(specs.Sgd(), _rate(learning_rate))
+    return _declare(specs.Sgd(), learning_rate, adjust)
+
+
+def Momentum(
+    learning_rate: float | LearningRate,
+    momentum: float = 0.9,
+    use_nesterov: bool = False,
+    **adjust: Unpack[Adjust],
+) -> Declaration:
+    """Gradients are gathered in a velocity that decays (Polyak 1964)."""
+    return _declare(specs.Momentum(momentum, use_nesterov), learning_rate, adjust)
 
 
 def Adagrad(
     learning_rate: float | LearningRate,
     epsilon: float = 1e-6,
     initial_accumulator: float = 0.0,
+    **adjust: Unpack[Adjust],
 ) -> Declaration:
-    """m += g²; w −= lr · g / (√m + epsilon)."""
-    return Declaration(specs.Adagrad(epsilon, initial_accumulator), _rate(learning_rate))
+    """Each number's rate falls with the squares it has seen (Duchi et al. 2011)."""
+    return _declare(specs.Adagrad(epsilon, initial_accumulator), learning_rate, adjust)
+
+
+def DecayedAdagrad(
+    learning_rate: float | LearningRate,
+    decay: float = 0.95,
+    epsilon: float = 1e-6,
+    **adjust: Unpack[Adjust],
+) -> Declaration:
+    """Adagrad that forgets."""
+    return _declare(specs.DecayedAdagrad(decay, epsilon), learning_rate, adjust)
+
+
+def Adadelta(
+    learning_rate: float | LearningRate = 1.0,
+    epsilon: float = 1e-6,
+    rho: float = 0.95,
+    **adjust: Unpack[Adjust],
+) -> Declaration:
+    """Zeiler 2012, whose formula has no rate: 1. (Fluid takes one and does not use it.)"""
+    return _declare(specs.Adadelta(rho, epsilon), learning_rate, adjust)
+
+
+def RmsProp(
+    learning_rate: float | LearningRate,
+    rho: float = 0.95,
+    epsilon: float = 1e-6,
+    momentum: float = 0.0,
+    centered: bool = False,
+    **adjust: Unpack[Adjust],
+) -> Declaration:
+    """Tieleman & Hinton 2012; Graves 2013 when centered."""
+    return _declare(specs.RmsProp(rho, epsilon, momentum, centered), learning_rate, adjust)
 
 
 def Adam(
@@ -82,20 +160,98 @@ def Adam(
     beta1: float = 0.9,
     beta2: float = 0.999,
     epsilon: float = 1e-8,
+    lazy_mode: bool = True,
+    **adjust: Unpack[Adjust],
 ) -> Declaration:
-    """Kingma & Ba 2015; on sparse tables only touched rows move."""
-    return Declaration(specs.Adam(beta1, beta2, epsilon), _rate(learning_rate))
+    """Kingma & Ba 2015. Of sparse tables only touched rows move, unless lazy_mode is off."""
+    return _declare(specs.Adam(beta1, beta2, epsilon, lazy_mode), learning_rate, adjust)
+
+
+def AdamW(
+    learning_rate: float | LearningRate = 0.001,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-8,
+    weight_decay: float = 0.01,
+    lazy_mode: bool = True,
+    **adjust: Unpack[Adjust],
+) -> Declaration:
+    """Adam with decoupled weight decay (Loshchilov & Hutter 2019)."""
+    return _declare(
+        specs.AdamW(beta1, beta2, epsilon, weight_decay, lazy_mode), learning_rate, adjust
+    )
+
+
+def Adamax(
+    learning_rate: float | LearningRate = 0.001,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-8,
+    **adjust: Unpack[Adjust],
+) -> Declaration:
+    """Adam by the largest gradient instead of the mean square (Kingma & Ba 2015)."""
+    return _declare(specs.Adamax(beta1, beta2, epsilon), learning_rate, adjust)
+
+
+def Ftrl(
+    learning_rate: float | LearningRate,
+    l1: float = 0.0,
+    l2: float = 0.0,
+    lr_power: float = -0.5,
+    initial_accumulator: float = 0.0,
+    **adjust: Unpack[Adjust],
+) -> Declaration:
+    """FTRL-Proximal, which makes sparse weights (McMahan et al. 2013)."""
+    return _declare(specs.Ftrl(l1, l2, lr_power, initial_accumulator), learning_rate, adjust)
+
+
+def LarsMomentum(
+    learning_rate: float | LearningRate,
+    momentum: float = 0.9,
+    lars_coeff: float = 0.001,
+    lars_weight_decay: float = 0.0005,
+    epsilon: float = 0.0,
+    **adjust: Unpack[Adjust],
+) -> Declaration:
+    """Momentum with a rate for each parameter by norms (You et al. 2017)."""
+    return _declare(
+        specs.LarsMomentum(momentum, lars_coeff, lars_weight_decay, epsilon), learning_rate, adjust
+    )
+
+
+def Lamb(
+    learning_rate: float | LearningRate = 0.001,
+    lamb_weight_decay: float = 0.01,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-6,
+    **adjust: Unpack[Adjust],
+) -> Declaration:
+    """Adam with a rate for each parameter by norms (You et al. 2020)."""
+    return _declare(specs.Lamb(lamb_weight_decay, beta1, beta2, epsilon), learning_rate, adjust)
 
 
 __all__ = [
+    "Adadelta",
     "Adagrad",
     "Adam",
+    "AdamW",
+    "Adamax",
     "ConstantRate",
+    "CosineDecay",
+    "DecayedAdagrad",
     "Declaration",
     "ExponentialDecay",
+    "Ftrl",
     "InverseTimeDecay",
+    "Lamb",
+    "LarsMomentum",
+    "Momentum",
     "NaturalExpDecay",
+    "NoamDecay",
     "PiecewiseDecay",
     "PolynomialDecay",
+    "RmsProp",
     "Sgd",
+    "Warmup",
 ]

@@ -123,6 +123,22 @@ class Program:
         made = (var for var in self.vars.values() if var.gradient_of in self.parameters)
         return {var.gradient_of: var.name for var in made}
 
+    def clone(self, for_test: bool = False) -> Program:
+        """A copy that shares no container with this program.
+
+        `for_test` keeps the forward ops alone and sets `is_test` on those that have it; nothing is
+        trained then.
+        """
+        if not for_test:
+            return Program(self.seed, dict(self.vars), list(self.ops), dict(self.parameters))
+        gone = {name for op in self.ops if op.role != "forward" for name in op.writes()}
+        return Program(
+            self.seed,
+            {name: v for name, v in self.vars.items() if v.kind != "temp" or name not in gone},
+            [_tested(op) for op in self.ops if op.role == "forward"],
+            {name: _untrained(parameter) for name, parameter in self.parameters.items()},
+        )
+
     def to_text(self) -> str:
         """One JSON object a line, fields in the order of the classes above."""
         head = f"psrt-program {TEXT_FORMAT} {json.dumps({'seed': self.seed})}"
@@ -168,6 +184,15 @@ def gradient_name(name: str) -> str:
 def seed_of(program_seed: int, parameter: str) -> int:
     """Every process that builds the program finds the same seed for a parameter."""
     return zlib.crc32(f"{program_seed}/{parameter}".encode())
+
+
+def _tested(op: Op) -> Op:
+    is_test = {"is_test": True} if "is_test" in op.attrs else {}
+    return dataclasses.replace(op, attrs=op.attrs | is_test)
+
+
+def _untrained(parameter: Parameter) -> Parameter:
+    return dataclasses.replace(parameter, optimizer=None, learning_rate=None)
 
 
 def _read_head(line: str) -> int:

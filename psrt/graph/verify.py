@@ -68,7 +68,8 @@ def _check_reads(program: Program, op: Op, defined: set[str]) -> None:
             raise _refuse(op, f"reads {name} before an op has computed it")
         parameter = program.parameters.get(name)
         is_lookup = op.type.removesuffix("_grad") in _ACCUMULATING or op.type == "update"
-        if parameter is not None and parameter.sparse and not is_lookup:
+        reads_rows = is_lookup or op.role == "adjust"
+        if parameter is not None and parameter.sparse and not reads_rows:
             raise _refuse(op, f"reads the sparse parameter {name}, of which only rows can be read")
 
 
@@ -93,6 +94,8 @@ def _check_types(program: Program, op: Op, definition: OpDef) -> None:
     except (Mismatch, KeyError) as mismatch:
         raise _refuse(op, f"does not fit: {mismatch}", ErrorCode.SHAPE_MISMATCH) from mismatch
     for slot, names in op.outputs.items():
+        if names == op.inputs.get(slot):  # changed in place
+            continue
         for name in names:
             if program.vars[name].type != inferred[slot]:
                 declared = program.vars[name].type

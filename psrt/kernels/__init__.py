@@ -5,18 +5,31 @@ In reading order:
     cache        where machine code is kept, safe for many processes
     jit          the one compile policy: `@kernel`, `@device`, `warm_up`
     dense        element-wise loops over whole blocks
-    optimizers   one update formula per optimizer, for blocks and for slab rows
+    steps        one update formula per optimizer, for blocks and rows alike
+    optimizers   updates of dense blocks
     hashing      stable hashes: virtual shards, counters to random bits
     initialize   the value of an untouched parameter as a pure function of (seed, key, column)
     idmap        open-addressing map from int64 ids to slots
     prefetch     naming memory that a loop will need soon
-    slab         fused passes over a stripe of a sparse table: find, create, read, update
+    optimizer_rows, adam_rows  updates of rows of a table
+    rules        optimizer spec to layout of state and kernels
+    slab         fused passes over a stripe of a sparse table: find, create, read
     rows         dedupe, gather, scatter, merge and partition of rows by id
-    pooling      rows of one example to one vector: sum, average, max
+    pooling      rows of one example to one vector: sum, average, max, first, …
+    sequence     where the elements of ragged vars go, softmax over each example
+    interactions products between the features of one example
+    elementary   eˣ, ln(1 + t), erf, sigmoid: what vectorised loops call
+    images       convolution as a matrix product, pooling over windows
+    random       masks drawn by counter
     nn           fused element-wise steps of the trainer, AUC
+    activations  activations and their derivatives
+    losses       softmax cross-entropy, logistic and ranking losses
+    sampling     drawn classes, tree paths, products of an example with its rows
+    metrics      counting for metrics
     text         numbers in text, read and written
     multislot    MultiSlot lines to batch arrays and back
     criteo       rows of the public Criteo table to arrays
+    libsvm       libsvm text to MultiSlot text
     oracle       plain-numpy twins, for tests
 
 Outputs and scratch are passed in, inputs are never written, in-place kernels end in `_`. No kernel

@@ -45,6 +45,7 @@ _TYPE = re.compile(r"(const )?(\w\d)(?:\[(.+)\])?")
 
 _registry: list[Kernel] = []
 _loading = threading.RLock()
+_listener: Callable[[str], None] | None = None
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -79,9 +80,10 @@ class Kernel:
         with _loading:
             if self.ready:
                 return
+            tell = on_compile or _listener
             with cache.opened(self.dispatcher) as is_cached:
-                if on_compile is not None and not is_cached:
-                    on_compile(self.name)
+                if tell is not None and not is_cached:
+                    tell(self.name)
                 self._compile()
             self.dispatcher.disable_compile()
             self._entry = self.dispatcher
@@ -103,8 +105,9 @@ def kernel(signature: str, group: str) -> Callable[[Callable[..., Any]], Kernel]
     """Declare a kernel: `@kernel("f4[::1], const f4[::1], f4 -> void", group="pserver trainer")`.
 
     `group` lists who warms it up, separated by blanks: `pserver`, `trainer`, `data` (the readers of
-    a trainer), `convert` (the data tools). The body must be a module-level function: numba's cache
-    knows functions by file and line.
+    a trainer), `convert` (the data tools), `rule` (whoever has a table of that optimizer: see
+    `psrt.kernels.rules`), `op` (the executor of a program with an op that needs it, when made).
+    The body must be a module-level function: numba's cache knows functions by file and line.
     """
 
     def declare(function: Callable[..., Any]) -> Kernel:
@@ -139,6 +142,12 @@ def warm_up(
     for each in kernels(groups):
         each.load(on_compile)
     return time.perf_counter() - start
+
+
+def on_compile(listener: Callable[[str], None] | None) -> None:
+    """Be told from now on of every kernel that is not in the cache, before it is compiled."""
+    global _listener
+    _listener = listener
 
 
 def set_cache_dir(path: str | Path) -> None:

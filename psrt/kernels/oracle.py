@@ -14,7 +14,6 @@ import numpy as np
 from psrt.core.specs import Constant, Initializer, Uniform
 from psrt.core.tensors import SelectedRows
 from psrt.core.types import F32, I32, I64, U64, Array
-from psrt.kernels.optimizers import HEADER_WORDS, UPDATES_WORD
 
 _f4 = np.float32
 
@@ -76,65 +75,6 @@ def sum_squares(x: F32) -> float:
     return math.fsum(float(value) ** 2 for value in x)
 
 
-# --- optimizers ---
-
-
-def sgd_(w: F32, g: F32, lr: float) -> None:
-    w -= _f4(lr) * g
-
-
-def adagrad_(w: F32, m: F32, g: F32, lr: float, eps: float) -> None:
-    m += g * g
-    w -= _f4(lr) * g / (np.sqrt(m) + _f4(eps))
-
-
-def adam_(
-    w: F32, m: F32, v: F32, g: F32, step_size: float, beta1: float, beta2: float, eps_hat: float
-) -> None:
-    m[:] = _f4(beta1) * m + (_f4(1) - _f4(beta1)) * g
-    v[:] = _f4(beta2) * v + (_f4(1) - _f4(beta2)) * (g * g)
-    w -= _f4(step_size) * m / (np.sqrt(v) + _f4(eps_hat))
-
-
-def _updated_row(slab: F32, slot: int, d: int, weights_at: int) -> tuple[int, list[F32]]:
-    """Count one more update; returns (t, [weights, state…])."""
-    words = slab.view(np.int32)[slot, :HEADER_WORDS]
-    words[UPDATES_WORD] += 1
-    ends = range(weights_at, slab.shape[1], d)
-    return int(words[UPDATES_WORD]), [slab[slot, at : at + d] for at in ends]
-
-
-def sgd_rows_(slab: F32, slots: I32, grads: F32, weights_at: int, lr: float) -> None:
-    for slot, g in zip(slots, grads, strict=True):
-        _, (w, *_) = _updated_row(slab, slot, len(g), weights_at)
-        sgd_(w, g, lr)
-
-
-def adagrad_rows_(
-    slab: F32, slots: I32, grads: F32, weights_at: int, lr: float, eps: float
-) -> None:
-    for slot, g in zip(slots, grads, strict=True):
-        _, (w, m, *_) = _updated_row(slab, slot, len(g), weights_at)
-        adagrad_(w, m, g, lr, eps)
-
-
-def adam_rows_(
-    slab: F32,
-    slots: I32,
-    grads: F32,
-    weights_at: int,
-    lr: float,
-    beta1: float,
-    beta2: float,
-    eps: float,
-) -> None:
-    for slot, g in zip(slots, grads, strict=True):
-        t, (w, m, v, *_) = _updated_row(slab, slot, len(g), weights_at)
-        root2 = math.sqrt(1 - beta2**t)
-        step_size = _f4(lr) * _f4(root2 / (1 - beta1**t))
-        adam_(w, m, v, g, float(step_size), beta1, beta2, float(_f4(eps) * _f4(root2)))
-
-
 # --- rows ---
 
 
@@ -169,16 +109,17 @@ def partition_ids(ids: I64, shard_bounds: I64, n_shards: int) -> tuple[I32, I64]
 
 
 def pool_rows(rows: F32, index: I32, offsets: I64, pool: str) -> F32:
-    """(b, d): the pooled segments; "sum", "average" or "max"; an empty one gives zeros."""
+    """(b, d): the pooled segments, by the names of `pooling.POOLS` or "max"; an empty one is 0."""
     out = np.zeros((len(offsets) - 1, rows.shape[1]), rows.dtype)
     for i, (start, stop) in enumerate(itertools.pairwise(offsets)):
         segment = rows[index[start:stop]]
-        if pool == "max" and len(segment):
-            out[i] = segment.max(axis=0)
-        elif pool != "max":
-            for row in segment:
-                out[i] += row
-            out[i] /= max(len(segment), 1) if pool == "average" else 1
+        if len(segment) and pool in ("max", "first", "last"):
+            out[i] = {"max": segment.max(axis=0), "first": segment[0], "last": segment[-1]}[pool]
+            continue
+        for row in segment:
+            out[i] += row
+        count = max(len(segment), 1)
+        out[i] /= {"average": count, "sqrt": np.float32(math.sqrt(count))}.get(pool, 1)
     return out
 
 

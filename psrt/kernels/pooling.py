@@ -1,157 +1,182 @@
-"""Many rows to one vector per example: sum, average and max over segments, and their gradients.
+"""Rows of each example to one vector, slot by slot: sums, averages, maxima, and their gradients.
 
-Example i owns positions `offsets[i]:offsets[i + 1]` of `index`, and `index` names rows of `rows`:
-embedding lookup and pooling are one pass, nothing is gathered in between. An empty segment gives 0.
+Several slots of one table are pooled by one call. Their positions stand one slot after the other in
+`index` (n,), which names rows of `rows` (m, d), and `offsets` (slots, b + 1) says which of its slot
+belong to each example: looking up, pooling and setting side by side are one pass. `out` (b · slots,
+d) has the slots of one example side by side; an example that has none in a slot gets zeros there.
 
-The result of example i is written to `out[i, column:column + d]`, so that the slots of one table
-land side by side in one C-contiguous array without a concat. Column slices `out[:, a:b]` are
-accepted too, at the price of a copy: loops over strided rows do not vectorise.
-
-Sums run in order of position; gradients are added to `grad_rows`, which the caller zeroes.
+Sums run in order of position; gradients are added to `grad_rows`, which the caller zeroes. Loops go
+slot by slot: a batch's rows are numbered as slots name them, so they are read nearly in order.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from psrt.core.types import F32, I32, I64
-from psrt.kernels.jit import kernel
+from psrt.kernels.jit import device, kernel
 
-EMPTY = -1  # in `argmax`: the segment had no rows
+SUM, AVERAGE, SQRT, FIRST, LAST = range(5)
+POOLS = {"sum": SUM, "average": AVERAGE, "sqrt": SQRT, "first": FIRST, "last": LAST}
+"""By name: Σ, Σ / n, Σ / √n, and the first or last row alone; a maximum has kernels of its own."""
 
-
-@kernel("const f4[:, ::1], const i4[::1], const i8[::1], b1, f4[:, ::1], i8 -> void", "trainer")
-def _pool(rows: F32, index: I32, offsets: I64, average: bool, out: F32, column: int) -> None:
-    for i in range(len(out)):
-        target = out[i, column : column + rows.shape[1]]
-        for j in range(len(target)):
-            target[j] = 0.0
-        for position in range(offsets[i], offsets[i + 1]):
-            row = rows[index[position]]
-            for j in range(len(target)):
-                target[j] += row[j]
-        count = np.float32(offsets[i + 1] - offsets[i])
-        if average and count > 1:
-            for j in range(len(target)):
-                target[j] /= count
+EMPTY = -1  # in `argmax`: there were no rows
 
 
-@kernel("f4[:, ::1], const i4[::1], const i8[::1], b1, const f4[:, ::1], i8 -> void", "trainer")
-def _pool_grad_(
-    grad_rows: F32, index: I32, offsets: I64, average: bool, grad_out: F32, column: int
-) -> None:
-    for i in range(len(grad_out)):
-        source = grad_out[i, column : column + grad_rows.shape[1]]
-        count = np.float32(offsets[i + 1] - offsets[i]) if average else np.float32(1.0)
-        for position in range(offsets[i], offsets[i + 1]):
-            row = grad_rows[index[position]]
-            for j in range(len(source)):
-                row[j] += source[j] / count
+@device
+def _first_of(start: int, stop: int, pool: int) -> int:
+    """The first position of an example's `start:stop` that counts."""
+    return stop - 1 if pool == LAST else start
+
+
+@device
+def _end_of(start: int, stop: int, pool: int) -> int:
+    """Behind the last position that counts."""
+    return start + 1 if pool == FIRST else stop
+
+
+@device
+def _divisor(count: int, pool: int) -> np.float32:
+    return np.float32(math.sqrt(count) if pool == SQRT else count)
+
+
+@device
+def _divide_(out: F32, offsets: I64, pool: int) -> None:
+    slots, width = len(offsets), out.shape[1]
+    for i in range(offsets.shape[1] - 1):
+        for slot in range(slots):
+            count = offsets[slot, i + 1] - offsets[slot, i]
+            if count > 1:
+                target, divisor = out[i * slots + slot], _divisor(count, pool)
+                for j in range(width):
+                    target[j] /= divisor
+
+
+@kernel("const f4[:, ::1], const i4[::1], const i8[:, ::1], i8, f4[:, ::1] -> void", "op")
+def pool_rows(rows: F32, index: I32, offsets: I64, pool: int, out: F32) -> None:
+    """`out` = the rows of each example and slot, pooled; `pool` is one of the numbers above."""
+    slots, base, width = len(offsets), 0, rows.shape[1]
+    for slot in range(slots):
+        for i in range(offsets.shape[1] - 1):
+            start, stop = base + offsets[slot, i], base + offsets[slot, i + 1]
+            target = out[i * slots + slot]
+            if start == stop:
+                for j in range(width):
+                    target[j] = 0.0
+                continue
+            first, end = _first_of(start, stop, pool), _end_of(start, stop, pool)
+            row = rows[index[first]]
+            for j in range(width):
+                target[j] = row[j]
+            for position in range(first + 1, end):
+                other = rows[index[position]]
+                for j in range(width):
+                    target[j] += other[j]
+        base += offsets[slot, -1]
+    if pool in (AVERAGE, SQRT):  # in a pass of its own: it would slow sums down by a quarter
+        _divide_(out, offsets, pool)
+
+
+@kernel("f4[:, ::1], const i4[::1], const i8[:, ::1], i8, const f4[:, ::1] -> void", "op")
+def pool_rows_grad_(grad_rows: F32, index: I32, offsets: I64, pool: int, grad_out: F32) -> None:
+    """`grad_rows` (m, d)[index] += gradient of `pool_rows`, given `grad_out` shaped like `out`."""
+    slots, base, width = len(offsets), 0, grad_rows.shape[1]
+    for slot in range(slots):
+        for i in range(offsets.shape[1] - 1):
+            start, stop = base + offsets[slot, i], base + offsets[slot, i + 1]
+            if start == stop:
+                continue
+            source, divisor = grad_out[i * slots + slot], _divisor(stop - start, pool)
+            is_mean = pool in (AVERAGE, SQRT)
+            for position in range(_first_of(start, stop, pool), _end_of(start, stop, pool)):
+                target = grad_rows[index[position]]
+                if is_mean:
+                    for j in range(width):
+                        target[j] += source[j] / divisor
+                else:
+                    for j in range(width):
+                        target[j] += source[j]
+        base += offsets[slot, -1]
 
 
 @kernel(
-    "const f4[:, ::1], const i4[::1], const i8[::1], f4[:, ::1], i8, i4[:, ::1] -> void", "trainer"
+    "const f4[:, ::1], const i4[::1], const i8[:, ::1], f4[:, ::1], i4[:, ::1] -> void", "trainer"
 )
-def _pool_max(rows: F32, index: I32, offsets: I64, out: F32, column: int, argmax: I32) -> None:
-    for i in range(len(out)):
-        for j in range(rows.shape[1]):
-            best, best_row = np.float32(0.0), EMPTY
-            for position in range(offsets[i], offsets[i + 1]):
-                value = rows[index[position], j]
-                if best_row == EMPTY or value > best:
-                    best, best_row = value, index[position]
-            out[i, column + j] = best
-            argmax[i, j] = best_row
+def pool_max(rows: F32, index: I32, offsets: I64, out: F32, argmax: I32) -> None:
+    """`out` = the maximum by column; `argmax`, shaped like it, the row of `rows` it came from, the
+    first one of equals, or EMPTY."""
+    slots, base = len(offsets), 0
+    for slot in range(slots):
+        for i in range(offsets.shape[1] - 1):
+            start, stop = base + offsets[slot, i], base + offsets[slot, i + 1]
+            best, where = out[i * slots + slot], argmax[i * slots + slot]
+            for j in range(len(best)):
+                best[j] = rows[index[start], j] if start < stop else np.float32(0.0)
+                where[j] = index[start] if start < stop else EMPTY
+            for position in range(start + 1, stop):
+                at = index[position]
+                row = rows[at]
+                for j in range(len(best)):
+                    where[j] = at if row[j] > best[j] else where[j]
+                    best[j] = row[j] if row[j] > best[j] else best[j]
+        base += offsets[slot, -1]
 
 
-@kernel("f4[:, ::1], const i4[:, ::1], const f4[:, ::1], i8 -> void", "trainer")
-def _pool_max_grad_(grad_rows: F32, argmax: I32, grad_out: F32, column: int) -> None:
+@kernel("f4[:, ::1], const i4[:, ::1], const f4[:, ::1] -> void", "op")
+def pool_max_grad_(grad_rows: F32, argmax: I32, grad_out: F32) -> None:
+    """`grad_rows` (m, d)[argmax] += `grad_out`: only the maximum gets a gradient."""
     for i in range(len(grad_out)):
         for j in range(grad_rows.shape[1]):
             if argmax[i, j] != EMPTY:
-                grad_rows[argmax[i, j], j] += grad_out[i, column + j]
+                grad_rows[argmax[i, j], j] += grad_out[i, j]
 
 
-def pool_rows(
-    rows: F32, index: I32, offsets: I64, out: F32, pool: str = "sum", column: int = 0
+# --- rows that count differently ------------------------------------------------------------------
+
+
+@kernel(
+    "const f4[:, ::1], const i4[::1], const f4[::1], const i8[::1], f4[:, ::1] -> void", "trainer"
+)
+def pool_weighted(rows: F32, index: I32, weights: F32, offsets: I64, out: F32) -> None:
+    """`out` (b, d) = Σ `weights` (n,) · rows[`index` (n,)] by example; `offsets` (b + 1,)."""
+    for i in range(len(out)):
+        target = out[i]
+        for j in range(len(target)):
+            target[j] = 0.0
+        for position in range(offsets[i], offsets[i + 1]):
+            row, weight = rows[index[position]], weights[position]
+            for j in range(len(target)):
+                target[j] += weight * row[j]
+
+
+@kernel(
+    "f4[:, ::1], const i4[::1], const f4[::1], const i8[::1], const f4[:, ::1] -> void", "trainer"
+)
+def pool_weighted_grad_(
+    grad_rows: F32, index: I32, weights: F32, offsets: I64, grad_out: F32
 ) -> None:
-    """`out` (b, ≥ column + d) = "sum" or "average" of `rows` (m, d)[`index` (n,)] by segment."""
-    whole = _whole(out)
-    _check(whole, offsets, column, rows)
-    _pool(rows, index, offsets, _is_average(pool), whole, column)
-    _hand_back(whole, out)
+    """`grad_rows` (m, d)[index] += weight · `grad_out` (b, d)."""
+    for i in range(len(grad_out)):
+        source = grad_out[i]
+        for position in range(offsets[i], offsets[i + 1]):
+            target, weight = grad_rows[index[position]], weights[position]
+            for j in range(len(source)):
+                target[j] += weight * source[j]
 
 
-def pool_rows_grad_(
-    grad_rows: F32, index: I32, offsets: I64, grad_out: F32, pool: str = "sum", column: int = 0
+@kernel(
+    "const f4[:, ::1], const i4[::1], const i8[::1], const f4[:, ::1], f4[::1] -> void", "trainer"
+)
+def pool_weights_grad(
+    rows: F32, index: I32, offsets: I64, grad_out: F32, grad_weights: F32
 ) -> None:
-    """`grad_rows` (m, d)[index] += gradient of `pool_rows`, given `grad_out` shaped like `out`."""
-    grad_out = np.ascontiguousarray(grad_out)
-    _check(grad_out, offsets, column, grad_rows)
-    _pool_grad_(grad_rows, index, offsets, _is_average(pool), grad_out, column)
-
-
-def pool_rows_max(
-    rows: F32, index: I32, offsets: I64, out: F32, argmax: I32, column: int = 0
-) -> None:
-    """`out` (b, ≥ column + d) = column-wise maximum of each segment; `argmax` (b, d) int32 = the
-    row of `rows` (m, d) it came from, the first one on ties, or EMPTY."""
-    whole = _whole(out)
-    _check(whole, offsets, column, rows)
-    _pool_max(rows, index, offsets, whole, column, argmax)
-    _hand_back(whole, out)
-
-
-def pool_rows_max_grad_(grad_rows: F32, argmax: I32, grad_out: F32, column: int = 0) -> None:
-    """`grad_rows` (m, d)[argmax] += `grad_out`: only the maximum gets a gradient."""
-    _pool_max_grad_(grad_rows, argmax, np.ascontiguousarray(grad_out), column)
-
-
-def segment_pool(values: F32, offsets: I64, out: F32, pool: str = "sum") -> None:
-    """`out` (b, d) = "sum" or "average" of each segment of `values` (n, d)."""
-    pool_rows(values, _identity(values), offsets, out, pool)
-
-
-def segment_pool_grad(grad_out: F32, offsets: I64, grad_values: F32, pool: str = "sum") -> None:
-    """`grad_values` (n, d) = gradient of `segment_pool`, given `grad_out` (b, d)."""
-    grad_values.fill(0.0)
-    pool_rows_grad_(grad_values, _identity(grad_values), offsets, grad_out, pool)
-
-
-def segment_max(values: F32, offsets: I64, out: F32, argmax: I32) -> None:
-    """`out`, `argmax` (b, d) = maximum of each segment of `values` (n, d) and where it stands."""
-    pool_rows_max(values, _identity(values), offsets, out, argmax)
-
-
-def segment_max_grad(grad_out: F32, argmax: I32, grad_values: F32) -> None:
-    """`grad_values` (n, d) = gradient of `segment_max`, given `grad_out` (b, d)."""
-    grad_values.fill(0.0)
-    pool_rows_max_grad_(grad_values, argmax, grad_out)
-
-
-def _whole(out: F32) -> F32:
-    return out if out.flags.c_contiguous else out.copy(order="C")
-
-
-def _hand_back(whole: F32, out: F32) -> None:
-    if whole is not out:
-        np.copyto(out, whole)
-
-
-def _check(out: F32, offsets: I64, column: int, rows: F32) -> None:
-    # Kernels do not check bounds, and here a wrong shape would write outside the array.
-    if len(offsets) != len(out) + 1 or column + rows.shape[1] > out.shape[1]:
-        raise ValueError(
-            f"{len(offsets) - 1} segments of width {rows.shape[1]} at column {column} "
-            f"do not fit an array of shape {out.shape}"
-        )
-
-
-def _identity(values: F32) -> I32:
-    return np.arange(len(values), dtype=np.int32)
-
-
-def _is_average(pool: str) -> bool:
-    if pool not in ("sum", "average"):
-        raise ValueError(f"pool {pool!r} is neither sum nor average")
-    return pool == "average"
+    """`grad_weights` (n,) = row · `grad_out` (b, d) of its example."""
+    for i in range(len(grad_out)):
+        source = grad_out[i]
+        for position in range(offsets[i], offsets[i + 1]):
+            row, total = rows[index[position]], np.float32(0.0)
+            for j in range(len(source)):
+                total += row[j] * source[j]
+            grad_weights[position] = total

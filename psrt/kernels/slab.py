@@ -1,7 +1,7 @@
-"""Fused passes over one stripe of a sparse table: find rows by id and read or update them.
+"""Fused passes over one stripe of a sparse table: find rows by id, to read or to update them.
 
 A stripe is an `IdMap` (keys, slots, size) and a slab of rows `[header | weights | state]`, see
-`optimizers`. `route` groups a batch by stripe once; every other kernel then gets the positions
+`optimizer_rows`. `route` groups a batch by stripe once; every other kernel then gets the positions
 `order` of its stripe's ids in the batch, and reads or writes the caller's arrays in place: nothing
 is gathered in between. Callers hold the stripe's lock and have reserved room.
 
@@ -17,24 +17,10 @@ from psrt.kernels.hashing import virtual_shard
 from psrt.kernels.idmap import find, find_or_insert, first_cell
 from psrt.kernels.initialize import initial_row
 from psrt.kernels.jit import device, kernel
-from psrt.kernels.optimizers import (
-    HEADER_WORDS,
-    UPDATES_WORD,
-    VERSION_WORD,
-    adagrad_row_,
-    adam_row_,
-    sgd_row_,
-)
+from psrt.kernels.optimizer_rows import HEADER_WORDS, UPDATES_WORD, VERSION_WORD
 from psrt.kernels.prefetch import AHEAD, prefetch, prefetch_row
 
 FOREIGN = -1  # in a shard → stripe table: another pserver holds this virtual shard
-
-# Arguments that kernels share, in order: the stripe (keys, slots, size, slab), the batch (ids,
-# order, found, gradients, version), the start of a row (kind, a, b, seed of the initializer; first
-# value of the state). `found` (n,) is scratch for slots.
-_STRIPE = "i8[::1], i4[::1], i8, f4[:, ::1]"
-_BATCH = "const i8[::1], const i4[::1], i4[::1], const f4[:, ::1], i8"
-_START = "i8, f4, f4, i8, f4"
 
 
 @kernel("const i8[::1], const i4[::1], b1, i8, i4[::1], i4[::1], i8[::1] -> i8", group="pserver")
@@ -131,16 +117,22 @@ def read_rows(
 
 @device
 def create_row(
-    row: F32, id_: int, width: int, kind: int, a: float, b: float, seed: int, state: float
+    row: F32, id_: int, width: int, kind: int, a: float, b: float, seed: int, first: F32
 ) -> None:
     """A row that has never been updated: zero header, initial weights, first state."""
     row[:HEADER_WORDS] = 0
     initial_row(kind, a, b, seed, id_, row[HEADER_WORDS : HEADER_WORDS + width])
-    row[HEADER_WORDS + width :] = state
+    for number in range(len(first)):
+        at = HEADER_WORDS + (1 + number) * width
+        row[at : at + width] = first[number]
 
 
-@device
-def touch_rows(
+@kernel(
+    "i8[::1], i4[::1], i8, f4[:, ::1], const i8[::1], const i4[::1], i4[::1], i8, i8, "
+    "i8, f4, f4, i8, const f4[::1] -> i8",
+    group="pserver",
+)
+def touch_(
     keys: I64,
     slots: I32,
     size: int,
@@ -148,18 +140,20 @@ def touch_rows(
     ids: I64,
     order: I32,
     found: I32,
+    version: int,
     width: int,
     kind: int,
     a: float,
     b: float,
     seed: int,
-    state: float,
-    version: int,
+    first: F32,
 ) -> int:
-    """`found` (n,) = slots of rows `ids[order]`, which exist after this; returns the new size.
+    """Make rows `ids[order]` ready for an update by `optimizer_rows`; the new size of the map.
 
-    A loop of its own: mixed with the updates, each mispredicted probe also stalls an update
-    (13,312 rows of 16 in the cache: 320 µs fused, 200 µs apart, SGD).
+    All of them exist after this, `found` (n,) are their slots, their headers bear `version` and one
+    more update. `first` (k,) begins the state vectors of a new row. The updates are a loop of their
+    own: mixed with them, each mispredicted probe also stalls an update (13,312 rows of 16 in the
+    cache: 320 µs fused, 200 µs apart, SGD).
     """
     headers = slab.view(np.int32)
     for k in range(len(order)):
@@ -167,103 +161,11 @@ def touch_rows(
         id_ = ids[order[k]]
         slot = find_or_insert(keys, slots, size, id_)
         if slot == size:
-            create_row(slab[slot], id_, width, kind, a, b, seed, state)
+            create_row(slab[slot], id_, width, kind, a, b, seed, first)
             size += 1
         found[k] = slot
     for k in range(len(order)):
         prefetch_found(slab, found, k)
         headers[found[k], VERSION_WORD] = version
         headers[found[k], UPDATES_WORD] += 1
-    return size
-
-
-@kernel(f"{_STRIPE}, {_BATCH}, {_START}, f4 -> i8", group="pserver")
-def apply_sgd_(
-    keys: I64,
-    slots: I32,
-    size: int,
-    slab: F32,
-    ids: I64,
-    order: I32,
-    found: I32,
-    gradients: F32,
-    version: int,
-    kind: int,
-    a: float,
-    b: float,
-    seed: int,
-    state: float,
-    lr: float,
-) -> int:
-    """Update rows `ids[order]` by `gradients[order]`, creating new ones; returns the new size."""
-    width = gradients.shape[1]
-    size = touch_rows(
-        keys, slots, size, slab, ids, order, found, width, kind, a, b, seed, state, version
-    )
-    for k in range(len(order)):
-        sgd_row_(slab[found[k]], gradients[order[k]], HEADER_WORDS, lr)
-    return size
-
-
-@kernel(f"{_STRIPE}, {_BATCH}, {_START}, f4, f4 -> i8", group="pserver")
-def apply_adagrad_(
-    keys: I64,
-    slots: I32,
-    size: int,
-    slab: F32,
-    ids: I64,
-    order: I32,
-    found: I32,
-    gradients: F32,
-    version: int,
-    kind: int,
-    a: float,
-    b: float,
-    seed: int,
-    state: float,
-    lr: float,
-    eps: float,
-) -> int:
-    """As `apply_sgd_`, by Adagrad."""
-    width = gradients.shape[1]
-    size = touch_rows(
-        keys, slots, size, slab, ids, order, found, width, kind, a, b, seed, state, version
-    )
-    for k in range(len(order)):
-        adagrad_row_(slab[found[k]], gradients[order[k]], HEADER_WORDS, lr, eps)
-    return size
-
-
-@kernel(f"{_STRIPE}, {_BATCH}, {_START}, f4, f4, f4, f4, const f4[:, ::1] -> i8", group="pserver")
-def apply_adam_(
-    keys: I64,
-    slots: I32,
-    size: int,
-    slab: F32,
-    ids: I64,
-    order: I32,
-    found: I32,
-    gradients: F32,
-    version: int,
-    kind: int,
-    a: float,
-    b: float,
-    seed: int,
-    state: float,
-    lr: float,
-    beta1: float,
-    beta2: float,
-    eps: float,
-    corrections: F32,
-) -> int:
-    """As `apply_sgd_`, by lazy Adam: a row's own count of updates is its t."""
-    headers = slab.view(np.int32)
-    width = gradients.shape[1]
-    size = touch_rows(
-        keys, slots, size, slab, ids, order, found, width, kind, a, b, seed, state, version
-    )
-    for k in range(len(order)):
-        row, gradient = slab[found[k]], gradients[order[k]]
-        t = headers[found[k], UPDATES_WORD]
-        adam_row_(row, gradient, HEADER_WORDS, lr, beta1, beta2, eps, corrections, t)
     return size

@@ -44,6 +44,7 @@ def run(
     plan = Plan(loaded, environment(), program)
     _make_directory("log_dir", config.log_dir)
     _make_directory("report", str(Path(config.report).parent))
+    _make_directory("profile", str(Path(config.profile).parent))
     cluster, error, started_at = Cluster(config.grace_s, clock, say), None, clock.now()
     try:
         with cluster:

@@ -77,7 +77,12 @@ class Plan:
         arguments += ["--carrier", self._trainer.carrier]
         arguments += ["--cpu-threads", str(self._trainer.cpu_threads), "--report", str(report)]
         arguments += ["--save", self.config.save] if self.config.save else []
+        arguments += ["--profile", self._profile_of(index)] if self._trainer.profile else []
         return self._command(child, [*arguments, self.config.job], report)
+
+    def _profile_of(self, index: int) -> str:
+        whole = Path(self._trainer.profile)
+        return str(whole.with_name(f"{whole.stem}.trainer-{index}{whole.suffix}"))
 
     def _command(self, child: ChildId, arguments: list[str], result: Path) -> Command:
         whole = (*self._program, child.role, *arguments)
@@ -92,7 +97,7 @@ def _trainer_settings(loaded: Loaded[LaunchConfig], environ: Mapping[str, str]) 
     config = loaded.config
     given = {
         name: getattr(config, name)
-        for name in ("carrier", "cpu_threads")
+        for name in ("carrier", "cpu_threads", "profile")
         if loaded.origins[f"launch.{name}"] != DEFAULT
     }
     flags = {"trainers": config.trainers, "trainer_id": 0, **given}

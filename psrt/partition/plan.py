@@ -19,6 +19,7 @@ from typing import Protocol
 
 from psrt.core.errors import ConfigError, ErrorCode, ProgramError
 from psrt.core.specs import (
+    LAYER_WISE,
     ConstantRate,
     DenseTableSpec,
     Initializer,
@@ -151,7 +152,8 @@ def build_plan(
     """Cut and place all parameters the pservers hold.
 
     Sparse and distributed parameters become sparse tables on all endpoints. A dense parameter
-    that is not trained stays with the trainers, which all compute the same initial value.
+    that is not trained stays with the trainers, which all compute the same initial value. One
+    whose optimizer takes its norm is not cut.
     """
     _check_endpoints(endpoints)
     ordered = _by_name(parameters)
@@ -164,7 +166,7 @@ def build_plan(
             p.name,
             p.shape,
             len(endpoints),
-            slice_var_up=slice_var_up,
+            slice_var_up=slice_var_up and not isinstance(p.optimizer, LAYER_WISE),
             min_block_size=min_block_size,
         )
     ]

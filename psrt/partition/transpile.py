@@ -1,7 +1,6 @@
-"""The program a trainer of a cluster runs: the user's program without its optimizer.
+"""The program a trainer runs: the user's program without the updates that happen elsewhere.
 
-Updates happen on the pservers; what is left computes the loss and the gradients, in the same order
-and over the same vars.
+What is left computes the loss and the gradients, in the same order and over the same vars.
 """
 
 from __future__ import annotations
@@ -12,6 +11,13 @@ from psrt.graph.program import Program
 
 
 def trainer_program(program: Program) -> Program:
-    """`program` without its optimize ops; `program` itself is left as it is."""
+    """For a trainer of a cluster: pservers do all updates. `program` itself is left as it is."""
     kept = [op for op in program.ops if op.role != "optimize"]
+    return dataclasses.replace(program, ops=kept)
+
+
+def local_program(program: Program) -> Program:
+    """For a trainer alone: distributed tables have no place in its scope and are updated apart."""
+    apart = {p.name for p in program.parameters.values() if p.distributed}
+    kept = [op for op in program.ops if op.type != "update" or apart.isdisjoint(op.writes())]
     return dataclasses.replace(program, ops=kept)

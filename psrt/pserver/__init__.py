@@ -2,7 +2,6 @@
 
 In reading order, doing below and deciding above:
 
-    optimizers     one update rule per optimizer spec: state layout and kernels
     dense_table    one block of one dense parameter
     stripe         rows of some virtual shards: id map, slab and lock
     sparse_table   one pserver's share of a sparse table, over its stripes

@@ -15,7 +15,7 @@ from psrt.core.specs import DenseTableSpec
 from psrt.core.types import F32
 from psrt.kernels import dense
 from psrt.kernels.initialize import fill_block
-from psrt.pserver.optimizers import rule_of
+from psrt.kernels.rules import rule_of
 
 
 class DenseTable:
@@ -27,9 +27,8 @@ class DenseTable:
         self._rule = rule_of(spec.optimizer)
         self._lock = threading.Lock()
         self._values: F32 = np.empty(spec.size, np.float32)
-        self._state: F32 = np.full(
-            (self._rule.state_words, spec.size), self._rule.initial_state, np.float32
-        )
+        self._state: F32 = np.empty((self._rule.state_vectors, spec.size), np.float32)
+        self._state[:] = np.reshape(self._rule.first, (-1, 1))
         self._sum: F32 = np.empty(0, np.float32)
         self._snapshot: F32 | None = None
         fill_block(spec.initializer, spec.seed, spec.offset, self._values)

@@ -21,12 +21,11 @@ from psrt.core.types import F32, I32, I64
 from psrt.kernels import slab
 from psrt.kernels.hashing import virtual_shards
 from psrt.kernels.initialize import encode
-from psrt.kernels.optimizers import HEADER_WORDS
-from psrt.pserver.optimizers import rule_of
-from psrt.pserver.stripe import Stripe
+from psrt.kernels.optimizer_rows import HEADER_WORDS
+from psrt.kernels.rules import rule_of
+from psrt.pserver.stripe import RowUpdate, Stripe
 
 _STRIPE_SHIFT = 40  # an export cursor is stripe << 40 | slot
-_VERSION_MASK = 0x7FFFFFFF
 
 
 @dataclass(frozen=True)
@@ -37,6 +36,9 @@ class Routed:
     order: I32
     starts: list[int]
     scratch: I32
+
+    def touches(self, stripe: int) -> bool:
+        return self.starts[stripe] < self.starts[stripe + 1]
 
     def of(self, stripe: int) -> I32:
         """Positions in the batch of the ids of `stripe`."""
@@ -55,9 +57,10 @@ class SparseTable:
         self.version = 0
         self._rule = rule_of(spec.optimizer)
         self._start = (*encode(spec.initializer), spec.seed)
+        self._first: F32 = np.array(self._rule.first, np.float32)
         held = spec.last_shard - spec.first_shard
         count = min(stripes, held)
-        words = HEADER_WORDS + spec.width * (1 + self._rule.state_words)
+        words = HEADER_WORDS + spec.width * (1 + self._rule.state_vectors)
         self._stripes = [Stripe(words) for _ in range(count)]
         self._stripe_of_shard: I32 = np.full(spec.virtual_shards, slab.FOREIGN, np.int32)
         self._stripe_of_shard[spec.first_shard : spec.last_shard] = np.arange(held) * count // held
@@ -89,7 +92,7 @@ class SparseTable:
     def read(self, routed: Routed, out: F32) -> int:
         """`out` (n, width) = weights of the rows; zeros for the padding id. The version read."""
         version = self.version
-        for index in self._touched(routed):
+        for index in filter(routed.touches, self._in_turn()):
             stripe, order, found = self._stripes[index], routed.of(index), routed.found(index)
             stripe.read(routed.ids, order, found, self._start, out)
         if self.spec.padding_id is not None:
@@ -103,10 +106,13 @@ class SparseTable:
         """
         with self._version_lock:
             self.version += 1
-            version = self.version & _VERSION_MASK
-        for index in self._touched(routed):
-            batch = (routed.ids, routed.of(index), routed.found(index), gradients, version)
-            self._stripes[index].apply(self._rule, batch, self._start, rate)
+            version = self.version
+        update = RowUpdate(
+            self._rule, self._start, self._first, routed.ids, gradients, version, rate
+        )
+        for index in self._in_turn():
+            if self._rule.moves_all_rows or routed.touches(index):
+                self._stripes[index].apply(update, routed.of(index), routed.found(index))
 
     def export(self, cursor: int, max_rows: int) -> tuple[I64, F32, int]:
         """A page of the rows: ids (n,), weights (n, width), and the next cursor (0 = the end).
@@ -128,13 +134,12 @@ class SparseTable:
         all_weights = np.concatenate([np.empty((0, self.spec.width), np.float32), *weights])
         return all_ids, all_weights, 0 if end else index << _STRIPE_SHIFT | slot
 
-    def _touched(self, routed: Routed) -> Iterator[int]:
-        """Stripes that a batch touches; each caller begins elsewhere, to be side by side."""
+    def _in_turn(self) -> Iterator[int]:
+        """All stripes; each caller begins elsewhere, to be side by side."""
         count = len(self._stripes)
         first = next(self._turns) % count
-        for index in (*range(first, count), *range(first)):
-            if routed.starts[index] < routed.starts[index + 1]:
-                yield index
+        yield from range(first, count)
+        yield from range(first)
 
     def _foreign(self, ids: I64) -> TableError:
         shard = np.empty(1, np.int32)

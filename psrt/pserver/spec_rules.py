@@ -13,15 +13,12 @@ from typing import Any
 from psrt.core.errors import ConfigError, ErrorCode, TableError
 from psrt.core.rates import check_schedule
 from psrt.core.specs import (
-    Adagrad,
-    Adam,
-    Constant,
+    LAYER_WISE,
     DenseTableSpec,
-    Normal,
-    Sgd,
+    Initializer,
+    Optimizer,
     SparseTableSpec,
     TableSpec,
-    Uniform,
     from_json,
 )
 
@@ -29,6 +26,10 @@ _INT64 = range(-(1 << 63), 1 << 63)
 _MAX_WIDTH = 1 << 20
 _MAX_SIZE = 1 << 40
 _MAX_SHARDS = 1 << 20
+
+# Numbers of optimizers whose formula breaks outside of a range.
+_SHARES = ("beta1", "beta2", "rho", "decay", "momentum")
+_NOT_NEGATIVE = ("epsilon", "initial_accumulator", "l1", "l2")
 
 
 def read_spec(text: str) -> TableSpec:
@@ -52,10 +53,9 @@ def _problems(spec: TableSpec) -> Iterator[str]:
         yield "its name is not a text"
     if not _is_int(spec.seed, _INT64):
         yield f"its seed {spec.seed!r} is not a 64-bit integer"
-    yield from _number_problems("initializer", spec.initializer, Constant | Uniform | Normal)
-    yield from _number_problems("optimizer", spec.optimizer, Sgd | Adagrad | Adam)
-    if isinstance(spec.optimizer, Adam):
-        yield from _adam_problems(spec.optimizer)
+    yield from _number_problems("initializer", spec.initializer, Initializer)
+    yield from _number_problems("optimizer", spec.optimizer, Optimizer)
+    yield from _optimizer_problems(spec.optimizer)
     if isinstance(spec, DenseTableSpec):
         yield from _block_problems(spec)
     else:
@@ -72,10 +72,16 @@ def _number_problems(what: str, value: Any, kinds: Any) -> Iterator[str]:
             yield f"{name} of its {what} is {number!r}, not a finite number"
 
 
-def _adam_problems(adam: Adam) -> Iterator[str]:
-    for name, beta in (("beta1", adam.beta1), ("beta2", adam.beta2)):
-        if not 0 <= beta < 1:
-            yield f"{name} of Adam is {beta}, not in [0, 1)"
+def _optimizer_problems(optimizer: Optimizer) -> Iterator[str]:
+    numbers = vars(optimizer)
+    for name in _SHARES:
+        if not 0 <= numbers.get(name, 0) < 1:
+            yield f"{name} of its optimizer is {numbers[name]}, not in [0, 1)"
+    for name in _NOT_NEGATIVE:
+        if numbers.get(name, 0) < 0:
+            yield f"{name} of its optimizer is {numbers[name]}, below 0"
+    if numbers.get("lr_power", 0) > 0:
+        yield f"lr_power of its optimizer is {numbers['lr_power']}, above 0"
 
 
 def _block_problems(spec: DenseTableSpec) -> Iterator[str]:
@@ -91,6 +97,11 @@ def _block_problems(spec: DenseTableSpec) -> Iterator[str]:
         yield (
             f"elements {spec.offset} to {spec.offset + spec.size} do not lie in a parameter of "
             f"shape {spec.shape}"
+        )
+    if isinstance(spec.optimizer, LAYER_WISE) and spec.size < math.prod(spec.shape):
+        yield (
+            f"{type(spec.optimizer).__name__} takes norms of a whole parameter, and the block is "
+            f"{spec.size} elements of one of shape {spec.shape}"
         )
 
 

@@ -9,18 +9,20 @@ from __future__ import annotations
 import contextlib
 import mmap
 import threading
+from dataclasses import dataclass
 
 import numpy as np
 
 from psrt.core.types import F32, I32, I64
 from psrt.kernels import slab as kernels
 from psrt.kernels.idmap import IdMap
-from psrt.kernels.optimizers import HEADER_WORDS
-from psrt.pserver.optimizers import Rule
+from psrt.kernels.optimizer_rows import HEADER_WORDS
+from psrt.kernels.rules import RowTable, Rule, TouchedRows
 
 Start = tuple[int, float, float, int]
 """Initializer kind, its two numbers, seed: what an untouched row is made of."""
 
+_VERSION_MASK = 0x7FFFFFFF
 _FIRST_BYTES = 64 << 10
 _HUGE_PAGES_FROM_BYTES = 4 << 20
 
@@ -48,6 +50,22 @@ class Slab:
         capacity = len(self._memory) // (self._words * 4)
         flat = np.frombuffer(self._memory, np.float32, capacity * self._words)
         return flat.reshape(capacity, self._words)
+
+
+@dataclass(frozen=True)
+class RowUpdate:
+    """One batch on its way into all stripes it touches, the `version`-th of the table.
+
+    Row `ids[i]` moves by `gradients[i]`; `first` (state_vectors,) and `start` begin a new row.
+    """
+
+    rule: Rule
+    start: Start
+    first: F32
+    ids: I64
+    gradients: F32
+    version: int
+    rate: float
 
 
 class Stripe:
@@ -81,21 +99,20 @@ class Stripe:
                 known.keys, known.slots, self._slab.rows, ids, order, found, *start, out
             )
 
-    def apply(
-        self, rule: Rule, batch: tuple[I64, I32, I32, F32, int], start: Start, rate: float
-    ) -> None:
-        """`batch`: ids, order, found, gradients, version; see `psrt.kernels.slab.apply_sgd_`."""
+    def apply(self, update: RowUpdate, order: I32, found: I32) -> None:
+        """Update the rows at positions `order` of the batch; `found` is scratch for their slots."""
         with self._lock:
-            self._reserve(len(batch[1]))
-            known = self._ids
-            known.size = rule.update_rows(
-                (
-                    *(known.keys, known.slots, known.size, self._slab.rows),
-                    *batch,
-                    *(*start, rule.initial_state),
-                ),
-                rate,
+            self._reserve(len(order))
+            known, width = self._ids, update.gradients.shape[1]
+            known.size = kernels.touch_(
+                *(known.keys, known.slots, known.size, self._slab.rows),
+                *(update.ids, order, found, update.version & _VERSION_MASK, width),
+                *(*update.start, update.first),
             )
+            touched = TouchedRows(found, order, update.gradients)
+            update.rule.update_rows(self._table(width), touched, update.rate, update.version)
+            if update.rule.moves_all_rows:
+                self._update_rest(update, width)
 
     def page(self, slot: int, max_rows: int, width: int) -> tuple[I64, F32]:
         """Copies of ids and weights of at most `max_rows` rows from `slot` on."""
@@ -103,6 +120,16 @@ class Stripe:
             end = min(slot + max_rows, self.rows)
             ids = self._ids.keys[slot:end].copy()
             return ids, self._slab.rows[slot:end, HEADER_WORDS : HEADER_WORDS + width].copy()
+
+    def _update_rest(self, update: RowUpdate, width: int) -> None:
+        update.rule.update_rest(
+            *(self._table(width), self.rows, update.version & _VERSION_MASK, width),
+            *(update.rate, update.version),
+        )
+
+    def _table(self, width: int) -> RowTable:
+        slab = self._slab.rows
+        return RowTable(slab, HEADER_WORDS, slab, HEADER_WORDS + width)
 
     def _reserve(self, extra: int) -> None:
         self._ids.reserve(extra)

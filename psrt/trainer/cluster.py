@@ -35,6 +35,7 @@ class Cluster:
     def __init__(self, settings: TrainerConfig, job: Job, say: Callable[[str], None]) -> None:
         self._timeout_s = settings.call_timeout_s
         self.plan = plan_of(settings, job)
+        self.tables = tuple(spec.name for spec in self.plan.sparse)
         self.clients = clients_of(settings, job, self.plan)
         self.communicator = make(
             job.config.communication,

@@ -26,7 +26,7 @@ def check_target(directory: Path) -> None:
         return
     if directory.exists() and not (directory / MANIFEST).is_file():
         raise ConfigError(
-            f"--save {directory} exists and is not a saved model; psrt will not replace it.",
+            f"{directory} exists and is not a saved model; psrt will not replace it.",
             hint="Name a directory that does not exist, or an earlier saved model.",
         )
 

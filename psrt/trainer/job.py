@@ -7,7 +7,7 @@ the job from the same file and must arrive at the same program; the handshake ch
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from psrt.config.schema import JobConfig
@@ -36,10 +36,7 @@ class Job:
 
     def shaped(self, batch: Batch) -> Batch:
         """A batch as read from files, (rows, values), in the shapes the data vars declare."""
-        return {
-            var.name: fed if isinstance(fed := batch[var.name], Ragged) else fed.reshape(var.shape)
-            for var in self.model.feeds
-        }
+        return shaped(self.model.feeds, batch)
 
     def whole_tables(self) -> list[TableSpec]:
         """The specs of the trained parameters, not cut or dealt to anybody."""
@@ -59,6 +56,14 @@ def load_job(config: JobConfig) -> Job:
         )
     tables = {table: slots for table, slots in lookups_by_table(program).items() if slots}
     return Job(config, program, model, tables, tuple(slot_of(var) for var in model.feeds))
+
+
+def shaped(vars: Iterable[Var], batch: Batch) -> Batch:
+    """The fields of a batch that feed `vars`, in their shapes."""
+    return {
+        var.name: fed if isinstance(fed := batch[var.name], Ragged) else fed.reshape(var.shape)
+        for var in vars
+    }
 
 
 def slot_of(var: Var) -> Slot:

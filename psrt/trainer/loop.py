@@ -73,18 +73,20 @@ class Loop:
         rows: Mapping[str, F32] = self._exchange.pull_rows(current.wanted)
         self._progress.start()
         while current is not None and not self.stop.is_set():
-            following = next(batches, None)
-            if following is not None:
-                self._exchange.begin(following.wanted)
-            rows = self._step(current, rows)
-            current = following
+            current, rows = self.step(current, rows, batches)
         self._progress.line()
 
-    def _step(self, batch: Prepared, rows: Mapping[str, F32]) -> Mapping[str, F32]:
+    def step(
+        self, batch: Prepared, rows: Mapping[str, F32], batches: Iterator[Prepared]
+    ) -> tuple[Prepared | None, Mapping[str, F32]]:
+        """Train on `batch`; returns the batch that follows in `batches`, and the rows for it."""
+        following = next(batches, None)
+        if following is not None:
+            self._exchange.begin(following.wanted)
         fetched = self._executor.run(batch.feed, self._outputs.names, bind(batch, rows))
         measured = self._outputs.read(fetched)
         pulled = self._exchange.finish(self._executor.gradients())
         for name, values in pulled.dense.items():
             self._scope[name] = values
         self._progress.step(batch.epoch, batch.examples, measured)
-        return pulled.rows
+        return following, pulled.rows

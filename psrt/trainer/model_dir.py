@@ -1,6 +1,7 @@
 """The layout of a saved model directory: names, manifest, checksums. No arrays are touched here.
 
-    DIR/manifest.json                 format, version, program text, table specs, files, row counts
+    DIR/manifest.json                 format, version, program text, table specs, files, row counts,
+                                      and what prediction feeds and fetches (docs/model-format.md)
     DIR/dense/<parameter>.npy         the whole parameter, float32
     DIR/sparse/<table>-00000.ids.npy  ids (n,) int64 of one page of rows, no id twice in a table
     DIR/sparse/<table>-00000.rows.npy their weights (n, width) float32
@@ -21,6 +22,7 @@ from urllib.parse import quote
 
 from psrt.core import specs
 from psrt.core.errors import DataError, ErrorCode
+from psrt.data.multislot import Slot
 
 FORMAT = "psrt-model"
 VERSION = 1
@@ -36,14 +38,34 @@ class Page:
     count: int
 
 
+@dataclass(frozen=True)
+class Prediction:
+    """How the model predicts: the data vars it is fed and the vars it is asked for.
+
+    `kind` says what the fetched values are: "probability", "logit", or "" where nobody has said.
+    `label` is the data var with the true answers, "" for none; `slots` are the fields of a line of
+    the training files, labels included.
+    """
+
+    feeds: tuple[str, ...] = ()
+    fetches: tuple[str, ...] = ()
+    kind: str = ""
+    label: str = ""
+    slots: tuple[Slot, ...] = ()
+
+
 @dataclass
 class Manifest:
-    """What `manifest.json` says. `tables` are whole: unsliced parameters, all virtual shards."""
+    """What `manifest.json` says. `tables` are whole: unsliced parameters, all virtual shards.
+
+    An older manifest says nothing about `prediction` and reads as one that fetches nothing.
+    """
 
     job: str
     software: str
     program: str
     tables: list[specs.TableSpec]
+    prediction: Prediction = Prediction()
     dense: dict[str, str] = field(default_factory=dict)
     sparse: dict[str, list[Page]] = field(default_factory=dict)
     sha256: dict[str, str] = field(default_factory=dict)
@@ -58,6 +80,7 @@ class Manifest:
             "job": self.job,
             "software": self.software,
             "rows": {table: self.rows(table) for table in self.sparse},
+            "prediction": asdict(self.prediction),
             "tables": [specs.to_plain(spec) for spec in self.tables],
             "dense": self.dense,
             "sparse": {
@@ -130,7 +153,18 @@ def _parse(plain: dict[str, Any]) -> Manifest:
         software=str(plain["software"]),
         program=str(plain["program"]),
         tables=[specs.from_plain(table) for table in plain["tables"]],
+        prediction=_parse_prediction(plain.get("prediction", {})),
         dense={str(name): str(file) for name, file in plain["dense"].items()},
         sparse={name: [Page(**page) for page in pages] for name, pages in plain["sparse"].items()},
         sha256=files,
+    )
+
+
+def _parse_prediction(plain: dict[str, Any]) -> Prediction:
+    return Prediction(
+        feeds=tuple(str(name) for name in plain.get("feeds", ())),
+        fetches=tuple(str(name) for name in plain.get("fetches", ())),
+        kind=str(plain.get("kind", "")),
+        label=str(plain.get("label", "")),
+        slots=tuple(Slot(**slot) for slot in plain.get("slots", ())),
     )

@@ -10,12 +10,12 @@ from typing import Any
 from psrt.core.errors import ConfigError
 
 
-def check_target(path: str) -> None:
-    """Refuse, before any work, a report that could not be written after it."""
+def check_target(path: str, flag: str = "--report") -> None:
+    """Refuse, before any work, a file that could not be written after it."""
     directory = Path(path).parent
     if path and not directory.is_dir():
         raise ConfigError(
-            f"--report {path} needs the directory {directory}, which does not exist.",
+            f"{flag} {path} needs the directory {directory}, which does not exist.",
             hint="Make the directory, or name another file.",
         )
 

@@ -7,11 +7,9 @@ from pathlib import Path
 
 from psrt.config.schema import JobConfig, TrainerConfig
 from psrt.core.errors import ConfigError
-from psrt.core.types import Shape
 from psrt.trainer import batches, evaluate, report
-from psrt.trainer.job import Job, load_job
-from psrt.trainer.model_dir import MANIFEST, unreadable
-from psrt.trainer.saved_model import SavedModel, load
+from psrt.trainer.job import load_job
+from psrt.trainer.saved_model import check_fits, load
 from psrt.trainer.workshop import Say, Workshop, prepared_process
 
 
@@ -23,7 +21,7 @@ def test_saved(settings: TrainerConfig, config: JobConfig, say: Say) -> int:
     with prepared_process(settings, say):
         job = load_job(config)
         model = load(directory)
-        check_fits(job, model, directory)
+        check_fits(job.program, model, directory)
         files = batches.test_files(job)
         if not files:
             raise ConfigError(
@@ -38,18 +36,3 @@ def test_saved(settings: TrainerConfig, config: JobConfig, say: Say) -> int:
     summary = evaluate.summary(tested)
     report.write(settings.report, {**facts, **summary, "auc": summary["test_auc"]})
     return 0
-
-
-def check_fits(job: Job, model: SavedModel, directory: Path) -> None:
-    """Every parameter of the program must be in the model, with its shape."""
-    saved = model.shapes
-    for parameter in job.program.parameters.values():
-        needed: Shape = parameter.shape[1:] if parameter.sparse else parameter.shape
-        found = saved.get(parameter.name)
-        if found != needed:
-            what = "has no" if found is None else f"has shape {found} for"
-            raise unreadable(
-                directory / MANIFEST,
-                f"{what} parameter {parameter.name}, which the job's program has with shape "
-                f"{needed}",
-            )

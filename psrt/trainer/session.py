@@ -7,28 +7,36 @@ Trainer 0 completes last, because pservers end once all trainers have completed 
 how it waits). A signal ends training after the running step: the trainer still completes, so that
 the others go on without it, but nothing is tested or saved, and the exit code is 128 + the signal.
 An error closes the connections without completing: to the pservers this trainer is then lost.
+
+A trainer without pservers does the same with `Local` in place of `Cluster`.
 """
 
 from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+from psrt.communicator.base import Communicator
 from psrt.config.schema import JobConfig, TrainerConfig
 from psrt.core.clock import MonotonicClock
 from psrt.core.errors import PsrtError
 from psrt.core.specs import Sync
-from psrt.trainer import batches, evaluate, export, report
+from psrt.core.types import F32, I64
+from psrt.trainer import batches, evaluate, export, profiling, report
 from psrt.trainer.ahead import Ahead
 from psrt.trainer.cluster import Cluster
-from psrt.trainer.completion import POLL_S, Waiting, await_others
+from psrt.trainer.completion import POLL_S, Members, Waiting, await_others
+from psrt.trainer.inference import prediction_of
 from psrt.trainer.job import Job, load_job
-from psrt.trainer.loop import Loop
+from psrt.trainer.local import Local
 from psrt.trainer.model_dir import Manifest
 from psrt.trainer.outputs import Outputs
+from psrt.trainer.profiling import Training
 from psrt.trainer.progress import Progress
 from psrt.trainer.signals import Interrupted, StopSignals
 from psrt.trainer.workshop import Say, Workshop, prepared_process
@@ -42,12 +50,13 @@ STOP_S = 10.0
 def train(settings: TrainerConfig, config: JobConfig, say: Say) -> int:
     """Train on this trainer's share; returns the exit code of the process."""
     report.check_target(settings.report)
+    report.check_target(settings.profile, "--profile")
     if settings.save and settings.trainer_id == 0:
         export.check_target(Path(settings.save))
     with StopSignals() as signals, prepared_process(settings, say):
-        job = load_job(config)
-        with Cluster(settings, job, say) as cluster:
-            session = Session(settings, job, cluster, say)
+        shop = Workshop(load_job(config), settings.cpu_num, updates=settings.local)
+        with partners_of(settings, shop, say) as partners:
+            session = Session(settings, shop, partners, say)
             try:
                 session.train(signals)
                 if not signals.received:
@@ -59,13 +68,36 @@ def train(settings: TrainerConfig, config: JobConfig, say: Say) -> int:
     return signals.exit_code
 
 
+class Partners(Protocol):
+    """Where the parameters of a training are: `Cluster`, or `Local`."""
+
+    @property
+    def communicator(self) -> Communicator: ...
+    @property
+    def tables(self) -> Sequence[str]:
+        """The sparse tables to save."""
+        ...
+
+    def members(self) -> Members: ...
+    def rows(self, table: str) -> Iterator[tuple[I64, F32]]: ...
+    def hurry(self) -> None: ...
+
+
+def partners_of(
+    settings: TrainerConfig, shop: Workshop, say: Say
+) -> AbstractContextManager[Partners]:
+    return Local(shop) if settings.local else Cluster(settings, shop.job, say)
+
+
 class Session:
     """One training: `train`, perhaps `test_and_save`, `leave`, then `facts`."""
 
-    def __init__(self, settings: TrainerConfig, job: Job, cluster: Cluster, say: Say) -> None:
-        self._settings, self._job, self._cluster, self._say = settings, job, cluster, say
-        self._communicator = cluster.communicator
-        self._shop = Workshop(job)
+    def __init__(
+        self, settings: TrainerConfig, shop: Workshop, partners: Partners, say: Say
+    ) -> None:
+        self._settings, self._shop, self._partners, self._say = settings, shop, partners, say
+        self._communicator = partners.communicator
+        self._job = job = shop.job
         data = job.config.data
         self._progress = Progress(data.epochs, settings.log_every_s, MonotonicClock(), say)
         self._files = batches.training_files(job, settings.trainer_id, settings.trainers)
@@ -80,18 +112,21 @@ class Session:
         self._shop.fill(self._communicator.start(self._settings.connect_timeout_s))
         self._joined = True
         say_hello(self._job, self._settings, self._say)
-        outputs = Outputs(self._job.model)
-        shop = self._shop
-        loop = Loop(shop.executor, shop.scope, self._communicator, outputs, self._progress)
-        source = batches.feed(
-            self._job, self._files, self._job.config.data.epochs, self._communicator.counters
-        )
+        with profiling.training(self._settings, self._shop.executor, self._say) as training:
+            self._run(training, signals)
+
+    def _run(self, training: Training, signals: StopSignals) -> None:
+        outputs, shop = Outputs(self._job.model), self._shop
+        exchange, epochs = self._communicator, self._job.config.data.epochs
+        loop = training.loop(shop.steps, shop.scope, exchange, outputs, self._progress)
+        source = batches.feed(self._job, self._files, epochs, exchange.counters)
 
         def stop() -> None:
             loop.stop.set()
-            self._cluster.hurry()
+            self._partners.hurry()
 
-        with Ahead(source, batches.PREPARED_AHEAD) as ahead, signals.quietly(stop):
+        prepared = training.batches(source)
+        with Ahead(prepared, batches.PREPARED_AHEAD) as ahead, signals.quietly(stop):
             loop.run(ahead)
 
     def test_and_save(self) -> None:
@@ -99,7 +134,7 @@ class Session:
         if not self._tests and not self._save_to:
             return
         self._communicator.flush(self._settings.call_timeout_s)
-        await_others(self._waiting(), self._cluster.members, self._arrive)
+        await_others(self._waiting(), self._partners.members, self._arrive)
         self._shop.fill(self._communicator.flush(self._settings.call_timeout_s))
         if self._tests:
             source = batches.feed(self._job, self._tests)
@@ -114,7 +149,7 @@ class Session:
         if not self._joined:
             return
         if signal:
-            self._cluster.hurry()
+            self._partners.hurry()
         try:
             self._communicator.stop(STOP_S if signal else self._settings.call_timeout_s)
         except PsrtError as error:
@@ -128,11 +163,11 @@ class Session:
         summary = {**self._progress.summary(), **self._results}
         return {
             "job": config.name,
-            "mode": config.mode,
+            "mode": "local" if settings.local else config.mode,
             "trainer": settings.trainer_id,
             "trainers": settings.trainers,
             "pservers": len(settings.endpoints),
-            "carrier": settings.carrier,
+            "carrier": None if settings.local else settings.carrier,
             "stopped_by_signal": signal or None,
             **summary,
             "auc": summary.get("test_auc"),
@@ -151,14 +186,15 @@ class Session:
             time.sleep(POLL_S)
 
     def _save(self, directory: Path) -> None:
-        job, cluster = self._job, self._cluster
+        job, partners = self._job, self._partners
         manifest = Manifest(
             job=job.config.name,
             software="psrt",
             program=job.program.to_text(),
             tables=job.whole_tables(),
+            prediction=prediction_of(job),
         )
-        sparse = {spec.name: partial(cluster.rows, spec.name) for spec in cluster.plan.sparse}
+        sparse = {table: partial(partners.rows, table) for table in partners.tables}
         export.save(directory, manifest, self._shop.dense(), sparse)
         rows = sum(manifest.rows(table) for table in manifest.sparse)
         self._say(f"saved {directory}: {len(manifest.dense)} dense parameters, {rows:,} rows")
@@ -166,8 +202,11 @@ class Session:
 
 def say_hello(job: Job, settings: TrainerConfig, say: Say) -> None:
     config = job.config
-    say(
-        f"job {config.name}: trainer {settings.trainer_id} of {settings.trainers}, "
-        f"{len(settings.endpoints)} pservers, mode {config.mode}, "
-        f"batch {config.data.batch_size}, {config.data.epochs} epochs"
+    where = (
+        "trains here, without pservers"
+        if settings.local
+        else f"trainer {settings.trainer_id} of {settings.trainers}, "
+        f"{len(settings.endpoints)} pservers, mode {config.mode}"
     )
+    data = config.data
+    say(f"job {config.name}: {where}, batch {data.batch_size}, {data.epochs} epochs")

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
 
 from threadpoolctl import threadpool_limits
 
+from psrt.communicator.base import Gradients
 from psrt.config.schema import TrainerConfig
 from psrt.core.types import F32, Array
+from psrt.executor.bindings import RowBatch
 from psrt.executor.scope import Scope, initial_values
 from psrt.executor.sequential import Executor
+from psrt.graph.program import Program, Role
 from psrt.kernels import jit
+from psrt.partition.transpile import local_program, trainer_program
 from psrt.trainer.ahead import Ahead
 from psrt.trainer.batches import PREPARED_AHEAD
 from psrt.trainer.evaluate import evaluate
 from psrt.trainer.job import Job
-from psrt.trainer.loop import RowSource
+from psrt.trainer.loop import RowSource, Steps
 from psrt.trainer.metrics import Tally
-from psrt.trainer.outputs import Outputs
-from psrt.trainer.prefetch import Prepared
+from psrt.trainer.outputs import Fetched, Outputs
+from psrt.trainer.prefetch import Feed, Prepared
 
 Say: TypeAlias = Callable[[str], None]
 
@@ -40,18 +44,49 @@ def prepared_process(settings: TrainerConfig, say: Say) -> Iterator[None]:
             say("compiling kernels, once for this host and version of psrt")
         compiled.append(name)
 
+    groups = ("trainer", "data", "pserver") if settings.local else ("trainer", "data")
+    jit.on_compile(on_compile)
     with threadpool_limits(settings.cpu_threads, user_api="blas"):
-        jit.warm_up(("trainer", "data"), on_compile)
+        jit.warm_up(groups)
         yield
 
 
-class Workshop:
-    """The program of a job over its own scope; parameters arrive by `fill`."""
+class OwnUpdates:
+    """An executor each of whose steps ends with the program's own updates.
 
-    def __init__(self, job: Job) -> None:
-        self._job = job
+    What they do not update, distributed tables, is left to whoever takes the gradients.
+    """
+
+    ROLES: tuple[Role, ...] = ("forward", "backward", "optimize")
+
+    def __init__(self, executor: Executor, program: Program) -> None:
+        self._executor = executor
+        self._apart = [p.name for p in program.trained() if p.distributed]
+
+    def run(
+        self, feed: Feed, fetch: Sequence[str], rows: Mapping[str, RowBatch]
+    ) -> Sequence[Fetched]:
+        return self._executor.run(feed, fetch, rows, self.ROLES)
+
+    def gradients(self) -> Gradients:
+        if not self._apart:
+            return {}
+        gradients = self._executor.gradients()
+        return {name: gradients[name] for name in self._apart}
+
+
+class Workshop:
+    """The program of a job over its own scope; parameters arrive by `fill`.
+
+    `updates` says that they are trained here, by the program's own updates, and not on pservers.
+    """
+
+    def __init__(self, job: Job, replicas: int = 1, updates: bool = False) -> None:
+        self.job = job
         self.scope = Scope()
-        self.executor = Executor(job.program, self.scope)
+        program = (local_program if updates else trainer_program)(job.program)
+        self.executor = Executor(program, self.scope)
+        self.steps: Steps = OwnUpdates(self.executor, program) if updates else self.executor
         self.scope.reset_state(job.program)
         for parameter in job.program.parameters.values():
             if not parameter.sparse and not parameter.trainable:
@@ -64,11 +99,12 @@ class Workshop:
 
     def dense(self) -> dict[str, Array]:
         """Every dense parameter, trained or not."""
-        parameters = self._job.program.parameters.values()
+        parameters = self.job.program.parameters.values()
         return {p.name: self.scope[p.name] for p in parameters if not p.sparse}
 
     def test(self, batches: Generator[Prepared, None, None], source: RowSource) -> Tally:
-        """Loss, AUC and metrics over `batches`, metrics counting from zero."""
-        self.scope.reset_state(self._job.program)
+        """Loss, AUC and metrics over `batches`, metrics counting from zero, dropout off."""
+        self.scope.reset_state(self.job.program)
+        executor = Executor(self.job.program.clone(for_test=True), self.scope)
         with Ahead(batches, PREPARED_AHEAD) as ahead:
-            return evaluate(ahead, self.executor, source, Outputs(self._job.model))
+            return evaluate(ahead, executor, source, Outputs(self.job.model))

@@ -24,6 +24,7 @@ from psrt.trainer.saved_model import load
 from psrt.trainer.saved_session import test_saved as evaluate_saved
 from psrt.trainer.session import Session
 from psrt.trainer.signals import StopSignals
+from psrt.trainer.workshop import Workshop
 from tests.support.small_job import BATCH, TABLE, TABLE_ROWS, lines, write_files
 
 WAIT_S = 60.0
@@ -72,7 +73,7 @@ def run_trainer(config: JobConfig, settings: TrainerConfig) -> dict[str, Any]:
     """What `psrt trainer` does, without its signal handlers, which belong to a main thread."""
     job = jobs.load_job(config)
     with Cluster(settings, job, print) as cluster:
-        session = Session(settings, job, cluster, print)
+        session = Session(settings, Workshop(job), cluster, print)
         session.train(StopSignals())
         session.test_and_save()
         session.leave(0)

@@ -1,6 +1,6 @@
 """What every table promises, held against each optimizer and several numbers of stripes.
 
-The oracle is the published formula in plain numpy, one row at a time, in a dictionary.
+The oracle is the published formula in float64, one row at a time, in a dictionary.
 """
 
 from __future__ import annotations
@@ -17,14 +17,18 @@ from psrt.core.errors import ErrorCode, TableError
 from psrt.kernels.initialize import fill_block, fill_rows
 from psrt.pserver.dense_table import DenseTable
 from psrt.pserver.sparse_table import SparseTable
+from tests.support.optimizer_formulas import EAGER, ELEMENT_WISE, LAZY, OPTIMIZERS, Published
 
 WIDTH = 5
 RATE = 0.1
-OPTIMIZERS = [specs.Sgd(), specs.Adagrad(initial_accumulator=0.1), specs.Adam()]
-NAMES = ["sgd", "adagrad", "adam"]
 STRANGE_IDS = np.array([0, -1, 1, 2**63 - 1, -(2**63), 977, -977, 12345678901], np.int64)
 
-every_optimizer = pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=NAMES)
+
+def over(optimizers: dict[str, specs.Optimizer]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("optimizer", optimizers.values(), ids=optimizers)
+
+
+every_optimizer = over(OPTIMIZERS)
 every_stripes = pytest.mark.parametrize("stripes", [1, 2, 7])
 
 
@@ -70,55 +74,46 @@ def batches(seed: int, count: int, ids: int = 400, batch: int = 150) -> list[Any
     ]
 
 
-class Oracle:
-    """Weights, two moments and a step count, in float64; one formula per optimizer."""
-
-    def __init__(self, optimizer: specs.Optimizer, initial: np.ndarray) -> None:
-        self.optimizer = optimizer
-        self.w = initial.astype(np.float64)
-        self.m = np.zeros_like(self.w)
-        self.v = np.zeros_like(self.w)
-        self.t = 0
-        if isinstance(optimizer, specs.Adagrad):
-            self.m += optimizer.initial_accumulator
-
-    def apply(self, gradient: np.ndarray) -> None:
-        g = gradient.astype(np.float64)
-        self.t += 1
-        match self.optimizer:
-            case specs.Sgd():
-                self.w -= RATE * g
-            case specs.Adagrad(epsilon=epsilon):
-                self.m += g * g
-                self.w -= RATE * g / (np.sqrt(self.m) + epsilon)
-            case specs.Adam(beta1=beta1, beta2=beta2, epsilon=epsilon):
-                self.m = beta1 * self.m + (1 - beta1) * g
-                self.v = beta2 * self.v + (1 - beta2) * g * g
-                m_hat, v_hat = self.m / (1 - beta1**self.t), self.v / (1 - beta2**self.t)
-                self.w -= RATE * m_hat / (np.sqrt(v_hat) + epsilon)
-
-
 # --- sparse tables ---------------------------------------------------------------------------
 
 
-@every_optimizer
+@over(LAZY)
 @every_stripes
 def test_rows_follow_the_formula_of_their_optimizer(
     optimizer: specs.Optimizer, stripes: int
 ) -> None:
     table = table_of(optimizer, stripes)
-    oracles: dict[int, Oracle] = {}
+    oracles: dict[int, Published] = {}
     for ids, gradients in batches(seed=1, count=12):
         apply(table, ids, gradients)
         for row_id, gradient in zip(ids.tolist(), gradients, strict=True):
             if row_id not in oracles:
-                oracles[row_id] = Oracle(optimizer, initial_rows(np.array([row_id]))[0])
-            oracles[row_id].apply(gradient)
+                oracles[row_id] = Published(optimizer, initial_rows(np.array([row_id]))[0])
+            oracles[row_id].apply(gradient, RATE)
 
     rows = read(table, np.array(list(oracles), np.int64))
 
     np.testing.assert_allclose(rows, [oracle.w for oracle in oracles.values()], atol=2e-5)
     assert table.rows == len(oracles)
+
+
+@over(EAGER)
+@every_stripes
+def test_an_optimizer_that_is_not_lazy_moves_rows_without_a_gradient_as_published(
+    optimizer: specs.Optimizer, stripes: int
+) -> None:
+    table = table_of(optimizer, stripes)
+    (known, _), *rest = batches(seed=9, count=6, ids=40, batch=30)
+    whole = Published(optimizer, initial_rows(known))
+    for ids, gradients in [(known, np.ones((30, WIDTH), np.float32)), *rest]:
+        mine = np.isin(ids, known)
+        apply(table, ids, gradients)
+        at = [known.tolist().index(row_id) for row_id in ids[mine]]
+        dense = np.zeros((30, WIDTH))
+        dense[at] = gradients[mine]
+        whole.apply(dense, RATE)
+
+    np.testing.assert_allclose(read(table, known), whole.w, atol=2e-5)
 
 
 @every_optimizer
@@ -134,7 +129,7 @@ def test_the_number_of_stripes_changes_no_bit(optimizer: specs.Optimizer) -> Non
     assert one == three == eight
 
 
-@every_optimizer
+@over(LAZY)
 def test_shares_of_two_pservers_hold_the_same_bits_as_one_table(
     optimizer: specs.Optimizer,
 ) -> None:
@@ -209,7 +204,7 @@ def test_an_id_of_another_pserver_is_refused_and_nothing_is_changed() -> None:
     assert table.rows == 0
 
 
-@every_optimizer
+@over(LAZY)
 def test_a_table_grows_far_beyond_its_first_memory_and_keeps_every_row(
     optimizer: specs.Optimizer,
 ) -> None:
@@ -221,8 +216,8 @@ def test_a_table_grows_far_beyond_its_first_memory_and_keeps_every_row(
 
     rows = read(table, ids)
 
-    expected = Oracle(optimizer, initial_rows(ids))
-    expected.apply(np.ones((len(ids), WIDTH)))
+    expected = Published(optimizer, initial_rows(ids))
+    expected.apply(np.ones((len(ids), WIDTH)), RATE)
     assert table.rows == len(ids)
     np.testing.assert_allclose(rows, expected.w, atol=1e-6)
 
@@ -309,10 +304,10 @@ def test_a_block_follows_the_formula_of_its_optimizer(optimizer: specs.Optimizer
     table = block_of(optimizer)
     initial = np.empty(40, np.float32)
     fill_block(specs.Normal(0.0, 0.1), 11, 0, initial)
-    oracle = Oracle(optimizer, initial)
+    oracle = Published(optimizer, initial)
     for gradient in np.random.default_rng(5).standard_normal((9, 40), np.float32):
         table.apply(gradient, RATE)
-        oracle.apply(gradient)
+        oracle.apply(gradient, RATE)
 
     values, version = table.read()
 
@@ -320,7 +315,7 @@ def test_a_block_follows_the_formula_of_its_optimizer(optimizer: specs.Optimizer
     assert version == 9
 
 
-@every_optimizer
+@over(ELEMENT_WISE)
 def test_blocks_of_a_parameter_hold_the_same_bits_as_the_whole(
     optimizer: specs.Optimizer,
 ) -> None:

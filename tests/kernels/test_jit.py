@@ -195,7 +195,14 @@ def test_every_kernel_belongs_to_a_role():
     groups = {kernel.name: kernel.groups for kernel in jit.kernels()}
 
     assert len(groups) == len(jit.kernels()) > 30
-    assert set().union(*groups.values()) == {"pserver", "trainer", "data", "convert"}
+    assert set().union(*groups.values()) == {
+        "pserver",
+        "trainer",
+        "rule",
+        "op",
+        "data",
+        "convert",
+    }
 
 
 FILL = """

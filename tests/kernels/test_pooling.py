@@ -2,102 +2,103 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
 from psrt.kernels import oracle, pooling
 from psrt.kernels.pooling import EMPTY
 
-LENGTHS = [[], [0], [1], [1, 1, 1], [3, 0, 1, 7, 0], [0, 0]]
+LENGTHS = {
+    "no examples": [[]],
+    "an empty example": [[0]],
+    "one each": [[1, 1, 1]],
+    "any number": [[3, 0, 1, 7, 0]],
+    "empty slots": [[0, 0], [0, 0]],
+    "several slots": [[2, 0, 1], [1, 1, 1], [0, 0, 4]],
+}
 WIDTHS = [1, 3, 16]
-POOLS = ["sum", "average", "max"]
+POOLS = [*pooling.POOLS, "max"]
 
 
-def case(lengths, width):
+def case(name, width):
     """(rows (9, width), index, offsets), all read-only; rows stand in the index several times."""
-    rng = np.random.default_rng(sum(lengths) + width)
+    lengths = np.array(LENGTHS[name], np.int64)
+    rng = np.random.default_rng(lengths.sum() + width)
     rows = rng.standard_normal((9, width)).astype(np.float32)
-    index = rng.integers(0, 9, sum(lengths)).astype(np.int32)
-    offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
+    index = rng.integers(0, 9, lengths.sum()).astype(np.int32)
+    offsets = np.zeros((len(lengths), lengths.shape[1] + 1), np.int64)
+    np.cumsum(lengths, axis=1, out=offsets[:, 1:])
     for array in (rows, index, offsets):
         array.flags.writeable = False
     return rows, index, offsets
 
 
-def pool_into(out, rows, index, offsets, pool, column=0):
-    """Returns argmax for "max"."""
+def twin(rows, index, offsets, pool):
+    """(b, slots, d): each slot by itself."""
+    parts = np.split(index, np.cumsum(offsets[:, -1])[:-1])
+    pairs = zip(parts, offsets, strict=True)
+    return np.stack([oracle.pool_rows(rows, each, own, pool) for each, own in pairs], axis=1)
+
+
+def pooled(rows, index, offsets, pool):
+    """(out, argmax); argmax is None unless pool is "max"."""
+    out = np.full((len(offsets) * (offsets.shape[1] - 1), rows.shape[1]), np.nan, np.float32)
     if pool != "max":
-        return pooling.pool_rows(rows, index, offsets, out, pool, column)
-    argmax = np.empty((len(out), rows.shape[1]), np.int32)
-    pooling.pool_rows_max(rows, index, offsets, out, argmax, column)
-    return argmax
+        pooling.pool_rows(rows, index, offsets, pooling.POOLS[pool], out)
+        return out, None
+    argmax = np.empty(out.shape, np.int32)
+    pooling.pool_max(rows, index, offsets, out, argmax)
+    return out, argmax
 
 
-def gradient_of(rows, index, offsets, grad_out, pool):
-    """d Σ(pooled · grad_out) / d rows by central differences of the twin in float64."""
-    rows, step = rows.astype(np.float64), 1e-5
-    gradient = np.zeros_like(rows)
-    for cell in np.ndindex(*rows.shape):
-        moved = [rows.copy(), rows.copy()]
+def gradient_of(function, x, grad_out):
+    """d Σ(function(x) · grad_out) / d x by central differences in float64."""
+    x, step = x.astype(np.float64), 1e-5
+    gradient = np.zeros_like(x)
+    for cell in np.ndindex(*x.shape):
+        moved = [x.copy(), x.copy()]
         moved[0][cell] += step
         moved[1][cell] -= step
-        up, down = (oracle.pool_rows(each, index, offsets, pool) for each in moved)
-        gradient[cell] = ((up - down) * grad_out).sum() / (2 * step)
+        up, down = (function(each) for each in moved)
+        gradient[cell] = ((up - down).reshape(grad_out.shape) * grad_out).sum() / (2 * step)
     return gradient
 
 
 @pytest.mark.parametrize("pool", POOLS)
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("lengths", LENGTHS)
-def test_pooled_rows_equal_their_twin(lengths, width, pool):
-    rows, index, offsets = case(lengths, width)
-    out = np.full((len(lengths), width), np.nan, np.float32)
+@pytest.mark.parametrize("name", LENGTHS)
+def test_pooled_rows_equal_their_twin(name, width, pool):
+    rows, index, offsets = case(name, width)
 
-    pool_into(out, rows, index, offsets, pool)
+    out, _ = pooled(rows, index, offsets, pool)
 
-    np.testing.assert_array_equal(out, oracle.pool_rows(rows, index, offsets, pool))
+    np.testing.assert_array_equal(out, twin(rows, index, offsets, pool).reshape(-1, width))
 
 
-@pytest.mark.parametrize("as_slice", [True, False])
 @pytest.mark.parametrize("pool", POOLS)
-def test_slot_lands_in_its_columns_of_a_wider_array(pool, as_slice):
-    rows, index, offsets = case([3, 0, 1], 4)
-    wide = np.full((3, 12), 7, np.float32)
-
-    if as_slice:
-        pool_into(wide[:, 4:8], rows, index, offsets, pool)
-    else:
-        pool_into(wide, rows, index, offsets, pool, column=4)
-
-    np.testing.assert_array_equal(wide[:, 4:8], oracle.pool_rows(rows, index, offsets, pool))
-    np.testing.assert_array_equal(np.delete(wide, np.s_[4:8], axis=1), 7)
-
-
-@pytest.mark.parametrize("as_slice", [True, False])
-@pytest.mark.parametrize("pool", POOLS)
-@pytest.mark.parametrize("lengths", LENGTHS)
-def test_gradient_equals_finite_differences(lengths, pool, as_slice):
-    rows, index, offsets = case(lengths, 3)
-    wide = np.random.default_rng(0).standard_normal((len(lengths), 7)).astype(np.float32)
-    wide.flags.writeable = False
+@pytest.mark.parametrize("name", LENGTHS)
+def test_gradient_equals_finite_differences(name, pool):
+    rows, index, offsets = case(name, 3)
+    out, argmax = pooled(rows, index, offsets, pool)
+    grad_out = np.random.default_rng(0).standard_normal(out.shape).astype(np.float32)
     grad_rows = np.zeros_like(rows)
-    argmax = pool_into(np.empty((len(lengths), 3), np.float32), rows, index, offsets, pool)
 
-    given = (wide[:, 2:5], 0) if as_slice else (wide, 2)
     if pool == "max":
-        pooling.pool_rows_max_grad_(grad_rows, argmax, *given)
+        pooling.pool_max_grad_(grad_rows, argmax, grad_out)
     else:
-        pooling.pool_rows_grad_(grad_rows, index, offsets, given[0], pool, given[1])
+        pooling.pool_rows_grad_(grad_rows, index, offsets, pooling.POOLS[pool], grad_out)
 
-    expected = gradient_of(rows, index, offsets, wide[:, 2:5], pool)
+    expected = gradient_of(lambda moved: twin(moved, index, offsets, pool), rows, grad_out)
     np.testing.assert_allclose(grad_rows, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_gradient_is_added_to_what_is_there():
-    rows, index, offsets = case([2, 1], 4)
+    rows, index, offsets = case("one each", 4)
     grad_rows = np.ones_like(rows)
 
-    pooling.pool_rows_grad_(grad_rows, index, offsets, np.zeros((2, 4), np.float32))
+    pooling.pool_rows_grad_(grad_rows, index, offsets, pooling.SUM, np.zeros((3, 4), np.float32))
 
     np.testing.assert_array_equal(grad_rows, 1)
 
@@ -106,47 +107,32 @@ def test_maximum_of_equal_rows_is_the_first_and_of_none_is_empty():
     rows = np.array([[1.0], [1.0]], np.float32)
     out, argmax = np.empty((2, 1), np.float32), np.empty((2, 1), np.int32)
 
-    pooling.pool_rows_max(rows, np.array([1, 0], np.int32), np.array([0, 2, 2]), out, argmax)
+    pooling.pool_max(rows, np.array([1, 0], np.int32), np.array([[0, 2, 2]]), out, argmax)
 
     assert (out.tolist(), argmax.tolist()) == ([[1.0], [0.0]], [[1], [EMPTY]])
 
 
-@pytest.mark.parametrize("pool", ["sum", "average"])
-def test_segments_are_pooled_and_differentiated_in_place(pool):
-    values, offsets = case([0], 4)[0], np.array([0, 2, 2, 9])
-    out, grad_values = np.empty((3, 4), np.float32), np.full((9, 4), 5, np.float32)
-    identity = np.arange(9)
+@pytest.mark.parametrize("name", ["no examples", "an empty example", "one each", "any number"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_weighted_rows_and_both_gradients(name, width):
+    rows, index, ((*offsets,),) = case(name, width)
+    offsets = np.array(offsets)
+    rng = np.random.default_rng(1)
+    weights = rng.standard_normal(len(index)).astype(np.float32)
+    grad_out = rng.standard_normal((len(offsets) - 1, width)).astype(np.float32)
+    out, grad_rows, grad_weights = np.full_like(grad_out, 5), np.zeros_like(rows), weights.copy()
 
-    pooling.segment_pool(values, offsets, out, pool)
-    pooling.segment_pool_grad(out, offsets, grad_values, pool)
+    def expected(rows, weights):
+        terms = weights[:, None] * rows[index]
+        sums = [terms[a:b].sum(axis=0) for a, b in itertools.pairwise(offsets)]
+        return np.array(sums).reshape(grad_out.shape)
 
-    np.testing.assert_array_equal(out, oracle.pool_rows(values, identity, offsets, pool))
-    expected = gradient_of(values, identity, offsets, out, pool)
-    np.testing.assert_allclose(grad_values, expected, rtol=1e-4, atol=1e-5)
+    pooling.pool_weighted(rows, index, weights, offsets, out)
+    pooling.pool_weighted_grad_(grad_rows, index, weights, offsets, grad_out)
+    pooling.pool_weights_grad(rows, index, offsets, grad_out, grad_weights)
 
-
-def test_segment_maximum_hands_its_gradient_to_where_it_stood():
-    values = np.array([[1, 9], [5, 2], [3, 3]], np.float32)
-    out, argmax = np.empty((2, 2), np.float32), np.empty((2, 2), np.int32)
-    grad_values = np.full((3, 2), 5, np.float32)
-
-    pooling.segment_max(values, np.array([0, 2, 3]), out, argmax)
-    pooling.segment_max_grad(np.array([[1, 2], [3, 4]], np.float32), argmax, grad_values)
-
-    assert out.tolist() == [[5, 9], [3, 3]]
-    assert grad_values.tolist() == [[0, 2], [1, 0], [3, 4]]
-
-
-@pytest.mark.parametrize("shape", [(3, 4), (1, 4), (2, 3)])
-def test_array_that_does_not_fit_the_segments_is_refused(shape):
-    rows, index, offsets = case([2, 1], 4)
-
-    with pytest.raises(ValueError, match="2 segments of width 4 at column 0 do not fit"):
-        pooling.pool_rows(rows, index, offsets, np.zeros(shape, np.float32))
-
-
-def test_unknown_pool_is_refused():
-    rows, index, offsets = case([1], 4)
-
-    with pytest.raises(ValueError, match="'median' is neither"):
-        pooling.pool_rows(rows, index, offsets, np.zeros((1, 4), np.float32), "median")
+    by_rows = gradient_of(lambda moved: expected(moved, weights), rows, grad_out)
+    by_weights = gradient_of(lambda moved: expected(rows, moved), weights, grad_out)
+    np.testing.assert_allclose(out, expected(rows, weights), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(grad_rows, by_rows, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(grad_weights, by_weights, rtol=1e-3, atol=1e-4)

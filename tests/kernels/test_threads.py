@@ -9,8 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from psrt.core.specs import Normal
+from psrt.core.specs import Adam, Normal
 from psrt.kernels import initialize, nn, optimizers, pooling, rows
+from psrt.kernels.rules import RowTable, TouchedRows, rule_of
 
 REPEATS = 20
 
@@ -27,11 +28,11 @@ def adagrad(seed):
 
 def adam_rows(seed):
     slab = abs(numbers(seed, 100, 2 + 48))
-    slab[:, :2] = 0
+    slab[:, :2].view(np.int32)[:] = 1
     slots = np.random.default_rng(seed).integers(0, 100, 500).astype(np.int32)
-    corrections = optimizers.adam_corrections(0.9, 0.99)
-    gradients = numbers(seed + 1, 500, 16)
-    optimizers.adam_rows_(slab, slots, gradients, 2, 0.1, 0.9, 0.99, 1e-8, corrections)
+    table = RowTable(slab, 2, slab, 18)
+    touched = TouchedRows(slots, np.arange(500, dtype=np.int32), numbers(seed + 1, 500, 16))
+    rule_of(Adam(beta2=0.99)).update_rows(table, touched, 0.1, 1)
     return slab
 
 
@@ -54,7 +55,8 @@ def initial_rows(seed):
 def pooled(seed):
     out = np.empty((100, 16), np.float32)
     index = np.random.default_rng(seed).integers(0, 50, 500).astype(np.int32)
-    pooling.pool_rows(numbers(seed, 50, 16), index, np.arange(0, 501, 5), out)
+    offsets = np.arange(0, 501, 5)[None]
+    pooling.pool_rows(numbers(seed, 50, 16), index, offsets, pooling.SUM, out)
     return out
 
 

@@ -25,8 +25,8 @@ Feed = Mapping[str, Array | Ragged]
 def check_gradients(build: Callable[[], Var], feed: Feed, *, spread: float = 1.0) -> None:
     """Every element of every parameter of the scalar that `build` returns.
 
-    Parameters are random numbers of standard deviation `spread`, not their initial values: small
-    ones would hide errors in the rules of saturating functions.
+    What is trained is random numbers of standard deviation `spread`, not initial values: small ones
+    would hide errors in the rules of saturating functions.
     """
     with builder.program() as program:
         loss = build()
@@ -38,7 +38,7 @@ def check_gradients(build: Callable[[], Var], feed: Feed, *, spread: float = 1.0
 
     expected = {name: numeric_gradient(executor, feed, loss, name) for name in found}
 
-    assert found.keys() == set(scope) & program.parameters.keys()
+    assert found.keys() == {p.name for p in program.parameters.values() if p.trainable}
     for name, gradient in found.items():
         np.testing.assert_allclose(gradient, expected[name], rtol=1e-5, atol=1e-7, err_msg=name)
     check_float32(program, scope, feed, found)
@@ -80,8 +80,9 @@ def random_scope(program: Program, spread: float = 1.0) -> Scope:
     rng = np.random.default_rng(7)
     scope = Scope()
     scope.init_parameters(program, dtype="float64")
-    for name in program.parameters:
-        scope[name] = rng.normal(0.0, spread, scope[name].shape)
+    for parameter in program.parameters.values():
+        if parameter.trainable:
+            scope[parameter.name] = rng.normal(0.0, spread, scope[parameter.name].shape)
     return scope
 
 

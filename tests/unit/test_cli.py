@@ -14,8 +14,11 @@ import pytest
 from psrt.cli import main
 from psrt.cli.config import config
 from psrt.cli.data import data
+from psrt.cli.export import export
+from psrt.cli.graph import graph
 from psrt.cli.launch import launch
 from psrt.cli.options import options_of
+from psrt.cli.predict import predict
 from psrt.cli.pserver import pserver
 from psrt.cli.trainer import trainer
 from psrt.cli.version import facts, version
@@ -99,7 +102,8 @@ def test_a_wrong_value_is_reported_before_anything_is_started(
 
 
 @pytest.mark.parametrize(
-    "own", [pserver, trainer, launch, data, version, *config.commands.values()]
+    "own",
+    [pserver, trainer, launch, predict, export, graph, data, version, *config.commands.values()],
 )
 def test_every_command_teaches_with_an_example(own: click.Command) -> None:
     assert own.help
@@ -117,7 +121,10 @@ def test_the_line_psrt_help_shows_is_the_commands_own_first_line(name: str) -> N
     assert own.help.splitlines()[0] == where.help
 
 
-@pytest.mark.parametrize(("cls", "own"), [(PserverConfig, pserver), (SECTIONS["launch"], launch)])
+@pytest.mark.parametrize(
+    ("cls", "own"),
+    [(PserverConfig, pserver), (SECTIONS["launch"], launch), (SECTIONS["predict"], predict)],
+)
 def test_a_command_has_a_parameter_for_each_setting(cls: type, own: click.Command) -> None:
     section = next(name for name, known in SECTIONS.items() if known is cls)
 

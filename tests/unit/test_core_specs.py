@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from psrt.core import specs
 from psrt.core.errors import ConfigError
+from tests.support.optimizer_formulas import OPTIMIZERS
 
 DENSE = specs.DenseTableSpec(
     name="fc.w.block1",
@@ -37,7 +38,7 @@ EVERY_KIND = [
     specs.NaturalExpDecay(0.1, 10, 0.5),
     specs.InverseTimeDecay(0.1, 10, 0.5),
     specs.PolynomialDecay(0.1, 10),
-    specs.Sgd(),
+    *OPTIMIZERS.values(),
     specs.Sync("wait"),
     specs.Async(send_queue_size=9),
     specs.HalfAsync(),
@@ -56,6 +57,12 @@ def test_the_json_form_is_canonical() -> None:
     text = specs.to_json(specs.Uniform(-1.0, 1.0))
 
     assert text == '{"high":1.0,"kind":"Uniform","low":-1.0}'
+
+
+def test_every_optimizer_is_tested_somewhere_by_its_formula() -> None:
+    tested = {type(optimizer) for optimizer in OPTIMIZERS.values()}
+
+    assert tested == set(get_args(specs.Optimizer))
 
 
 @pytest.mark.parametrize(

@@ -296,9 +296,22 @@ def test_op_without_a_computation_is_found_when_compiling(
     p, _ = ctr(is_distributed=False)
     monkeypatch.delitem(COMPUTE, "concat")
 
-    with pytest.raises(ProgramError, match="cannot compute op concat of layer concat_0"):
+    with pytest.raises(ProgramError, match="can compute op concat of layer concat_0"):
         Executor(p, scope_of(p))
 
 
 def test_every_op_type_has_a_computation() -> None:
-    assert OPS.keys() - COMPUTE.keys() == {"update"}
+    assert OPS.keys() - COMPUTE.keys() == {"update", "updates"}
+
+
+@pytest.mark.parametrize("offsets", [[], [1, 3], [0, 2], [0, 4], [0, 2, 1, 3], [0, -1, 3]])
+def test_offsets_that_do_not_fit_the_elements_are_refused(offsets: list[int]) -> None:
+    with program() as p:
+        ids = layers.data("ids", dtype="int64", ragged=True)
+        layers.sequence_pool(layers.embedding(ids, (9, 2)))
+    scope = Scope()
+    scope.init_parameters(p)
+    fed = Ragged(np.array([1, 2, 3]), np.array(offsets, np.int64))
+
+    with pytest.raises(DataError, match="offsets of ids do not rise from 0 to 3"):
+        Executor(p, scope).run({"ids": fed}, roles=("forward",))

@@ -1,15 +1,17 @@
-"""Local training of a linear model with each optimizer against a plain numpy loop."""
+"""Local training with each optimizer against its published formula, in float32 and float64."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from psrt import Executor, Model, Param, Scope, initializer, layers, optimizer, program
-from psrt.core.types import F64, Array
+from psrt import Executor, Model, Param, Program, Scope, initializer, layers, optimizer, program
+from psrt.core import specs
+from psrt.core.errors import ConfigError, ProgramError
+from psrt.core.types import F64
+from psrt.executor.bindings import RowBatch
 from psrt.graph.optimizer import Declaration
+from tests.support.optimizer_formulas import EAGER, LAZY, OPTIMIZERS, Published
 
 STEPS, BATCH, WIDTH = 12, 8, 5
 RNG = np.random.default_rng(5)
@@ -19,77 +21,104 @@ IDS = RNG.integers(0, 7, size=(STEPS, BATCH, 1))
 ALL = ("forward", "backward", "optimize")
 
 
-def sgd(w: F64, g: F64, state: dict[str, F64], t: int, lr: float) -> None:
-    w -= lr * g
+RATE = 0.05
+TOLERANCE = {"float32": 1e-4, "float64": 1e-9}
+
+every_dtype = pytest.mark.parametrize("dtype", TOLERANCE)
 
 
-def adagrad(w: F64, g: F64, state: dict[str, F64], t: int, lr: float) -> None:
-    m = state.setdefault("m", np.full_like(w, 0.1))
-    m += g * g
-    w -= lr * g / (np.sqrt(m) + 1e-6)
+def declared(spec: specs.Optimizer) -> Declaration:
+    return Declaration(spec, specs.ConstantRate(RATE))
 
 
-def adam(w: F64, g: F64, state: dict[str, F64], t: int, lr: float) -> None:
-    m, v = state.setdefault("m", np.zeros_like(w)), state.setdefault("v", np.zeros_like(w))
-    m += (1 - 0.9) * (g - m)
-    v += (1 - 0.999) * (g * g - v)
-    w -= lr * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
-
-
-OPTIMIZERS: dict[str, tuple[Declaration, Callable[..., None]]] = {
-    "sgd": (optimizer.Sgd(0.05), sgd),
-    "adagrad": (optimizer.Adagrad(0.05, initial_accumulator=0.1), adagrad),
-    "adam": (optimizer.Adam(0.05), adam),
-}
-
-
-@pytest.mark.parametrize("name", OPTIMIZERS)
-def test_linear_model_follows_the_numpy_loop(name: str) -> None:
-    declared, update = OPTIMIZERS[name]
-    with program() as p:
-        out = layers.fc(layers.data("x", (WIDTH,)), 1)
-        loss = layers.mean(layers.square_error_cost(out, layers.data("y")))
-        Model(loss, optimizer=declared)
+def scope_of(p: Program, dtype: str) -> Scope:
     scope = Scope()
     scope.init_parameters(p)
-    w, b = (scope[f"fc_0.{end}"].astype(np.float64) for end in ("w_0", "b_0"))
-    executor, states = Executor(p, scope), ({}, {})  # type: ignore[var-annotated]
-
-    for step in range(STEPS):
-        (found,) = executor.run({"x": X[step], "y": Y[step]}, [loss], roles=ALL)
-        error = X[step] @ w + b - Y[step]
-        update(w, X[step].T @ (2 * error) / BATCH, states[0], step + 1, 0.05)
-        update(b, (2 * error / BATCH).sum(axis=0), states[1], step + 1, 0.05)
-
-        assert float(found) == pytest.approx(float((error**2).mean()), rel=1e-4)  # type: ignore[arg-type]
-        np.testing.assert_allclose(scope["fc_0.w_0"], w, rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(scope["fc_0.b_0"], b, rtol=1e-4, atol=1e-5)
+    for name in p.parameters:
+        scope[name] = scope[name].astype(dtype)
+    return scope
 
 
+@every_dtype
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_sparse_table_moves_touched_rows_by_their_own_count(name: str) -> None:
-    declared, update = OPTIMIZERS[name]
+def test_linear_model_follows_the_published_formula(name: str, dtype: str) -> None:
+    with program() as p:
+        bias = Param("b", initializer.Uniform(0.1, 1.0))
+        out = layers.fc(layers.data("x", (WIDTH,)), 1, param="w", bias=bias)
+        loss = layers.mean(layers.square_error_cost(out, layers.data("y")))
+        Model(loss, optimizer=declared(OPTIMIZERS[name]))
+    scope = scope_of(p, dtype)
+    w, b = (Published(OPTIMIZERS[name], scope[end].reshape(-1)) for end in "wb")
+    executor = Executor(p, scope, dtype=dtype)
+
+    for x, y in zip(X.astype(dtype), Y.astype(dtype), strict=True):
+        (found,) = executor.run({"x": x, "y": y}, [loss], roles=ALL)
+        error = x @ w.w[:, None] + b.w - y
+        w.apply((x.T @ (2 * error) / BATCH).reshape(-1), RATE)
+        b.apply((2 * error / BATCH).sum(axis=0), RATE)
+
+        close = {"rtol": TOLERANCE[dtype], "atol": TOLERANCE[dtype]}
+        np.testing.assert_allclose(found, (error**2).mean(), **close)  # type: ignore[arg-type]
+        np.testing.assert_allclose(scope["w"].reshape(-1), w.w, **close)
+        np.testing.assert_allclose(scope["b"], b.w, **close)
+
+
+def table_trained(spec: specs.Optimizer, dtype: str, published: Published) -> F64:
+    """A table of 9 rows after `STEPS` steps of Σ rows²; `published` is told its gradients."""
     with program() as p:
         param = Param("t", initializer.Uniform(-1.0, 1.0))
-        rows = layers.embedding(
-            layers.data("ids", (1,), "int64"), (9, 3), is_sparse=True, param=param
-        )
-        Model(layers.reduce_sum(layers.elementwise_mul(rows, rows)), optimizer=declared)
-    scope = Scope()
-    scope.init_parameters(p)
-    w = scope["t"].astype(np.float64)
-    states: list[dict[str, F64]] = [{} for _ in w]
-    counts: Array = np.zeros(len(w), np.int64)
-    executor = Executor(p, scope)
+        ids = layers.data("ids", (1,), "int64")
+        rows = layers.embedding(ids, (9, 3), is_sparse=True, param=param)
+        loss = layers.reduce_sum(layers.elementwise_mul(rows, rows))
+        Model(loss, optimizer=declared(spec))
+    scope = scope_of(p, dtype)
+    published.w[:] = scope["t"]
+    executor = Executor(p, scope, dtype=dtype)
+    for ids in IDS:
+        executor.run({"ids": ids}, roles=ALL)
+        times = np.bincount(ids[:, 0], minlength=9)[:, None]
+        published.apply(2.0 * times * published.w, RATE)
+    return scope["t"]
 
-    for step in range(STEPS):
-        executor.run({"ids": IDS[step]}, roles=ALL)
-        for i in np.unique(IDS[step]):
-            times = int((IDS[step] == i).sum())
-            counts[i] += 1
-            update(w[i], 2.0 * times * w[i].copy(), states[i], int(counts[i]), 0.05)
 
-    np.testing.assert_allclose(scope["t"], w, rtol=1e-4, atol=1e-5)
+class PublishedRows(Published):
+    """Each row by itself: one without a gradient stays, and does not count the step."""
+
+    def __init__(self, optimizer: specs.Optimizer) -> None:
+        super().__init__(optimizer, np.zeros((9, 3)))
+        self.rows = [Published(optimizer, row) for row in self.w]
+
+    def apply(self, gradient: F64, lr: float) -> None:
+        for row, g, w in zip(self.rows, gradient, self.w, strict=True):
+            row.w = w.copy()
+            if g.any():
+                row.apply(g, lr)
+            w[:] = row.w
+
+
+@every_dtype
+@pytest.mark.parametrize("name", LAZY)
+def test_sparse_table_moves_touched_rows_by_their_own_count(name: str, dtype: str) -> None:
+    published = PublishedRows(LAZY[name])
+
+    found = table_trained(LAZY[name], dtype, published)
+
+    np.testing.assert_allclose(found, published.w, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
+
+
+@every_dtype
+@pytest.mark.parametrize("name", EAGER)
+def test_an_optimizer_that_is_not_lazy_moves_all_rows_that_ever_had_a_gradient(
+    name: str, dtype: str
+) -> None:
+    published = Published(EAGER[name], np.zeros((9, 3)))
+
+    found = table_trained(EAGER[name], dtype, published)
+
+    ever = np.unique(IDS[0])
+    np.testing.assert_allclose(
+        found[ever], published.w[ever], rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype]
+    )
 
 
 def test_learning_rate_follows_its_schedule() -> None:
@@ -136,3 +165,24 @@ def test_a_parameter_that_is_not_trainable_stays() -> None:
 
     np.testing.assert_array_equal(scope["w"], before)
     assert "w" not in {parameter.name for parameter in p.trained()}
+
+
+def test_an_id_outside_of_a_table_is_refused_before_a_row_is_written() -> None:
+    with program() as p:
+        ids = layers.data("ids", (1,), "int64")
+        rows = layers.embedding(ids, (4, 3), is_sparse=True, param="t")
+        Model(layers.reduce_sum(rows), optimizer=optimizer.Sgd(0.5))
+    scope = Scope()
+    scope.init_parameters(p)
+    before, far = scope["t"].copy(), np.array([[1], [2**40]])
+    bound = RowBatch(far[:, 0], np.zeros((2, 3), np.float32), {"ids": np.array([0, 1], np.int32)})
+
+    with pytest.raises(ProgramError, match="Id 1099511627776 is not a row of table t"):
+        Executor(p, scope).run({"ids": far}, rows={"t": bound}, roles=ALL)
+
+    np.testing.assert_array_equal(scope["t"], before)
+
+
+def test_a_schedule_that_cannot_work_is_refused_where_it_is_declared() -> None:
+    with pytest.raises(ConfigError, match="decay_steps"):
+        optimizer.Momentum(optimizer.PolynomialDecay(1.0, 0))

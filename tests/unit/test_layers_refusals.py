@@ -27,14 +27,14 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         r".*argument x of shape \(-1, 3\)",
     ),
     "fc on ids": (lambda: layers.fc(ids(), 2), "layers.fc.*argument input must hold floats"),
-    "fc on ragged rows": (
-        lambda: layers.fc(layers.embedding(ids(ragged=True), (9, 2)), 2),
-        "argument input is embedding_0.out.*ragged.*layers.sequence_pool",
+    "fc on ragged scalars": (
+        lambda: layers.fc(layers.data("x", ragged=True), 2),
+        r"argument input is x of type ragged float32 \(-1,\), which is not \(rows, size\)",
     ),
     "fc of no size": (lambda: layers.fc(x(), 0), "argument size is 0"),
     "an unknown activation": (
-        lambda: layers.fc(x(), 2, act="gelu"),
-        "argument act is 'gelu'.*relu, sigmoid, tanh, softmax",
+        lambda: layers.fc(x(), 2, act="gulu"),
+        "argument act is 'gulu', psrt knows relu, .*sigmoid, .*softmax",
     ),
     "one weight name for several inputs": (
         lambda: layers.fc([x(), x(4, "y")], 2, param="w"),
@@ -58,9 +58,9 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         r"argument input must hold int64 ids, not float32 \(-1, 3\)",
     ),
     "embedding of no size": (lambda: layers.embedding(ids(), (9,)), r"argument size is \(9,\)"),
-    "sparse embedding of computed ids": (
-        lambda: layers.embedding(layers.reshape(ids(), (-1, 1)), (9, 2), is_sparse=True),
-        "argument input is reshape_0.out, which is computed.*is_sparse=False",
+    "sparse embedding of trained ids": (
+        lambda: layers.embedding(layers.cast(layers.fc(x(), 2), "int64"), (9, 2), is_sparse=True),
+        "argument input is cast_0.out, which is computed from fc_0.b_0.*is_sparse=False",
     ),
     "pool of ordinary rows": (
         lambda: layers.sequence_pool(x()),
@@ -68,7 +68,7 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "an unknown pool": (
         lambda: layers.slot_embeddings([ids()], (9, 2), "median"),
-        "pool 'median' is not one of sum, average, max",
+        "pool 'median' is not one of sum, average, sqrt, max, first, last",
     ),
     "a ragged var where only pooling helps": (
         lambda: layers.mean(layers.embedding(ids(ragged=True), (9, 2))),

@@ -103,6 +103,16 @@ def test_an_embedding_with_dense_gradients_is_a_dense_parameter() -> None:
     assert plan.sparse == ()
 
 
+@pytest.mark.parametrize("optimizer", [specs.LarsMomentum(), specs.Lamb()])
+def test_a_parameter_whose_optimizer_takes_its_norm_is_not_cut(optimizer: specs.Optimizer) -> None:
+    normed, plain = Declared("a", (400, 400), optimizer=optimizer), Declared("b", (400, 400))
+
+    plan = build_plan([normed, plain], ENDPOINTS)
+
+    sizes = [(block.spec.name, block.spec.size) for block in plan.blocks]
+    assert sizes == [("a", 160_000), ("b.block0", 80_000), ("b.block1", 80_000)]
+
+
 @pytest.mark.parametrize("pservers", [1, 2, 3, 5, 1000, 1024])
 def test_virtual_shards_are_shared_out_without_gap_and_evenly(pservers: int) -> None:
     bounds = shard_bounds(pservers)

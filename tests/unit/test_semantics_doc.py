@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -51,6 +52,11 @@ def test_every_counter_is_documented(mode: specs.CommunicationMode) -> None:
 
     assert names
     assert [name for name in names if f"`{name}`" not in TEXT] == []
+
+
+@pytest.mark.parametrize("kind", get_args(specs.Optimizer) + get_args(specs.LearningRate))
+def test_every_optimizer_and_schedule_is_named(kind: type) -> None:
+    assert f"`{kind.__name__}`" in TEXT
 
 
 @pytest.mark.parametrize("mode", specs.MODES)

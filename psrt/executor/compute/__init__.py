@@ -2,20 +2,66 @@
 
 from __future__ import annotations
 
-from psrt.executor.compute import dense, elementwise, lookups, losses, metrics, pooling, shapes
-from psrt.executor.compute.table import COMPUTE, Bound, Compute, Step, computes
+from psrt.executor.compute import (
+    adjust,
+    class_losses,
+    dense,
+    elementwise,
+    images,
+    interactions,
+    lookups,
+    losses,
+    math,
+    metrics,
+    norms,
+    padding,
+    pooling,
+    random,
+    ranking,
+    reductions,
+    sampled_losses,
+    sampling,
+    sequence,
+    shapes,
+    values,
+)
+from psrt.executor.compute.table import (
+    COMPUTE,
+    SHAPES_ONLY,
+    SHARING,
+    Bound,
+    Compute,
+    Step,
+    computes,
+)
 
 __all__ = [
     "COMPUTE",
+    "SHAPES_ONLY",
+    "SHARING",
     "Bound",
     "Compute",
     "Step",
+    "adjust",
+    "class_losses",
     "computes",
     "dense",
     "elementwise",
+    "images",
+    "interactions",
     "lookups",
     "losses",
+    "math",
     "metrics",
+    "norms",
+    "padding",
     "pooling",
+    "random",
+    "ranking",
+    "reductions",
+    "sampled_losses",
+    "sampling",
+    "sequence",
     "shapes",
+    "values",
 ]

@@ -1,4 +1,4 @@
-"""Fully connected layers: BLAS into memory that is there already, then one fused pass."""
+"""Products: BLAS into memory that is there already, then one fused pass."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from psrt.core.types import Array
 from psrt.executor.cells import Cell
+from psrt.executor.compute.elementwise import need_same_lengths, sum_to
 from psrt.executor.compute.table import Bound, Step, computes
 from psrt.kernels import nn
 
@@ -19,13 +20,20 @@ def fc(op: Bound) -> Step:
     finish = _finish(op)
 
     def run() -> None:
-        result = out.reserve((len(x.value), w.value.shape[1]))
-        np.matmul(x.value, w.value, out=result)
+        width = w.value.shape[1]
+        result = out.reserve((*x.value.shape[:-1], width)).reshape(-1, width)
+        np.matmul(_rows(x.value), w.value, out=result)
         for other_x, other_w in others:
-            result += np.matmul(other_x.value, other_w.value, out=product.reserve(result.shape))
+            rows = _rows(other_x.value)
+            result += np.matmul(rows, other_w.value, out=product.reserve(result.shape))
         finish(result)
 
     return run
+
+
+def _rows(x: Array) -> Array:
+    """All but the last dimension as one."""
+    return x if x.ndim == 2 else x.reshape(-1, x.shape[-1])
 
 
 def _finish(op: Bound) -> Callable[[Array], object]:
@@ -47,16 +55,16 @@ def fc_grad(op: Bound) -> Step:
     ones = op.own()
 
     def run() -> None:
-        grad = before_activation()
+        grad = _rows(before_activation())
         if bias_grad is not None:
             np.matmul(_ones(ones, len(grad)), grad, out=bias_grad.reserve(grad.shape[1:]))
         for x, w, x_grad, w_grad in parts:
             if w_grad is not None:
-                np.matmul(x.value.T, grad, out=w_grad.reserve(w.value.shape))
+                np.matmul(_rows(x.value).T, grad, out=w_grad.reserve(w.value.shape))
             if x_grad is not None:
                 # BLAS takes four times as long as a broadcast for an outer product.
                 product = np.multiply if grad.shape[1] == 1 else np.matmul
-                product(grad, w.value.T, out=x_grad.reserve(x.value.shape))
+                product(grad, w.value.T, out=_rows(x_grad.reserve(x.value.shape)))
 
     return run
 
@@ -79,5 +87,105 @@ def _before_activation(op: Bound) -> Callable[[], Array]:
         grad = masked.reserve(out.value.shape)
         relu_grad(out.value.reshape(-1), out_grad.value.reshape(-1), grad.reshape(-1))
         return grad
+
+    return run
+
+
+# --- matrix products ------------------------------------------------------------------------------
+
+
+def _turned(x: Array, transpose: bool) -> Array:
+    return x.swapaxes(-1, -2) if transpose else x
+
+
+def _multiply(x: Array, y: Array, out: Array) -> Array:
+    """x · y; of many matrices with one, as one product."""
+    if y.ndim == 2 < x.ndim and x.flags.c_contiguous:
+        np.matmul(_rows(x), y, out=_rows(out))
+    else:
+        np.matmul(x, y, out=out)
+    return out
+
+
+@computes("matmul")
+def matmul(op: Bound) -> Step:
+    x, y, out, alpha = op.one("x"), op.one("y"), op.one("out"), op.attrs["alpha"]
+    turn_x, turn_y = op.attrs["transpose_x"], op.attrs["transpose_y"]
+
+    def run() -> None:
+        a, b = _turned(x.value, turn_x), _turned(y.value, turn_y)
+        batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        result = _multiply(a, b, out.reserve((*batch, a.shape[-2], b.shape[-1])))
+        if alpha != 1:
+            result *= alpha
+
+    return run
+
+
+@computes("matmul_grad")
+def matmul_grad(op: Bound) -> Step:
+    """Of c = a b: da = d bᵀ, db = aᵀ d; where an operand was turned, the turned product."""
+    x, y, grad, alpha = op.one("x"), op.one("y"), op.one("out@GRAD"), op.attrs["alpha"]
+    x_grad, y_grad, spare = op.maybe("x@GRAD"), op.maybe("y@GRAD"), op.scratch()
+    turn_x, turn_y = op.attrs["transpose_x"], op.attrs["transpose_y"]
+
+    def run() -> None:
+        d = grad.value
+        a, b = _turned(x.value, turn_x), _turned(y.value, turn_y)
+        if x_grad is not None:
+            factors = (b, _turned(d, True)) if turn_x else (d, _turned(b, True))
+            _write_product(factors, alpha, x_grad.reserve(x.value.shape), spare)
+        if y_grad is not None:
+            factors = (_turned(d, True), a) if turn_y else (_turned(a, True), d)
+            _write_product(factors, alpha, y_grad.reserve(y.value.shape), spare)
+
+    return run
+
+
+def _write_product(factors: tuple[Array, Array], alpha: float, out: Array, spare: Cell) -> None:
+    """The product, summed over the dimensions before the last two in which `out` was broadcast."""
+    x, y = factors
+    batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    if batch == out.shape[:-2]:
+        _multiply(x, y, out)
+    elif out.ndim == 2 and x.shape[:-2] == y.shape[:-2]:
+        _add_products(x, y, out)
+    else:
+        sum_to(np.matmul(x, y, out=spare.reserve((*batch, *out.shape[-2:]))), out.shape, out)
+    if alpha != 1:
+        out *= alpha
+
+
+def _add_products(x: Array, y: Array, out: Array) -> None:
+    """Σ x[i] · y[i] as one product of long matrices: the gradient of one matrix used many times."""
+    long_x = _rows(x.swapaxes(-1, -2)).T
+    np.matmul(long_x, _rows(y), out=out)
+
+
+# --- dot products ---------------------------------------------------------------------------------
+
+
+@computes("dot")
+def dot(op: Bound) -> Step:
+    x, y, out = op.one("x"), op.one("y"), op.one("out")
+
+    def run() -> None:
+        a, b = x.value, y.value
+        need_same_lengths(x, y)
+        np.einsum("...i,...i->...", a, b, out=out.reserve((*a.shape[:-1], 1))[..., 0])
+
+    return run
+
+
+@computes("dot_grad")
+def dot_grad(op: Bound) -> Step:
+    x, y, grad = op.one("x"), op.one("y"), op.one("out@GRAD")
+    x_grad, y_grad = op.maybe("x@GRAD"), op.maybe("y@GRAD")
+
+    def run() -> None:
+        if x_grad is not None:
+            np.multiply(y.value, grad.value, out=x_grad.reserve(x.value.shape))
+        if y_grad is not None:
+            np.multiply(x.value, grad.value, out=y_grad.reserve(y.value.shape))
 
     return run

@@ -1,20 +1,19 @@
-"""Arithmetic with broadcasting, activations, sums."""
+"""Arithmetic with broadcasting, sums of many."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
+from psrt.core.errors import DataError
 from psrt.core.types import Array, Shape
 from psrt.executor.cells import Cell
 from psrt.executor.compute.table import Bound, Step, computes
 from psrt.graph.ops.elementwise import aligned
-from psrt.kernels import nn
-from psrt.kernels.jit import Kernel
 
-# --- arithmetic -----------------------------------------------------------------------------------
+# --- forward --------------------------------------------------------------------------------------
 
 
 def _forward(op: Bound, function: np.ufunc) -> Step:
@@ -22,6 +21,7 @@ def _forward(op: Bound, function: np.ufunc) -> Step:
     axis = op.attrs["axis"]
 
     def run() -> None:
+        need_same_lengths(x, y)
         a, b = x.value, y.value
         b = b.reshape(aligned(b.shape, a.ndim, axis))
         function(a, b, out=out.reserve(np.broadcast_shapes(a.shape, b.shape)))
@@ -29,124 +29,119 @@ def _forward(op: Bound, function: np.ufunc) -> Step:
     return run
 
 
+def need_same_lengths(x: Cell, y: Cell) -> None:
+    """Of two ragged vars; those computed from one ragged var have its very offsets."""
+    a, b = x.offsets, y.offsets
+    if a is not b and a is not None and b is not None and not np.array_equal(a, b):
+        raise DataError(f"The lists of {x.name} and of {y.name} differ in length.")
+
+
 computes("elementwise_add")(lambda op: _forward(op, np.add))
 computes("elementwise_sub")(lambda op: _forward(op, np.subtract))
 computes("elementwise_mul")(lambda op: _forward(op, np.multiply))
 computes("elementwise_div")(lambda op: _forward(op, np.divide))
+computes("elementwise_max")(lambda op: _forward(op, np.maximum))
+computes("elementwise_min")(lambda op: _forward(op, np.minimum))
+computes("elementwise_pow")(lambda op: _forward(op, np.power))
+
+# --- backward -------------------------------------------------------------------------------------
+
+Part: TypeAlias = Callable[[Array, Array, Array, Array, Array], object]
+"""`part(d, x, y, out, into)`: one gradient before the broadcast dimensions are summed."""
 
 
-def _backward(op: Bound, x_part: Callable[..., Array], y_part: Callable[..., Array]) -> Step:
-    """`x_part(d, x, y)` and `y_part(d, x, y)` before the broadcast dimensions are summed."""
-    x, y, grad = op.one("x"), op.one("y"), op.one("out@GRAD")
-    x_grad, y_grad = op.maybe("x@GRAD"), op.maybe("y@GRAD")
+def _backward(op: Bound, x_part: Part | None, y_part: Part | None) -> Step:
+    """A part of None is d itself."""
+    x, y, grad, out = op.one("x"), op.one("y"), op.one("out@GRAD"), op.maybe("out")
+    x_grad, y_grad, spare = op.maybe("x@GRAD"), op.maybe("y@GRAD"), op.scratch()
     axis = op.attrs["axis"]
 
     def run() -> None:
-        a, d = x.value, grad.value
+        d, a = grad.value, x.value
         b = y.value.reshape(aligned(y.value.shape, a.ndim, axis))
+        z = d if out is None else out.value
+
+        def write(part: Part | None, to: Cell, shape: Shape, broadcast_from: Shape) -> None:
+            is_whole = d.shape == broadcast_from
+            if part is None and is_whole:
+                to.share(d.reshape(shape))
+                return
+            made = d
+            if part is not None:
+                made = to.reserve(shape).reshape(d.shape) if is_whole else spare.reserve(d.shape)
+                part(d, a, b, z, made)
+            if not is_whole:
+                sum_to(made, broadcast_from, to.reserve(shape))
+
         if x_grad is not None:
-            _sum_to(x_part(d, a, b), a.shape, a.shape, x_grad)
+            write(x_part, x_grad, a.shape, a.shape)
         if y_grad is not None:
-            _sum_to(y_part(d, a, b), b.shape, y.value.shape, y_grad)
+            write(y_part, y_grad, y.value.shape, b.shape)
 
     return run
 
 
-def _sum_to(grad: Array, broadcast_from: Shape, shape: Shape, out: Cell) -> None:
+def sum_to(grad: Array, broadcast_from: Shape, out: Array) -> None:
     """Sum `grad` over the dimensions in which `broadcast_from` was stretched."""
-    if grad.shape == broadcast_from:
-        out.share(grad.reshape(shape))
-        return
     padded = (1,) * (grad.ndim - len(broadcast_from)) + broadcast_from
     axes = tuple(i for i, size in enumerate(padded) if size == 1 and grad.shape[i] != 1)
-    np.sum(grad, axis=axes, keepdims=True, out=out.reserve(shape).reshape(padded))
+    np.sum(grad, axis=axes, keepdims=True, out=out.reshape(padded))
 
 
-computes("elementwise_add_grad")(
-    lambda op: _backward(op, lambda d, x, y: d, lambda d, x, y: d),
+def _masked(compare: np.ufunc) -> Part:
+    """d where `compare(x, y)`, else 0."""
+
+    def part(d: Array, x: Array, y: Array, out: Array, into: Array) -> None:
+        np.multiply(compare(x, y, out=into), d, out=into)
+
+    return part
+
+
+def _times_y(d: Array, x: Array, y: Array, out: Array, into: Array) -> None:
+    np.multiply(d, y, out=into)
+
+
+def _times_x(d: Array, x: Array, y: Array, out: Array, into: Array) -> None:
+    np.multiply(d, x, out=into)
+
+
+def _minus(d: Array, x: Array, y: Array, out: Array, into: Array) -> None:
+    np.negative(d, out=into)
+
+
+def _by_y(d: Array, x: Array, y: Array, out: Array, into: Array) -> None:
+    np.divide(d, y, out=into)
+
+
+def _of_divisor(d: Array, x: Array, y: Array, out: Array, into: Array) -> None:
+    """−d out / y."""
+    np.divide(np.multiply(d, out, out=into), y, out=into)
+    np.negative(into, out=into)
+
+
+def _of_base(d: Array, x: Array, y: Array, out: Array, into: Array) -> None:
+    """d y x^(y − 1)."""
+    np.power(x, np.subtract(y, 1, out=into), out=into)
+    np.multiply(np.multiply(into, y, out=into), d, out=into)
+
+
+def _of_exponent(d: Array, x: Array, y: Array, out: Array, into: Array) -> None:
+    """d out ln x."""
+    np.multiply(np.log(x, out=into), out, out=into)
+    np.multiply(into, d, out=into)
+
+
+computes("elementwise_add_grad")(lambda op: _backward(op, None, None))
+computes("elementwise_sub_grad")(lambda op: _backward(op, None, _minus))
+computes("elementwise_mul_grad")(lambda op: _backward(op, _times_y, _times_x))
+computes("elementwise_div_grad")(lambda op: _backward(op, _by_y, _of_divisor))
+computes("elementwise_max_grad")(
+    lambda op: _backward(op, _masked(np.greater), _masked(np.less_equal))
 )
-computes("elementwise_sub_grad")(
-    lambda op: _backward(op, lambda d, x, y: d, lambda d, x, y: -d),
+computes("elementwise_min_grad")(
+    lambda op: _backward(op, _masked(np.less), _masked(np.greater_equal))
 )
-computes("elementwise_mul_grad")(
-    lambda op: _backward(op, lambda d, x, y: d * y, lambda d, x, y: d * x),
-)
-computes("elementwise_div_grad")(
-    lambda op: _backward(op, lambda d, x, y: d / y, lambda d, x, y: -d * x / (y * y)),
-)
-
-# --- activations ----------------------------------------------------------------------------------
-
-
-def _activation(op: Bound, function: Callable[..., Any]) -> Step:
-    """`function(x, out)` on flat arrays."""
-    x, out = op.one("x"), op.one("out")
-
-    def run() -> None:
-        function(x.value.reshape(-1), out.reserve(x.value.shape).reshape(-1))
-
-    return run
-
-
-def _activation_grad(op: Bound, function: Callable[..., Any]) -> Step:
-    """`function(out, grad_out, grad_x)` on flat arrays."""
-    out, grad, x_grad = op.one("out"), op.one("out@GRAD"), op.one("x@GRAD")
-
-    def run() -> None:
-        d = x_grad.reserve(out.value.shape).reshape(-1)
-        function(out.value.reshape(-1), grad.value.reshape(-1), d)
-
-    return run
-
-
-def _enter_activation(type: str, forward: Callable[..., Any] | Kernel, backward: Any) -> None:
-    def form(op: Bound, function: Any) -> Callable[..., Any]:
-        return op.form(function) if isinstance(function, Kernel) else function
-
-    computes(type)(lambda op: _activation(op, form(op, forward)))
-    computes(f"{type}_grad")(lambda op: _activation_grad(op, form(op, backward)))
-
-
-def _tanh_grad(out: Array, grad: Array, x_grad: Array) -> None:
-    np.multiply(out, out, out=x_grad)
-    np.subtract(1, x_grad, out=x_grad)
-    np.multiply(x_grad, grad, out=x_grad)
-
-
-_enter_activation("relu", lambda x, out: np.maximum(x, 0, out=out), nn.relu_grad)
-_enter_activation("sigmoid", nn.sigmoid, nn.sigmoid_grad)
-_enter_activation("tanh", lambda x, out: np.tanh(x, out=out), _tanh_grad)
-
-
-def softmax_into(x: Array, out: Array) -> None:
-    """Over the last dimension, shifted by its maximum so that nothing overflows."""
-    np.subtract(x, x.max(axis=-1, keepdims=True), out=out)
-    np.exp(out, out=out)
-    out /= out.sum(axis=-1, keepdims=True)
-
-
-@computes("softmax")
-def softmax(op: Bound) -> Step:
-    x, out = op.one("x"), op.one("out")
-
-    def run() -> None:
-        softmax_into(x.value, out.reserve(x.value.shape))
-
-    return run
-
-
-@computes("softmax_grad")
-def softmax_grad(op: Bound) -> Step:
-    out, grad, x_grad = op.one("out"), op.one("out@GRAD"), op.one("x@GRAD")
-
-    def run() -> None:
-        d = x_grad.reserve(out.value.shape)
-        weighted = (grad.value * out.value).sum(axis=-1, keepdims=True)
-        np.subtract(grad.value, weighted, out=d)
-        d *= out.value
-
-    return run
-
+computes("elementwise_pow_grad")(lambda op: _backward(op, _of_base, _of_exponent))
 
 # --- sums -----------------------------------------------------------------------------------------
 

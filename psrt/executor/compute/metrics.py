@@ -1,24 +1,126 @@
-"""Metrics over many steps."""
+"""Metrics, of one batch or over many steps."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from psrt.core.types import I64, Array
+from psrt.executor.compute.class_losses import class_labels
 from psrt.executor.compute.table import Bound, Step, computes
-from psrt.kernels import nn
+from psrt.kernels import metrics, nn
+
+# --- areas under curves ---------------------------------------------------------------------------
+
+_AREAS = {"ROC": nn.auc, "PR": metrics.average_precision}
+
+
+def _count_scores(op: Bound) -> Callable[[I64, I64], None]:
+    """`count(positives, negatives)` adds the examples of the batch, by score."""
+    x, label, probabilities = op.one("x"), op.one("label"), op.scratch()
+    sigmoid, update_, from_logits = (
+        op.form(nn.sigmoid),
+        op.form(nn.auc_update_),
+        op.attrs["from_logits"],
+    )
+
+    def count(positives: I64, negatives: I64) -> None:
+        scores = x.value.reshape(-1)
+        if from_logits:
+            logits, scores = scores, probabilities.reserve(scores.shape)
+            sigmoid(logits, scores)
+        update_(positives, negatives, scores, label.value.reshape(-1))
+
+    return count
 
 
 @computes("auc")
 def auc(op: Bound) -> Step:
-    x, label, out = op.one("x"), op.one("label"), op.one("out")
-    positives, negatives = op.one("positives"), op.one("negatives")
-    probabilities, sigmoid = op.scratch(), op.form(nn.sigmoid)
-    update_, from_logits = op.form(nn.auc_update_), op.attrs["from_logits"]
+    positives, negatives, out = op.one("positives"), op.one("negatives"), op.one("out")
+    count, area = _count_scores(op), _AREAS[op.attrs["curve"]]
 
     def run() -> None:
-        scores = x.value.reshape(-1)
-        if from_logits:
-            scores = probabilities.reserve(scores.shape)
-            sigmoid(x.value.reshape(-1), scores)
-        update_(positives.value, negatives.value, scores, label.value.reshape(-1))
-        out.reserve(()).fill(nn.auc(positives.value, negatives.value))
+        count(positives.value, negatives.value)
+        out.reserve(()).fill(area(positives.value, negatives.value))
+
+    return run
+
+
+@computes("batch_auc")
+def batch_auc(op: Bound) -> Step:
+    count, area, out = _count_scores(op), _AREAS[op.attrs["curve"]], op.one("out")
+    counts: I64 = np.zeros((2, op.attrs["bins"]), np.int64)
+
+    def run() -> None:
+        counts.fill(0)
+        count(counts[0], counts[1])
+        out.reserve(()).fill(area(counts[0], counts[1]))
+
+    return run
+
+
+# --- right and wrong ------------------------------------------------------------------------------
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole else math.nan
+
+
+@computes("accuracy")
+def accuracy(op: Bound) -> Step:
+    x, label, out, counts = op.one("input"), op.one("label"), op.one("out"), op.maybe("counts")
+    count_in_top, k = op.form(metrics.count_in_top), op.attrs["k"]
+
+    def run() -> None:
+        scores = np.ascontiguousarray(x.value)
+        labels = class_labels(label.value, scores.shape[1])
+        right, examples = count_in_top(scores, labels, k), len(labels)
+        if counts is not None:
+            counts.value += (right, examples)
+            right, examples = counts.value.tolist()
+        out.reserve(()).fill(_ratio(right, examples))
+
+    return run
+
+
+@computes("precision_recall")
+def precision_recall(op: Bound) -> Step:
+    x, label, counts = op.one("x"), op.one("label"), op.one("counts")
+    outs = [op.one(slot) for slot in ("precision", "recall", "f1")]
+    threshold = op.attrs["threshold"]
+
+    def run() -> None:
+        predicted, positive = x.value > threshold, label.value > 0.5
+        found = predicted & positive, predicted & ~positive, ~predicted & positive
+        counts.value += [np.count_nonzero(each) for each in found]
+        right, false_alarms, missed = counts.value.tolist()
+        values = (
+            _ratio(right, right + false_alarms),
+            _ratio(right, right + missed),
+            _ratio(2 * right, 2 * right + false_alarms + missed),
+        )
+        for out, value in zip(outs, values, strict=True):
+            out.reserve(()).fill(value)
+
+    return run
+
+
+@computes("mean_error")
+def mean_error(op: Bound) -> Step:
+    x, label, sums, out = op.one("input"), op.one("label"), op.one("sums"), op.one("out")
+    power, scratch = op.attrs["power"], op.scratch()
+
+    def error_of(difference: Array) -> float:
+        if power == 2:
+            return float(np.vdot(difference, difference))
+        return float(np.abs(difference, out=difference).sum(dtype=np.float64))
+
+    def run() -> None:
+        difference = np.subtract(x.value, label.value, out=scratch.reserve(x.value.shape))
+        sums.value += (error_of(difference), difference.size)
+        total, count = sums.value.tolist()
+        out.reserve(()).fill(_ratio(total, count) ** (1 / power))
 
     return run

@@ -1,91 +1,105 @@
-"""Pooling the elements of each example, and the choice between kernel and plain form of it.
+"""Where the elements of each example stand, as pooling kernels want it, and pooling of ragged vars.
 
-Float32 goes to `psrt.kernels.pooling`. The plain forms are for float64, that is for gradient
-checks; they follow the same contract: `index` names rows of `values`, the result of an example goes
-to `out[i, column:column + width]`, and gradients are added.
+Kernels pool several slots in one call; a ragged var is one slot whose rows stand in order. What is
+joined here lies in memory that is kept: a step allocates nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
+import math
 
 import numpy as np
 
-from psrt.core.types import I32, I64, Array
+from psrt.core.types import I32, I64
+from psrt.executor.bindings import Rows
 from psrt.executor.cells import Cell
 from psrt.executor.compute.table import Bound, Step, computes
 from psrt.kernels import pooling
+from psrt.kernels.pooling import POOLS
 
 
-def offsets_of(cell: Cell) -> I64:
-    """Where each example begins among the elements; (rows, k) is k elements an example."""
-    if cell.offsets is not None:
-        return cell.offsets
-    examples, each = cell.value.shape
-    return np.arange(0, examples * each + 1, each)
+class InOrder:
+    """0, 1, 2, …: the index of rows that stand in order."""
+
+    def __init__(self) -> None:
+        self._numbers: I32 = np.empty(0, np.int32)
+
+    def index(self, count: int) -> I32:
+        if count > len(self._numbers):
+            self._numbers = np.arange(count + count // 4, dtype=np.int32)
+        return self._numbers[:count]
 
 
-def pool_rows(
-    values: Array, index: I32, offsets: I64, out: Array, pool: str, column: int = 0
-) -> None:
-    """ "sum" or "average" of each example's rows."""
-    if values.dtype == np.float32:
-        pooling.pool_rows(values, index, offsets, out, pool, column)
-        return
-    for i, rows, count in _segments(index, offsets, pool):
-        out[i, column : column + values.shape[1]] = values[rows].sum(axis=0) / count
+class Segments:
+    """Where each example's elements begin: the offsets of a ragged var, or of (rows, k) ids."""
+
+    def __init__(self, cell: Cell) -> None:
+        self._cell = cell
+        self._regular: I64 = np.zeros(1, np.int64)
+
+    def offsets(self) -> I64:
+        """(examples + 1,) int64, only to be read."""
+        offsets = self._cell.offsets
+        if offsets is not None:
+            return offsets
+        examples, each = self._cell.value.shape
+        if len(self._regular) != examples + 1:
+            self._regular = np.arange(0, examples * each + 1, each, dtype=np.int64)
+        return self._regular
 
 
-def pool_rows_grad_(
-    sums: Array, index: I32, offsets: I64, grad: Array, pool: str, column: int = 0
-) -> None:
-    if sums.dtype == np.float32:
-        pooling.pool_rows_grad_(sums, index, offsets, grad, pool, column)
-        return
-    for i, rows, count in _segments(index, offsets, pool):
-        np.add.at(sums, rows, grad[i, column : column + sums.shape[1]] / count)
+class Slots:
+    """The ids of several slots, argument `slot` of an op, one slot after the other."""
+
+    def __init__(self, op: Bound, slot: str) -> None:
+        self._slots = op.all(slot)
+        self.count = len(self._slots)
+        self._segments = [Segments(ids) for ids in self._slots]
+        self._are_regular = not any(op.vars[ids.name].ragged for ids in self._slots)
+        self._index = Cell("joined index", np.int32)
+        self._offsets = Cell("joined offsets", np.int64)
+
+    def index(self, table: Rows) -> I32:
+        """The row of each id."""
+        parts = [table.index_of(ids) for ids in self._slots]
+        if self.count == 1:
+            return parts[0]
+        total = sum([len(part) for part in parts])
+        return np.concatenate(parts, out=self._index.reserve((total,)))
+
+    def offsets(self) -> I64:
+        """(slots, examples + 1): which of its slot's ids belong to each example."""
+        parts = [segments.offsets() for segments in self._segments]
+        if self.count == 1:
+            return parts[0][None]
+        joined = self._offsets.value
+        if self._are_regular and joined.shape == (self.count, len(parts[0])):
+            return joined
+        joined = self._offsets.reserve((self.count, len(parts[0])))
+        np.concatenate(parts, out=joined.reshape(-1))
+        return joined
 
 
-def pool_max(
-    values: Array, index: I32, offsets: I64, out: Array, argmax: I32, column: int = 0
-) -> None:
-    """The maximum of each column, and the row it came from (the first one)."""
-    if values.dtype == np.float32:
-        pooling.pool_rows_max(values, index, offsets, out, argmax, column)
-        return
-    width = values.shape[1]
-    for i, rows, _ in _segments(index, offsets, "max"):
-        argmax[i] = rows[values[rows].argmax(axis=0)] if len(rows) else pooling.EMPTY
-        here = values[argmax[i], np.arange(width)] if len(rows) else np.zeros(width)
-        out[i, column : column + width] = here
-
-
-def pool_max_grad_(sums: Array, argmax: I32, grad: Array, column: int = 0) -> None:
-    if sums.dtype == np.float32:
-        pooling.pool_rows_max_grad_(sums, argmax, grad, column)
-        return
-    i, j = np.nonzero(argmax != pooling.EMPTY)
-    np.add.at(sums, (argmax[i, j], j), grad[i, column + j])
-
-
-def _segments(index: I32, offsets: I64, pool: str) -> Iterator[tuple[int, I32, int]]:
-    """(example, its rows, what to divide by)."""
-    for i, (start, stop) in enumerate(pairwise(offsets)):
-        yield i, index[start:stop], max(int(stop - start), 1) if pool == "average" else 1
+def width_of(op: Bound, slot: str) -> int:
+    """Numbers an element of a ragged var, or a row of an ordinary one."""
+    return math.prod(op.shapes(slot)[0][1:])
 
 
 @computes("sequence_pool")
 def sequence_pool(op: Bound) -> Step:
     x, out, argmax, pool = op.one("x"), op.one("out"), op.maybe("argmax"), op.attrs["pool"]
+    pool_rows, pool_max = op.form(pooling.pool_rows), op.form(pooling.pool_max)
+    segments, numbers, width = Segments(x), InOrder(), width_of(op, "x")
 
     def run() -> None:
-        values, offsets = x.value, offsets_of(x)
-        result = out.reserve((len(offsets) - 1, values.shape[1]))
+        offsets = segments.offsets()[None]
+        values = np.ascontiguousarray(x.value).reshape(-1, width)
+        index = numbers.index(len(values))
+        result = out.reserve((offsets.shape[1] - 1, width))
         if argmax is None:
-            pool_rows(values, _each(values), offsets, result, pool)
+            pool_rows(values, index, offsets, POOLS[pool], result)
         else:
-            pool_max(values, _each(values), offsets, result, argmax.reserve(result.shape))
+            pool_max(values, index, offsets, result, argmax.reserve(result.shape))
 
     return run
 
@@ -94,18 +108,19 @@ def sequence_pool(op: Bound) -> Step:
 def sequence_pool_grad(op: Bound) -> Step:
     x, grad, x_grad = op.one("x"), op.one("out@GRAD"), op.one("x@GRAD")
     argmax, pool = op.maybe("argmax"), op.attrs["pool"]
+    pool_rows_grad_ = op.form(pooling.pool_rows_grad_)
+    pool_max_grad_ = op.form(pooling.pool_max_grad_)
+    segments, numbers, width = Segments(x), InOrder(), width_of(op, "x")
 
     def run() -> None:
+        d = np.ascontiguousarray(grad.value)
         result = x_grad.reserve(x.value.shape)
         result.fill(0)
+        rows = result.reshape(-1, width)
         if argmax is None:
-            pool_rows_grad_(result, _each(result), offsets_of(x), grad.value, pool)
+            index = numbers.index(len(rows))
+            pool_rows_grad_(rows, index, segments.offsets()[None], POOLS[pool], d)
         else:
-            pool_max_grad_(result, argmax.value, grad.value)
+            pool_max_grad_(rows, argmax.value, d)
 
     return run
-
-
-def _each(values: Array) -> I32:
-    """Element i is row i: these values were looked up before."""
-    return np.arange(len(values), dtype=np.int32)

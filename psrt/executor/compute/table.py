@@ -67,7 +67,7 @@ class Bound:
         return self.tables[self.op.inputs[slot][0]]
 
     def scratch(self) -> Cell:
-        """Memory that ops share: stale at the start of a step, one cell an op.
+        """Memory that all ops of a thread share: stale at the start of a step, one cell an op.
 
         What is warm in the cache is half the time of an elementwise pass.
         """
@@ -75,15 +75,51 @@ class Bound:
 
     def own(self) -> Cell:
         """Memory that keeps its contents from step to step."""
-        return Cell(f"constants of {self.op.layer}", self.dtype)
+        return Cell(f"constants of {self.op.layer}", self.dtype, shares=True)
 
     def form(self, kernel: Kernel) -> Callable[..., Any]:
-        """The machine code of a kernel for float32.
+        """The machine code of a kernel for float32, loaded now so that no step waits for it.
 
         Gradient checks run in float64, for which no code is compiled: they interpret the same loop.
         """
-        return kernel if self.dtype == np.float32 else kernel.python
+        if self.dtype != np.float32:
+            return kernel.python
+        kernel.load()
+        return kernel
 
+
+SHARING = frozenset(
+    (
+        "assign_grad",
+        "concat_grad",
+        "elementwise_add_grad",
+        "elementwise_sub_grad",
+        "reshape",
+        "reshape_grad",
+        "stack_grad",
+        "sum_grad",
+    )
+)
+"""Op types whose outputs may lie in the memory of their inputs; `Cell.share` holds them to it."""
+
+SHAPES_ONLY: Mapping[str, frozenset[str]] = {
+    type: frozenset(slots.split())
+    for type, slots in {
+        "concat_grad": "x",
+        "elementwise_add_grad": "x y",
+        "elementwise_sub_grad": "x y",
+        "expand_grad": "x",
+        "mean_grad": "x",
+        "pool2d_grad": "input",
+        "reduce_mean_grad": "x",
+        "reduce_sum_grad": "x",
+        "reshape_grad": "x",
+        "sequence_pool_grad": "x",
+        "slice_grad": "input",
+    }.items()
+}
+"""Slots of which an op type reads no more than shape and offsets: their memory may be used again
+before. `tests/unit/test_shapes_only.py` runs each of them over memory full of NaN."""
 
 Compute: TypeAlias = Callable[[Bound], Step]
 

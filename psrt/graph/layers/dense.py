@@ -1,4 +1,4 @@
-"""Fully connected layers."""
+"""Products: fully connected layers, matrix products, dot products."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
+from psrt.core.types import Shape
 from psrt.graph.builder import Layer, Param
 from psrt.graph.initializer import Constant, Xavier
 from psrt.graph.layers.elementwise import activate
-from psrt.graph.ops import ROWS
 from psrt.graph.ops.dense import FUSED_ACTIVATIONS
 from psrt.graph.program import Var
 
@@ -20,11 +20,13 @@ def fc(
     act: str | None = None,
     param: Param | str | None = None,
     bias: Param | str | Literal[False] | None = None,
+    num_flatten_dims: int = 1,
 ) -> Var:
-    """activation(Σ input · weight + bias): (rows, …) → (rows, size).
+    """activation(Σ input · weight + bias): (rows, …) → (rows, size); ragged rows stay ragged.
 
-    Each input has a weight of its own (Xavier uniform by default); inputs of more than two
-    dimensions are flattened. `bias=False` leaves the bias out, which otherwise starts at 0.
+    Each input has a weight of its own (Xavier uniform by default). The first `num_flatten_dims`
+    dimensions are kept, those behind are flattened. `bias=False` leaves the bias out, which
+    otherwise starts at 0.
     """
     layer = Layer("fc")
     listed = layer.checked("input", input)
@@ -35,20 +37,66 @@ def fc(
             "argument param names one weight, but each input has its own",
             "Join the inputs with layers.concat.",
         )
-    xs = [_two_dimensional(layer, x) for x in listed]
-    ws = [layer.parameter(f"w_{i}", (x.shape[1], size), param, Xavier()) for i, x in enumerate(xs)]
+    xs = [_flattened(layer, x, num_flatten_dims) for x in listed]
+    ws = [layer.parameter(f"w_{i}", (x.shape[-1], size), param, Xavier()) for i, x in enumerate(xs)]
     biases = [] if bias is False else [layer.parameter("b_0", (size,), bias, Constant(0.0))]
     fused = act if act in FUSED_ACTIVATIONS else ""
     out = layer.op("fc", {"x": xs, "w": ws, "bias": biases}, activation=fused or "")
     return out if fused else activate(layer, out, act)
 
 
-def _two_dimensional(layer: Layer, x: Var) -> Var:
-    if x.ragged or len(x.shape) < 2:
-        raise layer.error(
-            f"argument input is {x.name} of type {x.type}, which is not (batch, features)",
-            "Pool ragged inputs with layers.sequence_pool first." if x.ragged else "",
-        )
-    if len(x.shape) == 2:
+def _flattened(layer: Layer, x: Var, kept: int) -> Var:
+    """`x` with one dimension behind the first `kept`."""
+    if len(x.shape) < 2:
+        raise layer.error(f"argument input is {x.name} of type {x.type}, which is not (rows, size)")
+    if not 1 <= kept < len(x.shape):
+        raise layer.error(f"argument num_flatten_dims {kept} does not fit input of type {x.type}")
+    if len(x.shape) == kept + 1:
         return x
-    return layer.op("reshape", {"x": x}, shape=(ROWS, math.prod(x.shape[1:])))
+    return layer.op("reshape", {"x": x}, shape=(*x.shape[:kept], math.prod(x.shape[kept:])))
+
+
+def matmul(
+    x: Var, y: Var, transpose_x: bool = False, transpose_y: bool = False, alpha: float = 1.0
+) -> Var:
+    """`alpha` · x · y over the last two dimensions, those before are broadcast.
+
+    (rows, d) · (d, k) → (rows, k); (rows, n, d) · (rows, d, m) → (rows, n, m); (rows, d) by
+    (rows, d) with `transpose_y` → (rows, rows), each example against each. Ragged `x` stays ragged;
+    `y` is not ragged then, and has no batch.
+    """
+    layer = Layer("matmul")
+    return layer.op(
+        "matmul",
+        {"x": x, "y": y},
+        transpose_x=transpose_x,
+        transpose_y=transpose_y,
+        alpha=float(alpha),
+    )
+
+
+def mul(x: Var, y: Var, x_num_col_dims: int = 1, y_num_col_dims: int = 1) -> Var:
+    """The product of two matrices: the first so many dimensions are rows, the others columns.
+
+    The result has the dimensions of the rows of `x` and of the columns of `y`.
+    """
+    layer = Layer("mul")
+    layer.checked("x", x)
+    layer.checked("y", y)
+    for name, var, count in (("x", x, x_num_col_dims), ("y", y, y_num_col_dims)):
+        if not 0 < count < len(var.shape):
+            raise layer.error(f"argument {name}_num_col_dims {count} does not fit {var.type}")
+    rows, columns = x.shape[:x_num_col_dims], y.shape[y_num_col_dims:]
+    a = _reshaped(layer, x, (*rows, math.prod(x.shape[x_num_col_dims:])))
+    b = _reshaped(layer, y, (math.prod(y.shape[:y_num_col_dims]), math.prod(columns)))
+    out = layer.op("matmul", {"x": a, "y": b}, transpose_x=False, transpose_y=False, alpha=1.0)
+    return _reshaped(layer, out, (*rows, *columns))
+
+
+def _reshaped(layer: Layer, x: Var, shape: Shape) -> Var:
+    return x if x.shape == shape else layer.op("reshape", {"x": x}, shape=shape)
+
+
+def dot(x: Var, y: Var) -> Var:
+    """Σ x · y of rows of one size: (rows, d) → (rows, 1)."""
+    return Layer("dot").op("dot", {"x": x, "y": y})

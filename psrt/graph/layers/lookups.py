@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from psrt.graph.builder import Layer, Param
+from psrt.graph.derived import trained_ancestor
 from psrt.graph.initializer import Uniform
 from psrt.graph.program import Var
 
@@ -18,15 +19,19 @@ def embedding(
     is_distributed: bool = False,
     padding_idx: int | None = None,
     param: Param | str | None = None,
+    dtype: str = "float32",
 ) -> Var:
     """The row of each id: int64 (rows, k) → (rows, k, width); a ragged input stays ragged.
 
-    `size` is (number of ids, width). `is_sparse` sends and updates only touched rows.
-    `is_distributed` keeps the table on the pservers alone: any int64 is an id, whatever `size[0]`.
-    The row of `padding_idx` reads as zeros and is not trained.
+    Ids may have any shape: (k,), ids that belong to no example, gives (k, width). `size` is (number
+    of ids, width). `is_sparse` sends and updates only touched rows. `is_distributed` keeps the
+    table on the pservers alone: any int64 is an id, whatever `size[0]`. The row of `padding_idx`
+    reads as zeros and is not trained.
     """
     layer = Layer("embedding")
     inputs = layer.checked("input", input)
+    if dtype != "float32":
+        raise layer.error(f"argument dtype is {dtype!r}, tables hold float32")
     table = _table(layer, size, is_sparse, is_distributed, padding_idx, param)
     _check_fed(layer, table, inputs)
     return layer.op("embedding", {"ids": input, "table": table}, padding_id=padding_idx)
@@ -44,7 +49,7 @@ def slot_embeddings(
     """Embed many slots by one table and pool each: → (rows, slots · width), in one op.
 
     The same as `embedding`, `sequence_pool` for each input and `concat`. An input is int64,
-    ragged or (rows, k). `pool` is sum, average or max.
+    ragged or (rows, k). `pool` is one of those of `sequence_pool`.
     """
     layer = Layer("slot_embeddings")
     slots = layer.checked("inputs", inputs)
@@ -55,9 +60,29 @@ def slot_embeddings(
     )
 
 
-def sequence_pool(input: Var, pool_type: str = "sum") -> Var:
-    """Pool the rows of each example of a ragged var: sum, average or max; an empty one gives 0."""
-    return Layer("sequence_pool").op("sequence_pool", {"x": input}, pool=pool_type)
+def weighted_embedding(
+    input: Var,
+    values: Var,
+    size: Sequence[int],
+    is_sparse: bool = False,
+    is_distributed: bool = False,
+    padding_idx: int | None = None,
+    param: Param | str | None = None,
+) -> Var:
+    """Σ value · row over the ids of each example: → (rows, width), in one op.
+
+    What `index:value` data asks for: with width 1 a linear model, with more the factors of a
+    factorization machine. `input` is int64, ragged or (rows, k); `values` are floats like it.
+    """
+    layer = Layer("weighted_embedding")
+    inputs = layer.checked("input", input)
+    table = _table(layer, size, is_sparse, is_distributed, padding_idx, param)
+    _check_fed(layer, table, inputs)
+    return layer.op(
+        "weighted_embedding",
+        {"ids": input, "values": values, "table": table},
+        padding_id=padding_idx,
+    )
 
 
 def _table(
@@ -82,12 +107,14 @@ def _table(
 
 
 def _check_fed(layer: Layer, table: Var, inputs: Sequence[Var]) -> None:
-    """Rows of a sparse table are fetched before the step, so their ids must be fed."""
+    """Rows of a sparse table are fetched before the step, so their ids must be known by then."""
     if not layer.program.parameters[table.name].sparse:
         return
     for ids in inputs:
-        if ids.kind != "data":
+        ancestor = trained_ancestor(layer.program, ids.name)
+        if ancestor:
             raise layer.error(
-                f"argument input is {ids.name}, which is computed; ids of a sparse table are fed",
-                "Look up a data var, or use is_sparse=False.",
+                f"argument input is {ids.name}, which is computed from {ancestor}; ids of a sparse "
+                "table are fed, or computed from data alone",
+                "Look up such ids, or use is_sparse=False.",
             )

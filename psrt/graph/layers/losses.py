@@ -1,28 +1,78 @@
-"""Losses by example, and reductions to scalars."""
+"""Losses by example."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Literal, overload
 
 from psrt.graph.builder import Layer
 from psrt.graph.program import Var
 
+IGNORED = -100
+"""The label of examples that do not count, unless another is given."""
 
-def sigmoid_cross_entropy_with_logits(x: Var, label: Var) -> Var:
-    """−label · log σ(x) − (1 − label) · log σ(−x), elementwise; labels are floats from 0 to 1."""
+
+def sigmoid_cross_entropy_with_logits(
+    x: Var, label: Var, ignore_index: float | None = None, normalize: bool = False
+) -> Var:
+    """−label · log σ(x) − (1 − label) · log σ(−x), elementwise; labels are floats from 0 to 1.
+
+    The loss of elements with label `ignore_index` is 0; `normalize` divides the loss of the others
+    by their number in the batch.
+    """
     layer = Layer("sigmoid_cross_entropy_with_logits")
-    return layer.op("sigmoid_cross_entropy_with_logits", {"x": x, "label": label})
+    attrs = {"ignore_index": ignore_index, "normalize": normalize}
+    return layer.op("sigmoid_cross_entropy_with_logits", {"x": x, "label": label}, **attrs)
 
 
-def cross_entropy(input: Var, label: Var) -> Var:
-    """−log input[label]: probabilities (rows, classes), int64 labels (rows, 1) → (rows, 1)."""
-    return Layer("cross_entropy").op("cross_entropy", {"input": input, "label": label})
+def cross_entropy(
+    input: Var, label: Var, soft_label: bool = False, ignore_index: int = IGNORED
+) -> Var:
+    """−log input[label]: probabilities (rows, classes), int64 labels (rows, 1) → (rows, 1).
+
+    With `soft_label`, label (rows, classes) holds the share of each class: −Σ label · log input.
+    Examples with label `ignore_index` have loss 0. A label that is no class is a `DataError`.
+    """
+    attrs = {"soft_label": soft_label, "ignore_index": ignore_index}
+    return Layer("cross_entropy").op("cross_entropy", {"input": input, "label": label}, **attrs)
 
 
-def softmax_with_cross_entropy(logits: Var, label: Var) -> Var:
-    """−log softmax(logits)[label]: (rows, classes), int64 labels (rows, 1) → (rows, 1)."""
+@overload
+def softmax_with_cross_entropy(
+    logits: Var,
+    label: Var,
+    soft_label: bool = ...,
+    ignore_index: int = ...,
+    return_softmax: Literal[False] = ...,
+) -> Var: ...
+
+
+@overload
+def softmax_with_cross_entropy(
+    logits: Var,
+    label: Var,
+    soft_label: bool = ...,
+    ignore_index: int = ...,
+    *,
+    return_softmax: Literal[True],
+) -> tuple[Var, Var]: ...
+
+
+def softmax_with_cross_entropy(
+    logits: Var,
+    label: Var,
+    soft_label: bool = False,
+    ignore_index: int = IGNORED,
+    return_softmax: bool = False,
+) -> Var | tuple[Var, Var]:
+    """−log softmax(logits)[label]: (rows, classes), int64 labels (rows, 1) → (rows, 1).
+
+    `soft_label` and `ignore_index` as in `cross_entropy`. `return_softmax` returns (loss, softmax);
+    nothing is trained through that softmax.
+    """
     layer = Layer("softmax_with_cross_entropy")
-    return layer.op("softmax_with_cross_entropy", {"logits": logits, "label": label})
+    attrs = {"soft_label": soft_label, "ignore_index": ignore_index}
+    made = layer.ops("softmax_with_cross_entropy", {"logits": logits, "label": label}, **attrs)
+    return (made["out"], made["softmax"]) if return_softmax else made["out"]
 
 
 def square_error_cost(input: Var, label: Var) -> Var:
@@ -30,16 +80,28 @@ def square_error_cost(input: Var, label: Var) -> Var:
     return Layer("square_error_cost").op("square_error_cost", {"input": input, "label": label})
 
 
-def mean(x: Var) -> Var:
-    """The mean of all elements, a scalar of shape ()."""
-    return Layer("mean").op("mean", {"x": x})
+def huber_loss(input: Var, label: Var, delta: float) -> Var:
+    """r² / 2 for |r| ≤ delta, else delta · (|r| − delta / 2), of r = input − label, elementwise.
+
+    Huber 1964, "Robust estimation of a location parameter".
+    """
+    layer = Layer("huber_loss")
+    return layer.op("huber_loss", {"input": input, "label": label}, delta=delta)
 
 
-def reduce_sum(x: Var, dim: int | Sequence[int] | None = None, keep_dim: bool = False) -> Var:
-    """The sum over dimension(s) `dim`; over all of them it is a scalar of shape ()."""
-    layer = Layer("reduce_sum")
-    layer.checked("x", x)
-    ndim = len(x.shape)
-    asked = range(ndim) if dim is None else [dim] if isinstance(dim, int) else dim
-    axes = tuple(sorted({axis + ndim if axis < 0 else axis for axis in asked}))
-    return layer.op("reduce_sum", {"x": x}, axes=axes, keep_dims=keep_dim)
+def smooth_l1(x: Var, y: Var, sigma: float = 1.0) -> Var:
+    """Σ σ² r² / 2 where |r| < 1 / σ², else |r| − 1 / (2 σ²), of r = x − y: (rows, …) → (rows, 1).
+
+    Girshick 2015, "Fast R-CNN", equation 3, with the σ of Faster R-CNN.
+    """
+    return Layer("smooth_l1").op("smooth_l1", {"x": x, "y": y}, sigma=sigma)
+
+
+def hinge_loss(input: Var, label: Var) -> Var:
+    """max(0, 1 − input · (2 label − 1)), elementwise; labels are floats 0 or 1."""
+    return Layer("hinge_loss").op("hinge_loss", {"input": input, "label": label})
+
+
+def log_loss(input: Var, label: Var, epsilon: float = 1e-4) -> Var:
+    """−label · log(input + ε) − (1 − label) · log(1 − input + ε) of probabilities, elementwise."""
+    return Layer("log_loss").op("log_loss", {"input": input, "label": label}, epsilon=epsilon)

@@ -1,22 +1,92 @@
-"""Metrics over many steps."""
+"""Metrics, float64 scalars: of one batch, or of all examples since `Scope.reset_state`.
+
+The latter keep their counts in state vars named after the layer call.
+"""
 
 from __future__ import annotations
 
-from psrt.graph.builder import Layer
+from typing import NamedTuple
+
+from psrt.graph.builder import Layer, Vars
 from psrt.graph.program import Var
 
 AUC_BINS = 4096
 
 
-def auc(input: Var, label: Var, bins: int = AUC_BINS, from_logits: bool = False) -> Var:
-    """Area under the ROC curve of all examples since `Scope.reset_state`, a float64 scalar.
+def auc(
+    input: Var, label: Var, bins: int = AUC_BINS, from_logits: bool = False, curve: str = "ROC"
+) -> Var:
+    """Area under the curve of all examples since `Scope.reset_state`, a float64 scalar.
 
     `input` (rows, 1) holds probabilities of class 1, or logits; `label` (rows, 1) is 0 or 1.
-    Scores are counted in `bins`, in the state vars `<layer>.positives` and `.negatives`.
+    Scores are counted in `bins`, in the state vars `<layer>.positives` and `.negatives`. Curve "PR"
+    is that of precision over recall, summed in steps (average precision). NaN while one class is
+    missing.
     """
     layer = Layer("auc")
     counts = {
         name: layer.var(f"{layer.name}.{name}", (bins,), "int64", "state")
         for name in ("positives", "negatives")
     }
-    return layer.op("auc", {"x": input, "label": label, **counts}, from_logits=from_logits)
+    inputs: dict[str, Vars] = {"x": input, "label": label, **counts}
+    return layer.op("auc", inputs, from_logits=from_logits, curve=curve)
+
+
+def batch_auc(
+    input: Var, label: Var, bins: int = AUC_BINS, from_logits: bool = False, curve: str = "ROC"
+) -> Var:
+    """The same of the examples of each batch alone."""
+    layer = Layer("batch_auc")
+    inputs: dict[str, Vars] = {"x": input, "label": label}
+    return layer.op("batch_auc", inputs, bins=bins, from_logits=from_logits, curve=curve)
+
+
+def accuracy(input: Var, label: Var, k: int = 1, running: bool = False) -> Var:
+    """The part of the examples whose label is among the `k` highest scores, a float64 scalar.
+
+    `input` is (rows, classes), `label` int64 (rows, 1). Of equal scores the lower class counts as
+    the higher. `running` takes all examples since `Scope.reset_state` instead of the batch. Over
+    scores of items it is the hit rate at k.
+    """
+    layer = Layer("accuracy")
+    inputs: dict[str, Vars] = {"input": input, "label": label}
+    if running:
+        inputs["counts"] = layer.var(f"{layer.name}.counts", (2,), "int64", "state")
+    return layer.op("accuracy", inputs, k=k)
+
+
+class PrecisionRecall(NamedTuple):
+    """Float64 scalars; NaN where nothing was predicted, or nothing was positive."""
+
+    precision: Var
+    recall: Var
+    f1: Var
+
+
+def precision_recall(input: Var, label: Var, threshold: float = 0.5) -> PrecisionRecall:
+    """Precision, recall and their harmonic mean of all examples since `Scope.reset_state`.
+
+    `input` (rows, 1) holds scores, which predict class 1 where they are above `threshold`; `label`
+    (rows, 1) is 0 or 1.
+    """
+    layer = Layer("precision_recall")
+    counts = layer.var(f"{layer.name}.counts", (3,), "int64", "state")
+    inputs: dict[str, Vars] = {"x": input, "label": label, "counts": counts}
+    made = layer.ops("precision_recall", inputs, threshold=threshold)
+    return PrecisionRecall(made["precision"], made["recall"], made["f1"])
+
+
+def mae(input: Var, label: Var) -> Var:
+    """Mean absolute error of all elements since `Scope.reset_state`."""
+    return _mean_error("mae", input, label, power=1)
+
+
+def rmse(input: Var, label: Var) -> Var:
+    """Root of the mean squared error of all elements since `Scope.reset_state`."""
+    return _mean_error("rmse", input, label, power=2)
+
+
+def _mean_error(kind: str, input: Var, label: Var, power: int) -> Var:
+    layer = Layer(kind)
+    sums = layer.var(f"{layer.name}.sums", (2,), "float64", "state")
+    return layer.op("mean_error", {"input": input, "label": label, "sums": sums}, power=power)

@@ -1,4 +1,8 @@
-"""Layers that rearrange."""
+"""Layers that rearrange.
+
+Shapes and axes count the batch: dimension 0 of a batch holds its examples, which stay apart and in
+order. Axes may be negative, counted from the end. What a ragged var allows is noted.
+"""
 
 from __future__ import annotations
 
@@ -11,25 +15,153 @@ from psrt.graph.program import Var
 
 
 def concat(input: Sequence[Var], axis: int = 1) -> Var:
-    """Join vars along `axis`, 1 or more."""
+    """Join vars along `axis`, which is not that of the examples; all of them ragged, or none."""
     layer = Layer("concat")
-    return layer.op("concat", {"x": layer.checked("input", input)}, axis=axis)
+    xs = layer.checked("input", input)
+    return layer.op("concat", {"x": xs}, axis=_axis(layer, xs, axis))
+
+
+def stack(x: Sequence[Var], axis: int = 1) -> Var:
+    """Join vars of one shape along a new dimension, at `axis` of the result."""
+    layer = Layer("stack")
+    xs = layer.checked("x", x)
+    return layer.op("stack", {"x": xs}, axis=_axis(layer, xs, axis, more=1))
+
+
+def unstack(x: Var, axis: int = 1) -> list[Var]:
+    """The inverse of `stack`: one var for each index of dimension `axis`, without it."""
+    layer = Layer("unstack")
+    at = _axis(layer, layer.checked("x", x), axis)
+    shape = x.shape[:at] + x.shape[at + 1 :]
+    parts = _parts(layer, x, at, [1] * _known_size(layer, "x", x, at))
+    return [layer.op("reshape", {"x": part}, shape=shape) for part in parts]
+
+
+def split(input: Var, num_or_sections: int | Sequence[int], dim: int = -1) -> list[Var]:
+    """Cut dimension `dim` into so many equal parts, or parts of these sizes (one may be -1)."""
+    layer = Layer("split")
+    at = _axis(layer, layer.checked("input", input), dim)
+    size = _known_size(layer, "input", input, at)
+    if isinstance(num_or_sections, int):
+        sizes = [size // max(num_or_sections, 1)] * num_or_sections
+    else:
+        known = sum(part for part in num_or_sections if part != -1)
+        sizes = [size - known if part == -1 else part for part in num_or_sections]
+    if sum(sizes) != size or min(sizes, default=0) < 1:
+        raise layer.error(
+            f"argument num_or_sections {num_or_sections} does not cut dimension {at} of argument "
+            f"input of shape {input.shape} without a rest"
+        )
+    return _parts(layer, input, at, sizes)
+
+
+def slice(input: Var, axes: Sequence[int], starts: Sequence[int], ends: Sequence[int]) -> Var:
+    """Elements `starts` to `ends` (left out) of the dimensions `axes`, not that of the examples.
+
+    As in Python, negative positions count from the end and too large ends are cut.
+    """
+    layer = Layer("slice")
+    layer.checked("input", input)
+    if not len(axes) == len(starts) == len(ends):
+        raise layer.error(f"arguments axes {axes}, starts {starts}, ends {ends} differ in length")
+    found = [_axis(layer, (input,), axis) for axis in axes]
+    sizes = [_known_size(layer, "input", input, axis) for axis in found]
+    return layer.op(
+        "slice",
+        {"input": input},
+        axes=tuple(found),
+        starts=tuple(_position(at, size) for at, size in zip(starts, sizes, strict=True)),
+        ends=tuple(_position(at, size) for at, size in zip(ends, sizes, strict=True)),
+    )
 
 
 def reshape(x: Var, shape: Sequence[int]) -> Var:
-    """`shape` counts the batch: its first size is -1 (or 0, as it is); one other may be -1."""
+    """The same elements in another shape: of a batch the first size is -1 (or 0, as it is).
+
+    Another 0 keeps a size, and one other -1 is computed. A ragged var keeps its elements apart:
+    (-1,) and (-1, 1) are such shapes of each other.
+    """
     layer = Layer("reshape")
     layer.checked("x", x)
     sizes = [x.shape[i] if size == 0 and i < len(x.shape) else size for i, size in enumerate(shape)]
-    if sizes[:1] == [ROWS] and ROWS in sizes[1:]:
-        open_at = sizes.index(ROWS, 1)
-        others = math.prod(size for size in sizes[1:] if size != ROWS)
-        sizes[open_at] = math.prod(x.shape[1:]) // max(others, 1)
+    fixed = 1 if ROWS in x.shape[:1] and sizes[:1] == [ROWS] else 0
+    if ROWS in sizes[fixed:]:
+        others = math.prod(size for size in sizes[fixed:] if size != ROWS)
+        sizes[sizes.index(ROWS, fixed)] = math.prod(x.shape[fixed:]) // max(others, 1)
     return layer.op("reshape", {"x": x}, shape=tuple(sizes))
 
 
-def flatten(x: Var) -> Var:
-    """(rows, a, b, …) → (rows, a · b · …)."""
+def flatten(x: Var, axis: int = 1) -> Var:
+    """Two dimensions of many: those before `axis` and the rest; `axis` is 1 for a batch."""
     layer = Layer("flatten")
     layer.checked("x", x)
-    return layer.op("reshape", {"x": x}, shape=(ROWS, math.prod(x.shape[1:])))
+    if not 0 <= axis <= len(x.shape) or (ROWS in x.shape[:1] and axis != 1):
+        raise layer.error(f"argument axis {axis} does not leave the examples of x {x.type} apart")
+    shape = (math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))
+    return layer.op("reshape", {"x": x}, shape=shape)
+
+
+def squeeze(input: Var, axes: Sequence[int] = ()) -> Var:
+    """Without the dimensions `axes`, which have size 1; without all such when none is named."""
+    layer = Layer("squeeze")
+    layer.checked("input", input)
+    found = {_axis(layer, (input,), axis) for axis in axes}
+    found = found or {i for i, size in enumerate(input.shape) if size == 1}
+    for axis in found:
+        if not 0 <= axis < len(input.shape) or input.shape[axis] != 1:
+            raise layer.error(f"argument axes has {axis}, which is not of size 1 in {input.type}")
+    shape = tuple(size for i, size in enumerate(input.shape) if i not in found)
+    return layer.op("reshape", {"x": input}, shape=shape)
+
+
+def unsqueeze(input: Var, axes: Sequence[int]) -> Var:
+    """With dimensions of size 1 at `axes`, each counted in the shape that has those before it."""
+    layer = Layer("unsqueeze")
+    layer.checked("input", input)
+    shape = list(input.shape)
+    for axis in axes:
+        at = axis + len(shape) + 1 if axis < 0 else axis
+        if not 0 <= at <= len(shape):
+            raise layer.error(f"argument axes has {axis}, beyond the dimensions of {input.type}")
+        shape.insert(at, 1)
+    return layer.op("reshape", {"x": input}, shape=tuple(shape))
+
+
+def transpose(x: Var, perm: Sequence[int]) -> Var:
+    """Dimension i of the result is dimension `perm[i]` of `x`; that of the examples stays first."""
+    layer = Layer("transpose")
+    layer.checked("x", x)
+    return layer.op("transpose", {"x": x}, perm=tuple(perm))
+
+
+def expand(x: Var, expand_times: Sequence[int]) -> Var:
+    """Repeat the whole of each dimension: `expand_times` is 1 for that of the examples."""
+    layer = Layer("expand")
+    layer.checked("x", x)
+    return layer.op("expand", {"x": x}, expand_times=tuple(expand_times))
+
+
+def _axis(layer: Layer, xs: Sequence[Var], axis: int, more: int = 0) -> int:
+    """`axis` counted from the front, in a result of `more` dimensions than the first of `xs`."""
+    if not xs:
+        raise layer.error("there is no var to work on")
+    return axis + len(xs[0].shape) + more if axis < 0 else axis
+
+
+def _known_size(layer: Layer, argument: str, x: Var, axis: int) -> int:
+    if not 0 <= axis < len(x.shape) or x.shape[axis] == ROWS:
+        raise layer.error(f"argument {argument} is {x.type}, of no known size at axis {axis}")
+    return x.shape[axis]
+
+
+def _position(at: int, size: int) -> int:
+    return max(0, at + size) if at < 0 else min(at, size)
+
+
+def _parts(layer: Layer, x: Var, axis: int, sizes: Sequence[int]) -> list[Var]:
+    """Parts of these sizes one after the other along `axis`."""
+    ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
+    return [
+        layer.op("slice", {"input": x}, axes=(axis,), starts=(end - size,), ends=(end,))
+        for size, end in zip(sizes, ends, strict=True)
+    ]

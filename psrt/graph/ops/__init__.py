@@ -2,7 +2,26 @@
 
 from __future__ import annotations
 
-from psrt.graph.ops import dense, elementwise, lookups, losses, metrics, shapes, updates
+from psrt.graph.ops import (
+    adjust,
+    dense,
+    elementwise,
+    images,
+    interactions,
+    lookups,
+    losses,
+    math,
+    metrics,
+    norms,
+    random,
+    ranking,
+    reductions,
+    sampling,
+    sequence,
+    shapes,
+    updates,
+    values,
+)
 from psrt.graph.ops.table import OPS, ROWS, Call, Mismatch, OpDef, TensorType
 
 __all__ = [
@@ -12,11 +31,22 @@ __all__ = [
     "Mismatch",
     "OpDef",
     "TensorType",
+    "adjust",
     "dense",
     "elementwise",
+    "images",
+    "interactions",
     "lookups",
     "losses",
+    "math",
     "metrics",
+    "norms",
+    "random",
+    "ranking",
+    "reductions",
+    "sampling",
+    "sequence",
     "shapes",
     "updates",
+    "values",
 ]

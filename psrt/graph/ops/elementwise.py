@@ -1,9 +1,9 @@
-"""Ops that work element by element: arithmetic with broadcasting, activations."""
+"""Arithmetic element by element, with broadcasting, and sums of many."""
 
 from __future__ import annotations
 
 from psrt.core.types import Shape
-from psrt.graph.ops.table import ROWS, Call, Mismatch, Types, define
+from psrt.graph.ops.table import ROWS, Call, Mismatch, TensorType, Types, define
 
 
 def aligned(y: Shape, ndim: int, axis: int) -> Shape:
@@ -28,35 +28,36 @@ def broadcast(x: Shape, y: Shape) -> Shape:
     return tuple(out)
 
 
+def need_common_rows(call: Call, x: TensorType, y: TensorType) -> bool:
+    """Elements of ragged vars do not meet examples; whether one of the two is ragged."""
+    apart = x.ragged != y.ragged and ROWS in (y if x.ragged else x).shape
+    call.need(not apart, f"argument y is {y} and argument x is {x}: elements are not examples")
+    return x.ragged or y.ragged
+
+
 def arithmetic(call: Call) -> Types:
     """attrs: axis, where the dimensions of y begin in x (-1: at the end)."""
-    x, y = call.need_float("x"), call.need_float("y")
+    x, y = call.one("x"), call.one("y")
     call.need(x.dtype == y.dtype, f"argument y is {y}, argument x is {x}")
-    y_shape = aligned(y.shape, len(x.shape), call.attrs["axis"])
-    return {"out": x.reshaped(broadcast(x.shape, y_shape))}
+    is_ragged = need_common_rows(call, x, y)
+    shape = broadcast(x.shape, aligned(y.shape, len(x.shape), call.attrs["axis"]))
+    fits = shape[:1] == (ROWS,) or not is_ragged
+    call.need(fits, f"argument y is {y}, argument x is {x}: elements would not stand first")
+    return {"out": TensorType(shape, x.dtype, is_ragged)}
 
 
-define("elementwise_add", inputs="x y")(arithmetic)
-define("elementwise_sub", inputs="x y")(arithmetic)
-define("elementwise_mul", inputs="x y")(arithmetic)
-define("elementwise_div", inputs="x y")(arithmetic)
+def float_arithmetic(call: Call) -> Types:
+    call.need_float("x")
+    return arithmetic(call)
 
 
-def activation(call: Call) -> Types:
-    return {"out": call.need_float("x")}
-
-
-define("relu", inputs="x", ragged="x")(activation)
-define("sigmoid", inputs="x", ragged="x")(activation)
-define("tanh", inputs="x", ragged="x")(activation)
-
-
-@define("softmax", inputs="x")
-def softmax(call: Call) -> Types:
-    """Over the last dimension."""
-    x = call.need_float("x")
-    call.need(len(x.shape) > 1 and x.shape[-1] != ROWS, f"argument x has no last dimension: {x}")
-    return {"out": x}
+define("elementwise_add", inputs="x y", ragged="x y")(arithmetic)
+define("elementwise_sub", inputs="x y", ragged="x y")(arithmetic)
+define("elementwise_mul", inputs="x y", ragged="x y")(arithmetic)
+define("elementwise_div", inputs="x y", ragged="x y")(float_arithmetic)
+define("elementwise_max", inputs="x y", ragged="x y")(arithmetic)
+define("elementwise_min", inputs="x y", ragged="x y")(arithmetic)
+define("elementwise_pow", inputs="x y", ragged="x y")(float_arithmetic)
 
 
 @define("sum", inputs="x*", ragged="x")

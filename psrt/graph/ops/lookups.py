@@ -1,4 +1,4 @@
-"""Rows of tables by id, and pooling of the elements of each example.
+"""Rows of tables by id.
 
 `ids` of shape (rows, k) belong to examples of k ids each; ragged ids of shape (elements,) to
 examples of any number. `table` of shape (height, width) is a parameter. attrs: `padding_id`, an id
@@ -7,25 +7,20 @@ whose row reads as zeros and gets no gradient, or None.
 
 from __future__ import annotations
 
+from psrt.graph.ops.sequence import argmax_of, need_pool
 from psrt.graph.ops.table import ROWS, Call, TensorType, Types, define
-
-POOLS = ("sum", "average", "max")
 
 
 def need_ids(call: Call, ids: TensorType) -> None:
-    call.need(ids.dtype == "int64", f"argument input must hold int64 ids, not {ids}")
-    fits = len(ids.shape) == (1 if ids.ragged else 2)
+    """Ids of any shape."""
+    fits = ids.dtype == "int64" and len(ids.shape) > 0
+    call.need(fits, f"argument input must hold int64 ids, not {ids}")
+
+
+def need_ids_by_example(call: Call, ids: TensorType) -> None:
+    need_ids(call, ids)
+    fits = len(ids.shape) == (1 if ids.ragged else 2) and ids.shape[0] == ROWS
     call.need(fits, f"argument input must be (batch, k) ids, not {ids}")
-
-
-def need_pool(call: Call) -> None:
-    pool = call.attrs["pool"]
-    call.need(pool in POOLS, f"the pool {pool!r} is not one of {', '.join(POOLS)}")
-
-
-def argmax_of(call: Call, width: int) -> Types:
-    """Max pooling also says which row each maximum came from, slot after slot, for its gradient."""
-    return {"argmax": TensorType((ROWS, width), "int32")} if call.attrs["pool"] == "max" else {}
 
 
 @define("embedding", inputs="ids table", ragged="ids")
@@ -42,16 +37,18 @@ def slot_embeddings(call: Call) -> Types:
     slots, table = call.many("ids"), call.need_ndim("table", 2)
     need_pool(call)
     for ids in slots:
-        need_ids(call, ids)
-    out = TensorType((ROWS, len(slots) * table.shape[1]), table.dtype)
-    return {"out": out} | argmax_of(call, table.shape[1])
+        need_ids_by_example(call, ids)
+    shape = (ROWS, len(slots) * table.shape[1])
+    return {"out": TensorType(shape, table.dtype)} | argmax_of(call, shape)
 
 
-@define("sequence_pool", inputs="x", outputs="out argmax?", ragged="x")
-def sequence_pool(call: Call) -> Types:
-    """Pool the elements of each example: ragged (n, width) → (rows, width); none gives 0."""
-    x = call.need_float("x")
-    need_pool(call)
-    fits = x.ragged and len(x.shape) == 2
-    call.need(fits, f"argument input must be ragged rows of floats, not {x}")
-    return {"out": TensorType(x.shape, x.dtype)} | argmax_of(call, x.shape[1])
+@define("weighted_embedding", inputs="ids values table", ragged="ids values")
+def weighted_embedding(call: Call) -> Types:
+    """Σ value · row over the ids of each example: → (rows, width)."""
+    ids, values, table = call.one("ids"), call.one("values"), call.need_ndim("table", 2)
+    need_ids_by_example(call, ids)
+    call.need(values.is_float, f"argument values must hold floats, not {values}")
+    shapes = (ids.shape, (ROWS, 1)) if ids.ragged else (ids.shape,)
+    fits = values.ragged == ids.ragged and values.shape in shapes
+    call.need(fits, f"argument values is {values}, argument input is {ids}")
+    return {"out": TensorType((ROWS, table.shape[1]), table.dtype)}

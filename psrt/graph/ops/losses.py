@@ -1,4 +1,4 @@
-"""Losses by example, and the reductions that make scalars of them.
+"""Losses by example.
 
 Slots bear the names of the layers' arguments, so that messages speak of what the user wrote.
 """
@@ -16,7 +16,15 @@ def _same_floats(call: Call, slot: str) -> Types:
 
 @define("sigmoid_cross_entropy_with_logits", inputs="x label")
 def sigmoid_cross_entropy_with_logits(call: Call) -> Types:
+    """attrs: ignore_index, a label whose loss is 0, or None; normalize by the number of others."""
     return _same_floats(call, "x")
+
+
+@define("sigmoid_loss", inputs="x label", outputs="out slope")
+def sigmoid_loss(call: Call) -> Types:
+    """Binary cross-entropy with its derivative by x, for its gradient: made by a pass."""
+    found = _same_floats(call, "x")["out"]
+    return {"out": found, "slope": found}
 
 
 @define("square_error_cost", inputs="input label")
@@ -24,7 +32,40 @@ def square_error_cost(call: Call) -> Types:
     return _same_floats(call, "input")
 
 
-def _need_classes(call: Call, slot: str) -> TensorType:
+@define("huber_loss", inputs="input label")
+def huber_loss(call: Call) -> Types:
+    """attrs: delta, where the parabola ends."""
+    _need_positive(call, "delta")
+    return _same_floats(call, "input")
+
+
+@define("smooth_l1", inputs="x y")
+def smooth_l1(call: Call) -> Types:
+    """attrs: sigma; summed over all dimensions but the first: (rows, 1)."""
+    _need_positive(call, "sigma")
+    x, y = call.need_float("x"), call.one("y")
+    call.need(y == x, f"argument y is {y}, argument x is {x}")
+    call.need(len(x.shape) > 1, f"argument x must have 2 dimensions or more, not {x}")
+    return {"out": x.reshaped((x.shape[0], 1))}
+
+
+@define("hinge_loss", inputs="input label")
+def hinge_loss(call: Call) -> Types:
+    return _same_floats(call, "input")
+
+
+@define("log_loss", inputs="input label")
+def log_loss(call: Call) -> Types:
+    """attrs: epsilon, added to the probabilities."""
+    _need_positive(call, "epsilon")
+    return _same_floats(call, "input")
+
+
+def _need_positive(call: Call, name: str) -> None:
+    call.need(call.attrs[name] > 0, f"argument {name} is {call.attrs[name]}, not above 0")
+
+
+def need_classes(call: Call, slot: str) -> TensorType:
     """(rows, classes) floats and int64 labels (rows, 1)."""
     found, label = call.need_float(slot), call.one("label")
     call.need_ndim(slot, 2)
@@ -33,33 +74,29 @@ def _need_classes(call: Call, slot: str) -> TensorType:
     return found
 
 
+def _need_targets(call: Call, slot: str) -> TensorType:
+    """Labels as `need_classes` says, or with soft_label a share of each class (rows, classes)."""
+    if not call.attrs["soft_label"]:
+        return need_classes(call, slot)
+    call.need_ndim(slot, 2)
+    _same_floats(call, slot)
+    return call.one(slot)
+
+
 @define("cross_entropy", inputs="input label")
 def cross_entropy(call: Call) -> Types:
-    """−log of the probability of the right class; input holds probabilities."""
-    return {"out": _need_classes(call, "input").reshaped((ROWS, 1))}
+    """−log of the probability of the right class; input holds probabilities.
+
+    attrs: soft_label; ignore_index, a label whose loss is 0.
+    """
+    return {"out": _need_targets(call, "input").reshaped((ROWS, 1))}
 
 
 @define("softmax_with_cross_entropy", inputs="logits label", outputs="out softmax")
 def softmax_with_cross_entropy(call: Call) -> Types:
     """The same of the softmax of the logits, computed together."""
-    logits = _need_classes(call, "logits")
+    logits = _need_targets(call, "logits")
     return {"out": logits.reshaped((ROWS, 1)), "softmax": logits}
-
-
-@define("mean", inputs="x")
-def mean(call: Call) -> Types:
-    """The mean of all elements, a scalar of shape ()."""
-    return {"out": call.need_float("x").reshaped(())}
-
-
-@define("reduce_sum", inputs="x")
-def reduce_sum(call: Call) -> Types:
-    """attrs: axes, a sorted tuple of dimensions (all of them: a scalar); keep_dims."""
-    x, axes, keep = call.need_float("x"), call.attrs["axes"], call.attrs["keep_dims"]
-    fits = all(0 <= axis < len(x.shape) for axis in axes)
-    call.need(fits, f"argument dim {axes} is not within {x.shape}")
-    shape = [1 if i in axes else size for i, size in enumerate(x.shape) if keep or i not in axes]
-    return {"out": x.reshaped(tuple(shape))}
 
 
 @define("ones_like", inputs="x")

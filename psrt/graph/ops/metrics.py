@@ -1,19 +1,76 @@
-"""Metrics over many steps: they keep their counts in state vars of the scope."""
+"""Metrics, of one batch or of all examples since their counts were zeroed.
+
+Counts (`counts`, `sums`, `positives`, `negatives`) are state vars of the scope, changed in place.
+"""
 
 from __future__ import annotations
 
+from psrt.graph.ops.losses import need_classes
 from psrt.graph.ops.table import ROWS, Call, TensorType, Types, define
 
+CURVES = ("ROC", "PR")
 
-@define("auc", inputs="x label positives negatives", outputs="out positives negatives")
-def auc(call: Call) -> Types:
-    """Area under the ROC curve of all examples since the counts were zeroed.
+_SCALAR = TensorType((), "float64")
 
-    `positives` and `negatives` (bins,) count examples by score. attrs: from_logits.
-    """
+
+def _need_columns(call: Call) -> None:
     x, label = call.need_float("x"), call.need_float("label")
     for name, found in (("input", x), ("label", label)):
         fits = found.shape == (ROWS, 1)
         call.need(fits, f"argument {name} must have shape (-1, 1), not {found.shape}")
-    counts = {name: call.one(name) for name in ("positives", "negatives")}
-    return {"out": TensorType((), "float64"), **counts}
+
+
+def _need_scores(call: Call) -> None:
+    _need_columns(call)
+    curve = call.attrs["curve"]
+    call.need(curve in CURVES, f"argument curve is {curve!r}, not one of {', '.join(CURVES)}")
+
+
+@define("auc", inputs="x label positives negatives", outputs="out positives negatives")
+def auc(call: Call) -> Types:
+    """Area under the curve of all examples since the counts were zeroed.
+
+    `positives` and `negatives` (bins,) count examples by score. attrs: curve, from_logits.
+    """
+    _need_scores(call)
+    return {"out": _SCALAR, **{name: call.one(name) for name in ("positives", "negatives")}}
+
+
+@define("batch_auc", inputs="x label")
+def batch_auc(call: Call) -> Types:
+    """The same of the examples of this batch. attrs: bins, curve, from_logits."""
+    _need_scores(call)
+    call.need(call.attrs["bins"] > 0, f"argument bins is {call.attrs['bins']}, not 1 or more")
+    return {"out": _SCALAR}
+
+
+@define("accuracy", inputs="input label counts?", outputs="out counts?")
+def accuracy(call: Call) -> Types:
+    """The part of the examples whose label is among the k highest scores. attrs: k.
+
+    `counts` (2,): right and all examples; without it the metric is that of the batch.
+    """
+    scores, k = need_classes(call, "input"), call.attrs["k"]
+    classes = scores.shape[1]
+    fits = k >= 1 and (classes == ROWS or k <= classes)
+    call.need(fits, f"argument k is {k}, not from 1 to the classes of input {scores}")
+    return {"out": _SCALAR} | dict(zip(("counts",), call.many("counts"), strict=False))
+
+
+@define("precision_recall", inputs="x label counts", outputs="precision recall f1 counts")
+def precision_recall(call: Call) -> Types:
+    """`counts` (3,): true positives, false positives, false negatives. attrs: threshold."""
+    _need_columns(call)
+    scalars = dict.fromkeys(("precision", "recall", "f1"), _SCALAR)
+    return scalars | {"counts": call.one("counts")}
+
+
+@define("mean_error", inputs="input label sums", outputs="out sums")
+def mean_error(call: Call) -> Types:
+    """(Σ |input − label| ^ power / elements) ^ (1 / power). attrs: power, 1 or 2.
+
+    `sums` (2,) float64: the sum and the number of elements.
+    """
+    found, label = call.need_float("input"), call.one("label")
+    call.need(label == found, f"argument label is {label}, argument input is {found}")
+    return {"out": _SCALAR, "sums": call.one("sums")}

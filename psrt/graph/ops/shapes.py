@@ -1,4 +1,8 @@
-"""Ops that move or rename elements and compute nothing."""
+"""Ops that move or rename elements and compute nothing.
+
+Dimension 0 of a batch counts examples: they stay apart and in order. What has no rows, such as a
+parameter, may be rearranged along any dimension.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +12,19 @@ from psrt.core.types import Shape
 from psrt.graph.ops.table import ROWS, Call, Types, define
 
 
-@define("concat", inputs="x*")
+@define("concat", inputs="x*", ragged="x")
 def concat(call: Call) -> Types:
-    """attrs: axis, 1 or more: examples stay apart."""
+    """attrs: axis, 1 or more where there are rows: examples stay apart."""
     xs, axis = call.many("x"), call.attrs["axis"]
     first = xs[0].shape
-    call.need(0 < axis < len(first), f"argument axis {axis} is not between 1 and {len(first) - 1}")
+    lowest = 1 if first[:1] == (ROWS,) else 0
+    fits = lowest <= axis < len(first)
+    call.need(fits, f"argument axis {axis} is not between {lowest} and {len(first) - 1}")
     for x in xs:
-        fits = x.dtype == xs[0].dtype and without(x.shape, axis) == without(first, axis)
+        same_kind = (x.dtype, x.ragged) == (xs[0].dtype, xs[0].ragged)
+        fits = same_kind and without(x.shape, axis) == without(first, axis)
         call.need(fits, f"argument input has {xs[0]} and {x}, which differ beside axis {axis}")
+        call.need(x.shape[axis] != ROWS, f"argument input has {x}, of no known size at axis {axis}")
     width = sum(x.shape[axis] for x in xs)
     return {"out": xs[0].reshaped((*first[:axis], width, *first[axis + 1 :]))}
 
@@ -25,16 +33,68 @@ def without(shape: Shape, axis: int) -> Shape:
     return shape[:axis] + shape[axis + 1 :]
 
 
-@define("reshape", inputs="x")
+@define("stack", inputs="x*", ragged="x")
+def stack(call: Call) -> Types:
+    """attrs: axis, where the new dimension stands in the result."""
+    xs, axis = call.many("x"), call.attrs["axis"]
+    first = xs[0].shape
+    lowest = 1 if first[:1] == (ROWS,) else 0
+    fits = lowest <= axis <= len(first)
+    call.need(fits, f"argument axis {axis} is not between {lowest} and {len(first)}")
+    for x in xs:
+        call.need(x == xs[0], f"argument x has parts of different types: {xs[0]} and {x}")
+    return {"out": xs[0].reshaped((*first[:axis], len(xs), *first[axis:]))}
+
+
+@define("slice", inputs="input", ragged="input")
+def slice_of(call: Call) -> Types:
+    """attrs: axes, starts, ends, counted from the front and within the sizes."""
+    x, shape = call.one("input"), list(call.one("input").shape)
+    for axis, start, end in zip(
+        call.attrs["axes"], call.attrs["starts"], call.attrs["ends"], strict=True
+    ):
+        fits = 0 <= axis < len(shape) and shape[axis] != ROWS
+        call.need(fits, f"argument axes has {axis}, where argument input {x} has no known size")
+        fits = 0 <= start < end <= shape[axis]
+        call.need(fits, f"arguments starts {start} and ends {end} leave nothing of {x}")
+        shape[axis] = end - start
+    return {"out": x.reshaped(tuple(shape))}
+
+
+@define("reshape", inputs="x", ragged="x")
 def reshape(call: Call) -> Types:
-    """attrs: shape, whose first dimension is ROWS (kept, merged or split at run time)."""
+    """attrs: shape. Of a batch its first size is ROWS: kept, merged or split at run time."""
     x, shape = call.one("x"), call.attrs["shape"]
-    call.need(
-        x.shape[:1] == (ROWS,) and shape[:1] == (ROWS,),
-        f"argument shape {shape} or {x} has no rows",
-    )
-    call.need(ROWS not in shape[1:], f"argument shape {shape} leaves two dimensions open")
-    before, after = math.prod(x.shape[1:]), math.prod(shape[1:])
-    fits = after > 0 and (before % after == 0 or after % before == 0)
+    has_rows = ROWS in shape[:1]
+    call.need(has_rows == (ROWS in x.shape[:1]), f"argument shape {shape} or {x} has no rows")
+    open_sizes = ROWS in shape[1:] or ROWS in x.shape[1:]
+    call.need(not open_sizes, f"argument shape {shape} or {x} leaves two dimensions open")
+    before, after = math.prod(x.shape), math.prod(shape)
+    fits = before == after
+    if has_rows and not x.ragged:
+        fits = after != 0 and (before % after == 0 or after % before == 0)
     call.need(fits, f"argument shape {shape} does not fit argument x of shape {x.shape}")
     return {"out": x.reshaped(shape)}
+
+
+@define("transpose", inputs="x", ragged="x")
+def transpose(call: Call) -> Types:
+    """attrs: perm, where each dimension of the result comes from."""
+    x, perm = call.one("x"), call.attrs["perm"]
+    fits = sorted(perm) == list(range(len(x.shape)))
+    call.need(fits, f"argument perm {perm} does not order the dimensions of argument x, {x}")
+    stays = x.shape[:1] != (ROWS,) or perm[0] == 0
+    call.need(stays, f"argument perm {perm} moves dimension 0, the examples of argument x, {x}")
+    return {"out": x.reshaped(tuple(x.shape[axis] for axis in perm))}
+
+
+@define("expand", inputs="x", ragged="x")
+def expand(call: Call) -> Types:
+    """attrs: expand_times, how often each dimension is repeated."""
+    x, times = call.one("x"), call.attrs["expand_times"]
+    fits = len(times) == len(x.shape) and all(count >= 1 for count in times)
+    call.need(fits, f"argument expand_times {times} does not fit argument x, {x}")
+    fits = all(count == 1 for size, count in zip(x.shape, times, strict=True) if size == ROWS)
+    call.need(fits, f"argument expand_times {times} would repeat the examples of argument x, {x}")
+    shape = [size if size == ROWS else size * n for size, n in zip(x.shape, times, strict=True)]
+    return {"out": x.reshaped(tuple(shape))}

@@ -1,4 +1,4 @@
-"""The op that trains: role "optimize", one per parameter."""
+"""The ops that train: role "optimize", one per parameter, or one for many after a pass."""
 
 from __future__ import annotations
 
@@ -9,3 +9,11 @@ from psrt.graph.ops.table import Call, Types, define
 def update(call: Call) -> Types:
     """Apply `gradient` by the parameter's own optimizer and learning rate, in place."""
     return {"parameter": call.one("parameter")}
+
+
+@define("updates", inputs="parameter* gradient*", outputs="parameter")
+def updates(call: Call) -> Types:
+    """The same for several dense parameters of one optimizer, in order."""
+    fits = len(call.many("parameter")) == len(call.many("gradient"))
+    call.need(fits, "every parameter needs a gradient")
+    return {}

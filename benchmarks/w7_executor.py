@@ -1,0 +1,157 @@
+"""W7: the executor alone, one process, against the ceiling of bare matrix products.
+
+python -m benchmarks.w7_executor [--ragged] [--seconds S] [--rounds N] [--no-memory]
+
+Each round measures, one after the other so that a busy host slows all alike: the network's products
+by numpy with preallocated outputs, the executor on one thread (batches of 512), the parallel
+executor with two replicas on two threads (batches of 1,024, parameters shared), and for comparison
+with two threads and one batch of 512 cut in two. Figures are medians of rounds; `share_of_gemm` and
+`speedup` are medians of the ratio within a round. `python_between_ops` is the profiler's. Memory is
+measured in processes of its own, without the data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+from benchmarks import harness
+
+os.environ.update(harness.ONE_THREAD)
+
+import psrt
+from benchmarks import w7_model
+from benchmarks.gemm import gemm_figures
+from psrt.executor.profile import Profiler
+from psrt.executor.strategies import ReduceStrategy
+
+MEMORY = {
+    "plain": ({}, 1),
+    "memory_optimize": ({"memory_optimize": True}, 1),
+    "all_reduce_4": ({}, 4),
+    "reduce_4": ({"reduce_strategy": "Reduce"}, 4),
+    "reduce_4_memory_optimize": ({"reduce_strategy": "Reduce", "memory_optimize": True}, 4),
+}
+
+
+def run(args: argparse.Namespace) -> harness.Figures:
+    program, loss = w7_model.build(args.ragged)
+    small, large = (w7_model.feeds(32, joined, args.ragged) for joined in (1, 2))
+    alone, pair = executors(program, loss)
+    rounds = [
+        {
+            "gemm": gemm_figures(args.seconds)["examples_per_s"],
+            "one_thread": speed(alone.run, small, args.seconds),
+            "two_threads": speed(pair.run, large, args.seconds),
+            "two_threads_one_batch": speed(pair.run, small, args.seconds),
+        }
+        for _ in range(args.rounds)
+    ]
+    pair.close()
+    shares = [r["one_thread"] / r["gemm"] for r in rounds]
+    speedups = [r["two_threads"] / r["one_thread"] for r in rounds]
+    figures: harness.Figures = {
+        "workload": "W7 executor, CTR-DNN" + (", ragged slots" if args.ragged else ""),
+        "examples_per_s": {k: round(statistics.median(r[k] for r in rounds)) for k in rounds[0]},
+        "share_of_gemm": round(statistics.median(shares), 3),
+        "share_of_gemm_rounds": [round(share, 3) for share in shares],
+        "speedup_two_threads": round(statistics.median(speedups), 2),
+        "speedup_rounds": [round(speedup, 2) for speedup in speedups],
+        "python_between_ops": python_between_ops(alone, small),
+    }
+    if not args.no_memory:
+        figures["memory"] = {kind: memory_of(kind, args.ragged) for kind in MEMORY}
+    return figures
+
+
+def executors(program: psrt.Program, loss: str) -> tuple[psrt.Executor, psrt.ParallelExecutor]:
+    """Each over a scope of its own."""
+    scopes = [psrt.Scope(), psrt.Scope()]
+    for scope in scopes:
+        scope.init_parameters(program)
+    fused = {"fuse_loss_gradient": True, "fuse_all_optimizer_ops": True}
+    alone = psrt.Executor(
+        program, scopes[0], build_strategy=psrt.BuildStrategy(**fused), keep=[loss]
+    )
+    shared = psrt.BuildStrategy(reduce_strategy=ReduceStrategy.Reduce, **fused)
+    return alone, psrt.ParallelExecutor(program, scopes[1], 2, shared, keep=[loss])
+
+
+def speed(step: Callable[..., object], feeds: list[dict[str, object]], seconds: float) -> float:
+    """Examples per second."""
+    for feed in feeds[:3]:
+        step(feed, roles=w7_model.TRAIN)
+    steps, started = 0, time.perf_counter()
+    while time.perf_counter() - started < seconds:
+        step(feeds[steps % len(feeds)], roles=w7_model.TRAIN)
+        steps += 1
+    elapsed = time.perf_counter() - started
+    return steps * len(feeds[0]["dense"]) / elapsed  # type: ignore[arg-type]
+
+
+def python_between_ops(executor: psrt.Executor, feeds: list[dict[str, object]]) -> float:
+    """The share of a step that no op accounts for."""
+    executor.profiler = profiler = Profiler()
+    for feed in feeds * 4:
+        executor.run(feed, roles=w7_model.TRAIN)
+    executor.profiler = None
+    spent = profiler.step_time()
+    return round(1 - (spent.ops_ns + spent.waits_ns) / spent.wall_ns, 3)
+
+
+# --- memory ---------------------------------------------------------------------------------------
+
+
+def memory_of(kind: str, ragged: bool) -> dict[str, float]:
+    """In a process of its own, which prints it."""
+    command = [sys.executable, "-m", "benchmarks.w7_executor", "--memory-of", kind]
+    if ragged:
+        command.append("--ragged")
+    return dict(json.loads(subprocess.run(command, check=True, capture_output=True).stdout))
+
+
+def print_memory(kind: str, ragged: bool) -> None:
+    """What some steps of batches of 2,048 examples took, parameters and all."""
+    flags, replicas = MEMORY[kind]
+    strategy = ReduceStrategy[str(flags.pop("reduce_strategy", "AllReduce"))]
+    build = psrt.BuildStrategy(reduce_strategy=strategy, **flags)  # type: ignore[arg-type]
+    program, loss = w7_model.build(ragged)
+    feeds = w7_model.feeds(4, 4, ragged)
+    scope = psrt.Scope()
+    scope.init_parameters(program)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with psrt.ParallelExecutor(program, scope, replicas, build, keep=[loss]) as executor:
+        for feed in feeds * 3:
+            executor.run(feed, [loss], roles=w7_model.TRAIN)
+        temporary = executor.memory_bytes()
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    print(
+        json.dumps(
+            {"temporary_mib": round(temporary / 2**20, 1), "peak_grew_mib": round(grown / 2**10, 1)}
+        )
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--ragged", action="store_true", help="one to three ids a slot")
+    parser.add_argument("--seconds", type=float, default=3.0, help="of each measurement")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--no-memory", action="store_true")
+    parser.add_argument("--memory-of", choices=list(MEMORY), help=argparse.SUPPRESS)
+    args, _ = parser.parse_known_args()
+    if args.memory_of:
+        print_memory(args.memory_of, args.ragged)
+    else:
+        harness.main(parser, run)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""`psrt export`: a saved model as an ONNX file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+_EPILOG = """\b
+Examples:
+  psrt export model/ model.onnx
+  psrt export --fetch fc_0.out model/ model.onnx    up to another var of the program
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("model", metavar="MODEL_DIR")
+@click.argument("out", metavar="OUT.onnx", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--fetch", metavar="A,B,...", default="", help="Vars to compute; empty = prediction.")
+def export(model: str, out: Path, fetch: str) -> None:
+    """Write a saved model as an ONNX file.
+
+    Inputs and outputs have the names of the program's vars; a prediction that is a logit stays one.
+    Needs the package onnx (pip install 'psrt[onnx]'). Ragged inputs, distributed tables and ops
+    without an ONNX form are refused by name.
+    """
+    from psrt.trainer.inference import load_inference_model
+    from psrt.trainer.onnx_export import export_onnx
+    from psrt.trainer.predict import check_target
+
+    check_target(str(out))
+    names = [name.strip() for name in fetch.split(",") if name.strip()]
+    predictor = load_inference_model(model, names or None)
+    export_onnx(predictor, out)
+    click.echo(
+        f"wrote {out}: {', '.join(predictor.feeds)} → {', '.join(predictor.fetches)}", err=True
+    )

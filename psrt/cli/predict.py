@@ -1,0 +1,56 @@
+"""`psrt predict`: a saved model and data files in, a line per example out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import click
+
+from psrt.cli.options import options_of
+from psrt.cli.progress import progress
+from psrt.config.load import load
+from psrt.config.schema import PredictConfig
+
+_EPILOG = """\b
+Examples:
+  psrt predict model/ data/test-*                     a probability a line
+  psrt predict model/ --out scores.txt data/test-*.gz
+  psrt predict model/ --format jsonl --fetch fc_0.out,sigmoid_0.out data/test-*
+  zcat new.gz | psrt predict model/ --slots dense_input,C1,C2 -
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("model", metavar="MODEL_DIR")
+@click.argument("files", nargs=-1, required=True, metavar="FILES...")
+@options_of(PredictConfig)
+def predict(model: str, files: tuple[str, ...], **flags: Any) -> None:
+    """Apply a saved model to data files, a line per example.
+
+    MODEL_DIR is what `--save` of psrt trainer and psrt launch wrote, or save_inference_model.
+    FILES hold MultiSlot lines as in training, plain or gzip; labels are read over. Give --slots for
+    files without labels, or with slots in another order. `-` is the standard input.
+    """
+    settings = load(PredictConfig, flags=flags).config
+    from psrt.trainer import predict as prediction  # loads numba: after the settings are right
+
+    paths = prediction.data_files(files)
+    with _progress(settings, paths) as advance:
+        count = prediction.predict(settings, model, paths, advance)
+    if settings.out:
+        click.echo(f"wrote {settings.out}: {count:,} examples", err=True)
+
+
+def _progress(
+    settings: PredictConfig, paths: list[Path | str]
+) -> AbstractContextManager[Callable[[int], None]]:
+    """A bar, unless the predictions themselves are shown or the input has no known size."""
+    sized = [path for path in paths if isinstance(path, Path)]
+    if not settings.out or len(sized) < len(paths):
+        return nullcontext(lambda size_bytes: None)
+    from psrt.data.files import text_bytes
+
+    return progress("predicting", sum(text_bytes(path) for path in sized))

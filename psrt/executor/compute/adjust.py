@@ -1,0 +1,98 @@
+"""Clipping and regularisation of gradients; of sparse tables, the rows of the step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from psrt.core.types import Array
+from psrt.executor.cells import Cell
+from psrt.executor.compute.table import Bound, Step, computes
+from psrt.kernels import dense
+
+# --- regularisation -------------------------------------------------------------------------------
+
+
+def _weights(op: Bound) -> Callable[[], Array]:
+    """The weights a gradient belongs to: a whole parameter, or the rows of this step."""
+    table = op.tables.get(op.op.inputs["parameter"][0])
+    if table is not None and table.parameter.sparse:
+        return lambda: table.values
+    parameter = op.one("parameter")
+    return lambda: parameter.value
+
+
+@computes("l1_decay")
+def l1_decay(op: Bound) -> Step:
+    gradient, out, weights = op.one("gradient"), op.one("out"), _weights(op)
+    coeff = op.attrs["coeff"]
+
+    def run() -> None:
+        result = np.sign(weights(), out=out.reserve(gradient.value.shape))
+        result *= coeff
+        result += gradient.value
+
+    return run
+
+
+@computes("l2_decay")
+def l2_decay(op: Bound) -> Step:
+    gradient, out, weights = op.one("gradient"), op.one("out"), _weights(op)
+    coeff = op.attrs["coeff"]
+
+    def run() -> None:
+        result = np.multiply(weights(), coeff, out=out.reserve(gradient.value.shape))
+        result += gradient.value
+
+    return run
+
+
+# --- clipping -------------------------------------------------------------------------------------
+
+
+@computes("clip_gradient_by_value")
+def clip_gradient_by_value(op: Bound) -> Step:
+    gradient, out = op.one("gradient"), op.one("out")
+    low, high = op.attrs["min"], op.attrs["max"]
+
+    def run() -> None:
+        np.clip(gradient.value, low, high, out=out.reserve(gradient.value.shape))
+
+    return run
+
+
+@computes("clip_gradient_by_norm")
+def clip_gradient_by_norm(op: Bound) -> Step:
+    gradient, out, norm = op.one("gradient"), op.one("out"), op.attrs["norm"]
+    return lambda: _scale(gradient, out, norm, math.sqrt(_squares(gradient.value)))
+
+
+@computes("global_norm")
+def global_norm(op: Bound) -> Step:
+    gradients, out = op.all("gradients"), op.one("out")
+
+    def run() -> None:
+        out.reserve(()).fill(math.sqrt(math.fsum(_squares(g.value) for g in gradients)))
+
+    return run
+
+
+@computes("scale_by_global_norm")
+def scale_by_global_norm(op: Bound) -> Step:
+    gradient, found, out = op.one("gradient"), op.one("global_norm"), op.one("out")
+    norm = op.attrs["norm"]
+    return lambda: _scale(gradient, out, norm, float(found.value))
+
+
+def _scale(gradient: Cell, out: Cell, norm: float, found: float) -> None:
+    """out = gradient · norm / max(norm, found); a norm that is not finite spoils the gradient."""
+    factor = norm / found if not found <= norm else 1.0
+    np.multiply(gradient.value, factor, out=out.reserve(gradient.value.shape))
+
+
+def _squares(x: Array) -> float:
+    """Σ x² in double precision."""
+    flat = x.reshape(-1)
+    return dense.sum_squares(flat) if flat.dtype == np.float32 else float(np.dot(flat, flat))

@@ -1,0 +1,55 @@
+"""Ops that draw numbers: from the op's seed and the moment, see `psrt.kernels.random`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from psrt.executor.compute.table import Bound, Step, computes
+from psrt.graph.ops import ROWS
+from psrt.kernels import random as kernels
+
+
+@computes("dropout")
+def dropout(op: Bound) -> Step:
+    x, out, mask = op.one("x"), op.one("out"), op.one("mask")
+    scale, scale_kept, moment = _scale(op), op.form(kernels.scale_kept), op.moment
+    seed, is_fixed = op.attrs["seed"], op.attrs["fix_seed"]
+    is_batch = op.shapes("x")[0][0] == ROWS
+    dropped = round(op.attrs["p"] * kernels.LEVELS)
+
+    def train() -> None:
+        values = x.value
+        kept = mask.reserve(values.shape)
+        step, first_row = 0 if is_fixed else moment.step, moment.first_example if is_batch else 0
+        kernels.keep_mask(seed, step, first_row, dropped, kept.reshape(len(values), -1))
+        result = out.reserve(values.shape)
+        scale_kept(values.reshape(-1), kept.reshape(-1), scale, result.reshape(-1))
+
+    def test() -> None:
+        np.multiply(x.value, scale, out=out.reserve(x.value.shape))
+
+    return test if op.attrs["is_test"] else train
+
+
+@computes("dropout_grad")
+def dropout_grad(op: Bound) -> Step:
+    grad, x_grad, mask = op.one("out@GRAD"), op.one("x@GRAD"), op.one("mask")
+    scale, scale_kept, is_test = _scale(op), op.form(kernels.scale_kept), op.attrs["is_test"]
+
+    def run() -> None:
+        result = x_grad.reserve(grad.value.shape)
+        if is_test:
+            np.multiply(grad.value, scale, out=result)
+        else:
+            kept = mask.value.reshape(-1)
+            scale_kept(grad.value.reshape(-1), kept, scale, result.reshape(-1))
+
+    return run
+
+
+def _scale(op: Bound) -> float:
+    """What an element that is kept is multiplied by; in a test all are."""
+    kept = 1.0 - float(op.attrs["p"])
+    if op.attrs["implementation"] == "downgrade_in_infer":
+        return kept if op.attrs["is_test"] else 1.0
+    return 1.0 if op.attrs["is_test"] or kept == 0.0 else 1.0 / kept

@@ -1,0 +1,209 @@
+"""Elements of ragged vars: weighed within their example, repeated, moved.
+
+Kernels compute places into memory that is kept, `numpy.take` moves the elements: it copies rows of
+any dtype.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from psrt.core.errors import ProgramError
+from psrt.core.types import I64, Array
+from psrt.executor.cells import Cell
+from psrt.executor.compute.pooling import InOrder, width_of
+from psrt.executor.compute.table import Bound, Step, computes
+from psrt.kernels import pooling, sequence
+
+
+def offsets_of(x: Cell) -> I64:
+    """Where each example of a ragged var begins."""
+    offsets = x.offsets
+    assert offsets is not None, x.name
+    return offsets
+
+
+def new_places() -> Cell:
+    """Memory for places of elements."""
+    return Cell("places", np.int64)
+
+
+def take(x: Array, places: I64, out: Array) -> None:
+    """`out` = x[places]; places are legal, so that clipping them only spares numpy a buffer."""
+    np.take(x, places, axis=0, out=out, mode="clip")
+
+
+# --- softmax --------------------------------------------------------------------------------------
+
+
+@computes("sequence_softmax")
+def sequence_softmax(op: Bound) -> Step:
+    x, out = op.one("input"), op.one("out")
+    below_maximum = op.form(sequence.below_maximum)
+    share_of_sum_ = op.form(sequence.share_of_sum_)
+
+    def run() -> None:
+        result = out.reserve(x.value.shape).reshape(-1)
+        below_maximum(x.value.reshape(-1), offsets_of(x), result)
+        np.exp(result, out=result)
+        share_of_sum_(result, offsets_of(x))
+
+    return run
+
+
+@computes("sequence_softmax_grad")
+def sequence_softmax_grad(op: Bound) -> Step:
+    out, grad, x_grad = op.one("out"), op.one("out@GRAD"), op.one("input@GRAD")
+    softmax_grad = op.form(sequence.softmax_grad)
+
+    def run() -> None:
+        result = x_grad.reserve(out.value.shape).reshape(-1)
+        softmax_grad(out.value.reshape(-1), grad.value.reshape(-1), offsets_of(out), result)
+
+    return run
+
+
+# --- a row for each element -----------------------------------------------------------------------
+
+
+@computes("sequence_expand")
+def sequence_expand(op: Bound) -> Step:
+    x, y, out, places = op.one("x"), op.one("y"), op.one("out"), new_places()
+
+    def run() -> None:
+        offsets = offsets_of(y)
+        owner = places.reserve((int(offsets[-1]),))
+        sequence.owners(offsets, owner)
+        take(x.value, owner, out.reserve((len(owner), *x.value.shape[1:])))
+
+    return run
+
+
+@computes("sequence_expand_grad")
+def sequence_expand_grad(op: Bound) -> Step:
+    y, grad, x_grad = op.one("y"), op.one("out@GRAD"), op.one("x@GRAD")
+    pool_rows, numbers, width = op.form(pooling.pool_rows), InOrder(), width_of(op, "out@GRAD")
+
+    def run() -> None:
+        offsets, d = offsets_of(y)[None], np.ascontiguousarray(grad.value).reshape(-1, width)
+        result = x_grad.reserve((offsets.shape[1] - 1, *grad.value.shape[1:]))
+        index = numbers.index(len(d))
+        pool_rows(d, index, offsets, pooling.SUM, result.reshape(-1, width))
+
+    return run
+
+
+# --- elements in another order --------------------------------------------------------------------
+
+
+@computes("sequence_reverse")
+def sequence_reverse(op: Bound) -> Step:
+    return _reverse(op.one("x"), op.one("out"))
+
+
+@computes("sequence_reverse_grad")
+def sequence_reverse_grad(op: Bound) -> Step:
+    return _reverse(op.one("out@GRAD"), op.one("x@GRAD"))
+
+
+def _reverse(x: Cell, out: Cell) -> Step:
+    places = new_places()
+
+    def run() -> None:
+        sources = places.reserve((len(x.value),))
+        sequence.reversed_places(offsets_of(x), sources)
+        take(x.value, sources, out.reserve(x.value.shape))
+
+    return run
+
+
+@computes("sequence_concat")
+def sequence_concat(op: Bound) -> Step:
+    xs, out, memory = op.all("input"), op.one("out"), new_places()
+
+    def run() -> None:
+        out.offsets, starts = _joined(xs)
+        result = out.reserve((int(out.offsets[-1]), *xs[0].value.shape[1:]))
+        for x, start in zip(xs, starts, strict=True):
+            places = memory.reserve((len(x.value),))
+            sequence.run_places(offsets_of(x), start, places)
+            result[places] = x.value
+
+    return run
+
+
+@computes("sequence_concat_grad")
+def sequence_concat_grad(op: Bound) -> Step:
+    xs, grad, targets = op.all("input"), op.one("out@GRAD"), op.many("input@GRAD")
+    memory = new_places()
+
+    def run() -> None:
+        _, starts = _joined(xs)
+        for x, start, target in zip(xs, starts, targets, strict=True):
+            if target is not None:
+                places = memory.reserve((len(x.value),))
+                sequence.run_places(offsets_of(x), start, places)
+                take(grad.value, places, target.reserve(x.value.shape))
+
+    return run
+
+
+def _joined(xs: Sequence[Cell]) -> tuple[I64, list[I64]]:
+    """The offsets of vars joined by example, and where each part of each example begins."""
+    offsets = np.sum([offsets_of(x) for x in xs], axis=0)
+    starts = [offsets[:-1]]
+    for x in xs[:-1]:
+        starts.append(starts[-1] + np.diff(offsets_of(x)))
+    return offsets, starts
+
+
+@computes("sequence_slice")
+def sequence_slice(op: Bound) -> Step:
+    x, out, memory = op.one("input"), op.one("out"), new_places()
+    offset, length = op.one("offset"), op.one("length")
+
+    def run() -> None:
+        first, count = offset.value.reshape(-1), length.value.reshape(-1)
+        check_slices(first, count, np.diff(offsets_of(x)))
+        out.offsets = offsets_from(count)
+        places = memory.reserve((int(out.offsets[-1]),))
+        sequence.run_places(out.offsets, offsets_of(x)[:-1] + first, places)
+        take(x.value, places, out.reserve((len(places), *x.value.shape[1:])))
+
+    return run
+
+
+@computes("sequence_slice_grad")
+def sequence_slice_grad(op: Bound) -> Step:
+    x, grad, x_grad = op.one("input"), op.one("out@GRAD"), op.one("input@GRAD")
+    offset, memory = op.one("offset"), new_places()
+
+    def run() -> None:
+        places = memory.reserve((len(grad.value),))
+        starts = offsets_of(x)[:-1] + offset.value.reshape(-1)
+        sequence.run_places(offsets_of(grad), starts, places)
+        result = x_grad.reserve(x.value.shape)
+        result.fill(0)
+        result[places] = grad.value
+
+    return run
+
+
+def check_slices(first: I64, count: I64, sizes: I64) -> None:
+    """Refuse what does not lie within an example; all (examples,)."""
+    bad = np.flatnonzero((first < 0) | (count < 0) | (first + count > sizes))
+    if len(bad):
+        i = bad[0]
+        raise ProgramError(
+            f"Example {i} has {sizes[i]} elements, but {count[i]} from element {first[i]} on were "
+            "asked for."
+        )
+
+
+def offsets_from(lengths: I64) -> I64:
+    """The offsets (examples + 1,) of examples of these lengths."""
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets

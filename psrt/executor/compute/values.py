@@ -1,0 +1,115 @@
+"""Other dtypes, constants, one-hot rows, rows picked by index."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from psrt.core.errors import DataError
+from psrt.core.types import I64, Array, Shape
+from psrt.executor.compute.table import Bound, Step, computes
+from psrt.kernels import rows
+
+
+@computes("cast")
+def cast(op: Bound) -> Step:
+    x, out = op.one("x"), op.one("out")
+    return lambda: np.copyto(out.reserve(x.value.shape), x.value, casting="unsafe")
+
+
+@computes("cast_grad")
+def cast_grad(op: Bound) -> Step:
+    grad, x_grad = op.one("out@GRAD"), op.one("x@GRAD")
+
+    def run() -> None:
+        np.copyto(x_grad.reserve(grad.value.shape), grad.value, casting="unsafe")
+
+    return run
+
+
+@computes("assign")
+def assign(op: Bound) -> Step:
+    x, out = op.one("x"), op.one("out")
+    return lambda: np.copyto(out.reserve(x.value.shape), x.value)
+
+
+@computes("assign_grad")
+def assign_grad(op: Bound) -> Step:
+    grad, x_grad = op.one("out@GRAD"), op.one("x@GRAD")
+    return lambda: x_grad.share(grad.value)
+
+
+@computes("zeros_like")
+def zeros_like(op: Bound) -> Step:
+    x, out = op.one("x"), op.one("out")
+    return lambda: out.reserve(x.value.shape).fill(0)
+
+
+@computes("fill_constant")
+def fill_constant(op: Bound) -> Step:
+    out, shape, value = op.one("out"), op.attrs["shape"], op.attrs["value"]
+    return lambda: out.reserve(shape).fill(value)
+
+
+@computes("fill_constant_batch_size_like")
+def fill_constant_batch_size_like(op: Bound) -> Step:
+    x, out = op.one("input"), op.one("out")
+    inner, value = op.attrs["shape"][1:], op.attrs["value"]
+    return lambda: out.reserve((len(x.value), *inner)).fill(value)
+
+
+def _within(ids: Array, count: int, argument: str) -> I64:
+    """`ids` flat, once they are positions of `count` things."""
+    flat: I64 = ids.reshape(-1)
+    if flat.size and not (flat.min() >= 0 and flat.max() < count):
+        wrong = int(flat[(flat < 0) | (flat >= count)][0])
+        raise DataError(
+            f"Argument {argument} holds {wrong}, which is not one of 0 to {count - 1}.",
+        )
+    return flat
+
+
+def _picked(ids: Array) -> Shape:
+    """The shape of `ids` without a last dimension of 1."""
+    return ids.shape[:-1] if ids.ndim > 1 and ids.shape[-1] == 1 else ids.shape
+
+
+@computes("one_hot")
+def one_hot(op: Bound) -> Step:
+    ids, out, depth = op.one("input"), op.one("out"), op.attrs["depth"]
+
+    def run() -> None:
+        flat = _within(ids.value, depth, "input")
+        result = out.reserve((*_picked(ids.value), depth))
+        result.fill(0)
+        result.reshape(-1, depth)[np.arange(len(flat)), flat] = 1
+
+    return run
+
+
+@computes("gather")
+def gather(op: Bound) -> Step:
+    x, index, out = op.one("input"), op.one("index"), op.one("out")
+
+    def run() -> None:
+        flat = _within(index.value, len(x.value), "index")
+        inner = x.value.shape[1:]
+        result = out.reserve(_picked(index.value) + inner)
+        # mode "raise" would make a copy of the result first.
+        np.take(x.value, flat, axis=0, out=result.reshape(len(flat), *inner), mode="clip")
+
+    return run
+
+
+@computes("gather_grad")
+def gather_grad(op: Bound) -> Step:
+    x, index, grad = op.one("input"), op.one("index"), op.one("out@GRAD")
+    x_grad, add_rows = op.one("input@GRAD"), op.form(rows.scatter_add_)
+
+    def run() -> None:
+        d = x_grad.reserve(x.value.shape)
+        d.fill(0)
+        at = index.value.reshape(-1).astype(np.int32)
+        values = np.ascontiguousarray(grad.value).reshape(len(at), -1)
+        add_rows(d.reshape(len(d), -1), at, values)
+
+    return run

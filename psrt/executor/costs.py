@@ -1,0 +1,117 @@
+"""What a profile adds up to: cost per op and per span, the anatomy of a step, and both as text.
+
+Plain data and pure functions; `profile` records, this file only sums up and prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+_HEADINGS = ("op", "layer", "line", "role", "calls", "total ms", "mean µs", "of step")
+_NUMBERS = 4
+"""How many columns stand on the right, aligned to the right."""
+
+
+@dataclass(frozen=True)
+class Label:
+    """What an event is of: an op, or a named span of other work.
+
+    `name` is the type of the op and `category` its role; of a span they are what it was given.
+    """
+
+    name: str
+    category: str
+    layer: str = ""
+    origin: str = ""
+    is_op: bool = False
+
+
+@dataclass(frozen=True)
+class Cost:
+    """All events of one label. Of a span it is the time that nothing inside it accounts for."""
+
+    label: Label
+    calls: int
+    total_ns: int
+
+    @property
+    def mean_us(self) -> float:
+        return self.total_ns / self.calls / 1e3
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """All steps together, on the threads that took them.
+
+    `waits_ns` is time spent waiting for data, pservers or other threads outside of ops;
+    `elsewhere_ns` is what ops took on threads while these took no step.
+    """
+
+    steps: int
+    wall_ns: int
+    ops_ns: int
+    waits_ns: int
+    elsewhere_ns: int = 0
+
+    @property
+    def between_ns(self) -> int:
+        """The rest: Python that runs, feeds and fetches, the profiler's own time included."""
+        return self.wall_ns - self.ops_ns - self.waits_ns
+
+    def share(self, part_ns: int) -> float:
+        """`part_ns` as a fraction of the wall time of all steps; 0 without steps."""
+        return part_ns / self.wall_ns if self.wall_ns else 0.0
+
+    def __str__(self) -> str:
+        elsewhere = f"{self.elsewhere_ns / 1e6:,.1f} ms in ops"
+        if not self.steps:
+            return f"no step was taken; {elsewhere}"
+        told = (
+            f"{self.steps:,} steps of {self.wall_ns / self.steps / 1e6:,.3f} ms: "
+            f"ops {self._part(self.ops_ns)}, waits {self._part(self.waits_ns)}, "
+            f"Python between ops {self._part(self.between_ns)}"
+        )
+        return f"{told}; outside of steps {elsewhere}" if self.elsewhere_ns else told
+
+    def _part(self, part_ns: int) -> str:
+        return f"{part_ns / self.steps / 1e6:,.3f} ms ({100 * self.share(part_ns):.1f} %)"
+
+
+def table(costs: Iterable[Cost], time: StepTime, count: int) -> str:
+    """The `count` most expensive ops, all spans, and a last line on where a step's time goes."""
+    ordered = sorted(costs, key=lambda cost: -cost.total_ns)
+    ops = [cost for cost in ordered if cost.label.is_op]
+    spans = [cost for cost in ordered if not cost.label.is_op]
+    rows = [_HEADINGS, *(_row(cost, time) for cost in ops[:count])]
+    rows += [_rest(ops[count:], time)] if ops[count:] else []
+    rows += [_row(cost, time) for cost in spans]
+    return "\n".join([*_aligned(rows), str(time)])
+
+
+def _row(cost: Cost, time: StepTime) -> tuple[str, ...]:
+    label = cost.label
+    name = label.name if label.is_op else f"({label.name})"
+    return (name, label.layer, label.origin, label.category, *_numbers(cost, time))
+
+
+def _rest(costs: Sequence[Cost], time: StepTime) -> tuple[str, ...]:
+    calls, total_ns = sum(cost.calls for cost in costs), sum(cost.total_ns for cost in costs)
+    return _row(Cost(Label(f"{len(costs)} more", "", is_op=True), calls, total_ns), time)
+
+
+def _numbers(cost: Cost, time: StepTime) -> tuple[str, ...]:
+    share = f"{100 * time.share(cost.total_ns):.1f} %" if time.steps else "-"
+    return f"{cost.calls:,}", f"{cost.total_ns / 1e6:,.1f}", f"{cost.mean_us:,.1f}", share
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    texts = len(widths) - _NUMBERS
+    return [
+        "  ".join(
+            cell.ljust(width) if at < texts else cell.rjust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]

@@ -1,0 +1,59 @@
+"""Computing derived ids: those of sparse tables that follow from the fed batch alone.
+
+They are computed before the rows of a step are fetched and then fed like data. A trainer does it
+for the next batch in its background thread, an executor for what was not done before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from psrt.core.tensors import Ragged
+from psrt.core.types import Array
+from psrt.executor import feeds
+from psrt.executor.compiled import Compiled
+from psrt.graph.derived import derived_ops, derived_vars
+from psrt.graph.program import Program, Var
+
+Feed: TypeAlias = Mapping[str, Array | Ragged]
+
+
+class DerivedIds:
+    """The derived ids of one program; one of these belongs to one thread."""
+
+    def __init__(self, program: Program, dtype: str = "float32") -> None:
+        self._names = derived_vars(program)
+        part = part_of(program)
+        self._compiled = Compiled(part, dtype)
+        self._data = {var.name: var for var in part.data_vars()}
+
+    def extend(self, feed: Feed, step: int) -> Feed:
+        """`feed` with the derived ids of step `step`; itself if it has them, or if none exist."""
+        if all(name in feed for name in self._names):
+            return feed
+        mine = {name: feed[name] for name in self._data if name in feed}
+        feeds.load(mine, self._data, self._compiled.cells)
+        self._compiled.moment.step = step
+        self._compiled.run("forward")
+        return {**feed, **{name: self._value(name) for name in self._names}}
+
+    def _value(self, name: str) -> Array | Ragged:
+        cell = self._compiled.cells[name]
+        if cell.offsets is None:
+            return cell.value.copy()
+        return Ragged(cell.value.copy(), cell.offsets)
+
+
+def fed_vars(program: Program) -> dict[str, Var]:
+    """What an executor is fed with: the data vars and the derived ids."""
+    fed = [*program.data_vars(), *(program.vars[name] for name in derived_vars(program))]
+    return {var.name: var for var in fed}
+
+
+def part_of(program: Program) -> Program:
+    """The part of a program that computes derived ids, as a program of its own."""
+    ops = derived_ops(program)
+    names = {name for op in ops for name in (*op.reads(), *op.writes())}
+    vars = {name: var for name, var in program.vars.items() if name in names}
+    return Program(program.seed, vars, ops)

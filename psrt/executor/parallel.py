@@ -1,0 +1,182 @@
+"""The parallel executor: a dependency graph built once, replicas of the program, a thread pool.
+
+An op starts as soon as its inputs are ready, whatever replica it belongs to. Each replica takes a
+share of every batch, as even as can be. Results do not depend on the number of threads or on who
+was first: gradients are added in the order of replicas.
+
+An executor is used from one thread; its pool belongs to it. The first error wins: it names op,
+layer and the user's line, nothing new starts after it, and `run` raises it once what was running
+has ended. With `enable_backward_optimizer_op_deps` no parameter has changed then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from psrt.core.errors import ConfigError, DataError
+from psrt.executor.bindings import RowBatch
+from psrt.executor.derived import DerivedIds, Feed, fed_vars
+from psrt.executor.fetches import Fetches, copy_of
+from psrt.executor.loss_start import LossStart
+from psrt.executor.plan import Planner
+from psrt.executor.pool import Pool
+from psrt.executor.ports import Gradient, GradSink, ParamSource
+from psrt.executor.preparation import prepare
+from psrt.executor.profile import Profiler, span_of
+from psrt.executor.replicas import ParameterCopies, make_replicas
+from psrt.executor.scope import Scope
+from psrt.executor.shares import Share, examples_of, shares
+from psrt.executor.strategies import BuildStrategy, ExecutionStrategy, ReduceStrategy
+from psrt.executor.supply import RowSupply
+from psrt.graph.program import Program, Role, Var
+
+
+class ParallelExecutor:
+    """Runs `replicas` copies of one program over one scope.
+
+    `share_vars_from` is another parallel executor, of the program that trains: this one, usually
+    made of `clone(program, for_test=True)`, reads its parameters and takes its number of replicas.
+    The other arguments are as in `Executor`.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        scope: Scope | None = None,
+        replicas: int = 1,
+        build_strategy: BuildStrategy | None = None,
+        exec_strategy: ExecutionStrategy | None = None,
+        share_vars_from: ParallelExecutor | None = None,
+        source: ParamSource | None = None,
+        sink: GradSink | None = None,
+        dtype: str = "float32",
+        keep: Sequence[str | Var] = (),
+    ) -> None:
+        self._build = build_strategy or BuildStrategy()
+        self._how = exec_strategy or ExecutionStrategy()
+        self._build.freeze()
+        self._how.freeze()
+        prepared = prepare(program, self._build, keep)
+        self.program, self.source, self.sink = program, source, sink
+        self._copies = _copies(program, scope, replicas, share_vars_from)
+        self.scope = self._copies.scopes[0]
+        one_copy = self._build.reduce_strategy is ReduceStrategy.Reduce
+        count = len(self._copies.scopes)
+        self._replicas = make_replicas(prepared, dtype, count, 1 if one_copy else count)
+        self._one_copy = one_copy
+        self._planner = Planner(prepared, self._replicas, one_copy, self._build)
+        self._fetches = Fetches(program, prepared)
+        self._derived = DerivedIds(program, dtype)
+        self._fed = fed_vars(program)
+        self._supply = RowSupply(program, self.scope, source)
+        self._pool = Pool(self._how.num_threads or count)
+        self._runs = self._steps = 0
+        self.profiler: Profiler | None = None
+
+    def run(
+        self,
+        feed: Feed,
+        fetch: Sequence[str | Var] = (),
+        rows: Mapping[str, RowBatch] | None = None,
+        roles: Sequence[Role] = ("forward", "backward"),
+        return_merged: bool = True,
+    ) -> list[Any]:
+        """Run one batch; as `Executor.run`.
+
+        With `return_merged=False` each var is a list with one value of every replica that had
+        examples; otherwise it is one value, see `Fetches.merged`.
+        """
+        names = [self._fetches.name_of(var, roles) for var in fetch]
+        with span_of(self.profiler, "run", "step"):
+            for _ in range(self._how.num_iteration_per_run):
+                cut = self._step(feed, rows or {}, roles)
+            if self.sink is not None and "backward" in roles:
+                self.sink.push(self.gradients())
+            fetched = [self._fetched(name, cut, return_merged) for name in names]
+            self._drop_now_and_then()
+        return fetched
+
+    def gradients(self) -> dict[str, Gradient]:
+        """The gradients of the whole batch, as `Executor.gradients`."""
+        return self._replicas[0].compiled.gradients()
+
+    def memory_bytes(self) -> int:
+        """What the values of a step take in all replicas, parameters and data not counted."""
+        return sum(replica.compiled.memory_bytes() for replica in self._replicas)
+
+    def close(self) -> None:
+        """End the threads of the pool; the executor cannot run any more."""
+        self._pool.close()
+
+    def __enter__(self) -> ParallelExecutor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- one step ---------------------------------------------------------------------------------
+
+    def _step(self, feed: Feed, rows: Mapping[str, RowBatch], roles: Sequence[Role]) -> list[Share]:
+        """Deal the batch to the replicas and walk the graph."""
+        cut = shares(examples_of(feed, self._fed), len(self._replicas))
+        active = [share for share in cut if not share.is_empty]
+        if not active:
+            raise DataError("The batch has no examples, so no replica has anything to do.")
+        self._prepare_replicas(roles)
+        self._load(feed, rows, cut)
+        self._pool.walk(self._planner.graph(active, roles), self._replicas, self.profiler)
+        self._steps += 1
+        return active
+
+    def _prepare_replicas(self, roles: Sequence[Role]) -> None:
+        for replica, scope in zip(self._replicas, self._scopes(roles), strict=True):
+            replica.see(scope)
+            replica.compiled.moment.step = self._steps
+            if "backward" in roles and "optimize" not in roles:
+                replica.compiled.swap_gradients()
+
+    def _scopes(self, roles: Sequence[Role]) -> Sequence[Scope]:
+        """What each replica reads. Where nobody updates, copies would only be behind."""
+        if self._one_copy or "optimize" not in roles:
+            return [self.scope] * len(self._replicas)
+        self._copies.refresh()
+        return self._copies.scopes
+
+    def _load(self, feed: Feed, rows: Mapping[str, RowBatch], cut: Sequence[Share]) -> None:
+        """A share of the batch to each replica; rows of sparse tables are fetched once for all."""
+        start = LossStart.of(self._build.gradient_scale_strategy, self.program, feed)
+        feed = self._derived.extend(start.without(feed), self._steps)
+        tables = self._supply.tables
+        fetched = {name: rows.get(name) or self._supply.batch(name, feed) for name in tables}
+        for replica, share in zip(self._replicas, cut, strict=True):
+            replica.load(share, feed, fetched, self.scope)
+            replica.compiled.moment.loss_gradient = start.for_share(share)
+
+    def _fetched(self, name: str, cut: Sequence[Share], merge: bool) -> Any:
+        if self.program.vars[name].kind == "parameter":
+            return self.scope[name].copy()
+        active = [self._replicas[share.number] for share in cut]
+        parts = [copy_of(replica.compiled.cells[name]) for replica in active]
+        return self._fetches.merged(name, parts, [s.weight for s in cut]) if merge else parts
+
+    def _drop_now_and_then(self) -> None:
+        self._runs += 1
+        every = self._how.num_iteration_per_drop_scope
+        if every and self._runs % every == 0:
+            for replica in self._replicas:
+                replica.compiled.drop_memory()
+
+
+def _copies(
+    program: Program, scope: Scope | None, replicas: int, shared: ParallelExecutor | None
+) -> ParameterCopies:
+    """The scopes of a new executor: the user's with copies to come, or those of another."""
+    if shared is not None:
+        return shared._copies
+    if replicas < 1:
+        raise ConfigError(
+            f"A parallel executor was asked for with {replicas} replicas.",
+            hint="One replica or more; CPU_NUM says how many a trainer has.",
+        )
+    return ParameterCopies(program, Scope() if scope is None else scope, replicas)

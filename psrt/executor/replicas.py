@@ -1,0 +1,81 @@
+"""Copies of a program that work on shares of one batch, and the parameters they see.
+
+With shared parameters (Reduce, and whenever nobody updates here) all replicas read the arrays of
+the scope. With copies (AllReduce) the scope's arrays belong to the first replica, and the others
+have their own of what is trained; running statistics and counts of metrics are shared either way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from psrt.core.types import Array
+from psrt.executor import feeds
+from psrt.executor.bindings import RowBatch
+from psrt.executor.compiled import Compiled
+from psrt.executor.derived import Feed, fed_vars
+from psrt.executor.preparation import Prepared
+from psrt.executor.scope import Scope
+from psrt.executor.shares import Share, part_of_feed, part_of_rows
+from psrt.graph.program import ROLES, Program, Role
+
+PASSES: tuple[Role, ...] = ("forward", "backward")
+
+
+class Replica:
+    """One copy of the program: its cells, and its view of the parameters."""
+
+    def __init__(self, prepared: Prepared, dtype: Any, roles: Sequence[Role]) -> None:
+        self.compiled = Compiled(prepared.program, dtype, roles)
+        self.compiled.share_memory(prepared.memory)
+        self._in_scope = self.compiled.scope_cells()
+        self._fed = fed_vars(prepared.program)
+
+    def see(self, arrays: Scope) -> None:
+        """Read and write the parameters that stand in `arrays` from now on."""
+        for cell in self._in_scope:
+            cell.share(arrays[cell.name])
+
+    def load(self, share: Share, feed: Feed, rows: dict[str, RowBatch], arrays: Scope) -> None:
+        """Take a share of the batch; `rows` are of the whole batch, of every sparse table.
+
+        Rows are bound for an empty share too: this replica may update by the others' gradients.
+        """
+        compiled = self.compiled
+        compiled.moment.first_example = share.start
+        if not share.is_empty:
+            feeds.load(part_of_feed(share, feed, self._fed), self._fed, compiled.cells)
+        for name, table in compiled.rows.items():
+            if table.parameter.sparse:
+                part = part_of_rows(share, rows[name], feed, self._fed)
+                table.bind(part, compiled.dtype)
+            else:
+                table.bind_whole(arrays[name])
+
+
+class ParameterCopies:
+    """The scopes of the replicas in AllReduce: the user's own, and copies of what is trained.
+
+    An array that the user puts into the scope between two runs is copied anew.
+    """
+
+    def __init__(self, program: Program, scope: Scope, replicas: int) -> None:
+        self.scopes = [scope, *(Scope() for _ in range(replicas - 1))]
+        self._trained = {p.name for p in program.trained() if not p.distributed}
+        self._seen: dict[str, Array] = {}
+
+    def refresh(self) -> None:
+        """Before a run: make every copy that is missing or out of date."""
+        own = self.scopes[0]
+        for name in own:
+            if self._seen.get(name) is own[name]:
+                continue
+            self._seen[name] = own[name]
+            for scope in self.scopes[1:]:
+                scope[name] = own[name].copy() if name in self._trained else own[name]
+
+
+def make_replicas(prepared: Prepared, dtype: Any, count: int, with_updates: int) -> list[Replica]:
+    """`with_updates` of them also adjust gradients and update parameters."""
+    return [Replica(prepared, dtype, ROLES if r < with_updates else PASSES) for r in range(count)]

@@ -1,0 +1,92 @@
+"""Cutting a batch into the shares of replicas: uneven where it must be, never an error.
+
+With fewer examples than replicas some replicas get nothing. Views, nothing is copied but the
+offsets of ragged vars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from psrt.core.tensors import Ragged
+from psrt.core.types import I32, Array
+from psrt.executor.bindings import RowBatch
+from psrt.executor.derived import Feed
+from psrt.graph.ops import ROWS
+from psrt.graph.program import Var
+
+
+@dataclass(frozen=True)
+class Share:
+    """Examples `start` to `stop` of a batch of `examples`; share `number` 0, 1, …"""
+
+    number: int
+    start: int
+    stop: int
+    examples: int
+
+    @property
+    def is_empty(self) -> bool:
+        return self.start == self.stop
+
+    @property
+    def weight(self) -> float:
+        return (self.stop - self.start) / self.examples
+
+    def part(self, fed: Array | Ragged, has_rows: bool = True) -> Array | Ragged:
+        """The share of one fed var; derived ids may have several rows an example, or none."""
+        if isinstance(fed, Ragged):
+            start, stop = self._elements(fed)
+            offsets = fed.offsets[self.start : self.stop + 1] - start
+            return Ragged(fed.values[start:stop], offsets)
+        if not has_rows:
+            return fed
+        each = len(fed) // self.examples
+        return fed[self.start * each : self.stop * each]
+
+    def index(self, index: I32, fed: Array | Ragged, has_rows: bool = True) -> I32:
+        """The share of the flat positions that belong to the ids `fed`."""
+        if isinstance(fed, Ragged):
+            start, stop = self._elements(fed)
+            return index[start:stop]
+        if not has_rows:
+            return index
+        each = len(index) // self.examples
+        return index[self.start * each : self.stop * each]
+
+    def _elements(self, fed: Ragged) -> tuple[int, int]:
+        return int(fed.offsets[self.start]), int(fed.offsets[self.stop])
+
+
+def shares(examples: int, replicas: int) -> list[Share]:
+    """One share for each replica, as even as can be, larger ones first, empty ones last."""
+    cuts = [-(-examples * r // replicas) for r in range(replicas + 1)]
+    return [Share(r, start, stop, examples) for r, (start, stop) in enumerate(pairwise(cuts))]
+
+
+def examples_of(feed: Feed, vars: Mapping[str, Var]) -> int:
+    """The number of examples of a batch."""
+    for name, var in vars.items():
+        if var.kind == "data" and name in feed:
+            fed = feed[name]
+            return fed.batch_size if isinstance(fed, Ragged) else len(fed)
+    return 0
+
+
+def part_of_feed(share: Share, feed: Feed, vars: Mapping[str, Var]) -> Feed:
+    return {name: share.part(fed, _has_rows(vars, name)) for name, fed in feed.items()}
+
+
+def part_of_rows(share: Share, batch: RowBatch, feed: Feed, vars: Mapping[str, Var]) -> RowBatch:
+    """The same rows, and the positions of the share's own ids among them."""
+    index = {
+        name: share.index(positions, feed[name], _has_rows(vars, name))
+        for name, positions in batch.index.items()
+    }
+    return RowBatch(batch.ids, batch.rows, index)
+
+
+def _has_rows(vars: Mapping[str, Var], name: str) -> bool:
+    return name not in vars or vars[name].shape[:1] == (ROWS,)

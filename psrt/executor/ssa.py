@@ -1,0 +1,88 @@
+"""Dependencies among computations that share memory: the graph that a thread pool walks.
+
+Nodes are listed in an order that is known to be right; the graph keeps of this order just what
+matters. Each write of a place makes a new version of it (static single assignment): a reader waits
+for the version it reads, and a writer for all readers of the version it replaces. So any walk along
+the graph computes the same bits as the list. Pure: no threads here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+
+from psrt.graph.program import Op
+
+Place = Hashable
+"""What can be read and written: a var of one replica, a shared var, a buffer of several vars."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """One computation: `run` reads and writes `reads` and `writes` and nothing else that moves.
+
+    `op` is the op it computes, None for what the executor adds itself, which `label` names.
+    `barrier` implies that it waits for everything listed before it, and all that follows for it.
+    """
+
+    label: str
+    run: Callable[[], None]
+    reads: frozenset[Place] = frozenset()
+    writes: frozenset[Place] = frozenset()
+    op: Op | None = None
+    replica: int = 0
+    barrier: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.label} of replica {self.replica}"
+
+
+@dataclass(frozen=True)
+class Graph:
+    """`successors[i]` wait for node i; `waits[i]` counts the nodes that node i waits for."""
+
+    nodes: tuple[Node, ...]
+    successors: tuple[tuple[int, ...], ...]
+    waits: tuple[int, ...]
+
+    @classmethod
+    def of(cls, nodes: Sequence[Node]) -> Graph:
+        versions = _Versions()
+        needs = [versions.predecessors(node, at) for at, node in enumerate(nodes)]
+        successors: list[list[int]] = [[] for _ in nodes]
+        for at, earlier in enumerate(needs):
+            for each in sorted(earlier):
+                successors[each].append(at)
+        waits = tuple(len(earlier) for earlier in needs)
+        return cls(tuple(nodes), tuple(map(tuple, successors)), waits)
+
+
+@dataclass
+class _Versions:
+    """The current version of each place: who wrote it, and who has read it since."""
+
+    writer: dict[Place, int] = field(default_factory=dict)
+    readers: dict[Place, list[int]] = field(default_factory=dict)
+    barrier: set[int] = field(default_factory=set)
+    last: set[int] = field(default_factory=set)
+    """Nodes nobody waits for yet."""
+
+    def predecessors(self, node: Node, at: int) -> set[int]:
+        found = set(self.last) if node.barrier else self._conflicts(node)
+        for place in node.reads:
+            self.readers.setdefault(place, []).append(at)
+        for place in node.writes:
+            self.writer[place] = at
+            self.readers[place] = []
+        if not found:
+            found = set(self.barrier)
+        if node.barrier:
+            self.barrier = {at}
+        self.last = (self.last - found) | {at}
+        return found
+
+    def _conflicts(self, node: Node) -> set[int]:
+        since = min(self.barrier, default=-1)
+        read = {self.writer[place] for place in node.reads | node.writes if place in self.writer}
+        read.update(at for place in node.writes for at in self.readers.get(place, ()))
+        return {at for at in read if at >= since}

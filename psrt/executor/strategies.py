@@ -1,0 +1,133 @@
+"""How a parallel executor builds its graph and runs it, by the names users of Fluid know.
+
+Set fields like attributes; a name that does not exist is refused, and so is a change after the
+executor was built. Fields below "no effect" exist so that programs written for Fluid run: they name
+things of GPUs, or of collectives, that a CPU executor does not have.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import enum
+from dataclasses import dataclass
+from typing import Any
+
+from psrt.core.errors import ConfigError
+
+
+class ReduceStrategy(enum.Enum):
+    """How gradients of replicas become an update.
+
+    `AllReduce`: every replica has a copy of the parameters, and updates it by the summed gradient.
+    `Reduce`: there is one copy of the parameters, updated once.
+    """
+
+    AllReduce = 0
+    Reduce = 1
+
+
+class GradientScaleStrategy(enum.Enum):
+    """What the gradient of each replica's loss starts with.
+
+    `CoeffNumDevice`: its share of the examples of the batch, so that the sum over replicas is the
+    gradient of the mean over the batch. `One`: 1, right for losses that are sums. `Customized`: the
+    array fed as `<loss>@GRAD`.
+    """
+
+    CoeffNumDevice = 0
+    One = 1
+    Customized = 2
+
+
+class _Strategy:
+    """Attributes that are declared, until `freeze`."""
+
+    _frozen = False
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        known = [field.name for field in dataclasses.fields(self)]  # type: ignore[arg-type]
+        kind = type(self).__name__
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            raise ConfigError(
+                f"{kind} has no field {name}.",
+                hint=f"Did you mean {near[0]}?" if near else f"It has {', '.join(known)}.",
+            )
+        if self._frozen:
+            raise ConfigError(
+                f"{kind} is in use by an executor, so {name} cannot change any more.",
+                hint="Make a new strategy and a new executor.",
+            )
+        object.__setattr__(self, name, value)
+
+    def freeze(self) -> None:
+        object.__setattr__(self, "_frozen", True)
+
+
+@dataclass
+class ExecutionStrategy(_Strategy):
+    """How the graph of one step is run.
+
+    `num_threads`: 0 = one a replica; more help only where ops of one replica are independent.
+    `num_iteration_per_drop_scope`: temporary memory is given back after so many runs; 0 = never.
+    `num_iteration_per_run`: how often one `run` trains on its batch.
+    """
+
+    num_threads: int = 0
+    num_iteration_per_drop_scope: int = 100
+    num_iteration_per_run: int = 1
+    # no effect
+    use_thread_barrier: bool = False
+    allow_op_delay: bool = False
+    use_experimental_executor: bool = True
+    dry_run: bool = False
+
+
+@dataclass
+class BuildStrategy(_Strategy):
+    """How the graph of one step is built.
+
+    `memory_optimize`: vars whose lives do not overlap share memory (None = no), except gradients
+    with `skip_grads`; vars to fetch must then be named to the executor (`keep`).
+    `fuse_*`: see `psrt.graph.passes`; results stay the same bits or within rounding, as each says.
+    `enable_backward_optimizer_op_deps`: no parameter changes before the whole backward has
+    succeeded. `enable_sequential_execution`: a replica runs its ops in program order.
+    `debug_graphviz_path`: where the graph is written to as Graphviz dot, "" = nowhere.
+    `async_mode`: replicas do not wait for each other, see `ParallelExecutor.run_from`.
+    """
+
+    reduce_strategy: ReduceStrategy = ReduceStrategy.AllReduce
+    gradient_scale_strategy: GradientScaleStrategy = GradientScaleStrategy.CoeffNumDevice
+    debug_graphviz_path: str = ""
+    enable_backward_optimizer_op_deps: bool = True
+    enable_sequential_execution: bool = False
+    memory_optimize: bool | None = None
+    skip_grads: bool = False
+    fuse_elewise_add_act_ops: bool = False
+    fuse_all_optimizer_ops: bool = False
+    fuse_embedding_pool_concat: bool = False
+    fuse_loss_gradient: bool = False
+    async_mode: bool = False
+    # no effect
+    remove_unnecessary_lock: bool = True
+    cache_runtime_context: bool = False
+    enable_inplace: bool = True
+    enable_auto_fusion: bool = False
+    fuse_bn_act_ops: bool = False
+    fuse_relu_depthwise_conv: bool = False
+    fuse_all_reduce_ops: bool | None = None
+    fuse_broadcast_ops: bool | None = None
+    sync_batch_norm: bool = False
+    is_distribution: bool = False
+    num_trainers: int = 1
+    trainer_id: int = 0
+    trainers_endpoints: tuple[str, ...] = ()
+    nccl_comm_num: int = 1
+    use_hierarchical_allreduce: bool = False
+    mkldnn_enabled_op_types: tuple[str, ...] = ()
+
+
+# Fluid's programs say `BuildStrategy.ReduceStrategy.Reduce`.
+BuildStrategy.ReduceStrategy = ReduceStrategy  # type: ignore[attr-defined]
+BuildStrategy.GradientScaleStrategy = GradientScaleStrategy  # type: ignore[attr-defined]

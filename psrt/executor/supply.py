@@ -1,0 +1,59 @@
+"""Where the rows of sparse tables come from when nobody has bound them for a step.
+
+From the executor's source, or else from the whole table in the scope. Called by the thread that
+runs the executor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from psrt.core.errors import ProgramError, PsrtError, from_code
+from psrt.core.tensors import Ragged
+from psrt.core.types import I64, Array
+from psrt.executor.bindings import RowBatch, distinct_ids, lookups_by_table, rows_of_whole
+from psrt.executor.ports import ParamSource
+from psrt.executor.scope import Scope
+from psrt.graph.program import Op, Parameter, Program
+
+
+class RowSupply:
+    """Row batches of one program, for the ids that stand in its cells."""
+
+    def __init__(self, program: Program, scope: Scope, source: ParamSource | None) -> None:
+        self._program, self._scope, self._source = program, scope, source
+        self._lookups = lookups_by_table(program)
+
+    @property
+    def tables(self) -> list[str]:
+        """The sparse tables of which the program looks up rows."""
+        return list(self._lookups)
+
+    def batch(self, table: str, feed: Mapping[str, Array | Ragged]) -> RowBatch:
+        """The rows that the ids in `feed` look up in `table`, each once.
+
+        An error is blamed on an op that looks them up.
+        """
+        ids, index = distinct_ids(feed, self._lookups[table])
+        try:
+            rows = self._pull(self._program.parameters[table], ids)
+        except PsrtError as error:
+            what = f"The step failed in {self._lookup_op(table)}: {error.message}"
+            raise from_code(error.code, what, error.hint) from error
+        return RowBatch(ids, rows, index)
+
+    def _lookup_op(self, table: str) -> Op:
+        return next(op for op in self._program.ops if op.inputs.get("table") == (table,))
+
+    def _pull(self, parameter: Parameter, ids: I64) -> Array:
+        if self._source is not None:
+            return self._source.pull_rows(parameter.name, ids)
+        if parameter.distributed:
+            raise ProgramError(
+                f"Nothing holds the rows of the distributed table {parameter.name}.",
+                hint="Bind them for the step, or give the executor a source.",
+            )
+        found = self._scope[parameter.name][rows_of_whole(parameter, ids)]
+        if parameter.padding_id is not None:
+            found[ids == parameter.padding_id] = 0
+        return found

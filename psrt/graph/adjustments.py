@@ -1,0 +1,91 @@
+"""Clipping and regularisation as ops on gradients: declarations in, ops of role "adjust" out.
+
+What a parameter declares itself counts instead of what the optimizer declares for all. Gradients
+are clipped first and regularised then, as in Fluid, so a weight decays by the same share however
+small its gradient was made.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from psrt.graph.clip import ByGlobalNorm, ByNorm, ByValue, Clip
+from psrt.graph.program import Op, Program, Var, gradient_name
+from psrt.graph.regularizer import L1Decay, L2Decay, Regularizer
+
+
+def append_clipping(program: Program, clips: Mapping[str, Clip | None]) -> None:
+    """Clip the last gradient of each parameter in `clips`; None leaves it as it is."""
+    norms = {
+        clip: _append_global_norm(program, [name for name in clips if clips[name] == clip])
+        for clip in dict.fromkeys(clips.values())
+        if isinstance(clip, ByGlobalNorm)
+    }
+    for name, clip in clips.items():
+        match clip:
+            case ByValue(max=high, min=low):
+                limits = {"min": -high if low is None else low, "max": high}
+                _append(program, name, "clip_gradient_by_value", "CLIP", limits)
+            case ByNorm(norm=norm):
+                _append(program, name, "clip_gradient_by_norm", "CLIP", {"norm": norm})
+            case ByGlobalNorm(norm=norm):
+                found = {"global_norm": (norms[clip],)}
+                _append(program, name, "scale_by_global_norm", "CLIP", {"norm": norm}, found)
+
+
+def append_regularization(program: Program, regularizers: Mapping[str, Regularizer | None]) -> None:
+    """Add what the regularizer of each parameter says to its last gradient."""
+    for name, regularizer in regularizers.items():
+        weights = {"parameter": (name,)}
+        match regularizer:
+            case L1Decay(coeff=coeff) if coeff:
+                _append(program, name, "l1_decay", "DECAY", {"coeff": coeff}, weights)
+            case L2Decay(coeff=coeff) if coeff:
+                _append(program, name, "l2_decay", "DECAY", {"coeff": coeff}, weights)
+
+
+def last_gradient_op(program: Program, name: str) -> Op:
+    """The op that made the last gradient of a parameter; further ones bear its origin."""
+    gradient = program.gradients()[name]
+    return next(op for op in reversed(program.ops) if gradient in op.writes())
+
+
+def _append_global_norm(program: Program, names: Sequence[str]) -> str:
+    """Append the norm over the last gradients of some parameters; returns its var."""
+    number = sum(op.type == "global_norm" for op in program.ops)
+    made, origin = f"global_norm_{number}", last_gradient_op(program, names[0])
+    program.vars[made] = Var(made, (), "float64")
+    gradients = program.gradients()
+    inputs = {"gradients": tuple(gradients[name] for name in names)}
+    program.ops.append(_adjust("global_norm", inputs, made, {}, origin))
+    return made
+
+
+def _append(
+    program: Program,
+    name: str,
+    type: str,
+    suffix: str,
+    attrs: dict[str, Any],
+    beside: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+) -> None:
+    """Append an op that makes the next gradient of parameter `name` out of the last."""
+    last, origin = program.gradients()[name], last_gradient_op(program, name)
+    made = f"{gradient_name(name)}@{suffix}"
+    var = program.vars[last]
+    program.vars[made] = dataclasses.replace(var, name=made)
+    program.ops.append(_adjust(type, {"gradient": (last,), **beside}, made, attrs, origin))
+
+
+def _adjust(
+    type: str,
+    inputs: Mapping[str, tuple[str, ...]],
+    made: str,
+    attrs: dict[str, Any],
+    origin: Op,
+) -> Op:
+    outputs: dict[str, tuple[str, ...]] = {"out": (made,)}
+    return Op(type, dict(inputs), outputs, attrs, "adjust", origin.layer, origin.origin)

@@ -1,0 +1,49 @@
+"""Derived ids: ids of sparse tables that a program computes from the fed batch alone.
+
+Rows of a sparse table are fetched before the step, so its ids must be known before: fed, or derived
+from what is fed (drawn negatives, the path of a class in a tree). Executors run the ops found here
+first, and a trainer runs them for the next batch while this one computes.
+"""
+
+from __future__ import annotations
+
+from psrt.graph.program import Op, Program
+
+
+def derived_ops(program: Program) -> list[Op]:
+    """The forward ops that ids of sparse tables are computed by, in program order."""
+    needed = {name for op in _lookups(program) for name in op.inputs["ids"]}
+    found: list[Op] = []
+    for op in reversed(program.ops):
+        if op.role == "forward" and not needed.isdisjoint(op.writes()):
+            found.append(op)
+            needed.update(op.reads())
+    return found[::-1]
+
+
+def derived_vars(program: Program) -> list[str]:
+    """What the rest of the program reads of the vars computed by `derived_ops`."""
+    ops = derived_ops(program)
+    inside = {id(op) for op in ops}
+    read = {name for op in program.ops if id(op) not in inside for name in op.reads()}
+    return [name for op in ops for name in op.writes() if name in read]
+
+
+def trained_ancestor(program: Program, name: str) -> str:
+    """A parameter or state var that `name` is computed from, "" if there is none."""
+    wanted = {name}
+    for op in reversed(program.ops):
+        if not wanted.isdisjoint(op.writes()):
+            wanted.update(op.reads())
+    kinds = ("parameter", "state")
+    return next((each for each in sorted(wanted) if program.vars[each].kind in kinds), "")
+
+
+def _lookups(program: Program) -> list[Op]:
+    return [
+        op
+        for op in program.ops
+        if op.role == "forward"
+        and "table" in op.inputs
+        and program.parameters[op.inputs["table"][0]].sparse
+    ]

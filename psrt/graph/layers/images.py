@@ -1,0 +1,151 @@
+"""Layers over images (rows, channels, height, width).
+
+Sizes, strides, paddings and dilations are one number, or a pair (rows, columns).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+from psrt.graph.builder import Layer, Param
+from psrt.graph.initializer import Constant, Normal
+from psrt.graph.layers.elementwise import activate
+from psrt.graph.ops.dense import FUSED_ACTIVATIONS
+from psrt.graph.program import Var
+
+Size: TypeAlias = int | Sequence[int]
+
+_POOLS = {"max": "max", "avg": "average"}
+
+
+def conv2d(
+    input: Var,
+    num_filters: int,
+    filter_size: Size,
+    stride: Size = 1,
+    padding: Size = 0,
+    dilation: Size = 1,
+    groups: int = 1,
+    act: str | None = None,
+    param: Param | str | None = None,
+    bias: Param | str | Literal[False] | None = None,
+) -> Var:
+    """activation(filter ⋆ input + bias): (rows, C, H, W) → (rows, num_filters, H', W').
+
+    H' = ⌊(H + 2 padding − dilation (filter_size − 1) − 1) / stride⌋ + 1. With `groups` a filter
+    sees the C / groups channels of its group. The filter (num_filters, C / groups, kh, kw) starts
+    as N(0, 2 / (C kh kw)), the variance of He et al. 2015; the bias, which `bias=False` leaves out,
+    at 0.
+    """
+    layer = Layer("conv2d")
+    channels = _channels(layer, input)
+    if groups < 1 or channels % groups or num_filters < 1 or num_filters % groups:
+        raise layer.error(
+            f"argument groups is {groups}, which does not divide num_filters {num_filters} and "
+            f"the channels of argument input of shape {input.shape}"
+        )
+    size = _pair(layer, "filter_size", filter_size, least=1)
+    spread = Normal(0.0, math.sqrt(2.0 / (channels * math.prod(size))))
+    weights = layer.parameter("w_0", (num_filters, channels // groups, *size), param, spread)
+    biases = [] if bias is False else [layer.parameter("b_0", (num_filters,), bias, Constant(0.0))]
+    fused = act if act in FUSED_ACTIVATIONS else ""
+    out = layer.op(
+        "conv2d",
+        {"input": input, "filter": weights, "bias": biases},
+        stride=_pair(layer, "stride", stride, least=1),
+        padding=_pair(layer, "padding", padding, least=0),
+        dilation=_pair(layer, "dilation", dilation, least=1),
+        groups=groups,
+        activation=fused or "",
+    )
+    return out if fused else activate(layer, out, act)
+
+
+def pool2d(
+    input: Var,
+    pool_size: Size = -1,
+    pool_type: str = "max",
+    pool_stride: Size = 1,
+    pool_padding: Size = 0,
+    global_pooling: bool = False,
+    ceil_mode: bool = False,
+    exclusive: bool = True,
+) -> Var:
+    """The maximum ("max") or average ("avg") of each window of each channel.
+
+    `global_pooling` takes the whole image as the window and leaves size, stride and padding unread.
+    `ceil_mode` counts a window that begins inside of the image and ends beyond it. Padding is no
+    maximum; an average divides by the elements inside of the image if `exclusive`, otherwise by the
+    size of the window.
+    """
+    layer = Layer("pool2d")
+    _channels(layer, input)
+    if pool_type not in _POOLS:
+        raise layer.error(f"argument pool_type is {pool_type!r}, psrt knows max and avg")
+    if global_pooling:
+        size, stride, padding = input.shape[2:], (1, 1), (0, 0)
+    else:
+        size = _pair(layer, "pool_size", pool_size, least=1)
+        stride = _pair(layer, "pool_stride", pool_stride, least=1)
+        padding = _pair(layer, "pool_padding", pool_padding, least=0)
+    return layer.op(
+        "pool2d",
+        {"input": input},
+        pool=_POOLS[pool_type],
+        size=size,
+        stride=stride,
+        padding=padding,
+        ceil_mode=ceil_mode,
+        exclusive=exclusive,
+    )
+
+
+def simple_img_conv_pool(
+    input: Var,
+    num_filters: int,
+    filter_size: Size,
+    pool_size: Size,
+    pool_stride: Size,
+    pool_padding: Size = 0,
+    pool_type: str = "max",
+    global_pooling: bool = False,
+    conv_stride: Size = 1,
+    conv_padding: Size = 0,
+    conv_dilation: Size = 1,
+    conv_groups: int = 1,
+    act: str | None = None,
+    param: Param | str | None = None,
+    bias: Param | str | Literal[False] | None = None,
+) -> Var:
+    """`conv2d` and `pool2d` of its output."""
+    maps = conv2d(
+        input,
+        num_filters,
+        filter_size,
+        stride=conv_stride,
+        padding=conv_padding,
+        dilation=conv_dilation,
+        groups=conv_groups,
+        act=act,
+        param=param,
+        bias=bias,
+    )
+    return pool2d(maps, pool_size, pool_type, pool_stride, pool_padding, global_pooling)
+
+
+def _channels(layer: Layer, input: Var) -> int:
+    """The filter of a layer has a shape before its op checks the input."""
+    (images,) = layer.checked("input", input)
+    if images.ragged or len(images.shape) != 4:
+        what = f"argument input is {images.name} of type {images.type}"
+        raise layer.error(f"{what}, which is not (rows, channels, height, width)")
+    return images.shape[1]
+
+
+def _pair(layer: Layer, argument: str, given: Size, least: int) -> tuple[int, int]:
+    listed = (given, given) if isinstance(given, int) else tuple(given)
+    if len(listed) != 2 or min(listed) < least:
+        raise layer.error(f"argument {argument} is {given}, not one or two sizes from {least} on")
+    return listed[0], listed[1]

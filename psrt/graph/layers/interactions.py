@@ -1,0 +1,38 @@
+"""Layers over pairs of features."""
+
+from __future__ import annotations
+
+from psrt.graph.builder import Layer
+from psrt.graph.ops import ROWS
+from psrt.graph.program import Var
+
+
+def cos_sim(X: Var, Y: Var) -> Var:
+    """The cosine of the angle between rows of equal shape: (rows, d) → (rows, 1).
+
+    It is 0, and has no gradient, where a row is zero. Ragged rows give a ragged result.
+    """
+    return Layer("cos_sim").op("cos_sim", {"x": X, "y": Y})
+
+
+def fm_interaction(input: Var, width: int | None = None, by_column: bool = False) -> Var:
+    """The second-order term of a factorization machine: Σ over pairs of fields of vᵢ · vⱼ.
+
+    `input` is (rows, fields, width), or (rows, fields · width) with `width` given, as
+    `slot_embeddings` makes it. The result is (rows, 1); `by_column` keeps the products of each
+    column apart, (rows, width), for layers above (He & Chua 2017, "bi-interaction pooling").
+    Rendle 2010, "Factorization Machines", lemma 3.1.
+    """
+    layer = Layer("fm_interaction")
+    layer.checked("input", input)
+    return layer.op("fm_interaction", {"input": _fields(layer, input, width)}, by_column=by_column)
+
+
+def _fields(layer: Layer, x: Var, width: int | None) -> Var:
+    if len(x.shape) != 2:
+        return x
+    if width is None or width < 1 or x.shape[1] % width:
+        raise layer.error(
+            f"argument width {width} does not divide argument input of shape {x.shape} into fields"
+        )
+    return layer.op("reshape", {"x": x}, shape=(ROWS, x.shape[1] // width, width))

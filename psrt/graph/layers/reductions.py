@@ -1,0 +1,91 @@
+"""Layers that make fewer elements of many."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from psrt.graph.builder import Layer
+from psrt.graph.program import Var
+
+
+def mean(x: Var) -> Var:
+    """The mean of all elements, a scalar of shape ()."""
+    return Layer("mean").op("mean", {"x": x})
+
+
+def reduce_sum(x: Var, dim: int | Sequence[int] | None = None, keep_dim: bool = False) -> Var:
+    """The sum over dimension(s) `dim`; over all of them it is a scalar of shape ()."""
+    return _reduction("reduce_sum", x, dim, keep_dim)
+
+
+def reduce_mean(x: Var, dim: int | Sequence[int] | None = None, keep_dim: bool = False) -> Var:
+    """The mean over dimension(s) `dim`, of all of them when None."""
+    return _reduction("reduce_mean", x, dim, keep_dim)
+
+
+def reduce_max(x: Var, dim: int | Sequence[int] | None = None, keep_dim: bool = False) -> Var:
+    """The maximum over dimension(s) `dim`; every element that equals it gets its gradient."""
+    return _reduction("reduce_max", x, dim, keep_dim)
+
+
+def reduce_min(x: Var, dim: int | Sequence[int] | None = None, keep_dim: bool = False) -> Var:
+    """The minimum over dimension(s) `dim`; every element that equals it gets its gradient."""
+    return _reduction("reduce_min", x, dim, keep_dim)
+
+
+def reduce_prod(x: Var, dim: int | Sequence[int] | None = None, keep_dim: bool = False) -> Var:
+    """The product over dimension(s) `dim`, of all of them when None."""
+    return _reduction("reduce_prod", x, dim, keep_dim)
+
+
+def _reduction(kind: str, x: Var, dim: int | Sequence[int] | None, keep_dim: bool) -> Var:
+    layer = Layer(kind)
+    layer.checked("x", x)
+    ndim = len(x.shape)
+    asked = range(ndim) if dim is None else [dim] if isinstance(dim, int) else dim
+    axes = tuple(sorted({axis + ndim if axis < 0 else axis for axis in asked}))
+    return layer.op(kind, {"x": x}, axes=axes, keep_dims=keep_dim)
+
+
+def cumsum(x: Var, axis: int = -1, exclusive: bool = False, reverse: bool = False) -> Var:
+    """Running sums along `axis`, not that of the examples.
+
+    `exclusive` leaves an element out of its own sum, `reverse` begins at the end.
+    """
+    layer = Layer("cumsum")
+    at = _inner(layer, "x", x, axis)
+    return layer.op("cumsum", {"x": x}, axis=at, exclusive=exclusive, reverse=reverse)
+
+
+def argmax(x: Var, axis: int = -1) -> Var:
+    """Where the maximum along `axis` stands, int64; the first of several. It has no gradient."""
+    layer = Layer("argmax")
+    return layer.op("argmax", {"x": x}, axis=_inner(layer, "x", x, axis))
+
+
+def argmin(x: Var, axis: int = -1) -> Var:
+    """Where the minimum along `axis` stands, int64; the first of several. It has no gradient."""
+    layer = Layer("argmin")
+    return layer.op("argmin", {"x": x}, axis=_inner(layer, "x", x, axis))
+
+
+def topk(input: Var, k: int) -> tuple[Var, Var]:
+    """The `k` largest of the last dimension and where they stand: (…, n) → (…, k), int64 (…, k).
+
+    They fall; of equal ones the first comes first. Gradients flow through the values.
+    """
+    found = Layer("topk").ops("topk", {"input": input}, k=k)
+    return found["out"], found["indices"]
+
+
+def l2_normalize(x: Var, axis: int = -1, epsilon: float = 1e-12) -> Var:
+    """x / √(Σ x² + `epsilon`), the sum along `axis`."""
+    layer = Layer("l2_normalize")
+    at = _inner(layer, "x", x, axis)
+    return layer.op("l2_normalize", {"x": x}, axis=at, epsilon=epsilon)
+
+
+def _inner(layer: Layer, argument: str, x: Var, axis: int) -> int:
+    """`axis` counted from the front."""
+    layer.checked(argument, x)
+    return axis + len(x.shape) if axis < 0 else axis

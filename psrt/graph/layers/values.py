@@ -1,0 +1,54 @@
+"""Layers that make values of a kind: other dtypes, constants, one-hot rows, rows by index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from psrt.graph.builder import Layer
+from psrt.graph.ops import ROWS
+from psrt.graph.program import Var
+
+
+def cast(x: Var, dtype: str) -> Var:
+    """`x` as float32, float64 or int64, which cuts fractions off and stops gradients."""
+    return Layer("cast").op("cast", {"x": x}, dtype=dtype)
+
+
+def assign(input: Var) -> Var:
+    """A copy under another name."""
+    return Layer("assign").op("assign", {"x": input})
+
+
+def zeros_like(x: Var) -> Var:
+    """Zeros of the shape and dtype of `x`."""
+    return Layer("zeros_like").op("zeros_like", {"x": x})
+
+
+def ones_like(x: Var) -> Var:
+    """Ones of the shape and dtype of `x`."""
+    return Layer("ones_like").op("ones_like", {"x": x})
+
+
+def fill_constant(shape: Sequence[int], dtype: str, value: float) -> Var:
+    """`value` everywhere in `shape`, which has no batch."""
+    layer = Layer("fill_constant")
+    return layer.op("fill_constant", {}, shape=tuple(shape), dtype=dtype, value=value)
+
+
+def fill_constant_batch_size_like(
+    input: Var, shape: Sequence[int], dtype: str, value: float
+) -> Var:
+    """`value` everywhere in `shape`, whose first size, -1, is that of `input`."""
+    layer = Layer("fill_constant_batch_size_like")
+    full = (ROWS, *tuple(shape)[1:])
+    return layer.op(layer.kind, {"input": input}, shape=full, dtype=dtype, value=value)
+
+
+def one_hot(input: Var, depth: int) -> Var:
+    """float32 rows with a 1 at each id: int64 (…, 1) → (…, depth); ids are 0 to depth − 1."""
+    return Layer("one_hot").op("one_hot", {"input": input}, depth=depth)
+
+
+def gather(input: Var, index: Var) -> Var:
+    """Rows of a var that has no batch: (n, …) by int64 (rows,) or (rows, 1) → (rows, …)."""
+    return Layer("gather").op("gather", {"input": input, "index": index})

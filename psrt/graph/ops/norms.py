@@ -1,0 +1,66 @@
+"""Normalisation over the batch or over the features of a row.
+
+Beside `out` these ops give what their gradients need: the mean and 1 / √(variance + epsilon) that
+were used.
+"""
+
+from __future__ import annotations
+
+import math
+
+from psrt.graph.ops.table import Call, TensorType, Types, define
+
+
+@define(
+    "batch_norm",
+    inputs="input scale bias mean variance",
+    outputs="out saved_mean saved_inverse mean variance",
+)
+def batch_norm(call: Call) -> Types:
+    """out = scale · (input − mean) / √(variance + epsilon) + bias, channel by channel.
+
+    In training mean and variance are those of the batch, and `mean` and `variance`, which change in
+    place, run after them: running ← momentum · running + (1 − momentum) · batch. attrs: momentum,
+    epsilon, is_test and use_global_stats, either of which takes the running ones as they are.
+    """
+    x = call.need_float("input")
+    call.need(
+        len(x.shape) in (2, 4),
+        f"argument input must be (rows, channels) or (rows, channels, height, width), not {x}",
+    )
+    channels = TensorType((x.shape[1],), x.dtype)
+    for slot in ("scale", "bias", "mean", "variance"):
+        found = call.one(slot)
+        fits = found.shape == channels.shape
+        call.need(fits, f"{slot} of shape {found.shape} does not fit input of shape {x.shape}")
+    return {
+        "out": x,
+        "saved_mean": channels,
+        "saved_inverse": channels,
+        "mean": call.one("mean"),
+        "variance": call.one("variance"),
+    }
+
+
+@define(
+    "layer_norm",
+    inputs="input scale? bias?",
+    outputs="out mean inverse",
+    ragged="input",
+)
+def layer_norm(call: Call) -> Types:
+    """out = scale · (input − mean) / √(variance + epsilon) + bias over the dimensions from
+    attrs["axis"] on; scale and bias are flat. attrs: axis, epsilon."""
+    x, axis = call.need_float("input"), call.attrs["axis"]
+    call.need(
+        1 <= axis < len(x.shape),
+        f"argument begin_norm_axis {axis} is not within 1 to {len(x.shape) - 1}, "
+        f"argument input has shape {x.shape}",
+    )
+    features = (math.prod(x.shape[axis:]),)
+    for slot in ("scale", "bias"):
+        for found in call.many(slot):
+            fits = found.shape == features
+            call.need(fits, f"{slot} of shape {found.shape} is not {features}, input is {x}")
+    by_row = x.reshaped(x.shape[:axis])
+    return {"out": x, "mean": by_row, "inverse": by_row}

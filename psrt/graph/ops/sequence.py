@@ -1,0 +1,129 @@
+"""The elements of each example: pooled, weighed, moved, padded.
+
+A ragged var of shape (n, …) holds the n elements of all examples. Ops that make new lengths (OWN)
+set the offsets of their output; all others give it those of an input. Slots bear the names of the
+layers' arguments.
+"""
+
+from __future__ import annotations
+
+from psrt.core.types import Shape
+from psrt.graph.ops.table import OWN, ROWS, Call, TensorType, Types, define
+
+POOLS = ("sum", "average", "sqrt", "max", "first", "last")
+
+
+def need_pool(call: Call) -> None:
+    """attrs: pool, one of POOLS."""
+    pool = call.attrs["pool"]
+    call.need(pool in POOLS, f"the pool {pool!r} is not one of {', '.join(POOLS)}")
+
+
+def argmax_of(call: Call, shape: Shape) -> Types:
+    """A maximum also says which row each number came from, for its gradient."""
+    return {"argmax": TensorType(shape, "int32")} if call.attrs["pool"] == "max" else {}
+
+
+def need_ragged(call: Call, slot: str, what: str = "input") -> TensorType:
+    found = call.one(slot)
+    call.need(found.ragged, f"argument {what} must be ragged, not {found}")
+    return found
+
+
+def _is_column(x: TensorType) -> bool:
+    """One number an element or an example: (n,) or (n, 1)."""
+    return x.shape in ((ROWS,), (ROWS, 1))
+
+
+@define("sequence_pool", inputs="x", outputs="out argmax?", ragged="x")
+def sequence_pool(call: Call) -> Types:
+    """Pool the elements of each example: ragged (n, width) → (rows, width); none gives 0."""
+    x = call.one("x")
+    need_pool(call)
+    fits = x.is_float and x.ragged and len(x.shape) in (1, 2)
+    call.need(fits, f"argument input must be ragged rows of floats, not {x}")
+    shape = (ROWS, *x.shape[1:]) if len(x.shape) == 2 else (ROWS, 1)
+    return {"out": TensorType(shape, x.dtype)} | argmax_of(call, shape)
+
+
+@define("sequence_softmax", inputs="input", ragged="input")
+def sequence_softmax(call: Call) -> Types:
+    """Softmax over the elements of each example: ragged (n,) or (n, 1) floats."""
+    x = need_ragged(call, "input")
+    fits = x.is_float and _is_column(x)
+    call.need(fits, f"argument input must hold one float an element, not {x}")
+    return {"out": x}
+
+
+@define("sequence_expand", inputs="x y", ragged="y", lengths="y")
+def sequence_expand(call: Call) -> Types:
+    """Row i of x for every element of example i of y: (rows, …) → ragged (n, …)."""
+    x, _ = call.one("x"), need_ragged(call, "y", "y")
+    call.need(x.shape[:1] == (ROWS,), f"argument x must have a row for each example, not {x}")
+    return {"out": TensorType(x.shape, x.dtype, ragged=True)}
+
+
+@define("sequence_concat", inputs="input*", ragged="input", lengths=OWN)
+def sequence_concat(call: Call) -> Types:
+    """The elements of each example of the first var, then those of the second, …"""
+    first, *others = call.many("input")
+    for x in (first, *others):
+        call.need(x.ragged, f"argument input must be ragged, not {x}")
+        call.need(x == first, f"argument input has parts of different types: {first} and {x}")
+    return {"out": first}
+
+
+@define("sequence_reverse", inputs="x", ragged="x")
+def sequence_reverse(call: Call) -> Types:
+    """Each example backwards."""
+    return {"out": need_ragged(call, "x", "x")}
+
+
+@define("sequence_slice", inputs="input offset length", ragged="input", lengths=OWN)
+def sequence_slice(call: Call) -> Types:
+    """`length` elements of each example from its element `offset` on; both int64 (rows, 1)."""
+    x = need_ragged(call, "input")
+    for slot in ("offset", "length"):
+        _need_counts(call, slot)
+    return {"out": x}
+
+
+@define("sequence_pad", inputs="x", outputs="out length", ragged="x")
+def sequence_pad(call: Call) -> Types:
+    """ragged (n, …) → (rows, maxlen, …), and the int64 (rows, 1) elements that are not padding.
+
+    attrs: maxlen, behind which elements are cut; pad_value.
+    """
+    x, maxlen = need_ragged(call, "x", "x"), call.attrs["maxlen"]
+    call.need(maxlen > 0, f"argument maxlen is {maxlen}, an example has one place or more")
+    out = TensorType((ROWS, maxlen, *x.shape[1:]), x.dtype)
+    return {"out": out, "length": TensorType((ROWS, 1), "int64")}
+
+
+@define("sequence_unpad", inputs="x length", lengths=OWN)
+def sequence_unpad(call: Call) -> Types:
+    """(rows, maxlen, …) → ragged (n, …): the first `length` elements of each example."""
+    x = call.one("x")
+    fits = len(x.shape) > 1 and x.shape[0] == ROWS
+    call.need(fits, f"argument x must be (batch, maxlen, …), not {x}")
+    _need_counts(call, "length")
+    return {"out": TensorType((ROWS, *x.shape[2:]), x.dtype, ragged=True)}
+
+
+@define("sequence_mask", inputs="x")
+def sequence_mask(call: Call) -> Types:
+    """Lengths int64 (rows, 1) → (rows, maxlen): 1 where an example of that length has an element.
+
+    attrs: maxlen; dtype, float32 or int64.
+    """
+    _need_counts(call, "x")
+    maxlen, dtype = call.attrs["maxlen"], call.attrs["dtype"]
+    call.need(maxlen > 0, f"argument maxlen is {maxlen}, a mask has one column or more")
+    call.need(dtype in ("float32", "int64"), f"argument dtype is {dtype!r}, not float32 or int64")
+    return {"out": TensorType((ROWS, maxlen), dtype)}
+
+
+def _need_counts(call: Call, slot: str) -> None:
+    found = call.one(slot)
+    fits = found.dtype == "int64" and _is_column(found)
+    call.need(fits, f"argument {slot} must be int64 (-1, 1), not {found}")

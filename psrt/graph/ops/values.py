@@ -1,0 +1,70 @@
+"""Ops that make values of a kind: other dtypes, constants, one-hot rows, rows picked by index."""
+
+from __future__ import annotations
+
+from psrt.graph.ops.table import ROWS, Call, TensorType, Types, define
+
+DTYPES = ("float32", "float64", "int64")
+
+
+def need_dtype(call: Call) -> str:
+    dtype: str = call.attrs["dtype"]
+    call.need(dtype in DTYPES, f"argument dtype is {dtype!r}, psrt has {', '.join(DTYPES)}")
+    return dtype
+
+
+@define("cast", inputs="x", ragged="x")
+def cast(call: Call) -> Types:
+    """attrs: dtype. Floats lose their fraction when they become integers."""
+    x = call.one("x")
+    return {"out": TensorType(x.shape, need_dtype(call), x.ragged)}
+
+
+@define("assign", inputs="x", ragged="x")
+def assign(call: Call) -> Types:
+    """The same value under another name."""
+    return {"out": call.one("x")}
+
+
+@define("zeros_like", inputs="x", ragged="x")
+def zeros_like(call: Call) -> Types:
+    return {"out": call.one("x")}
+
+
+@define("fill_constant", inputs="")
+def fill_constant(call: Call) -> Types:
+    """attrs: shape, which has no rows; dtype; value."""
+    shape = call.attrs["shape"]
+    call.need(all(size >= 1 for size in shape), f"argument shape {shape} has an unknown dimension")
+    return {"out": TensorType(shape, need_dtype(call))}
+
+
+@define("fill_constant_batch_size_like", inputs="input", ragged="input")
+def fill_constant_batch_size_like(call: Call) -> Types:
+    """attrs: shape, whose first size is ROWS, as many as input has; dtype; value."""
+    x, shape = call.one("input"), call.attrs["shape"]
+    fits = shape[:1] == (ROWS,) and all(size >= 1 for size in shape[1:])
+    call.need(fits, f"argument shape {shape} is not one of rows of a known size")
+    call.need(x.shape[:1] == (ROWS,), f"argument input is {x}, which has no rows")
+    return {"out": TensorType(shape, need_dtype(call), x.ragged)}
+
+
+@define("one_hot", inputs="input", ragged="input")
+def one_hot(call: Call) -> Types:
+    """attrs: depth. 1 where the last dimension counts the id, else 0; no gradient."""
+    ids, depth = call.one("input"), call.attrs["depth"]
+    call.need(ids.dtype == "int64", f"argument input must hold int64 ids, not {ids}")
+    call.need(depth >= 1, f"argument depth is {depth}, there is one id or more")
+    kept = ids.shape[:-1] if len(ids.shape) > 1 and ids.shape[-1] == 1 else ids.shape
+    return {"out": TensorType((*kept, depth), "float32", ids.ragged)}
+
+
+@define("gather", inputs="input index", ragged="index")
+def gather(call: Call) -> Types:
+    """out[i] = input[index[i]]; index (…) or (…, 1) int64, input has no rows of examples."""
+    x, index = call.need_float("input"), call.one("index")
+    fits = len(x.shape) > 0 and ROWS not in x.shape
+    call.need(fits, f"argument input is {x}, which is not one value for the whole batch")
+    call.need(index.dtype == "int64", f"argument index must hold int64 positions, not {index}")
+    kept = index.shape[:-1] if len(index.shape) > 1 and index.shape[-1] == 1 else index.shape
+    return {"out": TensorType(kept + x.shape[1:], x.dtype, index.ragged)}

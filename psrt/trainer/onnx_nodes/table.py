@@ -1,0 +1,133 @@
+"""The table of exports: op type → the ONNX nodes that compute the same.
+
+Nodes are plain data here; `onnx_export` makes the file. An exporter is one function decorated with
+`exports`; it gets the op as a `Drawing` and adds nodes. What ONNX cannot express it refuses with
+`drawing.need`, and the error names op, layer and the user's line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from psrt.core.errors import ProgramError
+from psrt.core.types import Array, Shape
+from psrt.graph.program import Op, Var
+
+OPSET = 17
+"""The first with LayerNormalization; onnxruntime has read it since 1.12."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """One ONNX node; attributes are ints, floats, texts or lists of them."""
+
+    type: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attrs: Mapping[str, Any]
+
+
+@dataclass
+class Graph:
+    """ONNX nodes in order, and the arrays they take as constants."""
+
+    vars: Mapping[str, Var]
+    nodes: list[Node] = field(default_factory=list)
+    constants: dict[str, Array] = field(default_factory=dict)
+
+    def unique(self, prefix: str) -> str:
+        """`:` stands in no var name that a layer makes, so a name is new when it is new here."""
+        return f"{prefix}:{len(self.nodes)}:{len(self.constants)}"
+
+
+class Drawing:
+    """One op being exported into a graph."""
+
+    def __init__(self, op: Op, graph: Graph) -> None:
+        self.op, self._graph = op, graph
+        self.attrs = op.attrs
+
+    def one(self, slot: str) -> str:
+        """The var in `slot`."""
+        return self.op.inputs[slot][0]
+
+    def all(self, slot: str) -> tuple[str, ...]:
+        return self.op.inputs.get(slot, ())
+
+    def out(self, slot: str = "out") -> str:
+        return self.op.outputs[slot][0]
+
+    def shape(self, slot: str) -> Shape:
+        return self.shape_of(self.one(slot))
+
+    def shape_of(self, name: str) -> Shape:
+        return self._graph.vars[name].shape
+
+    def dtype(self, slot: str) -> str:
+        return self._graph.vars[self.one(slot)].dtype
+
+    def out_shape(self) -> Shape:
+        return self.shape_of(self.out())
+
+    def node(self, type: str, inputs: Sequence[str], *outs: str, **attrs: Any) -> str:
+        """Add a node; returns the name of its first output, one of `outs` or a new one."""
+        names = outs or (self._graph.unique(self.out()),)
+        self._graph.nodes.append(Node(type, tuple(inputs), names, attrs))
+        return names[0]
+
+    def ints(self, *values: int) -> str:
+        """A constant (n,) int64."""
+        return self.constant(np.array(values, np.int64))
+
+    def constant(self, values: Array) -> str:
+        name = self._graph.unique("constant")
+        self._graph.constants[name] = values
+        return name
+
+    def number(self, value: float, dtype: str = "float32") -> str:
+        """A constant of shape ()."""
+        return self.constant(np.array(value, dtype))
+
+    def need(self, fits: bool, why: str) -> None:
+        if not fits:
+            raise refusal(self.op, why)
+
+
+def refusal(op: Op, why: str) -> ProgramError:
+    return ProgramError(
+        f"{op} cannot be exported to ONNX: {why}. Nothing was written.",
+        hint="Fetch a var before that op, or predict with `psrt predict`.",
+    )
+
+
+Exporter: TypeAlias = Callable[[Drawing], None]
+EXPORTS: dict[str, Exporter] = {}
+
+
+def exports(*types: str) -> Callable[[Exporter], Exporter]:
+    """Enter an exporter into the table for op `types`."""
+
+    def enter(exporter: Exporter) -> Exporter:
+        for type in types:
+            assert type not in EXPORTS, type
+            EXPORTS[type] = exporter
+        return exporter
+
+    return enter
+
+
+def renamed(types: Mapping[str, str], **attrs: Any) -> None:
+    """Ops of one input `x` that ONNX has under another name."""
+    for type, onnx_type in types.items():
+        exports(type)(_renamed(onnx_type, attrs))
+
+
+def _renamed(onnx_type: str, attrs: Mapping[str, Any]) -> Exporter:
+    def export(d: Drawing) -> None:
+        d.node(onnx_type, (d.one("x"),), d.out(), **attrs)
+
+    return export
