@@ -36,6 +36,11 @@ def _carrier() -> Any:
     return setting("stream", help, choices=CARRIERS)
 
 
+def _cpu_num() -> Any:
+    help = "Replicas of the program in one trainer, each with a share of every mini-batch."
+    return setting(1, help, minimum=1, role_variables=("CPU_NUM",))
+
+
 def _cpu_threads() -> Any:
     return setting(1, "BLAS threads of one trainer.", minimum=1)
 
@@ -103,12 +108,7 @@ class TrainerConfig:
     local: bool = setting(False, "Train without pservers: this one trainer holds all parameters.")
     carrier: str = _carrier()
     cpu_threads: int = _cpu_threads()
-    cpu_num: int = setting(
-        1,
-        "Replicas of the program in this trainer, each with a share of every mini-batch.",
-        minimum=1,
-        role_variables=("CPU_NUM",),
-    )
+    cpu_num: int = _cpu_num()
     connect_timeout_s: float = setting(
         120.0, "Longest wait for a pserver that is not up yet, in seconds.", minimum=0.001
     )
@@ -156,6 +156,7 @@ class LaunchConfig:
     log_dir: str = setting("logs", "Directory for one log file per process.")
     carrier: str = _carrier()
     cpu_threads: int = _cpu_threads()
+    cpu_num: int = _cpu_num()
     report: str = setting("", "JSON file for the merged summary of the run.")
     profile: str = setting(
         "", "JSON file for timelines, one a trainer: out.json gives out.trainer-0.json and so on."

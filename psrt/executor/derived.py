@@ -20,12 +20,16 @@ Feed: TypeAlias = Mapping[str, Array | Ragged]
 
 
 class DerivedIds:
-    """The derived ids of one program; one of these belongs to one thread."""
+    """The derived ids of one program; one of these belongs to one thread.
 
-    def __init__(self, program: Program, dtype: str = "float32") -> None:
+    `first_example` counts the examples of a step that other trainers have before this one's.
+    """
+
+    def __init__(self, program: Program, first_example: int = 0) -> None:
         self._names = derived_vars(program)
         part = part_of(program)
-        self._compiled = Compiled(part, dtype)
+        self._compiled = Compiled(part, "float32")
+        self._compiled.moment.first_example = first_example
         self._data = {var.name: var for var in part.data_vars()}
 
     def extend(self, feed: Feed, step: int) -> Feed:

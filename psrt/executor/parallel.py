@@ -52,6 +52,7 @@ class ParallelExecutor:
         sink: GradSink | None = None,
         dtype: str = "float32",
         keep: Sequence[str | Var] = (),
+        first_example: int = 0,
     ) -> None:
         self._build = build_strategy or BuildStrategy()
         self._how = exec_strategy or ExecutionStrategy()
@@ -67,7 +68,8 @@ class ParallelExecutor:
         self._one_copy = one_copy
         self._planner = Planner(prepared, self._replicas, one_copy, self._build)
         self._fetches = Fetches(program, prepared)
-        self._derived = DerivedIds(program, dtype)
+        self._first_example = first_example
+        self._derived = DerivedIds(program, first_example)
         self._fed = fed_vars(program)
         self._supply = RowSupply(program, self.scope, source)
         self._pool = Pool(self._how.num_threads or count)
@@ -151,6 +153,7 @@ class ParallelExecutor:
         fetched = {name: rows.get(name) or self._supply.batch(name, feed) for name in tables}
         for replica, share in zip(self._replicas, cut, strict=True):
             replica.load(share, feed, fetched, self.scope)
+            replica.compiled.moment.first_example = self._first_example + share.start
             replica.compiled.moment.loss_gradient = start.for_share(share)
 
     def _fetched(self, name: str, cut: Sequence[Share], merge: bool) -> Any:

@@ -43,7 +43,6 @@ class Replica:
         Rows are bound for an empty share too: this replica may update by the others' gradients.
         """
         compiled = self.compiled
-        compiled.moment.first_example = share.start
         if not share.is_empty:
             feeds.load(part_of_feed(share, feed, self._fed), self._fed, compiled.cells)
         for name, table in compiled.rows.items():

@@ -31,7 +31,8 @@ class Executor:
     the scope. `sink` is handed the gradients after each backward. `dtype` "float64" computes in
     double precision, for gradient checks; the scope must hold float64 parameters then.
     `build_strategy` asks for passes that save time and memory, `keep` names what will be fetched
-    then.
+    then. `first_example` counts the examples of a step that other trainers have before this one's:
+    random ops draw for the whole step.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class Executor:
         dtype: str = "float32",
         build_strategy: BuildStrategy | None = None,
         keep: Sequence[str | Var] = (),
+        first_example: int = 0,
     ) -> None:
         build = build_strategy or BuildStrategy()
         build.freeze()
@@ -52,7 +54,8 @@ class Executor:
         self._compiled.share_memory(prepared.memory)
         self._cells = self._compiled.cells
         self._in_scope = self._compiled.scope_cells()
-        self._derived = DerivedIds(program, dtype)
+        self._compiled.moment.first_example = first_example
+        self._derived = DerivedIds(program, first_example)
         self._fed = fed_vars(program)
         self._supply = RowSupply(program, scope, source)
         self._fetches = Fetches(program, prepared)

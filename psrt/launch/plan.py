@@ -75,7 +75,8 @@ class Plan:
         arguments = ["--endpoints", ",".join(endpoints)]
         arguments += ["--trainers", str(self.config.trainers), "--trainer-id", str(index)]
         arguments += ["--carrier", self._trainer.carrier]
-        arguments += ["--cpu-threads", str(self._trainer.cpu_threads), "--report", str(report)]
+        arguments += ["--cpu-threads", str(self._trainer.cpu_threads)]
+        arguments += ["--cpu-num", str(self._trainer.cpu_num), "--report", str(report)]
         arguments += ["--save", self.config.save] if self.config.save else []
         arguments += ["--profile", self._profile_of(index)] if self._trainer.profile else []
         return self._command(child, [*arguments, self.config.job], report)
@@ -97,7 +98,7 @@ def _trainer_settings(loaded: Loaded[LaunchConfig], environ: Mapping[str, str]) 
     config = loaded.config
     given = {
         name: getattr(config, name)
-        for name in ("carrier", "cpu_threads", "profile")
+        for name in ("carrier", "cpu_threads", "cpu_num", "profile")
         if loaded.origins[f"launch.{name}"] != DEFAULT
     }
     flags = {"trainers": config.trainers, "trainer_id": 0, **given}

@@ -6,6 +6,7 @@ run behind it, and all of them end with the generator.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Generator, Sequence
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from psrt.core.errors import ConfigError
 from psrt.core.metrics import Registry
 from psrt.data import files
 from psrt.data.queue import QueueReader
+from psrt.executor.derived import DerivedIds
 from psrt.trainer.job import Job
 from psrt.trainer.prefetch import Prepared, prepare
 
@@ -37,10 +39,18 @@ def test_files(job: Job) -> list[Path]:
 
 
 def feed(
-    job: Job, paths: Sequence[Path], epochs: int = 1, counters: Registry | None = None
+    job: Job,
+    paths: Sequence[Path],
+    epochs: int = 1,
+    counters: Registry | None = None,
+    first_example: int = 0,
 ) -> Generator[Prepared, None, None]:
-    """All batches of all epochs, in one sequence."""
+    """All batches of all epochs, in one sequence, with the ids that the program derives from them.
+
+    `first_example` is as in `Executor`.
+    """
     data = job.config.data
+    derived, step = DerivedIds(job.program, first_example), itertools.count()
     for epoch in range(1, epochs + 1):
         reader = QueueReader(
             paths,
@@ -52,4 +62,5 @@ def feed(
         )
         with reader as batches:
             for batch in batches:
-                yield prepare(job.shaped(batch), job.tables, epoch)
+                fed = derived.extend(job.shaped(batch), next(step))
+                yield prepare(dict(fed), job.tables, epoch)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -54,8 +54,10 @@ def train(settings: TrainerConfig, config: JobConfig, say: Say) -> int:
     if settings.save and settings.trainer_id == 0:
         export.check_target(Path(settings.save))
     with StopSignals() as signals, prepared_process(settings, say):
-        shop = Workshop(load_job(config), settings.cpu_num, updates=settings.local)
-        with partners_of(settings, shop, say) as partners:
+        with (
+            closing(workshop(settings, load_job(config))) as shop,
+            partners_of(settings, shop, say) as partners,
+        ):
             session = Session(settings, shop, partners, say)
             try:
                 session.train(signals)
@@ -66,6 +68,12 @@ def train(settings: TrainerConfig, config: JobConfig, say: Say) -> int:
             session.leave(signals.received)
         report.write(settings.report, session.facts(signals.received))
     return signals.exit_code
+
+
+def workshop(settings: TrainerConfig, job: Job) -> Workshop:
+    """With replicas, and numbers drawn as for the batch that all trainers of a round share."""
+    before = settings.trainer_id * job.config.data.batch_size
+    return Workshop(job, settings.cpu_num, settings.local, before)
 
 
 class Partners(Protocol):
@@ -119,7 +127,8 @@ class Session:
         outputs, shop = Outputs(self._job.model), self._shop
         exchange, epochs = self._communicator, self._job.config.data.epochs
         loop = training.loop(shop.steps, shop.scope, exchange, outputs, self._progress)
-        source = batches.feed(self._job, self._files, epochs, exchange.counters)
+        before = shop.first_example
+        source = batches.feed(self._job, self._files, epochs, exchange.counters, before)
 
         def stop() -> None:
             loop.stop.set()

@@ -12,8 +12,10 @@ from psrt.communicator.base import Gradients
 from psrt.config.schema import TrainerConfig
 from psrt.core.types import F32, Array
 from psrt.executor.bindings import RowBatch
+from psrt.executor.parallel import ParallelExecutor
 from psrt.executor.scope import Scope, initial_values
 from psrt.executor.sequential import Executor
+from psrt.executor.strategies import BuildStrategy, ReduceStrategy
 from psrt.graph.program import Program, Role
 from psrt.kernels import jit
 from psrt.partition.transpile import local_program, trainer_program
@@ -51,6 +53,18 @@ def prepared_process(settings: TrainerConfig, say: Say) -> Iterator[None]:
         yield
 
 
+def build_strategy() -> BuildStrategy:
+    """Every pass: what a trainer fetches is known. Replicas share one copy of the parameters."""
+    return BuildStrategy(
+        reduce_strategy=ReduceStrategy.Reduce,
+        memory_optimize=True,
+        fuse_elewise_add_act_ops=True,
+        fuse_all_optimizer_ops=True,
+        fuse_embedding_pool_concat=True,
+        fuse_loss_gradient=True,
+    )
+
+
 class OwnUpdates:
     """An executor each of whose steps ends with the program's own updates.
 
@@ -59,7 +73,7 @@ class OwnUpdates:
 
     ROLES: tuple[Role, ...] = ("forward", "backward", "optimize")
 
-    def __init__(self, executor: Executor, program: Program) -> None:
+    def __init__(self, executor: Executor | ParallelExecutor, program: Program) -> None:
         self._executor = executor
         self._apart = [p.name for p in program.trained() if p.distributed]
 
@@ -78,19 +92,27 @@ class OwnUpdates:
 class Workshop:
     """The program of a job over its own scope; parameters arrive by `fill`.
 
-    `updates` says that they are trained here, by the program's own updates, and not on pservers.
+    `replicas` of it share each batch. `updates` says that they are trained here, by the program's
+    own updates, and not on pservers. `first_example` is as in `Executor`. Close it after use.
     """
 
-    def __init__(self, job: Job, replicas: int = 1, updates: bool = False) -> None:
-        self.job = job
+    def __init__(
+        self, job: Job, replicas: int = 1, updates: bool = False, first_example: int = 0
+    ) -> None:
+        self.job, self.first_example = job, first_example
         self.scope = Scope()
         program = (local_program if updates else trainer_program)(job.program)
-        self.executor = Executor(program, self.scope)
+        self.executor = _executor(program, self.scope, replicas, job, first_example)
         self.steps: Steps = OwnUpdates(self.executor, program) if updates else self.executor
         self.scope.reset_state(job.program)
         for parameter in job.program.parameters.values():
             if not parameter.sparse and not parameter.trainable:
                 self.scope[parameter.name] = initial_values(parameter)
+
+    def close(self) -> None:
+        """End the threads of replicas."""
+        if isinstance(self.executor, ParallelExecutor):
+            self.executor.close()
 
     def fill(self, dense: Mapping[str, F32]) -> None:
         """Put whole parameters in place of the ones there."""
@@ -108,3 +130,14 @@ class Workshop:
         executor = Executor(self.job.program.clone(for_test=True), self.scope)
         with Ahead(batches, PREPARED_AHEAD) as ahead:
             return evaluate(ahead, executor, source, Outputs(self.job.model))
+
+
+def _executor(
+    program: Program, scope: Scope, replicas: int, job: Job, first_example: int
+) -> Executor | ParallelExecutor:
+    keep, build = Outputs(job.model).names, build_strategy()
+    if replicas == 1:
+        return Executor(
+            program, scope, build_strategy=build, keep=keep, first_example=first_example
+        )
+    return ParallelExecutor(program, scope, replicas, build, keep=keep, first_example=first_example)

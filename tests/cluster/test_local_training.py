@@ -40,9 +40,11 @@ def write_job(directory: Path, rows: int, kind: str = "sparse", epochs: int = 1)
     return load_job(str(job), environ={}).config
 
 
-def train_locally(config: JobConfig, directory: Path) -> tuple[dict[str, object], SavedModel]:
+def train_locally(
+    config: JobConfig, directory: Path, cpu_num: int = 1
+) -> tuple[dict[str, object], SavedModel]:
     model, report = directory / "local-model", directory / "local-report.json"
-    settings = TrainerConfig(local=True, save=str(model), report=str(report))
+    settings = TrainerConfig(local=True, cpu_num=cpu_num, save=str(model), report=str(report))
     assert session.train(settings, config, print) == 0
     return json.loads(report.read_text()), load(model)
 
@@ -78,6 +80,52 @@ def test_local_training_equals_one_trainer_in_a_synchronous_cluster(
         np.testing.assert_allclose(
             own.pull_rows(ids)[TABLE], theirs.pull_rows(ids)[TABLE], atol=1e-6
         )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_replicas_share_the_batches_of_one_trainer(tmp_path: Path, kind: str) -> None:
+    config = write_job(tmp_path, 40 * BATCH + 7, kind)
+
+    alone, expected = train_locally(config, tmp_path)
+    shared, model = train_locally(config, tmp_path, cpu_num=3)
+
+    assert shared["steps"] == alone["steps"]
+    for key in ("loss", "train_auc", "test_loss", "test_auc"):
+        assert shared[key] == pytest.approx(alone[key], abs=1e-5)
+    for name, values in expected.dense.items():
+        np.testing.assert_allclose(model.dense[name], values, atol=1e-5)
+
+
+def test_negatives_of_a_sparse_table_are_drawn_before_its_rows_are_fetched(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    pairs = [(int(word), int(word) ^ 1) for word in rng.integers(0, 50, 3000)]
+    (tmp_path / "train.txt").write_text("".join(f"1 {a} 1 {b}\n" for a, b in pairs))
+    (tmp_path / "program.py").write_text(
+        "import psrt\nfrom psrt import layers\ndef build(is_distributed):\n"
+        "    a = layers.data('a', dtype='int64')\n    b = layers.data('b', dtype='int64')\n"
+        "    rows = layers.embedding(a, (50, 8), True, is_distributed)\n"
+        "    cost = layers.negative_sampling_loss(layers.flatten(rows), b, 50, is_sparse=True,\n"
+        "        is_distributed=is_distributed, num_neg_samples=3)\n"
+        "    return psrt.Model(layers.mean(cost), optimizer=psrt.optimizer.Adagrad(0.5))\n"
+    )
+    job = tmp_path / "job.toml"
+
+    losses = {}
+    for distributed in ("true", "false"):
+        job.write_text(
+            f'[job]\nname = "pairs"\nprogram = "program.py"\n[job.params]\n'
+            f"is_distributed = {distributed}\n[data]\n"
+            f'train = ["train.txt"]\nbatch_size = 50\nepochs = 10\n'
+        )
+        config = load_job(str(job), environ={}).config
+        settings = TrainerConfig(local=True, report=str(tmp_path / "report.json"))
+        assert session.train(settings, config, print) == 0
+        losses[distributed] = json.loads((tmp_path / "report.json").read_text())["loss"]
+    (clustered,) = run_trainers(config, 1)
+
+    assert losses["true"] < 1.6  # of 4 · ln 2 = 2.77 at the start
+    assert losses["true"] == pytest.approx(losses["false"], abs=1e-5)
+    assert losses["true"] == pytest.approx(clustered["loss"], abs=1e-5)
 
 
 @pytest.mark.parametrize("dropout", [False, True])
