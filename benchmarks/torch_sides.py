@@ -69,16 +69,20 @@ LAZY_ADAM = Optimizer(lambda: psrt.optimizer.Adam(RATE["adam"]), _lazy_adam)
 class PsrtSide:
     """psrt trains the model in this process; `feeds` are batches, with the ids that it draws."""
 
-    def __init__(self, model: Model, optimizer: Optimizer, batches: int) -> None:
+    def __init__(
+        self, model: Model, optimizer: Optimizer, batches: int, dtype: str = "float32"
+    ) -> None:
         with psrt.program(seed=1) as self.program:
             self.loss = model.build()
             optimizer.declare().minimize(self.loss)
         self.scope = psrt.Scope()
-        self.scope.init_parameters(self.program)
-        self.executor = psrt.Executor(self.program, self.scope)
+        self.scope.init_parameters(self.program, dtype)
+        self.executor = psrt.Executor(self.program, self.scope, dtype=dtype)
         derived = DerivedIds(self.program)
+        drawn = (derived.extend(feed, step) for step, feed in enumerate(model.feeds(batches)))
         self.feeds: list[Feed] = [
-            dict(derived.extend(feed, step)) for step, feed in enumerate(model.feeds(batches))
+            {name: x.astype(dtype) if x.dtype == np.float32 else x for name, x in feed.items()}
+            for feed in drawn
         ]
 
     def step(self, feed: Feed) -> float:
@@ -97,7 +101,8 @@ class TorchSide:
     def __init__(self, model: Model, optimizer: Optimizer, initial: dict[str, np.ndarray]) -> None:
         self.module = model.module(optimizer.is_sparse)
         state = {name: torch.from_numpy(self._turned(name, w)) for name, w in initial.items()}
-        self.module.load_state_dict(state)
+        (dtype,) = {weight.dtype for weight in state.values()}
+        self.module.to(dtype).load_state_dict(state)
         self.optimizers = optimizer.make(self.module)
 
     def step(self, feed: Feed) -> float:

@@ -25,7 +25,7 @@ def line_of(corrections: F32, headers: I32, slot: int) -> int:
     return line
 
 
-@kernel(f"{_ROWS}, {_CORRECTIONS}, f4, f4, f4, f4 -> void", group="rule")
+@kernel(f"{_ROWS}, {_CORRECTIONS}, f4, f8, f8, f4 -> void", group="rule")
 def adam_rows_(
     weights: F32,
     at: int,
@@ -52,7 +52,7 @@ def adam_rows_(
         steps.adam_step_(w, m, v, g, step_size, beta1, beta2, eps_hat)
 
 
-@kernel(f"{_ROWS}, {_CORRECTIONS}, f4, f4, f4, f4, f4 -> void", group="rule")
+@kernel(f"{_ROWS}, {_CORRECTIONS}, f4, f8, f8, f4, f4 -> void", group="rule")
 def adamw_rows_(
     weights: F32,
     at: int,
@@ -80,7 +80,7 @@ def adamw_rows_(
         steps.adamw_step_(w, m, v, g, step_size, beta1, beta2, eps_hat, decay)
 
 
-@kernel(f"{_ROWS}, {_CORRECTIONS}, f4, f4, f4, f4 -> void", group="rule")
+@kernel(f"{_ROWS}, {_CORRECTIONS}, f4, f8, f4, f4 -> void", group="rule")
 def adamax_rows_(
     weights: F32,
     at: int,
@@ -107,7 +107,7 @@ def adamax_rows_(
         steps.adamax_step_(w, m, u, g, step_size, beta1, beta2, eps)
 
 
-@kernel(f"{_ROWS}, f8[::1], {_CORRECTIONS}, f4, f4, f4, f4, f4 -> void", group="rule")
+@kernel(f"{_ROWS}, f8[::1], {_CORRECTIONS}, f4, f8, f8, f4, f4 -> void", group="rule")
 def lamb_rows_(
     weights: F32,
     at: int,
@@ -146,7 +146,7 @@ def is_resting(headers: I32, slot: int, version: int) -> bool:
     return rests
 
 
-@kernel(f"{_REST}, f4, f4, f4, f4 -> void", group="rule")
+@kernel(f"{_REST}, f4, f8, f8, f4 -> void", group="rule")
 def adam_rest_(
     weights: F32,
     at: int,
@@ -170,7 +170,7 @@ def adam_rest_(
             steps.adam_step_(w, m, v, zeros, step_size, beta1, beta2, eps_hat)
 
 
-@kernel(f"{_REST}, f4, f4, f4, f4, f4 -> void", group="rule")
+@kernel(f"{_REST}, f4, f8, f8, f4, f4 -> void", group="rule")
 def adamw_rest_(
     weights: F32,
     at: int,

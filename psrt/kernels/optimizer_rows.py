@@ -100,7 +100,7 @@ def adagrad_rows_(
         steps.adagrad_step_(w, m, g, lr, eps)
 
 
-@kernel(f"{_ROWS}, f4, f4, f4 -> void", group="rule")
+@kernel(f"{_ROWS}, f4, f8, f4 -> void", group="rule")
 def decayed_adagrad_rows_(
     weights: F32,
     at: int,
@@ -121,7 +121,7 @@ def decayed_adagrad_rows_(
         steps.decayed_adagrad_step_(w, m, g, lr, decay, eps)
 
 
-@kernel(f"{_ROWS}, f4, f4, f4 -> void", group="rule")
+@kernel(f"{_ROWS}, f4, f8, f4 -> void", group="rule")
 def adadelta_rows_(
     weights: F32,
     at: int,
@@ -142,7 +142,7 @@ def adadelta_rows_(
         steps.adadelta_step_(w, a, state[i, state_at + d : state_at + 2 * d], g, lr, rho, eps)
 
 
-@kernel(f"{_ROWS}, f4, f4, f4, f4 -> void", group="rule")
+@kernel(f"{_ROWS}, f4, f8, f4, f4 -> void", group="rule")
 def rms_prop_rows_(
     weights: F32,
     at: int,
@@ -166,7 +166,7 @@ def rms_prop_rows_(
         )
 
 
-@kernel(f"{_ROWS}, f4, f4, f4, f4 -> void", group="rule")
+@kernel(f"{_ROWS}, f4, f8, f4, f4 -> void", group="rule")
 def centered_rms_prop_rows_(
     weights: F32,
     at: int,

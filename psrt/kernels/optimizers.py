@@ -65,31 +65,31 @@ def adagrad_(w: F32, m: F32, g: F32, lr: float, eps: float) -> None:
     steps.adagrad_step_(w, m, g, lr, eps)
 
 
-@kernel(f"{_W_M_G}, f4, f4, f4 -> void", group="rule")
+@kernel(f"{_W_M_G}, f4, f8, f4 -> void", group="rule")
 def decayed_adagrad_(w: F32, m: F32, g: F32, lr: float, decay: float, eps: float) -> None:
     steps.decayed_adagrad_step_(w, m, g, lr, decay, eps)
 
 
-@kernel(f"{_W_M_V_G}, f4, f4, f4 -> void", group="rule")
+@kernel(f"{_W_M_V_G}, f4, f8, f4 -> void", group="rule")
 def adadelta_(w: F32, a: F32, b: F32, g: F32, lr: float, rho: float, eps: float) -> None:
     steps.adadelta_step_(w, a, b, g, lr, rho, eps)
 
 
-@kernel(f"{_W_M_V_G}, f4, f4, f4, f4 -> void", group="rule")
+@kernel(f"{_W_M_V_G}, f4, f8, f4, f4 -> void", group="rule")
 def rms_prop_(
     w: F32, a: F32, v: F32, g: F32, lr: float, rho: float, eps: float, momentum: float
 ) -> None:
     steps.rms_prop_step_(w, a, v, g, lr, rho, eps, momentum)
 
 
-@kernel(f"f4[::1], {_W_M_V_G}, f4, f4, f4, f4 -> void", group="rule")
+@kernel(f"f4[::1], {_W_M_V_G}, f4, f8, f4, f4 -> void", group="rule")
 def centered_rms_prop_(
     w: F32, a: F32, v: F32, c: F32, g: F32, lr: float, rho: float, eps: float, momentum: float
 ) -> None:
     steps.centered_rms_prop_step_(w, a, v, c, g, lr, rho, eps, momentum)
 
 
-@kernel(f"{_W_M_V_G}, f4, f4, f4, f4 -> void", group="rule")
+@kernel(f"{_W_M_V_G}, f4, f8, f8, f4 -> void", group="rule")
 def adam_(
     w: F32, m: F32, v: F32, g: F32, step_size: float, beta1: float, beta2: float, eps_hat: float
 ) -> None:
@@ -97,7 +97,7 @@ def adam_(
     steps.adam_step_(w, m, v, g, step_size, beta1, beta2, eps_hat)
 
 
-@kernel(f"{_W_M_V_G}, f4, f4, f4, f4, f4 -> void", group="rule")
+@kernel(f"{_W_M_V_G}, f4, f8, f8, f4, f4 -> void", group="rule")
 def adamw_(
     w: F32,
     m: F32,
@@ -113,7 +113,7 @@ def adamw_(
     steps.adamw_step_(w, m, v, g, step_size, beta1, beta2, eps_hat, decay)
 
 
-@kernel(f"{_W_M_V_G}, f4, f4, f4, f4 -> void", group="rule")
+@kernel(f"{_W_M_V_G}, f4, f8, f4, f4 -> void", group="rule")
 def adamax_(
     w: F32, m: F32, u: F32, g: F32, step_size: float, beta1: float, beta2: float, eps: float
 ) -> None:
@@ -143,7 +143,7 @@ def lars_(
     steps.lars_step_(w, v, g, lanes, lr, momentum, coeff, decay, eps)
 
 
-@kernel(f"{_W_M_V_G}, f8[::1], f4, f4, f4, f4, f4, f4 -> void", group="rule")
+@kernel(f"{_W_M_V_G}, f8[::1], f4, f4, f4, f8, f8, f4 -> void", group="rule")
 def lamb_(
     w: F32,
     m: F32,

@@ -4,6 +4,9 @@ Arguments: weights `w` (n,), the state vectors (n,) of the optimizer in the orde
 `psrt.core.optimizers`, the gradient `g` (n,), then numbers. Everything but `g` is updated in place.
 Loops are bare and element-wise, so that they vectorise and give the same bits however a block is
 cut; the two optimizers that take norms (LARS, Lamb) get a whole parameter or a whole row.
+
+Numbers are of the type of the weights, but for those whose complement 1 − β is used too: they are
+float64, see `weights_of_mean`.
 """
 
 from __future__ import annotations
@@ -15,6 +18,15 @@ import numpy as np
 from psrt.core.types import F32, F64
 from psrt.kernels.dense import total, total_squares
 from psrt.kernels.jit import device
+
+
+@device
+def weights_of_mean(like: F32, beta: float) -> tuple[float, float]:
+    """(β, 1 − β) in the type of `like`: the parts of the old mean and of the new number.
+
+    Each is rounded by itself. 1 − 0.999 of a β that is rounded before is 1.3e-5 too small.
+    """
+    return like.dtype.type(beta), like.dtype.type(1.0 - beta)
 
 
 @device
@@ -48,9 +60,9 @@ def adagrad_step_(w: F32, m: F32, g: F32, lr: float, eps: float) -> None:
 @device
 def decayed_adagrad_step_(w: F32, m: F32, g: F32, lr: float, decay: float, eps: float) -> None:
     """m = decay · m + (1−decay)g²; w −= lr · g / (√m + eps)."""
-    rest = np.float32(1.0) - decay
+    kept, rest = weights_of_mean(m, decay)
     for i in range(len(w)):
-        m[i] = decay * m[i] + rest * (g[i] * g[i])
+        m[i] = kept * m[i] + rest * (g[i] * g[i])
         w[i] -= lr * g[i] / (math.sqrt(m[i]) + eps)
 
 
@@ -58,11 +70,11 @@ def decayed_adagrad_step_(w: F32, m: F32, g: F32, lr: float, decay: float, eps: 
 def adadelta_step_(w: F32, a: F32, b: F32, g: F32, lr: float, rho: float, eps: float) -> None:
     """a = ρa + (1−ρ)g²; d = g · √((b + eps) / (a + eps)); b = ρb + (1−ρ)d²; w −= lr · d
     (Zeiler 2012, algorithm 1)."""
-    rest = np.float32(1.0) - rho
+    kept, rest = weights_of_mean(a, rho)
     for i in range(len(w)):
-        a[i] = rho * a[i] + rest * (g[i] * g[i])
+        a[i] = kept * a[i] + rest * (g[i] * g[i])
         delta = g[i] * math.sqrt((b[i] + eps) / (a[i] + eps))
-        b[i] = rho * b[i] + rest * (delta * delta)
+        b[i] = kept * b[i] + rest * (delta * delta)
         w[i] -= lr * delta
 
 
@@ -71,9 +83,9 @@ def rms_prop_step_(
     w: F32, a: F32, v: F32, g: F32, lr: float, rho: float, eps: float, momentum: float
 ) -> None:
     """a = ρa + (1−ρ)g²; v = μv + lr · g / √(a + eps); w −= v (Tieleman & Hinton 2012)."""
-    rest = np.float32(1.0) - rho
+    kept, rest = weights_of_mean(a, rho)
     for i in range(len(w)):
-        a[i] = rho * a[i] + rest * (g[i] * g[i])
+        a[i] = kept * a[i] + rest * (g[i] * g[i])
         v[i] = momentum * v[i] + lr * g[i] / math.sqrt(a[i] + eps)
         w[i] -= v[i]
 
@@ -86,10 +98,10 @@ def centered_rms_prop_step_(
 
     a − c² is a variance; rounding must not make it negative.
     """
-    rest = np.float32(1.0) - rho
+    kept, rest = weights_of_mean(a, rho)
     for i in range(len(w)):
-        a[i] = rho * a[i] + rest * (g[i] * g[i])
-        c[i] = rho * c[i] + rest * g[i]
+        a[i] = kept * a[i] + rest * (g[i] * g[i])
+        c[i] = kept * c[i] + rest * g[i]
         variance = max(a[i] - c[i] * c[i], w.dtype.type(0.0))
         v[i] = momentum * v[i] + lr * g[i] / math.sqrt(variance + eps)
         w[i] -= v[i]
@@ -98,11 +110,11 @@ def centered_rms_prop_step_(
 @device
 def moments_step_(m: F32, v: F32, g: F32, beta1: float, beta2: float) -> None:
     """m = β₁m + (1−β₁)g; v = β₂v + (1−β₂)g²."""
-    rest1 = np.float32(1.0) - beta1
-    rest2 = np.float32(1.0) - beta2
+    kept1, rest1 = weights_of_mean(m, beta1)
+    kept2, rest2 = weights_of_mean(v, beta2)
     for i in range(len(m)):
-        m[i] = beta1 * m[i] + rest1 * g[i]
-        v[i] = beta2 * v[i] + rest2 * (g[i] * g[i])
+        m[i] = kept1 * m[i] + rest1 * g[i]
+        v[i] = kept2 * v[i] + rest2 * (g[i] * g[i])
 
 
 @device
@@ -122,11 +134,11 @@ def adam_step_(
     step_size = lr · √(1−β₂ᵗ) / (1−β₁ᵗ) and eps_hat = eps · √(1−β₂ᵗ), which is exactly
     lr · m̂ / (√v̂ + eps).
     """
-    rest1 = np.float32(1.0) - beta1
-    rest2 = np.float32(1.0) - beta2
+    kept1, rest1 = weights_of_mean(m, beta1)
+    kept2, rest2 = weights_of_mean(v, beta2)
     for i in range(len(w)):
-        m[i] = beta1 * m[i] + rest1 * g[i]
-        v[i] = beta2 * v[i] + rest2 * (g[i] * g[i])
+        m[i] = kept1 * m[i] + rest1 * g[i]
+        v[i] = kept2 * v[i] + rest2 * (g[i] * g[i])
         w[i] -= step_size * m[i] / (math.sqrt(v[i]) + eps_hat)
 
 
@@ -144,11 +156,11 @@ def adamw_step_(
 ) -> None:
     """As `adam_step_`, and w −= decay · w beside it, where decay is lr · weight_decay
     (Loshchilov & Hutter 2019, algorithm 2)."""
-    rest1 = np.float32(1.0) - beta1
-    rest2 = np.float32(1.0) - beta2
+    kept1, rest1 = weights_of_mean(m, beta1)
+    kept2, rest2 = weights_of_mean(v, beta2)
     for i in range(len(w)):
-        m[i] = beta1 * m[i] + rest1 * g[i]
-        v[i] = beta2 * v[i] + rest2 * (g[i] * g[i])
+        m[i] = kept1 * m[i] + rest1 * g[i]
+        v[i] = kept2 * v[i] + rest2 * (g[i] * g[i])
         w[i] -= step_size * m[i] / (math.sqrt(v[i]) + eps_hat) + decay * w[i]
 
 
@@ -158,9 +170,9 @@ def adamax_step_(
 ) -> None:
     """m = β₁m + (1−β₁)g; u = max(β₂u + eps, |g|); w −= step_size · m / u
     (Kingma & Ba 2015, algorithm 2), with step_size = lr / (1−β₁ᵗ)."""
-    rest1 = np.float32(1.0) - beta1
+    kept1, rest1 = weights_of_mean(m, beta1)
     for i in range(len(w)):
-        m[i] = beta1 * m[i] + rest1 * g[i]
+        m[i] = kept1 * m[i] + rest1 * g[i]
         u[i] = max(beta2 * u[i] + eps, abs(g[i]))
         w[i] -= step_size * m[i] / u[i]
 

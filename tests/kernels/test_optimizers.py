@@ -41,8 +41,8 @@ def squares(x, lanes):
 
 
 def moments(spec, m, v, g):
-    m[:] = f4(spec.beta1) * m + (f4(1) - f4(spec.beta1)) * g
-    v[:] = f4(spec.beta2) * v + (f4(1) - f4(spec.beta2)) * (g * g)
+    m[:] = f4(spec.beta1) * m + f4(1 - spec.beta1) * g
+    v[:] = f4(spec.beta2) * v + f4(1 - spec.beta2) * (g * g)
 
 
 def twin(spec, w, state, g, t, of_rows):
@@ -60,21 +60,23 @@ def twin(spec, w, state, g, t, of_rows):
             m += g * g
             w -= lr * g / (np.sqrt(m) + f4(spec.epsilon))
         case specs.DecayedAdagrad():
-            (m,), decay = state, f4(spec.decay)
-            m[:] = decay * m + (f4(1) - decay) * (g * g)
+            (m,) = state
+            m[:] = f4(spec.decay) * m + f4(1 - spec.decay) * (g * g)
             w -= lr * g / (np.sqrt(m) + f4(spec.epsilon))
         case specs.Adadelta():
-            (a, b), rho, eps = state, f4(spec.rho), f4(spec.epsilon)
-            a[:] = rho * a + (f4(1) - rho) * (g * g)
+            (a, b), eps = state, f4(spec.epsilon)
+            rho, rest = f4(spec.rho), f4(1 - spec.rho)
+            a[:] = rho * a + rest * (g * g)
             delta = g * np.sqrt((b + eps) / (a + eps))
-            b[:] = rho * b + (f4(1) - rho) * (delta * delta)
+            b[:] = rho * b + rest * (delta * delta)
             w -= lr * delta
         case specs.RmsProp():
-            rho, eps, (a, v, *rest) = f4(spec.rho), f4(spec.epsilon), state
-            a[:] = rho * a + (f4(1) - rho) * (g * g)
+            rho, rest = f4(spec.rho), f4(1 - spec.rho)
+            eps, (a, v, *means) = f4(spec.epsilon), state
+            a[:] = rho * a + rest * (g * g)
             variance = a
-            for c in rest:
-                c[:] = rho * c + (f4(1) - rho) * g
+            for c in means:
+                c[:] = rho * c + rest * g
                 variance = np.maximum(a - c * c, f4(0))
             v[:] = f4(spec.momentum) * v + lr * g / np.sqrt(variance + eps)
             w -= v
@@ -87,7 +89,7 @@ def twin(spec, w, state, g, t, of_rows):
             w -= step
         case specs.Adamax():
             m, u = state
-            m[:] = f4(spec.beta1) * m + (f4(1) - f4(spec.beta1)) * g
+            m[:] = f4(spec.beta1) * m + f4(1 - spec.beta1) * g
             u[:] = np.maximum(f4(spec.beta2) * u + f4(spec.epsilon), np.abs(g))
             correction = 1 / (1 - spec.beta1**t)
             step_size = lr * f4(correction) if of_rows else f4(RATE / (1 - spec.beta1**t))
