@@ -8,8 +8,8 @@ In reading order:
     one program          compiled · feeds · derived (ids before rows) · strategies · preparation
                          (passes) · fetches · sequential
     replicas of it       shares (of a batch) · loss_start · replicas · aggregate
-    a graph of them      ssa · places · plan
-    threads              schedule · workers · pool · parallel
+    a graph of them      ssa · places · drawing · plan
+    threads              schedule · workers · pool · until_end · parallel
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from psrt.executor.compute import COMPUTE, SHARING, Bound, Step
 from psrt.executor.moment import Moment
 from psrt.executor.ports import Gradient
 from psrt.executor.profile import Profiler
-from psrt.executor.updates import compile_update, in_turn
+from psrt.executor.updates import Update, in_turn, make_update
 from psrt.graph.derived import derived_ops
 from psrt.graph.ops import OPS
 from psrt.graph.passes.memory import MemoryPlan
@@ -31,7 +31,8 @@ BoundOp: TypeAlias = tuple[Op, Step]
 
 
 class Compiled:
-    """`cells` by var name, `rows` by table that is looked up, `steps` by role in program order.
+    """`cells` by var name, `rows` by table that is looked up, `steps` by role in program order,
+    `updates` by parameter.
 
     Only ops of `roles` are compiled, and none that compute derived ids: these are fed, see
     `DerivedIds`.
@@ -52,6 +53,7 @@ class Compiled:
         tables = dict.fromkeys(op.inputs["table"][0] for op in lookups)
         self.rows = {name: Rows(program.parameters[name]) for name in tables}
         self._scratch = Scratch(self.dtype)
+        self.updates: dict[str, Update] = {}
         self.steps: dict[Role, list[BoundOp]] = {role: [] for role in ROLES}
         for op in program.ops:
             if op.role in roles and id(op) not in derived:
@@ -148,17 +150,19 @@ class Compiled:
     def _compile(self, op: Op) -> Step:
         if op.role == "optimize":
             pairs = zip(op.inputs["parameter"], op.inputs["gradient"], strict=True)
-            return in_turn([self._compile_update(name, gradient) for name, gradient in pairs])
+            return in_turn([self._compile_update(name, gradient).run for name, gradient in pairs])
         if op.type not in COMPUTE:
             raise ProgramError(f"No executor can compute {op}.")
         vars, scratch = self.program.vars, self._scratch
         bound = Bound(op, vars, self.cells, self.rows, scratch, self.dtype, self.moment)
         return COMPUTE[op.type](bound)
 
-    def _compile_update(self, name: str, gradient: str) -> Step:
+    def _compile_update(self, name: str, gradient: str) -> Update:
         parameter = self.program.parameters[name]
         rows = self.rows[name] if parameter.sparse else None
-        return compile_update(parameter, self.cells[name], self.cells[gradient], rows)
+        update = make_update(parameter, self.cells[name], self.cells[gradient], rows)
+        self.updates[name] = update
+        return update
 
     def _follow(self) -> None:
         """Ragged vars that have the lengths of others; a gradient has those of its var."""

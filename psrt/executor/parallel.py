@@ -11,7 +11,7 @@ has ended. With `enable_backward_optimizer_op_deps` no parameter has changed the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from psrt.core.errors import ConfigError, DataError
@@ -27,8 +27,10 @@ from psrt.executor.profile import Profiler, span_of
 from psrt.executor.replicas import ParameterCopies, make_replicas
 from psrt.executor.scope import Scope
 from psrt.executor.shares import Share, examples_of, shares
+from psrt.executor.ssa import Graph, Node
 from psrt.executor.strategies import BuildStrategy, ExecutionStrategy, ReduceStrategy
 from psrt.executor.supply import RowSupply
+from psrt.executor.until_end import Alone, Source, UntilEnd, together
 from psrt.graph.program import Program, Role, Var
 
 
@@ -62,9 +64,10 @@ class ParallelExecutor:
         self.program, self.source, self.sink = program, source, sink
         self._copies = _copies(program, scope, replicas, share_vars_from)
         self.scope = self._copies.scopes[0]
-        one_copy = self._build.reduce_strategy is ReduceStrategy.Reduce
-        count = len(self._copies.scopes)
-        self._replicas = make_replicas(prepared, dtype, count, 1 if one_copy else count)
+        count, alone = len(self._copies.scopes), self._build.async_mode
+        one_copy = alone or self._build.reduce_strategy is ReduceStrategy.Reduce
+        updating = 1 if one_copy and not alone else count
+        self._replicas = make_replicas(prepared, dtype, count, updating)
         self._one_copy = one_copy
         self._planner = Planner(prepared, self._replicas, one_copy, self._build)
         self._fetches = Fetches(program, prepared)
@@ -99,6 +102,25 @@ class ParallelExecutor:
             self._drop_now_and_then()
         return fetched
 
+    def run_from(
+        self,
+        batches: Iterable[Feed],
+        fetch: Sequence[str | Var] = (),
+        roles: Sequence[Role] = ("forward", "backward"),
+    ) -> UntilEnd:
+        """Run batches until they end, which is a normal event.
+
+        With `async_mode` replicas take whole batches and do not wait for each other, see
+        `psrt.executor.until_end`; `sink` is then called from several threads.
+        """
+        names = [self._fetches.name_of(var, roles) for var in fetch]
+        if self._build.async_mode:
+            return self._run_apart(Source(batches), names, roles)
+        done = UntilEnd()
+        for feed in batches:
+            done.count(examples_of(feed, self._fed), self.run(feed, names, roles=roles))
+        return done
+
     def gradients(self) -> dict[str, Gradient]:
         """The gradients of the whole batch, as `Executor.gradients`."""
         return self._replicas[0].compiled.gradients()
@@ -117,6 +139,20 @@ class ParallelExecutor:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _run_apart(self, source: Source, names: Sequence[str], roles: Sequence[Role]) -> UntilEnd:
+        """One node of the graph for each replica, which runs until the source ends."""
+        first, *others = self._replicas
+        for replica in others:
+            replica.share_updates(first)
+        workers = [
+            Alone(replica, self.program, self.scope, self._supply, self.sink)
+            for replica in self._replicas
+        ]
+        runs = [worker.working(source, names, roles) for worker in workers]
+        nodes = [Node("the batches", run, replica=number) for number, run in enumerate(runs)]
+        self._pool.walk(Graph.of(nodes), self._replicas, self.profiler)
+        return together([worker.done for worker in workers])
+
     # --- one step ---------------------------------------------------------------------------------
 
     def _step(self, feed: Feed, rows: Mapping[str, RowBatch], roles: Sequence[Role]) -> list[Share]:
@@ -125,14 +161,15 @@ class ParallelExecutor:
         active = [share for share in cut if not share.is_empty]
         if not active:
             raise DataError("The batch has no examples, so no replica has anything to do.")
-        self._prepare_replicas(roles)
-        self._load(feed, rows, cut)
+        scopes = self._scopes(roles)
+        self._prepare_replicas(roles, scopes)
+        self._load(feed, rows, cut, scopes)
         self._pool.walk(self._planner.graph(active, roles), self._replicas, self.profiler)
         self._steps += 1
         return active
 
-    def _prepare_replicas(self, roles: Sequence[Role]) -> None:
-        for replica, scope in zip(self._replicas, self._scopes(roles), strict=True):
+    def _prepare_replicas(self, roles: Sequence[Role], scopes: Sequence[Scope]) -> None:
+        for replica, scope in zip(self._replicas, scopes, strict=True):
             replica.see(scope)
             replica.compiled.moment.step = self._steps
             if "backward" in roles and "optimize" not in roles:
@@ -145,14 +182,20 @@ class ParallelExecutor:
         self._copies.refresh()
         return self._copies.scopes
 
-    def _load(self, feed: Feed, rows: Mapping[str, RowBatch], cut: Sequence[Share]) -> None:
+    def _load(
+        self,
+        feed: Feed,
+        rows: Mapping[str, RowBatch],
+        cut: Sequence[Share],
+        scopes: Sequence[Scope],
+    ) -> None:
         """A share of the batch to each replica; rows of sparse tables are fetched once for all."""
         start = LossStart.of(self._build.gradient_scale_strategy, self.program, feed)
         feed = self._derived.extend(start.without(feed), self._steps)
         tables = self._supply.tables
         fetched = {name: rows.get(name) or self._supply.batch(name, feed) for name in tables}
-        for replica, share in zip(self._replicas, cut, strict=True):
-            replica.load(share, feed, fetched, self.scope)
+        for replica, share, scope in zip(self._replicas, cut, scopes, strict=True):
+            replica.load(share, feed, fetched, scope)
             replica.compiled.moment.first_example = self._first_example + share.start
             replica.compiled.moment.loss_gradient = start.for_share(share)
 

@@ -9,8 +9,10 @@ several (AllReduce). Graphs depend on how many replicas have examples, and on th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from psrt.executor.aggregate import GradientSum
+from psrt.executor.drawing import draw
 from psrt.executor.places import ORDER, Places
 from psrt.executor.preparation import Prepared
 from psrt.executor.replicas import PASSES, Replica
@@ -27,7 +29,7 @@ class Planner:
         self, prepared: Prepared, replicas: Sequence[Replica], one_copy: bool, build: BuildStrategy
     ) -> None:
         program = prepared.program
-        self._replicas = replicas
+        self._replicas, self._one_copy = replicas, one_copy
         self._places = Places(program, one_copy, prepared.memory.places)
         self._build = build
         names = {p: gradient_name(p) for p in program.parameters}
@@ -39,7 +41,9 @@ class Planner:
         active = tuple(share.number for share in shares)
         key = (active, tuple(roles))
         if key not in self._graphs:
-            self._graphs[key] = Graph.of(list(self._nodes(active, roles)))
+            self._graphs[key] = graph = Graph.of(list(self._nodes(active, roles)))
+            if self._build.debug_graphviz_path:
+                draw(graph, Path(self._build.debug_graphviz_path))
         return self._graphs[key]
 
     def _nodes(self, active: Sequence[int], roles: Sequence[Role]) -> Iterator[Node]:
@@ -51,10 +55,10 @@ class Planner:
             return
         if len(self._replicas) > 1:
             yield from (self._sum(name, active) for name in self._gradients)
-        updating = [r for r, each in enumerate(self._replicas) if each.compiled.steps["optimize"]]
-        if "optimize" not in roles:
-            updating = [0]
-        elif self._build.enable_backward_optimizer_op_deps:
+        updating = range(len(self._replicas))
+        if self._one_copy or "optimize" not in roles:
+            updating = range(1)
+        if "optimize" in roles and self._build.enable_backward_optimizer_op_deps:
             yield Node("barrier", _nothing, barrier=True)
         for role in ("adjust", "optimize"):
             if role == "adjust" or role in roles:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from threadpoolctl import ThreadpoolController
 
-from psrt.core.errors import ProgramError
+from psrt.core.errors import ProgramError, PsrtError
 from psrt.executor.profile import Profiler, span_of
 from psrt.executor.replicas import Replica
 from psrt.executor.schedule import Schedule
@@ -33,6 +33,8 @@ class Pool:
             return
         at, error = schedule.failure
         node = graph.nodes[at]
+        if node.op is None and isinstance(error, PsrtError):
+            raise error
         if node.op is None or not isinstance(error, Exception):
             raise ProgramError(f"The step failed in {node}: {error!r}.") from error
         raise replicas[node.replica].compiled.failure(node.op, error) from error

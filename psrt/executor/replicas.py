@@ -30,7 +30,12 @@ class Replica:
         self.compiled = Compiled(prepared.program, dtype, roles)
         self.compiled.share_memory(prepared.memory)
         self._in_scope = self.compiled.scope_cells()
-        self._fed = fed_vars(prepared.program)
+        self.fed = fed_vars(prepared.program)
+
+    def share_updates(self, other: Replica) -> None:
+        """Count steps and keep optimizer state together with another replica from now on."""
+        for name, update in self.compiled.updates.items():
+            update.share(other.compiled.updates[name])
 
     def see(self, arrays: Scope) -> None:
         """Read and write the parameters that stand in `arrays` from now on."""
@@ -44,10 +49,10 @@ class Replica:
         """
         compiled = self.compiled
         if not share.is_empty:
-            feeds.load(part_of_feed(share, feed, self._fed), self._fed, compiled.cells)
+            feeds.load(part_of_feed(share, feed, self.fed), self.fed, compiled.cells)
         for name, table in compiled.rows.items():
             if table.parameter.sparse:
-                part = part_of_rows(share, rows[name], feed, self._fed)
+                part = part_of_rows(share, rows[name], feed, self.fed)
                 table.bind(part, compiled.dtype)
             else:
                 table.bind_whole(arrays[name])

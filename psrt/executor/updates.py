@@ -7,7 +7,7 @@ executor. The learning rate of step t is `rate_at(schedule, t)`, as on a pserver
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -22,14 +22,21 @@ from psrt.kernels.optimizer_rows import HEADER_WORDS, stamp_
 from psrt.kernels.rules import RowTable, Rule, TouchedRows, rule_of
 
 
-def compile_update(parameter: Parameter, value: Cell, gradient: Cell, rows: Rows | None) -> Step:
-    """The step that applies `gradient` to `value`; `rows` are those of a sparse parameter."""
+class Update(Protocol):
+    """The update of one parameter."""
+
+    def run(self) -> None: ...
+    def share(self, other: Update) -> None: ...
+
+
+def make_update(parameter: Parameter, value: Cell, gradient: Cell, rows: Rows | None) -> Update:
+    """What applies `gradient` to `value`; `rows` are those of a sparse parameter."""
     if parameter.optimizer is None or parameter.learning_rate is None:
         raise ProgramError(f"Parameter {parameter.name} has an update op, but no optimizer.")
     rule = rule_of(parameter.optimizer, gradient.dtype)
     if rows is None:
-        return DenseUpdate(parameter, rule, value, gradient).run
-    return RowUpdate(parameter, rule, value, gradient, rows).run
+        return DenseUpdate(parameter, rule, value, gradient)
+    return RowUpdate(parameter, rule, value, gradient, rows)
 
 
 def in_turn(steps: Sequence[Step]) -> Step:
@@ -69,6 +76,11 @@ class DenseUpdate:
         self.state: Array = np.empty((rule.state_vectors, size), gradient.dtype)
         self.state[:] = np.reshape(rule.first, (-1, 1))
 
+    def share(self, other: Update) -> None:
+        """Keep state and count of steps together with the update of another replica."""
+        assert isinstance(other, DenseUpdate)
+        self.state, self.pace = other.state, other.pace
+
     def run(self) -> None:
         rate = self.pace.next_rate()
         w, g = self.value.value.reshape(-1), self.gradient.value.reshape(-1)
@@ -90,6 +102,11 @@ class RowUpdate:
         self.beside: Array | None = None
         self._stamp: Any = stamp_ if gradient.dtype == np.float32 else stamp_.python
         self._order: I32 = np.empty(0, np.int32)
+
+    def share(self, other: Update) -> None:
+        """Keep state and count of steps together with the update of another replica."""
+        assert isinstance(other, RowUpdate)
+        self.beside, self.pace = other._beside(), other.pace
 
     def run(self) -> None:
         rate = self.pace.next_rate()

@@ -7,7 +7,9 @@ import pytest
 
 import psrt
 from psrt import layers
+from psrt.core.errors import ConfigError, DataError, ProgramError
 from psrt.executor.parallel import ParallelExecutor
+from psrt.executor.shares import shares
 from psrt.executor.strategies import BuildStrategy, ExecutionStrategy, ReduceStrategy
 
 ALL = ("forward", "backward", "optimize")
@@ -77,3 +79,374 @@ def test_replicas_train_as_one_executor_does(strategy, replicas, examples):
     expected = trained_alone("float64", feeds)
     for name in expected:
         np.testing.assert_allclose(scope[name], expected[name], rtol=1e-6, atol=1e-12, err_msg=name)
+
+
+# --- the same numbers, whoever was first ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("strategy", list(ReduceStrategy))
+@pytest.mark.parametrize("flags", [{}, {"enable_backward_optimizer_op_deps": False}])
+def test_runs_repeat_to_the_bit_with_any_number_of_threads(strategy, flags):
+    feeds = batches(5, 11)
+    build = {"reduce_strategy": strategy, **flags}
+
+    scopes = [
+        trained_by_replicas(
+            "float32", feeds, 4, BuildStrategy(**build), ExecutionStrategy(num_threads=threads)
+        )
+        for threads in (1, 2, 4, 7)
+    ]
+
+    for scope in scopes[1:]:
+        for name in scope:
+            np.testing.assert_array_equal(scope[name], scopes[0][name], err_msg=name)
+
+
+def test_all_reduce_and_reduce_give_the_same_bits():
+    feeds = batches(5, 11)
+
+    one, other = (
+        trained_by_replicas("float32", feeds, 3, BuildStrategy(reduce_strategy=strategy))
+        for strategy in ReduceStrategy
+    )
+
+    for name in one:
+        np.testing.assert_array_equal(one[name], other[name], err_msg=name)
+
+
+def test_program_order_changes_no_bit():
+    feeds = batches(3, 6)
+
+    ordered = trained_by_replicas(
+        "float32", feeds, 2, BuildStrategy(enable_sequential_execution=True)
+    )
+
+    free = trained_by_replicas("float32", feeds, 2, BuildStrategy())
+    for name in free:
+        np.testing.assert_array_equal(ordered[name], free[name], err_msg=name)
+
+
+def test_adjusted_gradients_are_those_of_the_whole_batch():
+    """Clipping by the norm of each replica's gradient would give another direction."""
+    grad_clip = psrt.clip.ByGlobalNorm(0.01)
+    with psrt.program(seed=3) as program:
+        x, y = layers.data("x", (5,)), layers.data("label")
+        loss = layers.mean(layers.square_error_cost(layers.fc(layers.fc(x, 4), 1), y))
+        psrt.optimizer.Momentum(
+            0.1, regularization=psrt.regularizer.L2Decay(0.1), grad_clip=grad_clip
+        ).minimize(loss)
+    feeds = [{name: feed[name] for name in ("x", "label")} for feed in batches(3, 7)]
+
+    def trained(make):
+        scope = psrt.Scope()
+        scope.init_parameters(program, "float64")
+        executor = make(scope)
+        for feed in feeds:
+            executor.run(feed, roles=ALL)
+        return scope
+
+    expected = trained(lambda scope: psrt.Executor(program, scope, dtype="float64"))
+    for strategy in ReduceStrategy:
+        build = BuildStrategy(reduce_strategy=strategy)
+        scope = trained(lambda s: ParallelExecutor(program, s, 3, build, dtype="float64"))  # noqa: B023
+        for name in expected:
+            np.testing.assert_allclose(scope[name], expected[name], rtol=1e-9, err_msg=name)
+
+
+# --- shares, fetches, gradients -------------------------------------------------------------------
+
+
+def test_shares_are_as_even_as_can_be():
+    cut = [(share.start, share.stop) for share in shares(7, 3)]
+
+    assert cut == [(0, 3), (3, 5), (5, 7)]
+    assert sum(not share.is_empty for share in shares(2, 4)) == 2
+    assert sum(share.weight for share in shares(7, 3)) == pytest.approx(1)
+
+
+def predictions() -> tuple[psrt.Program, list[str]]:
+    with psrt.program() as program:
+        x, label = layers.data("x", (5,)), layers.data("label")
+        ids = layers.data("ids", dtype="int64", ragged=True)
+        layers.data("word", shape=(2,), dtype="int64")
+        logit = layers.fc(x, 1)
+        score = layers.auc(logit, label, from_logits=True)
+        loss = layers.mean(layers.sigmoid_cross_entropy_with_logits(logit, label))
+        rows = layers.embedding(ids, (40, 2))
+        psrt.optimizer.Sgd(0.1).minimize(loss)
+    return program, [logit.name, loss.name, score.name, rows.name]
+
+
+def test_fetched_values_are_merged_to_those_of_the_batch():
+    program, names = predictions()
+    scopes = [psrt.Scope(), psrt.Scope()]
+    for scope in scopes:
+        scope.init_parameters(program)
+    feed = batches(1, 7)[0]
+
+    with ParallelExecutor(program, scopes[0], 3) as executor:
+        logit, loss, score, rows = executor.run(feed, names)
+
+    expected = psrt.Executor(program, scopes[1]).run(feed, names)
+    np.testing.assert_allclose(logit, expected[0], rtol=1e-6)
+    np.testing.assert_allclose(loss, expected[1], rtol=1e-6)
+    np.testing.assert_allclose(score, expected[2], rtol=1e-12)
+    np.testing.assert_array_equal(rows.values, expected[3].values)
+    np.testing.assert_array_equal(rows.offsets, expected[3].offsets)
+
+
+def test_fetched_values_may_be_had_by_replica():
+    program, names = predictions()
+    scope = psrt.Scope()
+    scope.init_parameters(program)
+
+    with ParallelExecutor(program, scope, 3) as executor:
+        (logits,) = executor.run(batches(1, 7)[0], names[:1], return_merged=False)
+
+    assert [len(part) for part in logits] == [3, 2, 2]
+
+
+def test_gradients_are_those_of_the_whole_batch():
+    program, _ = classifier()
+    scope = psrt.Scope()
+    scope.init_parameters(program)
+    feed = batches(1, 9)[0]
+
+    with ParallelExecutor(program, scope, 2) as executor:
+        executor.run(feed)
+        found = executor.gradients()
+
+    alone = psrt.Executor(program, scope)
+    alone.run(feed)
+    for name, gradient in alone.gradients().items():
+        if isinstance(gradient, psrt.SelectedRows):
+            np.testing.assert_array_equal(found[name].ids, gradient.ids)
+            found[name], gradient = found[name].values, gradient.values
+        np.testing.assert_allclose(found[name], gradient, rtol=1e-4, atol=1e-7, err_msg=name)
+
+
+def test_gradients_handed_out_stay_during_the_next_run():
+    program, _ = classifier()
+    scope = psrt.Scope()
+    scope.init_parameters(program)
+    first, second = batches(2, 9)
+
+    with ParallelExecutor(program, scope, 2) as executor:
+        executor.run(first)
+        handed = executor.gradients()["fc_0.w_0"]
+        before = handed.copy()
+        executor.run(second)
+
+    np.testing.assert_array_equal(handed, before)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "factor"), [("CoeffNumDevice", 1), ("One", 3), ("Customized", 30)]
+)
+def test_gradient_scale_strategy_says_what_the_gradient_begins_with(strategy, factor):
+    program, _ = classifier()
+    scope = psrt.Scope()
+    scope.init_parameters(program)
+    feed = batches(1, 9)[0]
+    alone = psrt.Executor(program, scope)
+    alone.run(feed)
+    expected = alone.gradients()["fc_1.b_0"].copy()
+
+    scale = BuildStrategy.GradientScaleStrategy[strategy]
+    build = BuildStrategy(gradient_scale_strategy=scale)
+    start = next(op for op in program.ops if op.type == "ones_like").outputs["out"][0]
+    fed = {**feed, start: np.array(10.0)} if strategy == "Customized" else feed
+    with ParallelExecutor(program, scope, 3, build) as executor:
+        executor.run(fed)
+        found = executor.gradients()["fc_1.b_0"]
+
+    np.testing.assert_allclose(found, factor * expected, rtol=1e-5)
+
+
+def test_a_test_executor_shares_the_parameters_of_the_one_that_trains():
+    program, loss = classifier()
+    scope = psrt.Scope()
+    scope.init_parameters(program)
+    feed = batches(1, 8)[0]
+    with ParallelExecutor(program, scope, 2) as trainer:
+        tester = ParallelExecutor(program.clone(for_test=True), share_vars_from=trainer)
+        (before,) = tester.run(feed, [loss], roles=("forward",))
+        for _ in range(5):
+            trainer.run(feed, roles=ALL)
+        (after,) = tester.run(feed, [loss], roles=("forward",))
+        tester.close()
+
+    assert after < before
+
+
+# --- what goes wrong ------------------------------------------------------------------------------
+
+
+def test_the_first_error_names_op_layer_and_line_and_no_parameter_has_changed():
+    with psrt.program() as program:
+        ids = layers.data("ids", (1,), "int64")
+        x = layers.fc(layers.flatten(layers.embedding(ids, (5, 3))), 2)
+        loss = layers.mean(x)
+        psrt.optimizer.Sgd(0.1).minimize(loss)
+    scope = psrt.Scope()
+    scope.init_parameters(program)
+    before = {name: scope[name].copy() for name in scope}
+
+    with ParallelExecutor(program, scope, 2) as executor:
+        with pytest.raises(ProgramError, match=r"op embedding of layer embedding_0 .*Id 7"):
+            executor.run({"ids": np.array([[1], [2], [3], [7]])}, roles=ALL)
+        for name in before:
+            np.testing.assert_array_equal(scope[name], before[name])
+        executor.run({"ids": np.array([[1], [2], [3], [4]])}, roles=ALL)
+
+    assert not np.array_equal(scope["fc_0.w_0"], before["fc_0.w_0"])
+
+
+def test_a_batch_without_examples_is_refused():
+    program, _ = classifier()
+    scope = psrt.Scope()
+    scope.init_parameters(program)
+
+    with ParallelExecutor(program, scope, 2) as executor, pytest.raises(DataError, match="no exam"):
+        executor.run(batches(1, 0)[0])
+
+
+def test_an_executor_needs_a_replica():
+    with pytest.raises(ConfigError, match="0 replicas"):
+        ParallelExecutor(classifier()[0], psrt.Scope(), 0)
+
+
+def test_a_strategy_in_use_and_an_unknown_field_are_refused():
+    program, _ = classifier()
+    scope = psrt.Scope()
+    scope.init_parameters(program)
+    build, how = BuildStrategy(), ExecutionStrategy()
+    ParallelExecutor(program, scope, 1, build, how).close()
+
+    with pytest.raises(ConfigError, match="BuildStrategy is in use"):
+        build.memory_optimize = True
+    with pytest.raises(ConfigError, match=r"no field num_thread.*num_threads"):
+        ExecutionStrategy().num_thread = 2
+
+
+# --- memory, drawing ------------------------------------------------------------------------------
+
+
+def test_memory_is_given_back_now_and_then_and_results_stay():
+    feeds = batches(4, 6)
+
+    kept = trained_by_replicas("float32", feeds, 2, BuildStrategy())
+
+    dropped = trained_by_replicas(
+        "float32", feeds, 2, BuildStrategy(), ExecutionStrategy(num_iteration_per_drop_scope=1)
+    )
+    for name in kept:
+        np.testing.assert_array_equal(dropped[name], kept[name], err_msg=name)
+
+
+def test_one_run_may_train_several_times_on_its_batch():
+    feed = batches(1, 6)
+
+    often = trained_by_replicas(
+        "float32", feed, 2, BuildStrategy(), ExecutionStrategy(num_iteration_per_run=3)
+    )
+
+    expected = trained_by_replicas("float32", feed * 3, 2, BuildStrategy())
+    for name in expected:
+        np.testing.assert_array_equal(often[name], expected[name], err_msg=name)
+
+
+def test_the_graph_is_drawn_where_asked(tmp_path):
+    path = tmp_path / "graph.dot"
+
+    trained_by_replicas("float32", batches(1, 6), 2, BuildStrategy(debug_graphviz_path=str(path)))
+
+    drawn = path.read_text()
+    assert drawn.startswith("digraph")
+    assert 'label="replica 1"' in drawn
+    assert "sum of gradient fc_0.w_0@GRAD" in drawn
+
+
+# --- until the data end ---------------------------------------------------------------------------
+
+
+def test_the_end_of_the_data_is_a_normal_event():
+    program, loss = classifier()
+    scope = psrt.Scope()
+    scope.init_parameters(program)
+    feeds = [*batches(3, 6), *batches(1, 2)]
+
+    with ParallelExecutor(program, scope, 2) as executor:
+        done = executor.run_from(iter(feeds), [loss], roles=ALL)
+
+    assert (done.batches, done.examples) == (4, 20)
+    assert float(done.fetched[0]) > 0
+
+
+def test_replicas_that_do_not_wait_run_every_batch_once_and_learn():
+    program, loss = classifier()
+    scope = psrt.Scope()
+    scope.init_parameters(program)
+    feed = batches(1, 12)[0]
+    (before,) = psrt.Executor(program, scope).run(feed, [loss])
+
+    with ParallelExecutor(program, scope, 3, BuildStrategy(async_mode=True)) as executor:
+        done = executor.run_from([feed] * 60, [loss], roles=ALL)
+
+    (after,) = psrt.Executor(program, scope).run(feed, [loss])
+    assert (done.batches, done.examples) == (60, 720)
+    assert after < 0.9 * before
+
+
+def test_one_replica_that_waits_for_nobody_is_one_executor():
+    feeds = batches(5, 6)
+    program, _ = classifier()
+    scope = psrt.Scope()
+    scope.init_parameters(program)
+
+    with ParallelExecutor(program, scope, 1, BuildStrategy(async_mode=True)) as executor:
+        executor.run_from(feeds, roles=ALL)
+
+    expected = trained_alone("float32", feeds)
+    for name in expected:
+        np.testing.assert_array_equal(scope[name], expected[name], err_msg=name)
+
+
+def test_an_error_of_one_replica_stops_those_that_do_not_wait():
+    program, _ = classifier()
+    scope = psrt.Scope()
+    scope.init_parameters(program)
+    good = batches(1, 6)[0]
+    bad = {**good, "word": np.full((6, 2), 99)}
+    seen = []
+
+    def source():
+        for number in range(1000):
+            seen.append(number)
+            yield bad if number == 5 else good
+
+    with (
+        ParallelExecutor(program, scope, 2, BuildStrategy(async_mode=True)) as executor,
+        pytest.raises(ProgramError, match=r"op embedding .*Id 99"),
+    ):
+        executor.run_from(source(), roles=ALL)
+
+    assert len(seen) < 1000
+
+
+def test_gradients_of_replicas_that_do_not_wait_are_pushed_one_by_one():
+    program, _ = classifier()
+    scope = psrt.Scope()
+    scope.init_parameters(program)
+
+    class Sink:
+        pushed = 0
+
+        def push(self, gradients):
+            Sink.pushed += 1
+
+    build = BuildStrategy(async_mode=True)
+    with ParallelExecutor(program, scope, 2, build, sink=Sink()) as executor:
+        executor.run_from(batches(4, 6) * 5)
+
+    assert Sink.pushed == 20
