@@ -76,7 +76,11 @@ def executors(program: psrt.Program, loss: str) -> tuple[psrt.Executor, psrt.Par
     scopes = [psrt.Scope(), psrt.Scope()]
     for scope in scopes:
         scope.init_parameters(program)
-    fused = {"fuse_loss_gradient": True, "fuse_all_optimizer_ops": True}
+    fused = {
+        "fuse_loss_gradient": True,
+        "fuse_all_optimizer_ops": True,
+        "memory_optimize": True,
+    }
     alone = psrt.Executor(
         program, scopes[0], build_strategy=psrt.BuildStrategy(**fused), keep=[loss]
     )

@@ -27,6 +27,7 @@ from psrt.graph.passes.memory import MemoryPlan
 from psrt.graph.program import ROLES, Op, Parameter, Program, Role, Var
 from psrt.graph.verify import verify
 
+OWN_MEMORY = MemoryPlan()
 BoundOp: TypeAlias = tuple[Op, Step]
 
 
@@ -34,11 +35,17 @@ class Compiled:
     """`cells` by var name, `rows` by table that is looked up, `steps` by role in program order,
     `updates` by parameter.
 
-    Only ops of `roles` are compiled, and none that compute derived ids: these are fed, see
-    `DerivedIds`.
+    Vars share memory as `memory` says. Only ops of `roles` are compiled, and none that compute
+    derived ids: these are fed, see `DerivedIds`.
     """
 
-    def __init__(self, program: Program, dtype: Any, roles: Sequence[Role] = ROLES) -> None:
+    def __init__(
+        self,
+        program: Program,
+        dtype: Any,
+        roles: Sequence[Role] = ROLES,
+        memory: MemoryPlan = OWN_MEMORY,
+    ) -> None:
         verify(program)
         self.program = program
         self.dtype = np.dtype(dtype)
@@ -49,6 +56,7 @@ class Compiled:
         self._shared = {name for op in shared for name in op.writes()}
         self.cells = {var.name: self._new_cell(var) for var in program.vars.values()}
         self._follow()
+        self._spent = memory.spent
         lookups = (op for op in program.ops if op.role == "forward" and "table" in op.inputs)
         tables = dict.fromkeys(op.inputs["table"][0] for op in lookups)
         self.rows = {name: Rows(program.parameters[name]) for name in tables}
@@ -58,6 +66,9 @@ class Compiled:
         for op in program.ops:
             if op.role in roles and id(op) not in derived:
                 self.steps[op.role].append((op, self._compile(op)))
+        memories = {number: Memory() for number in memory.owners.values()}
+        for name, number in memory.owners.items():
+            self.cells[name].memory = memories[number]
 
     def run(self, role: Role) -> None:
         """Run the ops of one role; an error names op, layer and the user's line."""
@@ -117,12 +128,6 @@ class Compiled:
         states = {var.name for var in self.program.vars.values() if var.kind == "state"}
         return [cell for name, cell in self.cells.items() if name in whole | states]
 
-    def share_memory(self, plan: MemoryPlan) -> None:
-        """Let vars whose lives do not overlap write into the same memory."""
-        memories = {number: Memory() for number in plan.owners.values()}
-        for name, number in plan.owners.items():
-            self.cells[name].memory = memories[number]
-
     def memory_bytes(self) -> int:
         """What the values of a step take, parameters and data not counted."""
         memories = {id(cell.memory): cell.memory for cell in self.cells.values()}
@@ -154,7 +159,9 @@ class Compiled:
         if op.type not in COMPUTE:
             raise ProgramError(f"No executor can compute {op}.")
         vars, scratch = self.program.vars, self._scratch
-        bound = Bound(op, vars, self.cells, self.rows, scratch, self.dtype, self.moment)
+        bound = Bound(
+            op, vars, self.cells, self.rows, scratch, self.dtype, self.moment, self._spent
+        )
         return COMPUTE[op.type](bound)
 
     def _compile_update(self, name: str, gradient: str) -> Update:

@@ -145,7 +145,7 @@ class ParallelExecutor:
         for replica in others:
             replica.share_updates(first)
         workers = [
-            Alone(replica, self.program, self.scope, self._supply, self.sink)
+            Alone(replica, self.program, self.scope, self.source, self.sink)
             for replica in self._replicas
         ]
         runs = [worker.working(source, names, roles) for worker in workers]

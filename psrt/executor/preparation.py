@@ -23,7 +23,7 @@ class Prepared:
     @property
     def lost(self) -> set[str]:
         """Vars that are computed, but overwritten before a fetch."""
-        return self.memory.places.keys() - self.keep
+        return (self.memory.places.keys() | self.memory.spent) - self.keep
 
 
 def prepare(program: Program, build: BuildStrategy, keep: Sequence[str | Var] = ()) -> Prepared:

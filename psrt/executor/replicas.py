@@ -27,8 +27,7 @@ class Replica:
     """One copy of the program: its cells, and its view of the parameters."""
 
     def __init__(self, prepared: Prepared, dtype: Any, roles: Sequence[Role]) -> None:
-        self.compiled = Compiled(prepared.program, dtype, roles)
-        self.compiled.share_memory(prepared.memory)
+        self.compiled = Compiled(prepared.program, dtype, roles, prepared.memory)
         self._in_scope = self.compiled.scope_cells()
         self.fed = fed_vars(prepared.program)
 

@@ -50,8 +50,7 @@ class Executor:
         build.freeze()
         prepared = prepare(program, build, keep)
         self.program, self.scope, self.source, self.sink = program, scope, source, sink
-        self._compiled = Compiled(prepared.program, dtype)
-        self._compiled.share_memory(prepared.memory)
+        self._compiled = Compiled(prepared.program, dtype, memory=prepared.memory)
         self._cells = self._compiled.cells
         self._in_scope = self._compiled.scope_cells()
         self._compiled.moment.first_example = first_example

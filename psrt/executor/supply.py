@@ -1,20 +1,24 @@
 """Where the rows of sparse tables come from when nobody has bound them for a step.
 
-From the executor's source, or else from the whole table in the scope. Called by the thread that
-runs the executor.
+From the executor's source, or else from the whole table in the scope, copied into memory that the
+next batch of the table uses again. One supply belongs to one thread.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from psrt.core.errors import ProgramError, PsrtError, from_code
 from psrt.core.tensors import Ragged
 from psrt.core.types import I64, Array
 from psrt.executor.bindings import RowBatch, distinct_ids, lookups_by_table, rows_of_whole
+from psrt.executor.cells import Memory
 from psrt.executor.ports import ParamSource
 from psrt.executor.scope import Scope
 from psrt.graph.program import Op, Parameter, Program
+from psrt.kernels.rows import gather
 
 
 class RowSupply:
@@ -23,6 +27,7 @@ class RowSupply:
     def __init__(self, program: Program, scope: Scope, source: ParamSource | None) -> None:
         self._program, self._scope, self._source = program, scope, source
         self._lookups = lookups_by_table(program)
+        self._memory: dict[str, Memory] = {}
 
     @property
     def tables(self) -> list[str]:
@@ -53,7 +58,11 @@ class RowSupply:
                 f"Nothing holds the rows of the distributed table {parameter.name}.",
                 hint="Bind them for the step, or give the executor a source.",
             )
-        found = self._scope[parameter.name][rows_of_whole(parameter, ids)]
+        table = self._scope[parameter.name]
+        memory = self._memory.setdefault(parameter.name, Memory())
+        found = memory.array((len(ids), table.shape[1]), table.dtype)
+        take = gather if table.dtype == np.float32 else gather.python
+        take(table, rows_of_whole(parameter, ids), found)
         if parameter.padding_id is not None:
             found[ids == parameter.padding_id] = 0
         return found

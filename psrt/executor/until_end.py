@@ -17,7 +17,7 @@ from typing import Any
 
 from psrt.executor.derived import DerivedIds, Feed
 from psrt.executor.fetches import copy_of
-from psrt.executor.ports import GradSink
+from psrt.executor.ports import GradSink, ParamSource
 from psrt.executor.replicas import Replica
 from psrt.executor.scope import Scope
 from psrt.executor.shares import Share, examples_of
@@ -73,10 +73,11 @@ class Alone:
         replica: Replica,
         program: Program,
         scope: Scope,
-        supply: RowSupply,
+        source: ParamSource | None,
         sink: GradSink | None,
     ) -> None:
-        self._replica, self._scope, self._supply, self._sink = replica, scope, supply, sink
+        self._replica, self._scope, self._sink = replica, scope, sink
+        self._supply = RowSupply(program, scope, source)
         self._derived = DerivedIds(program)
         self.done = UntilEnd()
 

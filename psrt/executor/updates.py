@@ -114,7 +114,8 @@ class RowUpdate:
         assert self.rows.ids is not None, "rows of a sparse table are bound by their ids"
         slots = rows_of_whole(self.parameter, self.rows.ids)
         table = RowTable(self.value.value, 0, self._beside(), HEADER_WORDS)
-        self._stamp(table.weights, table.state, slots, step)
+        if self.rule.reads_headers:
+            self._stamp(table.weights, table.state, slots, step)
         touched = TouchedRows(slots, self._positions(len(slots)), self.gradient.value)
         self.rule.update_rows(table, touched, rate, step)
         if self.rule.moves_all_rows:

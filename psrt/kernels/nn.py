@@ -49,6 +49,40 @@ def relu_grad(out: F32, grad_out: F32, grad_x: F32) -> None:
         grad_x[i] = grad_out[i] if out[i] > 0 else np.float32(0.0)
 
 
+@kernel("const f4[:, ::1], f4[::1] -> void", group="op")
+def column_sums(x: F32, sums: F32) -> None:
+    """`sums` (d,) of `x` (n, d), in order of rows."""
+    sums[:] = 0.0
+    for i in range(len(x)):
+        row = x[i]
+        for j in range(len(sums)):
+            sums[j] += row[j]
+
+
+@kernel("const f4[:, ::1], const f4[:, ::1], f4[:, ::1], f4[::1] -> void", group="op")
+def relu_grad_sums(out: F32, grad_out: F32, grad_x: F32, sums: F32) -> None:
+    """`relu_grad` and `column_sums` of it, in one pass: the gradients of relu and bias."""
+    sums[:] = 0.0
+    for i in range(len(out)):
+        row, given, masked = out[i], grad_out[i], grad_x[i]
+        for j in range(len(sums)):
+            value = given[j] if row[j] > 0 else np.float32(0.0)
+            masked[j] = value
+            sums[j] += value
+
+
+@kernel("const f4[:, ::1], f4[:, ::1], f4[::1] -> void", group="op")
+def relu_grad_sums_(out: F32, grad: F32, sums: F32) -> None:
+    """The same in place of `grad`: two instead of three arrays to move (160 µs for 240)."""
+    sums[:] = 0.0
+    for i in range(len(out)):
+        row, masked = out[i], grad[i]
+        for j in range(len(sums)):
+            value = masked[j] if row[j] > 0 else np.float32(0.0)
+            masked[j] = value
+            sums[j] += value
+
+
 @kernel("const f4[::1], f4[::1] -> void", group="trainer")
 def sigmoid(x: F32, out: F32) -> None:
     """`out` = 1 / (1 + e⁻ˣ)."""

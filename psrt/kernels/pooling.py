@@ -79,16 +79,23 @@ def pool_rows(rows: F32, index: I32, offsets: I64, pool: int, out: F32) -> None:
         _divide_(out, offsets, pool)
 
 
-@kernel("f4[:, ::1], const i4[::1], const i8[:, ::1], i8, const f4[:, ::1] -> void", "op")
-def pool_rows_grad_(grad_rows: F32, index: I32, offsets: I64, pool: int, grad_out: F32) -> None:
-    """`grad_rows` (m, d)[index] += gradient of `pool_rows`, given `grad_out` shaped like `out`."""
+@kernel("f4[:, ::1], const i4[::1], const i8[:, ::1], i8, const f4[::1], i8 -> void", "op")
+def pool_rows_grad_(
+    grad_rows: F32, index: I32, offsets: I64, pool: int, grad_out: F32, stride: int
+) -> None:
+    """`grad_rows` (m, d)[index] += gradient of `pool_rows`.
+
+    `grad_out` is flat: that of example i begins at i · `stride`, slot after slot, so that it may be
+    a part of the columns of something wider.
+    """
     slots, base, width = len(offsets), 0, grad_rows.shape[1]
     for slot in range(slots):
         for i in range(offsets.shape[1] - 1):
             start, stop = base + offsets[slot, i], base + offsets[slot, i + 1]
             if start == stop:
                 continue
-            source, divisor = grad_out[i * slots + slot], _divisor(stop - start, pool)
+            at = i * stride + slot * width
+            source, divisor = grad_out[at : at + width], _divisor(stop - start, pool)
             is_mean = pool in (AVERAGE, SQRT)
             for position in range(_first_of(start, stop, pool), _end_of(start, stop, pool)):
                 target = grad_rows[index[position]]

@@ -49,7 +49,8 @@ class TouchedRows(NamedTuple):
 class Rule:
     """`first` holds the first value of each state vector; their number is the size of the state.
 
-    `rest` is set if an update moves all rows of a table; it takes the numbers of `block`.
+    `rest` is set if an update moves all rows of a table; it takes the numbers of `block`. Without
+    `reads_headers` nobody but a pserver needs the headers of rows to be written.
     """
 
     first: tuple[float, ...]
@@ -58,6 +59,7 @@ class Rule:
     block_numbers: Numbers
     row_numbers: Numbers
     rest: Callable[..., Any] | None = None
+    reads_headers: bool = True
 
     @property
     def state_vectors(self) -> int:
@@ -104,7 +106,7 @@ def _plain(first: tuple[float, ...], block: Kernel, rows: Kernel, *numbers: floa
     def arguments(rate: float, t: int) -> tuple[float, ...]:
         return (rate, *numbers)
 
-    return Rule(first, block, rows, arguments, arguments)
+    return Rule(first, block, rows, arguments, arguments, reads_headers=False)
 
 
 def _sgd(spec: specs.Sgd, dtype: Any) -> Rule:

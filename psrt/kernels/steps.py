@@ -21,7 +21,7 @@ from psrt.kernels.jit import device
 
 
 @device
-def weights_of_mean(like: F32, beta: float) -> tuple[float, float]:
+def weights_of_mean(like: F32, beta: float) -> tuple[np.float32, np.float32]:
     """(β, 1 − β) in the type of `like`: the parts of the old mean and of the new number.
 
     Each is rounded by itself. 1 − 0.999 of a β that is rounded before is 1.3e-5 too small.

@@ -177,6 +177,17 @@ def test_block_update_does_not_depend_on_how_the_block_is_sliced(name, cut):
     np.testing.assert_array_equal(state, parts)
 
 
+@pytest.mark.parametrize("name", ["adam", "adamw", "lamb"])
+def test_the_rest_of_a_beta_is_as_exact_as_the_beta(name):
+    # 1 − f4(0.999) is 0.00099998713, which would make the first step of Adam 6e-6 too long.
+    spec, g = OPTIMIZERS[name], np.ones(1, np.float32)
+    state = np.zeros((2, 1), np.float32)
+
+    rule_of(spec).update_block(np.ones(1, np.float32), state, g, RATE, 1)
+
+    np.testing.assert_allclose(state[:, 0], [1 - spec.beta1, 1 - spec.beta2], rtol=1e-7)
+
+
 # --- rows ---------------------------------------------------------------------------------------
 
 COUNTS = [0, 4, 1, 7, 0, 2, 1, 40_000]

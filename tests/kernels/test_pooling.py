@@ -88,7 +88,9 @@ def test_gradient_equals_finite_differences(name, pool):
     if pool == "max":
         pooling.pool_max_grad_(grad_rows, argmax, grad_out)
     else:
-        pooling.pool_rows_grad_(grad_rows, index, offsets, pooling.POOLS[pool], grad_out)
+        stride = len(offsets) * rows.shape[1]
+        flat = grad_out.reshape(-1)
+        pooling.pool_rows_grad_(grad_rows, index, offsets, pooling.POOLS[pool], flat, stride)
 
     expected = gradient_of(lambda moved: twin(moved, index, offsets, pool), rows, grad_out)
     np.testing.assert_allclose(grad_rows, expected, rtol=1e-4, atol=1e-5)
@@ -98,7 +100,7 @@ def test_gradient_is_added_to_what_is_there():
     rows, index, offsets = case("one each", 4)
     grad_rows = np.ones_like(rows)
 
-    pooling.pool_rows_grad_(grad_rows, index, offsets, pooling.SUM, np.zeros((3, 4), np.float32))
+    pooling.pool_rows_grad_(grad_rows, index, offsets, pooling.SUM, np.zeros(12, np.float32), 4)
 
     np.testing.assert_array_equal(grad_rows, 1)
 

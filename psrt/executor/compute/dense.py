@@ -50,14 +50,10 @@ def _finish(op: Bound) -> Callable[[Array], object]:
 @computes("fc_grad")
 def fc_grad(op: Bound) -> Step:
     parts = list(zip(op.all("x"), op.all("w"), op.many("x@GRAD"), op.many("w@GRAD"), strict=True))
-    bias_grad = op.maybe("bias@GRAD")
     before_activation = _before_activation(op)
-    ones = op.own()
 
     def run() -> None:
-        grad = _rows(before_activation())
-        if bias_grad is not None:
-            np.matmul(_ones(ones, len(grad)), grad, out=bias_grad.reserve(grad.shape[1:]))
+        grad = before_activation()
         for x, w, x_grad, w_grad in parts:
             if w_grad is not None:
                 np.matmul(_rows(x.value).T, grad, out=w_grad.reserve(w.value.shape))
@@ -69,24 +65,36 @@ def fc_grad(op: Bound) -> Step:
     return run
 
 
-def _ones(cell: Cell, count: int) -> Array:
-    """A product with ones is the fastest sum over rows."""
-    if cell.value.shape != (count,):
-        cell.reserve((count,)).fill(1)
-    return cell.value
-
-
 def _before_activation(op: Bound) -> Callable[[], Array]:
-    """The gradient of what the activation was applied to."""
-    out, out_grad = op.one("out"), op.one("out@GRAD")
-    if op.attrs["activation"] != "relu":
-        return lambda: out_grad.value
-    masked, relu_grad = op.scratch(), op.form(nn.relu_grad)
+    """The gradient (n, width) of what the activation was applied to; the bias gets its own."""
+    grad, bias_grad = op.one("out@GRAD"), op.maybe("bias@GRAD")
+    if op.attrs["activation"] == "relu":
+        return _before_relu(op, bias_grad)
+    column_sums = op.form(nn.column_sums)
 
     def run() -> Array:
-        grad = masked.reserve(out.value.shape)
-        relu_grad(out.value.reshape(-1), out_grad.value.reshape(-1), grad.reshape(-1))
-        return grad
+        rows = np.ascontiguousarray(_rows(grad.value))
+        if bias_grad is not None:
+            column_sums(rows, bias_grad.reserve(rows.shape[1:]))
+        return rows
+
+    return run
+
+
+def _before_relu(op: Bound, bias_grad: Cell | None) -> Callable[[], Array]:
+    out, grad, masked, spare = op.one("out"), op.one("out@GRAD"), op.scratch(), op.own()
+    in_place = op.may_overwrite("out@GRAD")
+    mask, mask_ = op.form(nn.relu_grad_sums), op.form(nn.relu_grad_sums_)
+
+    def run() -> Array:
+        kept, given = _rows(out.value), np.ascontiguousarray(_rows(grad.value))
+        sums = (bias_grad or spare).reserve(kept.shape[1:])
+        if in_place:
+            mask_(kept, given, sums)
+            return given
+        result = masked.reserve(kept.shape)
+        mask(kept, given, result, sums)
+        return result
 
     return run
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from psrt.core.types import Array
 from psrt.executor.cells import Cell
-from psrt.executor.compute.pooling import Segments, Slots
+from psrt.executor.compute.pooling import Segments, Slots, flat_rows
 from psrt.executor.compute.table import Bound, Step, computes
 from psrt.graph.gradients import BEFORE
 from psrt.kernels import pooling, rows
@@ -99,11 +99,13 @@ def slot_embeddings_grad(op: Bound) -> Step:
 
     def run() -> None:
         sums = accumulator()
-        d = _rows_of(grad, sums.shape[1])
         if argmax is None:
-            pool_rows_grad_(sums, slots.index(table), slots.offsets(), POOLS[pool], d)
+            d, stride = flat_rows(grad.value)
+            index, offsets = slots.index(table), slots.offsets()
+            pool_rows_grad_(sums, index, offsets, POOLS[pool], d, stride)
         else:
-            pool_max_grad_(sums, argmax.value.reshape(-1, sums.shape[1]), d)
+            d, width = _rows_of(grad, sums.shape[1]), sums.shape[1]
+            pool_max_grad_(sums, argmax.value.reshape(-1, width), d)
         table.forget_padding_(sums)
 
     return run

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from psrt.core.types import I32, I64
+from psrt.core.types import I32, I64, Array
 from psrt.executor.bindings import Rows
 from psrt.executor.cells import Cell
 from psrt.executor.compute.table import Bound, Step, computes
@@ -80,6 +80,20 @@ class Slots:
         return joined
 
 
+def flat_rows(values: Array) -> tuple[Array, int]:
+    """The memory (n,) in which the rows of `values` lie, and how far apart they begin.
+
+    A gradient is often some columns of a wider one: kernels read it where it is.
+    """
+    rows, width = values.shape
+    stride, rest = divmod(values.strides[0], values.itemsize)
+    if rows == 0 or values.strides[1] != values.itemsize or rest or stride < width:
+        return np.ascontiguousarray(values).reshape(-1), width
+    size = (rows - 1) * stride + width
+    flat: Array = np.lib.stride_tricks.as_strided(values, (size,), (values.itemsize,))
+    return flat, stride
+
+
 def width_of(op: Bound, slot: str) -> int:
     """Numbers an element of a ragged var, or a row of an ordinary one."""
     return math.prod(op.shapes(slot)[0][1:])
@@ -113,14 +127,14 @@ def sequence_pool_grad(op: Bound) -> Step:
     segments, numbers, width = Segments(x), InOrder(), width_of(op, "x")
 
     def run() -> None:
-        d = np.ascontiguousarray(grad.value)
         result = x_grad.reserve(x.value.shape)
         result.fill(0)
         rows = result.reshape(-1, width)
         if argmax is None:
             index = numbers.index(len(rows))
-            pool_rows_grad_(rows, index, segments.offsets()[None], POOLS[pool], d)
+            offsets, d = segments.offsets()[None], flat_rows(grad.value)
+            pool_rows_grad_(rows, index, offsets, POOLS[pool], *d)
         else:
-            pool_max_grad_(rows, argmax.value, d)
+            pool_max_grad_(rows, argmax.value, np.ascontiguousarray(grad.value))
 
     return run

@@ -8,7 +8,7 @@ never writes into its inputs, except for vars it changes in place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -28,7 +28,8 @@ Step: TypeAlias = Callable[[], None]
 class Bound:
     """An op with its slots resolved; `dtype` is that of its floats.
 
-    `moment` is the executor's and changes from step to step: read it inside the closure.
+    `moment` is the executor's and changes from step to step: read it inside the closure. `spent`
+    are vars nobody needs once their only reader has run.
     """
 
     op: Op
@@ -38,6 +39,7 @@ class Bound:
     shared: Cell
     dtype: Any
     moment: Moment
+    spent: Collection[str] = ()
 
     @property
     def attrs(self) -> Mapping[str, Any]:
@@ -65,6 +67,10 @@ class Bound:
     def rows(self, slot: str) -> Rows:
         """The table in a slot, of which rows are looked up."""
         return self.tables[self.op.inputs[slot][0]]
+
+    def may_overwrite(self, slot: str) -> bool:
+        """Whether this op may write into an input, because it is the last that reads it."""
+        return self.op.inputs[slot][0] in self.spent
 
     def scratch(self) -> Cell:
         """Memory that all ops of a thread share: stale at the start of a step, one cell an op.

@@ -14,6 +14,7 @@ and vars to `keep`. Pure; results do not change, since nothing is overwritten th
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -29,10 +30,11 @@ MIN_ELEMENTS = 1024
 @dataclass(frozen=True)
 class MemoryPlan:
     """`owners` maps the vars that write into shared memory to its number; `places` all vars whose
-    values may lie there."""
+    values may lie there. `spent` are gradients that one op alone reads: it may overwrite them."""
 
     owners: dict[str, int] = field(default_factory=dict)
     places: dict[str, int] = field(default_factory=dict)
+    spent: frozenset[str] = frozenset()
 
 
 def plan_memory(
@@ -51,7 +53,7 @@ def plan_memory(
     fixed = _fixed(program, keep, skip_grads)
     lives = [life for life in _lives(uses, groups) if fixed.isdisjoint(life.members)]
     buffers = _Buffers()
-    plan = MemoryPlan()
+    plan = MemoryPlan(spent=_spent(program, uses, sharing, fixed))
     for life in sorted(lives, key=lambda life: life.first):
         var = program.vars[life.owner]
         if not _is_small(var):
@@ -76,6 +78,24 @@ def _fixed(program: Program, keep: Collection[str], skip_grads: bool) -> set[str
         return var.kind != "temp" or gradient
 
     return {var.name for var in program.vars.values() if stays(var)} | derived | set(keep)
+
+
+def _spent(
+    program: Program, uses: Sequence[_Use], sharing: Collection[str], fixed: Collection[str]
+) -> frozenset[str]:
+    """Gradients in memory of their own, which no second op sees."""
+    readers = Counter(name for use in uses for name in use.reads)
+    writers = Counter(name for use in uses for name in use.writes)
+    shared = {n for use in uses if use.type in sharing for n in (*use.reads, *use.writes)}
+    return frozenset(
+        name
+        for name, count in readers.items()
+        if count == 1
+        and writers[name] == 1
+        and program.vars[name].gradient_of
+        and name not in shared
+        and name not in fixed
+    )
 
 
 # --- lives ----------------------------------------------------------------------------------------
