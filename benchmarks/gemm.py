@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -26,6 +27,14 @@ def gemm_figures(seconds: float) -> dict[str, float]:
         "examples_per_s": steps * BATCH / (time.perf_counter() - started),
         "cpu_ms_per_step": (time.process_time() - cpu) / steps * 1e3,
     }
+
+
+def gemm_by_threads(threads: int, seconds: float) -> float:
+    """Examples per second of `threads` threads that multiply side by side, each its own arrays."""
+    with ThreadPoolExecutor(threads) as pool:
+        return sum(
+            figures["examples_per_s"] for figures in pool.map(gemm_figures, [seconds] * threads)
+        )
 
 
 def _products(rng: np.random.Generator) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:

@@ -5,8 +5,9 @@ module whose `forward(feed)` returns the same loss, `feeds` are batches that bot
 parameter bears the name it has in the `state_dict` of the module, which is all that ties the two
 together: `torch_sides` copies initial values by it.
 
-`is_sparse` of `module` asks for sparse gradients of tables; psrt's tables are sparse always. Sizes
-are arguments, so that tests may take small ones.
+`is_sparse` of `module` asks for sparse gradients of tables; psrt's tables are sparse always.
+`sgd_rate` is a learning rate that suits the scale of its gradients. Sizes are arguments, so that
+tests may take small ones.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ CLASSES, SIDE = 10, 28
 class Model(Protocol):
     """One model of both libraries."""
 
+    sgd_rate: float
+
     def build(self) -> Var: ...
 
     def module(self, is_sparse: bool) -> nn.Module: ...
@@ -47,13 +50,13 @@ def fully_connected(x: Var, size: int, name: str, act: str | None = None) -> Var
 # --- digits: a multilayer perceptron, a convolutional net -----------------------------------------
 
 
-def digits(count: int, batch: int) -> list[Feed]:
+def digits(count: int, batch: int, side: int = SIDE) -> list[Feed]:
     """Images like MNIST's, of which four pixels in five are 0, with planted labels."""
     rng = np.random.default_rng(17)
-    planted = rng.normal(size=(SIDE * SIDE, CLASSES)).astype(np.float32)
+    planted = rng.normal(size=(side * side, CLASSES)).astype(np.float32)
     feeds = []
     for _ in range(count):
-        ink = rng.random((batch, SIDE * SIDE), dtype=np.float32)
+        ink = rng.random((batch, side * side), dtype=np.float32)
         pixel = np.where(rng.random(ink.shape) < 0.2, ink, np.float32(0))
         feeds.append({"pixel": pixel, "label": np.argmax(pixel @ planted, axis=1)[:, None]})
     return feeds
@@ -65,6 +68,7 @@ class Mlp:
 
     hidden: tuple[int, ...] = (200, 200)
     batch: int = 64
+    sgd_rate: float = 0.1
 
     def build(self) -> Var:
         layer = layers.data("pixel", shape=(SIDE * SIDE,))
@@ -106,12 +110,14 @@ class ConvNet:
     """Twice a convolution of 5 × 5, ReLU and the maximum of 2 × 2; softmax cross-entropy."""
 
     filters: tuple[int, ...] = (20, 50)
+    side: int = SIDE
     batch: int = 64
+    sgd_rate: float = 0.01
 
     def build(self) -> Var:
-        pixel = layers.data("pixel", shape=(SIDE * SIDE,))
+        pixel = layers.data("pixel", shape=(self.side * self.side,))
         label = layers.data("label", shape=(1,), dtype="int64")
-        layer = layers.reshape(pixel, (-1, 1, SIDE, SIDE))
+        layer = layers.reshape(pixel, (-1, 1, self.side, self.side))
         for i, count in enumerate(self.filters):
             named = {"param": f"conv.{i}.weight", "bias": f"conv.{i}.bias"}
             layer = layers.simple_img_conv_pool(layer, count, 5, 2, 2, act="relu", **named)
@@ -119,16 +125,16 @@ class ConvNet:
         return layers.mean(layers.softmax_with_cross_entropy(logits, label))
 
     def module(self, is_sparse: bool) -> nn.Module:
-        return TorchConvNet(self.filters)
+        return TorchConvNet(self.filters, self.side)
 
     def feeds(self, count: int) -> list[Feed]:
-        return digits(count, self.batch)
+        return digits(count, self.batch, self.side)
 
 
 class TorchConvNet(nn.Module):
-    def __init__(self, filters: tuple[int, ...]) -> None:
+    def __init__(self, filters: tuple[int, ...], side: int) -> None:
         super().__init__()
-        channels, side = (1, *filters), SIDE
+        self.shape, channels = (-1, 1, side, side), (1, *filters)
         for _ in filters:
             side = (side - 4) // 2
         pairs = zip(channels, filters, strict=False)
@@ -136,7 +142,7 @@ class TorchConvNet(nn.Module):
         self.out = nn.Linear(channels[-1] * side * side, CLASSES)
 
     def forward(self, feed: Tensors) -> Tensor:
-        layer = feed["pixel"].reshape(-1, 1, SIDE, SIDE)
+        layer = feed["pixel"].reshape(self.shape)
         for conv in self.conv:
             layer = functional.max_pool2d(torch.relu(conv(layer)), 2)
         return functional.cross_entropy(self.out(layer.flatten(1)), feed["label"][:, 0])
@@ -155,6 +161,7 @@ class DeepFm:
     factors: int = 8
     hidden: tuple[int, ...] = (128, 64)
     batch: int = 512
+    sgd_rate: float = 0.1
 
     def build(self) -> Var:
         click, numbers = layers.data("click"), layers.data("numbers", shape=(self.numbers,))
@@ -229,6 +236,7 @@ class Word2Vec:
     width: int = 64
     negatives: int = 5
     batch: int = 512
+    sgd_rate: float = 1.0
 
     DRAWN = "negative_sampling_loss_0.out"
     """The var of each target and its negatives, which `torch_sides` adds to the feeds."""
@@ -269,7 +277,7 @@ class TorchWord2Vec(nn.Module):
 
     def forward(self, feed: Tensors) -> Tensor:
         centers, targets = self.centers(feed["center"]), self.targets(feed[Word2Vec.DRAWN])
-        scores = torch.bmm(targets, centers.transpose(1, 2))[:, :, 0]
+        scores = (targets * centers).sum(dim=2)  # `torch.bmm` takes half as long again for a step
         negatives = functional.logsigmoid(-scores[:, 1:]).sum(dim=1)
         return -(functional.logsigmoid(scores[:, 0]) + negatives).mean()
 

@@ -3,11 +3,11 @@
 python -m benchmarks.w7_executor [--ragged] [--seconds S] [--rounds N] [--no-memory]
 
 Each round measures, one after the other so that a busy host slows all alike: the network's products
-by numpy with preallocated outputs, the executor on one thread (batches of 512), the parallel
-executor with two replicas on two threads (batches of 1,024, parameters shared), and for comparison
-with two threads and one batch of 512 cut in two. Figures are medians of rounds; `share_of_gemm` and
-`speedup` are medians of the ratio within a round. `python_between_ops` is the profiler's. Memory is
-measured in processes of its own, without the data.
+by numpy with preallocated outputs on one thread and on two, the executor on one thread (batches of
+512), the parallel executor with two replicas on two threads (batches of 1,024, parameters shared),
+and for comparison with two threads and one batch of 512 cut in two. Figures are medians of rounds;
+`share_of_gemm` and `speedup` are medians of the ratio within a round. `python_between_ops` is the
+profiler's. Memory is measured in processes of its own, without the data.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ os.environ.update(harness.ONE_THREAD)
 
 import psrt
 from benchmarks import w7_model
-from benchmarks.gemm import gemm_figures
+from benchmarks.gemm import gemm_by_threads
 from psrt.executor.profile import Profiler
 from psrt.executor.strategies import ReduceStrategy
 
@@ -44,10 +44,11 @@ MEMORY = {
 def run(args: argparse.Namespace) -> harness.Figures:
     program, loss = w7_model.build(args.ragged)
     small, large = (w7_model.feeds(32, joined, args.ragged) for joined in (1, 2))
-    alone, pair = executors(program, loss)
+    alone, pair = executors(program, loss, args.spin_s)
     rounds = [
         {
-            "gemm": gemm_figures(args.seconds)["examples_per_s"],
+            "gemm": gemm_by_threads(1, args.seconds),
+            "gemm_two_threads": gemm_by_threads(2, args.seconds),
             "one_thread": speed(alone.run, small, args.seconds),
             "two_threads": speed(pair.run, large, args.seconds),
             "two_threads_one_batch": speed(pair.run, small, args.seconds),
@@ -57,6 +58,7 @@ def run(args: argparse.Namespace) -> harness.Figures:
     pair.close()
     shares = [r["one_thread"] / r["gemm"] for r in rounds]
     speedups = [r["two_threads"] / r["one_thread"] for r in rounds]
+    of_gemm = [r["gemm_two_threads"] / r["gemm"] for r in rounds]
     figures: harness.Figures = {
         "workload": "W7 executor, CTR-DNN" + (", ragged slots" if args.ragged else ""),
         "examples_per_s": {k: round(statistics.median(r[k] for r in rounds)) for k in rounds[0]},
@@ -64,6 +66,10 @@ def run(args: argparse.Namespace) -> harness.Figures:
         "share_of_gemm_rounds": [round(share, 3) for share in shares],
         "speedup_two_threads": round(statistics.median(speedups), 2),
         "speedup_rounds": [round(speedup, 2) for speedup in speedups],
+        "speedup_of_gemm": round(statistics.median(of_gemm), 2),
+        "share_of_gemm_two_threads": round(
+            statistics.median(r["two_threads"] / r["gemm_two_threads"] for r in rounds), 3
+        ),
         "python_between_ops": python_between_ops(alone, small),
     }
     if not args.no_memory:
@@ -71,7 +77,9 @@ def run(args: argparse.Namespace) -> harness.Figures:
     return figures
 
 
-def executors(program: psrt.Program, loss: str) -> tuple[psrt.Executor, psrt.ParallelExecutor]:
+def executors(
+    program: psrt.Program, loss: str, spin_s: float = 0.02
+) -> tuple[psrt.Executor, psrt.ParallelExecutor]:
     """Each over a scope of its own."""
     scopes = [psrt.Scope(), psrt.Scope()]
     for scope in scopes:
@@ -85,7 +93,8 @@ def executors(program: psrt.Program, loss: str) -> tuple[psrt.Executor, psrt.Par
         program, scopes[0], build_strategy=psrt.BuildStrategy(**fused), keep=[loss]
     )
     shared = psrt.BuildStrategy(reduce_strategy=ReduceStrategy.Reduce, **fused)
-    return alone, psrt.ParallelExecutor(program, scopes[1], 2, shared, keep=[loss])
+    how = psrt.ExecutionStrategy(spin_s=spin_s)
+    return alone, psrt.ParallelExecutor(program, scopes[1], 2, shared, how, keep=[loss])
 
 
 def speed(step: Callable[..., object], feeds: list[dict[str, object]], seconds: float) -> float:
@@ -147,6 +156,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ragged", action="store_true", help="one to three ids a slot")
     parser.add_argument("--seconds", type=float, default=3.0, help="of each measurement")
+    parser.add_argument("--spin-s", type=float, default=0.02, help="of idle threads of the pool")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--no-memory", action="store_true")
     parser.add_argument("--memory-of", choices=list(MEMORY), help=argparse.SUPPRESS)

@@ -3,7 +3,7 @@
 In reading order:
 
     one var, one table   ports · scope · moment · cells · bindings · supply
-    one op               compute (op type → closure) · updates (local training)
+    one op               compute (op type → closure) · lengths · updates (local training)
     what takes time      costs · chrome_trace · profile
     one program          compiled · feeds · derived (ids before rows) · strategies · preparation
                          (passes) · fetches · sequential

@@ -17,12 +17,14 @@ from psrt.core.tensors import SelectedRows
 from psrt.executor.bindings import Rows
 from psrt.executor.cells import Cell, GradientCell, Memory, Scratch
 from psrt.executor.compute import COMPUTE, SHARING, Bound, Step
+from psrt.executor.lengths import checked
 from psrt.executor.moment import Moment
 from psrt.executor.ports import Gradient
 from psrt.executor.profile import Profiler
 from psrt.executor.updates import Update, in_turn, make_update
 from psrt.graph.derived import derived_ops
 from psrt.graph.ops import OPS
+from psrt.graph.ops.table import OWN
 from psrt.graph.passes.memory import MemoryPlan
 from psrt.graph.program import ROLES, Op, Parameter, Program, Role, Var
 from psrt.graph.verify import verify
@@ -162,7 +164,10 @@ class Compiled:
         bound = Bound(
             op, vars, self.cells, self.rows, scratch, self.dtype, self.moment, self._spent
         )
-        return COMPUTE[op.type](bound)
+        ragged = [self.cells[name] for name in op.reads() if vars[name].ragged]
+        step = COMPUTE[op.type](bound)
+        may_differ = op.role != "forward" or OPS[op.type].lengths == OWN
+        return step if may_differ or not ragged else checked(step, ragged)
 
     def _compile_update(self, name: str, gradient: str) -> Update:
         parameter = self.program.parameters[name]

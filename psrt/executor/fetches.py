@@ -17,6 +17,13 @@ from psrt.graph.program import Program, Role, Var
 
 Fetched = Array | Ragged
 
+_OF_ALL = {
+    "reduce_sum": np.add,
+    "reduce_max": np.maximum,
+    "reduce_min": np.minimum,
+    "reduce_prod": np.multiply,
+}
+
 
 class Fetches:
     """Which vars of a program can be fetched, and how.
@@ -28,6 +35,8 @@ class Fetches:
         program = self._program = prepared.program
         self._asked, self._lost = asked, prepared.lost
         self._role_of = {name: op.role for op in program.ops for name in op.writes()}
+        self._writer = {name: op.type for op in program.ops for name in op.writes()}
+        self._of_batch = _computed_from_data(program)
         in_place = (op for op in program.ops if op.inputs.keys() & op.outputs.keys())
         self._running = {name for op in in_place for name in op.writes()}
 
@@ -53,25 +62,44 @@ class Fetches:
     def merged(self, name: str, parts: Sequence[Fetched], weights: Sequence[float]) -> Fetched:
         """One value from those of the replicas, whose shares of the batch are `weights`.
 
-        Rows are put in order. Of scalars, metrics over many steps give the last replica's, which
-        has counted all; counts are added; others are means over examples. Anything else is the same
-        everywhere.
+        Rows are put in order. Sums and counts are added, maxima and minima taken of all; metrics
+        over many steps give the last replica's, which has counted all; gradients of parameters are
+        the whole batch's already, and what no batch changes is the same everywhere. Other values
+        are means over examples.
         """
         var, first = self._program.vars[name], parts[0]
         if isinstance(first, Ragged):
             return _joined([part for part in parts if isinstance(part, Ragged)])
         arrays = [part for part in parts if not isinstance(part, Ragged)]
         if var.shape[:1] == (ROWS,):
-            return np.concatenate(arrays)
-        if var.shape != () or var.gradient_of:
-            return first
+            return _stacked(name, arrays)
         if name in self._running:
             return arrays[-1]
-        if first.dtype.kind != "f":
-            total: Array = np.sum(arrays, axis=0)
-            return total
-        mean: Array = np.asarray(np.dot(weights, arrays), first.dtype)
+        whole = name not in self._of_batch or var.gradient_of in self._program.parameters
+        if whole or len(arrays) == 1:
+            return first
+        return self._reduced(name, arrays, weights)
+
+    def _reduced(self, name: str, arrays: Sequence[Array], weights: Sequence[float]) -> Array:
+        """Of values without rows: by what computed them."""
+        of_all = _OF_ALL.get(self._writer.get(name, ""))
+        first = arrays[0]
+        if of_all is None and first.dtype.kind != "f":
+            of_all = np.add
+        if of_all is not None:
+            merged: Array = of_all.reduce(arrays)
+            return merged
+        mean: Array = np.asarray(np.tensordot(weights, arrays, 1), first.dtype)
         return mean
+
+
+def _computed_from_data(program: Program) -> set[str]:
+    """Vars that differ from batch to batch, even if no parameter changes."""
+    found = {var.name for var in program.data_vars()}
+    for op in program.ops:
+        if not found.isdisjoint(op.reads()):
+            found.update(op.writes())
+    return found
 
 
 def copy_of(cell: Cell) -> Fetched:
@@ -79,6 +107,17 @@ def copy_of(cell: Cell) -> Fetched:
     if cell.offsets is None:
         return cell.value.copy()
     return Ragged(cell.value.copy(), cell.offsets.copy())
+
+
+def _stacked(name: str, arrays: Sequence[Array]) -> Array:
+    try:
+        return np.concatenate(arrays)
+    except ValueError as error:
+        raise ProgramError(
+            f"{name} is {arrays[0].shape} in one replica and {arrays[-1].shape} in another: "
+            "examples against examples cannot be put together.",
+            hint="Fetch it with return_merged=False, or something computed from it.",
+        ) from error
 
 
 def _joined(parts: Sequence[Ragged]) -> Ragged:

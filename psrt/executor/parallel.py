@@ -6,7 +6,7 @@ was first: gradients are added in the order of replicas.
 
 An executor is used from one thread; its pool belongs to it. The first error wins: it names op,
 layer and the user's line, nothing new starts after it, and `run` raises it once what was running
-has ended. With `enable_backward_optimizer_op_deps` no parameter has changed then.
+has ended. With `enable_backward_optimizer_op_deps` no update has happened then.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class ParallelExecutor:
         self._derived = DerivedIds(program, first_example)
         self._fed = fed_vars(program)
         self._supply = RowSupply(program, self.scope, source)
-        self._pool = Pool(self._how.num_threads or count)
+        self._pool = Pool(self._how.num_threads or count, self._how.spin_s)
         self._runs = self._steps = 0
         self.profiler: Profiler | None = None
 
@@ -96,8 +96,8 @@ class ParallelExecutor:
         with span_of(self.profiler, "run", "step"):
             for _ in range(self._how.num_iteration_per_run):
                 cut = self._step(feed, rows or {}, roles)
-            if self.sink is not None and "backward" in roles:
-                self.sink.push(self.gradients())
+                if self.sink is not None and "backward" in roles:
+                    self.sink.push(self.gradients())
             fetched = [self._fetched(name, cut, return_merged) for name in names]
             self._drop_now_and_then()
         return fetched
@@ -111,7 +111,7 @@ class ParallelExecutor:
         """Run batches until they end, which is a normal event.
 
         With `async_mode` replicas take whole batches and do not wait for each other, see
-        `psrt.executor.until_end`; `sink` is then called from several threads.
+        `psrt.executor.until_end`; `source` and `sink` are then called from several threads.
         """
         names = [self._fetches.name_of(var, roles) for var in fetch]
         if self._build.async_mode:
@@ -144,8 +144,10 @@ class ParallelExecutor:
         first, *others = self._replicas
         for replica in others:
             replica.share_updates(first)
+        for replica in self._replicas:
+            replica.compiled.profiler = self.profiler
         workers = [
-            Alone(replica, self.program, self.scope, self.source, self.sink)
+            Alone(replica, self.program, self.scope, self.source, self.sink, self._first_example)
             for replica in self._replicas
         ]
         runs = [worker.working(source, names, roles) for worker in workers]

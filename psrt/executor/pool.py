@@ -17,8 +17,8 @@ from psrt.executor.workers import Execute, Waiting, Workers
 class Pool:
     """`threads` threads that run the nodes of graphs."""
 
-    def __init__(self, threads: int) -> None:
-        self._workers = Workers(threads)
+    def __init__(self, threads: int, spin_s: float) -> None:
+        self._workers = Workers(threads, spin_s)
         self._blas = ThreadpoolController()
 
     def walk(self, graph: Graph, replicas: Sequence[Replica], profiler: Profiler | None) -> None:
@@ -33,9 +33,9 @@ class Pool:
             return
         at, error = schedule.failure
         node = graph.nodes[at]
-        if node.op is None and isinstance(error, PsrtError):
-            raise error
-        if node.op is None or not isinstance(error, Exception):
+        if not isinstance(error, Exception) or (node.op is None and isinstance(error, PsrtError)):
+            raise error  # Ctrl-C, or told well already
+        if node.op is None:
             raise ProgramError(f"The step failed in {node}: {error!r}.") from error
         raise replicas[node.replica].compiled.failure(node.op, error) from error
 

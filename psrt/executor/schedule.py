@@ -24,10 +24,11 @@ class Schedule:
         self._waits = list(graph.waits)
         self._ready = deque(at for at, count in enumerate(graph.waits) if count == 0)
         self._left = len(graph.nodes)
+        self._abandoned = False
 
     def take(self) -> int | None:
         """A node to run now; None if none is ready."""
-        if self.failure is not None or not self._ready:
+        if self._stopped or not self._ready:
             return None
         node = self._ready.popleft()
         self.running.add(node)
@@ -47,11 +48,20 @@ class Schedule:
         if self.failure is None:
             self.failure = (node, error)
 
+    def abandon(self) -> None:
+        """Nobody waits for the rest any more."""
+        self._ready.clear()
+        self._abandoned = True
+
     @property
     def ready(self) -> int:
         """How many nodes could be taken."""
-        return 0 if self.failure is not None else len(self._ready)
+        return 0 if self._stopped else len(self._ready)
 
     @property
     def is_over(self) -> bool:
-        return not self.running and (self.failure is not None or self._left == 0)
+        return not self.running and (self._stopped or self._left == 0)
+
+    @property
+    def _stopped(self) -> bool:
+        return self._abandoned or self.failure is not None

@@ -92,6 +92,7 @@ class Executor:
         rows: Mapping[str, RowBatch],
         roles: Sequence[Role],
     ) -> list[Array | Ragged]:
+        names = [self._fetches.name_of(var, roles) for var in fetch]
         for cell in self._in_scope:
             cell.share(self.scope[cell.name])
         if "forward" in roles:
@@ -106,7 +107,6 @@ class Executor:
         self._compiled.moment.step += 1
         if self.sink is not None and "backward" in roles:
             self.sink.push(self.gradients())
-        names = [self._fetches.name_of(var, roles) for var in fetch]
         return [self._fetched(name) for name in names]
 
     def gradients(self) -> dict[str, Gradient]:

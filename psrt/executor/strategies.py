@@ -71,12 +71,14 @@ class ExecutionStrategy(_Strategy):
 
     `num_threads`: 0 = one a replica; more help only where ops of one replica are independent.
     `num_iteration_per_drop_scope`: temporary memory is given back after so many runs; 0 = never.
-    `num_iteration_per_run`: how often one `run` trains on its batch.
+    `num_iteration_per_run`: how often one `run` trains on its batch. `spin_s`: how long a thread
+    without work looks for some before it sleeps; more is faster on cores of its own, 0 is polite.
     """
 
     num_threads: int = 0
     num_iteration_per_drop_scope: int = 100
     num_iteration_per_run: int = 1
+    spin_s: float = 0.002
     # no effect
     use_thread_barrier: bool = False
     allow_op_delay: bool = False

@@ -75,10 +75,12 @@ class Alone:
         scope: Scope,
         source: ParamSource | None,
         sink: GradSink | None,
+        first_example: int,
     ) -> None:
         self._replica, self._scope, self._sink = replica, scope, sink
         self._supply = RowSupply(program, scope, source)
-        self._derived = DerivedIds(program)
+        self._first_example = first_example
+        self._derived = DerivedIds(program, first_example)
         self.done = UntilEnd()
 
     def working(
@@ -99,11 +101,14 @@ class Alone:
     def _step(self, number: int, feed: Feed, names: Sequence[str], roles: Sequence[Role]) -> None:
         compiled = self._replica.compiled
         examples = examples_of(feed, self._replica.fed)
-        compiled.moment.step = number
+        moment = compiled.moment
+        moment.step, moment.first_example, moment.loss_gradient = number, self._first_example, 1.0
         feed = self._derived.extend(feed, number)
         rows = {table: self._supply.batch(table, feed) for table in self._supply.tables}
         self._replica.see(self._scope)
         self._replica.load(Share(0, 0, examples, examples), feed, rows, self._scope)
+        if self._sink is not None:
+            compiled.swap_gradients()
         for role in ROLES:
             if role in roles or (role == "adjust" and "backward" in roles):
                 compiled.run(role)

@@ -38,4 +38,4 @@ def resolve(initializer: AnyInitializer, shape: Shape) -> Initializer:
     return initializer.resolve(shape) if isinstance(initializer, Xavier) else initializer
 
 
-__all__ = ["AnyInitializer", "Constant", "Normal", "Uniform", "Xavier", "resolve"]
+__all__ = ["Constant", "Normal", "Uniform", "Xavier"]

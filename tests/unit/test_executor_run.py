@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pytest
@@ -315,3 +316,53 @@ def test_offsets_that_do_not_fit_the_elements_are_refused(offsets: list[int]) ->
 
     with pytest.raises(DataError, match="offsets of ids do not rise from 0 to 3"):
         Executor(p, scope).run({"ids": fed}, roles=("forward",))
+
+
+def pair(a: Any, b: Any) -> list[Any]:
+    return [layers.embedding(ids, (9, 2)) for ids in (a, b)]
+
+
+@pytest.mark.parametrize(
+    "meet",
+    [
+        lambda a, b, values: layers.weighted_embedding(a, values, (9, 2)),
+        lambda a, b, values: layers.cos_sim(*pair(a, b)),
+        lambda a, b, values: layers.concat(pair(a, b)),
+        lambda a, b, values: layers.sums(pair(a, b)),
+        lambda a, b, values: layers.fc(pair(a, b), 1),
+    ],
+    ids=["weighted_embedding", "cos_sim", "concat", "sums", "fc"],
+)
+def test_lists_of_different_lengths_are_refused_where_they_meet(meet: Any) -> None:
+    with program() as p:
+        a, b = (layers.data(name, dtype="int64", ragged=True) for name in "ab")
+        values = layers.data("values", ragged=True)
+        meet(a, b, values)
+    scope = Scope()
+    scope.init_parameters(p)
+    one, other = Ragged.of([[1], [2, 3]]), Ragged.of([[1, 2], [3]])
+    executor = Executor(p, scope)
+    floats = Ragged.of([[1.0, 2.0], [3.0]], "float32")
+
+    with pytest.raises(DataError, match=r"The lists of .* differ in length"):
+        executor.run({"a": one, "b": other, "values": floats}, roles=("forward",))
+    same = Ragged.of([[1.0], [2.0, 3.0]], "float32")
+    executor.run({"a": one, "b": one, "values": same}, roles=("forward",))
+
+
+def test_an_unknown_fetch_is_refused_before_anything_is_trained() -> None:
+    p, _ = ctr(is_distributed=False)
+    scope = Scope()
+    scope.init_parameters(p)
+    before = scope["fc_0.w_0"].copy()
+    feed = {
+        "lists": Ragged.of([[1], [2]]),
+        "ids": np.array([[1], [2]]),
+        "dense": np.ones((2, 2), np.float32),
+        "click": np.ones((2, 1), np.float32),
+    }
+
+    with pytest.raises(ProgramError, match="no var loss"):
+        Executor(p, scope).run(feed, ["loss"], roles=("forward", "backward", "optimize"))
+
+    np.testing.assert_array_equal(scope["fc_0.w_0"], before)

@@ -195,6 +195,45 @@ def test_fetched_values_are_merged_to_those_of_the_batch():
     np.testing.assert_array_equal(rows.offsets, expected[3].offsets)
 
 
+def test_sums_are_added_means_weighed_and_what_is_no_batchs_left_alone():
+    with psrt.program() as program:
+        x = layers.data("x", (5,))
+        hidden = layers.fc(x, 3)
+        w = layers.create_parameter((2, 2))
+        fetched = [
+            layers.reduce_sum(hidden),
+            layers.reduce_max(hidden),
+            layers.reduce_min(hidden, dim=0),
+            layers.reduce_mean(hidden, dim=0),
+            layers.reduce_sum(layers.square(w)),
+        ]
+    scope = psrt.Scope()
+    scope.init_parameters(program)
+    feed = {"x": batches(1, 7)[0]["x"]}
+    forward = ("forward",)
+
+    with ParallelExecutor(program, scope, 3) as executor:
+        found = executor.run(feed, fetched, roles=forward)
+
+    expected = psrt.Executor(program, scope).run(feed, fetched, roles=forward)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
+def test_examples_against_examples_cannot_be_merged():
+    with psrt.program() as program:
+        x = layers.data("x", (5,))
+        scores = layers.matmul(x, x, transpose_y=True)
+    feed = {"x": batches(1, 7)[0]["x"]}
+
+    with ParallelExecutor(program, psrt.Scope(), 2) as executor:
+        with pytest.raises(ProgramError, match="examples against examples"):
+            executor.run(feed, [scores], roles=("forward",))
+        (parts,) = executor.run(feed, [scores], roles=("forward",), return_merged=False)
+
+    assert [part.shape for part in parts] == [(4, 4), (3, 3)]
+
+
 def test_fetched_values_may_be_had_by_replica():
     program, names = predictions()
     scope = psrt.Scope()
@@ -329,6 +368,36 @@ def test_a_strategy_in_use_and_an_unknown_field_are_refused():
         ExecutionStrategy().num_thread = 2
 
 
+def test_a_closed_executor_says_so():
+    program, _ = classifier()
+    scope = psrt.Scope()
+    scope.init_parameters(program)
+    executor = ParallelExecutor(program, scope, 2)
+    executor.close()
+
+    with pytest.raises(ProgramError, match="was closed"):
+        executor.run(batches(1, 4)[0])
+
+
+def test_ctrl_c_in_an_op_is_not_an_error_of_the_program(monkeypatch):
+    program, _ = classifier()
+    scope = psrt.Scope()
+    scope.init_parameters(program)
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    with ParallelExecutor(program, scope, 2) as executor:
+        steps = executor._replicas[1].compiled.steps["forward"]
+        op, step = steps[3]
+        steps[3] = (op, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            executor.run(batches(1, 4)[0])
+        executor._planner._graphs.clear()
+        steps[3] = (op, step)
+        executor.run(batches(1, 4)[0])
+
+
 # --- memory, drawing ------------------------------------------------------------------------------
 
 
@@ -410,6 +479,23 @@ def test_one_replica_that_waits_for_nobody_is_one_executor():
     expected = trained_alone("float32", feeds)
     for name in expected:
         np.testing.assert_array_equal(scope[name], expected[name], err_msg=name)
+
+
+def test_a_run_before_does_not_weigh_what_replicas_do_alone():
+    feed = batches(1, 6)[0]
+    scopes = []
+    for runs_before in (0, 1):
+        program, _ = classifier()
+        scopes.append(psrt.Scope())
+        scopes[-1].init_parameters(program)
+        build = BuildStrategy(async_mode=True)
+        with ParallelExecutor(program, scopes[-1], 2, build) as executor:
+            for _ in range(runs_before):
+                executor.run(feed)
+            executor.run_from([feed], roles=ALL)
+
+    for name in scopes[0]:
+        np.testing.assert_array_equal(scopes[0][name], scopes[1][name], err_msg=name)
 
 
 def test_an_error_of_one_replica_stops_those_that_do_not_wait():

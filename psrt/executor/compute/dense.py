@@ -8,7 +8,7 @@ import numpy as np
 
 from psrt.core.types import Array
 from psrt.executor.cells import Cell
-from psrt.executor.compute.elementwise import need_same_lengths, sum_to
+from psrt.executor.compute.elementwise import sum_to
 from psrt.executor.compute.table import Bound, Step, computes
 from psrt.kernels import nn
 
@@ -179,7 +179,6 @@ def dot(op: Bound) -> Step:
 
     def run() -> None:
         a, b = x.value, y.value
-        need_same_lengths(x, y)
         np.einsum("...i,...i->...", a, b, out=out.reserve((*a.shape[:-1], 1))[..., 0])
 
     return run

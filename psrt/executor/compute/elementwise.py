@@ -7,7 +7,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from psrt.core.errors import DataError
 from psrt.core.types import Array, Shape
 from psrt.executor.cells import Cell
 from psrt.executor.compute.table import Bound, Step, computes
@@ -21,19 +20,11 @@ def _forward(op: Bound, function: np.ufunc) -> Step:
     axis = op.attrs["axis"]
 
     def run() -> None:
-        need_same_lengths(x, y)
         a, b = x.value, y.value
         b = b.reshape(aligned(b.shape, a.ndim, axis))
         function(a, b, out=out.reserve(np.broadcast_shapes(a.shape, b.shape)))
 
     return run
-
-
-def need_same_lengths(x: Cell, y: Cell) -> None:
-    """Of two ragged vars; those computed from one ragged var have its very offsets."""
-    a, b = x.offsets, y.offsets
-    if a is not b and a is not None and b is not None and not np.array_equal(a, b):
-        raise DataError(f"The lists of {x.name} and of {y.name} differ in length.")
 
 
 computes("elementwise_add")(lambda op: _forward(op, np.add))

@@ -8,7 +8,7 @@ whose row reads as zeros and gets no gradient, or None.
 from __future__ import annotations
 
 from psrt.graph.ops.sequence import argmax_of, need_pool
-from psrt.graph.ops.table import ROWS, Call, TensorType, Types, define
+from psrt.graph.ops.table import OWN, ROWS, Call, TensorType, Types, define
 
 
 def need_ids(call: Call, ids: TensorType) -> None:
@@ -31,7 +31,7 @@ def embedding(call: Call) -> Types:
     return {"out": TensorType((*ids.shape, table.shape[1]), table.dtype, ids.ragged)}
 
 
-@define("slot_embeddings", inputs="ids* table", outputs="out argmax?", ragged="ids")
+@define("slot_embeddings", inputs="ids* table", outputs="out argmax?", ragged="ids", lengths=OWN)
 def slot_embeddings(call: Call) -> Types:
     """Pool the rows of each slot and set the slots side by side: (rows, slots · width)."""
     slots, table = call.many("ids"), call.need_ndim("table", 2)

@@ -107,7 +107,8 @@ class OpDef:
     ragged: frozenset[str] = frozenset()
     """Input slots that take ragged vars."""
     lengths: str = ""
-    """The input slot whose lengths a ragged output has; OWN where the op makes new ones."""
+    """The input slot whose lengths a ragged output has; OWN where the op makes new ones. Without
+    OWN all ragged inputs must have the same lengths."""
 
     def check_slots(self, inputs: Mapping[str, tuple[Any, ...]]) -> None:
         known = {slot.name: slot for slot in self.inputs}
