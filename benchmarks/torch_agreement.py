@@ -1,4 +1,4 @@
-"""W8: the same models by psrt and by PyTorch: do they agree, and how many steps a second each?
+"""The same models by psrt and by PyTorch: do they agree, and how many steps a second each?
 
 python -m benchmarks.torch_agreement [--models …] [--optimizers …] [--steps N] [--seconds S]
 
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> harness.Figures:
     }
     compared = [each["largest_difference"] for each in figures.values()]
     return {
-        "workload": f"W8 psrt beside torch {torch.__version__}, one thread, {args.steps} steps",
+        "workload": f"psrt beside torch {torch.__version__}, one thread, {args.steps} steps",
         "tolerance": TOLERANCE,
         "agree": all(each <= TOLERANCE for each in compared if each is not None),
         "models": figures,

@@ -1,4 +1,4 @@
-"""Four models written twice, with psrt's layers and in plain torch: what W8 compares.
+"""Four models written twice, with psrt's layers and in plain torch: what agrees or not.
 
 A model has three parts: `build` writes the psrt program and returns its loss, `module` is the torch
 module whose `forward(feed)` returns the same loss, `feeds` are batches that both take. A psrt

@@ -1,4 +1,4 @@
-"""The two sides of W8: one model trained by psrt and by torch, from the same initial parameters.
+"""One model trained by psrt and by torch, from the same initial parameters.
 
 Both sides take the same batches as numpy arrays, and give their parameters by the same names. Each
 optimizer is declared twice with equal numbers. epsilon is 1e-6, psrt's default for Adagrad: with

@@ -60,9 +60,10 @@ class ParallelExecutor:
         self._how = exec_strategy or ExecutionStrategy()
         self._build.freeze()
         self._how.freeze()
-        prepared = prepare(program, self._build, keep)
         self.program, self.source, self.sink = program, source, sink
         self._copies = _copies(program, scope, replicas, share_vars_from)
+        threads = self._how.num_threads or len(self._copies.scopes)
+        prepared = prepare(program, self._build, keep, threads)
         self.scope = self._copies.scopes[0]
         count, alone = len(self._copies.scopes), self._build.async_mode
         one_copy = alone or self._build.reduce_strategy is ReduceStrategy.Reduce
@@ -75,7 +76,7 @@ class ParallelExecutor:
         self._derived = DerivedIds(program, first_example)
         self._fed = fed_vars(program)
         self._supply = RowSupply(program, self.scope, source)
-        self._pool = Pool(self._how.num_threads or count, self._how.spin_s)
+        self._pool = Pool(threads, self._how.spin_s)
         self._runs = self._steps = 0
         self.profiler: Profiler | None = None
 

@@ -26,8 +26,13 @@ class Prepared:
         return (self.memory.places.keys() | self.memory.spent) - self.keep
 
 
-def prepare(program: Program, build: BuildStrategy, keep: Sequence[str | Var] = ()) -> Prepared:
-    """Vars to `keep` are those to fetch; with any of them, what they do not need is left out."""
+def prepare(
+    program: Program, build: BuildStrategy, keep: Sequence[str | Var] = (), threads: int = 1
+) -> Prepared:
+    """Vars to `keep` are those to fetch; with any of them, what they do not need is left out.
+
+    For several `threads` ops are taken apart that need not wait for each other.
+    """
     names = frozenset(var if isinstance(var, str) else var.name for var in keep)
     for is_wanted, rewrite in (
         (bool(names), passes.drop_dead_code),
@@ -35,6 +40,7 @@ def prepare(program: Program, build: BuildStrategy, keep: Sequence[str | Var] = 
         (build.fuse_loss_gradient, passes.fuse_losses),
         (build.fuse_embedding_pool_concat, passes.fuse_embeddings),
         (build.fuse_all_optimizer_ops, passes.fuse_updates),
+        (threads > 1, passes.split_products),
     ):
         if is_wanted:
             program = rewrite(program, names)

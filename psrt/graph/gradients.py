@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from psrt.graph.ops.table import OPS, OpDef, Slot
+from psrt.graph.ops.table import OPS, OpDef, Slot, slots
 
 
 @dataclass(frozen=True)
@@ -159,3 +159,16 @@ def _gradient_def(type: str, rule: Rule) -> OpDef:
 
 
 OPS.update({gradient_type(type): _gradient_def(type, rule) for type, rule in RULES.items()})
+
+
+# `fc_grad` in parts that need not wait for each other, see `psrt.graph.passes.products`.
+OPS.update(
+    {
+        type: OpDef(type, slots(inputs), slots(outputs), infer=None)
+        for type, inputs, outputs in (
+            ("fc_grad_rows", "out out@GRAD", "rows@GRAD? bias@GRAD?"),
+            ("fc_grad_w", "x rows@GRAD", "w@GRAD"),
+            ("fc_grad_x", "x w rows@GRAD", "x@GRAD"),
+        )
+    }
+)

@@ -33,7 +33,7 @@ EXACT = [
 Built = tuple[psrt.Program, str]
 
 
-def slots_and_layers(separate_relu: bool = True) -> Built:
+def slots_and_layers() -> Built:
     """Pooled slots between other features, activations apart, a metric, a prediction."""
     with psrt.program(seed=1) as program:
         x = layers.data("x", shape=(5,))
@@ -198,6 +198,32 @@ def test_updates_of_dense_parameters_become_one_op():
 
     verify(fused)
     assert [op.type for op in fused.ops if op.role == "optimize"] == ["update", "updates"]
+
+
+def test_the_gradient_of_a_layer_falls_into_products_that_need_not_wait():
+    program, _ = slots_and_layers()
+
+    split = passes.split_products(passes.fuse_activations(program))
+
+    verify(split)
+    types = types_of(split)
+    assert "fc_grad" not in types
+    assert types.count("fc_grad_w") == types.count("fc_grad_x") == 3
+    weights = [op for op in split.ops if op.type == "fc_grad_w"]
+    readers = {name for op in split.ops if op.role == "backward" for name in op.reads()}
+    assert readers.isdisjoint(name for op in weights for name in op.writes())
+
+
+@every_model
+def test_gradients_in_parts_change_no_bit(model):
+    program, loss = MODELS[model]()
+
+    got, losses = train((passes.split_products(program), loss), BuildStrategy())
+
+    expected, expected_losses = train((program, loss), BuildStrategy())
+    assert losses == expected_losses
+    for name in expected:
+        np.testing.assert_array_equal(got[name], expected[name], err_msg=name)
 
 
 def test_ops_that_nothing_needs_are_dropped_and_metrics_stay():

@@ -53,23 +53,61 @@ def fc_grad(op: Bound) -> Step:
     before_activation = _before_activation(op)
 
     def run() -> None:
-        grad = before_activation()
+        rows = before_activation()
         for x, w, x_grad, w_grad in parts:
             if w_grad is not None:
-                np.matmul(_rows(x.value).T, grad, out=w_grad.reserve(w.value.shape))
+                _weight_gradient(x, rows, w_grad)
             if x_grad is not None:
-                # BLAS takes four times as long as a broadcast for an outer product.
-                product = np.multiply if grad.shape[1] == 1 else np.matmul
-                product(grad, w.value.T, out=_rows(x_grad.reserve(x.value.shape)))
+                _input_gradient(x, w, rows, x_grad)
 
     return run
 
 
-def _before_activation(op: Bound) -> Callable[[], Array]:
-    """The gradient (n, width) of what the activation was applied to; the bias gets its own."""
+def _weight_gradient(x: Cell, rows: Array, w_grad: Cell) -> None:
+    inputs = _rows(x.value)
+    np.matmul(inputs.T, rows, out=w_grad.reserve((inputs.shape[1], rows.shape[1])))
+
+
+def _input_gradient(x: Cell, w: Cell, rows: Array, x_grad: Cell) -> None:
+    # BLAS takes four times as long as a broadcast for an outer product.
+    product = np.multiply if rows.shape[1] == 1 else np.matmul
+    product(rows, w.value.T, out=_rows(x_grad.reserve(x.value.shape)))
+
+
+@computes("fc_grad_rows")
+def fc_grad_rows(op: Bound) -> Step:
+    before_activation = _before_activation(op, op.maybe("rows@GRAD"))
+
+    def run() -> None:
+        before_activation()
+
+    return run
+
+
+@computes("fc_grad_w")
+def fc_grad_w(op: Bound) -> Step:
+    x, rows, w_grad = op.one("x"), op.one("rows@GRAD"), op.one("w@GRAD")
+    return lambda: _weight_gradient(x, _matrix(rows), w_grad)
+
+
+@computes("fc_grad_x")
+def fc_grad_x(op: Bound) -> Step:
+    x, w, rows, x_grad = op.one("x"), op.one("w"), op.one("rows@GRAD"), op.one("x@GRAD")
+    return lambda: _input_gradient(x, w, _matrix(rows), x_grad)
+
+
+def _matrix(rows: Cell) -> Array:
+    return np.ascontiguousarray(_rows(rows.value))
+
+
+def _before_activation(op: Bound, into: Cell | None = None) -> Callable[[], Array]:
+    """The gradient (n, width) of what the activation was applied to; the bias gets its own.
+
+    It lies in `into`, which other ops read, or else where no other op looks.
+    """
     grad, bias_grad = op.one("out@GRAD"), op.maybe("bias@GRAD")
     if op.attrs["activation"] == "relu":
-        return _before_relu(op, bias_grad)
+        return _before_relu(op, bias_grad, into)
     column_sums = op.form(nn.column_sums)
 
     def run() -> Array:
@@ -81,9 +119,9 @@ def _before_activation(op: Bound) -> Callable[[], Array]:
     return run
 
 
-def _before_relu(op: Bound, bias_grad: Cell | None) -> Callable[[], Array]:
+def _before_relu(op: Bound, bias_grad: Cell | None, into: Cell | None) -> Callable[[], Array]:
     out, grad, masked, spare = op.one("out"), op.one("out@GRAD"), op.scratch(), op.own()
-    in_place = op.may_overwrite("out@GRAD")
+    in_place = op.may_overwrite("out@GRAD") and into is None
     mask, mask_ = op.form(nn.relu_grad_sums), op.form(nn.relu_grad_sums_)
 
     def run() -> Array:
@@ -92,7 +130,7 @@ def _before_relu(op: Bound, bias_grad: Cell | None) -> Callable[[], Array]:
         if in_place:
             mask_(kept, given, sums)
             return given
-        result = masked.reserve(kept.shape)
+        result = _rows((into or masked).reserve(out.value.shape))
         mask(kept, given, result, sums)
         return result
 

@@ -1,7 +1,7 @@
 """Passes: rewriting a program into one that computes the same with less.
 
 In reading order: uses (who reads and writes what) · dead_code · activations · losses · embeddings ·
-updates · memory (which vars may share memory; a plan, not a rewrite).
+updates · products · memory (which vars may share memory; a plan, not a rewrite).
 
 A pass takes a program and the names of vars to `keep`, and returns a new program; it touches
 neither. Each says in its docstring whether results stay the same bits or the same within rounding.
@@ -14,6 +14,7 @@ from psrt.graph.passes.dead_code import drop_dead_code
 from psrt.graph.passes.embeddings import fuse_embeddings
 from psrt.graph.passes.losses import fuse_losses
 from psrt.graph.passes.memory import MemoryPlan, plan_memory
+from psrt.graph.passes.products import split_products
 from psrt.graph.passes.updates import fuse_updates
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "fuse_losses",
     "fuse_updates",
     "plan_memory",
+    "split_products",
 ]
