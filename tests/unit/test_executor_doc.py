@@ -76,7 +76,7 @@ def test_every_pass_has_a_row() -> None:
     asked = re.findall(r"^\| (?:any )?`(\w+)` \|", table, re.M)
 
     assert len(asked) == len(rewriting) + 1
-    assert set(asked) <= {"keep"} | set(meanings(psrt.BuildStrategy))
+    assert set(asked) <= {"keep", "num_threads"} | set(meanings(psrt.BuildStrategy))
 
 
 def test_every_role_is_told() -> None:
