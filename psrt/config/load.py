@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from psrt.config import communication
 from psrt.config.declared import TomlFile, check_variables, read_toml
-from psrt.config.schema import SECTIONS, DataConfig, JobConfig, PartitionConfig
+from psrt.config.schema import SECTIONS, DataConfig, JobConfig, PartitionConfig, TrainerConfig
 from psrt.config.settings import Setting, settings_of
 from psrt.core.errors import ConfigError
 from psrt.core.specs import MODES, CommunicationMode
@@ -52,6 +52,13 @@ def load(
     toml = read_toml(file) if file else TomlFile()
     section = next(name for name, known in SECTIONS.items() if known is cls)
     return _fill(cls, settings_of(section, cls), toml, environ, flags or {})
+
+
+def cpu_num(environ: Mapping[str, str] | None = None) -> int:
+    """The replicas of a program where nobody gave a number: CPU_NUM, or 1."""
+    settings = settings_of("trainer", TrainerConfig)
+    setting = next(setting for setting in settings if setting.name == "cpu_num")
+    return int(_choose(setting, TomlFile(), _checked(environ), {})[0])
 
 
 def load_job(file: str, *, environ: Mapping[str, str] | None = None) -> Loaded[JobConfig]:

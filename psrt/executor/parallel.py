@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from psrt.config.load import cpu_num
 from psrt.core.errors import ConfigError, DataError
 from psrt.executor.bindings import RowBatch
 from psrt.executor.derived import DerivedIds, Feed, fed_vars
@@ -35,7 +36,7 @@ from psrt.graph.program import Program, Role, Var
 
 
 class ParallelExecutor:
-    """Runs `replicas` copies of one program over one scope.
+    """Runs `replicas` copies of one program over one scope; without a number, CPU_NUM of them.
 
     `share_vars_from` is another parallel executor, of the program that trains: this one, usually
     made of `clone(program, for_test=True)`, reads its parameters and takes its number of replicas.
@@ -46,7 +47,7 @@ class ParallelExecutor:
         self,
         program: Program,
         scope: Scope | None = None,
-        replicas: int = 1,
+        replicas: int | None = None,
         build_strategy: BuildStrategy | None = None,
         exec_strategy: ExecutionStrategy | None = None,
         share_vars_from: ParallelExecutor | None = None,
@@ -218,11 +219,12 @@ class ParallelExecutor:
 
 
 def _copies(
-    program: Program, scope: Scope | None, replicas: int, shared: ParallelExecutor | None
+    program: Program, scope: Scope | None, asked: int | None, shared: ParallelExecutor | None
 ) -> ParameterCopies:
     """The scopes of a new executor: the user's with copies to come, or those of another."""
     if shared is not None:
         return shared._copies
+    replicas = cpu_num() if asked is None else asked
     if replicas < 1:
         raise ConfigError(
             f"A parallel executor was asked for with {replicas} replicas.",

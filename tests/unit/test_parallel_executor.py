@@ -350,6 +350,18 @@ def test_a_batch_without_examples_is_refused():
         executor.run(batches(1, 0)[0])
 
 
+def test_cpu_num_says_how_many_replicas_there_are(monkeypatch):
+    monkeypatch.setenv("CPU_NUM", "3")
+    program, _ = classifier()
+    scope = psrt.Scope()
+    scope.init_parameters(program)
+
+    with ParallelExecutor(program, scope) as executor:
+        (parts,) = executor.run(batches(1, 6)[0], ["fc_1.out"], return_merged=False)
+
+    assert len(parts) == 3
+
+
 def test_an_executor_needs_a_replica():
     with pytest.raises(ConfigError, match="0 replicas"):
         ParallelExecutor(classifier()[0], psrt.Scope(), 0)
