@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from psrt.executor.compute import SHAPES_ONLY, SHARING
 from psrt.executor.strategies import BuildStrategy
 from psrt.graph import passes
 from psrt.graph.passes import MemoryPlan
+from psrt.graph.passes.products import LATE
 from psrt.graph.program import Program, Var
 
 
@@ -44,10 +45,7 @@ def prepare(
     ):
         if is_wanted:
             program = rewrite(program, names)
-    return Prepared(program, _memory(program, build, names), names)
-
-
-def _memory(program: Program, build: BuildStrategy, keep: Collection[str]) -> MemoryPlan:
-    if not build.memory_optimize:
-        return MemoryPlan()
-    return passes.plan_memory(program, SHARING, keep, build.skip_grads, SHAPES_ONLY)
+    memory = MemoryPlan()
+    if build.memory_optimize:
+        memory = passes.plan_memory(program, SHARING, names, build.skip_grads, SHAPES_ONLY, LATE)
+    return Prepared(program, memory, names)

@@ -43,15 +43,18 @@ def plan_memory(
     keep: Collection[str] = (),
     skip_grads: bool = False,
     shapes_only: Mapping[str, Collection[str]] = NOTHING,
+    late: Collection[str] = (),
 ) -> MemoryPlan:
     """`skip_grads` leaves all gradients alone, as Fluid's memory_optimize can.
 
     `shapes_only` names, by op type, slots of which no value is read: that is no reason to live.
+    Ops of `late` types may run any time later, so what they read lives on: a thread that hurries
+    along would otherwise wait for them to free its memory.
     """
     uses = [_Use.of(op, shapes_only) for op in _in_running_order(program)]
     groups = _groups(uses, sharing)
     fixed = _fixed(program, keep, skip_grads)
-    lives = [life for life in _lives(uses, groups) if fixed.isdisjoint(life.members)]
+    lives = [life for life in _lives(uses, groups, late) if fixed.isdisjoint(life.members)]
     buffers = _Buffers()
     plan = MemoryPlan(spent=_spent(program, uses, sharing, fixed))
     for life in sorted(lives, key=lambda life: life.first):
@@ -144,13 +147,13 @@ def _groups(uses: Sequence[_Use], sharing: Collection[str]) -> dict[str, str]:
     return {name: find(name) for name in owner}
 
 
-def _lives(uses: Sequence[_Use], groups: dict[str, str]) -> Iterator[_Life]:
+def _lives(uses: Sequence[_Use], groups: dict[str, str], late: Collection[str]) -> Iterator[_Life]:
     lives: dict[str, _Life] = {}
     for at, use in enumerate(uses):
         for name in (*use.reads, *use.writes):
             owner = groups.get(name, name)
             life = lives.setdefault(owner, _Life(owner, at, at, {owner}))
-            life.last = at
+            life.last = max(life.last, len(uses) if use.type in late else at)
             life.members.add(name)
     return iter(lives.values())
 

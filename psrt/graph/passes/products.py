@@ -14,6 +14,9 @@ from collections.abc import Collection, Iterator
 
 from psrt.graph.program import Op, Program, Var, gradient_name
 
+LATE = ("fc_grad_w",)
+"""What nobody waits for before the update."""
+
 
 def split_products(program: Program, keep: Collection[str] = ()) -> Program:
     """Every `fc_grad` that makes a gradient of inputs and of weights."""
