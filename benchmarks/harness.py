@@ -74,3 +74,29 @@ def _endpoint(ready: Path, child: subprocess.Popen[bytes]) -> str:
             raise SystemExit(f"pserver {child.pid} was not ready within {READY_TIMEOUT_S:.0f} s")
         time.sleep(0.02)
     return str(json.loads(ready.read_text())["endpoint"])
+
+
+class Steal:
+    """How much of the host's CPU time other guests of it took while this looked, from 0 to 1.
+
+    `share` is None where the kernel does not tell.
+    """
+
+    def __enter__(self) -> Steal:
+        self._before, self.share = _cpu_ticks(), None
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        before, after = self._before, _cpu_ticks()
+        if before is not None and after is not None and after[1] > before[1]:
+            self.share = (after[0] - before[0]) / (after[1] - before[1])
+
+
+def _cpu_ticks() -> tuple[int, int] | None:
+    """(stolen, all) ticks of all cores since boot."""
+    try:
+        with Path("/proc/stat").open() as file:
+            ticks = [int(word) for word in file.readline().split()[1:9]]
+    except OSError:
+        return None
+    return ticks[7], sum(ticks)
