@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -423,6 +425,32 @@ def test_memory_is_given_back_now_and_then_and_results_stay():
     )
     for name in kept:
         np.testing.assert_array_equal(dropped[name], kept[name], err_msg=name)
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_a_steady_step_allocates_nothing_large(replicas):
+    """Ids of a batch are sorted out anew; nothing as large as an activation is."""
+    rows, width = 512, 256
+    with psrt.program() as program:
+        ids, label = layers.data("ids", (20,), "int64"), layers.data("label")
+        pooled = layers.slot_embeddings([ids], (1000, width), is_distributed=False)
+        hidden = layers.fc(layers.fc(pooled, width, act="relu"), width, act="tanh")
+        loss = layers.mean(layers.square_error_cost(layers.fc(hidden, 1), label))
+        psrt.optimizer.Adagrad(0.1).minimize(loss)
+    scope = psrt.Scope()
+    scope.init_parameters(program)
+    rng = np.random.default_rng(0)
+    feed = {"ids": rng.integers(0, 1000, (rows, 20)), "label": np.ones((rows, 1), np.float32)}
+
+    with ParallelExecutor(program, scope, replicas) as executor:
+        for _ in range(3):
+            executor.run(feed, roles=ALL)
+        tracemalloc.start()
+        executor.run(feed, roles=ALL)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+
+    assert peak_bytes < rows // replicas * width * 4
 
 
 def test_one_run_may_train_several_times_on_its_batch():
