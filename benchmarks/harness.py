@@ -13,12 +13,31 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 READY_TIMEOUT_S = 60.0
 
 Figures = dict[str, Any]
+
+
+class Hosts(Protocol):
+    """Where processes run: pservers on `p0`, `p1`, …, trainers on `t0`, `t1`, …."""
+
+    def address(self, host: str) -> str: ...
+    def prefix(self, host: str) -> list[str]:
+        """What to put before a command for it to run there."""
+        ...
+
+
+class Here:
+    """All of them on this machine."""
+
+    def address(self, host: str) -> str:
+        return "127.0.0.1"
+
+    def prefix(self, host: str) -> list[str]:
+        return []
 
 
 def main(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], Figures]) -> None:
@@ -43,11 +62,13 @@ def _spread(values: list[Any]) -> Any:
 
 
 @contextlib.contextmanager
-def pservers(count: int, *flags: str) -> Iterator[list[str]]:
-    """`count` daemons on free loopback ports; yields their endpoints, ends them by pid."""
+def pservers(count: int, *flags: str, hosts: Hosts | None = None) -> Iterator[list[str]]:
+    """`count` daemons on free ports; yields their endpoints, ends them by pid."""
     with tempfile.TemporaryDirectory(prefix="psrt-bench-") as folder:
         ready = [Path(folder) / f"pserver-{index}.json" for index in range(count)]
-        children = [_start(path, flags) for path in ready]
+        children = [
+            _start(path, flags, hosts or Here(), f"p{index}") for index, path in enumerate(ready)
+        ]
         try:
             yield [_endpoint(path, child) for path, child in zip(ready, children, strict=True)]
         finally:
@@ -57,8 +78,9 @@ def pservers(count: int, *flags: str) -> Iterator[list[str]]:
                 child.wait(timeout=30)
 
 
-def _start(ready: Path, flags: tuple[str, ...]) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "psrt", "pserver", "--port", "0", "--ready-file", str(ready)]
+def _start(ready: Path, flags: tuple[str, ...], hosts: Hosts, host: str) -> subprocess.Popen[bytes]:
+    command = [*hosts.prefix(host), sys.executable, "-m", "psrt", "pserver"]
+    command += ["--host", hosts.address(host), "--port", "0", "--ready-file", str(ready)]
     quiet = ["--log-level", "warning", *flags]
     return subprocess.Popen([*command, *quiet], env=os.environ | ONE_THREAD, stdout=sys.stderr)
 

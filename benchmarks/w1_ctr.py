@@ -1,6 +1,7 @@
 """W1: CTR-DNN trained by real pserver and trainer processes, data ready in memory.
 
-    python -m benchmarks.w1_ctr --mode sync|async [--optimizer sgd|adagrad|adam] [--seconds 15]
+    python -m benchmarks.w1_ctr --mode sync|async|ssp|half_async|geo
+                                [--optimizer sgd|adagrad|adam] [--seconds 15]
                                 [--carrier stream|grpc] [--pservers 2] [--trainers 2] [--repeat N]
 
 `examples_per_s` is the total of all trainers after 20 warm-up steps; `gemm_examples_per_s` is what
@@ -25,9 +26,9 @@ import numpy as np
 from benchmarks import ctr_data, harness
 from benchmarks.gemm import gemm_figures
 from psrt.config.schema import JobConfig, TrainerConfig
-from psrt.core.specs import Async, Sync
+from psrt.core.specs import Async, Geo, HalfAsync, Ssp, Sync
 from psrt.trainer.ahead import Ahead
-from psrt.trainer.cluster import Cluster
+from psrt.trainer.cluster import Cluster, cluster_of
 from psrt.trainer.job import Job, load_job
 from psrt.trainer.loop import Loop
 from psrt.trainer.outputs import Measured, Outputs
@@ -37,7 +38,13 @@ from psrt.trainer.workshop import Workshop, prepared_process
 WARM_UP_STEPS, GEMM_SECONDS = 20, 4.0
 LEARNING_RATES = {"sgd": (0.1, 50.0), "adagrad": (0.02, 2.5), "adam": (1e-3, 1.0)}
 """Of the dense part, and how many times that the table has: the rates the peers use."""
-MODES = {"sync": Sync(), "async": Async()}
+MODES = {
+    "sync": Sync(),
+    "async": Async(),
+    "ssp": Ssp(),
+    "half_async": HalfAsync(),
+    "geo": Geo(update_frequency=400),  # as the peer's
+}
 
 
 def run(args: argparse.Namespace) -> harness.Figures:
@@ -141,17 +148,17 @@ def trainer(args: argparse.Namespace) -> harness.Figures:
     )
     say = lambda text: print(text, file=sys.stderr)  # noqa: E731
     with prepared_process(settings, say):
-        job = load_job(config)
-        with Cluster(settings, job, say) as cluster:
-            return measure(job, cluster, batches, args.seconds)
+        shop = Workshop(load_job(config))
+        with cluster_of(settings, shop.job, say, shop.own) as cluster:
+            return measure(shop, cluster, batches, args.seconds)
 
 
 def measure(
-    job: Job, cluster: Cluster, batches: list[ctr_data.Batch], seconds: float
+    shop: Workshop, cluster: Cluster, batches: list[ctr_data.Batch], seconds: float
 ) -> harness.Figures:
-    shop, watch = Workshop(job), Stopwatch(seconds)
+    job, watch = shop.job, Stopwatch(seconds)
     shop.fill(cluster.communicator.start(60.0))
-    loop = Loop(shop.executor, shop.scope, cluster.communicator, Outputs(job.model), watch)  # type: ignore[arg-type]
+    loop = Loop(shop.steps, shop.scope, cluster.communicator, Outputs(job.model), watch)  # type: ignore[arg-type]
     watch.loop = loop
     with Ahead(prepared(job, batches), 2) as ahead:
         loop.run(ahead)

@@ -17,12 +17,15 @@ and apply optimizer kernels.
 #      communicator   gradients up, parameters down
 #      launch         a cluster of local processes
 #   4  trainer        a job's loop over all of these
-#   5  cli            the `psrt` command
-# This file gives the public names; importing it loads core and graph alone. Executor, Scope and
-# saved models bring numba with them and are loaded when first asked for.
+#   5  fluid          PaddlePaddle Fluid's names for all of these
+#      cli            the `psrt` command
+# This file gives the public names; importing it loads core and graph alone. Executors, Scope,
+# datasets, the transpiler and saved models bring numba with them and are loaded when first asked
+# for.
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from psrt.core.tensors import Ragged, SelectedRows
@@ -32,6 +35,14 @@ from psrt.graph.model import Model
 from psrt.graph.program import Program
 
 if TYPE_CHECKING:
+    from psrt import reader
+    from psrt.config.init import init
+    from psrt.data.datasets import InMemoryDataset, QueueDataset
+    from psrt.data.generator import (
+        DataGenerator,
+        MultiSlotDataGenerator,
+        MultiSlotStringDataGenerator,
+    )
     from psrt.executor import (
         BuildStrategy,
         ExecutionStrategy,
@@ -39,42 +50,71 @@ if TYPE_CHECKING:
         ParallelExecutor,
         Scope,
     )
+    from psrt.partition.transpiler import DistributeTranspiler
+    from psrt.partition.transpiler_config import DistributeTranspilerConfig
+    from psrt.pserver.in_process import serve
+    from psrt.trainer.connected import ConnectedExecutor
     from psrt.trainer.inference import load_inference_model, save_inference_model
 
 __version__ = "0.1.0"
 
 __all__ = [
     "BuildStrategy",
+    "ConnectedExecutor",
+    "DataGenerator",
+    "DistributeTranspiler",
+    "DistributeTranspilerConfig",
     "ExecutionStrategy",
     "Executor",
+    "InMemoryDataset",
     "Model",
+    "MultiSlotDataGenerator",
+    "MultiSlotStringDataGenerator",
     "ParallelExecutor",
     "Param",
     "Program",
+    "QueueDataset",
     "Ragged",
     "Scope",
     "SelectedRows",
     "__version__",
     "clip",
+    "init",
     "initializer",
     "layers",
     "load_inference_model",
     "optimizer",
     "program",
+    "reader",
     "regularizer",
     "save_inference_model",
+    "serve",
 ]
 
-_OF_EXECUTOR = ("BuildStrategy", "ExecutionStrategy", "Executor", "ParallelExecutor", "Scope")
+_MODULE_OF = {
+    "BuildStrategy": "psrt.executor",
+    "ConnectedExecutor": "psrt.trainer.connected",
+    "DataGenerator": "psrt.data.generator",
+    "DistributeTranspiler": "psrt.partition.transpiler",
+    "DistributeTranspilerConfig": "psrt.partition.transpiler_config",
+    "ExecutionStrategy": "psrt.executor",
+    "Executor": "psrt.executor",
+    "MultiSlotDataGenerator": "psrt.data.generator",
+    "MultiSlotStringDataGenerator": "psrt.data.generator",
+    "InMemoryDataset": "psrt.data.datasets",
+    "ParallelExecutor": "psrt.executor",
+    "QueueDataset": "psrt.data.datasets",
+    "Scope": "psrt.executor",
+    "init": "psrt.config.init",
+    "load_inference_model": "psrt.trainer.inference",
+    "save_inference_model": "psrt.trainer.inference",
+    "serve": "psrt.pserver.in_process",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _OF_EXECUTOR:
-        from psrt import executor
-
-        return getattr(executor, name)
-    if name in ("load_inference_model", "save_inference_model"):
-        from psrt.trainer import inference
-
-        return getattr(inference, name)
+    if name == "reader":
+        return importlib.import_module("psrt.reader")
+    if name in _MODULE_OF:
+        return getattr(importlib.import_module(_MODULE_OF[name]), name)
     raise AttributeError(f"module 'psrt' has no attribute {name!r}")

@@ -1,11 +1,12 @@
-"""Writes MultiSlot files of skip-gram pairs: `python make_data.py data [TEXT[.gz]]`.
+"""Writes MultiSlot files of skip-gram pairs: `python make_data.py data [TEXT[.gz]…]`.
 
 A line is `1 center 1 target`: a word and one within its window (Mikolov et al. 2013). Ids count
 words by falling frequency from 0; `vocabulary.tsv` has a word and its count a line. Words rarer
 than `MIN_COUNT` are left out; of frequent ones some are kept, with probability √(t / f) + t / f as
 in word2vec.c; the width of the window is drawn for each center from 1 to `WINDOW`. Line ends are
-ends of sentences, which no window passes. Without a text, sentences of a small invented language
-are written, in which words of a kind stand in for one another.
+ends of sentences, which no window passes; sentences of several texts are mixed. Without a text,
+sentences of a small invented language are written, in which words of a kind stand in for one
+another.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 WINDOW, MIN_COUNT, KEEP = 5, 5, 1e-4
@@ -47,28 +49,36 @@ def pairs(ids: Sequence[int], draw: random.Random) -> Iterator[str]:
                 yield f"1 {center} 1 {ids[other]}\n"
 
 
-def main(directory: Path, text: Path | None = None) -> None:
+def main(directory: Path, *texts: Path) -> int:
+    """Returns how many words there are to train on, before any are left out by chance."""
     draw = random.Random(1)
-    sentences = list(sentences_of(text) if text else invented(draw))
+    read = map(sentences_of, texts) if texts else [invented(draw)]
+    sentences = list(chain.from_iterable(read))
+    if len(texts) > 1:
+        draw.shuffle(sentences)
     counts = Counter(word for sentence in sentences for word in sentence)
     known = [(word, count) for word, count in counts.most_common() if count >= MIN_COUNT]
     ids = {word: number for number, (word, _) in enumerate(known)}
     total = sum(count for _, count in known)
     rarities = [KEEP * total / count for _, count in known]
-    chances = [math.sqrt(rarity) + rarity if text else 1.0 for rarity in rarities]
+    chances = [math.sqrt(rarity) + rarity if texts else 1.0 for rarity in rarities]
 
     directory.mkdir(parents=True, exist_ok=True)
     table = "".join(f"{word}\t{count}\n" for word, count in known)
     (directory / "vocabulary.tsv").write_text(table)
     names = [f"train-{number}.txt" for number in range(FILES)] + ["test-0.txt"]
     files = [(directory / name).open("w") for name in names]
+    trained = 0
     for number, sentence in enumerate(sentences):
-        left = kept([ids[word] for word in sentence if word in ids], chances, draw)
-        file = files[-1] if number % TEST_SHARE == 0 else files[number % FILES]
-        file.writelines(pairs(left, draw))
+        words = [ids[word] for word in sentence if word in ids]
+        is_test = number % TEST_SHARE == 0
+        trained += 0 if is_test else len(words)
+        file = files[-1] if is_test else files[number % FILES]
+        file.writelines(pairs(kept(words, chances, draw), draw))
     for file in files:
         file.close()
     print(f"{total:,} words of {len(known):,} kinds in {len(sentences):,} sentences")
+    return trained
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import click
 
 from psrt.config import render
 from psrt.config.load import load, load_job
-from psrt.config.schema import LaunchConfig, PredictConfig, PserverConfig, TrainerConfig
+from psrt.config.schema import LaunchConfig, PlanConfig, PredictConfig, PserverConfig, TrainerConfig
 
 _SHOW_EPILOG = """\b
 Examples:
@@ -19,6 +19,7 @@ _PROCESSES: dict[str, type[Any]] = {
     "pserver": PserverConfig,
     "trainer": TrainerConfig,
     "launch": LaunchConfig,
+    "plan": PlanConfig,
     "predict": PredictConfig,
 }
 

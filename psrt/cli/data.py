@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
 
+from psrt.cli import data_check, data_public, data_stat
+from psrt.cli.data_options import destination_options, in_words, split_options, tell
 from psrt.cli.progress import progress
 from psrt.data import criteo as criteo_table
 from psrt.data import idx, synthetic
 from psrt.data import libsvm as libsvm_text
 from psrt.data.files import expand, text_bytes
-from psrt.data.multislot import Slot
-from psrt.data.sharded import PARTS, Destination, ShardedWriter, Split
+from psrt.data.sharded import Destination, Split
 
 _EXAMPLES = """\b
 Examples:
@@ -23,59 +21,25 @@ Examples:
   psrt data criteo train.tsv.gz --out data/criteo --files 2
   psrt data libsvm a9a --test a9a.t --out data/a9a
   psrt data mnist train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz --out data/mnist
+  psrt data split train.txt.gz -n 3 --out parts
+  psrt data check data/train-*.txt --job ctr_dnn.toml
+  psrt data stat data/train-*.txt --job ctr_dnn.toml
 """
 _CRITEO_SLOTS = "click (1 float), dense_input (13 floats)"
 
 
 @click.group(epilog=_EXAMPLES)
 def data() -> None:
-    """Make training files.
+    """Make training files and look at them.
 
-    All commands write MultiSlot text, train-00000.txt … and test-00000.txt …, and print the lines
-    of a job file that read it.
+    Commands named after a format write MultiSlot text, train-00000.txt … and test-00000.txt …, and
+    print the lines of a job file that read it. split cuts a file for several trainers, stat and
+    check tell what is in files and what is wrong with them.
     """
 
 
-def destination_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add --out, --files, --gzip and --replace, given to `command` as one `destination`."""
-
-    @click.option(
-        "--out",
-        required=True,
-        type=click.Path(file_okay=False, path_type=Path),
-        help="Directory to write to; made if missing.",
-    )
-    @click.option(
-        "--files",
-        default=2,
-        show_default=True,
-        type=click.IntRange(1, 10_000),
-        help="Files per part; at least one per trainer.",
-    )
-    @click.option("--gzip", "gzipped", is_flag=True, help="Write .txt.gz files.")
-    @click.option(
-        "--replace", is_flag=True, help="Remove the train-* and test-* files now in --out."
-    )
-    @functools.wraps(command)
-    def with_destination(
-        *, out: Path, files: int, gzipped: bool, replace: bool, **others: Any
-    ) -> None:
-        command(destination=Destination(out, files, gzipped, replace), **others)
-
-    return with_destination
-
-
-def split_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add --test-fraction and --seed, given to `command` by these names."""
-    fraction = click.option(
-        "--test-fraction",
-        default=0.1,
-        show_default=True,
-        type=click.FloatRange(0, 1, max_open=True),
-        help="Share of the rows that go to the test files, by a hash of the row and the seed.",
-    )
-    seed = click.option("--seed", default=0, show_default=True, help="Another seed, other rows.")
-    return fraction(seed(command))
+for _command in (*data_public.COMMANDS, *data_check.COMMANDS, data_stat.stat):
+    data.add_command(_command)
 
 
 @data.command("criteo", epilog="\b\nExample:\n  psrt data criteo train.tsv.gz --out data/criteo")
@@ -197,33 +161,3 @@ def synth_ctr(
         f"best possible test AUC {report.best_auc:.4f} (the planted model's own; "
         f"also in {destination.directory / synthetic.REPORT_NAME})"
     )
-
-
-def in_words(slots: tuple[Slot, ...]) -> str:
-    """`label (1 float), ids (any number of ids)`."""
-    kinds = {"float": "float", "uint64": "id"}
-    sizes = {slot.name: "any number of" if slot.size is None else slot.size for slot in slots}
-    return ", ".join(
-        f"{slot.name} ({sizes[slot.name]} {kinds[slot.dtype]}{'' if slot.size == 1 else 's'})"
-        for slot in slots
-    )
-
-
-def tell(writer: ShardedWriter, slots: str, positives: str = "") -> None:
-    """What was written, and the lines of a job file that read it."""
-    parts = [part for part in PARTS if writer.rows[part]]
-    for part in parts:
-        rows = writer.rows[part]
-        rate = f", {100 * writer.clicks[part] / rows:.1f} % {positives}" if positives else ""
-        names = f"{writer.paths(part)[0]} … {writer.paths(part)[-1].name}"
-        click.echo(f"{part}: {rows:,} rows{rate}, in {names}")
-    click.echo(f"slots: {slots}")
-    click.echo("next: put these lines into your job file and run `psrt launch` on it")
-    click.echo("  [data]")
-    for part in parts:
-        pattern = writer.paths(part)[0].resolve().with_name(f"{part}-*{_suffix(writer)}")
-        click.echo(f'  {part} = ["{pattern}"]')
-
-
-def _suffix(writer: ShardedWriter) -> str:
-    return ".txt.gz" if writer.destination.gzipped else ".txt"

@@ -16,7 +16,9 @@ from dataclasses import dataclass
 
 import click
 
-from psrt.core.errors import InternalError, PsrtError
+from psrt.cli.options import dashed
+from psrt.config.older_flags import instead_of
+from psrt.core.errors import ConfigError, ErrorCode, InternalError, PsrtError
 
 INTERRUPTED = 130
 _EPILOG = """\b
@@ -41,15 +43,16 @@ class Subcommand:
 SUBCOMMANDS = {
     "pserver": Subcommand("psrt.cli.pserver", "pserver", "Run one pserver."),
     "trainer": Subcommand(
-        "psrt.cli.trainer", "trainer", "Run one trainer of the job described by JOB.toml."
+        "psrt.cli.trainer", "trainer", "Run one trainer, of a job file or a script."
     ),
     "launch": Subcommand("psrt.cli.launch", "launch", "Run a job on a local cluster."),
+    "plan": Subcommand("psrt.cli.plan", "plan", "Show which pserver would hold what."),
     "predict": Subcommand(
         "psrt.cli.predict", "predict", "Apply a saved model to data files, a line per example."
     ),
     "export": Subcommand("psrt.cli.export", "export", "Write a saved model as an ONNX file."),
     "graph": Subcommand("psrt.cli.graph", "graph", "Show the program of a job, as text or drawn."),
-    "data": Subcommand("psrt.cli.data", "data", "Make training files."),
+    "data": Subcommand("psrt.cli.data", "data", "Make training files and look at them."),
     "config": Subcommand("psrt.cli.config", "config", "Show settings and where they come from."),
     "version": Subcommand("psrt.cli.version", "version", "Print versions of psrt and its parts."),
 }
@@ -74,13 +77,16 @@ class LazyGroup(click.Group):
 
 
 @click.group(
-    cls=LazyGroup, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]}
+    cls=LazyGroup,
+    epilog=_EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "token_normalize_func": dashed},
 )
 def psrt() -> None:
     """psrt, a parameter-server cluster runtime.
 
     Trainers run a program, pservers hold its parameters and apply the optimizer. Each command has
-    its own --help with an example.
+    its own --help with an example. Flags may be written with underscores: --ports_num is
+    --ports-num.
     """
 
 
@@ -100,8 +106,7 @@ def run(arguments: Sequence[str]) -> int:
         click.echo(error.story(), err=True)
         return error.spec.exit_code
     except click.ClickException as error:
-        error.show()
-        return error.exit_code
+        return _wrong_usage(error)
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except BrokenPipeError:
@@ -109,6 +114,21 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:
         return _defect(error)
     return code if isinstance(code, int) else 0
+
+
+def _wrong_usage(error: click.ClickException) -> int:
+    """Show it; a flag of PaddlePaddle's v2 that psrt has not, with what to do instead."""
+    flag = error.option_name if isinstance(error, click.NoSuchOption) else ""
+    if not (instead := instead_of(flag)):
+        error.show()
+        return error.exit_code
+    story = ConfigError(
+        f"{flag} is a flag of PaddlePaddle's v2 that this command of psrt does not have.",
+        code=ErrorCode.CONFIG_UNKNOWN_KEY,
+        hint=instead,
+    )
+    click.echo(story.story(), err=True)
+    return story.spec.exit_code
 
 
 def _stdout_closed() -> int:

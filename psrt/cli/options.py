@@ -1,4 +1,4 @@
-"""Command-line options made from the configuration schema.
+"""Command-line options made from the configuration schema, and how they may be spelled.
 
 No option has a default here: an option that was not given must not hide a variable or a TOML key.
 Options are text for the same reason, `psrt.config` parses every source alike.
@@ -19,6 +19,11 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 _METAVARS: dict[Any, str] = {str: "TEXT", int: "INTEGER", float: "NUMBER", STRINGS: "A,B,..."}
 
 
+def dashed(word: str) -> str:
+    """How psrt knows a flag or command that may have been written with underscores."""
+    return word.replace("_", "-")
+
+
 def options_of(cls: type[Any]) -> Callable[[Command], Command]:
     """Decorate a command with one option per setting of `cls`, and its positional arguments.
 
@@ -37,7 +42,7 @@ def options_of(cls: type[Any]) -> Callable[[Command], Command]:
 
 def _parameter(setting: Setting) -> Callable[[Command], Command]:
     if setting.positional:
-        return click.argument(setting.name, metavar=f"{setting.name.upper()}.toml")
+        return click.argument(setting.name, metavar=setting.positional)
     if setting.type is bool:
         names = f"{setting.flag}/--no-{setting.flag[2:]}"
         return click.option(names, setting.name, default=None, help=_help(setting))

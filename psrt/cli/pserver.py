@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import click
 
 from psrt.cli.options import options_of
-from psrt.config.load import load
+from psrt.config import roles
+from psrt.config.load import environment, load
 from psrt.config.schema import PserverConfig
 from psrt.core import log
 
@@ -16,6 +18,7 @@ Examples:
   psrt pserver                                  on 127.0.0.1:6170
   psrt pserver --host 0.0.0.0 --port 6171       for trainers on other hosts
   psrt pserver --port 0 --ready-file ready.json any free port, told in ready.json
+  POD_IP=10.0.0.1 PADDLE_PORT=6170 psrt pserver as launchers of PaddlePaddle start it
 """
 
 
@@ -30,6 +33,8 @@ def pserver(config: str, **flags: Any) -> int:
     """
     settings = load(PserverConfig, flags=flags, file=config).config
     log.configure("pserver", settings.log_level)
+    if said := roles.contradiction(environment(), roles.PSERVER):
+        logging.getLogger("psrt.cli").warning("%s; the command decides.", said)
     from psrt.pserver import (
         daemon,
     )  # after the settings are known to be right: loading numba is slow

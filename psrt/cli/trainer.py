@@ -1,13 +1,19 @@
-"""`psrt trainer`: settings and a job file in, one trainer process that trains, or tests a model."""
+"""`psrt trainer`: settings and a job file in, one trainer process that trains, or tests a model.
+
+A Python file in place of the job file is run as a script, see `script`.
+"""
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import click
 
 from psrt.cli.options import options_of
-from psrt.config.load import load, load_job
+from psrt.cli.script import SUFFIX, run_script
+from psrt.config import roles
+from psrt.config.load import environment, load, load_job
 from psrt.config.schema import TrainerConfig
 from psrt.core import log
 
@@ -17,26 +23,41 @@ Examples:
   psrt trainer --endpoints 127.0.0.1:6170 examples/ctr_dnn/ctr_dnn.toml
   psrt trainer --endpoints a:6170,b:6170 --trainers 2 --trainer-id 1 ctr_dnn.toml
   psrt trainer --endpoints a:6170,b:6170 --save model/ --report run.json ctr_dnn.toml
+  PADDLE_PSERVERS_IP_PORT_LIST=a:6170,b:6170 PADDLE_TRAINERS_NUM=2 PADDLE_TRAINER_ID=1 \\
+    psrt trainer ctr_dnn.toml                  as launchers of PaddlePaddle start it
+  psrt trainer --local --state at.json job.toml      tell how far the data is trained on
+  psrt trainer --local --resume at.json --state at.json job.toml       and go on behind it
   psrt trainer --evaluate model/ ctr_dnn.toml   test a saved model, no pserver needed
+  psrt trainer --endpoints a:6170 --trainers 2 --trainer-id 1 train.py -- --epochs 3
 """
 
 
 @click.command(epilog=_EPILOG)
 @options_of(TrainerConfig)
-def trainer(**flags: Any) -> int:
-    """Run one trainer of the job described by JOB.toml.
+@click.argument("arguments", nargs=-1, metavar="[-- ARGUMENTS]")
+def trainer(arguments: tuple[str, ...], **flags: Any) -> int:
+    """Run one trainer, of a job file or a script.
 
-    It waits for the pservers, trains on its share of the files (file i belongs to trainer i modulo
-    the number of trainers) and completes. Trainer 0 then tests on the held-back files and, with
-    --save, writes the model. SIGTERM or Ctrl-C ends it cleanly after the running step: exit 143 or
-    130, nothing is tested or saved.
+    With a JOB.toml it waits for the pservers, trains on its share of the files ([data] shard says
+    which; too few text files are cut) and completes. Trainer 0 then tests on the held-back
+    files and, with --save, writes the model. SIGTERM or Ctrl-C ends it cleanly after the running
+    step: exit 143 or 130, nothing is tested or saved.
 
     With --local there are no pservers: this one trainer holds all parameters and updates them, and
     everything else (data, progress, test, --save, --report, signals) is the same.
+
+    A train.py is run as Python would, with ARGUMENTS; psrt.init, role makers and the environment
+    tell it what --endpoints, --trainers, --trainer-id and --cpu-num say. The exit code is its own.
     """
+    if flags["job"].endswith(SUFFIX):
+        return run_script(flags.pop("job"), flags, arguments)
+    if arguments:
+        raise click.UsageError(f"{flags['job']} takes no arguments: {' '.join(arguments)}")
     settings = load(TrainerConfig, flags=flags, file=flags["job"]).config
     job = load_job(flags["job"]).config
     log.configure(f"trainer-{settings.trainer_id}", settings.log_level)
+    if said := roles.contradiction(environment(), roles.TRAINER):
+        logging.getLogger("psrt.cli").warning("%s; the command decides.", said)
     # Only now: importing numba takes a second, which a mistake in a flag should not.
     from psrt.trainer import saved_session, session
 

@@ -1,24 +1,56 @@
-"""`psrt version`: what a bug report needs, one fact per line."""
+"""`psrt version`: what psrt can do on this host, then what a bug report needs, a fact a line.
+
+The first lines have the form `paddle version` had. A `with_` line says what is true of this process
+and this host: kernels are compiled here, so AVX is what the CPU has, not what a build was given.
+"""
 
 from __future__ import annotations
 
 import importlib.metadata
+import json
+import os
 import platform
 
 import click
 import numpy as np
 
 import psrt
+from psrt.cli.host import cpu
+
+_VECTORS = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512bw", "avx512_vnni", "asimd", "sve")
+"""Instruction sets that tell one host's speed from another's, on x86 and ARM."""
 
 
-@click.command(epilog="\b\nExample:\n  psrt version")
-def version() -> None:
+@click.command(epilog="\b\nExamples:\n  psrt version\n  psrt version --json")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
+def version(as_json: bool) -> None:
     """Print versions of psrt and its parts.
 
-    Also what the CPU can do: everything a bug report needs.
+    First what it can do on this host, then everything a bug report needs.
     """
+    if as_json:
+        click.echo(json.dumps({"with": features(), **facts()}, indent=2))
+        return
+    click.echo(f"psrt {psrt.__version__}")
+    for name, is_on in features().items():
+        click.echo(f"    with_{name}: {'ON' if is_on else 'OFF'}")
     for name, value in facts().items():
         click.echo(f"{name:<9} {value}")
+
+
+def features() -> dict[str, bool]:
+    """What psrt makes use of here: name → whether it does."""
+    has = cpu().features
+    return {
+        "avx": "avx" in has,
+        "avx2": "avx2" in has,
+        "avx512": "avx512f" in has,
+        "gpu": False,
+        "double": True,  # psrt.Executor(..., dtype="float64")
+        "python": True,
+        "rdma": False,
+        "timer": True,  # the profiler: psrt trainer --profile
+    }
 
 
 def facts() -> dict[str, str]:
@@ -31,8 +63,10 @@ def facts() -> dict[str, str]:
         "numba": _version_of("numba"),
         "grpcio": _version_of("grpcio"),
         "protobuf": _version_of("protobuf"),
+        "uvloop": _version_of("uvloop"),
         "platform": platform.platform(),
-        "cpu": ", ".join(_cpu_features()),
+        "cpu": f"{cpu().model}, {os.cpu_count()} processors",
+        "vectors": " ".join(name for name in _VECTORS if name in cpu().features) or "unknown",
     }
 
 
@@ -47,10 +81,3 @@ def _blas() -> str:
     build = np.show_config(mode="dicts")
     blas = build["Build Dependencies"]["blas"] if build else {}
     return f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip()
-
-
-def _cpu_features() -> list[str]:
-    """The vector instruction sets numpy may use here."""
-    build = np.show_config(mode="dicts")
-    extensions = build["SIMD Extensions"] if build else {}
-    return [*extensions.get("baseline", []), *extensions.get("found", [])]

@@ -2,6 +2,12 @@
 
 Reading order: `base` says what every communicator promises the trainer, `router` turns gradients
 into parts per pserver and replies into whole parameters, `snapshots` keeps the buffers parameters
-arrive in, `lanes` is one thread per pserver, `pservers` speaks to all of them at once, then the
-modes: `sync` (rounds), `merge_queue` and `async_` (apply on arrival); `factory` chooses.
+arrive in, `lanes` is small threads for each pserver, `pservers` speaks to all of them at once.
+
+    a step is one call     stepwise, which takes its turns from sync (rounds) or half_async
+    gradients wait         gradient_queue · merge_queue · background (threads) · sender
+    and parameters return  dense_pulls · queued, which takes them from async_ or ssp (a gate)
+    trained on trainers    local_table · geo_table · geo_dense · geo_agreement · geo_rhythm · geo
+
+`factory` chooses.
 """

@@ -1,11 +1,12 @@
 """What a communicator promises the trainer, whichever mode it runs in.
 
-One thread, the training thread, calls all methods, in this order:
+One thread, the training thread, calls all methods but `offer`, in this order:
 
     dense = start()                     parameters as the pservers hold them
     rows = pull_rows(first batch)
     for each step:
         begin(ids of the next batch)    may already pull them while this step computes
+        offer(name, gradient)           perhaps, for each gradient as soon as it is final
         pulled = finish(gradients)      hand over; receive what the next step needs
     dense = stop()                      everything queued is applied; last parameters
 
@@ -21,8 +22,9 @@ A failure of a background thread is raised, as itself, by the next call.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from psrt.core.metrics import Registry
 from psrt.core.tensors import SelectedRows
@@ -47,9 +49,21 @@ class Pulled:
     rows: dict[str, F32] = field(default_factory=dict)
 
 
+class Timeline(Protocol):
+    """Who wants to know what each thread of a communicator does when."""
+
+    def span(self, name: str, category: Literal["communicate"], /) -> AbstractContextManager[None]:
+        """The calling thread does `name` inside: a call to a pserver, or a wait for one."""
+        ...
+
+
 class Communicator(Protocol):
     @property
     def counters(self) -> Registry: ...
+
+    def watch(self, timeline: Timeline | None) -> None:
+        """Tell `timeline` of every call and every wait from now on; None tells nobody."""
+        ...
 
     def start(self, timeout_s: float) -> dict[str, F32]:
         """Reach all pservers, register the tables and pull every dense parameter."""
@@ -70,8 +84,19 @@ class Communicator(Protocol):
         """
         ...
 
-    def flush(self, timeout_s: float) -> dict[str, F32]:
-        """Wait until all gradients handed over are applied; pull the dense parameters."""
+    def offer(self, name: str, gradient: Gradient) -> None:
+        """A gradient of the running step is final; `finish` gets it too.
+
+        Any thread of the executor calls it, while the rest of the step is still computed. Modes
+        that can send it early do; the others ignore it.
+        """
+        ...
+
+    def flush(self, timeout_s: float, final: bool = False) -> dict[str, F32]:
+        """Wait until all gradients handed over are applied; pull the dense parameters.
+
+        `final` says that this trainer hands over nothing more, so nobody need wait for it.
+        """
         ...
 
     def stop(self, timeout_s: float) -> dict[str, F32]:

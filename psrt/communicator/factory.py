@@ -5,12 +5,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-from psrt.communicator.async_ import AsyncCommunicator
+from psrt.communicator.async_ import FreePulls, queue_of
 from psrt.communicator.base import Communicator
+from psrt.communicator.geo import GeoCommunicator
+from psrt.communicator.geo_agreement import OwnParameters
+from psrt.communicator.half_async import Arrivals
 from psrt.communicator.pservers import Pservers
-from psrt.communicator.sync import SyncCommunicator
+from psrt.communicator.queued import Queued
+from psrt.communicator.ssp import GatedPulls, queue_of_ssp
+from psrt.communicator.stepwise import StepByStep
+from psrt.communicator.sync import Rounds
 from psrt.core.errors import ConfigError
-from psrt.core.specs import Async, CommunicationMode, Sync
+from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync
 from psrt.partition.plan import PartitionPlan
 from psrt.rpc.client import Client
 
@@ -24,19 +30,29 @@ def make(
     *,
     call_timeout_s: float,
     on_wait: Callable[[str], None] = log.info,
+    own: OwnParameters | None = None,
 ) -> Communicator:
     """A communicator for one trainer; `clients` are one per endpoint, in the order of the plan.
 
-    `on_wait` is told which pserver `start` still waits for. The caller closes the clients.
+    `on_wait` is told which pserver `start` still waits for. The caller closes the clients. `own` is
+    what the trainer trains by itself, which only `Geo` does.
     """
     pservers = Pservers(plan, clients, call_timeout_s=call_timeout_s)
     match mode:
         case Sync():
-            return SyncCommunicator(pservers, on_wait)
+            return StepByStep(pservers, on_wait, Rounds(pservers))
+        case HalfAsync():
+            return StepByStep(pservers, on_wait, Arrivals(pservers))
         case Async():
-            return AsyncCommunicator(mode, pservers, on_wait)
-        case _:
-            raise ConfigError(
-                f"communication mode {type(mode).__name__} is not offered yet",
-                hint='Use mode = "sync" or mode = "async".',
-            )
+            pulls, senders = FreePulls(mode, pservers), mode.thread_pool_size
+            return Queued(pservers, on_wait, queue_of(mode), pulls, senders)
+        case Ssp():
+            return Queued(pservers, on_wait, queue_of_ssp(), GatedPulls(mode, pservers))
+        case Geo():
+            if own is None:
+                pservers.close()
+                raise ConfigError(
+                    "mode Geo trains on the trainer, but no parameters of its own were given",
+                    hint="Give make() the scope and the tables that the executor trains.",
+                )
+            return GeoCommunicator(mode, pservers, on_wait, own)

@@ -1,8 +1,9 @@
-"""One small thread per pserver, so that a step talks to all of them at once.
+"""Small threads for each pserver, so that a step talks to all of them at once.
 
 Threads live as long as the communicator: starting one per step would cost more than the step's
-messages. Jobs of one lane run in the order submitted. A job's error goes to whoever waits for it;
-`results` raises the first one at once, without waiting for the other pservers.
+messages. Jobs of one lane start in the order submitted; with one thread a lane, which is the rule,
+they also end in it. A job's error goes to whoever waits for it; `results` raises the first one at
+once, without waiting for the other pservers.
 """
 
 from __future__ import annotations
@@ -25,14 +26,18 @@ BACKSTOP_S = 5.0
 
 
 class Lanes:
-    """`names` are the pservers' endpoints; lane i belongs to `names[i]`."""
+    """`names` are the pservers' endpoints; lane i, of `threads` threads, belongs to `names[i]`."""
 
-    def __init__(self, names: Sequence[str], purpose: str, crashes: CrashReport) -> None:
+    def __init__(
+        self, names: Sequence[str], purpose: str, crashes: CrashReport, threads: int = 1
+    ) -> None:
         self._closing = threading.Lock()
         self._closed = False
+        self._threads = threads
         self._inboxes: list[_Inbox] = [SimpleQueue() for _ in names]
         for name, inbox in zip(names, self._inboxes, strict=True):
-            start_thread(partial(_serve, inbox), f"{purpose} {name}", crashes)
+            for _ in range(threads):
+                start_thread(partial(_serve, inbox), f"{purpose} {name}", crashes)
 
     def submit(self, lane: int, job: Callable[[], T]) -> Future[T]:
         future: Future[T] = Future()
@@ -48,7 +53,8 @@ class Lanes:
         with self._closing:
             self._closed = True
             for inbox in self._inboxes:
-                inbox.put(None)
+                for _ in range(self._threads):
+                    inbox.put(None)
 
 
 def _serve(inbox: _Inbox) -> None:

@@ -1,8 +1,8 @@
 """All pservers of a plan, as one trainer speaks to them.
 
-Both modes stand on this: reach everybody, register, pull, complete. Each call goes to its pservers
-in parallel and is over when all have answered, or when the first has failed. The clients belong to
-the caller, who made them and closes them; the threads belong to this object.
+All modes stand on this: reach everybody, register, push, pull, meet, complete. Each call goes to
+its pservers in parallel and is over when all have answered, or when the first has failed. The
+clients belong to the caller, who made them and closes them; the threads belong to this object.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TypeVar
 
-from psrt.communicator.base import Versions
+from psrt.communicator.base import Timeline, Versions
 from psrt.communicator.lanes import Lanes, results
 from psrt.communicator.router import Request, Router
 from psrt.core.errors import ConfigError
@@ -43,6 +44,12 @@ class Answer:
     ) -> None:
         self._endpoints, self._futures, self._names = endpoints, futures, names
 
+    @property
+    def is_there(self) -> bool:
+        """Whether `wait` would return, or raise, at once."""
+        done = [future for future in self._futures if future.done()]
+        return len(done) == len(self._futures) or any(future.exception() for future in done)
+
     def wait(self, doing: str, timeout_s: float) -> Versions:
         """Everything asked for has been written; the versions read."""
         versions = results(self._futures, self._names, doing, timeout_s)
@@ -70,14 +77,25 @@ class Pservers:
         self.call_timeout_s = call_timeout_s
         self.counters = Registry()
         self.crashes = CrashReport()
+        self.timeline: Timeline | None = None
         self._clients = tuple(clients)
         self._lanes = self.lanes("pserver")
         self._pushed = self.counters.counter("push_bytes", "bytes of tensors sent to pservers")
         self._pulled = self.counters.counter("pull_bytes", "bytes of tensors received")
 
-    def lanes(self, purpose: str) -> Lanes:
-        """A further thread per pserver, for calls that must not queue behind others."""
-        return Lanes(self.plan.endpoints, purpose, self.crashes)
+    @property
+    def trainers(self) -> int:
+        """T, how many trainers the job has."""
+        return self._clients[0].trainers
+
+    @property
+    def is_hurried(self) -> bool:
+        """Whether this process was asked to end."""
+        return any(client.is_hurried for client in self._clients)
+
+    def lanes(self, purpose: str, threads: int = 1) -> Lanes:
+        """Further threads for each pserver, for calls that must not queue behind others."""
+        return Lanes(self.plan.endpoints, purpose, self.crashes, threads)
 
     def connect(self, timeout_s: float, on_wait: Callable[[str], None]) -> None:
         """Reach every pserver, waiting for those that are not up yet, and register its tables."""
@@ -93,6 +111,11 @@ class Pservers:
         replies = self._on_all("start: asking for the open round", jobs, self.call_timeout_s)
         return [int(json.loads(reply.header.status_json)["round"]) for reply in replies]
 
+    def global_step(self) -> int:
+        """How many mini-batches of all trainers the first pserver has been told of."""
+        reply = self._clients[0].call(Method.STATUS, timeout_s=self.call_timeout_s)
+        return int(json.loads(reply.header.status_json)["global_step"])
+
     def pull_dense(self, dense: Mapping[str, F32], timeout_s: float | None = None) -> Versions:
         """Fill whole parameters."""
         requests = self.router.requests()
@@ -105,8 +128,24 @@ class Pservers:
         rows = self.router.pull_rows(requests, wanted)
         return rows, self.call(Method.PULL, requests)
 
+    def meet(self, clock: str, reached: int, awaited: int, timeout_s: float | None = None) -> int:
+        """Say how far this trainer is on a clock, and wait until all others are at `awaited`.
+
+        Returns the least time of the others; with none left, a number larger than any time. Clocks
+        are kept by the first pserver of the plan.
+        """
+        timeout_s = self.call_timeout_s if timeout_s is None else timeout_s
+        header = pb.Header(meet=pb.Meet(clock=clock, reached=reached, awaited=awaited))
+        with self.span("meet"):
+            reply = self._clients[0].call(Method.MEET, header=header, timeout_s=timeout_s)
+        return int(reply.header.meet_reply.slowest)
+
     def call(
-        self, method: Method, requests: Sequence[Request], timeout_s: float | None = None
+        self,
+        method: Method,
+        requests: Sequence[Request],
+        timeout_s: float | None = None,
+        lanes: Lanes | None = None,
     ) -> Versions:
         """Send and wait, `call_timeout_s` unless told otherwise.
 
@@ -114,17 +153,17 @@ class Pservers:
         rest of a small call. With several it must be free to hear of the first failure.
         """
         timeout_s = self.call_timeout_s if timeout_s is None else timeout_s
-        if len(requests) == 1 and self._is_asked(method, requests[0]):
+        if len(requests) == 1 and _is_asked(method, requests[0]):
             read = self._call(0, method, requests[0], timeout_s)
             return {(0, table): version for table, version in read.items()}
-        answer = self.submit(self._lanes, method, requests, timeout_s)
+        answer = self.submit(lanes or self._lanes, method, requests, timeout_s)
         return answer.wait(method.name, timeout_s)
 
     def submit(
         self, lanes: Lanes, method: Method, requests: Sequence[Request], timeout_s: float
     ) -> Answer:
-        """Send without waiting; pservers that are asked nothing are left out of a PULL."""
-        asked = [i for i, request in enumerate(requests) if self._is_asked(method, request)]
+        """Send without waiting; pservers that are asked and told nothing are left out."""
+        asked = [i for i, request in enumerate(requests) if _is_asked(method, request)]
         jobs = [partial(self._call, i, method, requests[i], timeout_s) for i in asked]
         futures = [lanes.submit(i, job) for i, job in zip(asked, jobs, strict=True)]
         return Answer(asked, futures, [self.plan.endpoints[i] for i in asked])
@@ -136,12 +175,12 @@ class Pservers:
         ]
         self._on_all("stop: completing", jobs, timeout_s)
 
+    def span(self, name: str) -> AbstractContextManager[None]:
+        """The calling thread does `name` inside, for the timeline, if somebody keeps one."""
+        return nullcontext() if self.timeline is None else self.timeline.span(name, "communicate")
+
     def close(self) -> None:
         self._lanes.close()
-
-    @staticmethod
-    def _is_asked(method: Method, request: Request) -> bool:
-        return method is not Method.PULL or not request.is_empty
 
     def _call(
         self, endpoint: int, method: Method, request: Request, timeout_s: float
@@ -150,7 +189,8 @@ class Pservers:
         if METHODS[method].has_push_key:
             header.push_key.CopyFrom(client.next_push_key())
         log.debug("%s of %d parts to %s", method.name, len(header.parts), client.endpoint)
-        reply = client.call(method, header=header, tensors=tensors, timeout_s=timeout_s)
+        with nullcontext() if self.timeline is None else self.span(request.does):
+            reply = client.call(method, header=header, tensors=tensors, timeout_s=timeout_s)
         self._pushed.add(request.tensor_bytes)
         self._pulled.add(sum(tensor.nbytes for tensor in reply.tensors))
         return request.receive(reply)
@@ -165,3 +205,9 @@ class Pservers:
     def _on_all(self, doing: str, jobs: Sequence[Callable[[], T]], timeout_s: float) -> list[T]:
         futures = [self._lanes.submit(i, job) for i, job in enumerate(jobs)]
         return results(futures, self.plan.endpoints, doing, timeout_s)
+
+
+def _is_asked(method: Method, request: Request) -> bool:
+    """Whether a pserver needs to hear of a request; one that counts steps does."""
+    may_be_left_out = method is Method.PULL or (method is Method.PUSH and not request.header.step)
+    return not (request.is_empty and may_be_left_out)

@@ -9,7 +9,7 @@ both are sent as they are. All tables of a step travel in one request per pserve
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +24,7 @@ from psrt.partition.plan import PartitionPlan
 from psrt.rpc import pb
 from psrt.rpc.frames import Message
 
-PUSH_DENSE, PUSH_ROWS, PULL_DENSE, PULL_ROWS = 1, 2, 3, 4
+PUSH_DENSE, PUSH_ROWS, PULL_DENSE, PULL_ROWS, PULL_CHANGED = 1, 2, 3, 4, 5
 """Numbers of `pb.Part.kind`; protos/psrt/v1/frame.proto says what tensors each kind carries."""
 
 
@@ -53,17 +53,44 @@ class Sink:
             row_kernels.scatter(self.out, self.positions, values)
 
 
+@dataclass(frozen=True)
+class Changed:
+    """The rows of one table that others have changed: ids (n,), rows (n, width); their pserver
+    wants to be asked from `position` next time. Arrays are views of the reply."""
+
+    ids: I64
+    rows: F32
+    position: int
+
+
 class Request:
-    """What one pserver is sent, and where its answer goes."""
+    """What one pserver is sent, and where its answer goes.
+
+    Of the answer, `changed` holds what `pull_changed` asked for, by table; `global_step` is how
+    many mini-batches of all trainers a pserver has been told of, in an answer to a PUSH.
+    """
 
     def __init__(self) -> None:
         self.header = pb.Header()
         self.tensors: list[Array] = []
+        self.changed: dict[str, Changed] = {}
+        self.global_step = 0
         self._sinks: list[Sink] = []
+        self._widths: dict[str, int] = {}
 
     @property
     def is_empty(self) -> bool:
         return not self.header.parts
+
+    @property
+    def does(self) -> str:
+        """What the request is for, in the words of a timeline."""
+        kinds = {part.kind for part in self.header.parts}
+        if kinds <= {PUSH_DENSE, PUSH_ROWS}:
+            return "push"
+        if kinds & {PUSH_DENSE, PUSH_ROWS}:
+            return "exchange"
+        return "pull dense" if PULL_DENSE in kinds else "pull rows"
 
     @property
     def tensor_bytes(self) -> int:
@@ -78,22 +105,48 @@ class Request:
         self.tensors += tensors
         self._sinks.append(sink)
 
+    def pull_changed(self, table: SparseTableSpec, position: int) -> None:
+        """Ask for the rows that others have changed since `position`, after all other pulls."""
+        self.header.parts.add(kind=PULL_CHANGED, table=table.name, position=position)
+        self._widths[table.name] = table.width
+
     def receive(self, reply: Message) -> dict[str, int]:
         """Write the tensors of a reply where they were asked for; the version read, by table."""
+        self.global_step = reply.header.step
         parts = [part for part in reply.header.parts if part.kind in (PULL_DENSE, PULL_ROWS)]
         if [part.table for part in parts] != [sink.table for sink in self._sinks]:
             raise WireError(
                 f"a reply holds {[part.table for part in parts]} "
                 f"where {[sink.table for sink in self._sinks]} were asked for"
             )
-        if [tensor.shape for tensor in reply.tensors] != [sink.shape for sink in self._sinks]:
+        count = len(self._sinks)
+        tensors, changed = reply.tensors[:count], reply.tensors[count:]
+        if [tensor.shape for tensor in tensors] != [sink.shape for sink in self._sinks]:
             raise WireError(
-                f"a reply holds tensors of shapes {[tensor.shape for tensor in reply.tensors]} "
+                f"a reply holds tensors of shapes {[tensor.shape for tensor in tensors]} "
                 f"where {[sink.shape for sink in self._sinks]} were asked for"
             )
-        for sink, values in zip(self._sinks, reply.tensors, strict=True):
+        self._receive_changed(reply.header, changed)
+        for sink, values in zip(self._sinks, tensors, strict=True):
             sink.write(values)
-        return {part.table: part.version for part in parts}
+        return {part.table: part.version for part in reply.header.parts}
+
+    def _receive_changed(self, header: pb.Header, tensors: Sequence[Array]) -> None:
+        """They are the last parts, as they were in the request, with two tensors each."""
+        parts = [part for part in header.parts if part.kind == PULL_CHANGED]
+        if [part.table for part in parts] != list(self._widths) or len(tensors) != 2 * len(parts):
+            raise WireError(
+                f"a reply tells of changes in {[part.table for part in parts]} by {len(tensors)} "
+                f"tensors where {list(self._widths)} were asked for"
+            )
+        for part, ids, rows in zip(parts, tensors[::2], tensors[1::2], strict=True):
+            fits = ids.ndim == 1 and rows.shape == (len(ids), self._widths[part.table])
+            if not fits or ids.dtype != np.int64 or rows.dtype != np.float32:
+                raise WireError(
+                    f"a reply tells of changes in {part.table} by ids of {ids.dtype} {ids.shape} "
+                    f"and rows of {rows.dtype} {rows.shape}"
+                )
+            self.changed[part.table] = Changed(ids, rows, part.position)
 
 
 class Router:

@@ -1,6 +1,6 @@
 """The `[communication]` section: `mode`, and the settings of that mode only.
 
-The modes are the four dataclasses of `psrt.core.specs`, which know nothing of configuration; this
+The modes are the dataclasses of `psrt.core.modes`, which know nothing of configuration; this
 module adds the help lines and turns (mode, values) into one of them.
 """
 
@@ -20,17 +20,22 @@ _WAITS = "Waits of 10 ms for more gradients before a push goes out."
 _HELP: dict[str, dict[str, str]] = {
     "sync": {"on_trainer_loss": "What to do with a round when a trainer leaves early."},
     "async": {
-        "max_merge_var_num": _MERGE,
+        "max_merge_var_num": "Most gradients of one parameter that are merged into one push.",
         "send_queue_size": "Gradients of one parameter that may wait; a full queue blocks steps.",
-        "send_wait_times": _WAITS,
+        "send_wait_times": "Waits of 10 ms for more gradients before a push goes out.",
+        "merge": "How gradients that travel in one push are put together.",
         "min_send_grad_num_before_recv": "Pushes between two pulls of dense parameters.",
         "independent_recv_thread": "Pull dense parameters in a thread of its own.",
+        "thread_pool_size": "Pushes that may be under way at once.",
+        "dc_asgd": "Strength of delay compensation of dense gradients; 0 = none.",
     },
-    "half_async": {"max_merge_var_num": _MERGE, "send_wait_times": _WAITS},
-    "geo": {"update_frequency": "Local steps between two exchanges of deltas."},
+    "ssp": {"max_steps_ahead": "Steps a trainer may be ahead of the slowest; 0 = none."},
+    "half_async": {},
+    "geo": {"update_frequency": "Local steps between two exchanges of changes."},
 }
-_CHOICES = {"on_trainer_loss": ("abort", "wait", "shrink")}
-_LEAST = {"send_wait_times": 0}  # 0 = do not wait; every other count is at least 1
+_CHOICES = {"on_trainer_loss": ("abort", "wait", "shrink"), "merge": ("sum", "average")}
+_LEAST: dict[str, float] = {"send_wait_times": 0, "max_steps_ahead": 0, "dc_asgd": 0}
+"""Every other number is at least 1."""
 
 
 def settings_of_mode(mode: str) -> list[Setting]:
@@ -44,7 +49,7 @@ def settings_of_mode(mode: str) -> list[Setting]:
             types[field.name],
             field.default,
             _HELP[mode][field.name],
-            minimum=_LEAST.get(field.name, 1) if types[field.name] is int else None,
+            minimum=_LEAST.get(field.name, 1) if types[field.name] in (int, float) else None,
             choices=_CHOICES.get(field.name, ()),
         )
         for field in dataclasses.fields(cls)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from psrt.config import communication
-from psrt.config.schema import SECTIONS
+from psrt.config.schema import FREE_TABLES, SECTIONS
 from psrt.config.settings import settings_of
 from psrt.core.errors import ConfigError, ErrorCode
 from psrt.core.specs import MODES
@@ -56,10 +56,12 @@ def _check_table(path: str, section: str, table: Any) -> None:
         _check_communication(path, table)
         return
     names = [s.name for s in settings_of(section, SECTIONS[section]) if not s.positional]
-    names += ["params"] if section == "job" else []
+    free = FREE_TABLES.get(section, ())
+    names += free
     _check_keys(path, section, table, names)
-    if not isinstance(table.get("params", {}), dict):
-        raise ConfigError(f"{path}: job.params is {table['params']!r}, expected a table.")
+    for key in free:
+        if not isinstance(table.get(key, {}), dict):
+            raise ConfigError(f"{path}: {section}.{key} is {table[key]!r}, expected a table.")
 
 
 def _check_communication(path: str, table: Mapping[str, Any]) -> None:

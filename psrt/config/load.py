@@ -1,21 +1,31 @@
 """Fills the schema from flags, environment and TOML, and remembers where each value came from.
 
-Precedence: flag, then `PSRT_<SECTION>_<FIELD>`, then the role variables other launchers export,
-then the TOML file, then the default. An empty variable counts as unset, because launch scripts
-export empty ones. This is the only module of psrt that reads `os.environ`.
+Precedence: flag, then `psrt.init`, then `PSRT_<SECTION>_<FIELD>`, then the role variables other
+launchers export, then the TOML file, then the default. An empty variable counts as unset, because
+launch scripts export empty ones. This is the only module of psrt that reads `os.environ`, or writes
+to it.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from psrt.config import communication
+from psrt.config import communication, process
 from psrt.config.declared import TomlFile, check_variables, read_toml
-from psrt.config.schema import SECTIONS, DataConfig, JobConfig, PartitionConfig, TrainerConfig
+from psrt.config.process import Heard, Said
+from psrt.config.schema import (
+    FREE_TABLES,
+    SECTIONS,
+    DataConfig,
+    JobConfig,
+    PartitionConfig,
+    TrainerConfig,
+)
 from psrt.config.settings import Setting, settings_of
 from psrt.core.errors import ConfigError
 from psrt.core.specs import MODES, CommunicationMode
@@ -33,8 +43,14 @@ class Loaded(Generic[T]):
 
 
 def environment() -> dict[str, str]:
-    """A copy of this process's environment."""
-    return dict(os.environ)
+    """A copy of this process's environment, with what `psrt.init` said in it."""
+    return process.TOLD.environment(os.environ)
+
+
+def export(flags: Mapping[str, Said]) -> None:
+    """Make flags, by the variables that say the same, count in this process and its children."""
+    process.TOLD.flags = flags
+    os.environ.update({name: said.text for name, said in flags.items()})
 
 
 def load(
@@ -48,32 +64,33 @@ def load(
 
     A flag may be text or already have its type; a flag that is None was not given.
     """
-    environ = _checked(environ)
+    heard = _heard(environ)
     toml = read_toml(file) if file else TomlFile()
     section = next(name for name, known in SECTIONS.items() if known is cls)
-    return _fill(cls, settings_of(section, cls), toml, environ, flags or {})
+    return _fill(cls, settings_of(section, cls), toml, heard, flags or {})
 
 
 def cpu_num(environ: Mapping[str, str] | None = None) -> int:
     """The replicas of a program where nobody gave a number: CPU_NUM, or 1."""
     settings = settings_of("trainer", TrainerConfig)
     setting = next(setting for setting in settings if setting.name == "cpu_num")
-    return int(_choose(setting, TomlFile(), _checked(environ), {})[0])
+    return int(_choose(setting, TomlFile(), _heard(environ), {})[0])
 
 
 def load_job(file: str, *, environ: Mapping[str, str] | None = None) -> Loaded[JobConfig]:
     """The job a TOML file describes, with its program file known to exist."""
-    environ = _checked(environ)
+    heard = _heard(environ)
     toml = read_toml(file)
-    job = _fill(JobConfig, settings_of("job", JobConfig), toml, environ, {})
-    data = _fill(DataConfig, settings_of("data", DataConfig), toml, environ, {})
-    partition = _fill(PartitionConfig, settings_of("partition", PartitionConfig), toml, environ, {})
-    mode = load_communication(toml, environ)
+    job = _fill(JobConfig, settings_of("job", JobConfig), toml, heard, {})
+    data = _fill(DataConfig, settings_of("data", DataConfig), toml, heard, {})
+    partition = _fill(PartitionConfig, settings_of("partition", PartitionConfig), toml, heard, {})
+    mode = _communication(toml, heard)
     config = JobConfig(
         name=job.config.name or Path(file).stem,
         program=job.config.program,
-        params=toml.values("job").get("params", {}),
-        data=data.config,
+        seed=job.config.seed,
+        **_free_tables(toml, "job"),
+        data=dataclasses.replace(data.config, **_free_tables(toml, "data")),
         communication=mode.config,
         partition=partition.config,
         path=str(Path(file).resolve()),
@@ -82,36 +99,43 @@ def load_job(file: str, *, environ: Mapping[str, str] | None = None) -> Loaded[J
     return Loaded(config, job.origins | data.origins | partition.origins | mode.origins)
 
 
-def load_communication(toml: TomlFile, environ: Mapping[str, str]) -> Loaded[CommunicationMode]:
+def _free_tables(toml: TomlFile, section: str) -> dict[str, Any]:
+    values = toml.values(section)
+    return {name: values.get(name, {}) for name in FREE_TABLES[section]}
+
+
+def _communication(toml: TomlFile, heard: Heard) -> Loaded[CommunicationMode]:
     """The communication mode; a mode named in the environment drops the file's keys for another."""
     values = toml.values(communication.SECTION)
-    mode, origin = _choose(communication.MODE, toml, environ, {})
+    mode, origin = _choose(communication.MODE, toml, heard, {})
     if mode != values.get("mode", communication.MODE.default):
         toml = TomlFile(toml.path)
-    filled = _fill(MODES[mode], communication.settings_of_mode(mode), toml, environ, {})
+    filled = _fill(MODES[mode], communication.settings_of_mode(mode), toml, heard, {})
     return Loaded(filled.config, {communication.MODE.key: origin} | filled.origins)
 
 
-def _checked(environ: Mapping[str, str] | None) -> Mapping[str, str]:
-    environ = environment() if environ is None else environ
-    check_variables(environ)
-    return environ
+def _heard(environ: Mapping[str, str] | None) -> Heard:
+    """What variables say: those of `environ`, else those of this process and what it was told."""
+    check_variables(os.environ if environ is None else environ)
+    if environ is None:
+        return process.TOLD.heard(os.environ)
+    return Heard({}, process.variables(environ))
 
 
 def _fill(
     cls: type[T],
     settings: list[Setting],
     toml: TomlFile,
-    environ: Mapping[str, str],
+    heard: Heard,
     flags: Mapping[str, Any],
 ) -> Loaded[T]:
-    chosen = {s.name: _choose(s, toml, environ, flags) for s in settings}
+    chosen = {s.name: _choose(s, toml, heard, flags) for s in settings}
     origins = {s.key: chosen[s.name][1] for s in settings}
     return Loaded(cls(**{name: value for name, (value, _) in chosen.items()}), origins)
 
 
 def _choose(
-    setting: Setting, toml: TomlFile, environ: Mapping[str, str], flags: Mapping[str, Any]
+    setting: Setting, toml: TomlFile, heard: Heard, flags: Mapping[str, Any]
 ) -> tuple[Any, str]:
     """The value of highest precedence and its origin."""
     given = flags.get(setting.name)
@@ -119,9 +143,8 @@ def _choose(
         origin = "argument" if setting.positional else f"flag {setting.flag}"
         accept = setting.parse if isinstance(given, str) else setting.accept
         return accept(given, origin), origin
-    for name in (setting.variable, *setting.role_variables):
-        if environ.get(name):
-            return setting.parse(environ[name], name), name
+    if said := heard.first((setting.variable, *setting.role_variables)):
+        return setting.parse(said.text, said.origin), said.origin
     values = toml.values(setting.section)
     if setting.name in values:
         return setting.accept(values[setting.name], toml.path), toml.path

@@ -21,6 +21,8 @@ from psrt.core.log import LEVELS
 from psrt.core.specs import MODES, CommunicationMode, Sync
 
 CARRIERS = ("stream", "grpc")
+SHARES = ("modulo", "suffix", "contiguous", "size")
+DATA_FORMATS = ("multislot", "libsvm", "csv", "criteo", "parquet", "arrow")
 
 
 def _cache_dir() -> Any:
@@ -38,11 +40,29 @@ def _carrier() -> Any:
 
 def _cpu_num() -> Any:
     help = "Replicas of the program in one trainer, each with a share of every mini-batch."
-    return setting(1, help, minimum=1, role_variables=("CPU_NUM",))
+    return setting(1, help, minimum=1, role_variables=("CPU_NUM", "PADDLE_INIT_TRAINER_COUNT"))
 
 
 def _cpu_threads() -> Any:
     return setting(1, "BLAS threads of one trainer.", minimum=1)
+
+
+def _endpoints() -> Any:
+    return setting(
+        (),
+        "Endpoints of all pservers, host:port, in the same order on every trainer.",
+        role_variables=("PADDLE_PSERVERS_IP_PORT_LIST", "PADDLE_INIT_PSERVERS"),
+    )
+
+
+def _check_endpoints(endpoints: tuple[str, ...]) -> None:
+    for endpoint in endpoints:
+        host, _, port = endpoint.rpartition(":")
+        if not (host and port.isdigit()):
+            raise ConfigError(
+                f"endpoints has {endpoint!r}, which is not host:port.",
+                hint="Write --endpoints 10.0.0.1:6170,10.0.0.2:6170.",
+            )
 
 
 @dataclass(frozen=True)
@@ -64,13 +84,27 @@ class PserverConfig:
         minimum=1,
         role_variables=("PADDLE_INIT_PORTS_NUM",),
     )
+    ports_num_for_sparse: int = setting(
+        0,
+        "As many more data ports; each carries dense and sparse tensors, in one message.",
+        minimum=0,
+        role_variables=("PADDLE_INIT_PORTS_NUM_FOR_SPARSE",),
+    )
     unix_dir: str = setting(
         "", "Directory of the Unix socket for trainers on this host; empty = private, off = none."
     )
     ready_file: str = setting("", "JSON file written once the pserver serves: endpoints and pid.")
     stripes: int = setting(0, "Lock groups of a sparse table; 0 = two per core.", minimum=0)
     wait_timeout_s: float = setting(
-        120.0, "Longest wait for the other trainers of a round, in seconds.", minimum=0.001
+        120.0,
+        "Longest wait for other trainers, of a round or on a clock, in seconds.",
+        minimum=0.001,
+    )
+    num_gradient_servers: int = setting(
+        0,
+        "Number of trainers a job must have; 0 = as many as the job says.",
+        minimum=0,
+        role_variables=("PADDLE_INIT_NUM_GRADIENT_SERVERS",),
     )
     max_message_mib: int = setting(1024, "Larger messages are refused, in MiB.", minimum=1)
     stay: bool = setting(False, "Keep serving after all trainers completed.")
@@ -82,12 +116,8 @@ class PserverConfig:
 class TrainerConfig:
     """One trainer process."""
 
-    job: str = setting("", "Job file (TOML).", positional=True)
-    endpoints: tuple[str, ...] = setting(
-        (),
-        "Endpoints of all pservers, host:port, in the same order on every trainer.",
-        role_variables=("PADDLE_PSERVERS_IP_PORT_LIST", "PADDLE_INIT_PSERVERS"),
-    )
+    job: str = setting("", "Job file (TOML), or a script.", positional="JOB.toml|train.py")
+    endpoints: tuple[str, ...] = _endpoints()
     trainers: int = setting(
         1,
         "Number of trainers of the job.",
@@ -116,6 +146,14 @@ class TrainerConfig:
         180.0, "Longest wait for the answer to one call, in seconds.", minimum=0.001
     )
     report: str = setting("", "JSON file for the summary of the run.")
+    state: str = setting(
+        "",
+        "JSON file for how far the data is trained on, written after each epoch and at a stop; "
+        "of several trainers, run.json gives run.trainer-0.json and so on.",
+    )
+    resume: str = setting(
+        "", "A --state of an earlier process, to go on with the data behind it; named as there."
+    )
     profile: str = setting(
         "", "JSON file for a timeline of the training, for Perfetto; also prints what takes time."
     )
@@ -137,20 +175,14 @@ class TrainerConfig:
                 "a local training has neither.",
                 hint="Leave out --local to train in a cluster, --trainers and --endpoints not to.",
             )
-        for endpoint in self.endpoints:
-            host, _, port = endpoint.rpartition(":")
-            if not (host and port.isdigit()):
-                raise ConfigError(
-                    f"endpoints has {endpoint!r}, which is not host:port.",
-                    hint="Write --endpoints 10.0.0.1:6170,10.0.0.2:6170.",
-                )
+        _check_endpoints(self.endpoints)
 
 
 @dataclass(frozen=True)
 class LaunchConfig:
     """A local cluster: pservers and trainers as processes of this host."""
 
-    job: str = setting("", "Job file (TOML).", positional=True)
+    job: str = setting("", "Job file (TOML).", positional="JOB.toml")
     pservers: int = setting(2, "Number of pservers to start.", minimum=1)
     trainers: int = setting(2, "Number of trainers to start.", minimum=1)
     log_dir: str = setting("logs", "Directory for one log file per process.")
@@ -172,6 +204,20 @@ class LaunchConfig:
         "", "Communication mode in place of the job's; empty = the job's.", choices=("", *MODES)
     )
     epochs: int = setting(0, "Epochs in place of the job's; 0 = the job's.", minimum=0)
+
+
+@dataclass(frozen=True)
+class PlanConfig:
+    """Where the parameters of a job would lie; nothing is started."""
+
+    job: str = setting("", "Job file (TOML).", positional="JOB.toml")
+    endpoints: tuple[str, ...] = _endpoints()
+    format: str = setting(
+        "text", "How the plan is printed: text for people, json.", choices=("text", "json")
+    )
+
+    def __post_init__(self) -> None:
+        _check_endpoints(self.endpoints)
 
 
 @dataclass(frozen=True)
@@ -198,14 +244,28 @@ class PredictConfig:
 
 @dataclass(frozen=True)
 class DataConfig:
-    """The files of a job and how they are read. Globs are relative to the TOML file."""
+    """The files of a job and how they are read. Globs are relative to the TOML file.
 
-    train: tuple[str, ...] = setting((), "Globs of the training files (MultiSlot, plain or .gz).")
-    test: tuple[str, ...] = setting((), "Globs of the test files, read after training.")
+    `columns` and `options` are checked by the format: `psrt.data.fields`, `psrt.data.formats`.
+    """
+
+    train: tuple[str, ...] = setting(
+        (), "Globs or URLs of the training files, plain, gzip or zstd."
+    )
+    test: tuple[str, ...] = setting((), "Globs or URLs of the test files, read after training.")
+    format: str = setting("multislot", "What the files are.", choices=DATA_FORMATS)
+    shard: str = setting(
+        "modulo",
+        "Which trainer a file is for: by its number in the list modulo trainers, by the number in "
+        "its name, runs of files, or as even in bytes as can be.",
+        choices=SHARES,
+    )
     batch_size: int = setting(512, "Examples of one mini-batch of one trainer.", minimum=1)
     epochs: int = setting(1, "Passes over the training files.", minimum=1)
     reader_threads: int = setting(1, "Threads that read and parse files.", minimum=1)
     queue_batches: int = setting(8, "Parsed mini-batches that may wait for the trainer.", minimum=1)
+    columns: dict[str, Any] = dataclasses.field(default_factory=dict)
+    options: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -230,6 +290,7 @@ class JobConfig:
 
     name: str = setting("", "Name of the job, in logs and in the handshake.")
     program: str = setting("", "Python file with build(), relative to this file.")
+    seed: int = setting(0, "Another seed, other initial values and other draws.", minimum=0)
     params: dict[str, Any] = dataclasses.field(default_factory=dict)
     data: DataConfig = dataclasses.field(default_factory=DataConfig)
     communication: CommunicationMode = dataclasses.field(default_factory=Sync)
@@ -250,6 +311,9 @@ class JobConfig:
         return self.resolve(self.program)
 
 
+FREE_TABLES = {"job": ("params",), "data": ("columns", "options")}
+"""Keys of a section that hold tables, whose keys are not declared here."""
+
 SECTIONS: dict[str, type[Any]] = {
     "job": JobConfig,
     "data": DataConfig,
@@ -257,5 +321,6 @@ SECTIONS: dict[str, type[Any]] = {
     "pserver": PserverConfig,
     "trainer": TrainerConfig,
     "launch": LaunchConfig,
+    "plan": PlanConfig,
     "predict": PredictConfig,
 }

@@ -28,12 +28,13 @@ def setting(
     minimum: float | None = None,
     choices: tuple[str, ...] = (),
     role_variables: tuple[str, ...] = (),
-    positional: bool = False,
+    positional: str = "",
 ) -> Any:
     """A dataclass field that is also a flag, a TOML key and a variable.
 
     `role_variables` are names other launchers export (Open MPI, Slurm, older `PADDLE_*` scripts);
-    a `positional` setting is an argument of its command and cannot stand in a TOML file.
+    a `positional` setting is an argument of its command, shown by that text in its help, and cannot
+    stand in a TOML file.
     """
     metadata = {
         "help": help,
@@ -57,7 +58,7 @@ class Setting:
     minimum: float | None = None
     choices: tuple[str, ...] = ()
     role_variables: tuple[str, ...] = ()
-    positional: bool = False
+    positional: str = ""
 
     @property
     def key(self) -> str:

@@ -156,6 +156,11 @@ class Lamb:
     epsilon: float = 1e-6
 
 
+@dataclass(frozen=True)
+class Add:
+    """w += g, whatever the rate: g is a change that was computed elsewhere. Tables of mode Geo."""
+
+
 Optimizer: TypeAlias = (
     Sgd
     | Momentum
@@ -169,6 +174,7 @@ Optimizer: TypeAlias = (
     | Ftrl
     | LarsMomentum
     | Lamb
+    | Add
 )
 
 LAYER_WISE = (LarsMomentum, Lamb)

@@ -3,8 +3,8 @@
 A pserver knows no programs; the partition plan hands it `TableSpec`s. Every spec has one canonical
 JSON form (`to_json`), used on the wire, in the plan hash, in manifests and in conflict messages.
 Values of untouched parameters are pure functions of the spec (see `psrt.kernels.initialize`), so a
-spec also says what a table holds before its first update. Schedules and optimizers have files of
-their own; everybody imports them from here.
+spec also says what a table holds before its first update. Modes, schedules, optimizers and
+regularizers have files of their own; everybody imports them from here.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, get_args
 
 from psrt.core.errors import ConfigError
+from psrt.core.modes import MODES, Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync
 from psrt.core.optimizers import (
     LAYER_WISE,
     Adadelta,
@@ -22,6 +23,7 @@ from psrt.core.optimizers import (
     Adam,
     Adamax,
     AdamW,
+    Add,
     DecayedAdagrad,
     Ftrl,
     Lamb,
@@ -32,6 +34,7 @@ from psrt.core.optimizers import (
     Sgd,
     moves_all_rows,
 )
+from psrt.core.regularizers import L1Decay, L2Decay, Regularizer
 from psrt.core.schedules import (
     ConstantRate,
     CosineDecay,
@@ -65,7 +68,15 @@ class Normal:
     std: float = 1.0
 
 
-Initializer: TypeAlias = Constant | Uniform | Normal
+@dataclass(frozen=True)
+class TruncatedNormal:
+    """A normal number within 2 `std` of `mean`: others are drawn again."""
+
+    mean: float = 0.0
+    std: float = 1.0
+
+
+Initializer: TypeAlias = Constant | Uniform | Normal | TruncatedNormal
 
 # --- tables ---
 
@@ -79,6 +90,7 @@ class DenseTableSpec:
     `name` is unique in the job (`fc_0.w_0.block1`; a parameter of one block keeps its own name);
     `shape` is the whole parameter's; the block covers elements `[offset, offset + size)` of its
     flattened form. Element i of the parameter starts at a pure function of (`seed`, i).
+    `regularizer` counts in every update, before the optimizer.
     """
 
     name: str
@@ -90,6 +102,7 @@ class DenseTableSpec:
     optimizer: Optimizer
     learning_rate: LearningRate
     seed: int
+    regularizer: Regularizer | None = None
 
 
 @dataclass(frozen=True)
@@ -99,6 +112,7 @@ class SparseTableSpec:
     `width` is the number of weights of a row. This pserver owns virtual shards
     `[first_shard, last_shard)` of `virtual_shards`. Column c of an untouched row is a pure function
     of (`seed`, id, c). `padding_id`, when set, is a row that reads as zeros and ignores gradients.
+    `regularizer` counts for the rows that are pushed.
     """
 
     name: str
@@ -111,62 +125,14 @@ class SparseTableSpec:
     last_shard: int = VIRTUAL_SHARDS
     virtual_shards: int = VIRTUAL_SHARDS
     padding_id: int | None = None
+    regularizer: Regularizer | None = None
 
 
 TableSpec: TypeAlias = DenseTableSpec | SparseTableSpec
 
-# --- communication modes ---
-
-
-@dataclass(frozen=True)
-class Sync:
-    """Rounds of all live trainers.
-
-    `on_trainer_loss` is the policy for a trainer that leaves without completing: `wait` for its
-    return until the deadline, `shrink` the round, or `abort` the job.
-    """
-
-    on_trainer_loss: str = "abort"
-
-
-@dataclass(frozen=True)
-class Async:
-    """Apply on arrival; the knobs of docs/semantics.md."""
-
-    max_merge_var_num: int = 1
-    send_queue_size: int = 1
-    send_wait_times: int = 5
-    min_send_grad_num_before_recv: int = 1
-    independent_recv_thread: bool = True
-
-
-@dataclass(frozen=True)
-class HalfAsync:
-    """Async between trainers, a barrier among the local threads of one trainer."""
-
-    max_merge_var_num: int = 1
-    send_wait_times: int = 5
-
-
-@dataclass(frozen=True)
-class Geo:
-    """Local optimizers; deltas are exchanged every `update_frequency` steps."""
-
-    update_frequency: int = 100
-
-
-CommunicationMode: TypeAlias = Sync | Async | HalfAsync | Geo
-
-MODES: dict[str, type[Sync] | type[Async] | type[HalfAsync] | type[Geo]] = {
-    "sync": Sync,
-    "async": Async,
-    "half_async": HalfAsync,
-    "geo": Geo,
-}
-
 # --- canonical form ---
 
-_ALIASES = (Initializer, LearningRate, Optimizer, TableSpec, CommunicationMode)
+_ALIASES = (Initializer, LearningRate, Optimizer, Regularizer, TableSpec, CommunicationMode)
 _KINDS: dict[str, type] = {cls.__name__: cls for alias in _ALIASES for cls in get_args(alias)}
 
 
@@ -232,6 +198,7 @@ __all__ = [
     "Adam",
     "AdamW",
     "Adamax",
+    "Add",
     "Async",
     "CommunicationMode",
     "Constant",
@@ -245,6 +212,8 @@ __all__ = [
     "HalfAsync",
     "Initializer",
     "InverseTimeDecay",
+    "L1Decay",
+    "L2Decay",
     "Lamb",
     "LarsMomentum",
     "LearningRate",
@@ -255,11 +224,14 @@ __all__ = [
     "Optimizer",
     "PiecewiseDecay",
     "PolynomialDecay",
+    "Regularizer",
     "RmsProp",
     "Sgd",
     "SparseTableSpec",
+    "Ssp",
     "Sync",
     "TableSpec",
+    "TruncatedNormal",
     "Uniform",
     "Warmup",
     "differences",

@@ -2,12 +2,53 @@
 
 General layout, in reading order; each file imports only those before it:
 
-    multislot   slots, batches, and the parser that turns MultiSlot lines into arrays
-    files       which files there are, which are this trainer's, and their bytes in blocks of lines
+    slots       the fields of an example, batches of them, and the vars they feed
+    batch_arrays the arrays of a batch while a kernel fills them
+    multislot   the parser that turns MultiSlot lines into arrays
+    places      parts of files, and how far a reader has come
+    extras      packages psrt can do without, imported when asked for
+    remote      files named by URL
+    compressed  gzip and zstd, decompressed as they are read
+    sources     where text comes from, decompressed, in blocks of lines
+    files       which files there are
+    sharing     which of them, or which parts, are whose
+    pipe        files through a program of the user's
+    pieces      examples in pieces of any size, cut into batches
+    svmlight    libsvm text → batches
+    fields      which columns of a table feed which slot, and as what
+    cells       values of a column: ranges of text → numbers
+    delimited   CSV and TSV → batches
+    criteo_table  the public Criteo table → batches
+    arrow_columns columns of Parquet and Arrow tables → numbers
+    arrow       Parquet and Arrow files → batches
+    formats     a format: how the bytes of a file become batches
+    readers     what one thread does with its files
     queue       reader threads that keep a bounded queue of batches filled
+    settings    what a dataset is told: slots, files, batch size, threads, the program between
+    records     examples in memory as a few arrays
+    packing     batches → records
+    scattering  records on their way to other trainers
+    loading     threads that read whole files into memory
+    prefixes    words in front of a MultiSlot line: ins_id and content
+    merging     records of the same ins_id, made into one
+    memory      the records of a dataset, their order and exchange
+    in_memory   datasets that are kept in memory
+    datasets    files as batches, read while training
+    generator   users' own preprocessing: their lines → MultiSlot text
+    decorators  from readers to readers: shuffled, batched, side by side
+    read_ahead  the same with threads
     sharded     MultiSlot text spread over the files of a data set directory
     criteo      the public Criteo table → MultiSlot files
     libsvm      libsvm text → MultiSlot files
     idx         images and labels in IDX files (MNIST) → MultiSlot files
+    dealing     records that Python makes one at a time
+    imikolov    sentences → n-grams or skip-gram pairs
+    movielens   MovieLens 1M → MultiSlot files
+    avazu       the table of Avazu's contest → MultiSlot files
+    skew_plot   a drawing of how unevenly ids occur
+    synthetic_text  sentences of a planted model whose perplexity is known
+    splitting   one file cut into several
+    checking    all that is wrong with files
+    statistics  what is in files, slot by slot
     synthetic   Criteo-shaped rows of a planted model whose best possible AUC is known
 """

@@ -22,9 +22,9 @@ import numpy as np
 
 from psrt.core.errors import ConfigError, DataError
 from psrt.core.types import F32, F64, I64, U8
-from psrt.data.files import blocks
-from psrt.data.multislot import Slot
 from psrt.data.sharded import Destination, Rows, ShardedWriter
+from psrt.data.slots import Slot
+from psrt.data.sources import blocks
 from psrt.kernels import criteo as kernel
 from psrt.kernels.text import DONE
 
@@ -54,7 +54,7 @@ class Conversion:
 
 
 def convert(
-    inputs: Sequence[Path],
+    inputs: Sequence[Path | str],
     destination: Destination,
     conversion: Conversion,
     on_rows: Callable[[int, int], None] = lambda rows, size_bytes: None,
@@ -83,7 +83,7 @@ class CriteoReader:
         self._draws: F64 = np.empty(n, np.float64)
         self._report: I64 = np.zeros(kernel.REPORT_CELLS, np.int64)
 
-    def read(self, path: Path) -> Iterator[tuple[Rows, F64, int]]:
+    def read(self, path: Path | str) -> Iterator[tuple[Rows, F64, int]]:
         """Yields (rows, draws, bytes of text read); valid until the next step."""
         line = 1
         for text in blocks(path):
@@ -126,7 +126,7 @@ def dense_values(integers: I64) -> F32:
     return np.asarray(np.sign(values) * np.log1p(np.abs(values)), np.float32)
 
 
-def malformed(path: Path, line: int, text: U8, report: I64) -> DataError:
+def malformed(path: Path | str, line: int, text: U8, report: I64) -> DataError:
     """The error for a row the kernel refused."""
     status, at, _, field = report.tolist()
     rest = text[at : at + 64].tobytes()

@@ -24,8 +24,8 @@ import numpy as np
 
 from psrt.core.errors import DataError, ErrorCode
 from psrt.core.types import F64, U8
-from psrt.data.multislot import Slot
 from psrt.data.sharded import Destination, Lines, ShardedWriter, Split
+from psrt.data.slots import Slot
 
 _UNSIGNED_BYTE = 8
 _IMAGES_PER_CALL = 1024

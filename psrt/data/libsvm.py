@@ -21,9 +21,9 @@ import numpy as np
 
 from psrt.core.errors import DataError
 from psrt.core.types import F64, I64, U8
-from psrt.data.files import blocks
-from psrt.data.multislot import Slot
 from psrt.data.sharded import Destination, Lines, ShardedWriter, Split, lines_of
+from psrt.data.slots import Slot
+from psrt.data.sources import blocks
 from psrt.kernels import libsvm as kernel
 from psrt.kernels.text import DONE
 
@@ -33,10 +33,10 @@ _SHOWN_BYTES = 40
 
 
 def convert(
-    inputs: Sequence[Path],
+    inputs: Sequence[Path | str],
     destination: Destination,
     split: Split,
-    tests: Sequence[Path] = (),
+    tests: Sequence[Path | str] = (),
     on_bytes: Callable[[int], None] = lambda size_bytes: None,
 ) -> ShardedWriter:
     """Convert `inputs` in order and set a share of them aside, or, if given, `tests` instead."""
@@ -54,7 +54,7 @@ def convert(
     return writer
 
 
-def read(path: Path, seed: int = 0) -> Iterator[tuple[Lines, F64, int]]:
+def read(path: Path | str, seed: int = 0) -> Iterator[tuple[Lines, F64, int]]:
     """Yields (rows, a draw from [0, 1) for each, bytes of text read); valid until the next step."""
     labels, draws = np.empty(_ROWS_PER_CALL, np.uint8), np.empty(_ROWS_PER_CALL, np.float64)
     ends, report = np.empty(_ROWS_PER_CALL, np.int64), np.zeros(kernel.REPORT_CELLS, np.int64)
@@ -73,7 +73,7 @@ def read(path: Path, seed: int = 0) -> Iterator[tuple[Lines, F64, int]]:
             position = stop
 
 
-def malformed(path: Path, line: int, text: U8, report: I64) -> DataError:
+def malformed(path: Path | str, line: int, text: U8, report: I64) -> DataError:
     """The error for a row the kernel refused."""
     status, at = int(report[kernel.STATUS]), int(report[kernel.POSITION])
     words = text[at : at + _SHOWN_BYTES].tobytes().split(b"\n")[0].split()

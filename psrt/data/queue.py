@@ -4,6 +4,9 @@
 balance; a batch may span the files of one thread. With one thread the order of examples is that of
 the files and lines. The consumer is one thread: it iterates, sees a reader's error after the
 batches that came before it, and closes. Parsing and file reads run without the GIL.
+
+A reading can be left behind any batch and continued from its `place`: by one thread with the very
+batches that were to come, by several with each example that was not handed out, once.
 """
 
 from __future__ import annotations
@@ -12,17 +15,19 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from functools import partial
-from pathlib import Path
 from types import TracebackType
-from typing import Generic, Self, TypeVar
+from typing import Generic, NamedTuple, Self, TypeVar
 
 from psrt.core.errors import DeadlineError, PsrtError
 from psrt.core.metrics import Registry
-from psrt.core.tensors import Ragged
 from psrt.core.threads import CrashReport, start_thread
-from psrt.data.files import blocks
-from psrt.data.multislot import Batch, BatchParser, Slot
+from psrt.data.formats import Format, MultiSlotFormat
+from psrt.data.places import BEGINNING, Bookmark, DataFile, Place, Position, Reading
+from psrt.data.readers import FileReader, reader_of
+from psrt.data.slots import Batch, Slot, batch_rows
+from psrt.data.sources import Files, TextSource
 
 _T = TypeVar("_T")
 
@@ -77,44 +82,69 @@ class BoundedQueue(Generic[_T]):
         return bool(self._items) or over
 
 
+class _Read(NamedTuple):
+    """A batch of a thread, and where it ends; `begun` since the batch before."""
+
+    batch: Batch
+    thread: int
+    begun: tuple[int, ...]
+    position: Position
+
+
 class QueueReader:
     """Iterate once: `with QueueReader(files, slots, 512) as batches: for batch in batches: …`.
 
-    Threads start at once; `close` (or leaving the `with`) ends and joins them. Iterating past
-    `wait_timeout_s` without a batch raises `DeadlineError` with the files being read.
+    Files are MultiSlot text of `slots`, unless `format` says otherwise; reading begins at their
+    start, or at `first`, a `place` of an earlier reader of the same files. Threads start at once;
+    `close` (or leaving the `with`) ends and joins them. Iterating past `wait_timeout_s` without a
+    batch raises `DeadlineError` with the files being read.
     """
 
     def __init__(
         self,
-        files: Sequence[Path | str],
+        files: Sequence[DataFile],
         slots: Sequence[Slot],
         batch_size: int,
         threads: int = 1,
         capacity: int = 8,
         *,
+        source: TextSource | None = None,
+        format: Format | None = None,
+        first: Place = BEGINNING,
         wait_timeout_s: float = 120.0,
         counters: Registry | None = None,
     ) -> None:
-        threads = max(1, min(threads, len(files)))
+        self._bookmark = Bookmark(files, first)
+        self._waiting = deque(self._bookmark.readings())
+        threads = max(1, min(threads, len(self._waiting)))
         registry = counters or Registry()
         self._bytes = registry.counter("data_bytes", "bytes of text parsed")
         self._examples = registry.counter("data_examples", "examples handed to the trainer")
         self._wait_s = registry.timer("data_wait_s", "seconds the trainer waited for a batch")
         self._wait_timeout_s = wait_timeout_s
-        self._files = deque(files)
-        self._reading: dict[str, Path | str] = {}
-        self._queue: BoundedQueue[Batch] = BoundedQueue(max(1, capacity), threads)
+        self._source = source or Files()
+        self._reading: dict[str, DataFile] = {}
+        self._queue: BoundedQueue[_Read] = BoundedQueue(max(1, capacity), threads)
         self._crashes = CrashReport()
-        parsers = [BatchParser(slots, batch_size) for _ in range(threads)]
+        format = format or MultiSlotFormat(slots)
+        readers = [
+            reader_of(format, batch_size, self._source, self._bytes.add) for _ in range(threads)
+        ]
         self._threads = [
-            start_thread(partial(self._run, parser), f"data-reader-{i}", self._crashes)
-            for i, parser in enumerate(parsers)
+            start_thread(partial(self._run, i, reader), f"data-reader-{i}", self._crashes)
+            for i, reader in enumerate(readers)
         ]
 
     def __iter__(self) -> Iterator[Batch]:
-        while (batch := self._next()) is not None:
-            self._examples.add(batch_rows(batch))
-            yield batch
+        while (read := self._next()) is not None:
+            self._examples.add(batch_rows(read.batch))
+            self._bookmark.hand(read.thread, read.begun, read.position)
+            yield read.batch
+
+    @property
+    def place(self) -> Place:
+        """Behind the last batch that was handed out; for the thread that iterates."""
+        return self._bookmark.place
 
     def __enter__(self) -> Self:
         return self
@@ -130,6 +160,7 @@ class QueueReader:
     def close(self, timeout_s: float = 10.0) -> None:
         """End the threads and wait for them; idempotent."""
         self._queue.close()
+        self._source.stop()
         deadline = time.monotonic() + timeout_s
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
@@ -139,7 +170,7 @@ class QueueReader:
                     f"it is reading {self._reading.get(thread.name)}."
                 )
 
-    def _next(self) -> Batch | None:
+    def _next(self) -> _Read | None:
         with self._wait_s.time():
             try:
                 return self._queue.get(self._wait_timeout_s)
@@ -150,11 +181,11 @@ class QueueReader:
                     hint="Check the storage the files are on.",
                 ) from None
 
-    def _run(self, parser: BatchParser) -> None:
+    def _run(self, thread: int, reader: FileReader) -> None:
         """One reader thread. An unexpected crash is reported twice: to the log and the consumer."""
         error: BaseException | None = None
         try:
-            self._read_files(parser)
+            self._read_files(thread, reader)
         except PsrtError as expected:
             error = expected
         except BaseException as crash:
@@ -164,25 +195,25 @@ class QueueReader:
             self._reading.pop(threading.current_thread().name, None)
             self._queue.producer_done(error)
 
-    def _read_files(self, parser: BatchParser) -> None:
-        while path := self._take_file():
-            self._reading[threading.current_thread().name] = path
-            parser.begin_file(str(path))
-            for text in blocks(path):
-                self._bytes.add(len(text))
-                if not all(self._queue.put(batch) for batch in parser.feed(text)):
-                    return
-        if last := parser.finish():
-            self._queue.put(last)
+    def _read_files(self, thread: int, reader: FileReader) -> None:
+        begun: list[int] = []
 
-    def _take_file(self) -> Path | str | None:
+        def put(batch: Batch) -> bool:
+            read = _Read(batch, thread, tuple(begun), reader.position)
+            begun.clear()
+            return self._queue.put(read)
+
+        while reading := self._take_file():
+            self._reading[threading.current_thread().name] = reading.file
+            begun.append(reading.number)
+            with closing(reader.read(reading.file, reading.first)) as batches:
+                if not all(put(batch) for batch in batches):
+                    return
+        if last := reader.finish():
+            put(last)
+
+    def _take_file(self) -> Reading | None:
         try:
-            return self._files.popleft()
+            return self._waiting.popleft()
         except IndexError:
             return None
-
-
-def batch_rows(batch: Batch) -> int:
-    """Number of examples."""
-    first = next(iter(batch.values()))
-    return first.batch_size if isinstance(first, Ragged) else len(first)

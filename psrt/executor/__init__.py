@@ -6,8 +6,9 @@ In reading order:
     one op               compute (op type → closure) · lengths · updates (local training)
     what takes time      costs · chrome_trace · profile
     one program          compiled · feeds · derived (ids before rows) · strategies · preparation
-                         (passes) · fetches · sequential
-    replicas of it       shares (of a batch) · loss_start · replicas · aggregate
+                         (passes) · fetches · announce · sequential
+    replicas of it       shares (of a batch) · loss_start · replicas · in_place
+                         (tables) · aggregate
     a graph of them      ssa · places · drawing · plan
     threads              schedule · workers · pool · until_end · parallel
 """

@@ -6,7 +6,7 @@ binds; `Rows` is a table as lookup ops see it, be it a row batch or a whole arra
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 from psrt.core.errors import ProgramError
 from psrt.core.tensors import Ragged
 from psrt.core.types import I32, I64, Array
-from psrt.executor.cells import Cell
+from psrt.executor.cells import Cell, Memory
 from psrt.graph.program import Parameter, Program
 from psrt.kernels.rows import unique
 
@@ -45,22 +45,41 @@ def lookups_by_table(program: Program) -> dict[str, tuple[str, ...]]:
 
 
 def distinct_ids(
-    feed: Mapping[str, Array | Ragged], names: Iterable[str]
+    feed: Mapping[str, Array | Ragged], names: Sequence[str]
 ) -> tuple[I64, dict[str, I32]]:
     """The distinct ids of data vars `names`, and the `RowBatch.index` that goes with them."""
-    fed = {name: feed[name] for name in names}
-    return distinct({n: x.values if isinstance(x, Ragged) else x for n, x in fed.items()})
+    joined = joined_ids(feed, names)
+    ids, positions = unique(joined.flat)
+    return ids, joined.by_var(positions)
 
 
-def distinct(ids_of: Mapping[str, Array]) -> tuple[I64, dict[str, I32]]:
-    """The same for ids by var, of any shape."""
-    flat = {name: ids.reshape(-1).astype(np.int64, copy=False) for name, ids in ids_of.items()}
-    ids, positions = unique(np.concatenate(list(flat.values())))
-    index, start = {}, 0
-    for name, part in flat.items():
-        index[name] = positions[start : start + len(part)]
-        start += len(part)
-    return ids, index
+def joined_ids(
+    feed: Mapping[str, Array | Ragged], names: Sequence[str], memory: Memory | None = None
+) -> JoinedIds:
+    """What data vars `names` look up in one table; in `memory` until that is used again."""
+    parts = []
+    for name in names:
+        fed = feed[name]
+        parts.append((fed.values if isinstance(fed, Ragged) else fed).reshape(-1))
+    counts = dict(zip(names, map(len, parts), strict=True))
+    flat = (memory or Memory()).array((sum(counts.values()),), np.dtype(np.int64))
+    return JoinedIds(np.concatenate(parts, out=flat, casting="unsafe"), counts)
+
+
+@dataclass(frozen=True)
+class JoinedIds:
+    """The ids that data vars look up in one table: `flat` (n,), one var after the other."""
+
+    flat: I64
+    counts: Mapping[str, int]
+
+    def by_var(self, numbers: I32) -> dict[str, I32]:
+        """What `numbers` (n,) says of each id, apart again."""
+        index, start = {}, 0
+        for name, count in self.counts.items():
+            index[name] = numbers[start : start + count]
+            start += count
+        return index
 
 
 class Rows:
@@ -68,7 +87,8 @@ class Rows:
 
     `values` (n, width) holds its rows, `index` the row of each id by data var. `ids` are the ids of
     the rows, None for a whole table, in which id i is row i. `padding_row` is where the padding id
-    lies, -1 for nowhere.
+    lies, -1 for nowhere. The gradient has the same rows, unless those of a whole table were
+    `number`ed: then it has one for each of `ids`.
     """
 
     def __init__(self, parameter: Parameter) -> None:
@@ -76,12 +96,15 @@ class Rows:
         self.values: Array = np.empty((0, parameter.shape[1]))
         self.ids: I64 | None = None
         self.index: dict[str, I32] = {}
+        self.is_whole = False
         self.padding_row = -1
+        self._places: Mapping[str, I32] | None = None
 
     def bind(self, batch: RowBatch, dtype: Any) -> None:
         """Use the rows somebody fetched."""
         self.values = np.ascontiguousarray(batch.rows, dtype)
         self.ids, self.index = batch.ids, dict(batch.index)
+        self.is_whole, self._places = False, None
         self.padding_row = -1
         if self.parameter.padding_id is not None:
             (found,) = np.nonzero(batch.ids == self.parameter.padding_id)
@@ -90,10 +113,27 @@ class Rows:
     def bind_whole(self, table: Array) -> None:
         """Use the whole table; its padding row becomes zeros, whatever trained it."""
         self.values, self.ids = table, None
+        self.is_whole, self._places = True, None
         self.index.clear()
         if self.parameter.padding_id is not None:
             self.padding_row = self.parameter.padding_id
             table[self.padding_row] = 0
+
+    def number(self, ids: I64, places: Mapping[str, I32]) -> None:
+        """Let the gradient of a whole table have a row for each of `ids`, which stand once.
+
+        `places[var]` says which of them each id of that data var is.
+        """
+        self.ids, self._places = ids, places
+
+    @property
+    def is_numbered(self) -> bool:
+        return self._places is not None
+
+    @property
+    def gradient_shape(self) -> tuple[int, int]:
+        height, width = self.values.shape
+        return (height if self.ids is None else len(self.ids), width)
 
     def forget_padding_(self, gradient: Array) -> None:
         """The padding row is not trained."""
@@ -105,12 +145,16 @@ class Rows:
         known = self.index.get(ids.name)
         if known is not None:
             return known
-        if self.ids is not None:
+        if not self.is_whole:
             raise ProgramError(
                 f"The rows bound for table {self.parameter.name} have no index for {ids.name}.",
                 hint="Make the RowBatch from all data vars of lookups_by_table.",
             )
         return self.index.setdefault(ids.name, rows_of_whole(self.parameter, ids.value))
+
+    def place_of(self, ids: Cell) -> I32:
+        """The row of the gradient that each id of a data var (n,) adds to."""
+        return self.index_of(ids) if self._places is None else self._places[ids.name]
 
 
 def rows_of_whole(parameter: Parameter, ids: Array) -> I32:

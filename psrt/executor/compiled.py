@@ -100,9 +100,10 @@ class Compiled:
         """What the last backward made, by parameter name; of sparse tables as SelectedRows."""
         made = self.program.gradients()
         parameters = self.program.parameters.values()
-        return {p.name: self._gradient(p, made[p.name]) for p in parameters if p.name in made}
+        return {p.name: self.gradient(p, made[p.name]) for p in parameters if p.name in made}
 
-    def _gradient(self, parameter: Parameter, name: str) -> Gradient:
+    def gradient(self, parameter: Parameter, name: str) -> Gradient:
+        """The gradient of one parameter, which is the var `name`."""
         values = self.cells[name].value
         if not parameter.sparse:
             return values
@@ -110,6 +111,11 @@ class Compiled:
         assert ids is not None, name
         height = 0 if parameter.distributed else parameter.shape[0]
         return SelectedRows(ids, values, height, unique=True)
+
+    def count_others(self, steps: int) -> None:
+        """Learning-rate schedules are `steps` further than the updates made here."""
+        for update in self.updates.values():
+            update.pace.other_steps = steps
 
     def swap_gradients(self) -> None:
         """Before a backward whose gradients are handed out: leave those of the last one alone."""

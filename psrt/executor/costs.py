@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from psrt.core.columns import aligned
+
 _HEADINGS = ("op", "layer", "line", "role", "calls", "total ms", "mean µs", "of step")
 _NUMBERS = 4
 """How many columns stand on the right, aligned to the right."""
@@ -86,7 +88,7 @@ def table(costs: Iterable[Cost], time: StepTime, count: int) -> str:
     rows = [_HEADINGS, *(_row(cost, time) for cost in ops[:count])]
     rows += [_rest(ops[count:], time)] if ops[count:] else []
     rows += [_row(cost, time) for cost in spans]
-    return "\n".join([*_aligned(rows), str(time)])
+    return "\n".join([*aligned(rows, range(len(_HEADINGS) - _NUMBERS)), str(time)])
 
 
 def _row(cost: Cost, time: StepTime) -> tuple[str, ...]:
@@ -103,15 +105,3 @@ def _rest(costs: Sequence[Cost], time: StepTime) -> tuple[str, ...]:
 def _numbers(cost: Cost, time: StepTime) -> tuple[str, ...]:
     share = f"{100 * time.share(cost.total_ns):.1f} %" if time.steps else "-"
     return f"{cost.calls:,}", f"{cost.total_ns / 1e6:,.1f}", f"{cost.mean_us:,.1f}", share
-
-
-def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    texts = len(widths) - _NUMBERS
-    return [
-        "  ".join(
-            cell.ljust(width) if at < texts else cell.rjust(width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]

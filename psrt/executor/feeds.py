@@ -21,6 +21,19 @@ def load(
 
     All data vars must be of the same number of examples; derived ids may be of any.
     """
+    check_names(feed, vars)
+    sizes: dict[int, str] = {}
+    for name, var in vars.items():
+        examples = _load_one(feed[name], var, cells[name])
+        if var.kind == "data":
+            sizes.setdefault(examples, name)
+    if len(sizes) > 1:
+        (first, name), (second, other) = list(sizes.items())[:2]
+        raise DataError(f"The batch feeds {first} examples as {name}, but {second} as {other}.")
+
+
+def check_names(feed: Mapping[str, Array | Ragged], vars: Mapping[str, Var]) -> None:
+    """Raise `DataError` unless a batch feeds `vars` and nothing else."""
     for name in feed:
         if name not in vars:
             near = difflib.get_close_matches(name, vars, 1)
@@ -28,16 +41,9 @@ def load(
                 f"The batch feeds {name}, which the program does not declare.",
                 hint=f"Did you mean {near[0]}?" if near else "Declare it with layers.data.",
             )
-    sizes: dict[int, str] = {}
     for name, var in vars.items():
         if name not in feed:
             raise DataError(f"The batch does not feed {name}, declared as {var.type}.")
-        examples = _load_one(feed[name], var, cells[name])
-        if var.kind == "data":
-            sizes.setdefault(examples, name)
-    if len(sizes) > 1:
-        (first, name), (second, other) = list(sizes.items())[:2]
-        raise DataError(f"The batch feeds {first} examples as {name}, but {second} as {other}.")
 
 
 def _load_one(fed: Array | Ragged, var: Var, cell: Cell) -> int:

@@ -19,10 +19,11 @@ from psrt.core.errors import ConfigError, DataError
 from psrt.executor.bindings import RowBatch
 from psrt.executor.derived import DerivedIds, Feed, fed_vars
 from psrt.executor.fetches import Fetches, copy_of
+from psrt.executor.in_place import TableInPlace
 from psrt.executor.loss_start import LossStart
 from psrt.executor.plan import Planner
 from psrt.executor.pool import Pool
-from psrt.executor.ports import Gradient, GradSink, ParamSource
+from psrt.executor.ports import Gradient, GradSink, OnGradient, ParamSource
 from psrt.executor.preparation import prepare
 from psrt.executor.profile import Profiler, span_of
 from psrt.executor.replicas import ParameterCopies, make_replicas
@@ -76,7 +77,12 @@ class ParallelExecutor:
         self._first_example = first_example
         self._derived = DerivedIds(program, first_example)
         self._fed = fed_vars(program)
-        self._supply = RowSupply(program, self.scope, source)
+        self._supply = supply = RowSupply(program, self.scope, source)
+        self._whole = {
+            name: TableInPlace(name, names, self._replicas)
+            for name, names in supply.lookups.items()
+            if supply.may_read_in_place(name)
+        }
         self._pool = Pool(threads, self._how.spin_s)
         self._runs = self._steps = 0
         self.profiler: Profiler | None = None
@@ -123,9 +129,30 @@ class ParallelExecutor:
             done.count(examples_of(feed, self._fed), self.run(feed, names, roles=roles))
         return done
 
+    @property
+    def on_gradient(self) -> OnGradient | None:
+        """As in `Executor`, told by threads of the pool; not while replicas do not wait."""
+        return self._planner.on_gradient
+
+    @on_gradient.setter
+    def on_gradient(self, on_gradient: OnGradient | None) -> None:
+        self._planner.on_gradient = on_gradient
+
+    def continue_from(self, other: ParallelExecutor) -> None:
+        """As `Executor.continue_from`, of an executor with as many replicas."""
+        for replica, before in zip(self._replicas, other._replicas, strict=True):
+            replica.share_updates(before)
+        self._steps = other._steps
+
     def gradients(self) -> dict[str, Gradient]:
         """The gradients of the whole batch, as `Executor.gradients`."""
         return self._replicas[0].compiled.gradients()
+
+    def parameters_changed(self, other_steps: int) -> None:
+        """As `Executor.parameters_changed`; replicas with copies take these anew."""
+        self._copies.forget()
+        for replica in self._replicas:
+            replica.compiled.count_others(other_steps)
 
     def memory_bytes(self) -> int:
         """What the values of a step take in all replicas, parameters and data not counted."""
@@ -167,8 +194,12 @@ class ParallelExecutor:
             raise DataError("The batch has no examples, so no replica has anything to do.")
         scopes = self._scopes(roles)
         self._prepare_replicas(roles, scopes)
-        self._load(feed, rows, cut, scopes)
-        self._pool.walk(self._planner.graph(active, roles), self._replicas, self.profiler)
+        whole = [
+            table for name, table in self._whole.items() if name not in rows and table.fits(scopes)
+        ]
+        self._load(feed, rows, cut, scopes, whole)
+        graph = self._planner.graph(active, roles, whole)
+        self._pool.walk(graph, self._replicas, self.profiler)
         self._steps += 1
         return active
 
@@ -192,12 +223,15 @@ class ParallelExecutor:
         rows: Mapping[str, RowBatch],
         cut: Sequence[Share],
         scopes: Sequence[Scope],
+        whole: Sequence[TableInPlace],
     ) -> None:
         """A share of the batch to each replica; rows of sparse tables are fetched once for all."""
         start = LossStart.of(self._build.gradient_scale_strategy, self.program, feed)
         feed = self._derived.extend(start.without(feed), self._steps)
-        tables = self._supply.tables
-        fetched = {name: rows.get(name) or self._supply.batch(name, feed) for name in tables}
+        left = [name for name in self._supply.tables if name not in {t.name for t in whole}]
+        fetched = {name: rows.get(name) or self._supply.batch(name, feed) for name in left}
+        for table in whole:
+            table.load(feed, cut)
         for replica, share, scope in zip(self._replicas, cut, scopes, strict=True):
             replica.load(share, feed, fetched, scope)
             replica.compiled.moment.first_example = self._first_example + share.start

@@ -1,25 +1,36 @@
 """From replicas to a graph: which ops run, in which order they may, and what is added to them.
 
+    numbering of ids, beside the forward
     forward and backward of each replica · a sum for each gradient · [barrier] · adjust · optimize
 
 Adjusting and updating happens once with one copy of the parameters (Reduce), in every replica with
-several (AllReduce). Graphs depend on how many replicas have examples, and on the roles that run.
+several (AllReduce). Graphs depend on how many replicas have examples, on the roles that run, and on
+the tables that are read in place.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from psrt.executor.aggregate import GradientSum
+from psrt.executor.announce import tellers
 from psrt.executor.drawing import draw
+from psrt.executor.in_place import TableInPlace
 from psrt.executor.places import ORDER, Places
+from psrt.executor.ports import OnGradient
 from psrt.executor.preparation import Prepared
 from psrt.executor.replicas import PASSES, Replica
 from psrt.executor.shares import Share
-from psrt.executor.ssa import Graph, Node
+from psrt.executor.ssa import Graph, Node, Place
 from psrt.executor.strategies import BuildStrategy
+from psrt.executor.updates import in_turn
 from psrt.graph.program import Role, gradient_name
+
+Key: TypeAlias = tuple[tuple[int, ...], tuple[Role, ...], frozenset[str]]
+"""Replicas that have examples, roles, tables read in place."""
 
 
 class Planner:
@@ -34,19 +45,43 @@ class Planner:
         self._build = build
         names = {p: gradient_name(p) for p in program.parameters}
         self._gradients = [name for name in names.values() if name in program.vars]
-        self._graphs: dict[tuple[tuple[int, ...], tuple[Role, ...]], Graph] = {}
+        self._graphs: dict[Key, Graph] = {}
+        self._on_gradient: OnGradient | None = None
 
-    def graph(self, shares: Sequence[Share], roles: Sequence[Role]) -> Graph:
-        """For a batch of which these are the shares that hold examples."""
+    @property
+    def on_gradient(self) -> OnGradient | None:
+        return self._on_gradient
+
+    @on_gradient.setter
+    def on_gradient(self, on_gradient: OnGradient | None) -> None:
+        self._on_gradient = on_gradient
+        self._graphs.clear()
+
+    def graph(
+        self, shares: Sequence[Share], roles: Sequence[Role], whole: Sequence[TableInPlace] = ()
+    ) -> Graph:
+        """For a batch of which these are the shares that hold examples.
+
+        The ids of tables in `whole` are numbered before their gradients.
+        """
         active = tuple(share.number for share in shares)
-        key = (active, tuple(roles))
+        key = (active, tuple(roles), frozenset(table.name for table in whole))
         if key not in self._graphs:
-            self._graphs[key] = graph = Graph.of(list(self._nodes(active, roles)))
+            nodes = list(self._nodes(active, roles, whole))
+            if self._on_gradient is not None:
+                self._tell(nodes, self._on_gradient)
+            self._graphs[key] = graph = Graph.of(nodes)
             if self._build.debug_graphviz_path:
                 draw(graph, Path(self._build.debug_graphviz_path))
         return self._graphs[key]
 
-    def _nodes(self, active: Sequence[int], roles: Sequence[Role]) -> Iterator[Node]:
+    def _nodes(
+        self, active: Sequence[int], roles: Sequence[Role], whole: Sequence[TableInPlace]
+    ) -> Iterator[Node]:
+        if "backward" in roles:
+            for table in whole:
+                numbers = frozenset([_numbers_of(table.name)])
+                yield Node(f"distinct ids of {table.name}", table.number, writes=numbers)
         for role in PASSES:
             if role in roles:
                 for replica in active:
@@ -69,8 +104,19 @@ class Planner:
         order = {(replica, ORDER)} if self._build.enable_sequential_execution else frozenset()
         for op, step in self._replicas[replica].compiled.steps[role]:
             reads = self._places.of(op.reads(), replica)
+            if role != "forward":
+                reads |= {_numbers_of(name) for name in op.reads()}
             writes = self._places.of(op.writes(), replica) | order
             yield Node(str(op), step, reads, writes, op, replica)
+
+    def _tell(self, nodes: list[Node], on_gradient: OnGradient) -> None:
+        """Let the last writer of each gradient of the first replica, who hands them out, tell."""
+        for name, tell in tellers(self._replicas[0].compiled, on_gradient).items():
+            place = self._places.of([name], replica=0)
+            writers = [at for at, node in enumerate(nodes) if place <= node.writes]
+            if writers:
+                node = nodes[writers[-1]]
+                nodes[writers[-1]] = dataclasses.replace(node, run=in_turn([node.run, tell]))
 
     def _sum(self, name: str, active: Sequence[int]) -> Node:
         cells = [replica.compiled.cells[name] for replica in self._replicas]
@@ -79,6 +125,11 @@ class Planner:
         )
         total = GradientSum([cells[replica] for replica in active], cells)
         return Node(f"sum of gradient {name}", total.run, everywhere, everywhere)
+
+
+def _numbers_of(table: str) -> Place:
+    """Where the distinct ids of a table stand."""
+    return ("distinct ids", table)
 
 
 def _nothing() -> None:

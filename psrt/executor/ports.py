@@ -1,18 +1,22 @@
 """What an executor asks of the outside: it knows no network.
 
 The trainer plugs in a communicator, a collective or a fake. All calls come from the thread that
-called `Executor.run`.
+called `Executor.run`, except those of `OnGradient`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol, TypeAlias
 
 from psrt.core.tensors import SelectedRows
 from psrt.core.types import F32, I64, Array
 
 Gradient: TypeAlias = Array | SelectedRows
+
+OnGradient: TypeAlias = Callable[[str, Gradient], None]
+"""Told the name of a parameter and its gradient as soon as that is final, by whichever thread made
+it. The array is the executor's, as those of `GradSink.push` are."""
 
 
 class GradSink(Protocol):

@@ -42,15 +42,16 @@ class Replica:
             cell.share(arrays[cell.name])
 
     def load(self, share: Share, feed: Feed, rows: dict[str, RowBatch], arrays: Scope) -> None:
-        """Take a share of the batch; `rows` are of the whole batch, of every sparse table.
+        """Take a share of the batch; `rows` are of the whole batch, of sparse tables.
 
-        Rows are bound for an empty share too: this replica may update by the others' gradients.
+        Tables without are looked up whole. Rows are bound for an empty share too: this replica may
+        update by the others' gradients.
         """
         compiled = self.compiled
         if not share.is_empty:
             feeds.load(part_of_feed(share, feed, self.fed), self.fed, compiled.cells)
         for name, table in compiled.rows.items():
-            if table.parameter.sparse:
+            if name in rows:
                 part = part_of_rows(share, rows[name], feed, self.fed)
                 table.bind(part, compiled.dtype)
             else:
@@ -67,6 +68,10 @@ class ParameterCopies:
         self.scopes = [scope, *(Scope() for _ in range(replicas - 1))]
         self._trained = {p.name for p in program.trained() if not p.distributed}
         self._seen: dict[str, Array] = {}
+
+    def forget(self) -> None:
+        """Arrays of the user's scope were written into: copy them all anew."""
+        self._seen.clear()
 
     def refresh(self) -> None:
         """Before a run: make every copy that is missing or out of date."""

@@ -6,7 +6,7 @@ nodes. The first failure wins: after it nothing starts, and the walk is over onc
 
 from __future__ import annotations
 
-from collections import deque
+from bisect import insort
 
 from psrt.executor.ssa import Graph
 
@@ -22,26 +22,47 @@ class Schedule:
         self.failure: tuple[int, BaseException] | None = None
         self.running: set[int] = set()
         self._waits = list(graph.waits)
-        self._ready = deque(at for at, count in enumerate(graph.waits) if count == 0)
+        self._replicas = [node.replica for node in graph.nodes]
+        self._ready: dict[int, list[int]] = {}
+        for node, count in enumerate(graph.waits):
+            if count == 0:
+                self._make_ready(node)
         self._left = len(graph.nodes)
         self._abandoned = False
 
-    def take(self) -> int | None:
-        """A node to run now; None if none is ready."""
-        if self._stopped or not self._ready:
+    def take(self, after: int | None = None) -> int | None:
+        """A node to run now, by the thread that ran `after`; None if none is ready.
+
+        A thread stays with its replica, in listed order: what it reads is then warm in its core.
+        From a replica that another thread is at it takes what that thread would take last.
+        """
+        if not self._ready or self._stopped:
             return None
-        node = self._ready.popleft()
+        replica, is_free = self._choose(after)
+        queue = self._ready[replica]
+        node = queue.pop(0 if is_free else -1)
+        if not queue:
+            del self._ready[replica]
         self.running.add(node)
         return node
 
+    def _choose(self, after: int | None) -> tuple[int, bool]:
+        """A replica that has a ready node, and whether no other thread is at it."""
+        if after is not None and (own := self._replicas[after]) in self._ready:
+            return own, True
+        busy = {self._replicas[node] for node in self.running}
+        for replica in self._ready:
+            if replica not in busy:
+                return replica, True
+        return next(iter(self._ready)), False
+
     def done(self, node: int) -> None:
-        """Nodes that waited for this one alone come first: their inputs are warm in this core."""
         self.running.remove(node)
         self._left -= 1
-        for successor in reversed(self.graph.successors[node]):
+        for successor in self.graph.successors[node]:
             self._waits[successor] -= 1
             if self._waits[successor] == 0:
-                self._ready.appendleft(successor)
+                self._make_ready(successor)
 
     def failed(self, node: int, error: BaseException) -> None:
         self.running.remove(node)
@@ -56,11 +77,14 @@ class Schedule:
     @property
     def ready(self) -> int:
         """How many nodes could be taken."""
-        return 0 if self._stopped else len(self._ready)
+        return 0 if self._stopped else sum([len(queue) for queue in self._ready.values()])
 
     @property
     def is_over(self) -> bool:
         return not self.running and (self._stopped or self._left == 0)
+
+    def _make_ready(self, node: int) -> None:
+        insort(self._ready.setdefault(self._replicas[node], []), node)
 
     @property
     def _stopped(self) -> bool:

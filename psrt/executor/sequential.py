@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from psrt.core.tensors import Ragged
 from psrt.core.types import Array
 from psrt.executor import feeds
+from psrt.executor.announce import telling_steps
 from psrt.executor.bindings import RowBatch
 from psrt.executor.compiled import Compiled
 from psrt.executor.derived import DerivedIds, fed_vars
 from psrt.executor.fetches import Fetches, copy_of
-from psrt.executor.ports import Gradient, GradSink, ParamSource
+from psrt.executor.ports import Gradient, GradSink, OnGradient, ParamSource
 from psrt.executor.preparation import prepare
 from psrt.executor.profile import Profiler
 from psrt.executor.scope import Scope
@@ -58,6 +59,8 @@ class Executor:
         self._fed = fed_vars(program)
         self._supply = RowSupply(program, scope, source)
         self._fetches = Fetches(program, prepared)
+        self._silent_steps = self._compiled.steps
+        self._on_gradient: OnGradient | None = None
 
     def run(
         self,
@@ -85,6 +88,18 @@ class Executor:
     def profiler(self, profiler: Profiler | None) -> None:
         self._compiled.profiler = profiler
 
+    @property
+    def on_gradient(self) -> OnGradient | None:
+        """Told of each parameter's gradient as soon as it is final; None tells nobody."""
+        return self._on_gradient
+
+    @on_gradient.setter
+    def on_gradient(self, on_gradient: OnGradient | None) -> None:
+        self._on_gradient = on_gradient
+        self._compiled.steps = self._silent_steps
+        if on_gradient is not None:
+            self._compiled.steps = telling_steps(self._compiled, on_gradient)
+
     def _run(
         self,
         feed: Mapping[str, Array | Ragged],
@@ -109,6 +124,14 @@ class Executor:
             self.sink.push(self.gradients())
         return [self._fetched(name) for name in names]
 
+    def continue_from(self, other: Executor) -> None:
+        """Take over optimizer state and counts of steps from an executor of the same parameters."""
+        updates = other._compiled.updates
+        for name, update in self._compiled.updates.items():
+            if name in updates:
+                update.share(updates[name])
+        self._compiled.moment.step = other._compiled.moment.step
+
     def gradients(self) -> dict[str, Gradient]:
         """Gradients of the last backward by parameter name; of sparse tables as SelectedRows.
 
@@ -118,6 +141,11 @@ class Executor:
         ("optimize") there is one memory only, which the next run overwrites.
         """
         return self._compiled.gradients()
+
+    def parameters_changed(self, other_steps: int) -> None:
+        """Somebody wrote into arrays of the scope: the work of `other_steps` mini-batches on other
+        trainers so far, by which learning-rate schedules are further than the updates here."""
+        self._compiled.count_others(other_steps)
 
     def _fetched(self, name: str) -> Array | Ragged:
         if self.program.vars[name].kind == "parameter":

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from psrt.core.tensors import Ragged
-from psrt.core.types import I32, Array
-from psrt.executor.bindings import RowBatch
+from psrt.core.types import Array
+from psrt.executor.bindings import JoinedIds, RowBatch
 from psrt.executor.derived import Feed
 from psrt.graph.ops import ROWS
 from psrt.graph.program import Var
@@ -46,15 +46,14 @@ class Share:
         each = len(fed) // self.examples
         return fed[self.start * each : self.stop * each]
 
-    def index(self, index: I32, fed: Array | Ragged, has_rows: bool = True) -> I32:
-        """The share of the flat positions that belong to the ids `fed`."""
+    def span(self, count: int, fed: Array | Ragged, has_rows: bool = True) -> slice:
+        """Where the share's own stand among the `count` flat ids of `fed`."""
         if isinstance(fed, Ragged):
-            start, stop = self._elements(fed)
-            return index[start:stop]
+            return slice(*self._elements(fed))
         if not has_rows:
-            return index
-        each = len(index) // self.examples
-        return index[self.start * each : self.stop * each]
+            return slice(0, count)
+        each = count // self.examples
+        return slice(self.start * each, self.stop * each)
 
     def _elements(self, fed: Ragged) -> tuple[int, int]:
         return int(fed.offsets[self.start]), int(fed.offsets[self.stop])
@@ -82,10 +81,22 @@ def part_of_feed(share: Share, feed: Feed, vars: Mapping[str, Var]) -> Feed:
 def part_of_rows(share: Share, batch: RowBatch, feed: Feed, vars: Mapping[str, Var]) -> RowBatch:
     """The same rows, and the positions of the share's own ids among them."""
     index = {
-        name: share.index(positions, feed[name], _has_rows(vars, name))
+        name: positions[share.span(len(positions), feed[name], _has_rows(vars, name))]
         for name, positions in batch.index.items()
     }
     return RowBatch(batch.ids, batch.rows, index)
+
+
+def part_of_ids(
+    share: Share, joined: JoinedIds, feed: Feed, vars: Mapping[str, Var]
+) -> dict[str, slice]:
+    """Where the share's own ids stand among joined ones, by data var."""
+    spans, start = {}, 0
+    for name, count in joined.counts.items():
+        own = share.span(count, feed[name], _has_rows(vars, name))
+        spans[name] = slice(start + own.start, start + own.stop)
+        start += count
+    return spans
 
 
 def _has_rows(vars: Mapping[str, Var], name: str) -> bool:

@@ -7,13 +7,10 @@ things of GPUs, or of collectives, that a CPU executor does not have.
 
 from __future__ import annotations
 
-import dataclasses
-import difflib
 import enum
 from dataclasses import dataclass
-from typing import Any
 
-from psrt.core.errors import ConfigError
+from psrt.core.attributes import DeclaredAttributes
 
 
 class ReduceStrategy(enum.Enum):
@@ -40,33 +37,8 @@ class GradientScaleStrategy(enum.Enum):
     Customized = 2
 
 
-class _Strategy:
-    """Attributes that are declared, until `freeze`."""
-
-    _frozen = False
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        known = [field.name for field in dataclasses.fields(self)]  # type: ignore[arg-type]
-        kind = type(self).__name__
-        if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            raise ConfigError(
-                f"{kind} has no field {name}.",
-                hint=f"Did you mean {near[0]}?" if near else f"It has {', '.join(known)}.",
-            )
-        if self._frozen:
-            raise ConfigError(
-                f"{kind} is in use by an executor, so {name} cannot change any more.",
-                hint="Make a new strategy and a new executor.",
-            )
-        object.__setattr__(self, name, value)
-
-    def freeze(self) -> None:
-        object.__setattr__(self, "_frozen", True)
-
-
 @dataclass
-class ExecutionStrategy(_Strategy):
+class ExecutionStrategy(DeclaredAttributes):
     """How the graph of one step is run.
 
     `num_threads`: 0 = one a replica; more help only where ops of one replica are independent.
@@ -87,7 +59,7 @@ class ExecutionStrategy(_Strategy):
 
 
 @dataclass
-class BuildStrategy(_Strategy):
+class BuildStrategy(DeclaredAttributes):
     """How the graph of one step is built.
 
     `memory_optimize`: vars whose lives do not overlap share memory (None = no), except gradients

@@ -1,7 +1,8 @@
 """Where the rows of sparse tables come from when nobody has bound them for a step.
 
 From the executor's source, or else from the whole table in the scope, copied into memory that the
-next batch of the table uses again. One supply belongs to one thread.
+next batch of the table uses again; some whole tables may be read where they are instead. One supply
+belongs to one thread.
 """
 
 from __future__ import annotations
@@ -22,30 +23,44 @@ from psrt.kernels.rows import gather
 
 
 class RowSupply:
-    """Row batches of one program, for the ids that stand in its cells."""
+    """Row batches of one program, for the ids of a batch; `lookups` as in `lookups_by_table`."""
 
     def __init__(self, program: Program, scope: Scope, source: ParamSource | None) -> None:
         self._program, self._scope, self._source = program, scope, source
-        self._lookups = lookups_by_table(program)
+        self.lookups = lookups_by_table(program)
         self._memory: dict[str, Memory] = {}
 
     @property
     def tables(self) -> list[str]:
         """The sparse tables of which the program looks up rows."""
-        return list(self._lookups)
+        return list(self.lookups)
 
     def batch(self, table: str, feed: Mapping[str, Array | Ragged]) -> RowBatch:
         """The rows that the ids in `feed` look up in `table`, each once.
 
         An error is blamed on an op that looks them up.
         """
-        ids, index = distinct_ids(feed, self._lookups[table])
+        ids, index = distinct_ids(feed, self.lookups[table])
         try:
             rows = self._pull(self._program.parameters[table], ids)
         except PsrtError as error:
             what = f"The step failed in {self._lookup_op(table)}: {error.message}"
             raise from_code(error.code, what, error.hint) from error
         return RowBatch(ids, rows, index)
+
+    def may_read_in_place(self, table: str) -> bool:
+        """Whether lookups may go to the whole table in the scope.
+
+        Not if a row must look like zeros, or if an op remembers rows that it will add to.
+        """
+        parameter = self._program.parameters[table]
+        lookups = (op for op in self._program.ops if op.inputs.get("table") == (table,))
+        return (
+            self._source is None
+            and not parameter.distributed
+            and parameter.padding_id is None
+            and not any(any(op.outputs.get("argmax", ())) for op in lookups)
+        )
 
     def _lookup_op(self, table: str) -> Op:
         return next(op for op in self._program.ops if op.inputs.get("table") == (table,))

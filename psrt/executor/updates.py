@@ -25,6 +25,8 @@ from psrt.kernels.rules import RowTable, Rule, TouchedRows, rule_of
 class Update(Protocol):
     """The update of one parameter."""
 
+    pace: Pace
+
     def run(self) -> None: ...
     def share(self, other: Update) -> None: ...
 
@@ -51,16 +53,20 @@ def in_turn(steps: Sequence[Step]) -> Step:
     return run
 
 
-class _Pace:
-    """How often a parameter was updated, and its rate."""
+class Pace:
+    """How often a parameter was updated here, and its rate.
+
+    `other_steps` are mini-batches of other trainers: the schedule is that much further than the
+    count, by which an optimizer corrects its bias.
+    """
 
     def __init__(self, parameter: Parameter) -> None:
         assert parameter.learning_rate is not None, parameter.name
         self.schedule = parameter.learning_rate
-        self.steps = 0
+        self.steps = self.other_steps = 0
 
     def next_rate(self) -> float:
-        rate = rate_at(self.schedule, self.steps)
+        rate = rate_at(self.schedule, self.steps + self.other_steps)
         self.steps += 1
         return rate
 
@@ -71,7 +77,7 @@ class DenseUpdate:
     def __init__(self, parameter: Parameter, rule: Rule, value: Cell, gradient: Cell) -> None:
         self.parameter, self.rule = parameter, rule
         self.value, self.gradient = value, gradient
-        self.pace = _Pace(parameter)
+        self.pace = Pace(parameter)
         size = int(np.prod(parameter.shape))
         self.state: Array = np.empty((rule.state_vectors, size), gradient.dtype)
         self.state[:] = np.reshape(rule.first, (-1, 1))
@@ -98,7 +104,7 @@ class RowUpdate:
     ) -> None:
         self.parameter, self.rule = parameter, rule
         self.value, self.gradient, self.rows = value, gradient, rows
-        self.pace = _Pace(parameter)
+        self.pace = Pace(parameter)
         self.beside: Array | None = None
         self._stamp: Any = stamp_ if gradient.dtype == np.float32 else stamp_.python
         self._order: I32 = np.empty(0, np.int32)

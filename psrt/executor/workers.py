@@ -113,10 +113,14 @@ class Workers:
                 report = partial(schedule.failed, node, error)
             else:
                 report = partial(schedule.done, node)
-            node = self._next(schedule, waiting, report)
+            node = self._next(schedule, waiting, node, report)
 
     def _next(
-        self, schedule: Schedule, waiting: Waiting, report: Callable[[], None] | None = None
+        self,
+        schedule: Schedule,
+        waiting: Waiting,
+        last: int | None = None,
+        report: Callable[[], None] | None = None,
     ) -> int | None:
         """Report on the last node and take another; None once the walk is over."""
         with self._changed:
@@ -124,7 +128,7 @@ class Workers:
                 report()
                 if schedule.is_over:
                     self._changed.notify_all()
-            while (node := schedule.take()) is None:
+            while (node := schedule.take(last)) is None:
                 if schedule.is_over:
                     self._changed.notify_all()
                     return None

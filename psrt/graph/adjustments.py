@@ -2,7 +2,7 @@
 
 What a parameter declares itself counts instead of what the optimizer declares for all. Gradients
 are clipped first and regularised then, as in Fluid, so a weight decays by the same share however
-small its gradient was made.
+small its gradient was made. Where pservers update parameters they regularise too: `without_decay`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from typing import Any
 from psrt.graph.clip import ByGlobalNorm, ByNorm, ByValue, Clip
 from psrt.graph.program import Op, Program, Var, gradient_name
 from psrt.graph.regularizer import L1Decay, L2Decay, Regularizer
+
+_DECAYS = ("l1_decay", "l2_decay")
 
 
 def append_clipping(program: Program, clips: Mapping[str, Clip | None]) -> None:
@@ -45,6 +47,33 @@ def append_regularization(program: Program, regularizers: Mapping[str, Regulariz
                 _append(program, name, "l1_decay", "DECAY", {"coeff": coeff}, weights)
             case L2Decay(coeff=coeff) if coeff:
                 _append(program, name, "l2_decay", "DECAY", {"coeff": coeff}, weights)
+
+
+def without_decay(program: Program) -> Program:
+    """The program for a trainer whose gradients are regularised where they are applied.
+
+    Clipping stays, and `gradients()` names what it made. The decay of a parameter goes if its
+    record bears the regularizer; whoever read the regularised gradient reads the one before it.
+    `program` itself is left as it is.
+    """
+    before = {
+        op.outputs["out"][0]: op.inputs["gradient"][0]
+        for op in program.ops
+        if op.type in _DECAYS and program.parameters[op.inputs["parameter"][0]].regularizer
+    }
+    return dataclasses.replace(
+        program,
+        vars={name: var for name, var in program.vars.items() if name not in before},
+        ops=[_reading(before, op) for op in program.ops if before.keys().isdisjoint(op.writes())],
+    )
+
+
+def _reading(instead: Mapping[str, str], op: Op) -> Op:
+    """`op` with some of its inputs exchanged."""
+    if instead.keys().isdisjoint(op.reads()):
+        return op
+    inputs = {s: tuple(instead.get(name, name) for name in ns) for s, ns in op.inputs.items()}
+    return dataclasses.replace(op, inputs=inputs)
 
 
 def last_gradient_op(program: Program, name: str) -> Op:

@@ -52,24 +52,40 @@ class Builder:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.asked: dict[str, Param] = {}
-        self._counts: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()
+        self._name = ""
 
     def unique(self, prefix: str) -> str:
         """`fc_0`, `fc_1`, …"""
-        number = self._counts[prefix]
-        self._counts[prefix] += 1
+        number = self.counts[prefix]
+        self.counts[prefix] += 1
         return f"{prefix}_{number}"
+
+    def name_of_call(self, kind: str) -> str:
+        """The name of a call that brings none: what `written_into` was told, once."""
+        told, self._name = self._name, ""
+        return told or self.unique(kind)
+
+    @contextmanager
+    def written_into(self, name: str = "") -> Iterator[None]:
+        """Let the layer functions called in the block write here; the first call is called `name`.
+
+        For those who keep programs of their own; users say `with psrt.program()`.
+        """
+        token, self._name = _current.set(self), name
+        try:
+            yield
+        finally:
+            self._name = ""
+            _current.reset(token)
 
 
 @contextmanager
 def program(seed: int = 0) -> Iterator[Program]:
     """Make a new program that the layer functions called in the block write into."""
     built = Program(seed=seed)
-    token = _current.set(Builder(built))
-    try:
+    with Builder(built).written_into():
         yield built
-    finally:
-        _current.reset(token)
 
 
 def current_builder(caller: str) -> Builder:
@@ -96,7 +112,7 @@ class Layer:
     def __init__(self, kind: str, name: str | None = None) -> None:
         builder = current_builder(f"layers.{kind}")
         self.kind = kind
-        self.name = name or builder.unique(kind)
+        self.name = name or builder.name_of_call(kind)
         self.program = builder.program
         self._asked = builder.asked
         self.origin = user_line()

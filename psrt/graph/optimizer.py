@@ -1,10 +1,10 @@
 """Optimizer declarations, public as `psrt.optimizer`: they say how parameters are trained.
 
 `minimize` appends the backward, clipping and regularisation, and one update op a parameter, and
-writes optimizer and learning rate into each parameter's record, from which the partition plan makes
-the pservers' tables. Formulas stand in `psrt.core.optimizers` and `psrt.core.schedules`. Names and
-defaults of arguments are Fluid's; `regularization` and `grad_clip` hold for all parameters that do
-not say otherwise themselves.
+writes optimizer, learning rate and regularizer into each parameter's record, from which the
+partition plan makes the pservers' tables. Formulas stand in `psrt.core.optimizers` and
+`psrt.core.schedules`. Names and defaults of arguments are Fluid's; `regularization` and `grad_clip`
+hold for all parameters that do not say otherwise themselves.
 """
 
 from __future__ import annotations
@@ -52,9 +52,8 @@ class Declaration:
         names = list(append_backward(program, loss))
         asked = {name: builder.asked.get(name, Param()) for name in names}
         append_clipping(program, {n: asked[n].clip or self.grad_clip for n in names})
-        append_regularization(
-            program, {n: asked[n].regularizer or self.regularization for n in names}
-        )
+        decays = {n: asked[n].regularizer or self.regularization for n in names}
+        append_regularization(program, decays)
         last = program.gradients()
         for name in names:
             parameter = program.parameters[name]
@@ -62,9 +61,14 @@ class Declaration:
                 parameter,
                 optimizer=self.spec,
                 learning_rate=scaled(self.learning_rate, parameter.rate_scale),
+                regularizer=_with_effect(decays[name]),
             )
             program.ops.append(_update(program, name, last[name]))
         return {name: last[name] for name in names}
+
+
+def _with_effect(regularizer: Regularizer | None) -> Regularizer | None:
+    return regularizer if regularizer is not None and regularizer.coeff else None
 
 
 def _update(program: Program, name: str, gradient: str) -> Op:

@@ -17,7 +17,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from psrt.core.errors import ProgramError, PsrtError
-from psrt.core.specs import Initializer, LearningRate, Optimizer, from_plain, to_plain
+from psrt.core.specs import (
+    Initializer,
+    LearningRate,
+    Optimizer,
+    Regularizer,
+    from_plain,
+    to_plain,
+)
 from psrt.core.types import Shape
 from psrt.graph.ops import TensorType
 
@@ -55,7 +62,8 @@ class Parameter:
     `sparse` implies that its gradient holds only touched rows. `distributed` implies `sparse` and
     that no trainer holds the whole table: ids are any int64 and `shape[0]` is no limit.
     `optimizer` and `learning_rate` are set by `minimize`, the rate times `rate_scale`; both are
-    None until then.
+    None until then. So is `regularizer`, for whoever applies the optimizer without the program's
+    ops of role "adjust": it implies that one of them is the parameter's decay.
     """
 
     name: str
@@ -69,6 +77,7 @@ class Parameter:
     rate_scale: float = 1.0
     optimizer: Optimizer | None = None
     learning_rate: LearningRate | None = None
+    regularizer: Regularizer | None = None
 
 
 @dataclass(frozen=True)
@@ -192,7 +201,7 @@ def _tested(op: Op) -> Op:
 
 
 def _untrained(parameter: Parameter) -> Parameter:
-    return dataclasses.replace(parameter, optimizer=None, learning_rate=None)
+    return dataclasses.replace(parameter, optimizer=None, learning_rate=None, regularizer=None)
 
 
 def _read_head(line: str) -> int:

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 
+from psrt.core.columns import aligned
 from psrt.core.specs import ConstantRate
 from psrt.graph.program import ROLES, Op, Parameter, Program, Role, Var
 
@@ -39,7 +40,7 @@ def to_text(program: Program, roles: Collection[Role] = ROLES) -> str:
     rows = [("role", "op", "layer", "reads → writes")]
     rows += [(op.role, op.type, op.layer, _flow(program, op)) for op in ops]
     head = [f"{len(ops)} ops; N examples, E elements of a ragged var", ""]
-    return "\n".join([*head, *_aligned(rows), "", *_parameter_lines(program), ""])
+    return "\n".join([*head, *aligned(rows, range(4)), "", *_parameter_lines(program), ""])
 
 
 def _flow(program: Program, op: Op) -> str:
@@ -68,7 +69,7 @@ def _parameter_lines(program: Program) -> Iterator[str]:
     parameters = program.parameters.values()
     rows: list[tuple[str, ...]] = [("parameter", "shape", "kind", "trained by", "elements", "MiB")]
     rows += [_parameter_row(program, parameter) for parameter in parameters]
-    yield from _aligned(rows, numbers=2)
+    yield from aligned(rows, range(4))
     held = [p for p in parameters if not p.distributed]
     elements = sum(map(_elements, held))
     size_bytes = sum(_size_bytes(program, p) for p in held)
@@ -105,19 +106,6 @@ def _elements(parameter: Parameter) -> int:
 
 def _size_bytes(program: Program, parameter: Parameter) -> int:
     return _elements(parameter) * np.dtype(program.vars[parameter.name].dtype).itemsize
-
-
-def _aligned(rows: Sequence[tuple[str, ...]], numbers: int = 0) -> list[str]:
-    """Columns of equal width; the last `numbers` of them on the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    texts = len(widths) - numbers
-    return [
-        "  ".join(
-            cell.ljust(width) if at < texts else cell.rjust(width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
 
 
 # --- drawing --------------------------------------------------------------------------------------

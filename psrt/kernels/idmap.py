@@ -75,7 +75,7 @@ def insert_all(keys: I64, slots: I32, size: int, ids: I64, out: I32) -> int:
     return size
 
 
-@kernel("const i8[::1], i8, i4[::1] -> void", group="pserver")
+@kernel("const i8[::1], i8, i4[::1] -> void", group="pserver table")
 def _rehash(keys: I64, size: int, slots: I32) -> None:
     slots[:] = -1
     for slot in range(size):

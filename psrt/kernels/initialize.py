@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from psrt.core.specs import Constant, Initializer, Normal, Uniform
+from psrt.core.specs import Constant, Initializer, Normal, TruncatedNormal, Uniform
 from psrt.core.types import F32, I64
 from psrt.kernels.hashing import mix64
 from psrt.kernels.jit import device, kernel
@@ -23,6 +23,8 @@ from psrt.kernels.jit import device, kernel
 CONSTANT = 0
 UNIFORM = 1
 NORMAL = 2
+TRUNCATED_NORMAL = 3
+_BOUND = 2.0
 
 _GOLDEN = 0x9E3779B97F4A7C15  # 2⁶⁴ / golden ratio: the increment of SplitMix64
 _LN2 = math.log(2.0)
@@ -79,13 +81,29 @@ def uniform(bits: np.uint64, low: float, high: float) -> np.float32:
 
 
 @device
-def normal(bits: np.uint64, mean: float, std: float) -> np.float32:
-    """One N(mean, std²) number (Box & Muller 1958), within 6.67 std of the mean."""
+def standard_normal(bits: np.uint64) -> np.float64:
+    """One N(0, 1) number (Box & Muller 1958), within 6.67 of 0."""
     first = np.int64(bits >> np.uint64(32)) + 1
     second = np.int64(bits & np.uint64(0xFFFFFFFF))
     radius = math.sqrt(-2.0 * portable_log(np.float64(first) * 2.0**-32))
     angle = np.float64(second) * 2.0**-32
-    return np.float32(np.float64(mean) + np.float64(std) * (radius * portable_cos_turns(angle)))
+    return np.float64(radius * portable_cos_turns(angle))
+
+
+@device
+def normal(bits: np.uint64, mean: float, std: float) -> np.float32:
+    """One N(mean, std²) number."""
+    return np.float32(np.float64(mean) + np.float64(std) * standard_normal(bits))
+
+
+@device
+def truncated_normal(bits: np.uint64, mean: float, std: float) -> np.float32:
+    """The same, drawn again while it is beyond 2 std of the mean: once in 22 times."""
+    number = standard_normal(bits)
+    while abs(number) > _BOUND:
+        bits = mix64(bits + np.uint64(_GOLDEN))
+        number = standard_normal(bits)
+    return np.float32(np.float64(mean) + np.float64(std) * number)
 
 
 @device
@@ -96,7 +114,9 @@ def initial_value(kind: int, a: float, b: float, seed: int, key: int, column: in
     bits = random_bits(row_bits(seed, key), column)
     if kind == UNIFORM:
         return uniform(bits, a, b)
-    return normal(bits, a, b)
+    if kind == NORMAL:
+        return normal(bits, a, b)
+    return truncated_normal(bits, a, b)
 
 
 @device
@@ -110,9 +130,12 @@ def initial_row(kind: int, a: float, b: float, seed: int, key: int, out: F32) ->
     elif kind == UNIFORM:
         for column in range(len(out)):
             out[column] = uniform(random_bits(row, column), a, b)
-    else:
+    elif kind == NORMAL:
         for column in range(len(out)):
             out[column] = normal(random_bits(row, column), a, b)
+    else:
+        for column in range(len(out)):
+            out[column] = truncated_normal(random_bits(row, column), a, b)
 
 
 @kernel("i8, f4, f4, i8, i8, f4[::1] -> void", group="pserver trainer")
@@ -136,6 +159,8 @@ def encode(initializer: Initializer) -> tuple[int, float, float]:
             return UNIFORM, low, high
         case Normal(mean, std):
             return NORMAL, mean, std
+        case TruncatedNormal(mean, std):
+            return TRUNCATED_NORMAL, mean, std
 
 
 def fill_block(initializer: Initializer, seed: int, offset: int, out: F32) -> None:

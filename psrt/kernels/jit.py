@@ -106,7 +106,8 @@ def kernel(signature: str, group: str) -> Callable[[Callable[..., Any]], Kernel]
 
     `group` lists who warms it up, separated by blanks: `pserver`, `trainer`, `data` (the readers of
     a trainer), `convert` (the data tools), `rule` (whoever has a table of that optimizer: see
-    `psrt.kernels.rules`), `op` (the executor of a program with an op that needs it, when made).
+    `psrt.kernels.rules`), `table` (a trainer that holds a table, when made), `op` (the executor of
+    a program with an op that needs it, when made).
     The body must be a module-level function: numba's cache knows functions by file and line.
     """
 

@@ -123,21 +123,24 @@ def parse_slot(text: Any, at: Any, end: Any, slot: Any, row: Any, target: Any) -
     at = skip_blanks(text, at)
     size = target.layout[slot, SIZE]
     count, stop, status = scan_count(text, at, end, size)
-    target.report[COUNT] = count
-    target.report[VALUE] = -1
-    if status != DONE:
-        return at, status
     start = row * size
-    if size == RAGGED:
+    if status == DONE and size == RAGGED:
         line = target.layout[slot, OFFSETS_ROW]
         start = target.offsets[line, row]
         if start + count > target.layout[slot, CAPACITY]:
-            return at, SLOT_FULL
+            status = SLOT_FULL
         target.offsets[line, row + 1] = start + count
+    if status != DONE:
+        target.report[VALUE], target.report[COUNT] = -1, count
+        return at, status
     start += target.layout[slot, BASE]
     if target.layout[slot, IS_FLOAT]:
-        return parse_floats(text, stop, start, count, target)
-    return parse_ids(text, stop, start, count, target)
+        at, status = parse_floats(text, stop, start, count, target)
+    else:
+        at, status = parse_ids(text, stop, start, count, target)
+    if status != DONE:
+        target.report[COUNT] = count
+    return at, status
 
 
 @device

@@ -11,9 +11,9 @@ import math
 
 import numpy as np
 
-from psrt.core.specs import Constant, Initializer, Uniform
+from psrt.core.specs import Constant, Initializer, TruncatedNormal, Uniform
 from psrt.core.tensors import SelectedRows
-from psrt.core.types import F32, I32, I64, U64, Array
+from psrt.core.types import F32, F64, I32, I64, U64, Array
 
 _f4 = np.float32
 
@@ -46,10 +46,18 @@ def initial_values(initializer: Initializer, seed: int, keys: I64, columns: I64)
         fraction = (bits >> np.uint64(40)).astype(np.float32) * _f4(2.0**-24)
         low, high = _f4(initializer.low), _f4(initializer.high)
         return low + (high - low) * fraction
+    numbers = _standard_normal(bits)
+    while isinstance(initializer, TruncatedNormal) and (far := np.abs(numbers) > 2.0).any():
+        bits[far] = mix64(bits[far] + np.uint64(0x9E3779B97F4A7C15))
+        numbers[far] = _standard_normal(bits[far])
+    return (_f4(initializer.mean) + float(_f4(initializer.std)) * numbers).astype(np.float32)
+
+
+def _standard_normal(bits: U64) -> F64:
     first = ((bits >> np.uint64(32)).astype(np.float64) + 1.0) * 2.0**-32
     second = (bits & np.uint64(0xFFFFFFFF)).astype(np.float64) * 2.0**-32
-    numbers = np.sqrt(-2.0 * np.log(first)) * np.cos(2.0 * np.pi * second)
-    return (_f4(initializer.mean) + float(_f4(initializer.std)) * numbers).astype(np.float32)
+    numbers: F64 = np.sqrt(-2.0 * np.log(first)) * np.cos(2.0 * np.pi * second)
+    return numbers
 
 
 # --- dense ---

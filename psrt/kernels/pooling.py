@@ -7,6 +7,7 @@ d) has the slots of one example side by side; an example that has none in a slot
 
 Sums run in order of position; gradients are added to `grad_rows`, which the caller zeroes. Loops go
 slot by slot: a batch's rows are numbered as slots name them, so they are read nearly in order.
+Those of a large table lie anywhere, and `pool_rows` asks for them ahead.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 
 from psrt.core.types import F32, I32, I64
 from psrt.kernels.jit import device, kernel
+from psrt.kernels.prefetch import AHEAD, FAR_BYTES, prefetch_row
 
 SUM, AVERAGE, SQRT, FIRST, LAST = range(5)
 POOLS = {"sum": SUM, "average": AVERAGE, "sqrt": SQRT, "first": FIRST, "last": LAST}
@@ -58,9 +60,12 @@ def _divide_(out: F32, offsets: I64, pool: int) -> None:
 def pool_rows(rows: F32, index: I32, offsets: I64, pool: int, out: F32) -> None:
     """`out` = the rows of each example and slot, pooled; `pool` is one of the numbers above."""
     slots, base, width = len(offsets), 0, rows.shape[1]
+    ahead = AHEAD if rows.size * 4 > FAR_BYTES else len(index)
     for slot in range(slots):
         for i in range(offsets.shape[1] - 1):
             start, stop = base + offsets[slot, i], base + offsets[slot, i + 1]
+            for position in range(start + ahead, min(stop + ahead, len(index))):
+                prefetch_row(rows, index[position])
             target = out[i * slots + slot]
             if start == stop:
                 for j in range(width):

@@ -23,6 +23,7 @@ _fields_of: Any = arrayobj.make_array
 _unpacked: Any = cgutils.unpack_tuple
 
 AHEAD = 16
+FAR_BYTES = 4 << 20  # rows of a larger array are worth naming before they are read
 LINE_BYTES = 64
 _MOST_BYTES = 8 * LINE_BYTES  # of a wide row; the hardware follows the rest by itself
 

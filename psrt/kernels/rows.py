@@ -13,36 +13,41 @@ from psrt.core.tensors import SelectedRows
 from psrt.core.types import F32, I32, I64
 from psrt.kernels.hashing import mix64, virtual_shard
 from psrt.kernels.jit import kernel
-from psrt.kernels.prefetch import AHEAD, prefetch_row
+from psrt.kernels.prefetch import AHEAD, FAR_BYTES, prefetch_row
 
 _CELLS_AN_ID = 2.5  # fewer collide more often, more lie further away
-_FAR_BYTES = 4 << 20  # rows of a larger array are worth naming before they are read
 
 
-class _Scratch(threading.local):
-    """Cells of the last `unique` of this thread: fresh pages from the kernel would cost more than
-    filling them again."""
+class Cells:
+    """Cells of the last `unique`: fresh pages from the kernel would cost more than filling them
+    again."""
 
     def __init__(self) -> None:
-        self.cells: I32 = np.empty(0, np.int32)
+        self._cells: I32 = np.empty(0, np.int32)
 
-    def empty_cells(self, count: int) -> I32:
-        if len(self.cells) < count:
-            self.cells = np.empty(count, np.int32)
-        cells = self.cells[:count]
+    def empty(self, count: int) -> I32:
+        if len(self._cells) < count:
+            self._cells = np.empty(count, np.int32)
+        cells = self._cells[:count]
         cells.fill(-1)
         return cells
 
 
-_scratch = _Scratch()
+class _CellsOfThread(threading.local):
+    def __init__(self) -> None:
+        self.cells = Cells()
 
 
-def unique(ids: I64) -> tuple[I64, I32]:
+_of_thread = _CellsOfThread()
+
+
+def unique(ids: I64, scratch: Cells | None = None) -> tuple[I64, I32]:
     """Distinct `ids` in first-seen order, and the position (n,) of each id in them.
 
     `unique_ids[inverse] == ids`, like `np.unique(..., return_inverse=True)` without the sorting.
+    Who calls from changing threads brings its own `scratch`; otherwise each thread keeps one.
     """
-    cells = _scratch.empty_cells(1 << int(len(ids) * _CELLS_AN_ID).bit_length())
+    cells = (scratch or _of_thread.cells).empty(1 << int(len(ids) * _CELLS_AN_ID).bit_length())
     unique_ids = np.empty(len(ids), np.int64)
     inverse = np.empty(len(ids), np.int32)
     count = _number(ids, cells, unique_ids, inverse)
@@ -73,7 +78,7 @@ def _number(ids: I64, cells: I32, unique_ids: I64, inverse: I32) -> int:
 @kernel("const f4[:, ::1], const i4[::1], f4[:, ::1] -> void", group="pserver trainer")
 def gather(src: F32, index: I32, out: F32) -> None:
     """`out` (n, d) = `src` (m, d)[`index` (n,)]."""
-    ahead = AHEAD if src.size * 4 > _FAR_BYTES else len(index)
+    ahead = AHEAD if src.size * 4 > FAR_BYTES else len(index)
     for i in range(len(index)):
         if i + ahead < len(index):
             prefetch_row(src, index[i + ahead])

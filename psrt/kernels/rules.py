@@ -113,6 +113,14 @@ def _sgd(spec: specs.Sgd, dtype: Any) -> Rule:
     return _plain((), optimizers.sgd_, optimizer_rows.sgd_rows_)
 
 
+def _add(spec: specs.Add, dtype: Any) -> Rule:
+    def arguments(rate: float, t: int) -> tuple[float, ...]:
+        return (-1.0,)  # w −= (−1) · g is w + g to the last bit
+
+    sgd = _sgd(specs.Sgd(), dtype)
+    return dataclasses.replace(sgd, block_numbers=arguments, row_numbers=arguments)
+
+
 def _momentum(spec: specs.Momentum, dtype: Any) -> Rule:
     block, rows = optimizers.momentum_, optimizer_rows.momentum_rows_
     return _plain((0.0,), block, rows, spec.momentum, spec.nesterov)
@@ -242,4 +250,5 @@ _RULES: dict[type, Callable[[Any, Any], Rule]] = {
     specs.Ftrl: _ftrl,
     specs.LarsMomentum: _lars,
     specs.Lamb: _lamb,
+    specs.Add: _add,
 }

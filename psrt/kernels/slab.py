@@ -84,7 +84,7 @@ def prefetch_found(slab: F32, found: I32, k: int) -> None:
 @kernel(
     "const i8[::1], const i4[::1], const f4[:, ::1], const i8[::1], const i4[::1], i4[::1], "
     "i8, f4, f4, i8, f4[:, ::1] -> void",
-    group="pserver",
+    group="pserver table",
 )
 def read_rows(
     keys: I64,
@@ -130,7 +130,7 @@ def create_row(
 @kernel(
     "i8[::1], i4[::1], i8, f4[:, ::1], const i8[::1], const i4[::1], i4[::1], i8, i8, "
     "i8, f4, f4, i8, const f4[::1] -> i8",
-    group="pserver",
+    group="pserver table",
 )
 def touch_(
     keys: I64,

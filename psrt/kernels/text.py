@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from psrt.kernels.digits import short_decimal, short_whole
 from psrt.kernels.jit import device
 
 # How a scan ended.
@@ -80,6 +81,9 @@ def scan_long_id(text: Any, at: Any) -> Any:
 @device
 def scan_id(text: Any, at: Any) -> Any:
     """Returns (bit pattern, at, status)."""
+    value, stop = short_whole(text, at)
+    if stop > at:
+        return value, stop, DONE
     negative = byte(text, at) == _MINUS
     at += negative
     start, value, status = at, np.uint64(0), DONE
@@ -133,6 +137,9 @@ def scan_float(text: Any, at: Any) -> Any:
     """
     negative = byte(text, at) == _MINUS
     at += negative or byte(text, at) == _PLUS
+    value, stop = short_decimal(text, at)
+    if stop > at:
+        return (-value if negative else value), stop, DONE, False
     start = at
     mantissa, kept, exponent, at = scan_digits(text, at, np.uint64(0), 0)
     whole, dropped = at - start, exponent

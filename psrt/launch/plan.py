@@ -67,6 +67,7 @@ class Plan:
         child = ChildId(PSERVER, index)
         ready = self._path(child, ".ready.json")
         arguments = ["--config", self.config.job, "--host", "127.0.0.1", "--port", "0"]
+        arguments += ["--num-gradient-servers", str(self.config.trainers)]
         return self._command(child, [*arguments, "--ready-file", str(ready)], ready)
 
     def _trainer_of(self, index: int, endpoints: Sequence[str]) -> Command:

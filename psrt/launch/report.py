@@ -11,6 +11,7 @@ import signal
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from psrt.core.columns import aligned
 from psrt.core.errors import CATALOGUE, JobError
 from psrt.launch.plan import TRAINER
 from psrt.launch.processes import Process
@@ -18,6 +19,7 @@ from psrt.launch.processes import Process
 _SUMS = ("examples_per_s", "examples", "steps")
 _MEANS = ("loss", "train_auc", "auc")
 _COLUMNS = (*_SUMS, *_MEANS)
+_TEXTS = (0, 4)  # columns that are flush left
 Report = Mapping[str, Any]
 
 
@@ -46,7 +48,7 @@ def table(processes: Sequence[Process]) -> str:
     rows = [("process", "pid", "exit", "seconds", "log")]
     for p in processes:
         rows.append((str(p.child), str(p.pid), str(p.code), f"{p.seconds:.1f}", str(p.command.log)))
-    return "\n".join([*_aligned(rows), "", *_aligned(_results(processes))]).rstrip()
+    return "\n".join([*aligned(rows, _TEXTS), "", *aligned(_results(processes), _TEXTS)]).rstrip()
 
 
 def failure(process: Process) -> JobError:
@@ -122,16 +124,6 @@ def _cell(value: Any) -> str:
     if not isinstance(value, int | float):
         return "-"
     return f"{value:,.0f}" if isinstance(value, int) or value >= 100 else f"{value:.4f}"
-
-
-def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Columns as wide as their widest cell; the first and last are flush left, numbers right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(map(_pad, row, widths, range(len(row)))).rstrip() for row in rows]
-
-
-def _pad(cell: str, width: int, column: int) -> str:
-    return cell.ljust(width) if column in (0, 4) else cell.rjust(width)
 
 
 def _indented(text: str) -> str:

@@ -2,6 +2,8 @@
 
 Reading order: `slicing` cuts dense parameters into blocks, `dispatchers` chooses an endpoint for
 each block, `vshards` shares out the id space of sparse tables, `plan` puts the three together into
-the `PartitionPlan` every trainer computes alike, `transpile` makes the program a trainer runs.
+the `PartitionPlan` every trainer computes alike, `placement` shows it, `transpile` makes the
+program a trainer runs, `transpiler_config` reads a mode from Fluid's flags, `transpiler` gives
+every process its part.
 Everything here is a pure function of its arguments: no socket, thread, clock or environment.
 """

@@ -2,18 +2,33 @@
 
 All trainers call the dispatcher with the same blocks in the same order and must get the same
 answer, in every process: nothing random, nothing salted (Python's own `hash` of a string is).
+Classes with `dispatch(varlist)`, as users of Fluid write them, become dispatchers by `chosen`.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
 
 from psrt.core.errors import ConfigError
+from psrt.core.types import Shape
 from psrt.kernels.hashing import stable_hash
 from psrt.partition.slicing import Block
 
 Dispatcher: TypeAlias = Callable[[Sequence[Block], Sequence[str]], Sequence[str]]
+
+
+class VarDispatcher(Protocol):
+    """What a user of Fluid writes: made with the list of endpoints, asked once a parameter."""
+
+    def dispatch(self, varlist: Sequence[Any]) -> Sequence[str]:
+        """An endpoint for each block of one parameter; blocks have `name` and `shape`."""
+        ...
+
+
+SplitMethod: TypeAlias = str | type[VarDispatcher] | VarDispatcher | Dispatcher | None
 
 
 def round_robin(blocks: Sequence[Block], endpoints: Sequence[str]) -> list[str]:
@@ -35,6 +50,56 @@ def dispatcher_named(split_method: str) -> Dispatcher:
         known = ", ".join(DISPATCHERS)
         raise ConfigError(f"split_method {split_method!r} is none of {known}")
     return DISPATCHERS[split_method]
+
+
+def chosen(split_method: SplitMethod) -> Dispatcher:
+    """The dispatcher for whatever a user may call a split method; None is round robin."""
+    if split_method is None:
+        return round_robin
+    if isinstance(split_method, str):
+        return dispatcher_named(split_method)
+    if hasattr(split_method, "dispatch"):
+        return by_parameter(split_method)
+    if not callable(split_method):
+        raise ConfigError(
+            f"split_method is {split_method!r}, which places nothing.",
+            hint=f"Use {', '.join(DISPATCHERS)}, a class with dispatch(varlist), or a function of "
+            "(blocks, endpoints).",
+        )
+    return split_method
+
+
+def by_parameter(wanted: type[VarDispatcher] | VarDispatcher) -> Dispatcher:
+    """A dispatcher that asks a `VarDispatcher`, or a new one of its class, for every parameter."""
+
+    def dispatcher(blocks: Sequence[Block], endpoints: Sequence[str]) -> list[str]:
+        one = wanted(list(endpoints)) if isinstance(wanted, type) else wanted  # type: ignore[call-arg]
+        if hasattr(one, "reset"):
+            one.reset()
+        of_parameter = itertools.groupby(blocks, lambda block: block.parameter)
+        asked = ([DispatchedBlock.of(block) for block in group] for _, group in of_parameter)
+        return [endpoint for varlist in asked for endpoint in one.dispatch(varlist)]
+
+    return dispatcher
+
+
+class Name(str):
+    """A name that may be called for: dispatchers of Fluid say `var.name()` or `var.name`."""
+
+    def __call__(self) -> str:
+        return str(self)
+
+
+@dataclass(frozen=True)
+class DispatchedBlock:
+    """A block as a `VarDispatcher` sees it; `shape` is (elements,)."""
+
+    name: Name
+    shape: Shape
+
+    @classmethod
+    def of(cls, block: Block) -> DispatchedBlock:
+        return cls(Name(block.name), (block.size,))
 
 
 def dispatch(

@@ -8,23 +8,27 @@ on the order in which they are given.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import itertools
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, TypeVar
 
+from psrt.core.columns import aligned
 from psrt.core.errors import ConfigError, ErrorCode, ProgramError
 from psrt.core.specs import (
     LAYER_WISE,
+    Add,
+    CommunicationMode,
     ConstantRate,
     DenseTableSpec,
+    Geo,
     Initializer,
     LearningRate,
     Optimizer,
+    Regularizer,
     Sgd,
     SparseTableSpec,
     TableSpec,
@@ -36,6 +40,8 @@ from psrt.partition.slicing import DEFAULT_MIN_BLOCK_SIZE, Block, cut
 from psrt.partition.vshards import shard_bounds
 
 _FLOAT_BYTES = 4
+
+Spec = TypeVar("Spec", DenseTableSpec, SparseTableSpec)
 
 
 class ParameterLike(Protocol):
@@ -60,6 +66,8 @@ class ParameterLike(Protocol):
     @property
     def learning_rate(self) -> LearningRate | None: ...
     @property
+    def regularizer(self) -> Regularizer | None: ...
+    @property
     def trainable(self) -> bool: ...
 
 
@@ -69,6 +77,18 @@ class PlacedBlock:
 
     endpoint: str
     spec: DenseTableSpec
+
+
+@dataclass(frozen=True)
+class Held:
+    """What one endpoint holds: blocks, virtual shards of every sparse table, and the share of all
+    dense bytes, 0 to 1."""
+
+    endpoint: str
+    dense_bytes: int
+    blocks: int
+    virtual_shards: int
+    share: float
 
 
 @dataclass(frozen=True)
@@ -98,9 +118,7 @@ class PartitionPlan:
     def specs_for(self, endpoint: str) -> list[TableSpec]:
         """What the pserver at `endpoint` registers: its blocks and its share of each table."""
         first, last = self._shard_range(endpoint)
-        shares = [
-            dataclasses.replace(spec, first_shard=first, last_shard=last) for spec in self.sparse
-        ]
+        shares = [replace(spec, first_shard=first, last_shard=last) for spec in self.sparse]
         return [*self.dense_specs(endpoint), *shares]
 
     def to_json(self) -> str:
@@ -119,17 +137,15 @@ class PartitionPlan:
     def balance(self) -> str:
         """A table for people: what each endpoint holds, and its share of the dense bytes."""
         header = ("endpoint", "dense bytes", "blocks", "virtual shards", "share")
-        rows = [header, *(self._balance_row(endpoint) for endpoint in self.endpoints)]
-        widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
-        return "\n".join(_aligned(row, widths) for row in rows)
+        rows = [header, *(_balance_row(self.held(endpoint)) for endpoint in self.endpoints)]
+        return "\n".join(aligned(rows))
 
-    def _balance_row(self, endpoint: str) -> tuple[str, ...]:
+    def held(self, endpoint: str) -> Held:
         sizes = [spec.size for spec in self.dense_specs(endpoint)]
         total = sum(block.spec.size for block in self.blocks)
         first, last = self._shard_range(endpoint)
         share = sum(sizes) / total if total else 0.0
-        bytes_held = sum(sizes) * _FLOAT_BYTES
-        return endpoint, f"{bytes_held:,}", str(len(sizes)), f"{last - first}", f"{share:.1%}"
+        return Held(endpoint, sum(sizes) * _FLOAT_BYTES, len(sizes), last - first, share)
 
     def _shard_range(self, endpoint: str) -> tuple[int, int]:
         if endpoint not in self.endpoints:
@@ -141,6 +157,11 @@ class PartitionPlan:
         return self.shard_bounds[index], self.shard_bounds[index + 1]
 
 
+def _balance_row(held: Held) -> tuple[str, ...]:
+    numbers = f"{held.dense_bytes:,}", str(held.blocks), str(held.virtual_shards)
+    return held.endpoint, *numbers, f"{held.share:.1%}"
+
+
 def build_plan(
     parameters: Iterable[ParameterLike],
     endpoints: Sequence[str],
@@ -148,12 +169,14 @@ def build_plan(
     slice_var_up: bool = True,
     min_block_size: int = DEFAULT_MIN_BLOCK_SIZE,
     dispatcher: Dispatcher = round_robin,
+    mode: CommunicationMode | None = None,
 ) -> PartitionPlan:
     """Cut and place all parameters the pservers hold.
 
     Sparse and distributed parameters become sparse tables on all endpoints. A dense parameter
     that is not trained stays with the trainers, which all compute the same initial value. One
-    whose optimizer takes its norm is not cut.
+    whose optimizer takes its norm is not cut. In Geo optimizers run on the trainers, so the tables
+    only add up changes.
     """
     _check_endpoints(endpoints)
     ordered = _by_name(parameters)
@@ -171,11 +194,25 @@ def build_plan(
         )
     ]
     placed = zip(dispatch(dispatcher, blocks, endpoints), blocks, strict=True)
-    return PartitionPlan(
+    plan = PartitionPlan(
         tuple(endpoints),
         tuple(PlacedBlock(at, _dense_spec(block, dense[block.parameter])) for at, block in placed),
         tuple(_sparse_spec(parameter) for parameter in sparse),
     )
+    return _adding(plan) if isinstance(mode, Geo) else plan
+
+
+def _adding(plan: PartitionPlan) -> PartitionPlan:
+    """The same placement, of tables that add what they are sent."""
+    return PartitionPlan(
+        plan.endpoints,
+        tuple(PlacedBlock(block.endpoint, _added(block.spec)) for block in plan.blocks),
+        tuple(_added(spec) for spec in plan.sparse),
+    )
+
+
+def _added(spec: Spec) -> Spec:
+    return replace(spec, optimizer=Add(), learning_rate=ConstantRate(1.0), regularizer=None)
 
 
 def _check_endpoints(endpoints: Sequence[str]) -> None:
@@ -222,6 +259,7 @@ def _dense_spec(block: Block, parameter: ParameterLike) -> DenseTableSpec:
         optimizer=optimizer,
         learning_rate=rate,
         seed=parameter.seed,
+        regularizer=parameter.regularizer,
     )
 
 
@@ -241,12 +279,5 @@ def _sparse_spec(parameter: ParameterLike) -> SparseTableSpec:
         learning_rate=rate,
         seed=parameter.seed,
         padding_id=parameter.padding_id,
+        regularizer=parameter.regularizer,
     )
-
-
-def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
-    first, *rest = (
-        cell.ljust(width) if column == 0 else cell.rjust(width)
-        for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-    )
-    return "  ".join([first, *rest])

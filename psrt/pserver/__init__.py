@@ -2,19 +2,27 @@
 
 In reading order, doing below and deciding above:
 
+    pulled         dense values that trainers may still compute on
     dense_table    one block of one dense parameter
     stripe         rows of some virtual shards: id map, slab and lock
+    change_log     who pushed which rows, for trainers under Geo
     sparse_table   one pserver's share of a sparse table, over its stripes
     spec_rules     which table specs are accepted
     tables         the registry
     meters         counters by the names of the twelve stops
     parts          requests taken apart and checked, before anything is admitted
+    calls          calls that wait, and the instructions that end the wait
     membership     which trainers were met, and whom to wait for      ┐
-    dedupe         which pushes were admitted already                  │ pure: (event, now)
+    dedupe         which pushes were admitted already                  │
+    pushes         when a push is applied and answered                 │ pure: (event, now)
     rounds         when a synchronous round closes, and with whom      │ → instructions
-    machine        the three together, and the job's identity          ┘
+    notes          what trainers tell each other when they meet        │
+    clocks         how far trainers are, and who waits for whom        │
+    mode_rules     which settings of a mode are accepted               │
+    machine        these together, and the job's identity              ┘
     updates        admitted gradients into tables, tables into replies
     shell          does what the machine decides: lock, deadlines, waiting calls
     service        the rpc handler: one small function per method
     daemon         the process: warm-up, doors, ready file, signals
+    in_process     the same inside a user's own process
 """

@@ -17,14 +17,16 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 
 from psrt.config.schema import PserverConfig
 from psrt.core.errors import ErrorCode, InternalError, JobError, PsrtError
+from psrt.core.specs import TableSpec
 from psrt.core.threads import CrashReport
 from psrt.kernels.jit import set_cache_dir, warm_up
+from psrt.pserver.machine import Job
 from psrt.pserver.service import PserverService
 from psrt.rpc.server import Server
 
@@ -77,21 +79,31 @@ def run(config: PserverConfig) -> int:
     """Serve as configured; the exit code of the process."""
     ending = Ending(config.stay)
     try:
-        with _signals(ending):
-            return _serve(config, ending)
+        with signals_end(ending):
+            serve_until(ending, config)
     except PsrtError as error:
         print(error.story(), file=sys.stderr)
         return error.spec.exit_code
+    return 0
 
 
-def _serve(config: PserverConfig, ending: Ending) -> int:
+def serve_until(
+    ending: Ending, config: PserverConfig, job: Job | None = None, tables: Sequence[TableSpec] = ()
+) -> None:
+    """Serve until there is a reason to end; raises the error that aborted the job.
+
+    With a `job` it holds its `tables` from the start and refuses trainers of any other.
+    """
     _warm_up(config)
     service = PserverService(
         stripes=config.stripes or STRIPES_PER_CORE * (os.cpu_count() or 1),
         wait_timeout_s=config.wait_timeout_s,
+        trainers=config.num_gradient_servers,
         on_end=ending.job_ended,
         crashes=ending.crashes,
     )
+    if job is not None:
+        service.expect(job, tables)
     server = _open(config, service, ending)
     service.start()
     try:
@@ -104,7 +116,6 @@ def _serve(config: PserverConfig, ending: Ending) -> int:
         _remove_ready_file(config)
     if ending.error is not None:
         raise ending.error
-    return 0
 
 
 def _warm_up(config: PserverConfig) -> None:
@@ -131,7 +142,7 @@ def _open(config: PserverConfig, service: PserverService, ending: Ending) -> Ser
         service.handle,
         config.host,
         config.port,
-        ports_num=config.ports_num,
+        ports_num=config.ports_num + config.ports_num_for_sparse,
         unix_dir=config.unix_dir,
         max_message_bytes=config.max_message_mib << 20,
         crashes=ending.crashes,
@@ -199,7 +210,7 @@ def _is_loopback(host: str) -> bool:
 
 
 @contextlib.contextmanager
-def _signals(ending: Ending) -> Iterator[None]:
+def signals_end(ending: Ending) -> Iterator[None]:
     """SIGTERM and SIGINT end the process in order; former handlers come back afterwards."""
     numbers = (signal.SIGTERM, signal.SIGINT)
     former = {number: signal.signal(number, ending.signalled) for number in numbers}

@@ -1,9 +1,9 @@
 """Everything a pserver decides, as events in and instructions out.
 
-`Machine` composes the job's identity (fixed by the first HELLO), the membership, the rounds of Sync
-and the dedupe of Async. It opens no socket, starts no thread and reads no clock: the service calls
-it under one lock with `now`, and executes what it returns. Whatever the *caller* did wrong is
-raised; what concerns other calls that wait is in the instructions.
+`Machine` composes the job's identity (fixed by the first HELLO), the membership, the rounds of
+Sync, the pushes of the other modes, and the clocks. It opens no socket, starts no thread and reads
+no clock: the service calls it under one lock with `now`, and executes what it returns. Whatever the
+*caller* did wrong is raised; what concerns other calls that wait is in the instructions.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from psrt.core.errors import ConfigError, ErrorCode, PsrtError, WireError
-from psrt.core.specs import Async, CommunicationMode, Sync, to_json
-from psrt.pserver.dedupe import AdmittedPushes
+from psrt.core.specs import CommunicationMode, Sync, to_json
+from psrt.pserver.calls import Call, Instruction
+from psrt.pserver.clocks import Clocks, Meeting
 from psrt.pserver.membership import Membership
-from psrt.pserver.rounds import Call, Instruction, Rounds
+from psrt.pserver.mode_rules import check_mode
+from psrt.pserver.pushes import Pushes
+from psrt.pserver.rounds import Rounds
 
 MAX_TRAINERS = 1 << 16
-LOSS_POLICIES = ("wait", "shrink", "abort")
 
 
 @dataclass(frozen=True)
@@ -35,31 +37,31 @@ class Job:
             raise ConfigError(
                 f"job {self.job_id!r} has {self.trainers} trainers, not 1 to {MAX_TRAINERS}."
             )
-        if not isinstance(self.mode, Sync | Async):
-            raise ConfigError(
-                f"job {self.job_id!r} asks for mode {type(self.mode).__name__}, which this pserver "
-                "does not serve.",
-                hint="Use Sync or Async.",
-            )
-        if isinstance(self.mode, Sync) and self.mode.on_trainer_loss not in LOSS_POLICIES:
-            raise ConfigError(
-                f"on_trainer_loss = {self.mode.on_trainer_loss!r} is not a policy.",
-                hint=f"Use one of {', '.join(LOSS_POLICIES)}.",
-            )
+        check_mode(self.mode)
 
 
 class Machine:
-    """The state of one pserver process; lives as long as the process."""
+    """The state of one pserver process; lives as long as the process.
 
-    def __init__(self, wait_timeout_s: float) -> None:
+    `trainers` is how many a job must have, 0 = as many as it says. `rounds` is None in the modes
+    that push.
+    """
+
+    def __init__(self, wait_timeout_s: float, trainers: int = 0) -> None:
         self.job: Job | None = None
         self.members = Membership(0)
         self.rounds: Rounds | None = None
-        self.global_step = 0
-        self._admitted = AdmittedPushes()
+        self.pushes = Pushes()
+        self.clocks = Clocks(self.members, wait_timeout_s)
+        self.aborted: PsrtError | None = None
+        self._trainers = trainers
         self._wait_timeout_s = wait_timeout_s
 
     # --- events ------------------------------------------------------------------------------
+
+    def expect(self, job: Job) -> None:
+        """Belong to `job` from now on: this pserver was told before its first trainer came."""
+        self._begin(job, trainer=0)
 
     def hello(self, trainer: int, incarnation: int, job: Job, now: float) -> list[Instruction]:
         """A trainer's process introduces itself; repeated for each of its connections."""
@@ -73,74 +75,96 @@ class Machine:
         elif job != self.job:
             raise _mismatch(trainer, job, self.job)
         self.raise_if_aborted()
-        if self.members.join(trainer, incarnation, now) and self.rounds is not None:
-            return self.rounds.replaced(trainer)
-        return []
+        if not self.members.join(trainer, incarnation, now):
+            return []
+        in_round = self.rounds.replaced(trainer) if self.rounds is not None else []
+        return self._followed([*in_round, *self.clocks.replaced(trainer)])
 
-    def heard(self, trainer: int, incarnation: int, now: float) -> None:
-        """A call that needs no round, from a process that must be known."""
+    def heard(self, trainer: int, incarnation: int, now: float) -> Job:
+        """A call that waits for nobody, from a process that must be known; the job."""
         self.members_of_job(trainer).heard(trainer, incarnation, now)
+        assert self.job is not None
+        return self.job
+
+    def reads(self, trainer: int, incarnation: int, now: float, acknowledges: bool) -> None:
+        """A PULL; one that `acknowledges` makes the pserver forget, so it must not come late."""
+        members = self.members_of_job(trainer)
+        (members.running if acknowledges else members.heard)(trainer, incarnation, now)
 
     def exchange(self, call: Call, now: float) -> list[Instruction]:
         """One trainer's push for a round of Sync; `call` waits until an instruction names it."""
         members = self.members_of_job(call.trainer)
         if self.rounds is None:
-            raise self._wrong_mode("EXCHANGE", "Sync")
-        self.rounds.raise_if_aborted()
+            raise self._wrong_mode("EXCHANGE", "mode Sync")
+        self.raise_if_aborted()
         members.running(call.trainer, call.incarnation, now)
         return self.rounds.arrive(call, now)
 
-    def push(
-        self, trainer: int, incarnation: int, sequence: int, steps: int, now: float
-    ) -> int | None:
-        """A push of Async: the global step to apply it at, None if it was admitted before."""
-        members = self.members_of_job(trainer)
+    def push(self, call: Call, steps: int, now: float) -> list[Instruction]:
+        """A push that stands for `steps` mini-batches, to be applied on arrival."""
+        members = self.members_of_job(call.trainer)
         if self.rounds is not None:
-            raise self._wrong_mode("PUSH", "Async")
-        members.running(trainer, incarnation, now)
-        if not self._admitted.admit(trainer, incarnation, sequence):
-            return None
-        step = self.global_step
-        self.global_step += steps
-        return step
+            raise self._wrong_mode("PUSH", "another mode")
+        members.running(call.trainer, call.incarnation, now)
+        return self.pushes.arrive(call, steps)
+
+    def meet(self, call: Call, meeting: Meeting, now: float) -> list[Instruction]:
+        """A trainer tells its time on a clock; `call` waits until the others are there too."""
+        members = self.members_of_job(call.trainer)
+        self.raise_if_aborted()
+        members.running(call.trainer, call.incarnation, now)
+        return self.clocks.arrive(call, meeting, now)
 
     def closed(self) -> list[Instruction]:
         """The round that a `Close` named has been applied."""
         assert self.rounds is not None, "only rounds give a Close"
         return self.rounds.closed()
 
+    def applied(self, call: Call, error: PsrtError | None = None) -> list[Instruction]:
+        """The push that an `Apply` named has been applied, or could not be."""
+        return self.pushes.applied(call, error)
+
     def complete(self, trainer: int, incarnation: int, now: float) -> list[Instruction]:
-        """A trainer has finished; rounds go on without it."""
+        """A trainer has finished; nobody waits for it any more."""
         self.members_of_job(trainer).heard(trainer, incarnation, now)
         self.members.complete(trainer)
-        return self.rounds.close_if_complete() if self.rounds is not None else []
+        return self._followed(self.rounds.close_if_complete() if self.rounds is not None else [])
 
     def expire(self, now: float) -> list[Instruction]:
-        return self.rounds.expire(now) if self.rounds is not None else []
+        """End the waits that are over."""
+        in_round = self.rounds.expire(now) if self.rounds is not None else []
+        return [*self._followed(in_round), *self.clocks.expire(now)]
 
     def abort(self, error: PsrtError, *, closing: bool = False) -> list[Instruction]:
-        """End the job: every call that waits gets `error`, and every later one.
+        """End the job: every call that waits gets `error`, and every later one that would wait.
 
         With `closing`, also the calls of the round that was being applied and now will not be.
         """
-        return self.rounds.abort(error, closing=closing) if self.rounds is not None else []
+        self.aborted = error
+        in_round = self.rounds.abort(error, closing=closing) if self.rounds is not None else []
+        return self._followed(in_round)
 
     # --- questions ---------------------------------------------------------------------------
 
     def next_deadline(self) -> float | None:
-        return self.rounds.next_deadline() if self.rounds is not None else None
+        """When `expire` has something to do at the earliest."""
+        of_round = self.rounds.next_deadline() if self.rounds is not None else None
+        both = (of_round, self.clocks.next_deadline())
+        return min((deadline_s for deadline_s in both if deadline_s is not None), default=None)
 
     @property
     def open_round(self) -> int:
         return self.rounds.open if self.rounds is not None else 0
 
-    def raise_if_aborted(self) -> None:
-        if self.rounds is not None:
-            self.rounds.raise_if_aborted()
-
     @property
-    def aborted(self) -> PsrtError | None:
-        return self.rounds.aborted if self.rounds is not None else None
+    def global_step(self) -> int:
+        """Mini-batches of all trainers, in the modes that push."""
+        return self.pushes.step
+
+    def raise_if_aborted(self) -> None:
+        if self.aborted is not None:
+            error = self.aborted
+            raise type(error)(error.message, code=error.code, hint=error.hint)
 
     def is_new(self, trainer: int, incarnation: int) -> bool:
         """Whether HELLO of this process would change the membership."""
@@ -159,7 +183,7 @@ class Machine:
         return self.members
 
     def describe(self, now: float) -> dict[str, Any]:
-        """Job, rounds and members as plain data, for STATUS."""
+        """Job, rounds, clocks and members as plain data, for STATUS."""
         job = self.job
         return {
             "job_id": job.job_id if job else "",
@@ -168,6 +192,7 @@ class Machine:
             "round": self.open_round,
             "waiting": self.rounds.waiting() if self.rounds is not None else [],
             "global_step": self.global_step,
+            "clocks": self.clocks.describe(),
             "trainers": self.members.records(now),
         }
 
@@ -176,16 +201,32 @@ class Machine:
     def _begin(self, job: Job, trainer: int) -> None:
         """Belong to `job` from now on, unless the HELLO that names it is not legal itself."""
         job.check()
+        if self._trainers not in (0, job.trainers):
+            raise WireError(
+                f"trainer {trainer} comes from a job of {job.trainers} trainers, but this pserver "
+                f"was started with num_gradient_servers = {self._trainers}. Its HELLO was refused.",
+                code=ErrorCode.JOB_MISMATCH,
+                hint="Give pservers and trainers the same number; 0 at a pserver takes any.",
+            )
         members = Membership(job.trainers)
         members.member(trainer)
         self.job, self.members = job, members
+        self.clocks = Clocks(members, self._wait_timeout_s)
         if isinstance(job.mode, Sync):
-            self.rounds = Rounds(self.members, job.mode.on_trainer_loss, self._wait_timeout_s)
+            self.rounds = Rounds(members, job.mode.on_trainer_loss, self._wait_timeout_s)
+
+    def _followed(self, in_round: list[Instruction]) -> list[Instruction]:
+        """The clocks follow what a round decided: to go on without a trainer, or to end the job."""
+        if self.aborted is None and self.rounds is not None:
+            self.aborted = self.rounds.aborted
+        if self.aborted is not None:
+            return [*in_round, *self.clocks.abort(self.aborted)]
+        return [*in_round, *self.clocks.answer_met()]
 
     def _wrong_mode(self, method: str, needed: str) -> WireError:
         mode = type(self.job.mode).__name__ if self.job else "no"
         return WireError(
-            f"{method} needs mode {needed}, but this job runs in mode {mode}; it was refused.",
+            f"{method} needs {needed}, but this job runs in mode {mode}; it was refused.",
             code=ErrorCode.JOB_MISMATCH,
             hint="Trainers send EXCHANGE in Sync and PUSH in the other modes.",
         )

@@ -80,7 +80,7 @@ class Membership:
         self.heard(trainer, incarnation, now)
         if self.member(trainer).state is MemberState.COMPLETED:
             raise JobError(
-                f"trainer {trainer} pushed after it said COMPLETE; the push was refused.",
+                f"trainer {trainer} called after it said COMPLETE; the call was refused.",
                 code=ErrorCode.TRAINER_LOST,
                 hint="COMPLETE must be the last call of a trainer.",
             )

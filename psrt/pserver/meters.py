@@ -20,6 +20,7 @@ class Meters:
         )
         self.rounds = registry.counter("pserver_rounds", "synchronous rounds applied")
         self.waited = registry.timer("pserver_round_wait_s", "seconds calls waited for a round")
+        self.met = registry.timer("pserver_meet_wait_s", "seconds calls waited on a clock")
         self.apply = registry.timer("pserver_apply_s", "seconds spent in applying gradients")
         self.rows_applied = registry.counter("pserver_rows_applied", "rows updated")
         self.blocks_applied = registry.counter("pserver_blocks_applied", "dense blocks updated")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from psrt.pserver.tables import Tables
 from psrt.rpc import pb
 from psrt.rpc.frames import Message
 
-PUSH_DENSE, PUSH_ROWS, PULL_DENSE, PULL_ROWS = 1, 2, 3, 4  # pb.PartKind
+PUSH_DENSE, PUSH_ROWS, PULL_DENSE, PULL_ROWS, PULL_CHANGED = 1, 2, 3, 4, 5  # pb.PartKind
 
 
 @dataclass(frozen=True)
@@ -48,12 +49,27 @@ class RowsPull:
     rows: Routed
 
 
+@dataclass(frozen=True)
+class ChangedPull:
+    table: SparseTable
+    position: int
+
+
+Push: TypeAlias = DensePush | RowsPush
+Pull: TypeAlias = DensePull | RowsPull | ChangedPull
+
+
 @dataclass
 class Parts:
     """What one call asks of the tables; pulls are answered in their order."""
 
-    pushes: list[DensePush | RowsPush] = field(default_factory=list)
-    pulls: list[DensePull | RowsPull] = field(default_factory=list)
+    pushes: list[Push] = field(default_factory=list)
+    pulls: list[Pull] = field(default_factory=list)
+
+    @property
+    def acknowledges(self) -> bool:
+        """Reading makes the pserver forget what the caller has."""
+        return any(isinstance(pull, ChangedPull) for pull in self.pulls)
 
 
 def parse(tables: Tables, message: Message) -> Parts:
@@ -69,6 +85,8 @@ def parse(tables: Tables, message: Message) -> Parts:
             parts.pulls.append(DensePull(tables.dense(part.table)))
         elif part.kind == PULL_ROWS:
             parts.pulls.append(_rows_pull(tables, part, tensors))
+        elif part.kind == PULL_CHANGED:
+            parts.pulls.append(_changed_pull(tables, part))
         else:
             raise WireError(f"a part for table {part.table!r} has unknown kind {part.kind}.")
     if next(tensors, None) is not None:
@@ -94,6 +112,25 @@ def _rows_push(tables: Tables, part: pb.Part, tensors: Iterator[Array]) -> RowsP
 def _rows_pull(tables: Tables, part: pb.Part, tensors: Iterator[Array]) -> RowsPull:
     table = tables.sparse(part.table)
     return RowsPull(table, table.route(_tensor(part, tensors, "ids", np.int64, (None,))))
+
+
+def _changed_pull(tables: Tables, part: pb.Part) -> ChangedPull:
+    table = tables.sparse(part.table)
+    if not table.logs_changes:
+        raise WireError(
+            f"PULL_CHANGED needs mode Geo; table {part.table!r} does not log who changed which "
+            "rows. The call was refused.",
+            code=ErrorCode.JOB_MISMATCH,
+            hint="In the other modes trainers pull the rows they need by id.",
+        )
+    if part.position > table.logged_to:
+        raise WireError(
+            f"the call asks what changed in table {part.table!r} from position {part.position} on, "
+            f"but its log ends at {table.logged_to}; it was refused.",
+            code=ErrorCode.JOB_MISMATCH,
+            hint="Ask from the position that this pserver's last reply named, or from 0.",
+        )
+    return ChangedPull(table, part.position)
 
 
 def _tensor(

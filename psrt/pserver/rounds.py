@@ -18,9 +18,6 @@ Two deadlines: a call's own (its caller stops waiting) fails that call only; the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, TypeAlias
-
 from psrt.core.errors import (
     DeadlineError,
     ErrorCode,
@@ -29,56 +26,8 @@ from psrt.core.errors import (
     UnavailableError,
     WireError,
 )
+from psrt.pserver.calls import Answer, Call, Close, Fail, Instruction
 from psrt.pserver.membership import Membership
-
-
-@dataclass(frozen=True, eq=False)
-class Call:
-    """One EXCHANGE that waits. `content` is opaque here: the shell's parts and its future.
-
-    `round` is None when the caller leaves it to the pserver.
-    """
-
-    trainer: int
-    incarnation: int
-    sequence: int
-    deadline_s: float
-    round: int | None = None
-    content: Any = None
-
-    @property
-    def key(self) -> tuple[int, int]:
-        return self.incarnation, self.sequence
-
-
-@dataclass(frozen=True)
-class Close:
-    """Apply these pushes, in this (trainer) order, then report `closed`."""
-
-    round: int
-    pushes: tuple[Call, ...]
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The round of this call has been applied: send its reply.
-
-    `repeated` says that its push came in by another call.
-    """
-
-    call: Call
-    repeated: bool = False
-
-
-@dataclass(frozen=True)
-class Fail:
-    """Send this error to the call."""
-
-    call: Call
-    error: PsrtError
-
-
-Instruction: TypeAlias = Close | Answer | Fail
 
 
 class Rounds:
@@ -176,11 +125,6 @@ class Rounds:
         return [fail for trainer in list(self._calls) for fail in self._withdraw(trainer, error)]
 
     # --- questions ---------------------------------------------------------------------------
-
-    def raise_if_aborted(self) -> None:
-        if self.aborted is not None:
-            error = self.aborted
-            raise type(error)(error.message, code=error.code, hint=error.hint)
 
     def waiting(self) -> list[int]:
         """Trainers with a push in the open round."""

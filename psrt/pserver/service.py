@@ -11,21 +11,22 @@ import logging
 import math
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from psrt.core.clock import Clock, MonotonicClock
 from psrt.core.errors import ErrorCode, PsrtError, WireError
-from psrt.core.specs import Async, Geo, HalfAsync, Sync, from_json
+from psrt.core.specs import Async, Geo, HalfAsync, Ssp, Sync, TableSpec, from_json
 from psrt.core.threads import CrashReport
+from psrt.pserver.calls import Call
+from psrt.pserver.clocks import Meeting
 from psrt.pserver.machine import Job, Machine
 from psrt.pserver.meters import Meters
 from psrt.pserver.parts import parse
-from psrt.pserver.rounds import Call
 from psrt.pserver.shell import Shell, Waiting
 from psrt.pserver.spec_rules import read_spec
 from psrt.pserver.tables import Tables
-from psrt.pserver.updates import apply_now, read
+from psrt.pserver.updates import read
 from psrt.rpc import pb
 from psrt.rpc.frames import Message
 from psrt.rpc.methods import Method
@@ -41,7 +42,7 @@ class PserverService:
     """Lives as long as the process: `start`, many `handle`, `stop`.
 
     `on_end(error)` is called once, on any thread, when all trainers have completed (None), or when
-    the job was aborted.
+    the job was aborted. A job must have `trainers` trainers, 0 = as many as it says.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class PserverService:
         *,
         stripes: int,
         wait_timeout_s: float,
+        trainers: int = 0,
         clock: Clock | None = None,
         on_end: Callable[[PsrtError | None], None] = lambda error: None,
         crashes: CrashReport | None = None,
@@ -56,7 +58,8 @@ class PserverService:
         self.tables = Tables(stripes)
         self.meters = Meters()
         self._clock = clock or MonotonicClock()
-        self._shell = Shell(Machine(wait_timeout_s), self.meters, self._clock, on_end)
+        machine = Machine(wait_timeout_s, trainers)
+        self._shell = Shell(machine, self.meters, self._clock, on_end)
         self._crashes = crashes or CrashReport()
         self._incarnation = random.getrandbits(63) | 1
         self._methods: dict[int, Callable[[Message], Message | Later]] = {
@@ -65,17 +68,23 @@ class PserverService:
             Method.PULL: self._pull,
             Method.PUSH: self._push,
             Method.EXCHANGE: self._exchange,
+            Method.MEET: self._meet,
             Method.COMPLETE: self._complete,
             Method.EXPORT: self._export,
             Method.STATUS: self._status,
         }
+
+    def expect(self, job: Job, tables: Sequence[TableSpec]) -> None:
+        """Belong to `job` and hold `tables` before any trainer has come."""
+        self._shell.ask(lambda machine, now: machine.expect(job))
+        self._hold(tables, job)
 
     def start(self) -> None:
         """Begin to watch deadlines."""
         self._shell.start(self._crashes)
 
     def stop(self) -> None:
-        """Hand back the pushes of a round that will not close any more."""
+        """End all waits."""
         self._shell.stop()
 
     def expire(self) -> None:
@@ -125,53 +134,81 @@ class PserverService:
     def _register(self, message: Message) -> Message:
         header = message.header
         specs = [read_spec(text) for text in header.register.specs]
-        self._shell.ask(lambda machine, now: machine.heard(*_caller(header), now))
-        created = self.tables.register(specs)
-        if created:
-            log.info("holds %d more tables: %s", len(created), ", ".join(created[:8]))
+        job = self._shell.ask(lambda machine, now: machine.heard(*_caller(header), now))
+        self._hold(specs, job)
         return Message(pb.Header())
 
+    def _hold(self, specs: Sequence[TableSpec], job: Job) -> None:
+        mode = job.mode
+        created = self.tables.register(
+            specs,
+            mode.dc_asgd if isinstance(mode, Async) else 0.0,
+            logs_changes=isinstance(mode, Geo),
+        )
+        if created:
+            log.info("holds %d more tables: %s", len(created), ", ".join(created[:8]))
+
     def _pull(self, message: Message) -> Message:
-        parts = parse(self.tables, message)
+        header, parts = message.header, parse(self.tables, message)
         if parts.pushes:
             raise WireError(
                 "a PULL brought gradients; they were not applied.",
                 hint="Gradients travel in PUSH or EXCHANGE.",
             )
-        return read(parts.pulls, pb.Header(), self.meters)
-
-    def _push(self, message: Message) -> Message:
-        header = message.header
-        parts, sequence = parse(self.tables, message), _sequence(header)
-        step = self._shell.ask(
-            lambda machine, now: machine.push(*_caller(header), sequence, header.step, now)
+        self._shell.ask(
+            lambda machine, now: machine.reads(*_caller(header), now, parts.acknowledges)
         )
-        if step is None:
-            self.meters.repeats.add()
-        else:
-            apply_now(parts.pushes, step, self.meters)
-        return read(parts.pulls, pb.Header(), self.meters)
+        return read(parts.pulls, header.trainer, pb.Header(), self.meters)
 
-    def _exchange(self, message: Message) -> Message | Later:
+    def _push(self, message: Message) -> Later:
+        header = message.header
+        waiting = Waiting(parse(self.tables, message))
+        call = Call(*_caller(header), _sequence(header), math.inf, content=waiting)
+        self._shell.decide(lambda machine, now: machine.push(call, header.step, now))
+        return Later(waiting.future, lambda: self._after_push(waiting, header.trainer))
+
+    def _after_push(self, waiting: Waiting, trainer: int) -> Message:
+        reply = pb.Header(step=self._shell.ask(lambda machine, now: machine.global_step))
+        return read(waiting.parts.pulls, trainer, reply, self.meters)
+
+    def _exchange(self, message: Message) -> Later:
         header = message.header
         waiting = Waiting(parse(self.tables, message), header.step)
         started = self._clock.now()
-        patience_s = header.timeout_ms / 1000 if header.timeout_ms else math.inf
         call = Call(
-            *(*_caller(header), _sequence(header), started + _ANSWER_BEFORE * patience_s),
+            *(*_caller(header), _sequence(header), _deadline(header, started)),
             round=header.round or None,
             content=waiting,
         )
         self._shell.decide(lambda machine, now: machine.exchange(call, now))
-        return Later(waiting.future, lambda: self._after_round(waiting, started))
+        return Later(waiting.future, lambda: self._after_round(waiting, header.trainer, started))
 
-    def _after_round(self, waiting: Waiting, started: float) -> Message:
+    def _after_round(self, waiting: Waiting, trainer: int, started: float) -> Message:
         self.meters.waited.add(self._clock.now() - started)
-        return read(waiting.parts.pulls, pb.Header(), self.meters)
+        return read(waiting.parts.pulls, trainer, pb.Header(), self.meters)
+
+    def _meet(self, message: Message) -> Later:
+        header, waiting, started = message.header, Waiting(), self._clock.now()
+        asked = header.meet
+        call = Call(*_caller(header), 0, _deadline(header, started), content=waiting)
+        meeting = Meeting(asked.clock, asked.reached, asked.awaited, asked.note)
+        self._shell.decide(lambda machine, now: machine.meet(call, meeting, now))
+        return Later(waiting.future, lambda: self._after_meet(header.trainer, meeting, started))
+
+    def _after_meet(self, trainer: int, met: Meeting, started: float) -> Message:
+        self.meters.met.add(self._clock.now() - started)
+        slowest, notes = self._shell.ask(
+            lambda machine, now: (
+                machine.clocks.slowest_but(trainer, met.clock),
+                machine.clocks.notes(met.clock, met.awaited),
+            )
+        )
+        return Message(pb.Header(meet_reply=pb.MeetReply(slowest=slowest, notes=notes)))
 
     def _complete(self, message: Message) -> Message:
         header = message.header
         self._shell.decide(lambda machine, now: machine.complete(*_caller(header), now))
+        self.tables.release(header.trainer)
         log.info("trainer %d completed", header.trainer)
         return Message(pb.Header())
 
@@ -193,6 +230,12 @@ def _caller(header: pb.Header) -> tuple[int, int]:
     return header.trainer, header.push_key.incarnation
 
 
+def _deadline(header: pb.Header, started: float) -> float:
+    """When a call that came in at `started` must have been answered."""
+    patience_s = header.timeout_ms / 1000 if header.timeout_ms else math.inf
+    return started + _ANSWER_BEFORE * patience_s
+
+
 def _sequence(header: pb.Header) -> int:
     sequence: int = header.push_key.sequence
     if sequence == 0:
@@ -205,6 +248,6 @@ def _sequence(header: pb.Header) -> int:
 
 def _job(hello: pb.Hello) -> Job:
     mode = from_json(hello.mode)
-    if not isinstance(mode, Sync | Async | HalfAsync | Geo):
+    if not isinstance(mode, Sync | Async | Ssp | HalfAsync | Geo):
         raise WireError(f"HELLO names no communication mode: {hello.mode!r}.")
     return Job(hello.job_id, hello.plan_hash, hello.trainers, mode)

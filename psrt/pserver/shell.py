@@ -1,8 +1,9 @@
 """Does what the machine decides: its lock, its clock, its deadlines, the waiting calls.
 
 Handler threads call `decide` with an event; one thread of the shell's own ends waits that are over.
-The lock is held for decisions only. The thread whose event completes a round applies it, while the
-other calls of the round wait as futures and build their replies on their own threads.
+The lock is held for decisions only. The thread whose event completes a round, or brings a push to
+be applied on arrival, applies it; calls that wait for it, or for others on a clock, wait as futures
+and build their replies on their own threads.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from typing import TypeVar
 from psrt.core.clock import Clock
 from psrt.core.errors import ErrorCode, InternalError, PsrtError, UnavailableError
 from psrt.core.threads import CrashReport, start_thread
+from psrt.pserver.calls import Answer, Apply, Close, Fail, Instruction
 from psrt.pserver.machine import Machine
 from psrt.pserver.meters import Meters
 from psrt.pserver.parts import Parts
-from psrt.pserver.rounds import Answer, Close, Fail, Instruction
-from psrt.pserver.updates import close_round
+from psrt.pserver.updates import apply_now, close_round
 
 log = logging.getLogger("psrt.pserver")
 
@@ -38,7 +39,7 @@ class Waiting:
     `steps` is 0 for a trainer that only keeps the others company: it has no gradient to average.
     """
 
-    parts: Parts
+    parts: Parts = field(default_factory=Parts)
     steps: int = 0
     future: Future[None] = field(default_factory=Future)
 
@@ -64,15 +65,16 @@ class Shell:
         self._on_end: Callable[[PsrtError | None], None] | None = on_end
         self._changed = threading.Condition()  # its lock guards the machine
         self._stopped = False
+        self._wakes_s = math.inf  # when the deadline thread looks again by itself
 
     def start(self, crashes: CrashReport) -> None:
         """Begin to watch deadlines; the thread ends with `stop`."""
         start_thread(self._watch_deadlines, "deadlines", crashes)
 
     def stop(self) -> None:
-        """Hand back the pushes of a round that will not close any more; refuse further ones."""
+        """End all waits; a round that will not close any more hands its pushes back."""
         error = UnavailableError(
-            "the pserver is shutting down; the push of the open round was not applied.",
+            "the pserver is shutting down; the wait was ended, an open round is not applied.",
             code=ErrorCode.STOPPING,
         )
         with self._changed:
@@ -90,7 +92,9 @@ class Shell:
         """Hand `event(machine, now)` to the machine and do what it says."""
         with self._changed:
             instructions = event(self._machine, self._clock.now())
-            self._changed.notify_all()
+            deadline_s = self._machine.next_deadline()
+            if deadline_s is not None and deadline_s < self._wakes_s:
+                self._changed.notify_all()
         self._obey(instructions)
         self._report_end()
 
@@ -105,6 +109,8 @@ class Shell:
             match instruction:
                 case Close():
                     self._obey(self._close(instruction))
+                case Apply():
+                    self._obey(self._apply(instruction))
                 case Answer(call, repeated):
                     if repeated:
                         self._meters.repeats.add()
@@ -125,6 +131,18 @@ class Shell:
         with self._changed:
             return self._machine.closed()
 
+    def _apply(self, apply: Apply) -> list[Instruction]:
+        call, broken = apply.call, None
+        try:
+            apply_now(call.content.parts.pushes, apply.step, call.trainer, self._meters)
+        except Exception as error:  # a defect; this trainer cannot know what was applied
+            log.exception("a push of trainer %d could not be applied", call.trainer)
+            broken = InternalError(
+                f"the push of trainer {call.trainer} could not be applied: {error!r}."
+            )
+        with self._changed:
+            return self._machine.applied(call, broken)
+
     def _report_end(self) -> None:
         with self._changed:
             error = self._machine.aborted
@@ -141,6 +159,7 @@ class Shell:
                 deadline_s = self._machine.next_deadline()
                 left_s = math.inf if deadline_s is None else deadline_s - self._clock.now()
                 if left_s > 0:
+                    self._wakes_s = math.inf if deadline_s is None else deadline_s
                     self._changed.wait(min(left_s, _LONGEST_SLEEP_S))
                     continue
             self.expire()

@@ -4,6 +4,7 @@ Called from any handler thread. A batch is grouped by stripe once (`route`), the
 call per stripe, under that stripe's lock only, so trainers proceed side by side. Reading never
 creates a row: the value of a row that was never updated is a function of the spec and its id.
 A batch whose ids this pserver does not hold is refused by `route`, before anything is changed.
+With a change log, as under Geo, the table also tells each trainer what others have pushed.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ from psrt.core.errors import ErrorCode, TableError
 from psrt.core.specs import SparseTableSpec
 from psrt.core.types import F32, I32, I64
 from psrt.kernels import slab
+from psrt.kernels.decay import decay_of
 from psrt.kernels.hashing import virtual_shards
 from psrt.kernels.initialize import encode
 from psrt.kernels.optimizer_rows import HEADER_WORDS
 from psrt.kernels.rules import rule_of
+from psrt.pserver.change_log import ChangeLog
 from psrt.pserver.stripe import RowUpdate, Stripe
 
 _STRIPE_SHIFT = 40  # an export cursor is stripe << 40 | slot
@@ -50,12 +53,18 @@ class Routed:
 
 
 class SparseTable:
-    """`version` counts the updates; rows exist once they were updated."""
+    """`version` counts the updates; rows exist once they were updated.
 
-    def __init__(self, spec: SparseTableSpec, stripes: int) -> None:
+    `log` is guarded by a lock of its own; None = the table keeps none.
+    """
+
+    def __init__(self, spec: SparseTableSpec, stripes: int, log: ChangeLog | None = None) -> None:
         self.spec = spec
         self.version = 0
+        self._log = log
+        self._log_lock = threading.Lock()
         self._rule = rule_of(spec.optimizer)
+        self._decay = decay_of(spec.regularizer)
         self._start = (*encode(spec.initializer), spec.seed)
         self._first: F32 = np.array(self._rule.first, np.float32)
         held = spec.last_shard - spec.first_shard
@@ -102,17 +111,62 @@ class SparseTable:
     def apply(self, routed: Routed, gradients: F32, rate: float) -> None:
         """One update by `gradients` (n, width); creates rows, leaves the padding id alone.
 
-        An id that stands twice is updated twice, in order.
+        Rows decay when they are pushed, by the regularizer of the table; the others do not, even
+        if the optimizer moves all. An id that stands twice is updated twice, in order.
         """
         with self._version_lock:
             self.version += 1
             version = self.version
+        decayed = gradients if self._decay is None else np.empty_like(gradients)
         update = RowUpdate(
-            self._rule, self._start, self._first, routed.ids, gradients, version, rate
+            *(self._rule, self._start, self._first, routed.ids, gradients, version, rate),
+            *(self._decay, decayed),
         )
         for index in self._in_turn():
             if self._rule.moves_all_rows or routed.touches(index):
                 self._stripes[index].apply(update, routed.of(index), routed.found(index))
+
+    @property
+    def logs_changes(self) -> bool:
+        return self._log is not None
+
+    @property
+    def logged_ids(self) -> int:
+        """Ids that the log holds, some of them several times."""
+        return len(self._log) if self._log is not None else 0
+
+    @property
+    def logged_to(self) -> int:
+        """The position up to which changes are logged; it only grows."""
+        return self._log.end if self._log is not None else 0
+
+    def log(self, trainer: int, routed: Routed) -> None:
+        """`trainer` has pushed these rows, and they are applied.
+
+        Not earlier: whoever reads a row because of the log must find the change in it.
+        """
+        if self._log is None:
+            return
+        padding = self.spec.padding_id
+        ids = routed.ids if padding is None else routed.ids[routed.ids != padding]
+        with self._log_lock:
+            self._log.add(trainer, ids)
+
+    def changed(self, trainer: int, position: int) -> tuple[I64, int]:
+        """The ids (n,) of rows that others than `trainer` have pushed since `position`, and the
+        position to ask from next. All rows that exist, if position is 0 or too long ago."""
+        assert self._log is not None, "asked of a table without a log"
+        with self._log_lock:
+            ids, end = self._log.since(trainer, position), self._log.end
+        if ids is None:
+            ids = np.concatenate([stripe.ids() for stripe in self._stripes])
+        return ids, end
+
+    def release(self, trainer: int) -> None:
+        """`trainer` asks for no changes any more."""
+        if self._log is not None:
+            with self._log_lock:
+                self._log.release(trainer)
 
     def export(self, cursor: int, max_rows: int) -> tuple[I64, F32, int]:
         """A page of the rows: ids (n,), weights (n, width), and the next cursor (0 = the end).

@@ -17,6 +17,7 @@ from psrt.core.specs import (
     DenseTableSpec,
     Initializer,
     Optimizer,
+    Regularizer,
     SparseTableSpec,
     TableSpec,
     from_json,
@@ -56,6 +57,8 @@ def _problems(spec: TableSpec) -> Iterator[str]:
     yield from _number_problems("initializer", spec.initializer, Initializer)
     yield from _number_problems("optimizer", spec.optimizer, Optimizer)
     yield from _optimizer_problems(spec.optimizer)
+    if spec.regularizer is not None:
+        yield from _number_problems("regularizer", spec.regularizer, Regularizer)
     if isinstance(spec, DenseTableSpec):
         yield from _block_problems(spec)
     else:
@@ -63,9 +66,9 @@ def _problems(spec: TableSpec) -> Iterator[str]:
 
 
 def _number_problems(what: str, value: Any, kinds: Any) -> Iterator[str]:
-    """Initializers and optimizers hold nothing but finite numbers."""
+    """Initializers, optimizers and regularizers hold nothing but finite numbers."""
     if not isinstance(value, kinds):
-        yield f"{value!r} is not an {what}"
+        yield f"{value!r} is no {what}"
         return
     for name, number in vars(value).items():
         if not isinstance(number, int | float) or not math.isfinite(number):

@@ -12,6 +12,7 @@ from typing import Any
 
 from psrt.core.errors import ErrorCode, TableError
 from psrt.core.specs import DenseTableSpec, TableSpec, differences
+from psrt.pserver.change_log import ChangeLog
 from psrt.pserver.dense_table import DenseTable
 from psrt.pserver.sparse_table import SparseTable
 
@@ -31,15 +32,33 @@ class Tables:
     def __len__(self) -> int:
         return len(self._tables)
 
-    def register(self, specs: Sequence[TableSpec]) -> list[str]:
-        """Create the tables that do not exist yet; their names."""
+    def register(
+        self,
+        specs: Sequence[TableSpec],
+        compensation: float = 0.0,
+        *,
+        logs_changes: bool = False,
+    ) -> list[str]:
+        """Create the tables that do not exist yet; their names.
+
+        `compensation` is the λ of DC-ASGD for dense tables, 0 = none. With `logs_changes` sparse
+        tables remember which trainer changed which rows.
+        """
         with self._registering:
             for spec in specs:
                 self._check_conflict(spec)
             missing = {spec.name: spec for spec in specs if spec.name not in self._tables}
-            created = {name: self._create(spec) for name, spec in missing.items()}
+            created = {
+                name: self._create(spec, compensation, logs_changes)
+                for name, spec in missing.items()
+            }
             self._tables = {**self._tables, **created}
         return list(created)
+
+    def release(self, trainer: int) -> None:
+        """Let go of what tables keep for a trainer that calls no more."""
+        for table in self._tables.values():
+            table.release(trainer)
 
     def dense(self, name: str) -> DenseTable:
         table = self._get(name)
@@ -84,11 +103,11 @@ class Tables:
                 hint="All trainers must run one program and plan; a new one needs new pservers.",
             )
 
-    def _create(self, spec: TableSpec) -> Table:
+    def _create(self, spec: TableSpec, compensation: float, logs_changes: bool) -> Table:
         try:
             if isinstance(spec, DenseTableSpec):
-                return DenseTable(spec)
-            return SparseTable(spec, self._stripes)
+                return DenseTable(spec, compensation)
+            return SparseTable(spec, self._stripes, ChangeLog() if logs_changes else None)
         except (MemoryError, OSError, ValueError) as error:
             raise TableError(
                 f"there is no memory for table {spec.name!r}: {error}. It was not created.",
@@ -108,4 +127,5 @@ def _describe(table: Table) -> dict[str, Any]:
     common = {"name": table.spec.name, "version": table.version, "bytes": table.nbytes}
     if isinstance(table, DenseTable):
         return {"kind": "dense", **common, "size": table.spec.size}
-    return {"kind": "sparse", **common, "rows": table.rows, "width": table.spec.width}
+    facts = {"rows": table.rows, "width": table.spec.width, "logged_ids": table.logged_ids}
+    return {"kind": "sparse", **common, **facts}

@@ -11,22 +11,24 @@ from collections.abc import Sequence
 import numpy as np
 
 from psrt.core.rates import rate_at
-from psrt.core.types import F32, Array
+from psrt.core.types import F32, I64, Array
 from psrt.kernels import rows as row_kernels
 from psrt.kernels.dense import scale_
 from psrt.pserver.meters import Meters
 from psrt.pserver.parts import (
+    PULL_CHANGED,
     PULL_DENSE,
     PULL_ROWS,
+    ChangedPull,
     DensePull,
     DensePush,
-    RowsPull,
+    Pull,
+    Push,
     RowsPush,
 )
+from psrt.pserver.sparse_table import Routed, SparseTable
 from psrt.rpc import pb
 from psrt.rpc.frames import Message
-
-Push = DensePush | RowsPush
 
 
 def close_round(pushes: Sequence[Sequence[Push]], round: int, meters: Meters) -> None:
@@ -43,35 +45,54 @@ def close_round(pushes: Sequence[Sequence[Push]], round: int, meters: Meters) ->
     meters.rounds.add()
 
 
-def apply_now(pushes: Sequence[Push], step: int, meters: Meters) -> None:
-    """Apply the gradients of one asynchronous push; `step` counts mini-batches of all trainers."""
+def apply_now(pushes: Sequence[Push], step: int, trainer: int, meters: Meters) -> None:
+    """Apply the gradients of one push of `trainer`; `step` counts mini-batches of all trainers."""
     meters.pushes.add()
     with meters.apply.time():
         for push in pushes:
             _count(push, meters)
             rate = rate_at(push.table.spec.learning_rate, step)
             if isinstance(push, DensePush):
-                push.table.apply(push.gradient, rate)
+                push.table.apply(push.gradient, rate, trainer, push.version)
             else:
                 push.table.apply(push.rows, push.gradients, rate)
+                push.table.log(trainer, push.rows)
 
 
-def read(pulls: Sequence[DensePull | RowsPull], reply: pb.Header, meters: Meters) -> Message:
-    """The reply to some pulls: a part with the version read, and a tensor, for each."""
+def read(pulls: Sequence[Pull], trainer: int, reply: pb.Header, meters: Meters) -> Message:
+    """The reply to some pulls of `trainer`: for each a part with the version read, and tensors."""
     tensors: list[Array] = []
     for pull in pulls:
         if isinstance(pull, DensePull):
-            kind = PULL_DENSE
-            values, version = pull.table.read()
+            values, version = pull.table.read(trainer)
             meters.blocks_read.add()
+            reply.parts.add(kind=PULL_DENSE, table=pull.table.spec.name, version=version)
+            tensors.append(values)
+        elif isinstance(pull, ChangedPull):
+            tensors += _read_changed(pull, trainer, reply, meters)
         else:
-            kind = PULL_ROWS
-            values = np.empty((len(pull.rows.ids), pull.table.spec.width), np.float32)
-            version = pull.table.read(pull.rows, values)
-            meters.rows_read.add(len(values))
-        reply.parts.add(kind=kind, table=pull.table.spec.name, version=version)
-        tensors.append(values)
+            rows, version = _rows(pull.table, pull.rows, meters)
+            reply.parts.add(kind=PULL_ROWS, table=pull.table.spec.name, version=version)
+            tensors.append(rows)
     return Message(reply, tensors)
+
+
+def _read_changed(
+    pull: ChangedPull, trainer: int, reply: pb.Header, meters: Meters
+) -> tuple[I64, F32]:
+    table = pull.table
+    ids, position = table.changed(trainer, pull.position)
+    rows, version = _rows(table, table.route(ids), meters)
+    reply.parts.add(kind=PULL_CHANGED, table=table.spec.name, version=version, position=position)
+    return ids, rows
+
+
+def _rows(table: SparseTable, routed: Routed, meters: Meters) -> tuple[F32, int]:
+    """Rows (n, width), and the version read."""
+    rows: F32 = np.empty((len(routed.ids), table.spec.width), np.float32)
+    version = table.read(routed, rows)
+    meters.rows_read.add(len(rows))
+    return rows, version
 
 
 def _by_table(pushes: Sequence[Sequence[Push]]) -> list[list[Push]]:

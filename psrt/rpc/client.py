@@ -52,6 +52,7 @@ class Client:
         clock: Clock | None = None,
     ) -> None:
         self.endpoint = endpoint
+        self.is_hurried = False
         self._hello_reply: pb.HelloReply | None = None
         self._pserver: int | None = None  # incarnation of the process that greeted us first
         self._trainer, self._incarnation, self._hello = trainer, incarnation, hello
@@ -62,6 +63,11 @@ class Client:
         self._numbers = threading.Lock()
         self._requests = self._pushes = 0
         self._closed = threading.Event()
+
+    @property
+    def trainers(self) -> int:
+        """How many trainers the job has."""
+        return int(self._hello.trainers)
 
     def connect(self, timeout_s: float, on_wait: Callable[[str], None] = log.info) -> pb.HelloReply:
         """Say HELLO over gRPC, waiting for a pserver that is not up yet; `on_wait` is told so."""
@@ -112,6 +118,7 @@ class Client:
 
         May be called in a signal handler: it takes no lock.
         """
+        self.is_hurried = True
         budget_s = min(self._retry.budget_s, _HURRIED_S)
         self._retry = dataclasses.replace(self._retry, budget_s=budget_s)
 

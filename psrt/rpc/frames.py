@@ -61,7 +61,8 @@ def lay_out(tensors: Sequence[Array]) -> tuple[pb.Header, list[Buffer], int]:
     payload: list[Buffer] = []
     end = 0
     for tensor in tensors:
-        start = -(-end // ALIGNMENT) * ALIGNMENT
+        # An empty tensor lies at the start: behind the last one may be outside of the payload.
+        start = -(-end // ALIGNMENT) * ALIGNMENT if tensor.size else 0
         layout.tensors.add(dtype=_dtype_code(tensor), shape=tensor.shape, offset=start)
         if tensor.size:
             if start > end:

@@ -8,6 +8,7 @@ import socket
 import stat
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from psrt.core.errors import ConfigError
 
@@ -49,6 +50,24 @@ def reachable(data_endpoint: str, endpoint: str) -> str:
     if host not in _ANY_HOSTS:
         return data_endpoint
     return join_endpoint(split_endpoint(endpoint)[0], port)
+
+
+def is_here(host: str) -> bool:
+    """Whether `host` is, or names, an address of this host: one that a socket can listen on."""
+    try:
+        found = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
+    except OSError:
+        return False
+    return any(_can_listen(family, address) for family, *_, address in found)
+
+
+def _can_listen(family: int, address: Any) -> bool:
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        try:
+            probe.bind(address)
+        except OSError:
+            return False
+    return True
 
 
 class UnixSocketPath:

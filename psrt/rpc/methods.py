@@ -21,6 +21,8 @@ class Method(enum.IntEnum):
     COMPLETE = 6
     EXPORT = 7
     STATUS = 8
+    MEET = 9
+    RECORDS = 10
 
 
 @dataclass(frozen=True)
@@ -44,4 +46,6 @@ METHODS: dict[Method, MethodSpec] = {
     Method.COMPLETE: MethodSpec(True, False, "this trainer has finished; lower every barrier"),
     Method.EXPORT: MethodSpec(True, False, "read a page of the rows of a sparse table"),
     Method.STATUS: MethodSpec(True, False, "counters, tables and members as JSON"),
+    Method.MEET: MethodSpec(True, False, "say how far this trainer is, wait for the others"),
+    Method.RECORDS: MethodSpec(False, True, "hand records of a global shuffle to another trainer"),
 }

@@ -59,11 +59,15 @@ class Server:
         self._stream = StreamServer(self._answer, max_message_bytes, crashes)
 
     def start(self) -> None:
-        """Open every door; health stays NOT_SERVING until `set_serving`."""
-        bound = self._grpc.start(self.endpoint)
-        self.endpoint = join_endpoint(self._host, bound)
+        """Open every door; health stays NOT_SERVING until `set_serving`.
+
+        The stream ports come first: who says hello by gRPC is told of them.
+        """
         try:
             self._open_streams()
+            bound = self._grpc.start(self.endpoint)
+            self.endpoint = join_endpoint(self._host, bound)
+            self._open_unix_socket()
         except BaseException:
             self.stop(0.0)
             raise
@@ -85,16 +89,21 @@ class Server:
     def _open_streams(self) -> None:
         try:
             ports = [self._stream.listen_tcp(self._host, 0) for _ in range(self._ports_num)]
-            if self._unix_dir != UNIX_DIR_OFF:
-                name = f"psrt-{split_endpoint(self.endpoint)[1]}.sock"
-                self._unix = UnixSocketPath(self._unix_dir, name)
-                # The gRPC port in its name is ours, so a file left there is a dead pserver's.
-                self._unix.clear()
-                self._stream.listen_unix(self._unix.path)
-                self.unix_path = self._unix.path
         except OSError as error:
             raise UnavailableError(f"Cannot listen for data on {self._host}: {error}.") from error
         self.data_endpoints = [join_endpoint(self._host, port) for port in ports]
+
+    def _open_unix_socket(self) -> None:
+        if self._unix_dir == UNIX_DIR_OFF:
+            return
+        self._unix = UnixSocketPath(self._unix_dir, f"psrt-{split_endpoint(self.endpoint)[1]}.sock")
+        try:
+            # The gRPC port in its name is ours, so a file left there is a dead pserver's.
+            self._unix.clear()
+            self._stream.listen_unix(self._unix.path)
+        except OSError as error:
+            raise UnavailableError(f"Cannot listen for data on {self._host}: {error}.") from error
+        self.unix_path = self._unix.path
 
     def _answer(self, request: Message, peer: Peer) -> Message | Later:
         reply = self._handler(request, peer)

@@ -60,7 +60,10 @@ def begin(handler: Handler, request: Message, peer: Peer) -> Message | Later:
         outcome = handler(request, peer)
     except Exception as error:
         return error_reply(request.header, error, peer)
-    return outcome if isinstance(outcome, Later) else _addressed(outcome, request.header)
+    if isinstance(outcome, Later):
+        # What is ready needs no second turn of the carrier's pool.
+        return settle(outcome, request.header, peer) if outcome.future.done() else outcome
+    return _addressed(outcome, request.header)
 
 
 def settle(later: Later, request: pb.Header, peer: Peer) -> Message:

@@ -20,7 +20,8 @@ def describe(header: pb.Header, endpoint: str) -> str:
         unnamed = len(tables) - _TABLES_NAMED
         more = f" and {unnamed} more" if unnamed > 0 else ""
         text += f" ({', '.join(tables[:_TABLES_NAMED])}{more})"
-    return f"{text} to pserver {endpoint}"
+    whom = "trainer" if header.method == Method.RECORDS else "pserver"
+    return f"{text} to {whom} {endpoint}"
 
 
 def _late(what: str, elapsed_s: float) -> DeadlineError:

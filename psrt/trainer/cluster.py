@@ -1,24 +1,27 @@
 """What one trainer holds of the cluster: the plan, a client per pserver, the communicator.
 
-The training thread owns it. Besides training, which goes through the communicator, trainer 0 asks
-the pservers two things at the end: who is still running, and all rows of a table, page by page.
+The training thread owns it. Besides training, which goes through the communicator, trainers meet at
+the first pserver, and trainer 0 asks the pservers two things at the end: who is still running, and
+all rows of a table, page by page. A `TrainerProgram` says everything about the job; `cluster_of`
+makes one from a job file.
 """
 
 from __future__ import annotations
 
 import json
 import secrets
+from collections import Counter
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Self, cast
 
 from psrt.communicator.factory import make
+from psrt.communicator.geo_agreement import OwnParameters
 from psrt.config.schema import TrainerConfig
-from psrt.core.errors import ConfigError
 from psrt.core.specs import to_json
 from psrt.core.types import F32, I64
-from psrt.partition.dispatchers import dispatcher_named
-from psrt.partition.plan import PartitionPlan, build_plan
+from psrt.partition.transpile import program_for
+from psrt.partition.transpiler import TrainerProgram
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.dialing import Carrier
@@ -30,19 +33,32 @@ PAGE_ROWS = 1 << 17
 
 
 class Cluster:
-    """Nothing is sent before `communicator.start`; `close` is silent, it completes nothing."""
+    """Nothing is sent before `communicator.start`; `close` is silent, it completes nothing.
 
-    def __init__(self, settings: TrainerConfig, job: Job, say: Callable[[str], None]) -> None:
-        self._timeout_s = settings.call_timeout_s
-        self.plan = plan_of(settings, job)
+    `own` is what this trainer trains by itself, in Geo.
+    """
+
+    def __init__(
+        self,
+        part: TrainerProgram,
+        *,
+        carrier: Carrier = "stream",
+        call_timeout_s: float,
+        say: Callable[[str], None],
+        own: OwnParameters | None = None,
+    ) -> None:
+        self._timeout_s = call_timeout_s
+        self.plan = part.plan
         self.tables = tuple(spec.name for spec in self.plan.sparse)
-        self.clients = clients_of(settings, job, self.plan)
+        self.clients = clients_of(part, carrier)
+        self._met: Counter[str] = Counter()
         self.communicator = make(
-            job.config.communication,
+            part.mode,
             self.plan,
             self.clients,
-            call_timeout_s=settings.call_timeout_s,
+            call_timeout_s=call_timeout_s,
             on_wait=say,
+            own=own,
         )
 
     def members(self) -> Members:
@@ -54,6 +70,24 @@ class Cluster:
         """All rows of a sparse table, from every pserver: pages of ids (n,) and rows (n, width)."""
         for client in self.clients:
             yield from self._rows_of(client, table)
+
+    def meet(self, name: str, timeout_s: float) -> None:
+        """Wait until every other trainer that still runs has met at `name` as often as this one."""
+        self._met[name] += 1
+        times = self._met[name]
+        header = pb.Header(meet=pb.Meet(clock=f"barrier {name}", reached=times, awaited=times))
+        self.clients[0].call(Method.MEET, header=header, timeout_s=timeout_s)
+
+    def tell(self, name: str, note: str, timeout_s: float, waits: bool = True) -> list[str]:
+        """Meet at `name` once more, with a note for the others; theirs by trainer, "" = none.
+
+        All trainers have to be there as often, unless this one does not wait.
+        """
+        self._met[name] += 1
+        times = self._met[name]
+        asked = pb.Meet(clock=name, reached=times, awaited=times if waits else 0, note=note)
+        reply = self.clients[0].call(Method.MEET, header=pb.Header(meet=asked), timeout_s=timeout_s)
+        return list(reply.header.meet_reply.notes)
 
     def hurry(self) -> None:
         """This process was asked to end: do not wait long for a pserver that is gone."""
@@ -89,42 +123,48 @@ class Cluster:
                 return
 
 
-def plan_of(settings: TrainerConfig, job: Job) -> PartitionPlan:
-    """Where everything lives; every trainer must arrive at the same plan."""
-    if not settings.endpoints:
-        raise ConfigError(
-            "no pservers were named.",
-            hint="Give --endpoints host:port,host:port, the same on every trainer.",
-        )
-    if not job.program.trained():
-        raise ConfigError(
-            f"the program of job {job.config.name} trains nothing.",
-            hint="Give psrt.Model an optimizer.",
-        )
-    partition = job.config.partition
-    return build_plan(
-        job.program.parameters.values(),
-        settings.endpoints,
-        slice_var_up=partition.slice_var_up,
-        min_block_size=partition.min_block_size,
-        dispatcher=dispatcher_named(partition.split_method),
+def cluster_of(
+    settings: TrainerConfig,
+    job: Job,
+    say: Callable[[str], None],
+    own: OwnParameters | None = None,
+) -> Cluster:
+    """The cluster of a job file."""
+    return Cluster(
+        part_of(settings, job),
+        carrier=cast("Carrier", settings.carrier),
+        call_timeout_s=settings.call_timeout_s,
+        say=say,
+        own=own,
     )
 
 
-def clients_of(settings: TrainerConfig, job: Job, plan: PartitionPlan) -> list[Client]:
+def part_of(settings: TrainerConfig, job: Job) -> TrainerProgram:
+    """This trainer's part of a job; every trainer must arrive at the same plan."""
+    mode = job.config.communication
+    return TrainerProgram(
+        program_for(job.program, mode),
+        job.plan(settings.endpoints),
+        mode,
+        settings.trainer_id,
+        settings.trainers,
+        job.config.name,
+    )
+
+
+def clients_of(part: TrainerProgram, carrier: Carrier) -> list[Client]:
     """One per pserver, in the order of the plan; one incarnation for all of them."""
     hello = pb.Hello(
-        job_id=job.config.name,
-        plan_hash=plan.hash(),
-        trainers=settings.trainers,
-        mode=to_json(job.config.communication),
+        job_id=part.job_id,
+        plan_hash=part.plan.hash(),
+        trainers=part.trainers,
+        mode=to_json(part.mode),
         software="psrt",
     )
     incarnation = secrets.randbits(63) | 1
-    carrier = cast("Carrier", settings.carrier)
     return [
-        Client(endpoint, settings.trainer_id, incarnation, carrier, hello)
-        for endpoint in plan.endpoints
+        Client(endpoint, part.trainer_id, incarnation, carrier, hello)
+        for endpoint in part.plan.endpoints
     ]
 
 

@@ -12,11 +12,14 @@ pservers' counters stand still for `patience_s`: a slow trainer moves them, a de
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from psrt.communicator.base import Communicator
 from psrt.core.clock import Clock
 from psrt.core.errors import DeadlineError
+from psrt.core.specs import CommunicationMode, Sync
 
 POLL_S = 0.2
 SAY_EVERY_S = 5.0
@@ -63,6 +66,18 @@ class Waiting:
             self._said_s = now
             self._say(f"waiting for {names} to complete")
         return False
+
+
+def company(communicator: Communicator, mode: CommunicationMode) -> Callable[[], None]:
+    """What a trainer does, again and again, while it only waits for others that still train."""
+
+    def arrive() -> None:
+        if isinstance(mode, Sync):
+            communicator.finish({})
+        else:
+            time.sleep(POLL_S)
+
+    return arrive
 
 
 def await_others(

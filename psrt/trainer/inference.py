@@ -18,7 +18,8 @@ from psrt.core.errors import ConfigError, ProgramError
 from psrt.core.specs import TableSpec
 from psrt.core.tensors import Ragged
 from psrt.core.types import F32, I64, Array
-from psrt.data.multislot import Slot
+from psrt.data.slots import Slot, slot_of
+from psrt.executor.ports import ParamSource
 from psrt.executor.scope import Scope
 from psrt.executor.sequential import Executor
 from psrt.graph.program import Program, Var
@@ -26,7 +27,7 @@ from psrt.graph.prune import prune
 from psrt.graph.verify import verify
 from psrt.partition.plan import build_plan
 from psrt.trainer import export
-from psrt.trainer.job import Job, slot_of
+from psrt.trainer.job import Job
 from psrt.trainer.model_dir import MANIFEST, Manifest, Prediction, unreadable
 from psrt.trainer.saved_model import SavedModel, check_fits, load
 
@@ -35,7 +36,8 @@ PAGE_ROWS = 1 << 16
 
 
 class Predictor:
-    """A loaded model. `feeds` and `fetches` are var names, `program` computes these from those."""
+    """A loaded model. `feeds` and `fetches` are var names, `program` computes these from those;
+    `rows` answers for its tables."""
 
     def __init__(self, program: Program, model: SavedModel, prediction: Prediction) -> None:
         self.program = program
@@ -47,7 +49,8 @@ class Predictor:
         for name, record in program.parameters.items():
             if not record.sparse:
                 scope[name] = model.dense[name]
-        self._executor = Executor(program, scope, source=_Rows(model))
+        self.rows: ParamSource = _Rows(model)
+        self._executor = Executor(program, scope, source=self.rows)
 
     def run(self, feed: Mapping[str, Array | Ragged]) -> list[Array | Ragged]:
         """The fetches of one batch; `feed` holds an array, or a `Ragged`, for each of `feeds`.

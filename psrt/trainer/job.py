@@ -6,20 +6,19 @@ the job from the same file and must arrive at the same program; the handshake ch
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from psrt.config.schema import JobConfig
-from psrt.core.errors import ProgramError
+from psrt.core.errors import ConfigError, ProgramError
 from psrt.core.specs import TableSpec
-from psrt.core.tensors import Ragged
-from psrt.data.multislot import Batch, Slot
+from psrt.data.slots import Batch, Slot, shaped, slot_of
 from psrt.executor.bindings import lookups_by_table
 from psrt.graph import builder
 from psrt.graph.model import Model
-from psrt.graph.program import Program, Var
-from psrt.partition.plan import build_plan
+from psrt.graph.program import Program
+from psrt.partition.dispatchers import dispatcher_named
+from psrt.partition.plan import PartitionPlan, build_plan
 from psrt.trainer.program_file import call_build, load_build
 
 
@@ -38,6 +37,28 @@ class Job:
         """A batch as read from files, (rows, values), in the shapes the data vars declare."""
         return shaped(self.model.feeds, batch)
 
+    def plan(self, endpoints: Sequence[str]) -> PartitionPlan:
+        """Where everything lives on the pservers at `endpoints`."""
+        if not endpoints:
+            raise ConfigError(
+                "no pservers were named.",
+                hint="Give --endpoints host:port,host:port, the same on every trainer.",
+            )
+        if not self.program.trained():
+            raise ConfigError(
+                f"the program of job {self.config.name} trains nothing.",
+                hint="Give psrt.Model an optimizer.",
+            )
+        partition = self.config.partition
+        return build_plan(
+            self.program.parameters.values(),
+            endpoints,
+            slice_var_up=partition.slice_var_up,
+            min_block_size=partition.min_block_size,
+            dispatcher=dispatcher_named(partition.split_method),
+            mode=self.config.communication,
+        )
+
     def whole_tables(self) -> list[TableSpec]:
         """The specs of the trained parameters, not cut or dealt to anybody."""
         plan = build_plan(self.program.parameters.values(), ["all"], slice_var_up=False)
@@ -47,7 +68,7 @@ class Job:
 def load_job(config: JobConfig) -> Job:
     """Import the job's Python file and build its program; every mistake names file and line."""
     path = config.program_path
-    with builder.program() as program:
+    with builder.program(config.seed) as program:
         model = call_build(load_build(path), config.params, path)
     if not isinstance(model, Model):
         raise ProgramError(
@@ -56,17 +77,3 @@ def load_job(config: JobConfig) -> Job:
         )
     tables = {table: slots for table, slots in lookups_by_table(program).items() if slots}
     return Job(config, program, model, tables, tuple(slot_of(var) for var in model.feeds))
-
-
-def shaped(vars: Iterable[Var], batch: Batch) -> Batch:
-    """The fields of a batch that feed `vars`, in their shapes."""
-    return {
-        var.name: fed if isinstance(fed := batch[var.name], Ragged) else fed.reshape(var.shape)
-        for var in vars
-    }
-
-
-def slot_of(var: Var) -> Slot:
-    """The field of a data file that feeds a data var."""
-    size = None if var.ragged else math.prod(var.shape[1:])
-    return Slot(var.name, "uint64" if var.dtype == "int64" else "float", size)

@@ -3,7 +3,7 @@
 `Local` stands where `Cluster` stands, and `OwnTables` where a communicator stands, so that session,
 loop, evaluation and export are the same as in a cluster. Parameters lie in the scope of the
 workshop, where the program's own update ops train them; distributed tables, which have no limits to
-fit into a scope, are `GrowingTable`s that the gradients of a step are applied to.
+fit into a scope, are `LocalTable`s that the gradients of a step are applied to.
 
 Belongs to the training thread, but for `pull_rows`, which an evaluation calls from another one
 while nothing trains.
@@ -17,7 +17,8 @@ from typing import Self
 
 import numpy as np
 
-from psrt.communicator.base import Gradients, Pulled
+from psrt.communicator.base import Gradient, Gradients, Pulled, Timeline
+from psrt.communicator.local_table import LocalTable
 from psrt.core.errors import ConfigError
 from psrt.core.metrics import Registry
 from psrt.core.tensors import SelectedRows
@@ -27,7 +28,7 @@ from psrt.executor.scope import Scope
 from psrt.graph.program import Parameter, Program
 from psrt.kernels.initialize import fill_rows
 from psrt.trainer.completion import Members
-from psrt.trainer.growing_table import GrowingTable
+from psrt.trainer.own import table_specs
 from psrt.trainer.workshop import Workshop
 
 PAGE_ROWS = 1 << 17
@@ -39,8 +40,12 @@ class OwnTables:
     def __init__(self, program: Program, scope: Scope) -> None:
         self.counters = Registry()
         self._parameters, self._scope = program.parameters, scope
-        self._growing = {p.name: GrowingTable(p) for p in program.trained() if p.distributed}
+        distributed = [p for p in program.trained() if p.distributed]
+        self._growing = {spec.name: LocalTable(spec) for spec in table_specs(distributed)}
         self._next: Mapping[str, I64] = {}
+
+    def watch(self, timeline: Timeline | None) -> None:
+        """Nothing travels."""
 
     def start(self, timeout_s: float) -> dict[str, F32]:
         """Nothing to reach: the parameters are in the scope."""
@@ -60,7 +65,10 @@ class OwnTables:
         wanted, self._next = self._next, {}
         return Pulled(rows=self.pull_rows(wanted))
 
-    def flush(self, timeout_s: float) -> dict[str, F32]:
+    def offer(self, name: str, gradient: Gradient) -> None:
+        pass
+
+    def flush(self, timeout_s: float, final: bool = False) -> dict[str, F32]:
         return {}
 
     def stop(self, timeout_s: float) -> dict[str, F32]:

@@ -22,7 +22,7 @@ from urllib.parse import quote
 
 from psrt.core import specs
 from psrt.core.errors import DataError, ErrorCode
-from psrt.data.multislot import Slot
+from psrt.data.slots import Slot
 
 FORMAT = "psrt-model"
 VERSION = 1

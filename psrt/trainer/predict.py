@@ -21,13 +21,13 @@ from psrt.config.schema import PredictConfig
 from psrt.core.errors import ConfigError, DataError, ErrorCode
 from psrt.core.metrics import Registry
 from psrt.core.types import Array
-from psrt.data.files import STDIN, expand
-from psrt.data.multislot import Batch, Slot
-from psrt.data.queue import QueueReader, batch_rows
+from psrt.data.files import expand
+from psrt.data.queue import QueueReader
+from psrt.data.slots import Batch, Slot, batch_rows, shaped
+from psrt.data.sources import STDIN
 from psrt.graph.ops import ROWS
 from psrt.kernels import jit, nn
 from psrt.trainer.inference import Predictor, load_inference_model
-from psrt.trainer.job import shaped
 from psrt.trainer.prediction_text import FORMATS, Fetched
 
 

@@ -14,7 +14,8 @@ from typing import TypeAlias
 
 from psrt.core.tensors import Ragged
 from psrt.core.types import F32, I32, I64, Array
-from psrt.data.queue import batch_rows
+from psrt.data.places import BEGINNING, Place
+from psrt.data.slots import batch_rows
 from psrt.executor.bindings import RowBatch, distinct_ids
 
 Feed: TypeAlias = "dict[str, Array | Ragged]"
@@ -25,7 +26,8 @@ class Prepared:
     """One batch ready to train on.
 
     `wanted[table]` (n,) holds distinct ids; `index[table][var]` says, for every id of the slot
-    `var`, at which position of `wanted[table]` it stands. `epoch` counts from 1.
+    `var`, at which position of `wanted[table]` it stands. `epoch` counts from 1; `place` is where
+    the batch ends in the files it is from.
     """
 
     feed: Feed
@@ -33,14 +35,17 @@ class Prepared:
     index: dict[str, dict[str, I32]]
     examples: int
     epoch: int = 1
+    place: Place = BEGINNING
 
 
-def prepare(feed: Feed, tables: Mapping[str, Sequence[str]], epoch: int = 1) -> Prepared:
+def prepare(
+    feed: Feed, tables: Mapping[str, Sequence[str]], epoch: int = 1, place: Place = BEGINNING
+) -> Prepared:
     """Remove duplicate ids; `tables` maps each sparse table to the data vars looked up in it."""
     distinct = {table: distinct_ids(feed, slots) for table, slots in tables.items()}
     wanted = {table: ids for table, (ids, _) in distinct.items()}
     index = {table: positions for table, (_, positions) in distinct.items()}
-    return Prepared(feed, wanted, index, batch_rows(feed), epoch)
+    return Prepared(feed, wanted, index, batch_rows(feed), epoch, place)
 
 
 def bind(prepared: Prepared, rows: Mapping[str, F32]) -> dict[str, RowBatch]:

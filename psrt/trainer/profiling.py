@@ -6,7 +6,8 @@
       run           the executor: ops, and the Python between them
       push-pull     gradients go up; parameters and rows come down
 
-The loop knows nothing of this: its partners are wrapped, and only when a profile was asked for.
+The loop knows nothing of this: its partners are wrapped, and only when a profile was asked for. The
+communicator tells by itself what its threads do beside the steps.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from psrt.communicator.base import Gradients, Pulled
+from psrt.communicator.base import Gradient, Gradients, Pulled, Timeline
 from psrt.config.schema import TrainerConfig
 from psrt.core.types import F32, I64
 from psrt.executor.profile import Category, Profiler
@@ -33,6 +34,12 @@ class Profilable(Protocol):
     """The part of an executor a profile is attached to."""
 
     profiler: Profiler | None
+
+
+class Watchable(Protocol):
+    """The part of a communicator a profile is attached to."""
+
+    def watch(self, timeline: Timeline | None) -> None: ...
 
 
 class Training:
@@ -76,14 +83,18 @@ class ProfiledTraining(Training):
 
 
 @contextmanager
-def training(settings: TrainerConfig, executor: Profilable, say: Say) -> Iterator[Training]:
+def training(
+    settings: TrainerConfig, executor: Profilable, communicator: Watchable, say: Say
+) -> Iterator[Training]:
     """What makes the parts of a training; with --profile, writes and tells the profile after it."""
     if not settings.profile:
         yield Training()
         return
     profiler = executor.profiler = Profiler()
+    communicator.watch(profiler)
     yield ProfiledTraining(profiler, "python" if settings.local else "communicate")
     executor.profiler = None
+    communicator.watch(None)
     profiler.write_chrome_trace(Path(settings.profile), settings.trainer_id)
     say(profiler.table())
     say(f"profile: open {settings.profile} in ui.perfetto.dev or chrome://tracing")
@@ -123,6 +134,9 @@ class _ProfiledExchange:
     def begin(self, wanted: Mapping[str, I64]) -> None:
         with self._profiler.span("prefetch", self._category):
             self._exchange.begin(wanted)
+
+    def offer(self, name: str, gradient: Gradient) -> None:
+        self._exchange.offer(name, gradient)
 
     def finish(self, gradients: Gradients) -> Pulled:
         with self._profiler.span("push-pull", self._category):

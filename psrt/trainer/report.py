@@ -1,4 +1,4 @@
-"""The JSON summary of `--report`, complete or absent."""
+"""JSON files that a trainer writes, such as the summary of `--report`: complete or absent."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def check_target(path: str, flag: str = "--report") -> None:
         )
 
 
-def write(path: str, facts: Mapping[str, Any]) -> None:
+def write(path: str, facts: Mapping[str, Any], flag: str = "--report") -> None:
     """Write `facts` as one JSON object; nothing if `path` is empty."""
     if not path:
         return
@@ -31,6 +31,6 @@ def write(path: str, facts: Mapping[str, Any]) -> None:
         unfinished.replace(target)
     except OSError as error:
         raise ConfigError(
-            f"the report {path} cannot be written ({error.strerror}).",
-            hint="Give --report a file in a directory that exists and may be written.",
+            f"{flag} {path} cannot be written ({error.strerror}).",
+            hint=f"Give {flag} a file in a directory that exists and may be written.",
         ) from error

@@ -14,7 +14,6 @@ A trainer without pservers does the same with `Local` in place of `Cluster`.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing
 from functools import partial
@@ -25,12 +24,11 @@ from psrt.communicator.base import Communicator
 from psrt.config.schema import JobConfig, TrainerConfig
 from psrt.core.clock import MonotonicClock
 from psrt.core.errors import PsrtError
-from psrt.core.specs import Sync
 from psrt.core.types import F32, I64
-from psrt.trainer import batches, evaluate, export, profiling, report
+from psrt.trainer import batches, evaluate, export, profiling, report, state
 from psrt.trainer.ahead import Ahead
-from psrt.trainer.cluster import Cluster
-from psrt.trainer.completion import POLL_S, Members, Waiting, await_others
+from psrt.trainer.cluster import cluster_of
+from psrt.trainer.completion import Members, Waiting, await_others, company
 from psrt.trainer.inference import prediction_of
 from psrt.trainer.job import Job, load_job
 from psrt.trainer.local import Local
@@ -51,6 +49,7 @@ def train(settings: TrainerConfig, config: JobConfig, say: Say) -> int:
     """Train on this trainer's share; returns the exit code of the process."""
     report.check_target(settings.report)
     report.check_target(settings.profile, "--profile")
+    report.check_target(settings.state, "--state")
     if settings.save and settings.trainer_id == 0:
         export.check_target(Path(settings.save))
     with StopSignals() as signals, prepared_process(settings, say):
@@ -94,7 +93,7 @@ class Partners(Protocol):
 def partners_of(
     settings: TrainerConfig, shop: Workshop, say: Say
 ) -> AbstractContextManager[Partners]:
-    return Local(shop) if settings.local else Cluster(settings, shop.job, say)
+    return Local(shop) if settings.local else cluster_of(settings, shop.job, say, shop.own)
 
 
 class Session:
@@ -109,6 +108,7 @@ class Session:
         data = job.config.data
         self._progress = Progress(data.epochs, settings.log_every_s, MonotonicClock(), say)
         self._files = batches.training_files(job, settings.trainer_id, settings.trainers)
+        self._recorder = state.recorder(settings, job.config.name, self._files)
         first = settings.trainer_id == 0
         self._tests = batches.test_files(job) if first else []
         self._save_to = settings.save if first else ""
@@ -120,15 +120,17 @@ class Session:
         self._shop.fill(self._communicator.start(self._settings.connect_timeout_s))
         self._joined = True
         say_hello(self._job, self._settings, self._say)
-        with profiling.training(self._settings, self._shop.executor, self._say) as training:
+        executor, communicator = self._shop.executor, self._communicator
+        with profiling.training(self._settings, executor, communicator, self._say) as training:
             self._run(training, signals)
 
     def _run(self, training: Training, signals: StopSignals) -> None:
         outputs, shop = Outputs(self._job.model), self._shop
         exchange, epochs = self._communicator, self._job.config.data.epochs
         loop = training.loop(shop.steps, shop.scope, exchange, outputs, self._progress)
+        loop.on_trained, start = self._recorder.trained, self._recorder.reached
         before = shop.first_example
-        source = batches.feed(self._job, self._files, epochs, exchange.counters, before)
+        source = batches.feed(self._job, self._files, epochs, exchange.counters, before, start)
 
         def stop() -> None:
             loop.stop.set()
@@ -137,14 +139,16 @@ class Session:
         prepared = training.batches(source)
         with Ahead(prepared, batches.PREPARED_AHEAD) as ahead, signals.quietly(stop):
             loop.run(ahead)
+        self._recorder.write()
 
     def test_and_save(self) -> None:
         """Trainer 0, if it has anything to do here: see the module docstring of `completion`."""
         if not self._tests and not self._save_to:
             return
-        self._communicator.flush(self._settings.call_timeout_s)
-        await_others(self._waiting(), self._partners.members, self._arrive)
-        self._shop.fill(self._communicator.flush(self._settings.call_timeout_s))
+        self._communicator.flush(self._settings.call_timeout_s, final=True)
+        arrive = company(self._communicator, self._job.config.communication)
+        await_others(self._waiting(), self._partners.members, arrive)
+        self._shop.fill(self._communicator.flush(self._settings.call_timeout_s, final=True))
         if self._tests:
             source = batches.feed(self._job, self._tests)
             tested = self._shop.test(source, self._communicator)
@@ -186,13 +190,6 @@ class Session:
     def _waiting(self) -> Waiting:
         settings = self._settings
         return Waiting(settings.trainer_id, settings.call_timeout_s, MonotonicClock(), self._say)
-
-    def _arrive(self) -> None:
-        """Do not hold up the trainers that still train."""
-        if isinstance(self._job.config.communication, Sync):
-            self._communicator.finish({})
-        else:
-            time.sleep(POLL_S)
 
     def _save(self, directory: Path) -> None:
         job, partners = self._job, self._partners

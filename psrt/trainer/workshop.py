@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeAlias
 
 from threadpoolctl import threadpool_limits
 
-from psrt.communicator.base import Gradients
 from psrt.config.schema import TrainerConfig
 from psrt.core.types import F32, Array
-from psrt.executor.bindings import RowBatch
 from psrt.executor.parallel import ParallelExecutor
 from psrt.executor.scope import Scope, initial_values
 from psrt.executor.sequential import Executor
 from psrt.executor.strategies import BuildStrategy, ReduceStrategy
-from psrt.graph.program import Program, Role
+from psrt.graph.program import Program
 from psrt.kernels import jit
-from psrt.partition.transpile import local_program, trainer_program
+from psrt.partition.transpile import local_program, program_for
 from psrt.trainer.ahead import Ahead
 from psrt.trainer.batches import PREPARED_AHEAD
 from psrt.trainer.evaluate import evaluate
 from psrt.trainer.job import Job
 from psrt.trainer.loop import RowSource, Steps
 from psrt.trainer.metrics import Tally
-from psrt.trainer.outputs import Fetched, Outputs
-from psrt.trainer.prefetch import Feed, Prepared
+from psrt.trainer.outputs import Outputs
+from psrt.trainer.own import OwnParameters, OwnUpdates
+from psrt.trainer.prefetch import Prepared
 
 Say: TypeAlias = Callable[[str], None]
 
@@ -65,45 +64,26 @@ def build_strategy() -> BuildStrategy:
     )
 
 
-class OwnUpdates:
-    """An executor each of whose steps ends with the program's own updates.
-
-    What they do not update, distributed tables, is left to whoever takes the gradients.
-    """
-
-    ROLES: tuple[Role, ...] = ("forward", "backward", "optimize")
-
-    def __init__(self, executor: Executor | ParallelExecutor, program: Program) -> None:
-        self._executor = executor
-        self._apart = [p.name for p in program.trained() if p.distributed]
-
-    def run(
-        self, feed: Feed, fetch: Sequence[str], rows: Mapping[str, RowBatch]
-    ) -> Sequence[Fetched]:
-        return self._executor.run(feed, fetch, rows, self.ROLES)
-
-    def gradients(self) -> Gradients:
-        if not self._apart:
-            return {}
-        gradients = self._executor.gradients()
-        return {name: gradients[name] for name in self._apart}
-
-
 class Workshop:
     """The program of a job over its own scope; parameters arrive by `fill`.
 
-    `replicas` of it share each batch. `updates` says that they are trained here, by the program's
-    own updates, and not on pservers. `first_example` is as in `Executor`. Close it after use.
+    `replicas` of it share each batch. They are trained here, by the program's own updates, if the
+    job's mode is Geo or the trainer is `alone`: without pservers, whatever the mode. `own` is what
+    the communicator of a Geo job must know of. `first_example` is as in `Executor`. Close it after
+    use.
     """
 
     def __init__(
-        self, job: Job, replicas: int = 1, updates: bool = False, first_example: int = 0
+        self, job: Job, replicas: int = 1, alone: bool = False, first_example: int = 0
     ) -> None:
         self.job, self.first_example = job, first_example
         self.scope = Scope()
-        program = (local_program if updates else trainer_program)(job.program)
+        mode, is_geo = job.config.communication, job.config.mode == "geo" and not alone
+        program = local_program(job.program) if alone else program_for(job.program, mode)
         self.executor = _executor(program, self.scope, replicas, job, first_example)
-        self.steps: Steps = OwnUpdates(self.executor, program) if updates else self.executor
+        trains_here = alone or is_geo
+        self.steps: Steps = OwnUpdates(self.executor, program) if trains_here else self.executor
+        self.own = OwnParameters(program, self.scope, self.executor) if is_geo else None
         self.scope.reset_state(job.program)
         for parameter in job.program.parameters.values():
             if not parameter.sparse and not parameter.trainable:

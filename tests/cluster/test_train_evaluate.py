@@ -6,7 +6,7 @@ import dataclasses
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,11 @@ from psrt.kernels import jit
 from psrt.pserver.service import PserverService
 from psrt.rpc.server import Server
 from psrt.trainer import job as jobs
-from psrt.trainer.cluster import Cluster
+from psrt.trainer.cluster import cluster_of
 from psrt.trainer.saved_model import load
 from psrt.trainer.saved_session import test_saved as evaluate_saved
-from psrt.trainer.session import Session
+from psrt.trainer.session import Session, workshop
 from psrt.trainer.signals import StopSignals
-from psrt.trainer.workshop import Workshop
 from tests.support.small_job import BATCH, TABLE, TABLE_ROWS, lines, write_files
 
 WAIT_S = 60.0
@@ -58,10 +57,12 @@ def pservers(count: int) -> Iterator[tuple[str, ...]]:
         yield tuple(server.endpoint for server in servers)
 
 
-def run_trainers(config: JobConfig, count: int, save: str = "") -> list[dict[str, Any]]:
+def run_trainers(
+    config: JobConfig, count: int, save: str = "", cpu_num: int = 1
+) -> list[dict[str, Any]]:
     """Train with two pservers and `count` trainers; their reports in order of trainer id."""
     with pservers(2) as endpoints, ThreadPoolExecutor(count) as threads:
-        settings = TrainerConfig(endpoints=endpoints, trainers=count, save=save)
+        settings = TrainerConfig(endpoints=endpoints, trainers=count, save=save, cpu_num=cpu_num)
         running = [
             threads.submit(run_trainer, config, dataclasses.replace(settings, trainer_id=i))
             for i in range(count)
@@ -71,16 +72,16 @@ def run_trainers(config: JobConfig, count: int, save: str = "") -> list[dict[str
 
 def run_trainer(config: JobConfig, settings: TrainerConfig) -> dict[str, Any]:
     """What `psrt trainer` does, without its signal handlers, which belong to a main thread."""
-    job = jobs.load_job(config)
-    with Cluster(settings, job, print) as cluster:
-        session = Session(settings, Workshop(job), cluster, print)
+    shop = workshop(settings, jobs.load_job(config))
+    with closing(shop), cluster_of(settings, shop.job, print, shop.own) as cluster:
+        session = Session(settings, shop, cluster, print)
         session.train(StopSignals())
         session.test_and_save()
         session.leave(0)
     return session.facts(0)
 
 
-@pytest.mark.parametrize("mode", ["sync", "async"])
+@pytest.mark.parametrize("mode", ["sync", "async", "geo"])
 def test_two_trainers_learn_what_was_planted(tmp_path: Path, mode: str) -> None:
     config = write_job(tmp_path, [lines(6000, seed=1), lines(6000, seed=2)], mode)
 
@@ -93,7 +94,7 @@ def test_two_trainers_learn_what_was_planted(tmp_path: Path, mode: str) -> None:
 
 
 @pytest.mark.parametrize("rows", [(200, 800), (800, 200)])
-@pytest.mark.parametrize("mode", ["sync", "async"])
+@pytest.mark.parametrize("mode", ["sync", "async", "geo"])
 def test_trainers_with_unequal_data_do_not_hang(
     tmp_path: Path, rows: tuple[int, int], mode: str
 ) -> None:

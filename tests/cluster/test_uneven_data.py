@@ -7,7 +7,7 @@ import pytest
 
 import psrt
 from psrt import layers
-from psrt.core.specs import Async, CommunicationMode, Sync
+from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync
 from psrt.graph.program import Program
 from psrt.partition.plan import build_plan
 from tests.support.cluster import TIMEOUT_S, Feed, connect, in_threads, services, train
@@ -28,7 +28,14 @@ def batch(y: float) -> Feed:
     return {"x": np.ones((4, 1), np.float32), "y": np.full((4, 1), y, np.float32)}
 
 
-@pytest.mark.parametrize("mode", [Sync(), Async()], ids=["sync", "async"])
+EVERY_MODE = pytest.mark.parametrize(
+    "mode",
+    [Sync(), Async(), Async(thread_pool_size=2), HalfAsync(), Ssp(0), Ssp(2), Geo(2)],
+    ids=["sync", "async", "async-pool", "half-async", "ssp-in-step", "ssp", "geo"],
+)
+
+
+@EVERY_MODE
 @pytest.mark.parametrize("pservers", [1, 2])
 def test_a_trainer_with_less_data_does_not_hold_up_the_others(
     mode: CommunicationMode, pservers: int
@@ -38,6 +45,17 @@ def test_a_trainer_with_less_data_does_not_hold_up_the_others(
     outcome = train(program, loss, [[batch(1.0)] * 3, [batch(1.0)] * 9], pservers, mode)
 
     assert [len(losses) for losses in outcome.losses] == [3, 9]
+
+
+@EVERY_MODE
+def test_epochs_of_very_different_length_end_for_everybody(mode: CommunicationMode) -> None:
+    program, loss = line(rate=0.01)
+    lengths = [1, 2, 17, 5]
+
+    outcome = train(program, loss, [[batch(1.0)] * length for length in lengths], 2, mode)
+
+    assert [len(losses) for losses in outcome.losses] == lengths
+    assert abs(outcome.dense["w"].item() - 1.0) < 1.0  # all of them moved towards y = x
 
 
 def test_after_the_shorter_epoch_the_other_trainer_trains_alone() -> None:

@@ -1,161 +1,44 @@
 """What every communication mode promises the trainer, held against each of them.
 
 Two pservers, in process; the expected numbers are computed here: SGD at rate 0.5 on the sum of all
-gradients (Async) or on their mean over the trainers (Sync).
+gradients, or on their mean over the trainers (Sync).
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import TypeVar
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 import pytest
 
+from psrt.communicator import merge_queue
 from psrt.communicator.base import Communicator, Pulled
-from psrt.communicator.factory import make
 from psrt.core import specs
-from psrt.core.errors import ConfigError, DeadlineError, InternalError, UnavailableError
-from psrt.core.tensors import SelectedRows
-from psrt.kernels import initialize
-from psrt.partition.plan import PartitionPlan, PlacedBlock
-from psrt.pserver.service import PserverService
-from psrt.rpc import pb
-from psrt.rpc.client import Client
-from psrt.rpc.inproc import Fault, Faults, InprocServer
+from psrt.core.errors import DeadlineError, InternalError, UnavailableError
+from psrt.rpc.inproc import Fault
 from psrt.rpc.methods import Method
-from psrt.rpc.retry import RetryPolicy
-from tests.support.fake_pserver import FakePserver
-
-T = TypeVar("T")
-LONG_S = 30.0
-RETRY = RetryPolicy(initial_s=0.001, budget_s=0.2)
-RATE = np.float32(0.5)
-ENDPOINTS = ("ps0:6170", "ps1:6170")
-RULE = {
-    "initializer": specs.Uniform(-0.1, 0.1),
-    "optimizer": specs.Sgd(),
-    "learning_rate": specs.ConstantRate(0.5),
-}
-PLAN = PartitionPlan(
-    ENDPOINTS,
-    (
-        PlacedBlock("ps1:6170", specs.DenseTableSpec("b", "b", (3,), 0, 3, seed=1, **RULE)),
-        PlacedBlock(
-            "ps0:6170", specs.DenseTableSpec("w.block0", "w", (4, 2), 0, 4, seed=2, **RULE)
-        ),
-        PlacedBlock(
-            "ps1:6170", specs.DenseTableSpec("w.block1", "w", (4, 2), 4, 4, seed=2, **RULE)
-        ),
-    ),
-    (specs.SparseTableSpec("emb", 3, seed=3, **RULE),),
-)
-IDS = np.array([5, -9, 2**62, 0, 77, 1234567], np.int64)
-
-SYNC = specs.Sync()
-ASYNC = specs.Async(max_merge_var_num=4, send_queue_size=4, min_send_grad_num_before_recv=4)
-ASYNC_AT_ONCE = specs.Async(
-    max_merge_var_num=1, send_queue_size=1, send_wait_times=0, independent_recv_thread=False
-)
-EVERY_MODE = pytest.mark.parametrize(
-    "mode", [SYNC, ASYNC, ASYNC_AT_ONCE], ids=["sync", "async", "async-at-once"]
+from tests.support.communicators import (
+    ASYNC,
+    ASYNC_AT_ONCE,
+    GEO,
+    HALF_ASYNC,
+    IDS,
+    LONG_S,
+    MODES_UNDER_TEST,
+    RATE,
+    SSP,
+    SYNC,
+    Builder,
+    ModeUnderTest,
+    gradients,
+    initial,
+    initial_rows,
 )
 
-
-def initial(parameter: str) -> np.ndarray:
-    shape, seed = {"b": ((3,), 1), "w": ((4, 2), 2)}[parameter]
-    out = np.empty(int(np.prod(shape)), np.float32)
-    initialize.fill_block(RULE["initializer"], seed, 0, out)
-    return out.reshape(shape)
-
-
-def initial_rows(ids: np.ndarray) -> np.ndarray:
-    out = np.empty((len(ids), 3), np.float32)
-    initialize.fill_rows(RULE["initializer"], 3, ids, out)
-    return out
-
-
-def gradients(scale: float = 1.0) -> dict[str, np.ndarray | SelectedRows]:
-    values = np.arange(18, dtype=np.float32).reshape(6, 3)
-    return {
-        "b": np.float32(scale) * np.array([1, 2, 3], np.float32),
-        "w": np.float32(scale) * np.arange(8, dtype=np.float32).reshape(4, 2),
-        "emb": SelectedRows(IDS, np.float32(scale) * values, unique=True),
-    }
-
-
-@dataclass
-class Cluster:
-    """Pservers in process and one communicator per trainer."""
-
-    pservers: list[FakePserver | PserverService]
-    servers: list[InprocServer]
-    trainers: list[Communicator]
-
-    @property
-    def trainer(self) -> Communicator:
-        return self.trainers[0]
-
-    def fault(self, fault: Fault, method: Method, **script: object) -> None:
-        for server in self.servers:
-            server.faults.script(fault, method, **script)
-
-    def on_all(self, call: Callable[[Communicator], T]) -> list[T]:
-        """`call` by every trainer at the same time, as rounds need it."""
-        with ThreadPoolExecutor(len(self.trainers)) as pool:
-            return list(pool.map(call, self.trainers, timeout=LONG_S))
-
-    def part_applied(self, mode: specs.CommunicationMode) -> np.float32:
-        """How much of the sum of all trainers' gradients is applied."""
-        return np.float32(1 / len(self.trainers) if isinstance(mode, specs.Sync) else 1)
-
-
-class Builder:
-    """Builds clusters of one kind of pserver and takes them down."""
-
-    def __init__(self, kind: str) -> None:
-        self._kind = kind
-        self._ends: list[Callable[[], object]] = []
-
-    def __call__(
-        self,
-        mode: specs.CommunicationMode,
-        trainers: int = 1,
-        call_timeout_s: float = LONG_S,
-        on_wait: Callable[[str], None] = print,
-    ) -> Cluster:
-        pservers = [self._pserver(trainers) for _ in ENDPOINTS]
-        servers = [
-            InprocServer(p if isinstance(p, FakePserver) else p.handle, Faults()) for p in pservers
-        ]
-        hello = pb.Hello(
-            job_id="test", plan_hash=PLAN.hash(), trainers=trainers, mode=specs.to_json(mode)
-        )
-        communicators = []
-        for trainer in range(trainers):
-            clients = [
-                Client(endpoint, trainer, 7 + trainer, server, hello, retry=RETRY)
-                for endpoint, server in zip(ENDPOINTS, servers, strict=True)
-            ]
-            made = make(mode, PLAN, clients, call_timeout_s=call_timeout_s, on_wait=on_wait)
-            communicators.append(made)
-            self._ends += [made.close, *(client.close for client in clients)]
-        return Cluster(pservers, servers, communicators)
-
-    def close(self) -> None:
-        for end in self._ends:
-            end()
-
-    def _pserver(self, trainers: int) -> FakePserver | PserverService:
-        if self._kind == "fake":
-            return FakePserver(trainers)
-        service = PserverService(stripes=2, wait_timeout_s=LONG_S)
-        service.start()
-        self._ends.append(service.stop)
-        return service
+EVERY_MODE = pytest.mark.parametrize("mode", MODES_UNDER_TEST.values(), ids=MODES_UNDER_TEST)
 
 
 @pytest.fixture(params=["fake", "pserver"])
@@ -310,6 +193,40 @@ def test_parameters_stay_unchanged_until_the_next_but_one_finish(cluster: Builde
             held, copies = fresh, {name: values.copy() for name, values in fresh.items()}
 
 
+@EVERY_MODE
+def test_gradients_that_were_offered_before_the_end_of_a_step_count_once(
+    cluster: Builder, mode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merge_queue, "EARLY_BYTES", 1)
+    trainer = cluster(mode).trainer
+    trainer.start(LONG_S)
+
+    for _ in range(5):
+        for name, gradient in gradients().items():
+            trainer.offer(name, gradient)
+        step(trainer)
+    dense = trainer.stop(LONG_S)
+
+    np.testing.assert_allclose(dense["b"], initial("b") - RATE * 5 * gradients()["b"], rtol=1e-5)
+    np.testing.assert_allclose(dense["w"], initial("w") - RATE * 5 * gradients()["w"], rtol=1e-5)
+
+
+@EVERY_MODE
+def test_the_executor_may_overwrite_what_it_offered_after_the_next_finish(
+    cluster: Builder, mode
+) -> None:
+    trainer = cluster(mode).trainer
+    trainer.start(LONG_S)
+    own = gradients()
+
+    trainer.offer("w", own["w"])
+    trainer.finish(own)
+    own["w"][:] = np.nan
+
+    dense = trainer.stop(LONG_S)
+    np.testing.assert_allclose(dense["w"], initial("w") - RATE * gradients()["w"], rtol=1e-6)
+
+
 def test_sync_gives_every_trainer_the_parameters_of_the_round_it_was_in(cluster: Builder) -> None:
     world = cluster(SYNC, trainers=2)
     world.on_all(lambda trainer: trainer.start(LONG_S))
@@ -325,7 +242,7 @@ def test_sync_gives_every_trainer_the_parameters_of_the_round_it_was_in(cluster:
 
 
 def test_async_hands_out_newer_parameters_without_being_asked(cluster: Builder) -> None:
-    trainer = cluster(specs.Async(min_send_grad_num_before_recv=1)).trainer
+    trainer = cluster(ModeUnderTest(specs.Async())).trainer
     start = trainer.start(LONG_S)["b"].copy()
 
     fresh = next(pulled.dense["b"] for _ in range(10_000) if (pulled := step(trainer)).dense)
@@ -367,10 +284,12 @@ def test_after_stop_the_gradients_of_all_trainers_are_in_the_parameters(
     for _ in range(3):
         world.on_all(step)
 
+    for trainer in world.trainers:  # in Geo a trainer stops when all have trained
+        trainer.flush(LONG_S, final=True)
     world.trainers[0].stop(LONG_S)
     dense = world.trainers[1].stop(LONG_S)
 
-    total = 6 * world.part_applied(mode) * gradients()["w"]
+    total = 6 * mode.part_applied(len(world.trainers)) * gradients()["w"]
     np.testing.assert_allclose(dense["w"], initial("w") - RATE * total, rtol=1e-5)
 
 
@@ -410,11 +329,15 @@ def test_a_trainer_that_stops_early_does_not_hold_up_the_others(cluster: Builder
     world.on_all(lambda trainer: trainer.start(LONG_S))
     world.on_all(step)
 
-    world.trainers[1].stop(LONG_S)
-    step(world.trainers[0])
-    dense = world.trainers[0].stop(LONG_S)
+    with ThreadPoolExecutor(1) as pool:
+        stopping = pool.submit(world.trainers[1].stop, LONG_S)
+        if mode is not GEO:  # there it waits for what the other still does
+            stopping.result(LONG_S)
+        step(world.trainers[0])
+        dense = world.trainers[0].stop(LONG_S)
+        stopping.result(LONG_S)
 
-    total = (2 * world.part_applied(mode) + 1) * gradients()["b"]
+    total = (2 * mode.part_applied(len(world.trainers)) + 1) * gradients()["b"]
     np.testing.assert_allclose(dense["b"], initial("b") - RATE * total, rtol=1e-6)
 
 
@@ -454,7 +377,7 @@ def test_a_push_that_met_a_broken_connection_is_applied_once(
 ) -> None:
     world = cluster(mode)
     world.trainer.start(LONG_S)
-    world.fault(fault, Method.EXCHANGE if mode is SYNC else Method.PUSH)
+    world.fault(fault, mode.carrier)
 
     step(world.trainer)
     dense = world.trainer.stop(LONG_S)
@@ -520,7 +443,7 @@ def test_flush_tells_how_many_gradients_it_could_not_send(cluster: Builder) -> N
     gate.set()
 
 
-# --- counters, choice of mode ---------------------------------------------------------------------
+# --- counters, timeline ---------------------------------------------------------------------------
 
 
 @EVERY_MODE
@@ -535,7 +458,8 @@ def test_counters_tell_bytes_in_both_directions(cluster: Builder, mode) -> None:
 
     dense_bytes, id_bytes, row_bytes = 4 * 11, 8 * 6, 4 * 18
     assert started["pull_bytes"] == dense_bytes
-    assert counted["push_bytes"] == dense_bytes + id_bytes + row_bytes
+    pushed = dense_bytes + id_bytes + row_bytes
+    assert pushed <= counted["push_bytes"] <= (pushed if mode is not GEO else 2 * pushed)
 
 
 def test_sync_counts_rounds_and_async_counts_steps_and_pushes(cluster: Builder) -> None:
@@ -551,7 +475,58 @@ def test_sync_counts_rounds_and_async_counts_steps_and_pushes(cluster: Builder) 
     assert (counted["pushes"], counted["steps_sent"], counted["gradients_merged"]) == (3, 3, 9)
 
 
-@pytest.mark.parametrize("mode", [specs.HalfAsync(), specs.Geo()])
-def test_modes_that_are_not_offered_yet_are_refused_by_name(cluster: Builder, mode) -> None:
-    with pytest.raises(ConfigError, match=f"{type(mode).__name__} is not offered yet"):
-        cluster(mode)
+class Spans:
+    """A timeline that remembers names and threads."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, str]] = []
+
+    def span(self, name: str, category: str) -> AbstractContextManager[None]:
+        assert category == "communicate"
+        self.seen.append((name, threading.current_thread().name))
+        return nullcontext()
+
+    def names(self) -> set[str]:
+        return {name for name, _ in self.seen}
+
+
+@pytest.mark.parametrize(
+    ("mode", "names"),
+    [
+        (SYNC, {"exchange", "pull dense"}),
+        (HALF_ASYNC, {"exchange", "pull dense"}),
+        (ASYNC, {"push", "pull dense", "pull rows", "wait for rows"}),
+        (SSP, {"push", "meet", "pull dense", "wait for rows"}),
+        (GEO, {"exchange", "wait for exchange"}),
+    ],
+    ids=["sync", "half-async", "async", "ssp", "geo"],
+)
+def test_a_timeline_is_told_of_every_call_and_wait(
+    cluster: Builder, mode: ModeUnderTest, names: set[str]
+) -> None:
+    trainer, spans = cluster(mode).trainer, Spans()
+    trainer.start(LONG_S)
+    trainer.watch(spans)
+
+    train(trainer, steps=3)
+
+    assert spans.names() == names
+    own = threading.current_thread().name
+    assert {thread for name, thread in spans.seen if name == "push"} <= {
+        "push ps0:6170", "push ps1:6170"
+    }  # fmt: skip
+    assert {thread for name, thread in spans.seen if name == "wait for rows"} <= {own}
+
+
+@EVERY_MODE
+def test_a_timeline_that_was_taken_away_hears_nothing_more(cluster: Builder, mode) -> None:
+    trainer, spans = cluster(mode).trainer, Spans()
+    trainer.watch(spans)
+    trainer.start(LONG_S)
+    trainer.watch(None)
+    told = len(spans.seen)
+
+    train(trainer)
+
+    assert told
+    assert len(spans.seen) == told

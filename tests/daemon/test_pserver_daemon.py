@@ -11,11 +11,18 @@ import numpy as np
 import pytest
 
 from psrt.core import specs
-from psrt.core.errors import CATALOGUE, ErrorCode
+from psrt.core.errors import CATALOGUE, DeadlineError, ErrorCode, WireError
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.methods import Method
-from tests.support.pserver import CALL_TIMEOUT_S, daemon, exchange, joined, start_daemon
+from tests.support.pserver import (
+    CALL_TIMEOUT_S,
+    PUSH_DENSE,
+    daemon,
+    exchange,
+    joined,
+    start_daemon,
+)
 
 
 def test_it_serves_and_ends_by_itself_when_all_trainers_completed(tmp_path: Path) -> None:
@@ -31,6 +38,56 @@ def test_it_serves_and_ends_by_itself_when_all_trainers_completed(tmp_path: Path
     assert exit_code == 0
     assert f"psrt pserver ready on {pserver.endpoint}" in output
     assert "stopping: all trainers completed" in output
+
+
+@pytest.mark.parametrize(
+    "mode",
+    [specs.Async(), specs.Ssp(), specs.HalfAsync(), specs.Geo()],
+    ids=lambda m: type(m).__name__,
+)
+def test_it_ends_by_itself_in_every_mode_that_pushes(
+    tmp_path: Path, mode: specs.CommunicationMode
+) -> None:
+    with daemon(tmp_path, "--num-gradient-servers", "2") as pserver:
+        clients = [joined(pserver.endpoint, trainer, trainers=2, mode=mode) for trainer in range(2)]
+        for client in clients:
+            header = pb.Header(push_key=client.next_push_key(), step=1)
+            header.parts.add(kind=PUSH_DENSE, table="w")
+            ones = [np.ones(4, np.float32)]
+            client.call(Method.PUSH, header=header, tensors=ones, timeout_s=CALL_TIMEOUT_S)
+        clients[0].call(Method.COMPLETE, timeout_s=CALL_TIMEOUT_S)
+        met = pb.Header(meet=pb.Meet(clock="trained", reached=1, awaited=1))
+        slowest = clients[1].call(Method.MEET, header=met, timeout_s=CALL_TIMEOUT_S).header
+        clients[1].call(Method.COMPLETE, timeout_s=CALL_TIMEOUT_S)
+        for client in clients:
+            client.close()
+        exit_code = pserver.process.wait(60.0)
+        output = pserver.log.read_text()
+
+    assert slowest.meet_reply.slowest == (1 << 64) - 1
+    assert exit_code == 0
+    assert "stopping: all trainers completed" in output
+
+
+def test_a_trainer_of_a_job_with_another_number_of_trainers_is_refused(tmp_path: Path) -> None:
+    with (
+        daemon(tmp_path, "--num-gradient-servers", "2") as pserver,
+        pytest.raises(WireError, match=r"a job of 1 trainers, .* num_gradient_servers = 2"),
+    ):
+        joined(pserver.endpoint)
+
+
+def test_a_trainer_that_dies_ends_the_wait_of_the_other_by_its_deadline(tmp_path: Path) -> None:
+    with daemon(tmp_path, "--wait-timeout-s", "0.5") as pserver:
+        waiting, dead = (
+            joined(pserver.endpoint, trainer, trainers=2, mode=specs.Ssp()) for trainer in range(2)
+        )
+        dead.close()
+
+        header = pb.Header(meet=pb.Meet(clock="step", reached=4, awaited=1))
+        with pytest.raises(DeadlineError, match=r"trainer 1 \(last heard of .* s ago\) to reach 1"):
+            waiting.call(Method.MEET, header=header, timeout_s=CALL_TIMEOUT_S)
+        waiting.close()
 
 
 def test_the_ready_file_names_every_door_and_goes_with_the_process(tmp_path: Path) -> None:

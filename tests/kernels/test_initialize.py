@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from psrt.core.specs import Constant, Normal, Uniform
+from psrt.core.specs import Constant, Normal, TruncatedNormal, Uniform
 from psrt.kernels import oracle
 from psrt.kernels.initialize import fill_block, fill_rows
 
-INITIALIZERS = [Constant(0.25), Uniform(-0.1, 0.3), Normal(1.0, 0.5)]
+INITIALIZERS = [Constant(0.25), Uniform(-0.1, 0.3), Normal(1.0, 0.5), TruncatedNormal(1.0, 0.5)]
 IDS = np.array([0, 1, -1, 2**63 - 1, -(2**63), 10**12], np.int64)
 
 
@@ -81,6 +81,19 @@ def test_known_values_never_change():
         0.7212615013122559,
         1.099771499633789,
     ]
+
+
+def test_a_truncated_normal_number_is_within_two_deviations():
+    values = block(TruncatedNormal(3.0, 2.0), 100_000)
+    kept = block(Normal(3.0, 2.0), 100_000)
+
+    # The deviation of a normal number within ±2 is √(1 − 4 φ(2) / (2 Φ(2) − 1)).
+    density, inside = math.exp(-2.0) / math.sqrt(2.0 * math.pi), math.erf(2.0 / math.sqrt(2.0))
+    assert np.abs(values - 3.0).max() <= 4.0
+    assert values.mean() == pytest.approx(3.0, abs=0.02)
+    assert values.std() == pytest.approx(2.0 * math.sqrt(1.0 - 4.0 * density / inside), abs=0.02)
+    near = np.abs(kept - 3.0) <= 4.0
+    np.testing.assert_array_equal(values[near], kept[near])
 
 
 def test_uniform_fills_its_range_evenly():

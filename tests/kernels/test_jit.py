@@ -199,6 +199,7 @@ def test_every_kernel_belongs_to_a_role():
         "pserver",
         "trainer",
         "rule",
+        "table",
         "op",
         "data",
         "convert",

@@ -110,6 +110,8 @@ def twin(spec, w, state, g, t, of_rows):
             w_norm, u_norm = math.sqrt(squares(w, lanes)), math.sqrt(squares(u, lanes))
             trust = w_norm / u_norm if w_norm * u_norm else 1.0
             w -= f4(float(lr) * trust) * u
+        case specs.Add():
+            w += g
 
 
 def adam_numbers(spec, t, rate, of_rows):

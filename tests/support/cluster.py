@@ -16,16 +16,17 @@ import numpy as np
 import psrt
 from psrt.communicator.base import Communicator
 from psrt.communicator.factory import make
-from psrt.core.specs import CommunicationMode, Sync, to_json
+from psrt.core.specs import CommunicationMode, Geo, Sync, to_json
 from psrt.core.types import F32, I64
 from psrt.executor.bindings import RowBatch, distinct_ids, lookups_by_table
 from psrt.graph.program import Program
 from psrt.partition.plan import PartitionPlan, build_plan
-from psrt.partition.transpile import trainer_program
+from psrt.partition.transpile import program_for
 from psrt.pserver.service import PserverService
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.inproc import InprocServer
+from psrt.trainer.own import OwnParameters, OwnUpdates
 
 TIMEOUT_S = 60.0
 
@@ -34,11 +35,15 @@ Feed = dict[str, np.ndarray]
 
 @dataclass
 class Outcome:
-    """Parameters after training: whole dense arrays, and the touched rows of each table by id."""
+    """Parameters after training: whole dense arrays, and the touched rows of each table by id.
+
+    `losses` and `replicas`, the dense parameters each trainer has in the end, are by trainer.
+    """
 
     dense: dict[str, F32]
     rows: dict[str, dict[int, F32]]
     losses: list[list[float]] = field(default_factory=list)
+    replicas: list[dict[str, F32]] = field(default_factory=list)
 
 
 @contextmanager
@@ -59,13 +64,15 @@ def connect(
     mode: CommunicationMode,
     trainers: int,
     trainer: int,
+    own: OwnParameters | None = None,
 ) -> tuple[Communicator, list[Client]]:
     hello = pb.Hello(job_id="test", plan_hash=plan.hash(), trainers=trainers, mode=to_json(mode))
     clients = [
         Client(endpoint, trainer, 100 + trainer, InprocServer(service.handle), hello)
         for endpoint, service in zip(plan.endpoints, servers, strict=True)
     ]
-    return make(mode, plan, clients, call_timeout_s=TIMEOUT_S, on_wait=print), clients
+    made = make(mode, plan, clients, call_timeout_s=TIMEOUT_S, on_wait=print, own=own)
+    return made, clients
 
 
 def train(
@@ -80,34 +87,35 @@ def train(
     mode = mode or Sync()
     endpoints = [f"pserver-{index}:1" for index in range(pservers)]
     parameters = program.parameters.values()
-    plan = build_plan(parameters, endpoints, min_block_size=min_block_size)
+    plan = build_plan(parameters, endpoints, min_block_size=min_block_size, mode=mode)
     with services(pservers) as servers:
-        trainers = [
-            Trainer(program, loss, connect(servers, plan, mode, len(feeds), index), batches)
-            for index, batches in enumerate(feeds)
-        ]
+        trainers = [Trainer(program_for(program, mode), loss, mode, batches) for batches in feeds]
+        for index, trainer in enumerate(trainers):
+            trainer.join(connect(servers, plan, mode, len(feeds), index, trainer.own))
         in_threads([trainer.run for trainer in trainers])
         rows = {spec.name: exported(servers, spec.name) for spec in plan.sparse}
-    return Outcome(trainers[-1].dense, rows, [trainer.losses for trainer in trainers])
+    replicas = [trainer.dense for trainer in trainers]
+    return Outcome(replicas[-1], rows, [trainer.losses for trainer in trainers], replicas)
 
 
 class Trainer:
     """The shortest training loop: one batch after the other, rows of the next step announced."""
 
     def __init__(
-        self,
-        program: Program,
-        loss: str,
-        connected: tuple[Communicator, list[Client]],
-        batches: Sequence[Feed],
+        self, program: Program, loss: str, mode: CommunicationMode, batches: Sequence[Feed]
     ) -> None:
-        self._communicator, self._clients = connected
         self._scope = psrt.Scope()
         self._lookups = lookups_by_table(program)
-        self._executor = psrt.Executor(trainer_program(program), self._scope)
+        executor = psrt.Executor(program, self._scope)
+        is_geo = isinstance(mode, Geo)
+        self._executor = OwnUpdates(executor, program) if is_geo else executor
+        self.own = OwnParameters(program, self._scope, executor) if is_geo else None
         self._loss, self._batches = loss, batches
         self.losses: list[float] = []
         self.dense: dict[str, F32] = {}
+
+    def join(self, connected: tuple[Communicator, list[Client]]) -> None:
+        self._communicator, self._clients = connected
 
     def run(self) -> None:
         try:

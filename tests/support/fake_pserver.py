@@ -1,8 +1,9 @@
 """A pserver in plain numpy and dictionaries, for tests of everything that talks to one.
 
-It follows the wire contract (register, pull, push, exchange, complete; push keys; 1/T in rounds)
-with SGD at a constant rate, every call under one lock. It decides nothing about lost trainers and
-keeps no deadlines.
+It follows the wire contract (register, pull, push, exchange, meet, complete; push keys; 1/T in
+rounds; changed rows) with SGD at a constant rate or `Add`, every call under one lock. It serves
+every mode at once, decides nothing about lost trainers, keeps no deadlines, and never forgets which
+rows were pushed.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from psrt.rpc.frames import Message
 from psrt.rpc.methods import Method
 from psrt.rpc.serving import Later, Peer
 
-PUSH_DENSE, PUSH_ROWS, PULL_DENSE, PULL_ROWS = 1, 2, 3, 4
+PUSH_DENSE, PUSH_ROWS, PULL_DENSE, PULL_ROWS, PULL_CHANGED = 1, 2, 3, 4, 5
 PUSHES = (PUSH_DENSE, PUSH_ROWS)
-TENSORS_SENT = {PUSH_DENSE: 1, PUSH_ROWS: 2, PULL_DENSE: 0, PULL_ROWS: 1}
+TENSORS_SENT = {PUSH_DENSE: 1, PUSH_ROWS: 2, PULL_DENSE: 0, PULL_ROWS: 1, PULL_CHANGED: 0}
+NOBODY_LEFT = (1 << 64) - 1
 
 Part = tuple[pb.Part, list[np.ndarray]]
 
@@ -44,7 +46,7 @@ class DenseTable:
         return self.values.copy()
 
     def apply(self, tensors: list[np.ndarray], scale: float) -> None:
-        self.values -= np.float32(scale * self.spec.learning_rate.rate) * tensors[0]
+        self.values += factor(self.spec, scale) * tensors[0]
 
 
 @dataclass
@@ -52,6 +54,7 @@ class SparseTable:
     spec: specs.SparseTableSpec
     version: int = 0
     rows: dict[int, np.ndarray] = field(default_factory=dict)
+    pushed: list[tuple[int, list[int]]] = field(default_factory=list)  # trainer, ids
 
     def read(self, tensors: list[np.ndarray]) -> np.ndarray:
         (ids,) = tensors
@@ -64,9 +67,34 @@ class SparseTable:
 
     def apply(self, tensors: list[np.ndarray], scale: float) -> None:
         ids, gradients = tensors
-        before = self.read([ids])
-        after = before - np.float32(scale * self.spec.learning_rate.rate) * gradients
+        after = self.read([ids]) + factor(self.spec, scale) * gradients
         self.rows.update(zip(ids.tolist(), after, strict=True))
+
+    def changed(self, trainer: int, position: int) -> np.ndarray:
+        """The ids (n,) that others than `trainer` pushed since `position`, in rising order.
+
+        Positions count pushes from 1; 0 asks for all rows that exist.
+        """
+        if position == 0:
+            return np.array(sorted(self.rows), np.int64)
+        pushed = self.pushed[position - 1 :]
+        return np.array(sorted({i for by, ids in pushed if by != trainer for i in ids}), np.int64)
+
+
+def factor(spec: specs.TableSpec, scale: float) -> np.float32:
+    """What a pushed value is multiplied by before it is added."""
+    if isinstance(spec.optimizer, specs.Add):
+        return np.float32(scale)
+    return np.float32(-scale * spec.learning_rate.rate)
+
+
+@dataclass
+class Meeting:
+    """A MEET that waits."""
+
+    trainer: int
+    meet: pb.Meet
+    future: Future[None] = field(default_factory=Future)
 
 
 class FakePserver:
@@ -82,15 +110,18 @@ class FakePserver:
         self._applied: set[tuple[int, int, int]] = set()
         self._arrived: dict[int, list[Part]] = {}
         self._waiting: list[Future[None]] = []
+        self.clocks: dict[str, dict[int, int]] = {}
+        self._meetings: list[Meeting] = []
         self._methods: dict[int, Callable[[Message], Message | Later]] = {
             Method.HELLO: lambda message: Message(pb.Header(hello_reply=pb.HelloReply())),
             Method.REGISTER: self._register,
             Method.PULL: lambda message: self._reply(message),
             Method.PUSH: self._push,
             Method.EXCHANGE: self._exchange,
+            Method.MEET: self._meet,
             Method.COMPLETE: self._complete,
             Method.STATUS: lambda message: Message(
-                pb.Header(status_json=json.dumps({"round": self.round}))
+                pb.Header(status_json=json.dumps({"round": self.round, "global_step": self.steps}))
             ),
         }
 
@@ -107,8 +138,10 @@ class FakePserver:
     def _push(self, message: Message) -> Message:
         if self._is_new(message):
             self.steps += message.header.step
-            self._apply(parts_of(message), 1.0)
-        return Message(pb.Header())
+            self._apply(message.header.trainer, parts_of(message), 1.0)
+        reply = self._reply(message)
+        reply.header.step = self.steps
+        return reply
 
     def _exchange(self, message: Message) -> Later:
         future: Future[None] = Future()
@@ -127,28 +160,54 @@ class FakePserver:
             reply.header.round = message.header.round
             return reply
 
+    def _meet(self, message: Message) -> Later:
+        meeting = Meeting(message.header.trainer, message.header.meet)
+        clock = self.clocks.setdefault(meeting.meet.clock, {})
+        clock[meeting.trainer] = max(clock.get(meeting.trainer, 0), meeting.meet.reached)
+        self._meetings.append(meeting)
+        self._end_meetings()
+        return Later(meeting.future, lambda: self._met(meeting))
+
+    def _met(self, meeting: Meeting) -> Message:
+        with self.lock:
+            return Message(pb.Header(meet_reply=pb.MeetReply(slowest=self._slowest(meeting))))
+
+    def _slowest(self, meeting: Meeting) -> int:
+        clock = self.clocks[meeting.meet.clock]
+        others = self.live - {meeting.trainer}
+        return min((clock.get(trainer, 0) for trainer in others), default=NOBODY_LEFT)
+
+    def _end_meetings(self) -> None:
+        over = [m for m in self._meetings if self._slowest(m) >= m.meet.awaited]
+        self._meetings = [meeting for meeting in self._meetings if meeting not in over]
+        for meeting in over:
+            meeting.future.set_result(None)
+
     def _complete(self, message: Message) -> Message:
         self.live.discard(message.header.trainer)
         self._close_round()
+        self._end_meetings()
         return Message(pb.Header())
 
     def _close_round(self) -> None:
         if not self._arrived or not self.live <= set(self._arrived):
             return
         for trainer in sorted(self._arrived):
-            self._apply(self._arrived[trainer], 1.0 / len(self._arrived))
+            self._apply(trainer, self._arrived[trainer], 1.0 / len(self._arrived))
         self._arrived.clear()
         self.round += 1
         waiting, self._waiting = self._waiting, []
         for future in waiting:
             future.set_result(None)
 
-    def _apply(self, parts: list[Part], scale: float) -> None:
+    def _apply(self, trainer: int, parts: list[Part], scale: float) -> None:
         for part, tensors in parts:
             if part.kind in PUSHES:
                 table = self._table(part)
                 table.apply(tensors, scale)
                 table.version += 1
+                if isinstance(table, SparseTable):
+                    table.pushed.append((trainer, tensors[0].tolist()))
                 self.versions_pushed.append((part.table, part.version))
 
     def _reply(self, message: Message) -> Message:
@@ -156,7 +215,13 @@ class FakePserver:
         for part, tensors in parts_of(message):
             if part.kind not in PUSHES:
                 table = self._table(part)
-                reply.header.parts.add(kind=part.kind, table=part.table, version=table.version)
+                told = reply.header.parts.add(
+                    kind=part.kind, table=part.table, version=table.version
+                )
+                if part.kind == PULL_CHANGED and isinstance(table, SparseTable):
+                    tensors = [table.changed(message.header.trainer, part.position)]
+                    reply.tensors += tensors
+                    told.position = len(table.pushed) + 1
                 reply.tensors.append(table.read(tensors))
         return reply
 

@@ -33,7 +33,7 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("job", nargs="?")
     for flag in ("config", "host", "port", "ready-file", "endpoints", "carrier", "report", "save"):
         parser.add_argument(f"--{flag}")
-    for flag in ("trainers", "trainer-id", "cpu-threads", "cpu-num"):
+    for flag in ("num-gradient-servers", "trainers", "trainer-id", "cpu-threads", "cpu-num"):
         parser.add_argument(f"--{flag}", type=int)
     return parser.parse_intermixed_args(argv)
 

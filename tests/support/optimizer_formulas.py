@@ -30,6 +30,7 @@ OPTIMIZERS: dict[str, specs.Optimizer] = {
     "ftrl_of_another_power": specs.Ftrl(l1=0.3, l2=0.2, lr_power=-0.4, initial_accumulator=0.1),
     "lars_momentum": specs.LarsMomentum(0.8, lars_coeff=0.5, lars_weight_decay=0.1),
     "lamb": specs.Lamb(0.1),
+    "add": specs.Add(),
 }
 LAZY = {name: spec for name, spec in OPTIMIZERS.items() if getattr(spec, "lazy", True)}
 EAGER = {name: spec for name, spec in OPTIMIZERS.items() if name not in LAZY}
@@ -54,6 +55,8 @@ class Published:
         match self.optimizer:
             case specs.Sgd():
                 self.w -= lr * g
+            case specs.Add():
+                self.w += g
             case specs.Momentum(momentum=mu, nesterov=nesterov):
                 self.a = mu * self.a + g
                 self.w -= lr * (g + mu * self.a) if nesterov else lr * self.a

@@ -69,7 +69,7 @@ def start(
             stderr=subprocess.STDOUT,
             text=True,
             cwd=ROOT,
-            env=_environment() | dict(variables or {}),
+            env=clean_environment() | dict(variables or {}),
         )
 
 
@@ -82,7 +82,7 @@ def child_with(parent: int, *arguments: str) -> int:
     return int(found[0])
 
 
-def _environment() -> dict[str, str]:
+def clean_environment() -> dict[str, str]:
     """Without the variables that set up a process of psrt, so that a test's own decide."""
     roles = ("PSRT_", "PADDLE_", "POD_IP", "TRAINING_ROLE", "OMPI_", "SLURM_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(roles)}

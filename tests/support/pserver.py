@@ -27,7 +27,7 @@ from tests.support.processes import start
 
 AT_ONCE = RetryPolicy(initial_s=0.001, max_s=0.01, budget_s=5.0)
 CALL_TIMEOUT_S = 30.0
-PUSH_DENSE, PUSH_ROWS, PULL_DENSE, PULL_ROWS = 1, 2, 3, 4
+PUSH_DENSE, PUSH_ROWS, PULL_DENSE, PULL_ROWS, PULL_CHANGED = 1, 2, 3, 4, 5
 TABLE = specs.DenseTableSpec(
     name="w",
     parameter="w",
@@ -101,12 +101,13 @@ def joined(
     *,
     trainers: int = 1,
     policy: str = "wait",
+    mode: specs.CommunicationMode | None = None,
     carrier: Carrier = "stream",
     retry: RetryPolicy = AT_ONCE,
 ) -> Client:
-    """A trainer of a synchronous job that has registered `TABLE`."""
-    mode = specs.to_json(specs.Sync(policy))
-    hello = pb.Hello(job_id="job", plan_hash="plan", trainers=trainers, mode=mode)
+    """A trainer of a job, synchronous unless `mode` says otherwise, that has registered `TABLE`."""
+    text = specs.to_json(mode or specs.Sync(policy))
+    hello = pb.Hello(job_id="job", plan_hash="plan", trainers=trainers, mode=text)
     client = Client(endpoint, trainer, 7 + trainer, carrier, hello, retry=retry)
     client.connect(CALL_TIMEOUT_S)
     register(client, TABLE)

@@ -21,7 +21,7 @@ from psrt.cli.options import options_of
 from psrt.cli.predict import predict
 from psrt.cli.pserver import pserver
 from psrt.cli.trainer import trainer
-from psrt.cli.version import facts, version
+from psrt.cli.version import version
 from psrt.config.schema import SECTIONS, PserverConfig, TrainerConfig
 from psrt.config.settings import settings_of
 from psrt.core.errors import DataError, DeadlineError
@@ -200,15 +200,6 @@ def test_config_reference_prints_the_reference_file(capsys: pytest.CaptureFixtur
 
     reference = Path(__file__).parents[2] / "configs" / "reference.toml"
     assert capsys.readouterr().out == reference.read_text(encoding="utf-8")
-
-
-def test_version_prints_one_fact_per_line(capsys: pytest.CaptureFixture[str]) -> None:
-    code = main.run(["version"])
-
-    lines = capsys.readouterr().out.splitlines()
-    assert code == 0
-    assert [line.split()[0] for line in lines] == list(facts())
-    assert {"psrt", "python", "numpy", "blas", "numba", "grpcio", "protobuf", "cpu"} <= set(facts())
 
 
 def test_a_data_error_of_a_command_keeps_its_exit_code(command: Callable[..., int]) -> None:

@@ -73,6 +73,7 @@ COIN = math.log(2)
 ALL = [
     Example("adult/adult.toml", make_data, COIN),
     Example("criteo/criteo.toml", criteo_sample, 2 * COIN),  # 400 rows with nothing to learn
+    Example("criteo/geo.toml", criteo_sample, 2 * COIN),
     Example("ctr_dnn/ctr_dnn.toml", synthetic_clicks, COIN),
     Example("deepfm/deepfm.toml", synthetic_clicks, COIN),
     Example("din/din.toml", shoppers, COIN),
@@ -81,6 +82,7 @@ ALL = [
     Example("mnist/mlp.toml", digits_sample, math.log(10)),
     Example("mnist/mnist.toml", digits_sample, math.log(10)),
     Example("recommender/recommender.toml", make_data, 0.8),
+    Example("word2vec/geo.toml", make_data, 6 * COIN),
     Example("word2vec/word2vec.toml", make_data, 6 * COIN),
 ]
 NEEDS_A_FILE = {"fit_a_line/housing.toml"}

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from psrt.core.errors import ConfigError, DataError, ErrorCode
-from psrt.data import files
-from psrt.data.files import blocks, expand, share, text_bytes
+from psrt.data import sources
+from psrt.data.files import expand, text_bytes
+from psrt.data.sharing import shared
+from psrt.data.sources import blocks
 
 TEXT = b"".join(b"line %d\n" % i for i in range(1000))
 
@@ -62,7 +64,7 @@ def test_a_pattern_without_files_is_refused_by_name(tmp_path, pattern, reason):
 def test_every_file_belongs_to_one_trainer():
     names = [Path(str(i)) for i in range(7)]
 
-    shares = [share(names, trainer_id, 3) for trainer_id in range(3)]
+    shares = [shared(names, trainer_id, 3) for trainer_id in range(3)]
 
     assert shares[0] == [Path("0"), Path("3"), Path("6")]
     assert sorted(path for part in shares for path in part) == names
@@ -70,12 +72,12 @@ def test_every_file_belongs_to_one_trainer():
 
 def test_trainers_without_a_file_are_refused_before_training():
     with pytest.raises(DataError, match="trainers 2 … 3 would have none"):
-        share([Path("a"), Path("b")], 0, 4)
+        shared([Path("a"), Path("b")], 0, 4, cut=False)
 
 
 def test_a_trainer_id_outside_the_job_is_refused():
     with pytest.raises(ConfigError, match="trainer id 2"):
-        share([Path("a"), Path("b")], 2, 2)
+        shared([Path("a"), Path("b")], 2, 2)
 
 
 @pytest.mark.parametrize("write", [plain, zipped, two_members])
@@ -104,7 +106,7 @@ def test_an_empty_file_has_no_blocks(tmp_path, write):
 
 
 def test_an_endless_line_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "MAX_LINE_BYTES", 1024)
+    monkeypatch.setattr(sources, "MAX_LINE_BYTES", 1024)
     plain(tmp_path / "f", b"x" * 5000)
 
     with pytest.raises(DataError, match="a line is longer than"):

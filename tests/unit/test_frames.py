@@ -275,3 +275,11 @@ def test_buffers_are_aligned_and_grow() -> None:
 
     assert [len(buffer) for buffer in sizes] == [1, 1 << 16, 100_000, 3 << 20]
     assert all(buffer.ctypes.data % ALIGNMENT == 0 for buffer in sizes)
+
+
+def test_an_empty_tensor_behind_others_lies_within_the_payload() -> None:
+    tensors = [np.ones(4, np.float32), np.empty(0, np.int64), np.empty((0, 3), np.float32)]
+
+    decoded = decode(joined(Message(pb.Header(), tensors))).tensors
+
+    assert [tensor.shape for tensor in decoded] == [(4,), (0,), (0, 3)]

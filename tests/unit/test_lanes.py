@@ -40,6 +40,28 @@ def test_jobs_of_one_pserver_run_in_the_order_submitted(lanes: Lanes) -> None:
     assert seen == list(range(50))
 
 
+def test_a_lane_of_several_threads_runs_as_many_jobs_at_the_same_time() -> None:
+    lanes, meeting = Lanes(NAMES, "test", CrashReport(), threads=3), threading.Barrier(3)
+
+    futures = [lanes.submit(0, lambda: meeting.wait(LONG_S)) for _ in range(3)]
+
+    assert sorted(future.result(LONG_S) for future in futures) == [0, 1, 2]
+    lanes.close()
+
+
+def test_closing_ends_every_thread_of_every_lane() -> None:
+    before = set(threading.enumerate())
+    lanes = Lanes(NAMES, "test", CrashReport(), threads=2)
+    own = set(threading.enumerate()) - before
+
+    lanes.close()
+
+    for thread in own:
+        thread.join(LONG_S)
+    assert len(own) == 4
+    assert not any(thread.is_alive() for thread in own)
+
+
 def test_the_first_failure_is_raised_while_others_still_run(lanes: Lanes) -> None:
     gate = threading.Event()
 

@@ -33,6 +33,7 @@ class Journal:
     loop: Loop | None = None
     stop_at: int | None = None
     rounds: int = 0
+    on_gradient: Any = None
 
     def pull_rows(self, wanted: Mapping[str, I64]) -> dict[str, F32]:
         self.events.append(("pull_rows", wanted["emb"].tolist()))
@@ -41,6 +42,9 @@ class Journal:
     def begin(self, wanted: Mapping[str, I64]) -> None:
         self.events.append(("begin", wanted["emb"].tolist()))
         self.wanted = wanted
+
+    def offer(self, name: str, gradient: Any) -> None:
+        self.events.append(("offer", name))
 
     def finish(self, gradients: Mapping[str, Any]) -> Pulled:
         self.events.append(("finish", gradients["w"].tolist()))
@@ -102,6 +106,15 @@ def test_the_next_batch_is_announced_before_the_current_one_is_computed() -> Non
         "pull_rows", "begin", "run", "finish", "assign", "run", "finish", "assign",
     ]  # fmt: skip
     assert journal.events[1] == ("begin", [2])
+
+
+def test_each_gradient_is_offered_by_the_executor_itself() -> None:
+    journal = Journal()
+
+    loop_over(journal)
+    journal.on_gradient("w", None)
+
+    assert journal.events == [("offer", "w")]
 
 
 def test_a_batch_computes_on_the_rows_that_came_back_for_it() -> None:

@@ -34,6 +34,7 @@ class Declared:
     seed: int = 7
     optimizer: specs.Optimizer | None = SGD
     learning_rate: specs.LearningRate | None = RATE
+    regularizer: specs.Regularizer | None = None
     trainable: bool = True
 
 

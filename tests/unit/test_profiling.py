@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -68,8 +69,9 @@ def test_without_the_flag_the_loop_is_the_plain_one_and_no_profiler_is_attached(
     shop = Workshop(build(load_job(str(job), environ={}).config))
     source = batches.feed(shop.job, [])
 
-    with profiling.training(TrainerConfig(), shop.executor, print) as training:
-        made = training.loop(None, None, None, None, None)  # type: ignore[arg-type]
+    with profiling.training(TrainerConfig(), shop.executor, None, print) as training:
+        exchange = SimpleNamespace(offer=None)
+        made = training.loop(shop.steps, shop.scope, exchange, None, None)  # type: ignore[arg-type]
 
         assert type(made) is Loop
         assert training.batches(source) is source

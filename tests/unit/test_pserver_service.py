@@ -341,7 +341,10 @@ def refused(client: Client, method: Method, *parts: tuple[int, str], **fields: A
     return error.value
 
 
-@pytest.mark.parametrize("method", [Method.REGISTER, Method.EXCHANGE, Method.PUSH, Method.COMPLETE])
+@pytest.mark.parametrize(
+    "method",
+    [Method.REGISTER, Method.PULL, Method.EXCHANGE, Method.PUSH, Method.MEET, Method.COMPLETE],
+)
 def test_a_call_before_hello_says_what_to_do(method: Method) -> None:
     key = pb.PushKey(incarnation=9, sequence=1)
     call_of_stranger = Message(pb.Header(protocol=1, method=method, push_key=key))
@@ -483,8 +486,11 @@ def test_a_hello_of_another_mode_names_both() -> None:
             other.connect(CALL_TIMEOUT_S)
 
 
-def test_a_mode_that_is_not_served_is_refused() -> None:
-    with inproc_pserver(mode=specs.Geo()) as pserver, pytest.raises(ConfigError, match="Geo"):
+def test_a_mode_with_a_setting_that_means_nothing_is_refused() -> None:
+    with (
+        inproc_pserver(mode=specs.Geo(0)) as pserver,
+        pytest.raises(ConfigError, match="update_frequency = 0"),
+    ):
         pserver.client(0).connect(CALL_TIMEOUT_S)
 
 

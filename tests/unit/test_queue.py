@@ -10,9 +10,9 @@ import pytest
 
 from psrt.core.errors import DataError, DeadlineError
 from psrt.core.metrics import Registry
-from psrt.data import queue
-from psrt.data.multislot import Slot
-from psrt.data.queue import BoundedQueue, QueueReader, batch_rows
+from psrt.data.queue import BoundedQueue, QueueReader
+from psrt.data.slots import Slot, batch_rows
+from psrt.data.sources import Files
 
 SLOTS = [Slot("id", "uint64"), Slot("x", "float", 1)]
 
@@ -100,13 +100,15 @@ def test_an_error_in_one_of_several_threads_reaches_the_consumer(files):
         list(reader)
 
 
-def test_a_crash_of_a_reader_thread_reaches_log_and_consumer(files, monkeypatch, caplog):
-    def broken(path):
-        raise RuntimeError("a defect")
+def test_a_crash_of_a_reader_thread_reaches_log_and_consumer(files, caplog):
+    class Broken(Files):
+        def blocks(self, path, start=0):
+            raise RuntimeError("a defect")
 
-    monkeypatch.setattr(queue, "blocks", broken)
-
-    with QueueReader(files, SLOTS, 4) as reader, pytest.raises(RuntimeError, match="a defect"):
+    with (
+        QueueReader(files, SLOTS, 4, source=Broken()) as reader,
+        pytest.raises(RuntimeError, match="a defect"),
+    ):
         list(reader)
 
     assert "thread data-reader-0 crashed" in caplog.text
@@ -119,15 +121,15 @@ def test_closing_early_ends_threads_that_wait_for_room(files):
     assert reader_threads() == []
 
 
-def test_a_reader_that_gives_nothing_is_named_with_its_file(files, monkeypatch):
+def test_a_reader_that_gives_nothing_is_named_with_its_file(files):
     gate = threading.Event()
 
-    def stuck(path):
-        gate.wait(30)
-        return iter(())
+    class Stuck(Files):
+        def blocks(self, path, start=0):
+            gate.wait(30)
+            yield from ()
 
-    monkeypatch.setattr(queue, "blocks", stuck)
-    reader = QueueReader(files, SLOTS, 1, wait_timeout_s=0.05)
+    reader = QueueReader(files, SLOTS, 1, source=Stuck(), wait_timeout_s=0.05)
 
     with pytest.raises(DeadlineError, match=r"no batch within 0\.05 s; .*part-0"):
         next(iter(reader))

@@ -54,10 +54,10 @@ def test_every_method_may_be_repeated_because_it_is_idempotent_or_keyed() -> Non
     assert [method.name for method, spec in METHODS.items() if not spec.repeatable] == []
 
 
-def test_only_pushes_carry_a_push_key() -> None:
+def test_only_pushes_and_records_carry_a_push_key() -> None:
     keyed = {method for method, spec in METHODS.items() if spec.has_push_key}
 
-    assert keyed == {Method.PUSH, Method.EXCHANGE}
+    assert keyed == {Method.PUSH, Method.EXCHANGE, Method.RECORDS}
 
 
 def test_the_table_of_calls_is_the_enum_of_the_proto_file() -> None:

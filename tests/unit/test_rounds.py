@@ -6,9 +6,10 @@ import pytest
 
 from psrt.core.errors import DeadlineError, JobError, WireError
 from psrt.core.specs import Sync
+from psrt.pserver.calls import Answer, Call, Close, Fail
 from psrt.pserver.machine import Job, Machine
 from psrt.pserver.membership import Membership
-from psrt.pserver.rounds import Answer, Call, Close, Fail, Rounds
+from psrt.pserver.rounds import Rounds
 from tests.support.round_world import WAIT_TIMEOUT_S, World, all_orders
 
 CLOCK = -1  # a script of the clock, beside those of the trainers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
 
@@ -11,13 +12,15 @@ import pytest
 from psrt.communicator.factory import make
 from psrt.config.schema import PartitionConfig, PserverConfig, TrainerConfig
 from psrt.core import specs
-from psrt.core.specs import Async, Sync
+from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync
 from psrt.partition.plan import PartitionPlan
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.inproc import InprocServer
 from tests.support.fake_pserver import FakePserver
+from tests.support.geo import TABLE, OwnByHand
 
+MODES = (Sync, Async, Ssp, HalfAsync, Geo)
 TEXT = (Path(__file__).parents[2] / "docs" / "semantics.md").read_text()
 
 
@@ -27,7 +30,7 @@ def shown(value: object) -> str:
 
 def settings() -> list[tuple[str, object]]:
     """(name as documented, default)."""
-    modes = [(f.name, f.default) for mode in (Sync, Async) for f in dataclasses.fields(mode)]
+    modes = [(f.name, f.default) for mode in MODES for f in dataclasses.fields(mode)]
     partition = [(f"[partition] {f.name}", f.default) for f in dataclasses.fields(PartitionConfig)]
     deadlines = [
         ("[trainer] connect_timeout_s", TrainerConfig.connect_timeout_s),
@@ -42,10 +45,11 @@ def test_every_setting_is_documented_with_its_default(name: str, default: object
     assert f"| `{name}` | {shown(default)} |" in TEXT
 
 
-@pytest.mark.parametrize("mode", [Sync(), Async()])
-def test_every_counter_is_documented(mode: specs.CommunicationMode) -> None:
+@pytest.mark.parametrize("mode", MODES)
+def test_every_counter_is_documented(mode: Callable[[], CommunicationMode]) -> None:
     client = Client("ps0:1", 0, 1, InprocServer(FakePserver(1)), pb.Hello())
-    communicator = make(mode, PartitionPlan(("ps0:1",), (), ()), [client], call_timeout_s=1.0)
+    plan, own = PartitionPlan(("ps0:1",), (), (TABLE,)), OwnByHand()
+    communicator = make(mode(), plan, [client], call_timeout_s=1.0, own=own)
     communicator.close()
 
     names = [name.removesuffix("_events") for name in communicator.counters.snapshot()]

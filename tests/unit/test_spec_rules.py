@@ -43,7 +43,7 @@ def test_every_optimizer_is_accepted(optimizer: specs.Optimizer) -> None:
         (specs.Ftrl(lr_power=0.5), "lr_power of its optimizer is 0.5, above 0"),
         (specs.Lamb(lamb_weight_decay=float("inf")), "lamb_weight_decay .* not a finite number"),
         (specs.Adam(lazy="no"), "lazy of its optimizer is 'no'"),  # type: ignore[arg-type]
-        (specs.Constant(0.0), "is not an optimizer"),
+        (specs.Constant(0.0), "is no optimizer"),
     ],
 )
 def test_numbers_that_break_a_formula_are_refused(optimizer: specs.Optimizer, message: str) -> None:

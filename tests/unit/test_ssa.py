@@ -158,6 +158,21 @@ def test_an_empty_graph_is_over_at_once():
     assert Schedule(Graph.of([])).is_over
 
 
+def test_a_thread_stays_with_its_replica_and_helps_another_from_the_end():
+    own, other = ("0 first", "0 second"), ("1 first", "1 second", "1 third")
+    nodes = [Node(label, lambda: None, replica=int(label[0])) for label in (*own, *other)]
+    schedule = Schedule(Graph.of(nodes))
+
+    mine, theirs = schedule.take(), schedule.take()
+    schedule.done(mine)
+    then = schedule.take(after=mine)
+    schedule.done(then)
+    helped = schedule.take(after=then)
+
+    taken = [nodes[at].label for at in (mine, theirs, then, helped)]
+    assert taken == ["0 first", "1 first", "0 second", "1 third"]
+
+
 def test_all_interleavings_of_two_chains_keep_each_in_order():
     graph = Graph.of([node("a", "a"), node("b", "b"), node("a", "a"), node("b", "b")])
 

@@ -1,7 +1,8 @@
 """Rows of tables by id, and the gradients that are added back into rows.
 
-A gradient of a table has the shape of the rows that were bound (n, width): the executor pairs it
-with their ids. Lookups of one table add into one memory, which the first of them zeroes.
+A gradient of a table has a row for each row that was bound, or for each id where the table is read
+in place: the executor pairs it with their ids. Lookups of one table add into one memory, which the
+first of them zeroes.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def embedding_grad(op: Bound) -> Step:
 
     def run() -> None:
         sums = accumulator()
-        scatter_add_(sums, table.index_of(ids), _rows_of(grad, sums.shape[1]))
+        scatter_add_(sums, table.place_of(ids), _rows_of(grad, sums.shape[1]))
         table.forget_padding_(sums)
 
     return run
@@ -55,7 +56,7 @@ def _accumulator(op: Bound) -> Callable[[], Array]:
         return out.value
 
     def fresh() -> Array:
-        sums = out.reserve(table.values.shape)
+        sums = out.reserve(table.gradient_shape)
         sums.fill(0)
         return sums
 
@@ -101,8 +102,8 @@ def slot_embeddings_grad(op: Bound) -> Step:
         sums = accumulator()
         if argmax is None:
             d, stride = flat_rows(grad.value)
-            index, offsets = slots.index(table), slots.offsets()
-            pool_rows_grad_(sums, index, offsets, POOLS[pool], d, stride)
+            places, offsets = slots.places(table), slots.offsets()
+            pool_rows_grad_(sums, places, offsets, POOLS[pool], d, stride)
         else:
             d, width = _rows_of(grad, sums.shape[1]), sums.shape[1]
             pool_max_grad_(sums, argmax.value.reshape(-1, width), d)
@@ -146,9 +147,9 @@ def _table_grad(op: Bound) -> Step:
     pool_weighted_grad_ = op.form(pooling.pool_weighted_grad_)
 
     def run() -> None:
-        sums, index, weights = accumulator(), table.index_of(ids), values.value.reshape(-1)
+        sums, places, weights = accumulator(), table.place_of(ids), values.value.reshape(-1)
         d = _rows_of(grad, sums.shape[1])
-        pool_weighted_grad_(sums, index, weights, segments.offsets(), d)
+        pool_weighted_grad_(sums, places, weights, segments.offsets(), d)
         table.forget_padding_(sums)
 
     return run

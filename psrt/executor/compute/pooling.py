@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from psrt.core.types import I32, I64, Array
-from psrt.executor.bindings import Rows
+from psrt.executor.bindings import Rows, rows_of_whole
 from psrt.executor.cells import Cell
 from psrt.executor.compute.table import Bound, Step, computes
 from psrt.kernels import pooling
@@ -56,12 +56,30 @@ class Slots:
         self.count = len(self._slots)
         self._segments = [Segments(ids) for ids in self._slots]
         self._are_regular = not any(op.vars[ids.name].ragged for ids in self._slots)
+        self._ids = Cell("joined ids", np.int64)
         self._index = Cell("joined index", np.int32)
         self._offsets = Cell("joined offsets", np.int64)
 
     def index(self, table: Rows) -> I32:
         """The row of each id."""
-        parts = [table.index_of(ids) for ids in self._slots]
+        if table.is_whole:
+            return rows_of_whole(table.parameter, self._joined_ids())
+        return self._joined([table.index_of(ids) for ids in self._slots])
+
+    def places(self, table: Rows) -> I32:
+        """The row of the gradient that each id adds to."""
+        if not table.is_numbered:
+            return self.index(table)
+        return self._joined([table.place_of(ids) for ids in self._slots])
+
+    def _joined_ids(self) -> Array:
+        parts = [ids.value.reshape(-1) for ids in self._slots]
+        if self.count == 1:
+            return parts[0]
+        total = sum([len(part) for part in parts])
+        return np.concatenate(parts, out=self._ids.reserve((total,)))
+
+    def _joined(self, parts: list[I32]) -> I32:
         if self.count == 1:
             return parts[0]
         total = sum([len(part) for part in parts])

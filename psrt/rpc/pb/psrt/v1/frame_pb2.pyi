@@ -18,6 +18,8 @@ class Method(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     METHOD_COMPLETE: _ClassVar[Method]
     METHOD_EXPORT: _ClassVar[Method]
     METHOD_STATUS: _ClassVar[Method]
+    METHOD_MEET: _ClassVar[Method]
+    METHOD_RECORDS: _ClassVar[Method]
 
 class DType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -35,6 +37,7 @@ class PartKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PART_PUSH_ROWS: _ClassVar[PartKind]
     PART_PULL_DENSE: _ClassVar[PartKind]
     PART_PULL_ROWS: _ClassVar[PartKind]
+    PART_PULL_CHANGED: _ClassVar[PartKind]
 METHOD_UNSPECIFIED: Method
 METHOD_HELLO: Method
 METHOD_REGISTER: Method
@@ -44,6 +47,8 @@ METHOD_EXCHANGE: Method
 METHOD_COMPLETE: Method
 METHOD_EXPORT: Method
 METHOD_STATUS: Method
+METHOD_MEET: Method
+METHOD_RECORDS: Method
 DTYPE_UNSPECIFIED: DType
 DTYPE_FLOAT32: DType
 DTYPE_INT64: DType
@@ -55,6 +60,7 @@ PART_PUSH_DENSE: PartKind
 PART_PUSH_ROWS: PartKind
 PART_PULL_DENSE: PartKind
 PART_PULL_ROWS: PartKind
+PART_PULL_CHANGED: PartKind
 
 class Tensor(_message.Message):
     __slots__ = ("dtype", "shape", "offset")
@@ -67,14 +73,16 @@ class Tensor(_message.Message):
     def __init__(self, dtype: _Optional[_Union[DType, str]] = ..., shape: _Optional[_Iterable[int]] = ..., offset: _Optional[int] = ...) -> None: ...
 
 class Part(_message.Message):
-    __slots__ = ("kind", "table", "version")
+    __slots__ = ("kind", "table", "version", "position")
     KIND_FIELD_NUMBER: _ClassVar[int]
     TABLE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
     kind: PartKind
     table: str
     version: int
-    def __init__(self, kind: _Optional[_Union[PartKind, str]] = ..., table: _Optional[str] = ..., version: _Optional[int] = ...) -> None: ...
+    position: int
+    def __init__(self, kind: _Optional[_Union[PartKind, str]] = ..., table: _Optional[str] = ..., version: _Optional[int] = ..., position: _Optional[int] = ...) -> None: ...
 
 class PushKey(_message.Message):
     __slots__ = ("incarnation", "sequence")
@@ -134,6 +142,26 @@ class ExportReply(_message.Message):
     next_cursor: int
     def __init__(self, next_cursor: _Optional[int] = ...) -> None: ...
 
+class Meet(_message.Message):
+    __slots__ = ("clock", "reached", "awaited", "note")
+    CLOCK_FIELD_NUMBER: _ClassVar[int]
+    REACHED_FIELD_NUMBER: _ClassVar[int]
+    AWAITED_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
+    clock: str
+    reached: int
+    awaited: int
+    note: str
+    def __init__(self, clock: _Optional[str] = ..., reached: _Optional[int] = ..., awaited: _Optional[int] = ..., note: _Optional[str] = ...) -> None: ...
+
+class MeetReply(_message.Message):
+    __slots__ = ("slowest", "notes")
+    SLOWEST_FIELD_NUMBER: _ClassVar[int]
+    NOTES_FIELD_NUMBER: _ClassVar[int]
+    slowest: int
+    notes: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, slowest: _Optional[int] = ..., notes: _Optional[_Iterable[str]] = ...) -> None: ...
+
 class Error(_message.Message):
     __slots__ = ("code", "message", "hint")
     CODE_FIELD_NUMBER: _ClassVar[int]
@@ -145,7 +173,7 @@ class Error(_message.Message):
     def __init__(self, code: _Optional[int] = ..., message: _Optional[str] = ..., hint: _Optional[str] = ...) -> None: ...
 
 class Header(_message.Message):
-    __slots__ = ("protocol", "method", "request_id", "reply", "trainer", "timeout_ms", "push_key", "round", "step", "parts", "tensors", "error", "hello", "hello_reply", "register", "export", "export_reply", "status_json", "payload_bytes", "payload_start", "padding")
+    __slots__ = ("protocol", "method", "request_id", "reply", "trainer", "timeout_ms", "push_key", "round", "step", "parts", "tensors", "error", "hello", "hello_reply", "register", "export", "export_reply", "status_json", "payload_bytes", "payload_start", "meet", "meet_reply", "padding")
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     METHOD_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
@@ -166,6 +194,8 @@ class Header(_message.Message):
     STATUS_JSON_FIELD_NUMBER: _ClassVar[int]
     PAYLOAD_BYTES_FIELD_NUMBER: _ClassVar[int]
     PAYLOAD_START_FIELD_NUMBER: _ClassVar[int]
+    MEET_FIELD_NUMBER: _ClassVar[int]
+    MEET_REPLY_FIELD_NUMBER: _ClassVar[int]
     PADDING_FIELD_NUMBER: _ClassVar[int]
     protocol: int
     method: Method
@@ -187,8 +217,10 @@ class Header(_message.Message):
     status_json: str
     payload_bytes: int
     payload_start: int
+    meet: Meet
+    meet_reply: MeetReply
     padding: bytes
-    def __init__(self, protocol: _Optional[int] = ..., method: _Optional[_Union[Method, str]] = ..., request_id: _Optional[int] = ..., reply: _Optional[bool] = ..., trainer: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., push_key: _Optional[_Union[PushKey, _Mapping]] = ..., round: _Optional[int] = ..., step: _Optional[int] = ..., parts: _Optional[_Iterable[_Union[Part, _Mapping]]] = ..., tensors: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ..., error: _Optional[_Union[Error, _Mapping]] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., hello_reply: _Optional[_Union[HelloReply, _Mapping]] = ..., register: _Optional[_Union[Register, _Mapping]] = ..., export: _Optional[_Union[Export, _Mapping]] = ..., export_reply: _Optional[_Union[ExportReply, _Mapping]] = ..., status_json: _Optional[str] = ..., payload_bytes: _Optional[int] = ..., payload_start: _Optional[int] = ..., padding: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, protocol: _Optional[int] = ..., method: _Optional[_Union[Method, str]] = ..., request_id: _Optional[int] = ..., reply: _Optional[bool] = ..., trainer: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., push_key: _Optional[_Union[PushKey, _Mapping]] = ..., round: _Optional[int] = ..., step: _Optional[int] = ..., parts: _Optional[_Iterable[_Union[Part, _Mapping]]] = ..., tensors: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ..., error: _Optional[_Union[Error, _Mapping]] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., hello_reply: _Optional[_Union[HelloReply, _Mapping]] = ..., register: _Optional[_Union[Register, _Mapping]] = ..., export: _Optional[_Union[Export, _Mapping]] = ..., export_reply: _Optional[_Union[ExportReply, _Mapping]] = ..., status_json: _Optional[str] = ..., payload_bytes: _Optional[int] = ..., payload_start: _Optional[int] = ..., meet: _Optional[_Union[Meet, _Mapping]] = ..., meet_reply: _Optional[_Union[MeetReply, _Mapping]] = ..., padding: _Optional[bytes] = ...) -> None: ...
 
 class Frame(_message.Message):
     __slots__ = ("header", "payload")

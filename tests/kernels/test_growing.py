@@ -1,4 +1,4 @@
-"""Memory of a stripe: growing keeps rows, with and without mremap."""
+"""Memory of rows: growing keeps rows, with and without mremap."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import mmap
 import numpy as np
 import pytest
 
-from psrt.pserver.stripe import Slab, _grown, _mapping
+from psrt.kernels.growing import Slab, _grown, _mapping
 
 PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 

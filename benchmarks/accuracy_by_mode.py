@@ -1,0 +1,137 @@
+"""Accuracy by mode: one network trained on Criteo's click logs in every mode, by real processes.
+
+    python -m benchmarks.accuracy_by_mode train.tsv.gz [--modes local,sync,…] [--seeds 3]
+                                          [--rows N] [--pservers 2] [--trainers 2]
+
+`psrt data criteo` holds back a tenth of the rows, the same ones for all runs; a seed gives the
+order of the others and the initial values. Rows are dealt to the trainers' files so that the
+batches of all trainers at a step are the one batch of `local`, a trainer without pservers: so in
+`sync` nothing but rounding may differ. Jobs are `examples/criteo/<mode>.toml`, or `criteo.toml` in
+that mode. `auc` is of the rows held back, one for each seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks import harness
+
+JOBS = Path(__file__).resolve().parent.parent / "examples" / "criteo"
+PSRT = (sys.executable, "-m", "psrt")
+LOCAL, BATCH = "local", 512
+MODES = (LOCAL, "sync", "async", "ssp", "half_async", "geo")
+NEAR_LOCAL, NEAR_SYNC = 0.002, 0.005
+TIMEOUT_S = 1800.0
+
+
+def run(args: argparse.Namespace) -> harness.Figures:
+    modes, aucs = args.modes.split(","), {}
+    with tempfile.TemporaryDirectory(prefix="psrt-accuracy-") as scratch:
+        folder = Path(scratch)
+        rows = converted(args.table, folder / "criteo", args.rows)
+        for seed in range(args.seeds):
+            deal(rows, folder, args.trainers, seed)
+            for mode in modes:
+                aucs.setdefault(mode, []).append(auc_of(mode, folder, seed, args))
+                print(f"seed {seed}  {mode:<10}  {aucs[mode][-1]:.4f}", file=sys.stderr)
+    found = {mode: figures(mode, aucs) for mode in modes}
+    return {"workload": "accuracy", "rows": len(rows), "batch": BATCH, "modes": found}
+
+
+def converted(table: Path, out: Path, most: int) -> list[bytes]:
+    """The first `most` rows for training, as lines; those for testing stay in `out`."""
+    flags = ["--out", str(out), "--files", "1", "--test-fraction", "0.1"]
+    subprocess.run([*PSRT, "data", "criteo", str(table), *flags], check=True, stdout=sys.stderr)
+    (path,) = out.glob("train-*")
+    with path.open("rb") as lines:
+        return list(itertools.islice(lines, most or None))
+
+
+def deal(rows: list[bytes], folder: Path, trainers: int, seed: int) -> None:
+    """Write `whole.txt`, rows in an order of the seed, and `share-<t>.txt`, what is trainer t's."""
+    order = np.random.default_rng(seed).permutation(len(rows))
+    share = BATCH // trainers
+    with (folder / "whole.txt").open("wb") as whole:
+        whole.writelines(rows[i] for i in order)
+    for trainer in range(trainers):
+        with (folder / f"share-{trainer}.txt").open("wb") as file:
+            for start in range(trainer * share, len(order), BATCH):
+                file.writelines(rows[i] for i in order[start : start + share])
+
+
+def auc_of(mode: str, folder: Path, seed: int, args: argparse.Namespace) -> float:
+    """Train and test once; processes log to `folder`."""
+    report = folder / "report.json"
+    command, data = (
+        (["trainer", "--local"], ("whole.txt", BATCH))
+        if mode == LOCAL
+        else (launch(args, folder), ("share-*.txt", BATCH // args.trainers))
+    )
+    environ = os.environ | {
+        "PSRT_JOB_SEED": str(seed),
+        "PSRT_DATA_TRAIN": str(folder / data[0]),
+        "PSRT_DATA_TEST": str(folder / "criteo" / "test-*"),
+        "PSRT_DATA_BATCH_SIZE": str(data[1]),
+    }
+    if not (job := JOBS / f"{mode}.toml").exists():
+        job = JOBS / "criteo.toml"
+        environ["PSRT_COMMUNICATION_MODE"] = "sync" if mode == LOCAL else mode
+    ran = subprocess.run(
+        [*PSRT, *command, "--report", str(report), str(job)],
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    if ran.returncode:
+        raise SystemExit(f"{mode} ended with {ran.returncode}:\n{ran.stdout}")
+    return float(json.loads(report.read_text())["auc"])
+
+
+def launch(args: argparse.Namespace, folder: Path) -> list[str]:
+    numbers = ["--pservers", str(args.pservers), "--trainers", str(args.trainers)]
+    return ["launch", *numbers, "--log-dir", str(folder / "logs")]
+
+
+def figures(mode: str, aucs: dict[str, list[float]]) -> harness.Figures:
+    """AUC of each seed, and how far the mean is from that of `local` and `sync`."""
+    means = {other: float(np.mean(found)) for other, found in aucs.items()}
+    away = {
+        f"minus_{other}": round(means[mode] - means[other], 4)
+        for other in (LOCAL, "sync")
+        if other in means and other != mode
+    }
+    found = {"auc": [round(auc, 4) for auc in aucs[mode]], "mean": round(means[mode], 4), **away}
+    return found | dict(judged(mode, away))
+
+
+def judged(mode: str, away: dict[str, float]) -> Iterator[tuple[str, bool]]:
+    """Whether the mode is as near as is claimed."""
+    if mode == "sync" and "minus_local" in away:
+        yield "as_claimed", abs(away["minus_local"]) <= NEAR_LOCAL
+    if mode not in (LOCAL, "sync") and "minus_sync" in away:
+        yield "as_claimed", abs(away["minus_sync"]) <= NEAR_SYNC
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("table", type=Path, help="Criteo's train.tsv, plain or .gz")
+    parser.add_argument("--modes", default=",".join(MODES))
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--rows", type=int, default=0, help="of the training part; 0 = all")
+    parser.add_argument("--pservers", type=int, default=2)
+    parser.add_argument("--trainers", type=int, default=2)
+    harness.main(parser, run)

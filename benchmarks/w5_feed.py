@@ -1,0 +1,182 @@
+"""W5: Criteo-shaped MultiSlot text from the page cache into batches and into memory.
+
+python -m benchmarks.w5_feed [--threads N] [--rows N] [--ragged] [--batch-size N]
+
+`synth-ctr`'s generator writes about 200 MB of text into four files, plain and gzip, which are then
+read once so that they lie in the page cache. Measured, each over all files:
+
+    mb_per_s, examples_per_s   QueueDataset: text parsed into batches, which nobody looks at
+    mb_per_cpu_s               the same by CPU time of the whole process: what a busy host leaves
+    load_mb_per_s              InMemoryDataset.load_into_memory, and joined, ready for a pass
+    memory_share               bytes it holds over bytes of the bare arrays of all batches
+    resident_share             what the process has grown by, over the same
+    pass_examples_per_s        a pass over memory, and a shuffled one
+    gzip_share                 speed of reading gzip over that of Python's bare gzip module, both by
+                               one thread
+    speedup                    over one thread in the same run, if there are more
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from benchmarks import harness
+
+os.environ.update(harness.ONE_THREAD)
+
+import psrt
+from psrt.core.tensors import Ragged
+from psrt.data import criteo
+from psrt.data.records import Records
+from psrt.data.sharded import Destination
+from psrt.data.slots import Batch, Slot, batch_rows
+from psrt.data.synthetic import Planted, generate
+
+FILES = 4
+MB = 1e6
+_BLOCK_BYTES = 1 << 20
+
+
+def run(args: argparse.Namespace) -> harness.Figures:
+    slots = criteo.slots(ids_per_slot=None if args.ragged else 1)
+    with tempfile.TemporaryDirectory(prefix="psrt-w5-") as folder, harness.Steal() as steal:
+        plain, zipped = written(Path(folder), args.rows)
+        feed = Feed(slots, plain, args.batch_size, args.threads)
+        figures: harness.Figures = {"text_mb": round(feed.mb, 1), "threads": args.threads}
+        figures |= feed.queued()
+        figures |= feed.in_memory()
+        figures |= unzipped(Feed(slots, zipped, args.batch_size, 1), feed.mb)
+    return figures | {"stolen_cpu": rounded(steal.share or 0.0)}
+
+
+def written(folder: Path, rows: int) -> tuple[list[Path], list[Path]]:
+    """The same rows as plain and as gzip files, read once."""
+    paths = []
+    for gzipped in (False, True):
+        directory = folder / ("gzip" if gzipped else "plain")
+        generate(Planted(rows=rows, test_rows=1), Destination(directory, FILES, gzipped))
+        paths.append(sorted(directory.glob("train-*")))
+        for path in paths[-1]:
+            path.read_bytes()
+    return paths[0], paths[1]
+
+
+class Feed:
+    """Datasets over the same files; `mb` is what the files have on disk."""
+
+    def __init__(
+        self, slots: tuple[Slot, ...], paths: list[Path], batch_size: int, threads: int
+    ) -> None:
+        self._slots, self.paths = slots, paths
+        self._batch_size, self._threads = batch_size, threads
+        self.mb = sum(path.stat().st_size for path in paths) / MB
+
+    def queue(self, threads: int) -> psrt.QueueDataset:
+        return psrt.QueueDataset(
+            self._slots, files=self.paths, batch_size=self._batch_size, threads=threads
+        )
+
+    def queued(self) -> harness.Figures:
+        dataset = self.queue(self._threads)
+        drain(dataset.batches())  # kernels are loaded
+        alone_s, _, _ = timed(lambda: drain(self.queue(1).batches()))
+        seconds, cpu_s, rows = timed(lambda: drain(dataset.batches()))
+        return {
+            "mb_per_s": rounded(self.mb / seconds),
+            "mb_per_cpu_s": rounded(self.mb / cpu_s),
+            "examples_per_s": rounded(rows / seconds),
+            "speedup": rounded(alone_s / seconds),
+        }
+
+    def in_memory(self) -> harness.Figures:
+        dataset = psrt.InMemoryDataset(
+            self._slots, files=self.paths, batch_size=self._batch_size, threads=self._threads
+        )
+        dataset.load_into_memory()
+        bare = sum(map(bare_bytes, dataset.batches()))
+        dataset.release_memory()
+        before = resident_bytes()
+        load_s, load_cpu_s, records = timed(lambda: len(load(dataset)))
+        resident = resident_bytes() - before
+        pass_s, _, _ = timed(lambda: drain(dataset.batches()))
+        dataset.local_shuffle()
+        shuffled_s, _, _ = timed(lambda: drain(dataset.batches()))
+        return {
+            "load_mb_per_s": rounded(self.mb / load_s),
+            "load_mb_per_cpu_s": rounded(self.mb / load_cpu_s),
+            "bytes_per_record": rounded(dataset.memory_bytes / records),
+            "memory_share": rounded(dataset.memory_bytes / bare),
+            "resident_share": rounded(resident / bare),
+            "pass_examples_per_s": rounded(records / pass_s),
+            "shuffled_pass_examples_per_s": rounded(records / shuffled_s),
+        }
+
+
+def unzipped(feed: Feed, text_mb: float) -> harness.Figures:
+    """Speeds in MB of text, by one thread."""
+    bare_s, _, _ = timed(lambda: sum(map(bare_gzip, feed.paths)))
+    seconds, _, _ = timed(lambda: drain(feed.queue(1).batches()))
+    return {
+        "gzip_mb_per_s": rounded(text_mb / seconds),
+        "bare_gzip_mb_per_s": rounded(text_mb / bare_s),
+        "gzip_share": rounded(bare_s / seconds),
+    }
+
+
+def bare_gzip(path: Path) -> int:
+    buffer, size = bytearray(_BLOCK_BYTES), 0
+    with gzip.open(path) as file:
+        while got := file.readinto(buffer):
+            size += got
+    return size
+
+
+def load(dataset: psrt.InMemoryDataset) -> Records:
+    dataset.load_into_memory()
+    return dataset.memory.records
+
+
+def drain(batches: Iterable[Batch]) -> int:
+    return sum(map(batch_rows, batches))
+
+
+def bare_bytes(batch: Batch) -> int:
+    """Of the values alone, as arrays of their dtypes."""
+    return sum(
+        fed.values.nbytes if isinstance(fed, Ragged) else fed.nbytes for fed in batch.values()
+    )
+
+
+def resident_bytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGESIZE")
+
+
+def timed(work: Callable[[], int]) -> tuple[float, float, int]:
+    """(seconds, CPU seconds of the process, what it gave)."""
+    started, cpu_started = time.perf_counter(), time.process_time()
+    result = work()
+    return time.perf_counter() - started, time.process_time() - cpu_started, result
+
+
+def rounded(number: float) -> float:
+    return float(f"{number:.4g}")
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="w5_feed", description=__doc__.split("\n")[0])
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rows", type=int, default=560_000, help="about 360 bytes each")
+    parser.add_argument("--batch-size", type=int, default=512)
+    parser.add_argument("--ragged", action="store_true", help="ids as lists of any length")
+    return parser
+
+
+if __name__ == "__main__":
+    harness.main(arguments(), run)

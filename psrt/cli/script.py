@@ -1,0 +1,113 @@
+"""`psrt trainer train.py`: a Python file run as `__main__` in this process, as one of the trainers.
+
+Flags count over `psrt.init` in the script and over the environment, for it and its children: they
+are exported by the variables that say the same. Flags about what `psrt trainer` does with a job are
+refused, since the script does that itself. The exit code is the script's; an error it leaves is
+shown whole, and gives 1, or its own code if it is one of psrt's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import runpy
+import sys
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from psrt.config.load import export, load
+from psrt.config.process import Said
+from psrt.config.schema import TrainerConfig
+from psrt.config.settings import Setting, settings_of
+from psrt.core import log
+from psrt.core.errors import ConfigError, PsrtError
+
+SUFFIX = ".py"
+ROLE = ("endpoints", "trainers", "trainer_id", "cpu_num")
+"""Settings a script finds by `psrt.init`, a role maker, or in its environment."""
+OF_PROCESS = ("cpu_threads", "cache_dir", "log_level")
+
+
+def run_script(path: str, flags: Mapping[str, Any], arguments: Sequence[str]) -> int:
+    """Run it with `flags` by name of setting, None if not given; its exit code.
+
+    A `SystemExit` of the script passes through.
+    """
+    given = {name: value for name, value in flags.items() if value is not None}
+    _check(path, given)
+    settings = load(TrainerConfig, flags=given).config
+    export(_said(given))
+    with _prepared(settings, given), _as_main(path, arguments):
+        return _run(path)
+
+
+def _check(path: str, given: Mapping[str, Any]) -> None:
+    if not Path(path).is_file():
+        raise ConfigError(f"{path} is not a file.", hint="Check the path of the script.")
+    for setting in _settings():
+        if setting.name in given and setting.name not in (*ROLE, *OF_PROCESS):
+            raise ConfigError(
+                f"{setting.flag} means nothing for {path}: a script decides that itself.",
+                hint=f"Leave out {setting.flag}. It belongs to jobs, which are TOML files.",
+            )
+
+
+def _said(given: Mapping[str, Any]) -> dict[str, Said]:
+    """The role by the newest variable of each setting."""
+    own = [setting for setting in _settings() if setting.name in ROLE and setting.name in given]
+    said = {s.role_variables[0]: Said(str(given[s.name]), f"flag {s.flag}") for s in own}
+    return {"TRAINING_ROLE": Said("TRAINER", "psrt trainer"), **said}
+
+
+def _settings() -> list[Setting]:
+    return [s for s in settings_of("trainer", TrainerConfig) if not s.positional]
+
+
+@contextlib.contextmanager
+def _prepared(settings: TrainerConfig, given: Mapping[str, Any]) -> Iterator[None]:
+    """Only what was asked for: a script has its own mind about logs and threads."""
+    if "log_level" in given:
+        log.configure(f"trainer-{settings.trainer_id}", settings.log_level)
+    if settings.cache_dir:
+        from psrt.kernels.jit import set_cache_dir
+
+        set_cache_dir(settings.cache_dir)
+    if "cpu_threads" not in given:
+        yield
+        return
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(settings.cpu_threads, user_api="blas"):
+        yield
+
+
+@contextlib.contextmanager
+def _as_main(path: str, arguments: Sequence[str]) -> Iterator[None]:
+    """`sys.argv` and the first of `sys.path` as `python path arguments` has them."""
+    argv, first = sys.argv, str(Path(path).resolve().parent)
+    sys.argv = [path, *arguments]
+    sys.path.insert(0, first)
+    try:
+        yield
+    finally:
+        sys.argv = argv
+        sys.path.remove(first)
+
+
+def _run(path: str) -> int:
+    try:
+        runpy.run_path(path, run_name="__main__")
+    except Exception as error:
+        traceback.print_exception(error.with_traceback(_of_script(error, path)))
+        return error.spec.exit_code if isinstance(error, PsrtError) else 1
+    return 0
+
+
+def _of_script(error: Exception, path: str) -> TracebackType | None:
+    """The frames from the script's own on; those that brought us there are no news."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename != path:
+        trace = trace.tb_next
+    return trace or error.__traceback__

@@ -1,0 +1,69 @@
+"""The background threads of one communicator: begun and ended together, one failure for all.
+
+The first thread that fails ends the work of the others by `on_failure`; the training thread hears
+of it at its next `check`, or while it waits. What `close` cuts short is no failure.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from typing import Any, TypeVar
+
+from psrt.core.errors import DeadlineError, InternalError, PsrtError
+from psrt.core.threads import CrashReport, start_thread
+
+T = TypeVar("T")
+
+
+class Background:
+    """Belongs to the training thread, but for `start`ed loops."""
+
+    def __init__(self, on_failure: Callable[[], None]) -> None:
+        self._on_failure = on_failure
+        self._failed: Future[None] = Future()
+        self._crashes = CrashReport(self._fail)
+        self._threads: list[threading.Thread] = []
+        self._closed = False
+
+    def start(self, loop: Callable[[], None], name: str) -> None:
+        """Run `loop` in a thread of its own until it returns."""
+
+        def until_closed() -> None:
+            try:
+                loop()
+            except PsrtError:
+                if not self._closed:  # calls that `close` cut short are no crash
+                    raise
+
+        self._threads.append(start_thread(until_closed, name, self._crashes))
+
+    def check(self) -> None:
+        """Raise what ended a thread, or that the communicator was stopped."""
+        if isinstance(self._crashes.error, PsrtError):
+            raise self._crashes.error
+        self._crashes.check()
+        if self._closed:
+            raise InternalError("the communicator was used after it was stopped")
+
+    def wait(self, future: Future[T], doing: str, timeout_s: float) -> T:
+        """The result of `future`, or the failure of a thread if that is there before."""
+        ends: list[Future[Any]] = [future, self._failed]
+        if future in wait(ends, timeout_s, FIRST_COMPLETED).done:
+            return future.result()
+        self.check()
+        raise DeadlineError(f"{doing} has not ended after {timeout_s:.0f} s")
+
+    def join(self, timeout_s: float) -> None:
+        """Wait for threads that were told to end; each ends after the call it is in."""
+        for thread in self._threads:
+            thread.join(timeout_s)
+
+    def close(self) -> None:
+        """From now on a call that fails is no failure of its thread."""
+        self._closed = True
+
+    def _fail(self, error: BaseException) -> None:
+        self._failed.set_result(None)
+        self._on_failure()

@@ -1,0 +1,186 @@
+"""Which part of a cluster a process is, as launchers tell it: by environment variables.
+
+Pure functions of a mapping; older variables count as those of `derived`. `cloud_role` reads the
+role of a PaddlePaddle launcher, `mpi_role` that of a rank of an MPI or Slurm job, from the
+variables every `mpirun` and `srun` exports: no MPI library is needed, since pservers and trainers
+talk by psrt's own carriers. An empty variable counts as unset. A variable that is missing or wrong
+is named, with what it should hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from psrt.config.derived import Environment, endpoints_on, listed, port_of, with_derived
+from psrt.core.errors import ConfigError
+
+TRAINER, PSERVER = "TRAINER", "PSERVER"
+MPI_VARIABLES = (
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMI_RANK", "PMI_SIZE"),
+    ("SLURM_PROCID", "SLURM_NTASKS"),
+)
+
+_HINTS = {
+    "TRAINING_ROLE": "Set it to TRAINER or PSERVER.",
+    "PADDLE_PSERVERS_IP_PORT_LIST": "Set it to the endpoints of all pservers, the same list in "
+    "every process: PADDLE_PSERVERS_IP_PORT_LIST=10.0.0.1:6170,10.0.0.2:6170.",
+    "PADDLE_TRAINERS_NUM": "Set it to the number of trainers, the same in every process.",
+    "PADDLE_TRAINER_ID": "Set it to the number of this trainer; the first one is 0.",
+    "POD_IP": "Set POD_IP and PADDLE_PORT to the own address of a pserver; together they are one "
+    "of PADDLE_PSERVERS_IP_PORT_LIST.",
+    "PADDLE_PORT": "Set it to the port of this pserver, as in PADDLE_PSERVERS_IP_PORT_LIST.",
+}
+
+
+@dataclass(frozen=True)
+class ClusterRole:
+    """One process of a cluster: `index` counts within its kind, from 0, in the order of
+    `endpoints` for a pserver. Refuses an index outside its kind and endpoints that are not
+    distinct `host:port`."""
+
+    is_pserver: bool
+    index: int
+    trainers: int
+    endpoints: tuple[str, ...]
+    trainer_endpoints: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.trainers < 1:
+            raise ConfigError(f"a cluster of {self.trainers} trainers cannot train.")
+        check_endpoints(self.endpoints)
+        kind, count = self._kind()
+        if not 0 <= self.index < count:
+            raise ConfigError(
+                f"this process is {kind} {self.index}, but the cluster has {count}.",
+                hint=f"The first {kind} is 0, the last one here is {count - 1}.",
+            )
+
+    @property
+    def current_endpoint(self) -> str:
+        """The own endpoint of a pserver; empty for a trainer."""
+        return self.endpoints[self.index] if self.is_pserver else ""
+
+    def _kind(self) -> tuple[str, int]:
+        return ("pserver", len(self.endpoints)) if self.is_pserver else ("trainer", self.trainers)
+
+
+def cloud_role(environ: Environment) -> ClusterRole:
+    """The role that `TRAINING_ROLE` and its companions give, or `ConfigError`."""
+    known = with_derived(environ)
+    role = _needed(known, "TRAINING_ROLE")
+    if role not in (TRAINER, PSERVER):
+        raise ConfigError(f"TRAINING_ROLE is {role!r}.", hint=_HINTS["TRAINING_ROLE"])
+    endpoints = listed(_needed(known, "PADDLE_PSERVERS_IP_PORT_LIST"))
+    trainers = _count(known, "PADDLE_TRAINERS_NUM")
+    at = listed(known.get("PADDLE_TRAINER_ENDPOINTS", ""))
+    if role == TRAINER:
+        return ClusterRole(False, _count(known, "PADDLE_TRAINER_ID"), trainers, endpoints, at)
+    return ClusterRole(True, _pserver_index(known, endpoints), trainers, endpoints, at)
+
+
+def contradiction(environ: Environment, role: str) -> str:
+    """A sentence when TRAINING_ROLE says that a process started as `role` should be the other."""
+    said = environ.get("TRAINING_ROLE") or environ.get("PADDLE_TRAINING_ROLE") or role
+    return f"TRAINING_ROLE is {said}, but this is the command of a {role}" if said != role else ""
+
+
+def mpi_role(environ: Environment) -> ClusterRole:
+    """The role of an MPI rank: even ranks are pservers, odd ones trainers, two processes a pair.
+
+    Rank 2i is pserver i, rank 2i + 1 trainer i. Endpoints are PADDLE_PSERVERS_IP_PORT_LIST, or made
+    of PADDLE_PSERVER_IPS (a host per pserver, or one for all) and PADDLE_PSERVER_PORT; a job whose
+    ranks all run on one host (Open MPI says so) needs neither.
+    """
+    rank, size = mpi_rank(environ)
+    if size < 2 or size % 2:
+        raise ConfigError(
+            f"{size} MPI ranks cannot be halved into pservers and trainers.",
+            hint="Start an even number of processes: even ranks serve, odd ranks train.",
+        )
+    return ClusterRole(rank % 2 == 0, rank // 2, size // 2, _mpi_endpoints(environ, size // 2))
+
+
+def mpi_rank(environ: Environment) -> tuple[int, int]:
+    """Rank and number of ranks, from the first launcher of `MPI_VARIABLES` that set both."""
+    for rank, size in MPI_VARIABLES:
+        if environ.get(rank) and environ.get(size):
+            return _count(environ, rank), _count(environ, size)
+    names = ", or ".join(" and ".join(pair) for pair in MPI_VARIABLES)
+    raise ConfigError(
+        "Can not find the rank of this process in the environment.",
+        hint=f"Start it by mpirun or srun, which set {names}.",
+    )
+
+
+def check_endpoints(endpoints: Sequence[str]) -> None:
+    """Refuse a list that is not distinct `host:port`."""
+    if not endpoints:
+        raise ConfigError("no pservers were named.", hint=_HINTS["PADDLE_PSERVERS_IP_PORT_LIST"])
+    for endpoint in endpoints:
+        host, _, port = endpoint.rpartition(":")
+        if not (host and port.isdigit()):
+            raise ConfigError(
+                f"the endpoint {endpoint!r} is not host:port.",
+                hint="Write 10.0.0.1:6170,10.0.0.2:6170.",
+            )
+        if endpoints.count(endpoint) > 1:
+            raise ConfigError(
+                f"the endpoint {endpoint} is listed more than once.",
+                hint="Give each pserver an address of its own.",
+            )
+
+
+def _pserver_index(environ: Environment, endpoints: Sequence[str]) -> int:
+    if environ.get("PADDLE_PSERVER_ID"):
+        return _count(environ, "PADDLE_PSERVER_ID")
+    own = f"{_needed(environ, 'POD_IP')}:{_needed(environ, 'PADDLE_PORT')}"
+    if own not in endpoints:
+        raise ConfigError(
+            f"this pserver is {own}, which is not among the pservers {','.join(endpoints)}.",
+            hint=_HINTS["POD_IP"],
+        )
+    return endpoints.index(own)
+
+
+def _mpi_endpoints(environ: Environment, pservers: int) -> tuple[str, ...]:
+    """Of as many pservers, or `ConfigError`."""
+    hosts = _mpi_hosts(environ, pservers)
+    named = listed(environ.get("PADDLE_PSERVERS_IP_PORT_LIST", ""))
+    endpoints = named or endpoints_on(hosts, port_of(environ, "PADDLE_PSERVER_PORT"))
+    if not endpoints:
+        endpoints = listed(_needed(environ, "PADDLE_PSERVERS_IP_PORT_LIST"))
+    if len(endpoints) != pservers:
+        raise ConfigError(
+            f"{2 * pservers} MPI ranks are {pservers} pservers, but {len(endpoints)} are named: "
+            f"{','.join(endpoints)}.",
+            hint="Name one endpoint for every even rank.",
+        )
+    return endpoints
+
+
+def _mpi_hosts(environ: Environment, pservers: int) -> tuple[str, ...]:
+    hosts = listed(environ.get("PADDLE_PSERVER_IPS", ""))
+    if not hosts and _all_on_one_host(environ):
+        hosts = ("127.0.0.1",)
+    return hosts * pservers if len(hosts) == 1 else hosts
+
+
+def _all_on_one_host(environ: Environment) -> bool:
+    size, here = (environ.get(f"OMPI_COMM_WORLD_{part}SIZE", "") for part in ("", "LOCAL_"))
+    return bool(size) and size == here
+
+
+def _needed(environ: Environment, name: str) -> str:
+    value = environ.get(name, "")
+    if not value:
+        raise ConfigError(f"Can not find {name} in the environment.", hint=_HINTS.get(name, ""))
+    return value
+
+
+def _count(environ: Environment, name: str) -> int:
+    text = _needed(environ, name)
+    if not text.isdigit():
+        raise ConfigError(f"{name} is {text!r}, expected a number.", hint=_HINTS.get(name, ""))
+    return int(text)

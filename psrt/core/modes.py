@@ -1,0 +1,71 @@
+"""Communication modes as plain frozen data: five types, each with the settings that mean something
+in it. docs/semantics.md says what they do. Public through `psrt.core.specs`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True)
+class Sync:
+    """Rounds of all live trainers.
+
+    `on_trainer_loss` is the policy for a trainer that leaves without completing: `wait` for its
+    return until the deadline, `shrink` the round, or `abort` the job.
+    """
+
+    on_trainer_loss: str = "abort"
+
+
+@dataclass(frozen=True)
+class Async:
+    """Apply on arrival, nobody waits for anybody.
+
+    `merge` is how gradients that travel together are put into one, `sum` or `average`.
+    `thread_pool_size` is how many pushes may be under way at once. `dc_asgd` is the λ of delay
+    compensation (Zheng et al. 2017), 0 = none.
+    """
+
+    max_merge_var_num: int = 1
+    send_queue_size: int = 1
+    send_wait_times: int = 5
+    merge: str = "sum"
+    min_send_grad_num_before_recv: int = 1
+    independent_recv_thread: bool = True
+    thread_pool_size: int = 1
+    dc_asgd: float = 0.0
+
+
+@dataclass(frozen=True)
+class Ssp:
+    """Stale synchronous parallel (Ho et al. 2013): async, but a trainer may be at most
+    `max_steps_ahead` steps ahead of the slowest one that has not finished."""
+
+    max_steps_ahead: int = 3
+
+
+@dataclass(frozen=True)
+class HalfAsync:
+    """Async between trainers; the replicas of one trainer meet at every step, their gradients are
+    averaged, pushed, and the step ends when parameters have come back."""
+
+
+@dataclass(frozen=True)
+class Geo:
+    """Optimizers run on the trainers; every `update_frequency` steps they exchange what has
+    changed."""
+
+    update_frequency: int = 100
+
+
+CommunicationMode: TypeAlias = Sync | Async | Ssp | HalfAsync | Geo
+
+MODES: dict[str, type[Sync] | type[Async] | type[Ssp] | type[HalfAsync] | type[Geo]] = {
+    "sync": Sync,
+    "async": Async,
+    "ssp": Ssp,
+    "half_async": HalfAsync,
+    "geo": Geo,
+}

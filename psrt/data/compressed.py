@@ -1,0 +1,90 @@
+"""Gzip and zstd, decompressed as they are read, and what is said of files cut off or damaged.
+
+Both take members or frames behind each other as one text. Their readers own the compressed file and
+close it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+from pathlib import Path
+from typing import IO, Any
+
+from psrt.core.errors import DataError
+from psrt.data.extras import required
+from psrt.data.places import DataFile
+
+GZIP_MAGIC, ZSTD_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+# Four bytes of zstd can stand for 128 KiB of text: this many for at most 256 MiB at a time.
+_ZSTD_BYTES = 8 << 10
+
+
+class GzipText(gzip.GzipFile):
+    """Closes the compressed file too."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._stored = file
+        super().__init__(fileobj=file, mode="rb")
+
+    def close(self) -> None:
+        super().close()
+        self._stored.close()
+
+
+class ZstdText(io.RawIOBase):
+    """Frames behind each other, each checked for its end, which zstandard's own reader is not."""
+
+    def __init__(self, file: IO[bytes], path: Path | str) -> None:
+        self._zstandard = required("zstandard", "zstd", f"reading {path}")
+        self._stored, self._path = file, path
+        self._frame: Any = None
+        self._input, self._text = b"", memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: Any) -> int:
+        while not self._text:
+            self._input = self._input or self._stored.read(_ZSTD_BYTES)
+            if not self._input:
+                self._check_end()
+                return 0
+            self._text = memoryview(self._decompressed())
+        count = min(len(into), len(self._text))
+        into[:count] = self._text[:count]
+        self._text = self._text[count:]
+        return count
+
+    def close(self) -> None:
+        super().close()
+        self._stored.close()
+
+    def _decompressed(self) -> bytes:
+        """The text in the next input; what lies behind a frame is the start of another."""
+        self._frame = self._frame or self._zstandard.ZstdDecompressor().decompressobj()
+        try:
+            text: bytes = self._frame.decompress(self._input)
+        except self._zstandard.ZstdError as error:
+            raise damaged(self._path, "zstd", error) from error
+        self._input = self._frame.unused_data if self._frame.eof else b""
+        self._frame = None if self._frame.eof else self._frame
+        return text
+
+    def _check_end(self) -> None:
+        if self._frame is not None:
+            raise cut_off(self._path, "zstd")
+
+
+def cut_off(path: DataFile, kind: str) -> DataError:
+    return DataError(
+        f"{path}: the {kind} file is cut off before its end. Reading stopped.",
+        hint="Copy or generate the file again.",
+    )
+
+
+def damaged(path: DataFile, kind: str, error: Exception) -> DataError:
+    return DataError(
+        f"{path}: the {kind} file is damaged ({error}). Reading stopped.",
+        hint="Copy or generate the file again.",
+    )

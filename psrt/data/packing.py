@@ -1,0 +1,83 @@
+"""Batches as parsers give them, packed into records.
+
+A `Packer` belongs to one thread. The words of its records lie in arenas of its own: the allocator
+gives such a large array back to the system as soon as the last piece on it is gone, and pages of it
+that were never reached cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+
+from psrt.core.tensors import Ragged
+from psrt.core.types import I64, U8, U32, Array
+from psrt.data.records import Layout, Records, ends_of
+from psrt.data.slots import Batch, batch_rows
+from psrt.kernels import records as kernel
+
+# glibc may keep smaller ones for itself.
+_ARENA_WORDS = (64 << 20) // kernel.WORD_BYTES
+_DENSE: I64 = np.empty(0, np.int64)
+_COUNT_BYTES = (1, 2, 4, 8)
+
+
+class Packer:
+    """`texts` names the fields of a batch that are bytes."""
+
+    def __init__(self, layout: Layout, texts: Sequence[str] = ()) -> None:
+        self._layout, self._texts = layout, tuple(texts)
+        self._free: U32 = np.empty(0, np.uint32)
+
+    def pack(self, batch: Batch) -> Records:
+        """The examples of a batch, copied; their texts are kept."""
+        counts = self._counts(batch)
+        starts = self._starts(counts)
+        ends, words = starts[:-1].copy(), self._room(int(starts[-1]))
+        for name, _, width, size, _ in self._layout.fields:
+            values, offsets = _parts(batch[name])
+            if size != kernel.RAGGED:
+                width *= size
+            kernel.append_slot(values, offsets, width, ends, words)
+        if not self._layout.ragged_slots:
+            starts = starts[:0]
+        texts = {name: cast("Ragged", batch[name]) for name in self._texts}
+        return Records(self._layout, words, starts, _as_bytes(counts), texts)
+
+    def _counts(self, batch: Batch) -> I64:
+        """(rows, ragged slots): how many values each has."""
+        counts = np.empty((batch_rows(batch), self._layout.ragged_slots), np.int64)
+        for name, _, _, size, line in self._layout.fields:
+            if size == kernel.RAGGED:
+                np.subtract(*_ends_and_starts(batch[name]), out=counts[:, line])
+        return counts
+
+    def _starts(self, counts: I64) -> I64:
+        widths = self._layout.table[self._layout.is_ragged, kernel.WORDS]
+        return ends_of(self._layout.stride + counts @ widths)
+
+    def _room(self, words: int) -> U32:
+        if words > len(self._free):
+            self._free = np.empty(max(words, _ARENA_WORDS), np.uint32)
+        taken, self._free = self._free[:words], self._free[words:]
+        return taken
+
+
+def _parts(fed: Array | Ragged) -> tuple[U32, I64]:
+    """The words of a slot, and the offsets of its values unless it is dense."""
+    values, offsets = (fed.values, fed.offsets) if isinstance(fed, Ragged) else (fed, _DENSE)
+    return np.ascontiguousarray(values).reshape(-1).view(np.uint32), offsets
+
+
+def _ends_and_starts(fed: Array | Ragged) -> tuple[I64, I64]:
+    offsets = cast("Ragged", fed).offsets
+    return offsets[1:], offsets[:-1]
+
+
+def _as_bytes(counts: I64) -> U8:
+    """(rows, slots, bytes of a number), as few bytes as the largest needs."""
+    most = int(counts.max(initial=0))
+    size = next(size for size in _COUNT_BYTES if most < 1 << (8 * size))
+    return counts.astype(f"<u{size}").view(np.uint8).reshape(*counts.shape, size)

@@ -1,0 +1,51 @@
+"""A drawing of how unevenly ids occur: for each slot, occurrences over rank, both logarithmic.
+
+A straight line is Zipf's law. Needs matplotlib, which psrt can do without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from psrt.core.errors import DataError, ErrorCode
+from psrt.core.types import I64
+from psrt.data.extras import required
+
+_LEGEND_SLOTS = 12
+_MOST_POINTS = 2000
+
+
+def draw_skew(path: Path, counts: Mapping[str, I64]) -> None:
+    """Write a PNG; `counts` is, for each slot, how often each of its ids occurs, in no order.
+
+    Raises `ConfigError` without matplotlib, `DataError` if `path` cannot be written.
+    """
+    figure = required("matplotlib.figure", "plot", "a drawing").Figure(layout="constrained")
+    axes = figure.add_subplot(
+        xscale="log", yscale="log", xlabel="rank of an id", ylabel="occurrences"
+    )
+    for name, of_ids in counts.items():
+        ranks, occurrences = points(of_ids)
+        axes.plot(ranks, occurrences, label=name, linewidth=1)
+    if 0 < len(counts) <= _LEGEND_SLOTS:
+        axes.legend()
+    try:
+        figure.savefig(path, format="png")
+    except OSError as error:
+        raise DataError(
+            f"{path} cannot be written: {error.strerror or error}.",
+            code=ErrorCode.DATA_MISSING,
+            hint="Check the directory's permissions and free space.",
+        ) from error
+
+
+def points(counts: I64) -> tuple[I64, I64]:
+    """Ranks from 1 on and their occurrences, thinned out evenly on a logarithmic scale."""
+    ordered = np.sort(counts)[::-1]
+    if len(ordered) <= 1:
+        return np.arange(1, len(ordered) + 1), ordered
+    ranks = np.unique(np.geomspace(1, len(ordered), _MOST_POINTS).round().astype(np.int64))
+    return ranks, ordered[ranks - 1]

@@ -1,0 +1,72 @@
+"""Slots: the fields of an example, and the batches they come in.
+
+A slot is declared by itself (`Slot`) or by the data var it feeds: anything with a name, a dtype, a
+shape and whether it is ragged. An int64 var is a slot of ids, any other one of floats. Files know
+numbers only, so what they give is put in the declared shape, and nothing else is done to it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+from psrt.core.errors import ConfigError
+from psrt.core.tensors import Ragged
+from psrt.core.types import Array, Shape
+
+Batch: TypeAlias = "dict[str, Array | Ragged]"
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One field of a line; `size` is the number of values of a dense slot, None = ragged."""
+
+    name: str
+    dtype: Literal["uint64", "float"]
+    size: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.dtype not in ("uint64", "float"):
+            raise ConfigError(f"slot {self.name!r}: dtype is uint64 or float, not {self.dtype!r}")
+        if self.size is not None and self.size < 1:
+            raise ConfigError(f"slot {self.name!r}: a dense slot has 1 value or more")
+
+
+class DataVar(Protocol):
+    """What a slot needs to know of the var it feeds; `shape` begins with the batch, -1."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def shape(self) -> Shape: ...
+    @property
+    def ragged(self) -> bool: ...
+
+
+def slot_of(var: DataVar | Slot) -> Slot:
+    """The field of a data file that feeds a data var."""
+    if isinstance(var, Slot):
+        return var
+    size = None if var.ragged else math.prod(var.shape[1:])
+    return Slot(var.name, "uint64" if var.dtype == "int64" else "float", size)
+
+
+def shaped(vars: Iterable[DataVar | Slot], batch: Batch) -> Batch:
+    """The fields of a batch that feed `vars`, in their shapes; those of slots are (rows, size)."""
+    return {var.name: _shaped(var, batch[var.name]) for var in vars}
+
+
+def batch_rows(batch: Batch) -> int:
+    """Number of examples."""
+    first = next(iter(batch.values()))
+    return first.batch_size if isinstance(first, Ragged) else len(first)
+
+
+def _shaped(var: DataVar | Slot, fed: Array | Ragged) -> Array | Ragged:
+    if isinstance(var, Slot) or isinstance(fed, Ragged):
+        return fed
+    return fed.reshape(var.shape)

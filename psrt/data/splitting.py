@@ -1,0 +1,135 @@
+"""One text file cut into several, each a run of its lines, for as many trainers.
+
+`name.txt` becomes `name-00000.txt`, `name-00001.txt` …; the first ones have a line more where the
+lines cannot be shared evenly. The file is read twice, to count and to cut; what was written is read
+again and counted before the parts get their names, so a half-written set is never trained on.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import IO, cast
+
+import numpy as np
+
+from psrt.core.errors import ConfigError, DataError, ErrorCode
+from psrt.core.types import U8
+from psrt.data.sources import blocks
+
+_NEWLINE = ord("\n")
+_COMPRESSED = (".gz", ".zst")
+# Level 1: digits of hashed ids hardly compress further, and level 9 takes five times longer.
+_FAST_GZIP = 1
+
+
+def split(
+    source: Path, parts: int, directory: Path, gzipped: bool = False, replace: bool = False
+) -> list[tuple[Path, int]]:
+    """Cut `source` (plain, gzip or zstd) into `parts` files; answers each one's path and lines.
+
+    Raises `DataError` if it has fewer lines than parts, or if a part is there already and `replace`
+    is not given; files of an earlier, longer split count too.
+    """
+    if parts < 1:
+        raise ConfigError(f"a file is split into 1 part or more, not {parts}.")
+    paths = part_paths(source, parts, directory, gzipped)
+    earlier = sorted(directory.glob(_name(source, "?????", "*")))
+    if earlier and not replace:
+        raise DataError(
+            f"{earlier[0]} is there already. Nothing was written.",
+            code=ErrorCode.DATA_MISSING,
+            hint="Choose another --out, or give --replace to have it removed.",
+        )
+    sizes = shares(count_lines(source), parts, source)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        _write(source, [_unfinished(path) for path in paths], sizes, gzipped)
+        _publish(paths, sizes, earlier)
+    except OSError as error:
+        raise DataError(
+            f"{directory} cannot be written to: {error.strerror or error}.",
+            code=ErrorCode.DATA_MISSING,
+            hint="Check the directory's permissions and free space.",
+        ) from error
+    finally:
+        for path in paths:
+            _unfinished(path).unlink(missing_ok=True)
+    return list(zip(paths, sizes, strict=True))
+
+
+def part_paths(source: Path, parts: int, directory: Path, gzipped: bool) -> list[Path]:
+    """Where the parts go."""
+    zipped = ".gz" if gzipped else ""
+    return [directory / _name(source, f"{part:05d}", zipped) for part in range(parts)]
+
+
+def shares(lines: int, parts: int, source: Path | str) -> list[int]:
+    """How many lines each part gets: as even as can be, the larger ones first."""
+    if lines < parts:
+        raise DataError(f"{source} has {lines} lines, too few for {parts} parts.")
+    return [lines // parts + (part < lines % parts) for part in range(parts)]
+
+
+def count_lines(path: Path | str) -> int:
+    """A last line without a newline counts."""
+    return sum(int(np.count_nonzero(text == _NEWLINE)) for text in blocks(path))
+
+
+def _write(source: Path, paths: list[Path], sizes: list[int], gzipped: bool) -> None:
+    pieces = groupby(_pieces(source, sizes), lambda piece: piece[0])
+    for path, (_, texts) in zip(paths, pieces, strict=False):
+        with _create(path, gzipped) as file:
+            for _, text in texts:
+                file.write(text.data)
+
+
+def _pieces(source: Path, sizes: list[int]) -> Iterator[tuple[int, U8]]:
+    """Runs of lines, and the part that each belongs to."""
+    part, wanted = 0, sizes[0]
+    for text in blocks(source):
+        ends = np.flatnonzero(text == _NEWLINE) + 1
+        taken, start = 0, 0
+        while taken < len(ends):
+            count = len(ends) - taken
+            if part + 1 < len(sizes):
+                count = min(wanted, count)
+            stop = int(ends[taken + count - 1])
+            yield part, text[start:stop]
+            taken, start, wanted = taken + count, stop, wanted - count
+            if not wanted and part + 1 < len(sizes):
+                part, wanted = part + 1, sizes[part + 1]
+
+
+def _publish(paths: list[Path], sizes: list[int], earlier: list[Path]) -> None:
+    """Give the parts their names if they hold what they should."""
+    for path, size in zip(paths, sizes, strict=True):
+        unfinished = _unfinished(path)
+        found = count_lines(unfinished) if unfinished.exists() else 0
+        if found != size:
+            raise DataError(
+                f"{path} got {found} lines in place of {size}. No part was kept.",
+                hint="Did the file change while it was read? Split it again.",
+            )
+    for path in earlier:
+        path.unlink()
+    for path in paths:
+        _unfinished(path).replace(path)
+
+
+def _create(path: Path, gzipped: bool) -> IO[bytes]:
+    if gzipped:
+        return cast("IO[bytes]", gzip.open(path, "wb", compresslevel=_FAST_GZIP))
+    return open(path, "wb")
+
+
+def _name(source: Path, part: str, ending: str) -> str:
+    name = source.with_suffix("") if source.suffix in _COMPRESSED else source
+    return f"{name.stem}-{part}{name.suffix}{ending}"
+
+
+def _unfinished(path: Path) -> Path:
+    """Hidden, so that the globs of a job never match it."""
+    return path.with_name(f".{path.name}.part")

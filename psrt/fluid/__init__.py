@@ -1,0 +1,131 @@
+"""PaddlePaddle Fluid's API by its own names: `import psrt.fluid as fluid`.
+
+A thin facade: programs, layers and optimizers are those of `psrt.graph`, runs those of
+`psrt.executor`, clusters those of `psrt.partition` and `psrt.trainer`. What Fluid has and psrt has
+not answers with what there is instead; docs/fluid.md lists it all. In reading order:
+
+    names            missing · unique_name · core · places
+    programs         variable · framework · param_attr
+    declarations     clip · regularizer · initializer · optimizer · backward · learning_rates
+    layers           layer_table · adapter · own_layers · layers · nets
+    running          scope · values · runs · connection · compiler · parallel_executor
+                     data_feeder · reader · executor
+    clusters         memory · transpiler
+    data and files   dataset · saved_vars · saved_models · io · metrics
+    fleet            incubate · distributed
+
+Importing it loads no kernels; what runs programs is loaded when it is first asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from psrt.fluid import (
+    backward,
+    clip,
+    core,
+    framework,
+    initializer,
+    layers,
+    optimizer,
+    regularizer,
+    unique_name,
+)
+from psrt.fluid.core import is_compiled_with_cuda
+from psrt.fluid.framework import (
+    Program,
+    Variable,
+    default_main_program,
+    default_startup_program,
+    in_dygraph_mode,
+    name_scope,
+    program_guard,
+)
+from psrt.fluid.missing import missing
+from psrt.fluid.own_layers import input_data as data
+from psrt.fluid.own_layers import lookup as embedding
+from psrt.fluid.param_attr import ParamAttr
+from psrt.fluid.places import CPUPlace, CUDAPinnedPlace, CUDAPlace, cpu_places, cuda_places
+
+_LATER = {
+    "BuildStrategy": "compiler",
+    "CompiledProgram": "compiler",
+    "DataFeeder": "data_feeder",
+    "DatasetFactory": "dataset",
+    "DistributeTranspiler": "transpiler",
+    "DistributeTranspilerConfig": "transpiler",
+    "ExecutionStrategy": "compiler",
+    "Executor": "executor",
+    "ParallelExecutor": "parallel_executor",
+    "Scope": "scope",
+    "create_lod_tensor": "values",
+    "global_scope": "scope",
+    "memory_optimize": "memory",
+    "release_memory": "memory",
+    "scope_guard": "scope",
+}
+"""Name → the file that has it."""
+
+_ROOMS = (
+    "compiler",
+    "data_feeder",
+    "dataset",
+    "distributed",
+    "executor",
+    "incubate",
+    "io",
+    "metrics",
+    "nets",
+    "parallel_executor",
+    "reader",
+    "transpiler",
+)
+"""Files and packages users name: `fluid.io`, `fluid.compiler`."""
+
+_INSTEAD = {
+    "dygraph": "psrt runs programs: write layers into the default main program.",
+    "profiler": "`psrt trainer --profile`, or the profiler of psrt.Executor.",
+    "install_check": "`psrt version` says what is installed.",
+    "WeightNormParamAttr": "Use layers.l2_normalize over a layers.create_parameter.",
+    "cuda_pinned_places": "psrt computes on CPUs: fluid.cpu_places().",
+}
+
+__all__ = [
+    "CPUPlace",
+    "CUDAPinnedPlace",
+    "CUDAPlace",
+    "ParamAttr",
+    "Program",
+    "Variable",
+    "backward",
+    "clip",
+    "core",
+    "cpu_places",
+    "cuda_places",
+    "data",
+    "default_main_program",
+    "default_startup_program",
+    "embedding",
+    "framework",
+    "in_dygraph_mode",
+    "initializer",
+    "is_compiled_with_cuda",
+    "layers",
+    "name_scope",
+    "optimizer",
+    "program_guard",
+    "regularizer",
+    "unique_name",
+    *_LATER,
+    *_ROOMS,
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(importlib.import_module(f"psrt.fluid.{_LATER[name]}"), name)
+    if name in _ROOMS:
+        return importlib.import_module(f"psrt.fluid.{name}")
+    raise missing("fluid", name, __all__, _INSTEAD)

@@ -1,0 +1,116 @@
+"""From a signature of Fluid's and a layer function of psrt's to a layer function of Fluid's.
+
+The signatures are read from `layer_table`; nothing here knows a layer. A call binds its arguments
+as Python would, sends each to psrt's name for it, and runs in the default main program.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Iterator
+from inspect import Parameter, Signature
+from typing import Any, TypeAlias
+
+from psrt.core.errors import ProgramError
+from psrt.fluid.framework import default_main_program
+from psrt.fluid.param_attr import attr_of
+
+Layer: TypeAlias = Callable[..., Any]
+
+_PARAM = {"param_attr": "param", "bias_attr": "bias", "attr": "param"}
+_NAME = Parameter("name", Parameter.POSITIONAL_OR_KEYWORD, default=None)
+
+
+def signatures(table: str) -> Iterator[tuple[str, Signature]]:
+    """Name and signature of each line; what an argument becomes stands in its annotation."""
+    text = "".join(
+        f"def {line}: ...\n" for line in table.strip().replace("\n    ", " ").split("\n")
+    )
+    for function in ast.parse(text).body:
+        assert isinstance(function, ast.FunctionDef)
+        yield function.name, Signature([*_parameters(function.args), _NAME])
+
+
+def signature_like(function: Layer) -> Signature:
+    """Fluid's signature of a layer whose arguments are psrt's, but for those of parameters."""
+    fluid = {psrt: name for name, psrt in _PARAM.items() if name != "attr"}
+    given = inspect.signature(function).parameters.values()
+    renamed = [p.replace(name=fluid.get(p.name, p.name), annotation=p.empty) for p in given]
+    return Signature([*renamed, _NAME])
+
+
+def adapted(name: str, signature: Signature, function: Layer) -> Layer:
+    """The layer `name` with Fluid's `signature`, computed by psrt's `function`."""
+    known = inspect.signature(function).parameters
+
+    def layer(*args: Any, **options: Any) -> Any:
+        try:
+            bound = signature.bind(*args, **options)
+        except TypeError as error:
+            shown = signature.replace(parameters=[_bare(p) for p in signature.parameters.values()])
+            raise ProgramError(
+                f"layers.{name} was called with other arguments than its own: {error}.",
+                hint=f"It is {name}{shown}.",
+            ) from None
+        bound.apply_defaults()
+        layer_name = bound.arguments.pop("name") or ""
+        given = _translated(name, signature, bound.arguments, known)
+        return default_main_program().call(function, layer_name=layer_name, **given)
+
+    layer.__name__ = layer.__qualname__ = name
+    layer.__doc__ = function.__doc__
+    layer.__signature__ = signature  # type: ignore[attr-defined]
+    return layer
+
+
+def _translated(
+    layer: str, signature: Signature, arguments: dict[str, Any], known: Any
+) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    for name, value in arguments.items():
+        becomes = signature.parameters[name].annotation
+        if becomes == "any":
+            continue
+        if becomes == "fixed":
+            _check_fixed(layer, signature.parameters[name], value)
+        elif name in _PARAM:
+            given[_PARAM[name]] = _declared(layer, name, value)
+        elif value is not None:
+            given[name if becomes is Parameter.empty else becomes] = value
+        elif known[name].default is Parameter.empty:
+            raise ProgramError(
+                f"layers.{layer} needs {name}, which Fluid would find out by itself."
+            )
+    return given
+
+
+def _declared(layer: str, name: str, value: Any) -> Any:
+    attr = attr_of(value)
+    if attr is False and name != "bias_attr":
+        raise ProgramError(f"layers.{layer} was given {name}=False, but computes with a parameter.")
+    return attr and attr.param()
+
+
+def _check_fixed(layer: str, parameter: Parameter, value: Any) -> None:
+    if value is not parameter.default and value != parameter.default:
+        raise ProgramError(
+            f"layers.{layer} was given {parameter.name}={value!r}; psrt has {parameter.default!r} "
+            "alone.",
+            hint=f"Leave {parameter.name} out.",
+        )
+
+
+def _parameters(arguments: ast.arguments) -> Iterator[Parameter]:
+    defaults = [Parameter.empty] * (len(arguments.args) - len(arguments.defaults))
+    values = [*defaults, *(ast.literal_eval(default) for default in arguments.defaults)]
+    for argument, default in zip(arguments.args, values, strict=True):
+        note = argument.annotation
+        becomes = note.id if isinstance(note, ast.Name) else Parameter.empty
+        yield Parameter(
+            argument.arg, Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=becomes
+        )
+
+
+def _bare(parameter: Parameter) -> Parameter:
+    return parameter.replace(annotation=Parameter.empty)

@@ -1,0 +1,22 @@
+"""`fluid.backward`: the gradients of a loss, without updates."""
+
+from __future__ import annotations
+
+from psrt.fluid.framework import Program
+from psrt.fluid.optimizer import Names, ParamsGrads, freeze
+from psrt.fluid.variable import Variable
+from psrt.graph import backward as _psrt
+
+
+def append_backward(
+    loss: Variable, parameter_list: Names | None = None, no_grad_set: Names | None = None
+) -> ParamsGrads:
+    """Append the gradient ops of `loss`; each parameter with its gradient, which can be fetched."""
+    program = loss.program
+    assert isinstance(program, Program)
+    freeze(program, parameter_list, no_grad_set)
+    made = _psrt.append_backward(program.graph, loss.var)
+    return [(program.variable(name), program.variable(g)) for name, g in made.items()]
+
+
+__all__ = ["append_backward"]

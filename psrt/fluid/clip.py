@@ -1,0 +1,70 @@
+"""Gradient clipping by Fluid's names; psrt clips on the trainer, before regularisation."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+
+from psrt.core.errors import ProgramError
+from psrt.fluid.framework import Program, default_main_program
+from psrt.fluid.missing import missing
+from psrt.fluid.variable import Variable
+from psrt.graph.builder import Param
+from psrt.graph.clip import ByGlobalNorm, ByNorm, ByValue, Clip
+
+_INSTEAD = {
+    "ErrorClipByValue": "It bounds gradients of values; psrt bounds those of parameters: "
+    "GradientClipByValue, GradientClipByNorm, GradientClipByGlobalNorm.",
+}
+
+
+def GradientClipByValue(max: float, min: float | None = None) -> ByValue:
+    """Every number into [min, max]; without `min` into [−max, max]."""
+    return ByValue(float(max), None if min is None else float(min))
+
+
+def GradientClipByNorm(clip_norm: float) -> ByNorm:
+    """Each gradient scaled down to this norm."""
+    return ByNorm(float(clip_norm))
+
+
+def GradientClipByGlobalNorm(clip_norm: float, group_name: str = "default_group") -> ByGlobalNorm:
+    """All gradients scaled by one factor, so that together they have this norm at most.
+
+    psrt groups the parameters that bear equal declarations; another `group_name` is refused.
+    """
+    if group_name != "default_group":
+        raise ProgramError(
+            f"GradientClipByGlobalNorm was given the group {group_name!r}; psrt forms groups by "
+            "declaration: equal ones clip together.",
+            hint="Leave group_name out; give the groups different norms to keep them apart.",
+        )
+    return ByGlobalNorm(float(clip_norm))
+
+
+def set_gradient_clip(
+    clip: Clip, param_list: Iterable[str | Variable] | None = None, program: Program | None = None
+) -> None:
+    """Declare a clip for parameters, all that exist by default; call it before `minimize`.
+
+    Raises `ProgramError` for a name that is no parameter.
+    """
+    program = program or default_main_program()
+    asked = program.builder.asked
+    for parameter in param_list or list(program.graph.parameters):
+        name = parameter if isinstance(parameter, str) else parameter.name
+        if name not in program.graph.parameters:
+            raise ProgramError(f"set_gradient_clip names {name}, which is no parameter.")
+        asked[name] = dataclasses.replace(asked.get(name, Param()), clip=clip)
+
+
+__all__ = [
+    "GradientClipByGlobalNorm",
+    "GradientClipByNorm",
+    "GradientClipByValue",
+    "set_gradient_clip",
+]
+
+
+def __getattr__(name: str) -> object:
+    raise missing("fluid.clip", name, __all__, _INSTEAD)

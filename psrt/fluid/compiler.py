@@ -1,0 +1,77 @@
+"""`CompiledProgram`: a program with the strategies it is run by, and replicas if asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NoReturn
+
+from psrt.config.load import cpu_num
+from psrt.core.errors import ProgramError
+from psrt.executor.strategies import BuildStrategy, ExecutionStrategy
+from psrt.fluid.framework import Program
+from psrt.fluid.missing import nearest
+from psrt.fluid.places import CPUPlace
+from psrt.fluid.runs import LocalRun, ReplicatedRun, Run
+from psrt.fluid.scope import Scope
+from psrt.partition.transpiler import TrainerProgram
+
+
+class CompiledProgram:
+    """Give it to `Executor.run` in place of `program`."""
+
+    def __init__(self, program: Program, build_strategy: BuildStrategy | None = None) -> None:
+        self.program = program
+        self._build = build_strategy
+        self._how: ExecutionStrategy | None = None
+        self._shared: CompiledProgram | None = None
+        self.replicas = 0
+
+    def with_data_parallel(
+        self,
+        loss_name: str | None = None,
+        build_strategy: BuildStrategy | None = None,
+        exec_strategy: ExecutionStrategy | None = None,
+        share_vars_from: CompiledProgram | None = None,
+        places: Sequence[CPUPlace] | int | None = None,
+    ) -> CompiledProgram:
+        """Run by replicas that share each batch: one for each of `places`, or CPU_NUM.
+
+        `share_vars_from` is the compiled program that trains, whose parameters and number of
+        replicas this one takes. Raises `ProgramError` if the program has no var `loss_name`.
+        """
+        graph = self.program.graph
+        if loss_name is not None and loss_name not in graph.vars:
+            hint = nearest(loss_name, graph.vars)
+            raise ProgramError(f"The program has no var {loss_name} to be its loss.", hint=hint)
+        self._build = build_strategy or self._build
+        self._how, self._shared = exec_strategy, share_vars_from
+        count = places if isinstance(places, int) else len(places or ())
+        self.replicas = share_vars_from.replicas if share_vars_from else count or cpu_num()
+        return self
+
+    def with_inference_optimize(self, config: object) -> NoReturn:
+        raise ProgramError(
+            "CompiledProgram.with_inference_optimize is an engine psrt does not have.",
+            hint="Predict with fluid.io.load_inference_model, or `psrt predict`.",
+        )
+
+    def run_over(self, scope: Scope) -> Run:
+        """What runs this over `scope`; the same one each time."""
+        if isinstance(self.program.job, TrainerProgram):
+            from psrt.fluid.connection import connected
+
+            return connected(self.program, scope, self.replicas or 1, self._build, self._how)
+        if self not in scope.runs:
+            scope.runs[self] = self._made(scope)
+        run: Run = scope.runs[self]
+        return run
+
+    def _made(self, scope: Scope) -> Run:
+        if not self.replicas:
+            return LocalRun(self.program, scope, self._build)
+        shared = self._shared.run_over(scope) if self._shared else None
+        shared = shared if isinstance(shared, ReplicatedRun) else None
+        return ReplicatedRun(self.program, scope, self.replicas, self._build, self._how, shared)
+
+
+__all__ = ["BuildStrategy", "CompiledProgram", "ExecutionStrategy"]

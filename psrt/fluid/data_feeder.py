@@ -1,0 +1,74 @@
+"""`DataFeeder`: from a mini-batch of tuples, one an example, to what a run is fed with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from psrt.core.errors import DataError
+from psrt.core.tensors import Ragged
+from psrt.core.types import Array
+from psrt.fluid.framework import Program, default_main_program
+from psrt.fluid.places import CPUPlace
+from psrt.fluid.variable import Variable
+from psrt.graph.program import Var
+
+
+class DataFeeder:
+    """`feed_list` are the data vars, in the order of the values of an example."""
+
+    def __init__(
+        self,
+        feed_list: Sequence[Variable | str],
+        place: CPUPlace | None = None,
+        program: Program | None = None,
+    ) -> None:
+        program = default_main_program() if program is None else program
+        named = [program.variable(var) if isinstance(var, str) else var for var in feed_list]
+        self._vars = [variable.var for variable in named]
+
+    def feed(self, iterable: Iterable[Sequence[Any]]) -> dict[str, Array | Ragged]:
+        """Arrays (examples, …) by name, and a `Ragged` for a var of lod_level 1.
+
+        Raises `DataError` naming the example that has too few or too many values, or the var whose
+        values do not fit its shape.
+        """
+        examples = list(iterable)
+        for number, example in enumerate(examples):
+            if len(example) != len(self._vars):
+                raise DataError(
+                    f"Example {number} of the mini-batch has {len(example)} values, but the feeder "
+                    f"feeds {', '.join(var.name for var in self._vars)}."
+                )
+        numbered = enumerate(self._vars)
+        return {var.name: _fed(var, [example[at] for example in examples]) for at, var in numbered}
+
+    def feed_parallel(
+        self, iterable: Iterable[Iterable[Sequence[Any]]], num_places: int | None = None
+    ) -> list[dict[str, Array | Ragged]]:
+        """One feed for each mini-batch, for a run by replicas."""
+        return [self.feed(part) for part in iterable]
+
+
+def _fed(var: Var, column: Sequence[Any]) -> Array | Ragged:
+    if var.ragged:
+        return _lists(var, column)
+    shape = var.shape[1:]
+    try:
+        rows = [np.asarray(values, var.dtype).reshape(shape) for values in column]
+        return np.array(rows, var.dtype).reshape(-1, *shape)
+    except (ValueError, TypeError) as error:
+        raise DataError(
+            f"The values of {var.name}, declared with shape {var.shape}, do not fit: {error}."
+        ) from error
+
+
+def _lists(var: Var, column: Sequence[Any]) -> Ragged:
+    parts = [np.asarray(values, var.dtype).reshape(-1) for values in column]
+    ends = np.cumsum([0, *(len(part) for part in parts)], dtype=np.int64)
+    return Ragged(np.concatenate([np.empty(0, var.dtype), *parts]), ends)
+
+
+__all__ = ["DataFeeder"]

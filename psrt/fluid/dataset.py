@@ -1,0 +1,121 @@
+"""`DatasetFactory`: MultiSlot files as the batches of `Executor.train_from_dataset`.
+
+    dataset = fluid.DatasetFactory().create_dataset()      a QueueDataset
+    dataset.set_use_var([label, ids])                      the slots of a line, in their order
+    dataset.set_batch_size(32); dataset.set_thread(2); dataset.set_filelist(files)
+
+The datasets are those of `psrt.data.datasets`; here they also take variables of Fluid, and settings
+by the names of PaddlePaddle 2 (`init`). Settings of Fluid's queues and sleeps change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from psrt.core.errors import ConfigError
+from psrt.data import datasets
+from psrt.data.settings import DatasetSettings
+from psrt.data.slots import DataVar, Slot
+from psrt.fluid.missing import nearest
+from psrt.fluid.variable import Variable
+
+Field: TypeAlias = Variable | DataVar | Slot
+
+
+class _Settings(DatasetSettings):
+    """The forms in which Fluid's users give settings."""
+
+    def set_use_var(self, var_list: Sequence[Field]) -> None:
+        super().set_use_var([v.var if isinstance(v, Variable) else v for v in var_list])
+
+    def init(self, **settings: Any) -> None:
+        """Settings of PaddlePaddle 2: batch_size, thread_num, use_var, pipe_command and others."""
+        self.update_settings(**settings)
+
+    def update_settings(self, **settings: Any) -> None:
+        """The same for some of them; raises `ConfigError` for one the dataset has not."""
+        setters = {name: setter for name, setter in _SETTERS.items() if hasattr(self, setter)}
+        for name, value in settings.items():
+            if (name, value) in _WITHOUT_EFFECT:
+                continue
+            if name not in setters:
+                raise ConfigError(
+                    f"a {type(self).__name__} has no setting {name!r}.", hint=nearest(name, setters)
+                )
+            getattr(self, setters[name])(value)
+
+
+class QueueDataset(_Settings, datasets.QueueDataset):
+    """Files that are read while they are trained on."""
+
+
+class InMemoryDataset(_Settings, datasets.InMemoryDataset):
+    """Files whose examples are kept in memory and shuffled there."""
+
+    def set_queue_num(self, queue_num: int) -> None:
+        """Changes nothing: records are in one place, and any thread may read them."""
+
+    def set_fleet_send_sleep_seconds(self, fleet_send_sleep_seconds: int = 0) -> None:
+        """Changes nothing: who sends waits for the receiver."""
+
+    def get_memory_data_size(self, fleet: Any = None) -> int:
+        """Records of this trainer in memory."""
+        _refuse_sum(fleet)
+        return super().get_memory_data_size()
+
+    def get_shuffle_data_size(self, fleet: Any = None) -> int:
+        """Records of this trainer in memory that have been shuffled: all or none."""
+        _refuse_sum(fleet)
+        return super().get_shuffle_data_size()
+
+
+Dataset: TypeAlias = QueueDataset | InMemoryDataset
+
+
+class DatasetFactory:
+    """Makes datasets by their names."""
+
+    def create_dataset(self, datafeed_class: str = "QueueDataset") -> Dataset:
+        """Raises `ConfigError` for a dataset psrt does not have."""
+        if datafeed_class not in _DATASETS:
+            names = " and ".join(_DATASETS)
+            raise ConfigError(
+                f"create_dataset was asked for a {datafeed_class}; psrt has {names}.",
+                hint=nearest(datafeed_class, _DATASETS),
+            )
+        return _DATASETS[datafeed_class]()
+
+
+_DATASETS: dict[str, type[Dataset]] = {
+    "QueueDataset": QueueDataset,
+    "InMemoryDataset": InMemoryDataset,
+}
+
+
+_SETTERS = {
+    "batch_size": "set_batch_size",
+    "thread_num": "set_thread",
+    "use_var": "set_use_var",
+    "pipe_command": "set_pipe_command",
+    "fs_name": "set_hdfs_config",
+    "download_cmd": "set_download_cmd",
+    "parse_ins_id": "set_parse_ins_id",
+    "parse_content": "set_parse_content",
+    "merge_size": "set_merge_by_lineid",
+    "queue_num": "set_queue_num",
+    "fleet_send_batch_size": "set_fleet_send_batch_size",
+    "fleet_send_sleep_seconds": "set_fleet_send_sleep_seconds",
+}
+_WITHOUT_EFFECT = [("fs_name", ""), ("fs_ugi", ""), ("download_cmd", "cat"), ("input_type", 0)]
+
+
+def _refuse_sum(fleet: Any) -> None:
+    if fleet is not None:
+        raise ConfigError(
+            "a dataset was asked for the records of all trainers; it knows those of its own.",
+            hint="Leave fleet out. global_shuffle itself checks that no record is lost.",
+        )
+
+
+__all__ = ["DatasetFactory", "InMemoryDataset", "QueueDataset"]

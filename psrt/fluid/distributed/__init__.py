@@ -1,0 +1,4 @@
+"""Names of the 2.x API over the same cluster: `import psrt.fluid.distributed.fleet as fleet`.
+
+strategy → fleet.
+"""

@@ -1,0 +1,55 @@
+"""`fleet` by the names of the 2.x API: `import psrt.fluid.distributed.fleet as fleet`.
+
+The cluster is that of `psrt.fluid.incubate.fleet`; what is not defined here is asked of it, so
+`fleet.is_server()`, `fleet.run_server()` and the others are the same under both paths.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psrt.core.errors import ConfigError
+from psrt.fluid.distributed.strategy import DistributedStrategy
+from psrt.fluid.incubate.fleet.base.role_maker import (
+    PaddleCloudRoleMaker,
+    Role,
+    RoleMakerBase,
+    UserDefinedRoleMaker,
+)
+from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler import (
+    TranspilerOptimizer,
+    fleet,
+)
+from psrt.fluid.optimizer import Optimizer
+
+
+def init(role_maker: RoleMakerBase | None = None, is_collective: bool = False) -> None:
+    """Find out who this process is; without a role maker from the launcher's variables."""
+    fleet.init(role_maker or PaddleCloudRoleMaker(is_collective))
+
+
+def distributed_optimizer(
+    optimizer: Optimizer, strategy: DistributedStrategy | None = None
+) -> TranspilerOptimizer:
+    """`optimizer`, whose `minimize` also makes this process's part of the cluster."""
+    strategy = DistributedStrategy() if strategy is None else strategy
+    if not isinstance(strategy, DistributedStrategy):
+        raise ConfigError(
+            f"distributed_optimizer was given a {type(strategy).__name__} as its strategy.",
+            hint="Use fleet.DistributedStrategy().",
+        )
+    return fleet.distributed_optimizer(optimizer, strategy.settings)
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(fleet, name)
+
+
+__all__ = [
+    "DistributedStrategy",
+    "PaddleCloudRoleMaker",
+    "Role",
+    "UserDefinedRoleMaker",
+    "distributed_optimizer",
+    "init",
+]

@@ -1,0 +1,171 @@
+"""`Executor`: runs whatever Fluid calls a program.
+
+a startup program      fills the scope with first values
+a program              runs here; with updates it trains here
+a compiled program     the same by replicas
+a trainer's program    (transpiled) trains by pservers; the first run connects
+a pserver's program    serves in this process until all trainers have completed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from psrt.core.errors import ProgramError
+from psrt.fluid.compiler import CompiledProgram
+from psrt.fluid.framework import Program, default_main_program
+from psrt.fluid.places import CPUPlace
+from psrt.fluid.reader import next_feed
+from psrt.fluid.runs import Run, initialise, sequential
+from psrt.fluid.scope import Scope, chosen, global_scope, scope_guard
+from psrt.fluid.values import Feed, Fetch, feed_of, names_of, returned
+from psrt.partition.transpiler import PserverProgram, TrainerProgram
+
+AnyProgram: TypeAlias = Program | CompiledProgram
+
+
+class Batches(Protocol):
+    """What `train_from_dataset` asks of a dataset."""
+
+    def batches(self) -> Iterable[Feed]:
+        """One feed after the other, until the data end."""
+        ...
+
+
+class Executor:
+    """Runs programs in the order it is told; `place` is the CPU."""
+
+    def __init__(self, place: CPUPlace | None = None) -> None:
+        self.place = place or CPUPlace()
+        self._connected: list[Program] = []
+
+    def run(
+        self,
+        program: AnyProgram | None = None,
+        feed: Feed | Sequence[Feed] | None = None,
+        fetch_list: Sequence[Fetch] | Fetch | None = None,
+        feed_var_name: str = "feed",
+        fetch_var_name: str = "fetch",
+        scope: Scope | None = None,
+        return_numpy: bool = True,
+        use_program_cache: bool = False,
+        return_merged: bool = True,
+    ) -> list[Any]:
+        """One batch through a program; values of the vars in `fetch_list`, by Fluid's shapes.
+
+        Without `feed` the batch is that of the program's loaders, see `psrt.fluid.reader`; they
+        raise `core.EOFException` at the end of their data.
+        Ragged values come as `psrt.Ragged`. With replicas `return_merged=False` gives a list of
+        each one's values. The other arguments are Fluid's and change nothing.
+        """
+        program, scope = program or default_main_program(), chosen(scope)
+        part = program if isinstance(program, Program) else program.program
+        if part is program and not part.graph.ops:
+            _begin(part, scope)
+            return []
+        batch = next_feed(part) if feed is None else feed_of(feed)
+        names = names_of(fetch_list)
+        return returned(self._run_of(program, scope).run(batch, names, return_merged))
+
+    def train_from_dataset(
+        self,
+        program: AnyProgram | None = None,
+        dataset: Batches | None = None,
+        scope: Scope | None = None,
+        thread: int = 0,
+        debug: bool = False,
+        fetch_list: Sequence[Fetch] | None = None,
+        fetch_info: Sequence[str] | None = None,
+        print_period: int = 100,
+        fetch_handler: Callable[[Sequence[Any]], None] | None = None,
+    ) -> None:
+        """Run every batch of `dataset`; print what is fetched every `print_period` batches.
+
+        `fetch_info` names the values. `fetch_handler`, a function, is given them instead. `thread`
+        is the dataset's: reading ahead. Replicas are a CompiledProgram's.
+        """
+        if dataset is None:
+            raise ProgramError("train_from_dataset was called without a dataset.")
+        program, scope = program or default_main_program(), chosen(scope)
+        tell = _Telling(names_of(fetch_list), fetch_info, print_period, fetch_handler)
+        feeds = (feed_of(feed) for feed in dataset.batches())
+        self._run_of(program, scope).run_from(feeds, tell.names, tell.step)
+
+    def infer_from_dataset(
+        self,
+        program: AnyProgram | None = None,
+        dataset: Batches | None = None,
+        scope: Scope | None = None,
+        thread: int = 0,
+        debug: bool = False,
+        fetch_list: Sequence[Fetch] | None = None,
+        fetch_info: Sequence[str] | None = None,
+        print_period: int = 100,
+        fetch_handler: Callable[[Sequence[Any]], None] | None = None,
+    ) -> None:
+        """The same, computing forward only: nothing is trained."""
+        program = program or default_main_program()
+        if isinstance(program, CompiledProgram):
+            program = program.program
+        self.train_from_dataset(
+            *(program.for_test(), dataset, scope, thread, debug),
+            *(fetch_list, fetch_info, print_period, fetch_handler),
+        )
+
+    def close(self) -> None:
+        """Complete every trainer that this executor has connected."""
+        from psrt.fluid.connection import disconnect
+
+        while self._connected:
+            disconnect(self._connected.pop())
+
+    def _run_of(self, program: AnyProgram, scope: Scope) -> Run:
+        part = program if isinstance(program, Program) else program.program
+        if isinstance(part.job, TrainerProgram) and part not in self._connected:
+            self._connected.append(part)
+        if isinstance(program, CompiledProgram):
+            return program.run_over(scope)
+        if not isinstance(program.job, TrainerProgram):
+            return sequential(program, scope)
+        from psrt.fluid.connection import connected
+
+        return connected(program, scope)
+
+
+def _begin(program: Program, scope: Scope) -> None:
+    """Run a program without ops: a pserver's, or a startup program."""
+    if isinstance(program.job, PserverProgram):
+        from psrt.pserver.in_process import serve
+
+        serve(program.job)
+        return
+    initialise(program, scope)
+
+
+class _Telling:
+    """What is said of the values fetched: every so often, on a line or to a function."""
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        titles: Sequence[str] | None,
+        period: int,
+        handler: Callable[[Sequence[Any]], None] | None,
+    ) -> None:
+        self.names = names
+        self._titles, self._period = titles or names, period
+        self._tell = handler or self._print
+        self._steps = 0
+
+    def step(self, values: Sequence[Any]) -> None:
+        self._steps += 1
+        if self.names and self._steps % self._period == 0:
+            self._tell(returned(values))
+
+    def _print(self, values: Sequence[Any]) -> None:
+        pairs = zip(self._titles, values, strict=True)
+        print("\t".join(f"{title}: {value}" for title, value in pairs))
+
+
+__all__ = ["Executor", "global_scope", "scope_guard"]

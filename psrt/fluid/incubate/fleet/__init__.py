@@ -1,0 +1,1 @@
+"""The fleet rooms of Fluid, see `psrt.fluid.incubate`."""

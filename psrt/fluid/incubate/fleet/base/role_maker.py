@@ -1,0 +1,145 @@
+"""Role makers: who this process is, and who else there is.
+
+A role maker answers from a `ClusterRole` it finds out at the first question (`generate_role` asks
+it): `PaddleCloudRoleMaker` from the variables of a launcher, `MPISymetricRoleMaker` from those of
+`mpirun` or `srun` (no mpi4py: psrt needs ranks, not messages), `UserDefinedRoleMaker` from its
+arguments. A variable that is missing is named in the error. Which variables there are:
+docs/fleet.md. Collectives have no pservers and are refused.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from functools import cached_property
+
+from psrt.config.load import environment
+from psrt.config.roles import ClusterRole, cloud_role, mpi_role
+from psrt.core.errors import ConfigError
+
+
+class Role(enum.IntEnum):
+    """A trainer is a worker to Fluid, a pserver a server."""
+
+    WORKER = 1
+    SERVER = 2
+
+
+class RoleMakerBase:
+    """Answers of every role maker; `_find_role` is what they differ in."""
+
+    @cached_property
+    def cluster_role(self) -> ClusterRole:
+        return self._find_role()
+
+    def generate_role(self) -> None:
+        """Find the role now, so that what is wrong with it is told here."""
+        assert self.cluster_role
+
+    def is_worker(self) -> bool:
+        return not self.cluster_role.is_pserver
+
+    def is_server(self) -> bool:
+        return self.cluster_role.is_pserver
+
+    def is_first_worker(self) -> bool:
+        return self.is_worker() and self.cluster_role.index == 0
+
+    def role_id(self) -> int:
+        """The number of this process among those of its role, from 0."""
+        return self.cluster_role.index
+
+    worker_index = server_index = role_id
+
+    def worker_num(self) -> int:
+        return self.cluster_role.trainers
+
+    def server_num(self) -> int:
+        return len(self.cluster_role.endpoints)
+
+    def get_trainer_endpoints(self) -> list[str]:
+        """What the launcher told of the trainers' addresses; a global shuffle needs them."""
+        return list(self.cluster_role.trainer_endpoints)
+
+    def get_pserver_endpoints(self) -> list[str]:
+        return list(self.cluster_role.endpoints)
+
+    def to_string(self) -> str:
+        kind = "server" if self.is_server() else "worker"
+        endpoints = ",".join(self.get_pserver_endpoints())
+        return f"{kind} {self.role_id()}, {self.worker_num()} workers, servers {endpoints}"
+
+    def _find_role(self) -> ClusterRole:
+        raise NotImplementedError
+
+
+class PaddleCloudRoleMaker(RoleMakerBase):
+    """The role a launcher tells by `TRAINING_ROLE` and its companions."""
+
+    def __init__(self, is_collective: bool = False) -> None:
+        if is_collective:
+            raise _collective("PaddleCloudRoleMaker(is_collective=True)")
+
+    def _find_role(self) -> ClusterRole:
+        return cloud_role(environment())
+
+
+class MPISymetricRoleMaker(RoleMakerBase):
+    """Two processes a host, started by MPI or Slurm: even ranks serve, odd ranks work."""
+
+    def _find_role(self) -> ClusterRole:
+        return mpi_role(environment())
+
+
+MPIRoleMaker = MPISymetricRoleMaker
+
+
+class UserDefinedRoleMaker(RoleMakerBase):
+    """The role given as arguments: `current_id` counts within the role, from 0.
+
+    `worker_num`, or `worker_endpoints` of that length, says how many workers there are.
+    """
+
+    def __init__(
+        self,
+        current_id: int = 0,
+        role: Role = Role.WORKER,
+        worker_num: int = 0,
+        server_endpoints: Sequence[str] | None = None,
+        worker_endpoints: Sequence[str] = (),
+    ) -> None:
+        if role not in (Role.WORKER, Role.SERVER):
+            raise ConfigError(
+                f"role is {role!r}, which is not a role.",
+                hint="Use role_maker.Role.WORKER or role_maker.Role.SERVER.",
+            )
+        if isinstance(server_endpoints, str):
+            raise ConfigError(
+                f"server_endpoints is the string {server_endpoints!r}, expected a list.",
+                hint=f'Write server_endpoints="{server_endpoints}".split(",").',
+            )
+        self._given = ClusterRole(
+            is_pserver=role == Role.SERVER,
+            index=current_id,
+            trainers=worker_num or len(worker_endpoints),
+            endpoints=tuple(server_endpoints or ()),
+            trainer_endpoints=tuple(worker_endpoints),
+        )
+
+    def _find_role(self) -> ClusterRole:
+        return self._given
+
+
+class UserDefinedCollectiveRoleMaker(RoleMakerBase):
+    """Refused: psrt trains with pservers."""
+
+    def __init__(self, current_id: int = 0, worker_endpoints: Sequence[str] | None = None) -> None:
+        raise _collective("UserDefinedCollectiveRoleMaker")
+
+
+def _collective(what: str) -> ConfigError:
+    return ConfigError(
+        f"{what} asks for collective training, which psrt.fluid does not have.",
+        hint="Synchronous training with pservers gives the same updates: use "
+        "PaddleCloudRoleMaker() and DistributedStrategyFactory.create_sync_strategy().",
+    )

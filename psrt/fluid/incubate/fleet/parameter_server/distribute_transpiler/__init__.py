@@ -1,0 +1,13 @@
+"""`fleet` by the path programs of Fluid import it from, and the names they import beside it."""
+
+from __future__ import annotations
+
+from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_transpiler import (  # noqa: E501
+    DistributedTranspiler,
+    fleet,
+)
+from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler.transpiler_optimizer import (
+    TranspilerOptimizer,
+)
+
+__all__ = ["DistributedTranspiler", "TranspilerOptimizer", "fleet"]

@@ -1,0 +1,251 @@
+"""`fleet` for pservers: one script, whose every process asks who it is and does its part.
+
+    fleet.init(role_maker.PaddleCloudRoleMaker())
+    fleet.distributed_optimizer(optimizer, strategy).minimize(loss)
+    if fleet.is_server():
+        fleet.init_server()
+        fleet.run_server()         serves in this process until all workers have stopped
+    else:
+        fleet.init_worker()
+        exe.run(fleet.startup_program)
+        exe.run(fleet.main_program, feed, [loss])     or a CompiledProgram of it
+        fleet.stop_worker()
+
+Workers are trainers and servers are pservers. A worker connects at its first step, with the
+replicas that step asks for. What is called out of turn is refused with what comes before it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from psrt.core.errors import ConfigError, ProgramError
+from psrt.data.records import Records
+from psrt.data.scattering import Scattering
+from psrt.fluid import io
+from psrt.fluid.connection import connected, disconnect
+from psrt.fluid.executor import Executor
+from psrt.fluid.framework import Program
+from psrt.fluid.incubate.fleet.base.role_maker import PaddleCloudRoleMaker, RoleMakerBase
+from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy import (
+    DistributedStrategy,
+)
+from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler.transpiler_optimizer import (
+    Parts,
+    TranspilerOptimizer,
+)
+from psrt.fluid.missing import missing
+from psrt.fluid.optimizer import Optimizer
+from psrt.fluid.scope import global_scope
+from psrt.fluid.transpiler import DistributeTranspilerConfig
+from psrt.fluid.variable import Variable
+from psrt.rpc.hosts import split_endpoint
+
+_INSTEAD = {
+    "all_reduce": "Fetch and add up where the job's results are gathered, or read the reports of "
+    "`psrt trainer --report`.",
+    "shrink_sparse_table": "Rows of psrt's tables stay until the pserver ends.",
+    "save_cache_model": "Save the whole model: fleet.save_inference_model.",
+    "load_model": "fluid.io.load_inference_model reads what fleet.save_inference_model wrote.",
+}
+
+
+class DistributedTranspiler:
+    """What `fleet` is. One process has one role, so it is used once; `init` begins anew."""
+
+    def __init__(self) -> None:
+        self._role: RoleMakerBase | None = None
+        self._parts: Parts | None = None
+
+    def init(self, role_maker: RoleMakerBase | None = None) -> None:
+        """Find out who this process is; without a role maker from the launcher's variables."""
+        role_maker = PaddleCloudRoleMaker() if role_maker is None else role_maker
+        if not isinstance(role_maker, RoleMakerBase):
+            raise ConfigError(
+                f"fleet.init was given a {type(role_maker).__name__}, which is no role maker.",
+                hint="Use role_maker.PaddleCloudRoleMaker().",
+            )
+        role_maker.generate_role()
+        self._role, self._parts = role_maker, None
+
+    # --- who there is -----------------------------------------------------------------------------
+
+    def is_worker(self) -> bool:
+        return self._known.is_worker()
+
+    def is_server(self) -> bool:
+        return self._known.is_server()
+
+    def is_first_worker(self) -> bool:
+        return self._known.is_first_worker()
+
+    def worker_index(self) -> int:
+        return self._known.worker_index()
+
+    def server_index(self) -> int:
+        return self._known.server_index()
+
+    def worker_num(self) -> int:
+        return self._known.worker_num()
+
+    def server_num(self) -> int:
+        return self._known.server_num()
+
+    def worker_endpoints(self, to_string: bool = False) -> list[str] | str:
+        endpoints = self._known.get_trainer_endpoints()
+        return ",".join(endpoints) if to_string else endpoints
+
+    def server_endpoints(self, to_string: bool = False) -> list[str] | str:
+        endpoints = self._known.get_pserver_endpoints()
+        return ",".join(endpoints) if to_string else endpoints
+
+    def split_files(self, files: Sequence[str]) -> list[str]:
+        """This worker's share of `files`: neighbours, one more for the first workers if they do
+        not come out even."""
+        if isinstance(files, str):
+            raise ConfigError(f"split_files was given the string {files!r}, expected a list.")
+        self._refuse_server("split_files")
+        each, more = divmod(len(files), self.worker_num())
+        index = self.worker_index()
+        first = index * each + min(index, more)
+        return list(files[first : first + each + (index < more)])
+
+    get_file_shard = split_files
+
+    # --- the program ------------------------------------------------------------------------------
+
+    def distributed_optimizer(
+        self,
+        optimizer: Optimizer,
+        strategy: DistributedStrategy | DistributeTranspilerConfig | None = None,
+    ) -> TranspilerOptimizer:
+        """`optimizer`, whose `minimize` also makes this process's part; Sync without a strategy."""
+        return TranspilerOptimizer(optimizer, strategy, self._known, self._take)
+
+    @property
+    def main_program(self) -> Program:
+        """What this process runs: a worker its training program, a server what it serves."""
+        return self._made.main
+
+    @property
+    def startup_program(self) -> Program:
+        """Fills a worker's scope; a server's has nothing to do."""
+        return self._made.startup
+
+    # --- servers ----------------------------------------------------------------------------------
+
+    def init_server(self, model_dir: str | None = None) -> None:
+        """Nothing has to be done: tables know their first values. A saved model is refused."""
+        self._refuse_worker("init_server")
+        assert self.main_program
+        if model_dir:
+            raise ConfigError(
+                f"init_server was told to start from {model_dir}; pservers of psrt start from the "
+                "initializers of the program.",
+                hint="Call init_server() without a directory.",
+            )
+
+    def run_server(self) -> None:
+        """Serve until all workers have stopped; raises what ended the job before."""
+        self._refuse_worker("run_server")
+        Executor().run(self.main_program)
+
+    # --- workers ----------------------------------------------------------------------------------
+
+    def init_worker(self) -> None:
+        """The worker may train from here on; the first step waits for the servers."""
+        self._refuse_server("init_worker")
+        assert self.main_program
+
+    def barrier_worker(self) -> None:
+        """Wait for every other worker to call it as often, or to stop.
+
+        Before the first step it connects as `exe.run(fleet.main_program)` would, without replicas.
+        """
+        self._refuse_server("barrier_worker")
+        self._connection().executor.barrier("fleet")
+
+    def exchange_records(self, scattering: Scattering) -> deque[Records]:
+        """What `dataset.global_shuffle(fleet)` asks for; connects as `barrier_worker` does.
+
+        Other workers reach this one by the host of its endpoint, if the role maker was told it.
+        """
+        self._refuse_server("exchange_records")
+        known = self._known.get_trainer_endpoints()[self.worker_index() :]
+        host = split_endpoint(known[0])[0] if known else ""
+        shuffled: deque[Records] = self._connection().executor.exchange_records(scattering, host)
+        return shuffled
+
+    def stop_worker(self) -> None:
+        """Send what is left, take the last parameters, and tell the servers this worker is done."""
+        self._refuse_server("stop_worker")
+        self._connection()  # servers wait for every worker, also for one that had no data
+        disconnect(self.main_program)
+
+    def save_persistables(
+        self, executor: Executor, dirname: str, main_program: Program | None = None
+    ) -> None:
+        """Write the parameters as the servers have them; one worker does, before it stops."""
+        self._refuse_server("save_persistables")
+        io.save_persistables(executor, dirname, self._own(main_program))
+
+    def save_inference_model(
+        self,
+        executor: Executor,
+        dirname: str,
+        feeded_var_names: Sequence[str],
+        target_vars: Sequence[Variable],
+        main_program: Program | None = None,
+    ) -> None:
+        """Write a model that needs no servers; one worker does, before it stops."""
+        self._refuse_server("save_inference_model")
+        program = self._own(main_program)
+        io.save_inference_model(dirname, feeded_var_names, target_vars, executor, program)
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise missing("fleet", name, [n for n in dir(type(self)) if n[0] != "_"], _INSTEAD)
+
+    @property
+    def _known(self) -> RoleMakerBase:
+        if self._role is None:
+            raise ProgramError("fleet was asked something before fleet.init(role_maker).")
+        return self._role
+
+    @property
+    def _made(self) -> Parts:
+        if self._parts is None:
+            raise ProgramError(
+                "fleet was asked for a program it does not have yet.",
+                hint="Call fleet.distributed_optimizer(optimizer, strategy).minimize(loss) first.",
+            )
+        return self._parts
+
+    def _take(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def _connection(self) -> Any:
+        program = self.main_program
+        return program.connection or connected(program, global_scope())
+
+    def _own(self, program: Program | None) -> Program:
+        if program is not None and not isinstance(program, Program):
+            raise ConfigError(
+                f"fleet was told to save a {type(program).__name__}.",
+                hint="Save the program it was made of, or fleet.main_program.",
+            )
+        return self.main_program if program is None else program
+
+    def _refuse_server(self, asked: str) -> None:
+        if self.is_server():
+            raise ProgramError(f"fleet.{asked} is for workers, and this process is a server.")
+
+    def _refuse_worker(self, asked: str) -> None:
+        if self.is_worker():
+            raise ProgramError(f"fleet.{asked} is for servers, and this process is a worker.")
+
+
+fleet = DistributedTranspiler()

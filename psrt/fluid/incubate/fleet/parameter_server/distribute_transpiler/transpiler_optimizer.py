@@ -1,0 +1,97 @@
+"""What `fleet.distributed_optimizer` answers: an optimizer whose `minimize` also makes the parts of
+the cluster, and `Parts`, those of one process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from psrt.core.errors import ConfigError
+from psrt.fluid.framework import Program, default_startup_program
+from psrt.fluid.incubate.fleet.base.role_maker import RoleMakerBase
+from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy import (
+    DistributedStrategy,
+    StrategyFactory,
+    strategy_of,
+)
+from psrt.fluid.optimizer import Optimizer
+from psrt.fluid.transpiler import DistributeTranspiler, DistributeTranspilerConfig
+from psrt.fluid.variable import Variable
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The main and the startup program of one process."""
+
+    main: Program
+    startup: Program
+
+
+class TranspilerOptimizer:
+    """An optimizer of a cluster; `on_parts` is told the programs that `minimize` makes."""
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        strategy: DistributedStrategy | DistributeTranspilerConfig | None,
+        role: RoleMakerBase,
+        on_parts: Callable[[Parts], None],
+    ) -> None:
+        if not isinstance(optimizer, Optimizer):
+            raise ConfigError(
+                f"distributed_optimizer was given a {type(optimizer).__name__}.",
+                hint="Give an optimizer of fluid.optimizer.",
+            )
+        self._optimizer, self._strategy = optimizer, _strategy(strategy)
+        self._role, self._on_parts = role, on_parts
+
+    def minimize(
+        self,
+        loss: Variable,
+        startup_program: Program | None = None,
+        parameter_list: Sequence[str | Variable] | None = None,
+        no_grad_set: Sequence[str | Variable] | None = None,
+    ) -> tuple[Any, Any]:
+        """As of the optimizer itself; then the program is cut into the parts of the cluster."""
+        made = self._optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
+        program = loss.program
+        assert isinstance(program, Program)
+        self._on_parts(parts_of(program, startup_program, self._strategy, self._role))
+        return made
+
+
+def parts_of(
+    program: Program, startup: Program | None, strategy: DistributedStrategy, role: RoleMakerBase
+) -> Parts:
+    """What the process of `role` runs of a program that has its updates."""
+    mode = strategy.settled()
+    transpiler = DistributeTranspiler(strategy.get_program_config())
+    transpiler.transpile(
+        role.worker_index() if role.is_worker() else 0,
+        program,
+        ",".join(role.get_pserver_endpoints()),
+        role.worker_num(),
+        startup_program=startup,
+        mode=mode,
+    )
+    if role.is_server():
+        return Parts(*transpiler.get_pserver_programs(role.cluster_role.current_endpoint))
+    program.call_timeout_s = strategy.get_trainer_runtime_config().call_timeout_s
+    return Parts(program, startup or default_startup_program())
+
+
+def _strategy(
+    given: DistributedStrategy | DistributeTranspilerConfig | None,
+) -> DistributedStrategy:
+    if given is None:
+        return StrategyFactory.create_sync_strategy()
+    if isinstance(given, DistributeTranspilerConfig):
+        return strategy_of(given)
+    if isinstance(given, DistributedStrategy):
+        return given
+    raise ConfigError(
+        f"distributed_optimizer was given a {type(given).__name__} as its strategy.",
+        hint="Make one with DistributedStrategyFactory.create_sync_strategy() or another of its "
+        "functions.",
+    )

@@ -1,0 +1,49 @@
+"""`fluid.layers`: every layer of psrt under Fluid's name and arguments.
+
+Most are made of `layer_table`; those that are more than other names stand in `own_layers`,
+schedules in `learning_rates`. A name psrt has not is an `AttributeError` that says what there is
+instead.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from psrt.fluid import learning_rates, own_layers
+from psrt.fluid.adapter import Layer, adapted, signature_like, signatures
+from psrt.fluid.layer_table import ALIKE, INSTEAD, OWN, SIGNATURES
+from psrt.fluid.missing import missing
+from psrt.graph import layers as psrt_layers
+
+
+def _layers() -> dict[str, Layer]:
+    found = dict(signatures(SIGNATURES))
+    for name in (ALIKE + OWN).split():
+        found[name] = signature_like(getattr(psrt_layers, name))
+    made = {name: adapted(name, like, getattr(psrt_layers, name)) for name, like in found.items()}
+    for room in (own_layers, learning_rates):
+        made |= {name: getattr(room, name) for name in room.__all__}
+    return dict(sorted(made.items()))
+
+
+LAYERS = _layers()
+
+__all__ = list(LAYERS)
+
+
+def __getattr__(name: str) -> Any:
+    if name in LAYERS:
+        return LAYERS[name]
+    raise missing("fluid.layers", name, LAYERS, INSTEAD)
+
+
+def __dir__() -> list[str]:
+    return list(LAYERS)
+
+
+def signature_of(name: str) -> inspect.Signature:
+    """How users call a layer: Fluid's arguments, without notes on what becomes of them."""
+    signature = inspect.signature(LAYERS[name])
+    bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+    return signature.replace(parameters=bare, return_annotation=signature.empty)

@@ -1,0 +1,70 @@
+"""Metrics that Python adds up over batches, from values that were fetched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from psrt.core.errors import ProgramError
+from psrt.core.types import I64
+
+
+class Accuracy:
+    """The mean of accuracies, weighted by how many examples each is of."""
+
+    def __init__(self, name: str | None = None) -> None:
+        self.name = name
+        self.reset()
+
+    def reset(self) -> None:
+        self._sum, self._weight = 0.0, 0.0
+
+    def update(self, value: Any, weight: Any) -> None:
+        """An accuracy, a number or an array of one, of `weight` examples."""
+        self._sum += float(np.asarray(value).item()) * float(weight)
+        self._weight += float(weight)
+
+    def eval(self) -> float:
+        if not self._weight:
+            raise ProgramError("metrics.Accuracy was asked for a value before an update.")
+        return self._sum / self._weight
+
+
+class Auc:
+    """Area under the ROC curve, from counts of scores in `num_thresholds` + 1 bins."""
+
+    def __init__(
+        self, name: str | None = None, curve: str = "ROC", num_thresholds: int = 4095
+    ) -> None:
+        if curve != "ROC":
+            raise ProgramError(
+                f"metrics.Auc was asked for the curve {curve!r}; it knows ROC.",
+                hint="Use layers.auc(curve='PR').",
+            )
+        self.name, self._bins = name, num_thresholds + 1
+        self.reset()
+
+    def reset(self) -> None:
+        self._counts: I64 = np.zeros((2, self._bins), np.int64)
+
+    def update(self, preds: Any, labels: Any) -> None:
+        """`preds` (n, 2) with the probability of class 1 last, or (n, 1); `labels` 0 or 1."""
+        scores = np.asarray(preds)[:, -1]
+        bins = np.clip((scores * (self._bins - 1)).astype(np.int64), 0, self._bins - 1)
+        for label in (0, 1):
+            self._counts[label] += np.bincount(
+                bins[np.asarray(labels).reshape(-1) == label], minlength=self._bins
+            )
+
+    def eval(self) -> float:
+        """NaN while one class is missing."""
+        negatives, positives = self._counts[:, ::-1].astype(np.float64)
+        pairs = positives.sum() * negatives.sum()
+        if not pairs:
+            return float("nan")
+        above = np.cumsum(positives) - positives / 2
+        return float((negatives * above).sum() / pairs)
+
+
+__all__ = ["Accuracy", "Auc"]

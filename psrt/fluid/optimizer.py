@@ -1,0 +1,252 @@
+"""Optimizers by Fluid's names, each also as `…Optimizer`; formulas stand in `psrt.core.optimizers`.
+
+`minimize` writes into the program of the loss. Defaults are Fluid's: Adam moves all rows of a
+sparse table unless `lazy_mode`, and Adadelta does not use its rate.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias, TypedDict, Unpack
+
+from psrt.core.errors import ProgramError
+from psrt.core.specs import LearningRate
+from psrt.fluid.framework import Program
+from psrt.fluid.missing import missing
+from psrt.fluid.variable import Variable
+from psrt.graph import optimizer as _psrt
+from psrt.graph.clip import Clip
+from psrt.graph.optimizer import Declaration
+from psrt.graph.program import Op
+from psrt.graph.regularizer import Regularizer
+
+Rate: TypeAlias = float | LearningRate
+Names: TypeAlias = Iterable[str | Variable]
+ParamsGrads: TypeAlias = list[tuple[Variable, Variable]]
+
+
+class Optimizer:
+    """How parameters are trained; `declaration` is what psrt knows of it."""
+
+    def __init__(self, declaration: Declaration, parameter_list: Names | None = None) -> None:
+        self.declaration = declaration
+        self._parameters = parameter_list
+
+    def minimize(
+        self,
+        loss: Variable,
+        startup_program: Program | None = None,
+        parameter_list: Names | None = None,
+        no_grad_set: Names | None = None,
+    ) -> tuple[Sequence[Op], ParamsGrads]:
+        """Append backward, clipping, regularisation and updates to the program of `loss`.
+
+        Returns the update ops, and each parameter with the gradient its update reads. Only those of
+        `parameter_list` are trained, if there is one, and none of `no_grad_set`. The startup
+        program is known from the layers; the argument is not read.
+        """
+        program = loss.program
+        assert isinstance(program, Program)
+        freeze(program, parameter_list or self._parameters, no_grad_set)
+        with program.written_into():
+            made = self.declaration.minimize(loss.var)
+        updates = [op for op in program.graph.ops if op.role == "optimize"]
+        gradients = [(program.variable(p), program.variable(g)) for p, g in made.items()]
+        return updates, gradients
+
+
+def freeze(program: Program, trained: Names | None, frozen: Names | None) -> None:
+    """Mark the parameters that are not among `trained`, or are among `frozen`, as not trainable."""
+    records = program.graph.parameters
+    kept = set(records) if trained is None else _names(trained)
+    out = _names(frozen or ())
+    strangers = (kept | out) - records.keys()
+    if strangers:
+        raise ProgramError(
+            f"minimize names {', '.join(sorted(strangers))}, which is no parameter of the program.",
+            hint="Gradients are cut at parameters alone.",
+        )
+    for name in (records.keys() - kept) | out:
+        records[name] = dataclasses.replace(records[name], trainable=False)
+
+
+def _names(vars: Names) -> set[str]:
+    return {var if isinstance(var, str) else var.name for var in vars}
+
+
+class Common(TypedDict, total=False):
+    """Arguments of every optimizer, by keyword; `name` has no effect."""
+
+    parameter_list: Names | None
+    regularization: Regularizer | None
+    grad_clip: Clip | None
+    name: str | None
+
+
+def SGD(learning_rate: Rate, **common: Unpack[Common]) -> Optimizer:
+    """w −= lr · g."""
+    return _of(_psrt.Sgd(learning_rate), common)
+
+
+def Momentum(
+    learning_rate: Rate, momentum: float, use_nesterov: bool = False, **common: Unpack[Common]
+) -> Optimizer:
+    """A velocity that decays."""
+    return _of(_psrt.Momentum(learning_rate, momentum, use_nesterov), common)
+
+
+def Adagrad(
+    learning_rate: Rate,
+    epsilon: float = 1e-6,
+    initial_accumulator_value: float = 0.0,
+    **common: Unpack[Common],
+) -> Optimizer:
+    """Rates fall with the squares that were seen."""
+    return _of(_psrt.Adagrad(learning_rate, epsilon, initial_accumulator_value), common)
+
+
+def DecayedAdagrad(
+    learning_rate: Rate, decay: float = 0.95, epsilon: float = 1e-6, **common: Unpack[Common]
+) -> Optimizer:
+    """Adagrad that forgets."""
+    return _of(_psrt.DecayedAdagrad(learning_rate, decay, epsilon), common)
+
+
+def Adadelta(
+    learning_rate: Rate = 1.0,
+    epsilon: float = 1e-6,
+    rho: float = 0.95,
+    **common: Unpack[Common],
+) -> Optimizer:
+    """Zeiler 2012, whose formula has no rate: the one given is not read, as in Fluid."""
+    return _of(_psrt.Adadelta(1.0, epsilon, rho), common)
+
+
+def RMSProp(
+    learning_rate: Rate,
+    rho: float = 0.95,
+    epsilon: float = 1e-6,
+    momentum: float = 0.0,
+    centered: bool = False,
+    **common: Unpack[Common],
+) -> Optimizer:
+    """Rates by the mean of recent squares."""
+    return _of(_psrt.RmsProp(learning_rate, rho, epsilon, momentum, centered), common)
+
+
+def Adam(
+    learning_rate: Rate = 0.001,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-8,
+    lazy_mode: bool = False,
+    **common: Unpack[Common],
+) -> Optimizer:
+    """Without `lazy_mode` all rows of a sparse table move at every step, which takes its time."""
+    return _of(_psrt.Adam(learning_rate, beta1, beta2, epsilon, lazy_mode), common)
+
+
+def Adamax(
+    learning_rate: Rate = 0.001,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-8,
+    **common: Unpack[Common],
+) -> Optimizer:
+    """Adam by the largest gradient."""
+    return _of(_psrt.Adamax(learning_rate, beta1, beta2, epsilon), common)
+
+
+def Ftrl(
+    learning_rate: Rate,
+    l1: float = 0.0,
+    l2: float = 0.0,
+    lr_power: float = -0.5,
+    **common: Unpack[Common],
+) -> Optimizer:
+    """FTRL-Proximal."""
+    return _of(_psrt.Ftrl(learning_rate, l1, l2, lr_power), common)
+
+
+def LarsMomentum(
+    learning_rate: Rate,
+    momentum: float,
+    lars_coeff: float = 0.001,
+    lars_weight_decay: float = 0.0005,
+    **common: Unpack[Common],
+) -> Optimizer:
+    """Momentum with a rate for each parameter by norms."""
+    return _of(_psrt.LarsMomentum(learning_rate, momentum, lars_coeff, lars_weight_decay), common)
+
+
+def Lamb(
+    learning_rate: Rate = 0.001,
+    lamb_weight_decay: float = 0.01,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-6,
+    **common: Unpack[Common],
+) -> Optimizer:
+    """Adam with a rate for each parameter by norms."""
+    return _of(_psrt.Lamb(learning_rate, lamb_weight_decay, beta1, beta2, epsilon), common)
+
+
+def _of(declaration: Declaration, common: Common) -> Optimizer:
+    declared = dataclasses.replace(
+        declaration,
+        regularization=common.get("regularization"),
+        grad_clip=common.get("grad_clip"),
+    )
+    return Optimizer(declared, common.get("parameter_list"))
+
+
+SGDOptimizer = SGD
+MomentumOptimizer = Momentum
+AdagradOptimizer = Adagrad
+DecayedAdagradOptimizer = DecayedAdagrad
+AdadeltaOptimizer = Adadelta
+RMSPropOptimizer = RMSProp
+AdamOptimizer = Adam
+AdamaxOptimizer = Adamax
+FtrlOptimizer = Ftrl
+LarsMomentumOptimizer = LarsMomentum
+LambOptimizer = Lamb
+
+__all__ = [
+    "SGD",
+    "Adadelta",
+    "AdadeltaOptimizer",
+    "Adagrad",
+    "AdagradOptimizer",
+    "Adam",
+    "AdamOptimizer",
+    "Adamax",
+    "AdamaxOptimizer",
+    "DecayedAdagrad",
+    "DecayedAdagradOptimizer",
+    "Ftrl",
+    "FtrlOptimizer",
+    "Lamb",
+    "LambOptimizer",
+    "LarsMomentum",
+    "LarsMomentumOptimizer",
+    "Momentum",
+    "MomentumOptimizer",
+    "Optimizer",
+    "RMSProp",
+    "RMSPropOptimizer",
+    "SGDOptimizer",
+]
+
+_INSTEAD = {
+    "DpsgdOptimizer": "Bound gradients with fluid.clip; psrt adds no noise to them.",
+    "Dpsgd": "Bound gradients with fluid.clip; psrt adds no noise to them.",
+    "RecomputeOptimizer": "fluid.memory_optimize shares memory within a step.",
+    "PipelineOptimizer": "Replicas share a batch: fluid.ParallelExecutor, CPU_NUM.",
+    "DGCMomentumOptimizer": "Sparse updates send touched rows alone: embedding(is_sparse=True).",
+}
+
+
+def __getattr__(name: str) -> object:
+    raise missing("fluid.optimizer", name, __all__, _INSTEAD)

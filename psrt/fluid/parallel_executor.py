@@ -1,0 +1,69 @@
+"""`ParallelExecutor`: a program that replicas run, over one scope."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from psrt.core.errors import ConfigError
+from psrt.executor.strategies import BuildStrategy, ExecutionStrategy
+from psrt.fluid.compiler import CompiledProgram
+from psrt.fluid.framework import Program, default_main_program
+from psrt.fluid.places import no_cuda
+from psrt.fluid.scope import Scope, chosen
+from psrt.fluid.values import Feed, Fetch, feed_of, names_of, returned
+
+
+class ParallelExecutor:
+    """CPU_NUM replicas; `share_vars_from` the executor that trains, to test beside it.
+
+    `use_cuda` is refused, unless `share_vars_from` says where to compute: its replicas are taken.
+    """
+
+    def __init__(
+        self,
+        use_cuda: bool = False,
+        loss_name: str | None = None,
+        main_program: Program | None = None,
+        share_vars_from: ParallelExecutor | None = None,
+        exec_strategy: ExecutionStrategy | None = None,
+        build_strategy: BuildStrategy | None = None,
+        num_trainers: int = 1,
+        trainer_id: int = 0,
+        scope: Scope | None = None,
+    ) -> None:
+        if use_cuda and share_vars_from is None:
+            raise no_cuda("fluid.ParallelExecutor(use_cuda=True)")
+        if num_trainers != 1:
+            raise ConfigError(
+                f"fluid.ParallelExecutor was asked for {num_trainers} trainers; between processes "
+                "psrt trains by pservers.",
+                hint="Use fluid.DistributeTranspiler, which computes the same step.",
+            )
+        trains = share_vars_from
+        self._scope: Scope = chosen(trains._scope if scope is None and trains else scope)
+        shared = None if trains is None else trains._compiled
+        self._compiled: CompiledProgram = CompiledProgram(main_program or default_main_program())
+        self._compiled.with_data_parallel(loss_name, build_strategy, exec_strategy, shared)
+
+    @property
+    def device_count(self) -> int:
+        """How many replicas share a batch."""
+        return self._compiled.replicas
+
+    def run(
+        self,
+        fetch_list: Sequence[Fetch] | Fetch | None = None,
+        feed: Feed | Sequence[Feed] | None = None,
+        feed_dict: Feed | None = None,
+        return_numpy: bool = True,
+    ) -> list[Any]:
+        """One batch, or the parts of one: a list of feeds. Values are those of the whole batch."""
+        names, batch = names_of(fetch_list), feed_of(feed if feed is not None else feed_dict)
+        return returned(self._compiled.run_over(self._scope).run(batch, names))
+
+    def drop_local_exe_scopes(self) -> None:
+        """psrt drops what steps computed by ExecutionStrategy.num_iteration_per_drop_scope."""
+
+
+__all__ = ["BuildStrategy", "ExecutionStrategy", "ParallelExecutor"]

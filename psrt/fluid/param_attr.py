@@ -1,0 +1,61 @@
+"""What Fluid's users say about a parameter, and what psrt makes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from psrt.core.errors import ProgramError
+from psrt.core.regularizers import Regularizer
+from psrt.core.specs import Constant, Normal, TruncatedNormal, Uniform
+from psrt.graph.builder import Param
+from psrt.graph.clip import Clip
+from psrt.graph.initializer import AnyInitializer, Msra, Xavier
+from psrt.graph.regularizer import L1Decay, L2Decay
+
+
+@dataclass(frozen=True)
+class ParamAttr:
+    """Name, first values and training of one parameter; layers that name one parameter share it.
+
+    `learning_rate` multiplies the optimizer's. `do_model_average` has no effect.
+    """
+
+    name: str | None = None
+    initializer: AnyInitializer | None = None
+    learning_rate: float = 1.0
+    regularizer: Regularizer | None = None
+    trainable: bool = True
+    gradient_clip: Clip | None = None
+    do_model_average: bool = False
+
+    def param(self, default: AnyInitializer | None = None) -> Param:
+        """What a layer of psrt takes; `default` counts where no initializer was given."""
+        return Param(
+            self.name or "",
+            self.initializer or default,
+            self.trainable,
+            None if self.learning_rate == 1.0 else float(self.learning_rate),
+            self.regularizer,
+            self.gradient_clip,
+        )
+
+
+def attr_of(given: Any) -> ParamAttr | Literal[False]:
+    """A ParamAttr of whatever Fluid takes for one; False leaves the parameter out."""
+    if isinstance(given, ParamAttr):
+        return given
+    if given is None or given is True:
+        return ParamAttr()
+    if given is False:
+        return False
+    if isinstance(given, str):
+        return ParamAttr(name=given)
+    if isinstance(given, Constant | Normal | TruncatedNormal | Uniform | Xavier | Msra):
+        return ParamAttr(initializer=given)
+    if isinstance(given, L1Decay | L2Decay):
+        return ParamAttr(regularizer=given)
+    raise ProgramError(
+        f"{given!r} was given for a parameter, which is no ParamAttr.",
+        hint="Give a ParamAttr, a name, an initializer, a regularizer, or False for no parameter.",
+    )

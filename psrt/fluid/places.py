@@ -1,0 +1,42 @@
+"""Where programs run: on the CPU. Places of GPUs answer with what psrt offers instead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NoReturn
+
+from psrt.config.load import cpu_num
+from psrt.core.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class CPUPlace:
+    """The processor of this host."""
+
+
+def CUDAPlace(id: int = 0) -> NoReturn:
+    raise no_cuda(f"fluid.CUDAPlace({id})")
+
+
+def CUDAPinnedPlace() -> NoReturn:
+    raise no_cuda("fluid.CUDAPinnedPlace()")
+
+
+def cpu_places(device_count: int | None = None) -> list[CPUPlace]:
+    """One place for each replica: as many as asked for, or CPU_NUM."""
+    return [CPUPlace()] * (cpu_num() if device_count is None else device_count)
+
+
+def cuda_places(device_ids: object = None) -> NoReturn:
+    raise no_cuda("fluid.cuda_places()")
+
+
+def no_cuda(asked: str) -> ConfigError:
+    return ConfigError(
+        f"{asked} was asked for, but psrt computes on CPUs.",
+        hint="Use fluid.CPUPlace(); CPU_NUM says how many replicas share a batch in "
+        "fluid.ParallelExecutor and CompiledProgram.with_data_parallel.",
+    )
+
+
+__all__ = ["CPUPlace", "CUDAPinnedPlace", "CUDAPlace", "cpu_places", "cuda_places"]

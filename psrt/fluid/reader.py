@@ -1,0 +1,209 @@
+"""`PyReader` and `DataLoader`: generators of a user as the feeds of runs, made ahead by a thread.
+
+    loader = fluid.io.DataLoader.from_generator(feed_list=[image, label], capacity=8)
+    loader.set_sample_list_generator(fluid.io.batch(examples, 32))
+    for feed in loader():
+        exe.run(feed=feed, fetch_list=[loss])
+
+With `iterable=False` the program of `feed_list` takes its batches itself: `start()`, then runs
+without a feed until `core.EOFException`, then `reset()`. A thread ends with its iteration, see
+`psrt.data.read_ahead`; what a generator raises, the consumer gets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from psrt.core.errors import DataError, ProgramError
+from psrt.data.decorators import Reader, batch
+from psrt.data.read_ahead import buffered
+from psrt.fluid.core import EOFException
+from psrt.fluid.data_feeder import DataFeeder
+from psrt.fluid.framework import Program
+from psrt.fluid.places import CPUPlace
+from psrt.fluid.values import Batch, feed_of
+from psrt.fluid.variable import Variable
+
+Places: TypeAlias = CPUPlace | Sequence[CPUPlace] | None
+
+_CAPACITY = 8
+
+
+class GeneratorLoader:
+    """What `DataLoader.from_generator` makes.
+
+    It gives a list with a feed for each place, or, with `return_list`, the arrays of one place in
+    the order of `feed_list`. `capacity` batches are made ahead. Places for which no whole round of
+    batches is left get none if `drop_last`.
+    """
+
+    def __init__(
+        self,
+        feed_list: Sequence[Variable] | None = None,
+        capacity: int | None = None,
+        use_double_buffer: bool = True,
+        iterable: bool = True,
+        return_list: bool = False,
+        drop_last: bool = True,
+    ) -> None:
+        if not feed_list:
+            raise ProgramError("A loader was made without feed_list, the data vars it feeds.")
+        self._vars = list(feed_list)
+        self._capacity = capacity or _CAPACITY
+        self._iterable, self._return_list, self._drop_last = iterable, return_list, drop_last
+        self._feeds: Callable[[], Iterator[Batch]] | None = None
+        self._places = 1
+        self._running: Generator[Batch, None, None] | None = None
+        if not iterable:
+            _program_of(self._vars).loaders.append(self)
+
+    def set_sample_generator(
+        self, reader: Reader[Any], batch_size: int, drop_last: bool = True, places: Places = None
+    ) -> GeneratorLoader:
+        """`reader` gives examples: a value for each var."""
+        return self.set_sample_list_generator(batch(reader, batch_size, drop_last), places)
+
+    def set_sample_list_generator(
+        self, reader: Reader[Any], places: Places = None
+    ) -> GeneratorLoader:
+        """`reader` gives lists of examples."""
+        feeder = DataFeeder(self._vars)
+        return self._set(lambda: map(feeder.feed, reader()), places)
+
+    def set_batch_generator(self, reader: Reader[Any], places: Places = None) -> GeneratorLoader:
+        """`reader` gives batches: an array, or a ragged value, for each var, or a feed."""
+        return self._set(lambda: map(self._named, reader()), places)
+
+    def __call__(self) -> Iterator[Any]:
+        return iter(self)
+
+    def __iter__(self) -> Iterator[Any]:
+        """A new iteration, from the start of the generator."""
+        if not self._iterable:
+            raise ProgramError(
+                "A loader with iterable=False is not iterated over.",
+                hint="Call start(), run the program without a feed, and reset() at EOFException.",
+            )
+        rounds = batch(self._begun, self._places, self._drop_last)()
+        return map(self._listed, rounds) if self._return_list else iter(rounds)
+
+    def start(self) -> None:
+        """Let runs without a feed take batches."""
+        if self._iterable:
+            raise ProgramError(
+                "start() is for a loader with iterable=False.", hint="Iterate over this one."
+            )
+        if self._running is not None:
+            raise ProgramError("The loader is started already.", hint="Call reset() before.")
+        self._running = self._begun()
+
+    def reset(self) -> None:
+        """End an iteration, at its end or before; `start` begins anew."""
+        running, self._running = self._running, None
+        if running is not None:
+            running.close()
+
+    def next_feed(self) -> Batch:
+        """What the next run is fed with: a batch for each place, put together.
+
+        Raises `EOFException` at the end, again and again until `reset`.
+        """
+        if self._running is None:
+            raise ProgramError(
+                f"The loader of {self._vars[0].name} is not started, and the run has no feed.",
+                hint="Call its start().",
+            )
+        parts = next(batch(lambda: self._running or (), self._places, self._drop_last)(), None)
+        if parts is None:
+            raise EOFException(f"the generator that feeds {self._vars[0].name} has ended")
+        return feed_of(parts)
+
+    def _set(self, feeds: Callable[[], Iterator[Batch]], places: Places) -> GeneratorLoader:
+        self._feeds = feeds
+        self._places = len(places) if isinstance(places, Sequence) else 1
+        return self
+
+    def _begun(self) -> Generator[Batch, None, None]:
+        if self._feeds is None:
+            raise ProgramError(
+                "The loader has no generator.", hint="Call one of its set_…_generator methods."
+            )
+        return buffered(self._feeds, self._capacity)()
+
+    def _named(self, given: Any) -> Batch:
+        if isinstance(given, Mapping):
+            return feed_of(given)
+        names = [var.name for var in self._vars]
+        if len(given) != len(names):
+            raise DataError(
+                f"A batch has {len(given)} arrays, but the loader feeds {', '.join(names)}."
+            )
+        return feed_of(dict(zip(names, given, strict=True)))
+
+    def _listed(self, feeds: Sequence[Batch]) -> list[Any]:
+        lists = [[feed[var.name] for var in self._vars] for feed in feeds]
+        return lists[0] if self._places == 1 else lists
+
+
+class PyReader(GeneratorLoader):
+    """The same by its older name and methods."""
+
+    decorate_sample_generator = GeneratorLoader.set_sample_generator
+    decorate_sample_list_generator = GeneratorLoader.set_sample_list_generator
+    decorate_batch_generator = GeneratorLoader.set_batch_generator
+
+
+class DataLoader:
+    """Makes loaders."""
+
+    @staticmethod
+    def from_generator(
+        feed_list: Sequence[Variable] | None = None,
+        capacity: int | None = None,
+        use_double_buffer: bool = True,
+        iterable: bool = True,
+        return_list: bool = False,
+        use_multiprocess: bool = False,
+        drop_last: bool = True,
+    ) -> GeneratorLoader:
+        """See `GeneratorLoader`; a thread makes the batches, also where processes are asked for."""
+        return GeneratorLoader(
+            feed_list, capacity, use_double_buffer, iterable, return_list, drop_last
+        )
+
+    @staticmethod
+    def from_dataset(
+        dataset: Any, places: Places = None, drop_last: bool = True
+    ) -> Iterable[list[Batch]]:
+        """The batches of a dataset, in lists with a feed for each place."""
+        count = len(places) if isinstance(places, Sequence) else 1
+        return _Again(batch(dataset.batches, count, drop_last))
+
+
+class _Again:
+    """Iterates anew each time, called or not."""
+
+    def __init__(self, begin: Callable[[], Iterator[list[Batch]]]) -> None:
+        self._begin = begin
+
+    def __iter__(self) -> Iterator[list[Batch]]:
+        return self._begin()
+
+    __call__ = __iter__
+
+
+def next_feed(program: Program) -> Batch:
+    """What the loaders of a program feed its next run with; nothing where it has none."""
+    feed: Batch = {}
+    for loader in program.origin.loaders:
+        feed |= loader.next_feed()
+    return feed
+
+
+def _program_of(vars: Sequence[Variable]) -> Any:
+    owner: Any = vars[0].program
+    return owner.origin
+
+
+__all__ = ["DataLoader", "GeneratorLoader", "PyReader"]

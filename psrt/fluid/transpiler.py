@@ -1,0 +1,124 @@
+"""`DistributeTranspiler` with Fluid's signatures, over `psrt.partition.transpiler`.
+
+`transpile` makes the program it is given a trainer's: running it connects to the pservers. A
+pserver's program has no ops; running it serves in this process. Its startup program does nothing,
+because first values of a table follow from what it is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from psrt.core.errors import ConfigError
+from psrt.core.specs import CommunicationMode
+from psrt.fluid.framework import Program, default_main_program, default_startup_program
+from psrt.partition import transpiler as _psrt
+from psrt.partition.transpiler_config import DistributeTranspilerConfig, mode_of
+
+
+class DistributeTranspiler:
+    """`transpile` once, then ask for the part of this process."""
+
+    def __init__(self, config: DistributeTranspilerConfig | None = None) -> None:
+        self.config = config or DistributeTranspilerConfig()
+        self._transpiler = _psrt.DistributeTranspiler(self.config)
+        self._program: Program | None = None
+        self._startup: Program | None = None
+
+    def transpile(
+        self,
+        trainer_id: int,
+        program: Program | None = None,
+        pservers: str = "127.0.0.1:6174",
+        trainers: int | str = 1,
+        sync_mode: bool | None = None,
+        startup_program: Program | None = None,
+        current_endpoint: str = "127.0.0.1:6174",
+        slice_var_up: bool | None = None,
+        split_method: Any = None,
+        mode: CommunicationMode | None = None,
+    ) -> None:
+        """Place the parameters of `program` (default: the default main program) on `pservers`.
+
+        `sync_mode`, `slice_var_up` and `split_method` count instead of the config's.
+        `current_endpoint` is that of collectives and not read. `mode` is psrt's own: with it the
+        flags of the config are not asked. Raises `ConfigError` for arguments no job can have.
+        """
+        program = program or default_main_program()
+        if slice_var_up is not None:
+            self.config.slice_var_up = slice_var_up
+        if split_method is not None:
+            self.config.split_method = split_method
+        mode = mode_of(self.config, sync_mode) if mode is None else mode
+        if not isinstance(trainers, int):
+            raise ConfigError(
+                f"trainers is {trainers!r}, which names endpoints as for collectives.",
+                hint="Say how many trainers there are.",
+            )
+        self._transpiler.transpile(program.graph, trainer_id, pservers, trainers, mode)
+        self._program, self._startup = program, startup_program or default_startup_program()
+        program.job = self._transpiler.get_trainer_program()
+
+    def get_trainer_program(self, wait_port: bool = True) -> Program:
+        """The program that was transpiled: running it trains by pservers."""
+        self._transpiler.get_trainer_program()
+        assert self._program is not None
+        return self._program
+
+    def get_pserver_program(self, endpoint: str) -> Program:
+        """What `exe.run` serves: the tables of the pserver at `endpoint`."""
+        return _part(self._transpiler.get_pserver_program(endpoint))
+
+    def get_pserver_programs(self, endpoint: str) -> tuple[Program, Program]:
+        """The pserver's program and its startup program."""
+        return self.get_pserver_program(endpoint), self.get_startup_program(endpoint)
+
+    def get_startup_program(
+        self,
+        endpoint: str = "",
+        pserver_program: Program | None = None,
+        startup_program: Program | None = None,
+    ) -> Program:
+        """A pserver's, which has nothing to do; without an endpoint that of this trainer."""
+        if not endpoint:
+            return self._startup or default_startup_program()
+        self._transpiler.get_pserver_program(endpoint)
+        return Program()
+
+
+def _part(job: _psrt.PserverProgram) -> Program:
+    program = Program()
+    program.job = job
+    return program
+
+
+class PSDispatcher:
+    """What a dispatcher of one's own may inherit from: `dispatch(varlist)` answers endpoints."""
+
+    def __init__(self, pserver_endpoints: Sequence[str]) -> None:
+        self._eps = list(pserver_endpoints)
+        self._step = 0
+
+    @property
+    def eps(self) -> list[str]:
+        return self._eps
+
+    def reset(self) -> None:
+        self._step = 0
+
+    def dispatch(self, varlist: Sequence[Any]) -> Sequence[str]:
+        """An endpoint for each block of one parameter."""
+        raise NotImplementedError(f"{type(self).__name__} does not say where blocks go.")
+
+
+RoundRobin = "RoundRobin"
+HashName = "HashName"
+
+__all__ = [
+    "DistributeTranspiler",
+    "DistributeTranspilerConfig",
+    "HashName",
+    "PSDispatcher",
+    "RoundRobin",
+]

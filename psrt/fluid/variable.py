@@ -1,0 +1,153 @@
+"""Fluid's `Variable`: a var of a program as users hold it, with operators that append ops.
+
+It names its var and knows its program; everything else is asked of the program when it is needed.
+Operators write into the program of the variable. A scalar has shape `(1,)` here, as in Fluid,
+though psrt computes it with shape `()`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from psrt.core.errors import ProgramError
+from psrt.core.types import Shape
+from psrt.graph import layers
+from psrt.graph.program import Program, Var
+
+
+class Owner(Protocol):
+    """The program a variable belongs to."""
+
+    graph: Program
+    persistables: set[str]
+
+    def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Any: ...
+    def variable(self, name: str) -> Variable: ...
+    def global_block(self) -> Any: ...
+
+
+class Variable:
+    """One value of a step, or a parameter."""
+
+    def __init__(self, program: Owner, name: str) -> None:
+        self.program = program
+        self.name = name
+
+    @property
+    def var(self) -> Var:
+        """What psrt knows it as."""
+        return self.program.graph.vars[self.name]
+
+    @property
+    def shape(self) -> Shape:
+        return self.var.shape or (1,)
+
+    @property
+    def dtype(self) -> str:
+        return self.var.dtype
+
+    @property
+    def lod_level(self) -> int:
+        """1 for any number of elements an example, which psrt calls ragged."""
+        return int(self.var.ragged)
+
+    @property
+    def block(self) -> Any:
+        return self.program.global_block()
+
+    @property
+    def persistable(self) -> bool:
+        """Whether it outlives a step, or was said to be wanted behind it."""
+        return self.var.kind in ("parameter", "state") or self.name in self.program.persistables
+
+    @persistable.setter
+    def persistable(self, wanted: bool) -> None:
+        if wanted:
+            self.program.persistables.add(self.name)
+        else:
+            self.program.persistables.discard(self.name)
+
+    @property
+    def stop_gradient(self) -> bool:
+        return self.var.kind in ("data", "state") or not self.var.type.is_float
+
+    @stop_gradient.setter
+    def stop_gradient(self, wanted: bool) -> None:
+        if wanted != self.stop_gradient:
+            raise ProgramError(
+                f"stop_gradient of {self.name} was set to {wanted}; psrt has no such cut.",
+                hint="Freeze parameters: ParamAttr(trainable=False), or minimize(no_grad_set=…).",
+            )
+
+    def astype(self, dtype: str) -> Variable:
+        return self._made(layers.cast, self, dtype)
+
+    def __repr__(self) -> str:
+        return f"Variable({self.name}: {self.var.type})"
+
+    # --- operators ---
+
+    def __add__(self, other: Any) -> Variable:
+        if isinstance(other, Variable):
+            return self._made(layers.elementwise_add, self, other)
+        return self._scaled(1.0, other)
+
+    def __sub__(self, other: Any) -> Variable:
+        if isinstance(other, Variable):
+            return self._made(layers.elementwise_sub, self, other)
+        return self._scaled(1.0, -other)
+
+    def __mul__(self, other: Any) -> Variable:
+        if isinstance(other, Variable):
+            return self._made(layers.elementwise_mul, self, other)
+        return self._scaled(other)
+
+    def __truediv__(self, other: Any) -> Variable:
+        if isinstance(other, Variable):
+            return self._made(layers.elementwise_div, self, other)
+        return self._scaled(1.0 / other)
+
+    def __pow__(self, other: Any) -> Variable:
+        if isinstance(other, Variable):
+            return self._made(layers.elementwise_pow, self, other)
+        return self._made(layers.pow, self, float(other))
+
+    def __radd__(self, other: float) -> Variable:
+        return self._scaled(1.0, other)
+
+    def __rsub__(self, other: float) -> Variable:
+        return self._scaled(-1.0, other)
+
+    def __rmul__(self, other: float) -> Variable:
+        return self._scaled(other)
+
+    def __rtruediv__(self, other: float) -> Variable:
+        return self._made(layers.reciprocal, self) * other
+
+    def __neg__(self) -> Variable:
+        return self._scaled(-1.0)
+
+    def _scaled(self, factor: float, added: float = 0.0) -> Variable:
+        return self._made(layers.scale, self, float(factor), float(added))
+
+    def _made(self, function: Callable[..., Any], *args: Any) -> Variable:
+        made: Variable = self.program.call(function, *args)
+        return made
+
+
+class Parameter(Variable):
+    """A variable that training changes."""
+
+    @property
+    def trainable(self) -> bool:
+        return self.program.graph.parameters[self.name].trainable
+
+
+def unwrapped(value: Any) -> Any:
+    """What a layer function of psrt takes: vars in place of variables, in lists too."""
+    if isinstance(value, Variable):
+        return value.var
+    if isinstance(value, list | tuple):
+        return type(value)(unwrapped(item) for item in value)
+    return value

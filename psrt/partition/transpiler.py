@@ -1,0 +1,185 @@
+"""From one program to what every process of a job runs, by the names users of Fluid know.
+
+    transpiler = DistributeTranspiler(config)
+    transpiler.transpile(program, trainer_id, pservers="a:6170,b:6170", trainers=2)
+    transpiler.get_pserver_program("a:6170")   what the pserver at a:6170 holds
+    transpiler.get_trainer_program()           what this trainer runs, and where parameters are
+
+All processes of a job transpile the same program with the same arguments (the id apart), and
+arrive at the same plan: nothing is sent here. Unlike Fluid's, a pserver program has no ops, since a
+pserver knows tables only, and a startup program has nothing to run: what a table holds before its
+first update follows from its spec.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from psrt.core.errors import ConfigError, ProgramError
+from psrt.core.specs import CommunicationMode, TableSpec
+from psrt.graph.program import Program
+from psrt.partition.dispatchers import chosen
+from psrt.partition.plan import PartitionPlan, build_plan
+from psrt.partition.transpile import program_for
+from psrt.partition.transpiler_config import DistributeTranspilerConfig, mode_of
+
+JOB_ID = "transpiled"
+_PORTS = range(1, 1 << 16)
+
+
+@dataclass(frozen=True)
+class TrainerProgram:
+    """One trainer's part of a job.
+
+    `program` is what it runs: the user's program, less the updates that happen on pservers.
+    `wait_port` says that it waits for pservers that are not up yet.
+    """
+
+    program: Program
+    plan: PartitionPlan
+    mode: CommunicationMode
+    trainer_id: int
+    trainers: int
+    job_id: str
+    wait_port: bool = True
+
+
+@dataclass(frozen=True)
+class PserverProgram:
+    """One pserver's part of a job: `specs` are the tables that the pserver at `endpoint` holds."""
+
+    endpoint: str
+    plan: PartitionPlan
+    specs: tuple[TableSpec, ...]
+    mode: CommunicationMode
+    trainers: int
+    job_id: str
+
+
+@dataclass(frozen=True)
+class StartupProgram:
+    """What is there before a process begins, for a pserver the tables at `endpoint`.
+
+    A trainer's has no endpoint and no tables: it pulls every parameter when it connects.
+    """
+
+    endpoint: str = ""
+    specs: tuple[TableSpec, ...] = ()
+
+
+class DistributeTranspiler:
+    """`transpile` once, then ask for the parts; `say` is told the balance if `print_log` is set."""
+
+    def __init__(
+        self,
+        config: DistributeTranspilerConfig | None = None,
+        say: Callable[[str], None] = print,
+    ) -> None:
+        self.config = config or DistributeTranspilerConfig()
+        self._say = say
+        self._made: TrainerProgram | None = None
+
+    def transpile(
+        self,
+        program: Program,
+        trainer_id: int,
+        pservers: str | Sequence[str],
+        trainers: int = 1,
+        mode: CommunicationMode | None = None,
+        job_id: str = JOB_ID,
+    ) -> None:
+        """Place the parameters of `program` on `pservers`, "host:port,host:port" or a list.
+
+        Without a `mode` the config says it (`mode_of`). `job_id` names the job in the handshake, in
+        which a pserver refuses trainers of another. Raises `ConfigError` for arguments that no job
+        can have, `ProgramError` for a program that trains nothing.
+        """
+        config, mode = self.config, mode or mode_of(self.config)
+        endpoints = endpoints_of(pservers)
+        _check_trainer(trainer_id, trainers)
+        if not program.trained():
+            raise ProgramError(
+                "The program trains nothing, so there is nothing to place on pservers.",
+                hint="Call minimize(loss) of an optimizer before transpile.",
+            )
+        plan = build_plan(
+            program.parameters.values(),
+            endpoints,
+            slice_var_up=config.slice_var_up,
+            min_block_size=config.min_block_size,
+            dispatcher=chosen(config.split_method),
+            mode=mode,
+        )
+        runs = program_for(program, mode)
+        self._made = TrainerProgram(
+            runs, plan, mode, trainer_id, trainers, job_id, config.wait_port
+        )
+        if config.print_log:
+            self._say(plan.balance())
+
+    def get_trainer_program(self, wait_port: bool | None = None) -> TrainerProgram:
+        """What this trainer runs; `wait_port` counts instead of the config's."""
+        made = self._transpiled()
+        return made if wait_port is None else replace(made, wait_port=wait_port)
+
+    def get_pserver_program(self, endpoint: str) -> PserverProgram:
+        """What to serve at `endpoint`, which must be one of the job's."""
+        made = self._transpiled()
+        plan = made.plan
+        if endpoint not in plan.endpoints:
+            near = difflib.get_close_matches(endpoint, plan.endpoints, 1, cutoff=0.8)
+            raise ConfigError(
+                f"{endpoint!r} is no pserver of this job, which has {', '.join(plan.endpoints)}.",
+                hint=f"Did you mean {near[0]}?"
+                if near
+                else "The endpoint of a pserver must be among those given to transpile, letter by "
+                "letter.",
+            )
+        specs = tuple(plan.specs_for(endpoint))
+        return PserverProgram(endpoint, plan, specs, made.mode, made.trainers, made.job_id)
+
+    def get_pserver_programs(self, endpoint: str) -> tuple[PserverProgram, StartupProgram]:
+        """What to serve at `endpoint`, and its startup program."""
+        return self.get_pserver_program(endpoint), self.get_startup_program(endpoint)
+
+    def get_startup_program(self, endpoint: str = "") -> StartupProgram:
+        """Of the pserver at `endpoint`, or of this trainer."""
+        if not endpoint:
+            return StartupProgram()
+        return StartupProgram(endpoint, self.get_pserver_program(endpoint).specs)
+
+    def _transpiled(self) -> TrainerProgram:
+        if self._made is None:
+            raise ProgramError(
+                "The transpiler was asked for a program before it was given one.",
+                hint="Call transpile(program, trainer_id, pservers, trainers) first.",
+            )
+        return self._made
+
+
+def endpoints_of(pservers: str | Sequence[str]) -> list[str]:
+    """The endpoints of a list, or of a text with commas; raises if one is not host:port."""
+    listed = pservers.split(",") if isinstance(pservers, str) else list(pservers)
+    endpoints = [endpoint.strip() for endpoint in listed if endpoint.strip()]
+    for endpoint in endpoints:
+        host, _, port = endpoint.rpartition(":")
+        if not host or not port.isdecimal() or int(port) not in _PORTS:
+            raise ConfigError(
+                f"pservers has {endpoint!r}, which is not host:port.",
+                hint='Write pservers="10.0.0.1:6170,10.0.0.2:6170", the same in every process.',
+            )
+    return endpoints
+
+
+def _check_trainer(trainer_id: int, trainers: int) -> None:
+    if trainers < 1:
+        raise ConfigError(
+            f"the job has {trainers} trainers.", hint="trainers is how many there are: 1 or more."
+        )
+    if not 0 <= trainer_id < trainers:
+        raise ConfigError(
+            f"trainer_id is {trainer_id}, but the job has {trainers} trainer(s).",
+            hint="Ids count from 0, and each is given to one trainer.",
+        )

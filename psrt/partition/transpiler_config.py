@@ -1,0 +1,114 @@
+"""The settings of the transpiler by Fluid's names, and which communication mode they mean.
+
+Fluid says a mode by flags of which few combinations are legal; `mode_of` turns them into one of the
+types of `psrt.core.modes` and refuses those that contradict each other.
+
+    sync_mode (the default), or completely_not_async      Sync
+    geo_sgd_mode                                          Geo
+    half_async                                            HalfAsync
+    none of them                                          Async
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from psrt.core.attributes import DeclaredAttributes
+from psrt.core.errors import ConfigError
+from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Sync
+from psrt.partition.dispatchers import SplitMethod
+from psrt.partition.slicing import DEFAULT_MIN_BLOCK_SIZE
+
+FLUIDS_LAMBDA = 1.0
+"""Fluid's delay compensation has no λ before the term, so turning it on means this one."""
+
+_COLLECTIVE = ("nccl2", "collective")
+_ROUNDS = "in a synchronous job each step waits for the round of all trainers"
+_ONE = "they are two modes"
+_DELAY = "delay compensation is for gradients that arrive late, which only Async has"
+_CONTRADICTIONS = (
+    ("runtime_split_send_recv", "sync_mode", _ROUNDS),
+    ("half_async", "sync_mode", _ROUNDS),
+    ("geo_sgd_mode", "sync_mode", _ROUNDS),
+    ("geo_sgd_mode", "half_async", _ONE),
+    ("geo_sgd_mode", "completely_not_async", _ONE),
+    ("enable_dc_asgd", "sync_mode", _DELAY),
+    ("enable_dc_asgd", "completely_not_async", _DELAY),
+    ("enable_dc_asgd", "half_async", _DELAY),
+    ("enable_dc_asgd", "geo_sgd_mode", _DELAY),
+)
+
+
+@dataclass
+class DistributeTranspilerConfig(DeclaredAttributes):
+    """Set fields like attributes; a name that does not exist is refused.
+
+    `slice_var_up` cuts large parameters into blocks of at least `min_block_size` elements, so that
+    all pservers share them. `split_method` places the blocks: "RoundRobin", "HashName", a class
+    with `dispatch(varlist)`, or a function of (blocks, endpoints). `wait_port`: a trainer waits for
+    pservers that are not up yet. `print_log` prints what each pserver holds. For the fields from
+    `sync_mode` on see `mode_of`; `enable_dc_asgd` adds delay compensation to Async.
+    """
+
+    slice_var_up: bool = True
+    split_method: SplitMethod = "RoundRobin"
+    min_block_size: int = DEFAULT_MIN_BLOCK_SIZE
+    enable_dc_asgd: bool = False
+    mode: str = "pserver"
+    print_log: bool = False
+    wait_port: bool = True
+    sync_mode: bool = True
+    runtime_split_send_recv: bool = False
+    half_async: bool = False
+    completely_not_async: bool = False
+    geo_sgd_mode: bool = False
+    geo_sgd_need_push_nums: int = 100
+    # no effect: settings of collectives between GPUs
+    nccl_comm_num: int = 1
+    use_hierarchical_allreduce: bool = False
+    hierarchical_allreduce_inter_nranks: int = 0
+    collective_mode: str | None = None
+
+
+def mode_of(config: DistributeTranspilerConfig, sync_mode: bool | None = None) -> CommunicationMode:
+    """The mode that a config means; `sync_mode` is what `transpile` was told, which counts more.
+
+    Raises `ConfigError` naming the two fields that contradict each other.
+    """
+    sync = config.sync_mode if sync_mode is None else sync_mode
+    _refuse_collectives(config)
+    _refuse_contradictions(config, sync)
+    if sync or config.completely_not_async:
+        return Sync()
+    if config.geo_sgd_mode:
+        return Geo(config.geo_sgd_need_push_nums)
+    if config.half_async:
+        return HalfAsync()
+    return Async(dc_asgd=FLUIDS_LAMBDA if config.enable_dc_asgd else 0.0)
+
+
+def _refuse_collectives(config: DistributeTranspilerConfig) -> None:
+    if config.mode in _COLLECTIVE:
+        raise ConfigError(
+            f'mode = "{config.mode}" trains without pservers, by collectives between trainers, '
+            "which psrt does not offer.",
+            hint="Within one process, psrt.ParallelExecutor adds the gradients of replicas; across "
+            'hosts, mode = "pserver" with sync_mode = True computes the same step.',
+        )
+    if config.mode != "pserver":
+        raise ConfigError(
+            f'mode is {config.mode!r}, expected "pserver".',
+            hint="How gradients travel is said by sync_mode, half_async and geo_sgd_mode.",
+        )
+
+
+def _refuse_contradictions(config: DistributeTranspilerConfig, sync: bool) -> None:
+    flags = {**vars(config), "sync_mode": sync}
+    for one, other, why in _CONTRADICTIONS:
+        if flags[one] and flags[other]:
+            raise ConfigError(f"{one} contradicts {other}: {why}.", hint="Turn one of them off.")
+    if config.geo_sgd_need_push_nums < 1:
+        raise ConfigError(
+            f"geo_sgd_need_push_nums is {config.geo_sgd_need_push_nums}, expected at least 1.",
+            hint="Trainers exchange what has changed every so many steps.",
+        )

@@ -1,0 +1,34 @@
+"""Reader decorators, for data that come from Python one example after the other.
+
+    train = psrt.reader.batch(psrt.reader.shuffle(read_examples, 10_000), 128)
+    for examples in train(): …
+
+A data set in files is read much faster by `psrt.QueueDataset`.
+"""
+
+from __future__ import annotations
+
+from psrt.data.decorators import (
+    ComposeNotAligned,
+    batch,
+    cache,
+    chain,
+    compose,
+    firstn,
+    map_readers,
+    shuffle,
+)
+from psrt.data.read_ahead import buffered, xmap_readers
+
+__all__ = [
+    "ComposeNotAligned",
+    "batch",
+    "buffered",
+    "cache",
+    "chain",
+    "compose",
+    "firstn",
+    "map_readers",
+    "shuffle",
+    "xmap_readers",
+]

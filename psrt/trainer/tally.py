@@ -1,0 +1,93 @@
+"""What trainers count in a global shuffle, and what is wrong with it: pure.
+
+`sent[i][j]` is what trainer i says it has handed to j, `received[j][i]` what j says it has from i,
+its own share included. All trainers judge the same numbers, so all of them raise or none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Self
+
+from psrt.core.errors import JobError, WireError
+
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Word:
+    """What one trainer tells all others at one meeting of a shuffle, as the JSON of a note.
+
+    `endpoint`: where its records are to go. `before`: records it had. `counts`: by trainer, records
+    sent at the second meeting, received at the third. `failed`: why it gives the shuffle up.
+    """
+
+    endpoint: str = ""
+    before: int = 0
+    counts: list[int] = field(default_factory=list)
+    failed: str = ""
+
+    def note(self) -> str:
+        return json.dumps({name: value for name, value in asdict(self).items() if value})
+
+    @classmethod
+    def of(cls, trainer: int, note: str) -> Self:
+        try:
+            return cls(**json.loads(note))
+        except (ValueError, TypeError) as error:
+            raise WireError(
+                f"global shuffle: trainer {trainer} said {note[:80]!r}, which is no word of psrt's."
+            ) from error
+
+
+def words_of(notes: Sequence[str], trainers: int) -> list[Word]:
+    """By trainer; raises `JobError` that names who is missing or has given up."""
+    missing = [i for i in range(trainers) if i >= len(notes) or not notes[i]]
+    if missing:
+        raise JobError(
+            f"global shuffle: trainer {', '.join(map(str, missing))} takes no part: it has "
+            "completed, was lost or was started again. The shuffle "
+            "was given up.",
+            hint="All trainers call global_shuffle equally often, before any of them stops.",
+        )
+    words = [Word.of(trainer, note) for trainer, note in enumerate(notes)]
+    for trainer, word in enumerate(words):
+        if word.failed:
+            raise JobError(
+                f"global shuffle: trainer {trainer} has given up: {word.failed}",
+                hint="Load the data again, on all trainers.",
+            )
+    return words
+
+
+def check(
+    before: Sequence[int], sent: Sequence[Sequence[int]], received: Sequence[Sequence[int]]
+) -> None:
+    """Raise `JobError` unless every record was handed over, and arrived, exactly once."""
+    complaints = [
+        f"trainer {i} had {had:,} records and handed over {sum(sent[i]):,}"
+        for i, had in enumerate(before)
+        if sum(sent[i]) != had
+    ]
+    complaints += [
+        f"trainer {j} {_differs(sent[i][j], received[j][i])} trainer {i} sent it"
+        for j in range(len(before))
+        for i in range(len(before))
+        if sent[i][j] != received[j][i]
+    ]
+    if complaints:
+        more = f" and {len(complaints) - _NAMED} more" if len(complaints) > _NAMED else ""
+        after = sum(map(sum, received))
+        raise JobError(
+            f"global shuffle: there were {sum(before):,} records before and are {after:,} after: "
+            f"{'; '.join(complaints[:_NAMED])}{more}. The shuffled records were given up.",
+            hint="This is a defect in psrt or a broken network; load the data again.",
+        )
+
+
+def _differs(sent: int, received: int) -> str:
+    if received < sent:
+        return f"lacks {sent - received:,} of the {sent:,} records"
+    return f"has {received - sent:,} records more than the {sent:,}"

@@ -1,0 +1,49 @@
+"""Benchmarks as users run them, on sizes that say nothing about speed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SENTENCES, LENGTH = 500, 100
+"""Enough that a few words are left of each sentence, for these are frequent ones."""
+QUESTIONS = "cat dog cow fox\neats sees wants finds\n"
+
+
+def figures_of(benchmark: str, *arguments: str) -> dict[str, Any]:
+    """What it prints last."""
+    command = [sys.executable, "-m", f"benchmarks.{benchmark}", *arguments]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=150)
+    assert ran.returncode == 0, ran.stderr
+    return dict(json.loads(ran.stdout.splitlines()[-1]))
+
+
+@pytest.mark.slow
+def test_accuracy_by_mode_tells_how_far_sync_is_from_local() -> None:
+    sample = str(ROOT / "examples" / "criteo" / "sample.tsv")
+
+    modes = figures_of("accuracy_by_mode", sample, "--modes", "local,sync", "--seeds", "1")["modes"]
+
+    assert modes["sync"]["minus_local"] == pytest.approx(0, abs=0.02)
+
+
+@pytest.mark.slow
+def test_word2vec_is_timed_and_its_vectors_are_scored(tmp_path: Path) -> None:
+    text, questions = tmp_path / "text", tmp_path / "questions"
+    words = ["the", "cat", "dog", "cow", "fox", "eats", "sees", "wants", "finds"]
+    lines = (" ".join(words[i * j % 9] for j in range(LENGTH)) for i in range(SENTENCES))
+    text.write_text("\n".join(lines))
+    questions.write_text(QUESTIONS)
+
+    found = figures_of("w6_word2vec", str(text), "--mode", "async", "--questions", str(questions))
+
+    assert 0 < found["words"] < LENGTH * SENTENCES
+    assert found["async"]["words_per_s"] > 0
+    assert found["async"]["bytes_per_word"] > 0
+    assert found["async"]["scores"]["questions"] == 2

@@ -1,0 +1,164 @@
+"""Default programs, names, seeds, clones and the operators of variables."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import psrt.fluid as fluid
+from psrt.core.errors import ProgramError
+
+
+def run(fetch: fluid.Variable, **feed: object) -> np.ndarray:
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    return exe.run(feed=feed, fetch_list=[fetch])[0]
+
+
+def test_importing_fluid_loads_no_kernels() -> None:
+    code = "import sys, psrt.fluid; sys.exit('numba' in sys.modules)"
+
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+
+
+def test_layers_write_into_the_program_of_the_guard_and_behind_it_into_the_default() -> None:
+    main, startup = fluid.Program(), fluid.Program()
+
+    with fluid.program_guard(main, startup):
+        fluid.layers.data("inside", [1])
+    fluid.layers.data("outside", [1])
+
+    assert [v.name for v in main.list_vars()] == ["inside"]
+    assert [v.name for v in fluid.default_main_program().list_vars()] == ["outside"]
+    assert startup.initialises == [main]
+
+
+def test_two_programs_share_no_parameter_by_accident_but_do_under_a_guard_of_names() -> None:
+    def parameters() -> list[str]:
+        with fluid.program_guard(fluid.Program(), fluid.Program()):
+            fluid.layers.fc(fluid.layers.data("x", [2]), 1, bias_attr=False)
+            return [p.name for p in fluid.default_main_program().all_parameters()]
+
+    assert parameters() == ["fc_0.w_0"]
+    assert parameters() == ["fc_1.w_0"]
+    with fluid.unique_name.guard():
+        assert parameters() == ["fc_0.w_0"]
+
+
+def test_a_name_given_to_a_layer_names_its_parameters_and_is_not_given_twice() -> None:
+    x = fluid.layers.data("x", [2])
+
+    fluid.layers.fc(x, 1, name="tower", bias_attr=False)
+    fluid.layers.fc(x, 1, name="tower", bias_attr=False)
+
+    names = [p.name for p in fluid.default_main_program().all_parameters()]
+    assert names == ["tower.w_0", "tower_0.w_0"]
+
+
+def test_the_seed_of_either_program_counts_for_what_is_built_behind_it() -> None:
+    def weights(main_seed: int, startup_seed: int) -> np.ndarray:
+        main, startup, scope = fluid.Program(), fluid.Program(), fluid.Scope()
+        main.random_seed, startup.random_seed = main_seed, startup_seed
+        with fluid.program_guard(main, startup), fluid.unique_name.guard():
+            fluid.layers.fc(fluid.layers.data("x", [2]), 3)
+        fluid.Executor().run(startup, scope=scope)
+        return np.array(scope.find_var("fc_0.w_0").get_tensor())
+
+    np.testing.assert_array_equal(weights(7, 0), weights(0, 7))
+    assert (weights(7, 0) != weights(0, 0)).any()
+
+
+def test_a_clone_for_test_computes_without_dropout_and_trains_nothing() -> None:
+    x = fluid.layers.data("x", [4])
+    out = fluid.layers.mean(fluid.layers.dropout(x, 0.5, dropout_implementation="upscale_in_train"))
+    test = fluid.default_main_program().clone(for_test=True)
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+
+    value = exe.run(test, feed={"x": np.ones((8, 4), "f4")}, fetch_list=[out])[0]
+
+    assert value.tolist() == [1.0]
+    assert not test.graph.trained()
+
+
+def test_a_program_is_looked_through_by_its_block() -> None:
+    x = fluid.layers.data("x", [4])
+    hidden = fluid.layers.fc(x, 3, act="relu")
+    program = fluid.default_main_program()
+    block = program.global_block()
+
+    assert block.var("x") is x
+    assert block.has_var(hidden.name)
+    assert not block.has_var("y")
+    assert (x.shape, x.dtype, x.lod_level) == ((-1, 4), "float32", 0)
+    assert [op.type for op in block.ops] == ["fc"]
+    assert [p.name for p in block.all_parameters()] == ["fc_0.w_0", "fc_0.b_0"]
+    assert all(p.trainable for p in block.all_parameters())
+    assert program.num_blocks == 1
+    assert str(program) == program.to_string(True) == program.graph.to_text()
+
+
+def test_a_var_that_does_not_exist_is_refused_with_the_nearest() -> None:
+    fluid.layers.data("label", [1])
+
+    with pytest.raises(ProgramError, match=r"no var labell\. Did you mean label\?"):
+        fluid.default_main_program().global_block().var("labell")
+
+
+X = np.array([[1.0, -2.0, 4.0]], "f4")
+Y = np.array([[2.0, 4.0, -8.0]], "f4")
+
+EXPRESSIONS = {
+    "x + y": lambda x, y: x + y,
+    "x - y": lambda x, y: x - y,
+    "x * y": lambda x, y: x * y,
+    "x / y": lambda x, y: x / y,
+    "x + 1": lambda x, y: x + 1,
+    "1 + x": lambda x, y: 1 + x,
+    "x - 1": lambda x, y: x - 1,
+    "1 - x": lambda x, y: 1 - x,
+    "x * 2": lambda x, y: x * 2,
+    "2 * x": lambda x, y: 2 * x,
+    "x / 2": lambda x, y: x / 2,
+    "2 / x": lambda x, y: 2 / x,
+    "x ** 2": lambda x, y: x**2,
+    "-x": lambda x, y: -x,
+    "(1 - x) * y": lambda x, y: (1 - x) * y,
+}
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_operators_compute_what_they_say(expression: str) -> None:
+    compute = EXPRESSIONS[expression]
+    x, y = fluid.layers.data("x", [3]), fluid.layers.data("y", [3])
+
+    value = run(compute(x, y), x=X, y=Y)
+
+    np.testing.assert_allclose(value, compute(X, Y), rtol=1e-6)
+
+
+def test_a_variable_is_cast() -> None:
+    x = fluid.layers.data("x", [3])
+
+    assert run(x.astype("int64"), x=X).tolist() == [[1, -2, 4]]
+
+
+def test_stop_gradient_is_told_of_data_and_refused_where_psrt_has_no_cut() -> None:
+    x = fluid.layers.data("x", [3])
+    hidden = fluid.layers.fc(x, 2)
+    x.stop_gradient = True
+
+    assert x.stop_gradient
+    assert not hidden.stop_gradient
+    with pytest.raises(ProgramError, match=r"stop_gradient of fc_0\.out was set to True"):
+        hidden.stop_gradient = True
+
+
+def test_scalars_have_one_element_as_in_fluid() -> None:
+    loss = fluid.layers.mean(fluid.layers.data("x", [3]))
+
+    assert loss.shape == (1,)
+    assert run(loss, x=X).shape == (1,)

@@ -1,0 +1,137 @@
+"""Role makers: the role of a process by Fluid's names; variables are read in test_roles."""
+
+from __future__ import annotations
+
+import pytest
+
+from psrt.config.load import environment
+from psrt.core.errors import ConfigError
+from psrt.fluid.incubate.fleet.base import role_maker
+from psrt.fluid.incubate.fleet.base.role_maker import Role
+
+PSERVERS = ["127.0.0.1:6170", "127.0.0.1:6171"]
+PREFIXES = ("TRAINING_ROLE", "PADDLE_", "POD_IP", "OMPI_", "PMI_", "SLURM_")
+
+
+@pytest.fixture(autouse=True)
+def no_role(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in environment():
+        if name.startswith(PREFIXES):
+            monkeypatch.delenv(name)
+
+
+def export(monkeypatch: pytest.MonkeyPatch, **variables: str) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_the_cloud_role_maker_answers_for_a_trainer(monkeypatch: pytest.MonkeyPatch) -> None:
+    export(
+        monkeypatch,
+        TRAINING_ROLE="TRAINER",
+        PADDLE_PSERVERS_IP_PORT_LIST=",".join(PSERVERS),
+        PADDLE_TRAINERS_NUM="3",
+        PADDLE_TRAINER_ID="0",
+    )
+    role = role_maker.PaddleCloudRoleMaker()
+
+    role.generate_role()
+
+    assert role.is_worker()
+    assert role.is_first_worker()
+    assert not role.is_server()
+    assert (role.worker_index(), role.worker_num(), role.server_num()) == (0, 3, 2)
+    assert role.get_pserver_endpoints() == PSERVERS
+    assert role.to_string() == "worker 0, 3 workers, servers 127.0.0.1:6170,127.0.0.1:6171"
+
+
+def test_the_cloud_role_maker_answers_for_a_pserver(monkeypatch: pytest.MonkeyPatch) -> None:
+    export(
+        monkeypatch,
+        TRAINING_ROLE="PSERVER",
+        PADDLE_PSERVERS_IP_PORT_LIST=",".join(PSERVERS),
+        PADDLE_TRAINERS_NUM="3",
+        POD_IP="127.0.0.1",
+        PADDLE_PORT="6171",
+    )
+    role = role_maker.PaddleCloudRoleMaker()
+
+    assert role.is_server()
+    assert not role.is_worker()
+    assert not role.is_first_worker()
+    assert (role.server_index(), role.role_id()) == (1, 1)
+
+
+def test_an_environment_without_a_role_is_told_what_it_lacks() -> None:
+    role = role_maker.PaddleCloudRoleMaker()
+
+    with pytest.raises(ConfigError, match="Can not find TRAINING_ROLE in the environment"):
+        role.generate_role()
+
+
+@pytest.mark.parametrize(
+    "make", [role_maker.MPISymetricRoleMaker, role_maker.MPIRoleMaker], ids=lambda m: m.__name__
+)
+def test_ranks_of_mpi_are_pservers_and_trainers_in_turn(
+    monkeypatch: pytest.MonkeyPatch, make: type[role_maker.RoleMakerBase]
+) -> None:
+    export(monkeypatch, OMPI_COMM_WORLD_SIZE="4", PADDLE_PSERVERS_IP_PORT_LIST=",".join(PSERVERS))
+    seen = []
+    for rank in range(4):
+        export(monkeypatch, OMPI_COMM_WORLD_RANK=str(rank))
+        role = make()
+        seen.append((role.is_server(), role.role_id(), role.worker_num()))
+
+    assert seen == [(True, 0, 2), (False, 0, 2), (True, 1, 2), (False, 1, 2)]
+
+
+@pytest.mark.parametrize(("kind", "is_server"), [(Role.WORKER, False), (Role.SERVER, True)])
+def test_a_role_may_be_given_by_arguments(kind: Role, is_server: bool) -> None:
+    role = role_maker.UserDefinedRoleMaker(1, kind, worker_num=2, server_endpoints=PSERVERS)
+
+    assert role.is_server() is is_server
+    assert (role.role_id(), role.worker_num()) == (1, 2)
+    assert role.get_pserver_endpoints() == PSERVERS
+
+
+def test_the_number_of_workers_may_be_said_by_their_endpoints() -> None:
+    role = role_maker.UserDefinedRoleMaker(
+        server_endpoints=PSERVERS, worker_endpoints=["a:1", "b:1"]
+    )
+
+    assert role.worker_num() == 2
+    assert role.get_trainer_endpoints() == ["a:1", "b:1"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"worker_num": 0}, "a cluster of 0 trainers"),
+        ({"current_id": 2}, "this process is trainer 2, but the cluster has 2"),
+        ({"role": "TRAINER"}, "role is 'TRAINER', which is not a role"),
+        ({"server_endpoints": None}, "no pservers were named"),
+        ({"server_endpoints": "a:1,b:1"}, "expected a list"),
+    ],
+)
+def test_arguments_that_make_no_role_are_refused(
+    arguments: dict[str, object], message: str
+) -> None:
+    whole = {"worker_num": 2, "server_endpoints": PSERVERS, **arguments}
+
+    with pytest.raises(ConfigError, match=message):
+        role_maker.UserDefinedRoleMaker(**whole)  # type: ignore[arg-type]
+
+
+def test_collectives_are_refused_with_what_there_is_instead() -> None:
+    for ask in (
+        lambda: role_maker.UserDefinedCollectiveRoleMaker(0, ["a:1"]),
+        lambda: role_maker.PaddleCloudRoleMaker(is_collective=True),
+    ):
+        with pytest.raises(ConfigError, match="collective training") as refusal:
+            ask()
+        assert "create_sync_strategy" in refusal.value.hint
+
+
+def test_the_collective_fleet_is_refused_when_it_is_imported() -> None:
+    with pytest.raises(ConfigError, match=r"fleet\.collective\.fleet is collective training"):
+        from psrt.fluid.incubate.fleet.collective import fleet  # noqa: F401

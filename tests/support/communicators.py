@@ -1,0 +1,221 @@
+"""Clusters of pservers in process with one communicator per trainer, in any mode.
+
+Tables `w` (two blocks), `b` and `emb` on two pservers, fakes or the real ones. `before` stages what
+happens when a call arrives, `fault` what a network does to it; `MODES_UNDER_TEST` says of each mode
+what a test must know to expect the right numbers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+
+from psrt.communicator.base import Communicator
+from psrt.communicator.factory import make
+from psrt.core import specs
+from psrt.core.tensors import SelectedRows
+from psrt.kernels import initialize
+from psrt.partition.plan import PartitionPlan, PlacedBlock
+from psrt.pserver.service import PserverService
+from psrt.rpc import pb
+from psrt.rpc.client import Client
+from psrt.rpc.frames import Message
+from psrt.rpc.inproc import Fault, Faults, InprocServer
+from psrt.rpc.methods import Method
+from psrt.rpc.retry import RetryPolicy
+from psrt.rpc.serving import Later, Peer
+from tests.support.fake_pserver import FakePserver
+from tests.support.geo import GeoByHand, OwnByHand, with_add
+
+T = TypeVar("T")
+LONG_S = 30.0
+RETRY = RetryPolicy(initial_s=0.001, budget_s=0.2)
+RATE = np.float32(0.5)
+ENDPOINTS = ("ps0:6170", "ps1:6170")
+IDS = np.array([5, -9, 2**62, 0, 77, 1234567], np.int64)
+UNIFORM = specs.Uniform(-0.1, 0.1)
+
+
+def plan_of(initializer: specs.Initializer = UNIFORM, rate: float = float(RATE)) -> PartitionPlan:
+    """`b` on the second pserver, a block of `w` on each, `emb` on both; SGD everywhere."""
+    rule = {
+        "initializer": initializer,
+        "optimizer": specs.Sgd(),
+        "learning_rate": specs.ConstantRate(rate),
+    }
+    b = specs.DenseTableSpec("b", "b", (3,), 0, 3, seed=1, **rule)
+    first = specs.DenseTableSpec("w.block0", "w", (4, 2), 0, 4, seed=2, **rule)
+    second = specs.DenseTableSpec("w.block1", "w", (4, 2), 4, 4, seed=2, **rule)
+    placed = (PlacedBlock("ps1:6170", b), PlacedBlock("ps0:6170", first))
+    placed += (PlacedBlock("ps1:6170", second),)
+    return PartitionPlan(ENDPOINTS, placed, (specs.SparseTableSpec("emb", 3, seed=3, **rule),))
+
+
+PLAN = plan_of()
+
+
+@dataclass(frozen=True)
+class ModeUnderTest:
+    """`carrier` is the call that brings gradients; `mean` says that pservers divide their sum by
+    the number of trainers that bring some."""
+
+    mode: specs.CommunicationMode
+    carrier: Method = Method.PUSH
+    mean: bool = False
+
+    def part_applied(self, trainers: int) -> np.float32:
+        """How much of the sum of all trainers' gradients is applied."""
+        return np.float32(1 / trainers if self.mean else 1)
+
+
+SYNC = ModeUnderTest(specs.Sync(), Method.EXCHANGE, mean=True)
+ASYNC = ModeUnderTest(
+    specs.Async(max_merge_var_num=4, send_queue_size=4, min_send_grad_num_before_recv=4)
+)
+ASYNC_AT_ONCE = ModeUnderTest(
+    specs.Async(send_wait_times=0, independent_recv_thread=False), Method.PUSH
+)
+ASYNC_POOL = ModeUnderTest(specs.Async(send_queue_size=4, thread_pool_size=3))
+HALF_ASYNC = ModeUnderTest(specs.HalfAsync())
+SSP = ModeUnderTest(specs.Ssp(max_steps_ahead=2))
+SSP_IN_STEP = ModeUnderTest(specs.Ssp(max_steps_ahead=0))
+GEO = ModeUnderTest(specs.Geo(update_frequency=2))
+
+MODES_UNDER_TEST: dict[str, ModeUnderTest] = {
+    "sync": SYNC,
+    "async": ASYNC,
+    "async-at-once": ASYNC_AT_ONCE,
+    "async-pool": ASYNC_POOL,
+    "half-async": HALF_ASYNC,
+    "ssp": SSP,
+    "ssp-in-step": SSP_IN_STEP,
+    "geo": GEO,
+}
+
+
+def initial(parameter: str) -> np.ndarray:
+    shape, seed = {"b": ((3,), 1), "w": ((4, 2), 2)}[parameter]
+    out = np.empty(int(np.prod(shape)), np.float32)
+    initialize.fill_block(UNIFORM, seed, 0, out)
+    return out.reshape(shape)
+
+
+def initial_rows(ids: np.ndarray) -> np.ndarray:
+    out = np.empty((len(ids), 3), np.float32)
+    initialize.fill_rows(UNIFORM, 3, ids, out)
+    return out
+
+
+def gradients(scale: float = 1.0) -> dict[str, np.ndarray | SelectedRows]:
+    values = np.arange(18, dtype=np.float32).reshape(6, 3)
+    return {
+        "b": np.float32(scale) * np.array([1, 2, 3], np.float32),
+        "w": np.float32(scale) * np.arange(8, dtype=np.float32).reshape(4, 2),
+        "emb": SelectedRows(IDS, np.float32(scale) * values, unique=True),
+    }
+
+
+@dataclass
+class Cluster:
+    """Pservers in process and one communicator per trainer."""
+
+    pservers: list[FakePserver | PserverService]
+    plan: PartitionPlan
+    mode: specs.CommunicationMode
+    retry: RetryPolicy = RETRY
+    servers: list[InprocServer] = field(default_factory=list)
+    trainers: list[Communicator] = field(default_factory=list)
+    before: dict[Method, Callable[[Message], None]] = field(default_factory=dict)
+    calls: Counter[Method] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        for pserver in self.pservers:
+            handler = pserver if isinstance(pserver, FakePserver) else pserver.handle
+            self.servers.append(InprocServer(self._counted(handler), Faults()))
+
+    @property
+    def trainer(self) -> Communicator:
+        return self.trainers[0]
+
+    def fault(self, fault: Fault, method: Method, **script: object) -> None:
+        for server in self.servers:
+            server.faults.script(fault, method, **script)
+
+    def on_all(self, call: Callable[[Communicator], T]) -> list[T]:
+        """`call` by every trainer at the same time, as rounds need it."""
+        with ThreadPoolExecutor(len(self.trainers)) as pool:
+            return list(pool.map(call, self.trainers, timeout=LONG_S))
+
+    def clients(self, trainer: int, trainers: int) -> list[Client]:
+        hello = pb.Hello(
+            job_id="test",
+            plan_hash=self.plan.hash(),
+            trainers=trainers,
+            mode=specs.to_json(self.mode),
+        )
+        return [
+            Client(endpoint, trainer, 7 + trainer, server, hello, retry=self.retry)
+            for endpoint, server in zip(ENDPOINTS, self.servers, strict=True)
+        ]
+
+    def _counted(self, handler: Callable[[Message, Peer], Message | Later]) -> Callable:
+        def handle(message: Message, peer: Peer) -> Message | Later:
+            method = Method(message.header.method)
+            self.calls[method] += 1
+            if method in self.before:
+                self.before[method](message)
+            return handler(message, peer)
+
+        return handle
+
+
+class Builder:
+    """Builds clusters of one kind of pserver and takes them down."""
+
+    def __init__(self, kind: str, retry: RetryPolicy = RETRY) -> None:
+        self._kind, self._retry = kind, retry
+        self._ends: list[Callable[[], object]] = []
+
+    def __call__(
+        self,
+        under_test: ModeUnderTest,
+        trainers: int = 1,
+        call_timeout_s: float = LONG_S,
+        on_wait: Callable[[str], None] = print,
+        plan: PartitionPlan = PLAN,
+    ) -> Cluster:
+        is_geo = isinstance(under_test.mode, specs.Geo)
+        (table,) = plan.sparse
+        plan = with_add(plan) if is_geo else plan
+        pservers = [self._pserver(trainers) for _ in ENDPOINTS]
+        cluster = Cluster(pservers, plan, under_test.mode, self._retry)
+        for trainer in range(trainers):
+            clients = cluster.clients(trainer, trainers)
+            own = OwnByHand(table) if is_geo else None
+            made = make(
+                *(under_test.mode, plan, clients),
+                call_timeout_s=call_timeout_s,
+                on_wait=on_wait,
+                own=own,
+            )
+            made = made if own is None else GeoByHand(made, own)
+            cluster.trainers.append(made)
+            self._ends += [made.close, *(client.close for client in clients)]
+        return cluster
+
+    def close(self) -> None:
+        for end in self._ends:
+            end()
+
+    def _pserver(self, trainers: int) -> FakePserver | PserverService:
+        if self._kind == "fake":
+            return FakePserver(trainers)
+        service = PserverService(stripes=2, wait_timeout_s=LONG_S)
+        service.start()
+        self._ends.append(service.stop)
+        return service

@@ -1,0 +1,51 @@
+"""Pservers on real ports of 127.0.0.1, in this process."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from psrt.pserver.service import PserverService
+from psrt.rpc.server import Server
+
+WAIT_S = 30.0
+
+
+@dataclass
+class LivePserver:
+    service: PserverService
+    server: Server
+
+    @property
+    def endpoint(self) -> str:
+        return self.server.endpoint
+
+
+@contextlib.contextmanager
+def live_pservers(count: int, port: int = 0) -> Iterator[list[LivePserver]]:
+    """`count` pservers that trainers may connect to; stopped in the end."""
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(_live(port)) for _ in range(count)]
+
+
+@contextlib.contextmanager
+def _live(port: int) -> Iterator[LivePserver]:
+    service = PserverService(stripes=2, wait_timeout_s=WAIT_S)
+    server = Server(service.handle, port=port)
+    server.start()
+    service.start()
+    server.set_serving(True)
+    try:
+        yield LivePserver(service, server)
+    finally:
+        service.stop()
+        server.stop(0.0)
+
+
+def free_port() -> int:
+    """A port that nobody listens on, for as long as nobody takes it."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
