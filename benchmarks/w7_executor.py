@@ -5,7 +5,8 @@ python -m benchmarks.w7_executor [--ragged] [--seconds S] [--rounds N] [--no-mem
 Each round measures, one after the other so that a busy host slows all alike: the network's products
 by numpy with preallocated outputs on one thread and on two, the executor on one thread (batches of
 512), the parallel executor with two replicas on two threads (batches of 1,024, parameters shared),
-and for comparison with two threads and one batch of 512 cut in two. Figures are medians of rounds;
+for comparison with two threads and one batch of 512 cut in two, and with two replicas that take
+whole batches of 512 and do not wait for each other (`async_mode`). Figures are medians of rounds;
 `share_of_gemm` and the speed-ups are medians of the ratio within a round. `speedup_of_gemm` is what
 bare products gain by a second thread in the same rounds: most of a step is products.
 `python_between_ops` is the profiler's. `stolen_cpu` is what other guests of a virtual host took
@@ -16,6 +17,7 @@ processes of its own.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import resource
@@ -23,7 +25,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from benchmarks import harness
 
@@ -44,10 +46,18 @@ MEMORY = {
 }
 
 
+FUSED = {
+    "fuse_loss_gradient": True,
+    "fuse_all_optimizer_ops": True,
+    "memory_optimize": True,
+}
+
+
 def run(args: argparse.Namespace) -> harness.Figures:
     program, loss = w7_model.build(args.ragged)
     small, large = (w7_model.feeds(32, joined, args.ragged) for joined in (1, 2))
     alone, pair = executors(program, loss, args.spin_s)
+    apart = apart_executor(program, loss)
     with harness.Steal() as steal:
         rounds = [
             {
@@ -56,12 +66,15 @@ def run(args: argparse.Namespace) -> harness.Figures:
                 "one_thread": speed(alone.run, small, args.seconds),
                 "two_threads": speed(pair.run, large, args.seconds),
                 "two_threads_one_batch": speed(pair.run, small, args.seconds),
+                "two_threads_async": speed_apart(apart, small, args.seconds),
             }
             for _ in range(args.rounds)
         ]
     pair.close()
+    apart.close()
     shares = [r["one_thread"] / r["gemm"] for r in rounds]
     speedups = [r["two_threads"] / r["one_thread"] for r in rounds]
+    speedups_apart = [r["two_threads_async"] / r["one_thread"] for r in rounds]
     of_gemm = [r["gemm_two_threads"] / r["gemm"] for r in rounds]
     figures: harness.Figures = {
         "workload": "W7 executor, CTR-DNN" + (", ragged slots" if args.ragged else ""),
@@ -70,6 +83,8 @@ def run(args: argparse.Namespace) -> harness.Figures:
         "share_of_gemm_rounds": [round(share, 3) for share in shares],
         "speedup_two_threads": round(statistics.median(speedups), 2),
         "speedup_rounds": [round(speedup, 2) for speedup in speedups],
+        "speedup_async": round(statistics.median(speedups_apart), 2),
+        "speedup_async_rounds": [round(speedup, 2) for speedup in speedups_apart],
         "speedup_of_gemm": round(statistics.median(of_gemm), 2),
         "speedup_of_gemm_rounds": [round(speedup, 2) for speedup in of_gemm],
         "share_of_gemm_two_threads": round(
@@ -88,20 +103,24 @@ def executors(
     program: psrt.Program, loss: str, spin_s: float = 0.02
 ) -> tuple[psrt.Executor, psrt.ParallelExecutor]:
     """Each over a scope of its own."""
-    scopes = [psrt.Scope(), psrt.Scope()]
-    for scope in scopes:
-        scope.init_parameters(program)
-    fused = {
-        "fuse_loss_gradient": True,
-        "fuse_all_optimizer_ops": True,
-        "memory_optimize": True,
-    }
     alone = psrt.Executor(
-        program, scopes[0], build_strategy=psrt.BuildStrategy(**fused), keep=[loss]
+        program, scope_of(program), build_strategy=psrt.BuildStrategy(**FUSED), keep=[loss]
     )
-    shared = psrt.BuildStrategy(reduce_strategy=ReduceStrategy.Reduce, **fused)
+    shared = psrt.BuildStrategy(reduce_strategy=ReduceStrategy.Reduce, **FUSED)
     how = psrt.ExecutionStrategy(spin_s=spin_s)
-    return alone, psrt.ParallelExecutor(program, scopes[1], 2, shared, how, keep=[loss])
+    return alone, psrt.ParallelExecutor(program, scope_of(program), 2, shared, how, keep=[loss])
+
+
+def apart_executor(program: psrt.Program, loss: str) -> psrt.ParallelExecutor:
+    """Two replicas that do not wait for each other."""
+    build = psrt.BuildStrategy(reduce_strategy=ReduceStrategy.Reduce, async_mode=True, **FUSED)
+    return psrt.ParallelExecutor(program, scope_of(program), 2, build, keep=[loss])
+
+
+def scope_of(program: psrt.Program) -> psrt.Scope:
+    scope = psrt.Scope()
+    scope.init_parameters(program)
+    return scope
 
 
 def speed(step: Callable[..., object], feeds: list[dict[str, object]], seconds: float) -> float:
@@ -114,6 +133,23 @@ def speed(step: Callable[..., object], feeds: list[dict[str, object]], seconds: 
         steps += 1
     elapsed = time.perf_counter() - started
     return steps * len(feeds[0]["dense"]) / elapsed  # type: ignore[arg-type]
+
+
+def speed_apart(
+    executor: psrt.ParallelExecutor, feeds: list[dict[str, object]], seconds: float
+) -> float:
+    """Examples per second of `run_from`."""
+    executor.run_from(feeds[:3], roles=w7_model.TRAIN)
+    started = time.perf_counter()
+
+    def until_over() -> Iterator[dict[str, object]]:
+        for feed in itertools.cycle(feeds):
+            if time.perf_counter() - started > seconds:
+                return
+            yield feed
+
+    done = executor.run_from(until_over(), roles=w7_model.TRAIN)
+    return done.examples / (time.perf_counter() - started)
 
 
 def python_between_ops(executor: psrt.Executor, feeds: list[dict[str, object]]) -> float:
