@@ -2,12 +2,14 @@
 
     python -m benchmarks.accuracy_by_mode train.tsv.gz [--modes local,sync,…] [--seeds 3]
                                           [--rows N] [--pservers 2] [--trainers 2]
+                                          [--wire float16]
 
 `psrt data criteo` holds back a tenth of the rows, the same ones for all runs; a seed gives the
 order of the others and the initial values. Rows are dealt to the trainers' files so that the
 batches of all trainers at a step are the one batch of `local`, a trainer without pservers: so in
 `sync` nothing but rounding may differ. Jobs are `examples/criteo/<mode>.toml`, or `criteo.toml` in
-that mode. `auc` is of the rows held back, one for each seed.
+that mode. `auc` is of the rows held back, one for each seed. With `--wire` every mode but `local`
+is trained once more with tensors that travel in that precision: `sync/float16`.
 """
 
 from __future__ import annotations
@@ -25,17 +27,18 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import harness
+from psrt.core.wire import PRECISIONS
 
 JOBS = Path(__file__).resolve().parent.parent / "examples" / "criteo"
 PSRT = (sys.executable, "-m", "psrt")
 LOCAL, BATCH = "local", 512
 MODES = (LOCAL, "sync", "async", "ssp", "half_async", "geo")
-NEAR_LOCAL, NEAR_SYNC = 0.002, 0.005
+NEAR_LOCAL, NEAR_SYNC, NEAR_FLOAT32 = 0.002, 0.005, 0.001
 TIMEOUT_S = 1800.0
 
 
 def run(args: argparse.Namespace) -> harness.Figures:
-    modes, aucs = args.modes.split(","), {}
+    modes, aucs = runs_of(args.modes.split(","), args.wire), {}
     with tempfile.TemporaryDirectory(prefix="psrt-accuracy-") as scratch:
         folder = Path(scratch)
         rows = converted(args.table, folder / "criteo", args.rows)
@@ -46,6 +49,12 @@ def run(args: argparse.Namespace) -> harness.Figures:
                 print(f"seed {seed}  {mode:<10}  {aucs[mode][-1]:.4f}", file=sys.stderr)
     found = {mode: figures(mode, aucs) for mode in modes}
     return {"workload": "accuracy", "rows": len(rows), "batch": BATCH, "modes": found}
+
+
+def runs_of(modes: list[str], wire: str) -> list[str]:
+    """The modes, and behind each that has a wire the same in another precision."""
+    narrow = {mode: [f"{mode}/{wire}"] for mode in modes if mode != LOCAL and wire != "float32"}
+    return [run for mode in modes for run in (mode, *narrow.get(mode, ()))]
 
 
 def converted(table: Path, out: Path, most: int) -> list[bytes]:
@@ -69,8 +78,9 @@ def deal(rows: list[bytes], folder: Path, trainers: int, seed: int) -> None:
                 file.writelines(rows[i] for i in order[start : start + share])
 
 
-def auc_of(mode: str, folder: Path, seed: int, args: argparse.Namespace) -> float:
+def auc_of(run: str, folder: Path, seed: int, args: argparse.Namespace) -> float:
     """Train and test once; processes log to `folder`."""
+    mode, _, wire = run.partition("/")
     report = folder / "report.json"
     command, data = (
         (["trainer", "--local"], ("whole.txt", BATCH))
@@ -82,6 +92,7 @@ def auc_of(mode: str, folder: Path, seed: int, args: argparse.Namespace) -> floa
         "PSRT_DATA_TRAIN": str(folder / data[0]),
         "PSRT_DATA_TEST": str(folder / "criteo" / "test-*"),
         "PSRT_DATA_BATCH_SIZE": str(data[1]),
+        "PSRT_COMMUNICATION_WIRE": wire or "float32",
     }
     if not (job := JOBS / f"{mode}.toml").exists():
         job = JOBS / "criteo.toml"
@@ -95,7 +106,7 @@ def auc_of(mode: str, folder: Path, seed: int, args: argparse.Namespace) -> floa
         timeout=TIMEOUT_S,
     )
     if ran.returncode:
-        raise SystemExit(f"{mode} ended with {ran.returncode}:\n{ran.stdout}")
+        raise SystemExit(f"{run} ended with {ran.returncode}:\n{ran.stdout}")
     return float(json.loads(report.read_text())["auc"])
 
 
@@ -109,7 +120,7 @@ def figures(mode: str, aucs: dict[str, list[float]]) -> harness.Figures:
     means = {other: float(np.mean(found)) for other, found in aucs.items()}
     away = {
         f"minus_{other}": round(means[mode] - means[other], 4)
-        for other in (LOCAL, "sync")
+        for other in (LOCAL, "sync", mode.partition("/")[0])
         if other in means and other != mode
     }
     found = {"auc": [round(auc, 4) for auc in aucs[mode]], "mean": round(means[mode], 4), **away}
@@ -118,9 +129,12 @@ def figures(mode: str, aucs: dict[str, list[float]]) -> harness.Figures:
 
 def judged(mode: str, away: dict[str, float]) -> Iterator[tuple[str, bool]]:
     """Whether the mode is as near as is claimed."""
-    if mode == "sync" and "minus_local" in away:
+    wide, _, wire = mode.partition("/")
+    if wire:
+        yield "as_claimed", abs(away[f"minus_{wide}"]) <= NEAR_FLOAT32
+    elif mode == "sync" and "minus_local" in away:
         yield "as_claimed", abs(away["minus_local"]) <= NEAR_LOCAL
-    if mode not in (LOCAL, "sync") and "minus_sync" in away:
+    elif mode not in (LOCAL, "sync") and "minus_sync" in away:
         yield "as_claimed", abs(away["minus_sync"]) <= NEAR_SYNC
 
 
@@ -134,4 +148,5 @@ if __name__ == "__main__":
     parser.add_argument("--rows", type=int, default=0, help="of the training part; 0 = all")
     parser.add_argument("--pservers", type=int, default=2)
     parser.add_argument("--trainers", type=int, default=2)
+    parser.add_argument("--wire", choices=PRECISIONS, default="float32")
     harness.main(parser, run)

@@ -13,10 +13,10 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-READY_TIMEOUT_S = 60.0
+READY_TIMEOUT_S = 180.0  # a cold kernel cache on a busy host
 
 Figures = dict[str, Any]
 
@@ -49,7 +49,7 @@ def main(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], Fi
 
 
 def merge(runs: list[Figures]) -> Figures:
-    """Figures of several runs: equal values stay, numbers become their spread."""
+    """Figures of several runs: equal values stay, numbers become their spread, lists medians."""
     return {key: _spread([run[key] for run in runs]) for key in runs[0]}
 
 
@@ -58,24 +58,40 @@ def _spread(values: list[Any]) -> Any:
         return values[0]
     if isinstance(values[0], dict):
         return merge(values)
+    if isinstance(values[0], list):
+        return [statistics.median(each) for each in zip(*values, strict=True)]
     return {"min": min(values), "median": statistics.median(values), "max": max(values)}
+
+
+class Daemon(NamedTuple):
+    """A pserver that is ready."""
+
+    endpoint: str
+    pid: int
 
 
 @contextlib.contextmanager
 def pservers(count: int, *flags: str, hosts: Hosts | None = None) -> Iterator[list[str]]:
-    """`count` daemons on free ports; yields their endpoints, ends them by pid."""
+    """The endpoints of `count` daemons."""
+    with daemons(count, *flags, hosts=hosts) as found:
+        yield [daemon.endpoint for daemon in found]
+
+
+@contextlib.contextmanager
+def daemons(count: int, *flags: str, hosts: Hosts | None = None) -> Iterator[list[Daemon]]:
+    """`count` pservers on free ports, ended by pid."""
     with tempfile.TemporaryDirectory(prefix="psrt-bench-") as folder:
         ready = [Path(folder) / f"pserver-{index}.json" for index in range(count)]
         children = [
             _start(path, flags, hosts or Here(), f"p{index}") for index, path in enumerate(ready)
         ]
         try:
-            yield [_endpoint(path, child) for path, child in zip(ready, children, strict=True)]
+            yield [_ready(path, child) for path, child in zip(ready, children, strict=True)]
         finally:
             for child in children:
                 child.terminate()
             for child in children:
-                child.wait(timeout=30)
+                _awaited(child)
 
 
 def _start(ready: Path, flags: tuple[str, ...], hosts: Hosts, host: str) -> subprocess.Popen[bytes]:
@@ -85,7 +101,16 @@ def _start(ready: Path, flags: tuple[str, ...], hosts: Hosts, host: str) -> subp
     return subprocess.Popen([*command, *quiet], env=os.environ | ONE_THREAD, stdout=sys.stderr)
 
 
-def _endpoint(ready: Path, child: subprocess.Popen[bytes]) -> str:
+def _awaited(child: subprocess.Popen[bytes]) -> None:
+    """Until it has ended: none may stay behind to slow the next measurement down."""
+    try:
+        child.wait(timeout=30)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+
+
+def _ready(ready: Path, child: subprocess.Popen[bytes]) -> Daemon:
     deadline = time.monotonic() + READY_TIMEOUT_S
     while not ready.exists():
         if child.poll() is not None:
@@ -95,7 +120,28 @@ def _endpoint(ready: Path, child: subprocess.Popen[bytes]) -> str:
         if time.monotonic() > deadline:
             raise SystemExit(f"pserver {child.pid} was not ready within {READY_TIMEOUT_S:.0f} s")
         time.sleep(0.02)
-    return str(json.loads(ready.read_text())["endpoint"])
+    facts = json.loads(ready.read_text())
+    return Daemon(str(facts["endpoint"]), int(facts["pid"]))
+
+
+def together(module: str, flags: list[list[str]], timeout_s: float = 600.0) -> list[Figures]:
+    """Run `benchmarks.{module}` once per list of flags, all at once; what each printed last."""
+    children = [start(module, extra) for extra in flags]
+    return [figures_of(child, timeout_s) for child in children]
+
+
+def start(module: str, flags: list[str]) -> subprocess.Popen[bytes]:
+    """`benchmarks.{module}` in a process of its own, with one BLAS thread."""
+    command = [sys.executable, "-m", f"benchmarks.{module}", *flags]
+    return subprocess.Popen(command, env=os.environ | ONE_THREAD, stdout=subprocess.PIPE)
+
+
+def figures_of(child: subprocess.Popen[bytes], timeout_s: float) -> Figures:
+    """What a process of `start` printed last, once it has ended."""
+    printed = child.communicate(timeout=timeout_s)[0]
+    if child.returncode:
+        raise SystemExit(f"a child of the benchmark ended with exit code {child.returncode}")
+    return dict(json.loads(printed.splitlines()[-1]))
 
 
 class Steal:

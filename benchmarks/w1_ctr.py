@@ -2,11 +2,13 @@
 
     python -m benchmarks.w1_ctr --mode sync|async|ssp|half_async|geo
                                 [--optimizer sgd|adagrad|adam] [--seconds 15]
-                                [--carrier stream|grpc] [--pservers 2] [--trainers 2] [--repeat N]
+                                [--carrier stream|grpc] [--wire float32|float16|bfloat16|int8]
+                                [--pservers 2] [--trainers 2] [--repeat N]
 
 `examples_per_s` is the total of all trainers after 20 warm-up steps; `gemm_examples_per_s` is what
 as many processes reach that do nothing but the network's matrix products, measured in the same run;
-`loss_at_250_steps` is the mean training loss of steps 200 to 250, averaged over the trainers.
+`loss_at_250_steps` is the mean training loss of steps 200 to 250, averaged over the trainers;
+`bytes_per_step` are those of the tensors that a trainer sends and receives.
 """
 
 from __future__ import annotations
@@ -14,8 +16,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import os
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -27,6 +27,7 @@ from benchmarks import ctr_data, harness
 from benchmarks.gemm import gemm_figures
 from psrt.config.schema import JobConfig, TrainerConfig
 from psrt.core.specs import Async, Geo, HalfAsync, Ssp, Sync
+from psrt.core.wire import PRECISIONS, Wire
 from psrt.trainer.ahead import Ahead
 from psrt.trainer.cluster import Cluster, cluster_of
 from psrt.trainer.job import Job, load_job
@@ -48,12 +49,13 @@ MODES = {
 
 
 def run(args: argparse.Namespace) -> harness.Figures:
-    flags = [f"--{name}={getattr(args, name)}" for name in ("mode", "optimizer", "carrier")]
+    flags = [f"--{name}={getattr(args, name)}" for name in ("mode", "optimizer", "carrier", "wire")]
     flags += [f"--seconds={args.seconds}", f"--trainers={args.trainers}"]
-    gemm = processes([["--as-gemm"]] * args.trainers)
+    gemm = harness.together("w1_ctr", [["--as-gemm"]] * args.trainers)
     with harness.pservers(args.pservers) as endpoints:
         where = f"--endpoints={','.join(endpoints)}"
-        trained = processes([[*flags, where, f"--as-trainer={t}"] for t in range(args.trainers)])
+        roles = [[*flags, where, f"--as-trainer={t}"] for t in range(args.trainers)]
+        trained = harness.together("w1_ctr", roles)
     ceiling = sum(figures["examples_per_s"] for figures in gemm)
     total = sum(figures["examples_per_s"] for figures in trained)
     losses = [f["loss_at_250_steps"] for f in trained if f["loss_at_250_steps"] is not None]
@@ -62,6 +64,7 @@ def run(args: argparse.Namespace) -> harness.Figures:
         "mode": args.mode,
         "optimizer": args.optimizer,
         "carrier": args.carrier,
+        "wire": args.wire,
         "pservers": args.pservers,
         "trainers": args.trainers,
         "examples_per_s": round(total),
@@ -69,6 +72,7 @@ def run(args: argparse.Namespace) -> harness.Figures:
         "share_of_gemm": round(total / ceiling, 3),
         "loss_at_250_steps": round(float(np.mean(losses)), 4) if losses else None,
         "steps": sum(figures["steps"] for figures in trained),
+        "bytes_per_step": round(mean(trained, "bytes_per_step")),
         "trainer_cpu_ms_per_step": mean(trained, "cpu_ms_per_step"),
         "gemm_cpu_ms_per_step": mean(gemm, "cpu_ms_per_step"),
     }
@@ -76,22 +80,6 @@ def run(args: argparse.Namespace) -> harness.Figures:
 
 def mean(figures: list[harness.Figures], name: str) -> float:
     return round(float(np.mean([each[name] for each in figures])), 2)
-
-
-def processes(flags: list[list[str]]) -> list[harness.Figures]:
-    """Run this file once per list of flags, all at the same time; what each printed last."""
-    command = [sys.executable, "-m", "benchmarks.w1_ctr"]
-    children = [
-        subprocess.Popen(
-            [*command, *extra], env=os.environ | harness.ONE_THREAD, stdout=subprocess.PIPE
-        )
-        for extra in flags
-    ]
-    printed = [child.communicate(timeout=600)[0] for child in children]
-    failed = [child.returncode for child in children if child.returncode]
-    if failed:
-        raise SystemExit(f"a child of the benchmark ended with exit code {failed[0]}")
-    return [json.loads(text.splitlines()[-1]) for text in printed]
 
 
 class Stopwatch:
@@ -138,6 +126,7 @@ def trainer(args: argparse.Namespace) -> harness.Figures:
         program="w1_job.py",
         params={"optimizer": args.optimizer, "learning_rate": rate, "embedding_rate": scale},
         communication=MODES[args.mode],
+        wire=Wire(args.wire),
         path=str(Path(__file__)),
     )
     settings = TrainerConfig(
@@ -162,8 +151,10 @@ def measure(
     watch.loop = loop
     with Ahead(prepared(job, batches), 2) as ahead:
         loop.run(ahead)
+    counted = cluster.communicator.counters.snapshot()
     cluster.communicator.stop(60.0)
-    return watch.figures()
+    moved = counted["push_bytes"] + counted["pull_bytes"]
+    return watch.figures() | {"bytes_per_step": moved / len(watch.losses)}
 
 
 def prepared(job: Job, batches: list[ctr_data.Batch]) -> Iterator[Prepared]:
@@ -178,6 +169,7 @@ if __name__ == "__main__":
     parser.add_argument("--mode", choices=tuple(MODES), default="async")
     parser.add_argument("--optimizer", choices=tuple(LEARNING_RATES), default="sgd")
     parser.add_argument("--carrier", choices=("stream", "grpc"), default="stream")
+    parser.add_argument("--wire", choices=PRECISIONS, default="float32")
     parser.add_argument("--pservers", type=int, default=2)
     parser.add_argument("--trainers", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=15.0)

@@ -4,7 +4,8 @@
                                  [--carrier stream|grpc] [--seconds 8] [--repeat N]
 
 `rows_per_s` = ids the caller asked for ÷ time, each pulled once and pushed once. Repeated ids are
-merged by the trainer before they travel, within the measured time. Run with one BLAS thread.
+merged by the trainer before they travel, within the measured time. `cpu_ms_per_step` is the
+trainer's CPU time of a step, `pserver_cpu_ms_per_step` the pserver's. Run with one BLAS thread.
 """
 
 from __future__ import annotations
@@ -14,60 +15,38 @@ import time
 
 import numpy as np
 
-from benchmarks import ctr_data, harness
+from benchmarks import ctr_data, harness, processes
+from benchmarks.trainers import OPTIMIZERS, Who, connected, pull_and_push, push, sparse_table
 from psrt.communicator.pservers import Pservers
-from psrt.core.specs import Adagrad, Adam, Async, ConstantRate, Sgd, Uniform, to_json
 from psrt.core.tensors import SelectedRows
-from psrt.graph.program import Parameter
 from psrt.kernels.rows import gather, merge, unique
-from psrt.partition.plan import build_plan
-from psrt.rpc import pb
-from psrt.rpc.client import Client
-from psrt.rpc.methods import Method
 
-OPTIMIZERS = {"sgd": Sgd(), "adagrad": Adagrad(), "adam": Adam()}
-WARM_UP_STEPS, TIMEOUT_S = 80, 60.0
+WARM_UP_STEPS = 80
 TABLE = "table"
 
 
 def run(args: argparse.Namespace) -> harness.Figures:
     ids = ctr_data.w2_ids(args.ids)
-    with harness.pservers(1) as endpoints:
-        pservers, client = connect(endpoints[0], args)
-        try:
-            return measure(pservers, ids, args)
-        finally:
-            pservers.close()
-            client.close()
+    table = sparse_table(TABLE, ctr_data.ROWS, ctr_data.WIDTH, args.optimizer)
+    with (
+        harness.daemons(1) as (daemon,),
+        connected(daemon.endpoint, [table], Who(carrier=args.carrier)) as pservers,
+    ):
+        return measure(pservers, daemon.pid, ids, args)
 
 
-def connect(endpoint: str, args: argparse.Namespace) -> tuple[Pservers, Client]:
-    table = Parameter(
-        TABLE,
-        (ctr_data.ROWS, ctr_data.WIDTH),
-        initializer=Uniform(-0.05, 0.05),
-        seed=1,
-        sparse=True,
-        distributed=True,
-        optimizer=OPTIMIZERS[args.optimizer],
-        learning_rate=ConstantRate(1.0 if args.optimizer == "sgd" else 0.01),
-    )
-    plan = build_plan([table], [endpoint])
-    hello = pb.Hello(job_id="w2", plan_hash=plan.hash(), trainers=1, mode=to_json(Async()))
-    client = Client(endpoint, 0, 1, args.carrier, hello)
-    pservers = Pservers(plan, [client], call_timeout_s=TIMEOUT_S)
-    pservers.connect(TIMEOUT_S, print)
-    return pservers, client
-
-
-def measure(pservers: Pservers, ids: list[np.ndarray], args: argparse.Namespace) -> harness.Figures:
+def measure(
+    pservers: Pservers, pserver_pid: int, ids: list[np.ndarray], args: argparse.Namespace
+) -> harness.Figures:
     for number in range(WARM_UP_STEPS):
         step(pservers, ids[number % len(ids)], args.ids)
+    pserver_cpu = processes.cpu_s(pserver_pid)
     steps, started, cpu = 0, time.perf_counter(), time.process_time()
     while time.perf_counter() - started < args.seconds:
         step(pservers, ids[steps % len(ids)], args.ids)
         steps += 1
-    seconds = time.perf_counter() - started
+    seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
+    pserver_cpu = processes.cpu_s(pserver_pid) - pserver_cpu
     return {
         "workload": "W2",
         "ids": args.ids,
@@ -75,7 +54,8 @@ def measure(pservers: Pservers, ids: list[np.ndarray], args: argparse.Namespace)
         "carrier": args.carrier,
         "rows_per_s": round(steps * len(ids[0]) / seconds),
         "step_ms": round(seconds / steps * 1e3, 3),
-        "cpu_ms_per_step": round((time.process_time() - cpu) / steps * 1e3, 3),
+        "cpu_ms_per_step": round(cpu / steps * 1e3, 3),
+        "pserver_cpu_ms_per_step": round(pserver_cpu / steps * 1e3, 3),
         "steps": steps,
     }
 
@@ -83,17 +63,13 @@ def measure(pservers: Pservers, ids: list[np.ndarray], args: argparse.Namespace)
 def step(pservers: Pservers, ids: np.ndarray, kind: str) -> None:
     """Pull the rows of `ids`, push 1e-3 × rows as their gradient."""
     if kind == "unique":
-        rows, versions = pservers.pull_rows({TABLE: ids})
-        gradient = SelectedRows(ids, rows[TABLE] * np.float32(1e-3), unique=True)
-    else:
-        distinct, inverse = unique(ids)
-        rows, versions = pservers.pull_rows({TABLE: distinct})
-        values = np.empty((len(ids), ctr_data.WIDTH), np.float32)
-        gather(rows[TABLE], inverse, values)
-        gradient = merge(SelectedRows(ids, values * np.float32(1e-3)))
-    requests = pservers.router.requests()
-    pservers.router.push(requests, {TABLE: gradient}, versions)
-    pservers.call(Method.PUSH, requests)
+        pull_and_push(pservers, TABLE, ids)
+        return
+    distinct, inverse = unique(ids)
+    rows, versions = pservers.pull_rows({TABLE: distinct})
+    values = np.empty((len(ids), ctr_data.WIDTH), np.float32)
+    gather(rows[TABLE], inverse, values)
+    push(pservers, {TABLE: merge(SelectedRows(ids, values * np.float32(1e-3)))}, versions)
 
 
 if __name__ == "__main__":

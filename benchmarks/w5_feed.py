@@ -1,28 +1,32 @@
 """W5: Criteo-shaped MultiSlot text from the page cache into batches and into memory.
 
-python -m benchmarks.w5_feed [--threads N] [--rows N] [--ragged] [--batch-size N]
+python -m benchmarks.w5_feed [--queue | --memory | --gzip | --train] [--threads N] [--rows N]
+    [--ragged] [--batch-size N]
 
 `synth-ctr`'s generator writes about 200 MB of text into four files, plain and gzip, which are then
-read once so that they lie in the page cache. Measured, each over all files:
+read once so that they lie in the page cache. Measured, each over all files, or what a flag asks for
+alone (`--train` only then, see `benchmarks.w5_train`):
 
     mb_per_s, examples_per_s   QueueDataset: text parsed into batches, which nobody looks at
     mb_per_cpu_s               the same by CPU time of the whole process: what a busy host leaves
+    reader_us, trainer_us      CPU time a batch takes in the reader's thread and in that which asks
+    speedup                    over one thread in the same run, by time; speedup_cpu: what two
+                               threads would gain if each had a core, from their CPU time alone
     load_mb_per_s              InMemoryDataset.load_into_memory, and joined, ready for a pass
     memory_share               bytes it holds over bytes of the bare arrays of all batches
     resident_share             what the process has grown by, over the same
     pass_examples_per_s        a pass over memory, and a shuffled one
-    gzip_share                 speed of reading gzip over that of Python's bare gzip module, both by
-                               one thread
-    speedup                    over one thread in the same run, if there are more
+    gzip_share                 speed of reading gzip over that of zlib alone (`zlib.decompressobj`),
+                               both by one thread and in CPU time
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
 import os
 import tempfile
 import time
+import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -31,6 +35,7 @@ from benchmarks import harness
 os.environ.update(harness.ONE_THREAD)
 
 import psrt
+from benchmarks import w5_train
 from psrt.core.tensors import Ragged
 from psrt.data import criteo
 from psrt.data.records import Records
@@ -40,18 +45,27 @@ from psrt.data.synthetic import Planted, generate
 
 FILES = 4
 MB = 1e6
-_BLOCK_BYTES = 1 << 20
+_STORED_BYTES = 64 << 10
+
+
+PARTS = ("queue", "memory", "gzip")
 
 
 def run(args: argparse.Namespace) -> harness.Figures:
+    if args.train:
+        return w5_train.run(args)
+    parts = [part for part in PARTS if getattr(args, part)] or list(PARTS)
     slots = criteo.slots(ids_per_slot=None if args.ragged else 1)
     with tempfile.TemporaryDirectory(prefix="psrt-w5-") as folder, harness.Steal() as steal:
         plain, zipped = written(Path(folder), args.rows)
         feed = Feed(slots, plain, args.batch_size, args.threads)
         figures: harness.Figures = {"text_mb": round(feed.mb, 1), "threads": args.threads}
-        figures |= feed.queued()
-        figures |= feed.in_memory()
-        figures |= unzipped(Feed(slots, zipped, args.batch_size, 1), feed.mb)
+        if "queue" in parts:
+            figures |= feed.queued()
+        if "memory" in parts:
+            figures |= feed.in_memory()
+        if "gzip" in parts:
+            figures |= unzipped(Feed(slots, zipped, args.batch_size, 1), feed.mb)
     return figures | {"stolen_cpu": rounded(steal.share or 0.0)}
 
 
@@ -85,13 +99,18 @@ class Feed:
     def queued(self) -> harness.Figures:
         dataset = self.queue(self._threads)
         drain(dataset.batches())  # kernels are loaded
-        alone_s, _, _ = timed(lambda: drain(self.queue(1).batches()))
+        alone_s, alone_cpu_s, _ = timed(lambda: drain(self.queue(1).batches()))
+        thread_started = time.thread_time()
         seconds, cpu_s, rows = timed(lambda: drain(dataset.batches()))
+        own_s, batches = time.thread_time() - thread_started, rows / self._batch_size
         return {
             "mb_per_s": rounded(self.mb / seconds),
             "mb_per_cpu_s": rounded(self.mb / cpu_s),
             "examples_per_s": rounded(rows / seconds),
+            "reader_us": rounded(1e6 * (cpu_s - own_s) / batches),
+            "trainer_us": rounded(1e6 * own_s / batches),
             "speedup": rounded(alone_s / seconds),
+            "speedup_cpu": rounded(self._threads * alone_cpu_s / cpu_s),
         }
 
     def in_memory(self) -> harness.Figures:
@@ -120,20 +139,23 @@ class Feed:
 
 def unzipped(feed: Feed, text_mb: float) -> harness.Figures:
     """Speeds in MB of text, by one thread."""
-    bare_s, _, _ = timed(lambda: sum(map(bare_gzip, feed.paths)))
-    seconds, _, _ = timed(lambda: drain(feed.queue(1).batches()))
+    bare_s, bare_cpu_s, _ = timed(lambda: sum(map(bare_gzip, feed.paths)))
+    seconds, cpu_s, _ = timed(lambda: drain(feed.queue(1).batches()))
     return {
         "gzip_mb_per_s": rounded(text_mb / seconds),
+        "gzip_mb_per_cpu_s": rounded(text_mb / cpu_s),
         "bare_gzip_mb_per_s": rounded(text_mb / bare_s),
-        "gzip_share": rounded(bare_s / seconds),
+        "bare_gzip_mb_per_cpu_s": rounded(text_mb / bare_cpu_s),
+        "gzip_share": rounded(bare_cpu_s / cpu_s),
     }
 
 
 def bare_gzip(path: Path) -> int:
-    buffer, size = bytearray(_BLOCK_BYTES), 0
-    with gzip.open(path) as file:
-        while got := file.readinto(buffer):
-            size += got
+    """Bytes of text, decompressed and dropped."""
+    member, size = zlib.decompressobj(16 + zlib.MAX_WBITS), 0
+    with path.open("rb", buffering=0) as file:
+        while stored := file.read(_STORED_BYTES):
+            size += len(member.decompress(stored))
     return size
 
 
@@ -175,6 +197,10 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--rows", type=int, default=560_000, help="about 360 bytes each")
     parser.add_argument("--batch-size", type=int, default=512)
     parser.add_argument("--ragged", action="store_true", help="ids as lists of any length")
+    for part in PARTS:
+        parser.add_argument(f"--{part}", action="store_true", help="measure this alone")
+    parser.add_argument("--train", action="store_true", help="train from files and from memory")
+    parser.add_argument("--rounds", type=int, default=5, help="of --train")
     return parser
 
 

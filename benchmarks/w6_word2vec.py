@@ -1,12 +1,13 @@
 """W6: skip-gram word vectors of a text, by real pserver and trainer processes.
 
-    python -m benchmarks.w6_word2vec TEXT[.gz]… [--mode async|geo|…|local] [--compare]
+    python -m benchmarks.w6_word2vec [TEXT[.gz]…] [--mode async|geo|…|local] [--compare]
         [--rate-mbit 200] [--questions questions-words.txt.gz] [--epochs 1] [--sentences N]
 
-`words_per_s` counts words of the text that have a vector, before frequent ones are left out by
-chance (what gensim calls raw words), of all trainers together; starting up is not counted, nor is
-testing. `test_loss` is of pairs of every 50th sentence, held back. `mb_per_s` and `bytes_per_word`
-are the tensors that trainers have sent and received.
+Without a text it makes one, of 5 M words drawn by Zipf's law as the peer's, which says something
+about speed only. `words_per_s` counts words of the text that have a vector, before frequent ones
+are left out by chance (what gensim calls raw words), of all trainers together; starting up is not
+counted, nor is testing. `test_loss` is of pairs of every 50th sentence, held back. `mb_per_s` and
+`bytes_per_word` are the tensors that trainers have sent and received.
 
 `--rate-mbit` gives every process a host of its own, with a link of so many Mbit/s each way: network
 namespaces, for which it must run as root. `wire_bytes_per_word` are all bytes on these links.
@@ -32,7 +33,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import harness, word_scores
+from benchmarks import harness, word_scores, zipf_text
 from benchmarks.limited_network import Network, limited
 from psrt.trainer import saved_model
 
@@ -47,7 +48,8 @@ TIMEOUT_S = 3600.0
 def run(args: argparse.Namespace) -> harness.Figures:
     with tempfile.TemporaryDirectory(prefix="psrt-words-") as scratch:
         example = Path(scratch) / "word2vec"
-        words = prepared(example, args) * args.epochs
+        texts = args.texts or [zipf_text.written(Path(scratch) / "zipf.txt")]
+        words = prepared(example, texts, args) * args.epochs
         modes = ("async", "geo") if args.compare else (args.mode,)
         found = {mode: trained(mode, example, words, args) for mode in modes}
     return {"workload": "W6", "words": words, **settings(args), **found, **compared(found)}
@@ -71,14 +73,13 @@ def compared(found: harness.Figures) -> harness.Figures:
     }
 
 
-def prepared(example: Path, args: argparse.Namespace) -> int:
+def prepared(example: Path, texts: list[Path], args: argparse.Namespace) -> int:
     """A copy of the example with the pairs of the text; how many words these were made from."""
     shutil.copytree(EXAMPLE, example, ignore=shutil.ignore_patterns("data", "__pycache__"))
     made = runpy.run_path(str(example / "make_data.py"))
-    texts = args.texts
     if args.sentences:
-        texts = [example / f"text-{number}" for number in range(len(args.texts))]
-        for text, short in zip(args.texts, texts, strict=True):
+        whole, texts = texts, [example / f"text-{number}" for number in range(len(texts))]
+        for text, short in zip(whole, texts, strict=True):
             lines = itertools.islice(made["sentences_of"](text), args.sentences)
             short.write_text("".join(f"{' '.join(line)}\n" for line in lines))
     with contextlib.redirect_stdout(sys.stderr):
@@ -189,7 +190,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("texts", nargs="+", type=Path, help="a sentence a line, plain or .gz")
+    parser.add_argument("texts", nargs="*", type=Path, help="a sentence a line, plain or .gz")
     parser.add_argument("--mode", choices=MODES, default="async")
     parser.add_argument("--compare", action="store_true", help="async and geo in one run")
     parser.add_argument("--rate-mbit", type=float, default=0.0, help="0 = no limit")

@@ -29,7 +29,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from psrt.core.tensors import Ragged, SelectedRows
-from psrt.graph import clip, initializer, layers, optimizer, regularizer
+from psrt.graph import clip, initializer, layers, optimizer, regularizer, tables
 from psrt.graph.builder import Param, program
 from psrt.graph.model import Model
 from psrt.graph.program import Program
@@ -89,6 +89,7 @@ __all__ = [
     "regularizer",
     "save_inference_model",
     "serve",
+    "tables",
 ]
 
 _MODULE_OF = {

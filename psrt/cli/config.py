@@ -9,6 +9,7 @@ import click
 from psrt.config import render
 from psrt.config.load import load, load_job
 from psrt.config.schema import LaunchConfig, PlanConfig, PredictConfig, PserverConfig, TrainerConfig
+from psrt.config.sizing import SizeConfig
 
 _SHOW_EPILOG = """\b
 Examples:
@@ -20,6 +21,7 @@ _PROCESSES: dict[str, type[Any]] = {
     "trainer": TrainerConfig,
     "launch": LaunchConfig,
     "plan": PlanConfig,
+    "size": SizeConfig,
     "predict": PredictConfig,
 }
 

@@ -46,13 +46,18 @@ SUBCOMMANDS = {
         "psrt.cli.trainer", "trainer", "Run one trainer, of a job file or a script."
     ),
     "launch": Subcommand("psrt.cli.launch", "launch", "Run a job on a local cluster."),
-    "plan": Subcommand("psrt.cli.plan", "plan", "Show which pserver would hold what."),
+    "plan": Subcommand(
+        "psrt.cli.plan", "plan", "Show which pserver would hold what, or how many a job takes."
+    ),
     "predict": Subcommand(
         "psrt.cli.predict", "predict", "Apply a saved model to data files, a line per example."
     ),
     "export": Subcommand("psrt.cli.export", "export", "Write a saved model as an ONNX file."),
     "graph": Subcommand("psrt.cli.graph", "graph", "Show the program of a job, as text or drawn."),
     "data": Subcommand("psrt.cli.data", "data", "Make training files and look at them."),
+    "bench": Subcommand(
+        "psrt.cli.bench", "bench", "Measure psrt on this machine, beside the machine's own limits."
+    ),
     "config": Subcommand("psrt.cli.config", "config", "Show settings and where they come from."),
     "version": Subcommand("psrt.cli.version", "version", "Print versions of psrt and its parts."),
 }

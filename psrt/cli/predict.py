@@ -20,6 +20,7 @@ Examples:
   psrt predict model/ --out scores.txt data/test-*.gz
   psrt predict model/ --format jsonl --fetch fc_0.out,sigmoid_0.out data/test-*
   zcat new.gz | psrt predict model/ --slots dense_input,C1,C2 -
+  psrt predict model/ --job job.toml --slots x,item new.csv
 """
 
 
@@ -31,8 +32,9 @@ def predict(model: str, files: tuple[str, ...], **flags: Any) -> None:
     """Apply a saved model to data files, a line per example.
 
     MODEL_DIR is what `--save` of psrt trainer and psrt launch wrote, or save_inference_model.
-    FILES hold MultiSlot lines as in training, plain or gzip; labels are read over. Give --slots for
-    files without labels, or with slots in another order. `-` is the standard input.
+    FILES hold MultiSlot lines as in training, plain or compressed, or what [data] of --job says;
+    labels are read over. Give --slots for files without labels, or with slots in another order. `-`
+    is the standard input.
     """
     settings = load(PredictConfig, flags=flags).config
     from psrt.trainer import predict as prediction  # loads numba: after the settings are right

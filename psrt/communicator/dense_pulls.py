@@ -19,7 +19,7 @@ class DensePulls:
     def pull(self) -> None:
         """Pull all parameters now; `take` finds them."""
         dense = self.fill()
-        self.publish(dense, self._pservers.pull_dense(dense))
+        self.publish(dense, self._pservers.pull_dense(dense, exact=False))
 
     def fill(self) -> dict[str, F32]:
         """Arrays to pull into; ends in `publish`."""

@@ -17,6 +17,7 @@ from psrt.communicator.stepwise import StepByStep
 from psrt.communicator.sync import Rounds
 from psrt.core.errors import ConfigError
 from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync
+from psrt.core.wire import Wire
 from psrt.partition.plan import PartitionPlan
 from psrt.rpc.client import Client
 
@@ -31,13 +32,17 @@ def make(
     call_timeout_s: float,
     on_wait: Callable[[str], None] = log.info,
     own: OwnParameters | None = None,
+    wire: Wire | None = None,
 ) -> Communicator:
     """A communicator for one trainer; `clients` are one per endpoint, in the order of the plan.
 
     `on_wait` is told which pserver `start` still waits for. The caller closes the clients. `own` is
-    what the trainer trains by itself, which only `Geo` does.
+    what the trainer trains by itself, which only `Geo` does; `wire` is the precision in which
+    tensors travel, float32 unless it says otherwise.
     """
-    pservers = Pservers(plan, clients, call_timeout_s=call_timeout_s)
+    if wire is not None and isinstance(mode, Geo):
+        wire = wire.only_dense([spec.name for spec in plan.sparse])
+    pservers = Pservers(plan, clients, call_timeout_s=call_timeout_s, wire=wire)
     match mode:
         case Sync():
             return StepByStep(pservers, on_wait, Rounds(pservers))

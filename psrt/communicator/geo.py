@@ -27,7 +27,7 @@ from psrt.communicator.base import Gradient, Gradients, Pulled, Timeline, Versio
 from psrt.communicator.geo_agreement import Agreement, Given, OwnParameters
 from psrt.communicator.geo_rhythm import Rhythm
 from psrt.communicator.pservers import Answer, Pservers
-from psrt.communicator.router import Request
+from psrt.communicator.requests import Request
 from psrt.core.errors import DeadlineError, InternalError, PsrtError
 from psrt.core.metrics import Registry
 from psrt.core.modes import Geo
@@ -120,7 +120,7 @@ class GeoCommunicator:
             self._merge(self._pservers.call_timeout_s)
         if due.start:
             given = self._agreement.give(self._pservers.trainers)
-            self._start(given, self._pservers.call_timeout_s)
+            self._start(given, self._pservers.call_timeout_s, exact=False)
         wanted, self._wanted = self._wanted, {}
         return Pulled(rows=self.pull_rows(wanted))
 
@@ -134,7 +134,7 @@ class GeoCommunicator:
             given = self._agreement.give(1, all_rows=True)
             if number and not given.changes:
                 break
-            self._start(given, _left(deadline))
+            self._start(given, _left(deadline), exact=True)
             self._merge(_left(deadline))
         if final:
             self._pservers.meet(TRAINED, reached=1, awaited=0, timeout_s=_left(deadline))
@@ -170,9 +170,9 @@ class GeoCommunicator:
         rows = row_kernels.merge(gradient)
         self._tables[name].apply(rows.ids, rows.values)
 
-    def _start(self, given: Given, timeout_s: float) -> None:
-        requests = self._agreement.requests(given.room)
-        self._pservers.router.push(requests, given.changes, self._versions)
+    def _start(self, given: Given, timeout_s: float, exact: bool) -> None:
+        requests = self._agreement.requests(given.room, exact)
+        self._pservers.router.push(requests, given.changes, self._versions, exact)
         steps = self._rhythm.started()
         for request in requests:
             request.header.step = steps
@@ -194,7 +194,7 @@ class GeoCommunicator:
 
     def _pull(self, room: Mapping[str, F32], timeout_s: float) -> list[Request]:
         """What pservers hold now, without a push."""
-        requests = self._agreement.requests(room)
+        requests = self._agreement.requests(room, exact=True)
         with self._for_good():
             self._versions = self._pservers.call(Method.PULL, requests, timeout_s)
         return requests

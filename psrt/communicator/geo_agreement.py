@@ -14,7 +14,8 @@ from typing import Protocol
 from psrt.communicator.base import Gradient
 from psrt.communicator.geo_dense import GeoDense
 from psrt.communicator.geo_table import GeoTable
-from psrt.communicator.router import Request, Router
+from psrt.communicator.requests import Request
+from psrt.communicator.router import Router
 from psrt.core.errors import ConfigError
 from psrt.core.metrics import Registry
 from psrt.core.types import F32
@@ -92,10 +93,11 @@ class Agreement:
         """Room for an answer without a change."""
         return self._dense.room()
 
-    def requests(self, room: Mapping[str, F32]) -> list[Request]:
-        """Ask for all dense parameters, and the rows others have changed since the last answer."""
+    def requests(self, room: Mapping[str, F32], exact: bool) -> list[Request]:
+        """Ask for all dense parameters, in float32 if `exact`, and the rows others have changed
+        since the last answer."""
         requests = self._router.requests()
-        self._router.pull_dense(requests, room)
+        self._router.pull_dense(requests, room, exact)
         for endpoint, request in enumerate(requests):
             for name, spec in self._specs.items():
                 request.pull_changed(spec, self._positions.get((endpoint, name), 0))

@@ -15,15 +15,30 @@ from psrt.core.specs import SparseTableSpec
 from psrt.core.tensors import SelectedRows
 from psrt.core.types import F32, I32, I64, U8, Array
 from psrt.kernels import agreement
-from psrt.kernels.optimizer_rows import HEADER_WORDS
+from psrt.kernels.row_store import RowStore
+from psrt.kernels.row_update import RowUpdate
+
+
+class _AgreedRows(RowStore):
+    """The weights last agreed on are the last vector of a row's state; at first, its own."""
+
+    @property
+    def old_at(self) -> int:
+        return self.layout.state_at + len(self._first_state) - self.layout.width
+
+    def _begin(self, first: int, end: int) -> None:
+        super()._begin(first, end)
+        rows, at, width = self.slab.rows[first:end], self.layout.weights_at, self.layout.width
+        rows[:, self.old_at : self.old_at + width] = rows[:, at : at + width]
 
 
 class GeoTable(LocalTable):
     """`give` what was changed, `take` what others have; the training thread does both."""
 
     def __init__(self, spec: SparseTableSpec) -> None:
-        super().__init__(spec, vectors_beside=1)
-        self._old_at = HEADER_WORDS + spec.width * (1 + self._rule.state_vectors)
+        super().__init__(spec, _AgreedRows, vectors_beside=1)
+        self._at = self._rows.layout.weights_at
+        self._old_at = self._at + spec.width + len(self._rule.first_state(spec.width))
         self._noted: I32 = np.empty(0, np.int32)
         self._is_noted: U8 = np.zeros(0, np.uint8)
         self._count = 0
@@ -38,7 +53,7 @@ class GeoTable(LocalTable):
         ids = np.empty(len(slots), np.int64)
         deltas = np.empty((len(slots), self.spec.width), np.float32)
         changed = agreement.give_rows_(
-            *(self._slab.rows, HEADER_WORDS, self._old_at, self._ids.keys, slots),
+            *(self._rows.slab.rows, self._at, self._old_at, slots),
             *(trainers, ids, deltas),
         )
         self._is_noted[slots] = 0
@@ -49,23 +64,16 @@ class GeoTable(LocalTable):
         """Rows `ids` (n,), distinct, are `agreed` (n, width) on the pservers; own progress since
         the last `give` stays on top of that."""
         order = self._trained(ids)
-        found, before = np.empty(len(order), np.int32), len(self)
-        self._reserve(len(order))
-        known = self._ids
-        known.size = agreement.find_or_create_(
-            *(known.keys, known.slots, known.size, self._slab.rows),
-            *(ids, order, found, self.spec.width, *self._start, self._first),
-        )
-        self._begin(before)
+        found = np.empty(len(order), np.int32)
+        self._rows.touch(ids, order, found)
+        self._make_room()
         rows = agreed if len(order) == len(ids) else agreed[order]
-        agreement.take_rows_(self._slab.rows, HEADER_WORDS, self._old_at, found, rows)
+        agreement.take_rows_(self._rows.slab.rows, self._at, self._old_at, found, rows)
 
-    def _touch(self, ids: I64, order: I32, version: int) -> I32:
-        before = len(self)
-        found = super()._touch(ids, order, version)
-        self._begin(before)
+    def _apply(self, update: RowUpdate, order: I32, found: I32) -> None:
+        super()._apply(update, order, found)
+        self._make_room()
         self._count = agreement.note_(found, self._is_noted, self._noted, self._count)
-        return found
 
     def _touched(self) -> I32:
         """Slots of the rows that may have changed since the last `give`."""
@@ -73,14 +81,8 @@ class GeoTable(LocalTable):
             return np.arange(len(self), dtype=np.int32)
         return self._noted[: self._count]
 
-    def _begin(self, first: int) -> None:
-        """Rows from slot `first` on are new: nothing of them is own progress."""
-        rows, width = self._slab.rows[first : len(self)], self.spec.width
-        rows[:, self._old_at : self._old_at + width] = rows[:, HEADER_WORDS : HEADER_WORDS + width]
-
-    def _reserve(self, extra: int) -> None:
-        super()._reserve(extra)
-        capacity = len(self._slab.rows)
+    def _make_room(self) -> None:
+        capacity = len(self._rows.slab.rows)
         if capacity > len(self._is_noted):
             self._is_noted = _extended(self._is_noted, capacity)
             self._noted = _extended(self._noted, capacity + 1)  # note_ writes behind the last

@@ -60,7 +60,12 @@ def merge_rows(parts: list[SelectedRows]) -> SelectedRows:
         return row_kernels.merge(parts[0])
     ids = np.concatenate([part.ids for part in parts])
     values = np.concatenate([part.values for part in parts])
-    return row_kernels.merge(SelectedRows(ids, values, parts[0].height))
+    return row_kernels.merge(SelectedRows(ids, values, parts[0].height, counts=_counts(parts)))
+
+
+def _counts(parts: list[SelectedRows]) -> F32 | None:
+    counts = [part.counts for part in parts if part.counts is not None]
+    return np.concatenate(counts) if len(counts) == len(parts) else None
 
 
 class GradientQueue:
@@ -125,4 +130,5 @@ class Merged:
 
 
 def _copy(rows: SelectedRows) -> SelectedRows:
-    return SelectedRows(rows.ids.copy(), rows.values.copy(), rows.height, rows.unique)
+    counts = None if rows.counts is None else rows.counts.copy()
+    return SelectedRows(rows.ids.copy(), rows.values.copy(), rows.height, rows.unique, counts)

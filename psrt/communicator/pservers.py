@@ -17,15 +17,18 @@ from typing import TypeVar
 
 from psrt.communicator.base import Timeline, Versions
 from psrt.communicator.lanes import Lanes, results
-from psrt.communicator.router import Request, Router
-from psrt.core.errors import ConfigError
+from psrt.communicator.requests import Request
+from psrt.communicator.router import Router
+from psrt.core.errors import ConfigError, ErrorCode, TableError
 from psrt.core.metrics import Registry
 from psrt.core.specs import to_json
 from psrt.core.threads import CrashReport
 from psrt.core.types import F32, I64
+from psrt.core.wire import Wire
 from psrt.partition.plan import PartitionPlan
 from psrt.rpc import pb
 from psrt.rpc.client import Client
+from psrt.rpc.frames import Message
 from psrt.rpc.methods import METHODS, Method
 
 T = TypeVar("T")
@@ -64,7 +67,12 @@ class Pservers:
     """`call_timeout_s` limits every call that is given no deadline of its own."""
 
     def __init__(
-        self, plan: PartitionPlan, clients: Sequence[Client], *, call_timeout_s: float
+        self,
+        plan: PartitionPlan,
+        clients: Sequence[Client],
+        *,
+        call_timeout_s: float,
+        wire: Wire | None = None,
     ) -> None:
         endpoints = tuple(client.endpoint for client in clients)
         if endpoints != plan.endpoints:
@@ -73,7 +81,7 @@ class Pservers:
                 f"{', '.join(plan.endpoints)}: one client per endpoint, in the order of the plan"
             )
         self.plan = plan
-        self.router = Router(plan)
+        self.router = Router(plan, wire)
         self.call_timeout_s = call_timeout_s
         self.counters = Registry()
         self.crashes = CrashReport()
@@ -82,6 +90,12 @@ class Pservers:
         self._lanes = self.lanes("pserver")
         self._pushed = self.counters.counter("push_bytes", "bytes of tensors sent to pservers")
         self._pulled = self.counters.counter("pull_bytes", "bytes of tensors received")
+        self._unsaid = self.counters.counter(
+            "unsaid_bytes", "bytes of ids not sent again, since a pserver remembered them"
+        )
+        self._misses = self.counters.counter(
+            "id_lists_missed", "pushes sent once more, since a pserver had forgotten their ids"
+        )
 
     @property
     def trainers(self) -> int:
@@ -116,10 +130,12 @@ class Pservers:
         reply = self._clients[0].call(Method.STATUS, timeout_s=self.call_timeout_s)
         return int(json.loads(reply.header.status_json)["global_step"])
 
-    def pull_dense(self, dense: Mapping[str, F32], timeout_s: float | None = None) -> Versions:
-        """Fill whole parameters."""
+    def pull_dense(
+        self, dense: Mapping[str, F32], timeout_s: float | None = None, *, exact: bool = True
+    ) -> Versions:
+        """Fill whole parameters, in float32 or, unless `exact`, as they travel in each step."""
         requests = self.router.requests()
-        self.router.pull_dense(requests, dense)
+        self.router.pull_dense(requests, dense, exact)
         return self.call(Method.PULL, requests, timeout_s)
 
     def pull_rows(self, wanted: Mapping[str, I64]) -> tuple[dict[str, F32], Versions]:
@@ -185,15 +201,32 @@ class Pservers:
     def _call(
         self, endpoint: int, method: Method, request: Request, timeout_s: float
     ) -> dict[str, int]:
-        client, header, tensors = self._clients[endpoint], request.header, request.tensors
+        client, header = self._clients[endpoint], request.header
         if METHODS[method].has_push_key:
             header.push_key.CopyFrom(client.next_push_key())
         log.debug("%s of %d parts to %s", method.name, len(header.parts), client.endpoint)
         with nullcontext() if self.timeline is None else self.span(request.does):
-            reply = client.call(method, header=header, tensors=tensors, timeout_s=timeout_s)
+            reply = self._say(endpoint, method, request, timeout_s)
         self._pushed.add(request.tensor_bytes)
+        self._unsaid.add(request.unsaid_bytes)
         self._pulled.add(sum(tensor.nbytes for tensor in reply.tensors))
         return request.receive(reply)
+
+    def _say(self, endpoint: int, method: Method, request: Request, timeout_s: float) -> Message:
+        """The reply; a pserver that has forgotten ids which it remembered is told them.
+
+        It refuses such a push before it admits it, so the same push key serves once more.
+        """
+        client, header = self._clients[endpoint], request.header
+        try:
+            return client.call(method, header=header, tensors=request.tensors, timeout_s=timeout_s)
+        except TableError as error:
+            if error.code is not ErrorCode.ID_LIST_UNKNOWN or not request.say_all():
+                raise
+            log.debug("%s: %s", client.endpoint, error.message)
+        self._misses.add()
+        self.router.known_ids.missed(endpoint)
+        return client.call(method, header=header, tensors=request.tensors, timeout_s=timeout_s)
 
     def _introduce(self, client: Client, timeout_s: float, on_wait: Callable[[str], None]) -> None:
         client.connect(timeout_s, on_wait)

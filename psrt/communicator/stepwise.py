@@ -13,7 +13,7 @@ from typing import Protocol
 
 from psrt.communicator.base import Gradient, Gradients, Pulled, Timeline, Versions
 from psrt.communicator.pservers import Pservers
-from psrt.communicator.router import Request
+from psrt.communicator.requests import Request
 from psrt.communicator.snapshots import Snapshots
 from psrt.core.errors import InternalError, PsrtError
 from psrt.core.metrics import Registry

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from psrt.communicator.base import Versions
 from psrt.communicator.pservers import Pservers
-from psrt.communicator.router import Request
+from psrt.communicator.requests import Request
 from psrt.rpc.methods import Method
 
 

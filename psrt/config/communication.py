@@ -1,7 +1,8 @@
-"""The `[communication]` section: `mode`, and the settings of that mode only.
+"""The `[communication]` section: `mode`, `wire`, and the settings of that mode only.
 
 The modes are the dataclasses of `psrt.core.modes`, which know nothing of configuration; this
-module adds the help lines and turns (mode, values) into one of them.
+module adds the help lines and turns (mode, values) into one of them. `wire` and the table
+`wire_tables` mean the same in every mode: `psrt.core.wire`.
 """
 
 from __future__ import annotations
@@ -11,9 +12,20 @@ import typing
 
 from psrt.config.settings import Setting
 from psrt.core.specs import MODES
+from psrt.core.wire import PRECISIONS
 
 SECTION = "communication"
 MODE = Setting(SECTION, "mode", str, "sync", "How gradients travel.", choices=tuple(MODES))
+WIRE = Setting(
+    SECTION,
+    "wire",
+    str,
+    "float32",
+    "Precision in which gradients and parameters travel.",
+    choices=PRECISIONS,
+)
+WIRE_TABLES = "wire_tables"
+IN_EVERY_MODE = (MODE, WIRE)
 
 _MERGE = "Most gradients of one parameter that are summed into one push."
 _WAITS = "Waits of 10 ms for more gradients before a push goes out."

@@ -75,7 +75,21 @@ def _check_communication(path: str, table: Mapping[str, Any]) -> None:
                 code=ErrorCode.CONFIG_UNKNOWN_KEY,
                 hint=f"It belongs to {' and '.join(others)}; {mode} has: {', '.join(own)}.",
             )
-    _check_keys(path, communication.SECTION, table, ["mode", *own])
+    everywhere = [setting.name for setting in communication.IN_EVERY_MODE]
+    known = [*everywhere, communication.WIRE_TABLES, *own]
+    _check_keys(path, communication.SECTION, table, known)
+    _check_wire_tables(path, table.get(communication.WIRE_TABLES, {}))
+
+
+def _check_wire_tables(path: str, precisions: Any) -> None:
+    what = f"{path}: communication.{communication.WIRE_TABLES}"
+    if not isinstance(precisions, dict):
+        raise ConfigError(
+            f"{what} is {precisions!r}, expected a table.",
+            hint='Write wire_tables = { emb = "int8" }, with names of parameters.',
+        )
+    for name, precision in precisions.items():
+        communication.WIRE.accept(precision, f"{what}.{name}")
 
 
 def _check_keys(path: str, section: str, table: Iterable[str], names: list[str]) -> None:
@@ -96,7 +110,7 @@ def check_variables(environ: Mapping[str, str]) -> None:
 def _variables() -> list[str]:
     settings = [s for section, cls in SECTIONS.items() for s in settings_of(section, cls)]
     settings += [s for mode in MODES for s in communication.settings_of_mode(mode)]
-    return [setting.variable for setting in (*settings, communication.MODE)]
+    return [setting.variable for setting in (*settings, *communication.IN_EVERY_MODE)]
 
 
 def _unknown(where: str, what: str, name: str, known: list[str]) -> ConfigError:

@@ -29,6 +29,7 @@ from psrt.config.schema import (
 from psrt.config.settings import Setting, settings_of
 from psrt.core.errors import ConfigError
 from psrt.core.specs import MODES, CommunicationMode
+from psrt.core.wire import Wire
 
 T = TypeVar("T")
 DEFAULT = "default"
@@ -84,7 +85,7 @@ def load_job(file: str, *, environ: Mapping[str, str] | None = None) -> Loaded[J
     job = _fill(JobConfig, settings_of("job", JobConfig), toml, heard, {})
     data = _fill(DataConfig, settings_of("data", DataConfig), toml, heard, {})
     partition = _fill(PartitionConfig, settings_of("partition", PartitionConfig), toml, heard, {})
-    mode = _communication(toml, heard)
+    mode, wire = _communication(toml, heard), _wire(toml, heard)
     config = JobConfig(
         name=job.config.name or Path(file).stem,
         program=job.config.program,
@@ -92,11 +93,13 @@ def load_job(file: str, *, environ: Mapping[str, str] | None = None) -> Loaded[J
         **_free_tables(toml, "job"),
         data=dataclasses.replace(data.config, **_free_tables(toml, "data")),
         communication=mode.config,
+        wire=wire.config,
         partition=partition.config,
         path=str(Path(file).resolve()),
     )
     _check_program(config, file)
-    return Loaded(config, job.origins | data.origins | partition.origins | mode.origins)
+    origins = job.origins | data.origins | partition.origins | mode.origins | wire.origins
+    return Loaded(config, origins)
 
 
 def _free_tables(toml: TomlFile, section: str) -> dict[str, Any]:
@@ -112,6 +115,12 @@ def _communication(toml: TomlFile, heard: Heard) -> Loaded[CommunicationMode]:
         toml = TomlFile(toml.path)
     filled = _fill(MODES[mode], communication.settings_of_mode(mode), toml, heard, {})
     return Loaded(filled.config, {communication.MODE.key: origin} | filled.origins)
+
+
+def _wire(toml: TomlFile, heard: Heard) -> Loaded[Wire]:
+    precision, origin = _choose(communication.WIRE, toml, heard, {})
+    tables = toml.values(communication.SECTION).get(communication.WIRE_TABLES, {})
+    return Loaded(Wire(precision, tables), {communication.WIRE.key: origin})
 
 
 def _heard(environ: Mapping[str, str] | None) -> Heard:

@@ -10,7 +10,14 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from psrt.config.communication import MODE, SECTION, settings_of_mode
+from psrt.config.communication import (
+    IN_EVERY_MODE,
+    MODE,
+    SECTION,
+    WIRE,
+    WIRE_TABLES,
+    settings_of_mode,
+)
 from psrt.config.schema import FREE_TABLES, SECTIONS, DataConfig, JobConfig
 from psrt.config.settings import Setting, settings_of
 from psrt.core.specs import MODES
@@ -24,7 +31,9 @@ _HEADER = """\
 # below, a TOML file such as this one, the default. Unknown keys are errors. `psrt config show
 # --origin JOB.toml` tells what is in force and why. See docs/starting.md.
 """
-_COMMUNICATION = "How gradients travel. Besides `mode`, only the keys of that mode are legal."
+_COMMUNICATION = (
+    "How gradients travel. Besides `mode`, `wire` and `wire_tables`, only its own keys are legal."
+)
 
 
 def toml_value(value: Any) -> str:
@@ -58,6 +67,11 @@ _JOB_PARAMS = """\
 # width = 16
 """
 
+_WIRE_TABLES = """\
+# The precision of dense parameters and sparse tables by name, where it is not that of `wire`.
+# wire_tables = { emb = "int8" }
+"""
+
 _DATA_COLUMNS = """\
 [data.columns]
 # Which columns feed which slot, for formats csv, parquet and arrow; each slot takes the column of
@@ -83,8 +97,8 @@ def _reference_section(section: str, doc: str, settings: Iterable[Setting]) -> s
 
 def _reference_communication() -> str:
     """`sync` in force, the keys of the other modes commented out."""
-    default = [MODE, *settings_of_mode(MODE.default)]
-    lines = [_reference_section(SECTION, _COMMUNICATION, default)]
+    default = [*IN_EVERY_MODE, *settings_of_mode(MODE.default)]
+    lines = [_reference_section(SECTION, _COMMUNICATION, default), _WIRE_TABLES]
     for mode in MODES:
         if mode != MODE.default:
             lines.append(f"# with mode = {toml_value(mode)}:")
@@ -133,6 +147,8 @@ def job_values(job: JobConfig) -> dict[str, Any]:
         **section_values("data", job.data),
         **{f"data.{name}": getattr(job.data, name) for name in FREE_TABLES["data"]},
         MODE.key: job.mode,
+        WIRE.key: job.wire.default,
+        f"{SECTION}.{WIRE_TABLES}": dict(job.wire.tables),
         **mode,
         **section_values("partition", job.partition),
     }

@@ -16,13 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from psrt.config.settings import setting
+from psrt.config.sizing import SizeConfig
 from psrt.core.errors import ConfigError
 from psrt.core.log import LEVELS
 from psrt.core.specs import MODES, CommunicationMode, Sync
+from psrt.core.wire import Wire
 
 CARRIERS = ("stream", "grpc")
 SHARES = ("modulo", "suffix", "contiguous", "size")
-DATA_FORMATS = ("multislot", "libsvm", "csv", "criteo", "parquet", "arrow")
+DATA_FORMATS = ("multislot", "libsvm", "csv", "pairs", "criteo", "parquet", "arrow")
 
 
 def _cache_dir() -> Any:
@@ -215,6 +217,9 @@ class PlanConfig:
     format: str = setting(
         "text", "How the plan is printed: text for people, json.", choices=("text", "json")
     )
+    size: bool = setting(
+        False, "Tell memory, requests, network and how many pservers it takes, by [size]."
+    )
 
     def __post_init__(self) -> None:
         _check_endpoints(self.endpoints)
@@ -233,6 +238,9 @@ class PredictConfig:
     batch_size: int = setting(1024, "Examples computed at a time.", minimum=1)
     slots: tuple[str, ...] = setting(
         (), "Slots of a line of the files, in order; empty = those of the training files."
+    )
+    job: str = setting(
+        "", "Job file whose [data] tells the format of the files; empty = MultiSlot text."
     )
     fetch: tuple[str, ...] = setting(
         (), "Vars of the saved program to write; empty = the model's prediction."
@@ -259,6 +267,9 @@ class DataConfig:
         "Which trainer a file is for: by its number in the list modulo trainers, by the number in "
         "its name, runs of files, or as even in bytes as can be.",
         choices=SHARES,
+    )
+    shuffle_seed: int = setting(
+        -1, "Draws another order of a trainer's files for each epoch; -1 = as listed.", minimum=-1
     )
     batch_size: int = setting(512, "Examples of one mini-batch of one trainer.", minimum=1)
     epochs: int = setting(1, "Passes over the training files.", minimum=1)
@@ -294,6 +305,7 @@ class JobConfig:
     params: dict[str, Any] = dataclasses.field(default_factory=dict)
     data: DataConfig = dataclasses.field(default_factory=DataConfig)
     communication: CommunicationMode = dataclasses.field(default_factory=Sync)
+    wire: Wire = dataclasses.field(default_factory=Wire)
     partition: PartitionConfig = dataclasses.field(default_factory=PartitionConfig)
     path: str = ""
 
@@ -322,5 +334,6 @@ SECTIONS: dict[str, type[Any]] = {
     "trainer": TrainerConfig,
     "launch": LaunchConfig,
     "plan": PlanConfig,
+    "size": SizeConfig,
     "predict": PredictConfig,
 }

@@ -12,6 +12,11 @@ class Clock(Protocol):
         ...
 
 
+def hours_since_1970() -> int:
+    """Whole hours of the calendar's time: for ages that must outlive the process."""
+    return int(time.time() // 3600)
+
+
 class MonotonicClock:
     def now(self) -> float:
         return time.monotonic()

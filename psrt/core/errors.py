@@ -41,6 +41,7 @@ class ErrorCode(enum.IntEnum):
     TABLE_UNKNOWN = 40
     TABLE_CONFLICT = 41
     TABLE_SHAPE = 42
+    ID_LIST_UNKNOWN = 43
     UNAVAILABLE = 50
     STOPPING = 51
     DEADLINE = 60
@@ -81,6 +82,7 @@ CATALOGUE: dict[ErrorCode, ErrorSpec] = {
     ErrorCode.TABLE_UNKNOWN: ErrorSpec("NOT_FOUND", 40, "a table is not registered"),
     ErrorCode.TABLE_CONFLICT: ErrorSpec("ALREADY_EXISTS", 41, "a table has another spec"),
     ErrorCode.TABLE_SHAPE: ErrorSpec("INVALID_ARGUMENT", 42, "a tensor does not fit its table"),
+    ErrorCode.ID_LIST_UNKNOWN: ErrorSpec("NOT_FOUND", 43, "a list of ids is remembered no more"),
     ErrorCode.UNAVAILABLE: ErrorSpec("UNAVAILABLE", 50, "the peer cannot be reached", True),
     ErrorCode.STOPPING: ErrorSpec("UNAVAILABLE", 51, "the pserver is shutting down"),
     ErrorCode.DEADLINE: ErrorSpec("DEADLINE_EXCEEDED", 60, "a wait passed its deadline"),
@@ -179,6 +181,7 @@ _CLASS_OF_CODE: dict[ErrorCode, type[PsrtError]] = {
     ErrorCode.TABLE_UNKNOWN: TableError,
     ErrorCode.TABLE_CONFLICT: TableError,
     ErrorCode.TABLE_SHAPE: TableError,
+    ErrorCode.ID_LIST_UNKNOWN: TableError,
     ErrorCode.UNAVAILABLE: UnavailableError,
     ErrorCode.STOPPING: UnavailableError,
     ErrorCode.DEADLINE: DeadlineError,

@@ -8,8 +8,10 @@ the row. `psrt.kernels` computes them. Public through `psrt.core.specs`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
+
+from psrt.core.ctr_optimizers import CtrAdagrad, CtrAdam, CtrSgd, CtrSharedAdam, CtrStdAdagrad
 
 
 @dataclass(frozen=True)
@@ -175,13 +177,33 @@ Optimizer: TypeAlias = (
     | LarsMomentum
     | Lamb
     | Add
+    | CtrSgd
+    | CtrAdagrad
+    | CtrStdAdagrad
+    | CtrAdam
+    | CtrSharedAdam
 )
 
-LAYER_WISE = (LarsMomentum, Lamb)
-"""They use norms of the whole parameter, which is not cut into blocks then; in sparse tables, of
-the row."""
+LAYER_WISE = (LarsMomentum, Lamb, CtrAdagrad, CtrSharedAdam)
+"""They use norms or means of the whole parameter, which is not cut into blocks then; in sparse
+tables, of the row."""
+
+SHARED_STATE = (CtrAdagrad, CtrSharedAdam)
+"""A row has one number of each kind of state, not one for every weight."""
 
 
 def moves_all_rows(optimizer: Optimizer) -> bool:
     """Whether an update of a sparse table also moves rows without a gradient."""
     return isinstance(optimizer, Adam | AdamW) and not optimizer.lazy
+
+
+def scales_by_shows(optimizer: Optimizer) -> bool:
+    """Whether a row's gradient is divided by the shows that were pushed with it."""
+    return isinstance(optimizer, CtrAdagrad | CtrStdAdagrad) and optimizer.show_scale
+
+
+def without_show_scale(optimizer: Optimizer) -> Optimizer:
+    """The same for gradients that were divided by their shows already."""
+    if isinstance(optimizer, CtrAdagrad | CtrStdAdagrad):
+        return replace(optimizer, show_scale=False)
+    return optimizer

@@ -14,10 +14,21 @@ import json
 from dataclasses import dataclass
 from typing import Any, TypeAlias, get_args
 
+from psrt.core.admission import (
+    DEFAULT_SCORE,
+    Admission,
+    CountFilter,
+    Probability,
+    Score,
+    ShowClick,
+)
+from psrt.core.ctr_optimizers import CtrAdagrad, CtrAdam, CtrSgd, CtrSharedAdam, CtrStdAdagrad
 from psrt.core.errors import ConfigError
+from psrt.core.lifecycle import Growth, Lifecycle
 from psrt.core.modes import MODES, Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync
 from psrt.core.optimizers import (
     LAYER_WISE,
+    SHARED_STATE,
     Adadelta,
     Adagrad,
     Adam,
@@ -33,6 +44,8 @@ from psrt.core.optimizers import (
     RmsProp,
     Sgd,
     moves_all_rows,
+    scales_by_shows,
+    without_show_scale,
 )
 from psrt.core.regularizers import L1Decay, L2Decay, Regularizer
 from psrt.core.schedules import (
@@ -47,6 +60,7 @@ from psrt.core.schedules import (
     PolynomialDecay,
     Warmup,
 )
+from psrt.core.table_options import DEFAULT_OPTIONS, TableOptions
 
 # --- initializers ---
 
@@ -81,6 +95,7 @@ Initializer: TypeAlias = Constant | Uniform | Normal | TruncatedNormal
 # --- tables ---
 
 VIRTUAL_SHARDS = 1024
+STORAGES = ("float32", "float16", "bfloat16")
 
 
 @dataclass(frozen=True)
@@ -112,7 +127,10 @@ class SparseTableSpec:
     `width` is the number of weights of a row. This pserver owns virtual shards
     `[first_shard, last_shard)` of `virtual_shards`. Column c of an untouched row is a pure function
     of (`seed`, id, c). `padding_id`, when set, is a row that reads as zeros and ignores gradients.
-    `regularizer` counts for the rows that are pushed.
+    `regularizer` counts for the rows that are pushed. `admission` says which ids may own a row,
+    None all; `score` what an id's shows and clicks are worth; `lifecycle` when rows end, None
+    never; `growth`, when set, lets rows start short. `storage` is how weights lie in memory, one
+    of STORAGES; they are computed with in float32.
     """
 
     name: str
@@ -126,14 +144,36 @@ class SparseTableSpec:
     virtual_shards: int = VIRTUAL_SHARDS
     padding_id: int | None = None
     regularizer: Regularizer | None = None
+    admission: Admission | None = None
+    score: Score = DEFAULT_SCORE
+    lifecycle: Lifecycle | None = None
+    growth: Growth | None = None
+    storage: str = "float32"
+
+    @property
+    def keeps_seen(self) -> bool:
+        """Whether a row says in which hour it was pushed last."""
+        return self.lifecycle is not None and self.lifecycle.ttl_days > 0
+
+    @property
+    def keeps_counts(self) -> bool:
+        """Whether a row counts its shows and clicks."""
+        drops_by_score = self.lifecycle is not None and self.lifecycle.delete_score > 0
+        return drops_by_score or self.growth is not None
 
 
 TableSpec: TypeAlias = DenseTableSpec | SparseTableSpec
 
 # --- canonical form ---
 
-_ALIASES = (Initializer, LearningRate, Optimizer, Regularizer, TableSpec, CommunicationMode)
-_KINDS: dict[str, type] = {cls.__name__: cls for alias in _ALIASES for cls in get_args(alias)}
+_ALIASES = (
+    *(Initializer, LearningRate, Optimizer, Regularizer, Admission),
+    *(TableSpec, CommunicationMode),
+)
+_PARTS = (Score, Lifecycle, Growth, TableOptions)
+_KINDS: dict[str, type] = {
+    cls.__name__: cls for cls in (*(cls for alias in _ALIASES for cls in get_args(alias)), *_PARTS)
+}
 
 
 def to_plain(spec: Any) -> Any:
@@ -190,8 +230,11 @@ def differences(ours: Any, theirs: Any) -> str:
 
 
 __all__ = [
+    "DEFAULT_OPTIONS",
     "LAYER_WISE",
     "MODES",
+    "SHARED_STATE",
+    "STORAGES",
     "VIRTUAL_SHARDS",
     "Adadelta",
     "Adagrad",
@@ -199,16 +242,24 @@ __all__ = [
     "AdamW",
     "Adamax",
     "Add",
+    "Admission",
     "Async",
     "CommunicationMode",
     "Constant",
     "ConstantRate",
     "CosineDecay",
+    "CountFilter",
+    "CtrAdagrad",
+    "CtrAdam",
+    "CtrSgd",
+    "CtrSharedAdam",
+    "CtrStdAdagrad",
     "DecayedAdagrad",
     "DenseTableSpec",
     "ExponentialDecay",
     "Ftrl",
     "Geo",
+    "Growth",
     "HalfAsync",
     "Initializer",
     "InverseTimeDecay",
@@ -217,6 +268,7 @@ __all__ = [
     "Lamb",
     "LarsMomentum",
     "LearningRate",
+    "Lifecycle",
     "Momentum",
     "NaturalExpDecay",
     "NoamDecay",
@@ -224,12 +276,16 @@ __all__ = [
     "Optimizer",
     "PiecewiseDecay",
     "PolynomialDecay",
+    "Probability",
     "Regularizer",
     "RmsProp",
+    "Score",
     "Sgd",
+    "ShowClick",
     "SparseTableSpec",
     "Ssp",
     "Sync",
+    "TableOptions",
     "TableSpec",
     "TruncatedNormal",
     "Uniform",
@@ -238,6 +294,8 @@ __all__ = [
     "from_json",
     "from_plain",
     "moves_all_rows",
+    "scales_by_shows",
     "to_json",
     "to_plain",
+    "without_show_scale",
 ]

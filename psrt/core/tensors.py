@@ -14,17 +14,23 @@ class SelectedRows:
     """A sparse gradient: `ids` (n,) int64, `values` (n, d) float32, `height` rows in the table.
 
     `unique` implies that no id stands twice. `height` is 0 for tables of unbounded id space.
+    `counts` (n, 2) float32, where a table wants it, says how often each id was shown and clicked.
     """
 
     ids: I64
     values: F32
     height: int = 0
     unique: bool = False
+    counts: F32 | None = None
 
     def __post_init__(self) -> None:
         if self.values.ndim != 2 or len(self.ids) != len(self.values):
             raise ValueError(
                 f"SelectedRows: {self.ids.shape} ids do not fit values of shape {self.values.shape}"
+            )
+        if self.counts is not None and self.counts.shape != (len(self.ids), 2):
+            raise ValueError(
+                f"SelectedRows: counts of shape {self.counts.shape} for {len(self.ids)} ids"
             )
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 
-from psrt.core.errors import InternalError, PsrtError
+from psrt.core.errors import DeadlineError, InternalError, PsrtError
 
 log = logging.getLogger("psrt.threads")
 
@@ -58,3 +59,20 @@ def start_thread(
     thread = threading.Thread(target=guarded, name=name, daemon=daemon)
     thread.start()
     return thread
+
+
+def join_threads(
+    threads: Iterable[threading.Thread], timeout_s: float, reading: Callable[[str], object]
+) -> None:
+    """Wait for threads that were told to end, `timeout_s` for all of them.
+
+    Raises `DeadlineError` with the name of one that did not, and what it is `reading`.
+    """
+    deadline = time.monotonic() + timeout_s
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+        if thread.is_alive():
+            raise DeadlineError(
+                f"{thread.name} did not end within {timeout_s:g} s; "
+                f"it is reading {reading(thread.name)}."
+            )

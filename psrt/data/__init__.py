@@ -17,7 +17,10 @@ General layout, in reading order; each file imports only those before it:
     svmlight    libsvm text → batches
     fields      which columns of a table feed which slot, and as what
     cells       values of a column: ranges of text → numbers
-    delimited   CSV and TSV → batches
+    cut_lines   lines that a kernel cuts first
+    table_rows  cells of the lines just cut → slots
+    delimited   CSV, TSV and columns between blanks → batches
+    pairs       lines of `name:value` → batches
     criteo_table  the public Criteo table → batches
     arrow_columns columns of Parquet and Arrow tables → numbers
     arrow       Parquet and Arrow files → batches
@@ -26,7 +29,10 @@ General layout, in reading order; each file imports only those before it:
     queue       reader threads that keep a bounded queue of batches filled
     settings    what a dataset is told: slots, files, batch size, threads, the program between
     records     examples in memory as a few arrays
+    arena       memory for the words of records
     packing     batches → records
+    record_lines  MultiSlot lines → records, without batches in between
+    record_readers  what one thread does with its files to keep them
     scattering  records on their way to other trainers
     loading     threads that read whole files into memory
     prefixes    words in front of a MultiSlot line: ins_id and content

@@ -7,20 +7,79 @@ A null is a missing value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from psrt.core.errors import ConfigError, DataError, PsrtError
 from psrt.data.arrow_columns import ColumnReader
 from psrt.data.extras import required
-from psrt.data.fields import fields_of
+from psrt.data.fields import Field, fields_of
 from psrt.data.pieces import window
 from psrt.data.remote import is_url, unreadable
 from psrt.data.slots import Batch, Slot, batch_rows
 from psrt.data.sources import open_stored
 
 _FILE_MAGIC = b"ARROW1"
+_OF_DAMAGE = (OSError, UnicodeDecodeError, OverflowError, MemoryError)
+"""Not all that pyarrow raises on damaged files is an exception of its own."""
+
+
+@dataclass(frozen=True)
+class ArrowRows:
+    """One row group: a table of pyarrow, `first_row` rows of the file come before it."""
+
+    path: Path | str
+    kind: str
+    fields: Sequence[Field]
+    table: Any
+    first_row: int
+
+    @property
+    def rows(self) -> int:
+        return int(self.table.num_rows)
+
+    def read(self, start: int, stop: int) -> Batch:
+        """The examples of some of them; raises `DataError` naming file, row and column."""
+        reader = ColumnReader(str(self.path), self.first_row + start)
+        with _telling(self.path, self.kind):
+            table = self.table.slice(start, stop - start)
+            return {field.slot.name: reader.slot(table, field) for field in self.fields}
+
+
+@contextmanager
+def _telling(path: Path | str, kind: str) -> Iterator[None]:
+    """What pyarrow, or a storage, raises as a `DataError` that names the file."""
+    pyarrow = required("pyarrow", "parquet", f"reading {path}")
+    try:
+        yield
+    except (pyarrow.ArrowException, *_OF_DAMAGE) as error:
+        why = str(error) or type(error).__name__
+        raise DataError(
+            f"{path}: not a whole {kind} file ({why}). Reading stopped.",
+            hint="Check the format of the job, or copy or generate the file again.",
+        ) from error
+    except Exception as error:
+        # Each storage has exceptions of its own.
+        if isinstance(error, PsrtError) or not is_url(path):
+            raise
+        raise unreadable(path, error) from error
+
+
+def _whole(group: ArrowRows, start: int, stop: int) -> Iterator[Batch]:
+    """The examples of some rows, all at once, unless one is bad: then those before the first."""
+    try:
+        piece = group.read(start, stop)
+    except DataError:
+        if stop - start < 2:
+            raise
+        middle = (start + stop) // 2
+        yield from _whole(group, start, middle)
+        yield from _whole(group, middle, stop)
+    else:
+        yield piece
 
 
 class _TableFormat:
@@ -34,29 +93,24 @@ class _TableFormat:
                 raise ConfigError(f"data.columns.{field.slot.name}: separator is for text files.")
         required("pyarrow", "parquet", "reading Parquet and Arrow files")
 
+    def groups(self, path: Path | str, first: int = 0) -> Generator[ArrowRows, None, None]:
+        """The row groups from number `first` on; raises `DataError` for what is no such file."""
+        with open_stored(path) as file, _telling(path, self._kind):
+            for first_row, table in self._tables(file, first):
+                # A damaged file may have offsets that lead out of its buffers.
+                table.validate(full=True)
+                yield ArrowRows(path, self._kind, self.fields, table, first_row)
+
     def read(
         self, path: Path | str, batch_size: int, row_group: int = 0
     ) -> Iterator[tuple[int, Batch]]:
         """The examples from a row group on, `batch_size` or fewer at a time, and their group."""
-        pyarrow = required("pyarrow", "parquet", f"reading {path}")
-        with open_stored(path) as file:
-            try:
-                for group, (first_row, table) in enumerate(self._tables(file, row_group)):
-                    reader = ColumnReader(str(path), first_row)
-                    piece = {f.slot.name: reader.slot(table, f) for f in self.fields}
+        with closing(self.groups(path, row_group)) as groups:
+            for number, group in enumerate(groups, row_group):
+                for piece in _whole(group, 0, group.rows):
                     for at in range(0, batch_rows(piece), batch_size):
                         stop = min(at + batch_size, batch_rows(piece))
-                        yield row_group + group, window(piece, at, stop)
-            except (pyarrow.ArrowException, OSError) as error:
-                raise DataError(
-                    f"{path}: not a whole {self._kind} file ({error}). Reading stopped.",
-                    hint="Check the format of the job, or copy or generate the file again.",
-                ) from error
-            except Exception as error:
-                # Each storage has exceptions of its own.
-                if isinstance(error, PsrtError) or not is_url(path):
-                    raise
-                raise unreadable(path, error) from error
+                        yield number, window(piece, at, stop)
 
     _kind = ""
 
@@ -72,7 +126,7 @@ class ParquetFormat(_TableFormat):
 
     def _tables(self, file: IO[bytes], first: int) -> Iterator[tuple[int, Any]]:
         parquet = required("pyarrow.parquet", "parquet", "reading Parquet files")
-        table = parquet.ParquetFile(file)
+        table = parquet.ParquetFile(file, page_checksum_verification=True)
         wanted = {column for field in self.fields for column in field.columns}
         # Columns by number, and messages on missing ones, need all of them.
         columns = list(wanted) if wanted <= set(table.schema_arrow.names) else None

@@ -15,11 +15,12 @@ import numpy as np
 from psrt.core.errors import DataError
 from psrt.core.tensors import Ragged
 from psrt.core.types import I64, Array
-from psrt.data.cells import bucketed, scaled
+from psrt.data.cells import BadValue, Cells, bucketed, floats, scaled
 from psrt.data.extras import required
 from psrt.data.fields import Column, Field
 from psrt.kernels.cells import hash_texts
 from psrt.kernels.criteo import MISSING
+from psrt.kernels.text import NEWLINE
 
 
 class ColumnReader:
@@ -86,6 +87,8 @@ class ColumnReader:
                 return _hashes(column, field)
             if field.kind == "bucket":
                 return bucketed(_integers(column.fill_null(MISSING)), field)
+            if field.values is not None:
+                return self._named(column, field, place)
             column = self._filled(column, field, name, inner)
             if field.kind == "id":
                 return _integers(column)
@@ -96,6 +99,12 @@ class ColumnReader:
                 f"for slot {field.slot.name!r} ({error}).",
                 hint="Set the kind of the slot in [data.columns].",
             ) from error
+
+    def _named(self, column: Any, field: Field, place: int) -> Array:
+        try:
+            return floats(_texts(column), field)
+        except BadValue as bad:
+            raise self._bad(bad.row, field.columns[place], bad.expected, repr(bad.found)) from None
 
     def _filled(self, column: Any, field: Field, name: Column, inner: bool) -> Any:
         if not column.null_count:
@@ -142,8 +151,8 @@ def _integers(column: Any) -> I64:
     return values
 
 
-def _hashes(column: Any, field: Field) -> I64:
-    """Hashes of strings; a null is an empty one."""
+def _texts(column: Any) -> Cells:
+    """The ranges of strings; a null is an empty one."""
     types = required("pyarrow.types", "parquet", "reading strings")
     binary = types.is_binary(column.type) or types.is_large_binary(column.type)
     if not binary and not types.is_string(column.type) and not types.is_large_string(column.type):
@@ -151,9 +160,13 @@ def _hashes(column: Any, field: Field) -> I64:
     column = column.fill_null(b"" if binary else "").cast("large_binary")
     _, places, data = column.buffers()
     offsets = np.frombuffer(places, np.int64, len(column) + 1, column.offset * 8)
-    text = (
-        np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
-    )
-    out = np.empty(len(column), np.int64)
-    hash_texts(text, offsets[:-1], offsets[1:], field.salt, out)
+    # Ranges end before a newline where they are scanned.
+    text = np.append(np.frombuffer(data or b"", np.uint8), np.uint8(NEWLINE))
+    return Cells(text, offsets[:-1], offsets[1:])
+
+
+def _hashes(column: Any, field: Field) -> I64:
+    cells = _texts(column)
+    out = np.empty(len(cells.starts), np.int64)
+    hash_texts(cells.text, cells.starts, cells.stops, field.salt, out)
     return out

@@ -6,6 +6,7 @@ What is no legal value is a `BadValue`: who knows the file and the line makes an
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,6 +84,8 @@ def ragged_column(cells: Cells, field: Field) -> Ragged:
 
 
 def floats(cells: Cells, field: Field) -> F64:
+    if field.values is not None:
+        return scaled(named(cells, field, field.values), field)
     report, ties = _report(), np.empty(len(cells.starts), np.int64)
     out = np.empty(len(cells.starts), np.float64)
     missing = np.nan if field.missing is None else field.missing
@@ -92,6 +95,37 @@ def floats(cells: Cells, field: Field) -> F64:
     for value in ties[: report[kernel.TIES]]:
         out[value] = float(cells.text[cells.starts[value] : cells.stops[value]].tobytes())
     return scaled(out, field)
+
+
+def named(cells: Cells, field: Field, values: Mapping[str, float]) -> F64:
+    """The numbers that the texts of the cells stand for, without the blanks around them."""
+    starts, stops = cells.starts.copy(), cells.stops.copy()
+    while (blank := (starts < stops) & (cells.text[starts] <= scan.SPACE)).any():
+        starts += blank
+    while (blank := (starts < stops) & (cells.text[stops - 1] <= scan.SPACE)).any():
+        stops -= blank
+    out = np.full(len(starts), np.nan if field.missing is None else field.missing, np.float64)
+    known = dict(zip(hashes_of(list(values)).tolist(), values.values(), strict=True))
+    found = np.empty(len(starts), np.int64)
+    kernel.hash_texts(cells.text, starts, stops, 0, found)
+    for number, value in known.items():
+        out[found == number] = value
+    legal = np.isin(found, list(known)) | ((starts == stops) & (field.missing is not None))
+    if not legal.all():
+        row = int(np.argmin(legal))
+        shown = cells.text[starts[row] : stops[row]].tobytes()[:_SHOWN_BYTES]
+        expected = f"one of {', '.join(map(repr, values))}"
+        raise BadValue(row, expected, shown.decode("utf-8", "backslashreplace"))
+    return out
+
+
+def hashes_of(words: Sequence[str]) -> I64:
+    """Those of texts, without salt."""
+    encoded = [word.encode() for word in words]
+    stops = np.cumsum([len(word) for word in encoded])
+    starts, out = np.append(0, stops[:-1]), np.empty(len(words), np.int64)
+    kernel.hash_texts(np.frombuffer(b"".join(encoded) + b"\n", np.uint8), starts, stops, 0, out)
+    return out
 
 
 def scaled(values: F64, field: Field) -> F64:

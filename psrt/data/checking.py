@@ -1,7 +1,8 @@
 """All that is wrong with data files, not only the first line of it.
 
-A line that is refused is left out and the next one is read, for counting only: training stops at
-it. Formats that are not MultiSlot text give the first error of each file.
+What is refused, a block of lines or a row group, is halved until each bad line stands alone; it is
+left out, and counted: training stops at it. Of a column that cannot be read at all there is one
+error in each row group.
 """
 
 from __future__ import annotations
@@ -10,18 +11,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from psrt.core.errors import DataError
 from psrt.core.types import U8
-from psrt.data.formats import Format, MultiSlotFormat
-from psrt.data.multislot import BatchParser
-from psrt.data.readers import reader_of
-from psrt.data.slots import Slot, batch_rows
-from psrt.data.sources import Files, blocks
-from psrt.kernels import multislot as kernel
+from psrt.data.delimited import DelimitedFormat
+from psrt.data.formats import Format, RowGroup, RowGroupFormat, TextFormat
+from psrt.data.slots import batch_rows
+from psrt.data.sources import blocks
+from psrt.kernels.text import NEWLINE
 
 SHOWN_ERRORS = 20
 _BATCH_SIZE = 1024
-_FIRST_WINDOW = 256
 
 
 @dataclass
@@ -49,67 +50,68 @@ def check(
     for path in paths:
         before = findings.errors
         try:
-            if isinstance(format, MultiSlotFormat):
+            if isinstance(format, TextFormat):
                 _check_lines(path, format, findings, on_bytes)
             else:
-                _check_rows(path, format, findings, on_bytes)
+                _check_rows(path, format, findings)
         except DataError as error:  # of the file, not of a line
             findings.note(error)
         findings.files_with_errors += findings.errors > before
     return findings
 
 
-class SkippingParser(BatchParser):
-    """Goes on behind a line that was refused, which `on_error` is told."""
-
-    def __init__(self, slots: Sequence[Slot], on_error: Callable[[DataError], None]) -> None:
-        super().__init__(slots, _BATCH_SIZE)
-        self._on_error = on_error
-
-    def skim(self, text: U8) -> int:
-        """How many examples of whole lines, `text` (n,) uint8, filled a batch."""
-        examples = 0
-        while len(text):
-            try:
-                for batch in self.feed(text):
-                    examples += batch_rows(batch)
-                break
-            except DataError as error:
-                self._on_error(error)
-                text = text[self._next_line(text) :]
-        return examples
-
-    def _next_line(self, text: U8) -> int:
-        """Where the line behind the refused one begins."""
-        at, window = int(self._report[kernel.POSITION]), _FIRST_WINDOW
-        self._report[kernel.LINES] += 1
-        while (found := text[at : at + window].tobytes().find(b"\n")) < 0:
-            at, window = at + window, 2 * window
-        return at + found + 1
-
-
 def _check_lines(
-    path: Path | str,
-    format: MultiSlotFormat,
-    findings: Findings,
-    on_bytes: Callable[[int], None],
+    path: Path | str, format: TextFormat, findings: Findings, on_bytes: Callable[[int], None]
 ) -> None:
-    parser = SkippingParser(format.slots, findings.note)
-    parser.begin_file(str(path))
+    line, apart = 0, None if isinstance(format, DelimitedFormat) else format
+    for text in blocks(path):
+        on_bytes(len(text))
+        starts = np.append(0, np.flatnonzero(text == NEWLINE) + 1)
+        first = 0
+        if apart is None and isinstance(format, DelimitedFormat):
+            apart = format.apart(str(path), text)
+            first = int(apart is not None and format.header)
+        if apart is not None:
+            read = _reading(path, apart, text, starts.tolist(), line)
+            _halve(read, first, len(starts) - 1, findings)
+        line += len(starts) - 1
+
+
+def _reading(
+    path: Path | str, format: TextFormat, text: U8, starts: list[int], line: int
+) -> Callable[[int, int], int]:
+    """What reads some of the lines of `text`; there are `line` before it."""
+
+    def read(first: int, last: int) -> int:
+        parser = format.parser(_BATCH_SIZE)
+        parser.begin_file(str(path), line + first)
+        batches = list(map(batch_rows, parser.feed(text[starts[first] : starts[last]])))
+        rest = parser.finish()
+        return sum(batches) + (batch_rows(rest) if rest is not None else 0)
+
+    return read
+
+
+def _check_rows(path: Path | str, format: RowGroupFormat, findings: Findings) -> None:
+    for group in format.groups(path):
+        _halve(_counting(group), 0, group.rows, findings)
+
+
+def _counting(group: RowGroup) -> Callable[[int, int], int]:
+    return lambda start, stop: batch_rows(group.read(start, stop))
+
+
+def _halve(read: Callable[[int, int], int], start: int, stop: int, findings: Findings) -> None:
+    """Count the examples of `start` … `stop`, and note what is wrong with the others."""
+    if start == stop:
+        return
     try:
-        for text in blocks(path):
-            on_bytes(len(text))
-            findings.examples += parser.skim(text)
-    finally:  # a file may be cut off behind good lines
-        last = parser.finish()
-        findings.examples += batch_rows(last) if last is not None else 0
-
-
-def _check_rows(
-    path: Path | str, format: Format, findings: Findings, on_bytes: Callable[[int], None]
-) -> None:
-    reader = reader_of(format, _BATCH_SIZE, Files(), on_bytes)
-    for batch in reader.read(path):
-        findings.examples += batch_rows(batch)
-    if (last := reader.finish()) is not None:
-        findings.examples += batch_rows(last)
+        findings.examples += read(start, stop)
+    except DataError as error:
+        middle = (start + stop) // 2
+        is_of_one = ", line " in error.message or ", row " in error.message
+        if stop - start == 1 or not is_of_one:
+            findings.note(error)
+            return
+        _halve(read, start, middle, findings)
+        _halve(read, middle, stop, findings)

@@ -17,9 +17,12 @@ from psrt.data.slots import Slot
 from psrt.kernels.criteo import CATEGORIES, INTEGERS
 
 
-def criteo_format(slots: Sequence[Slot]) -> DelimitedFormat:
-    """The format `criteo`: the slots of `psrt.data.criteo` straight from the public table."""
-    names = ["label", *(f"I{i}" for i in range(1, INTEGERS + 1))]
+def criteo_format(slots: Sequence[Slot], label: bool = True) -> DelimitedFormat:
+    """The format `criteo`: the slots of `psrt.data.criteo` straight from the public table.
+
+    `label` says whether the rows begin with one; those of the contest's test file do not.
+    """
+    names = [*["label"][: int(label)], *(f"I{i}" for i in range(1, INTEGERS + 1))]
     names += [f"C{i}" for i in range(1, CATEGORIES + 1)]
     columns = {slot.name: _criteo_column(slot) for slot in slots}
     return DelimitedFormat(slots, columns, "\t", False, "", names)

@@ -1,36 +1,39 @@
-"""Delimited text (CSV, TSV) read directly, a row of cells per line.
+"""Delimited text (CSV, TSV, columns between blanks) read directly, a row of cells per line.
 
 Cells may be quoted (RFC 4180), but a line ends at its newline, quoted or not. Blank lines are
-skipped; any other line has as many cells as the header or, without one, the first line. Which
+skipped; any other line has as many cells as the header or, without one, the first of them. Which
 columns feed which slot, and as what, is in `psrt.data.fields`.
 """
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterator, Mapping, Sequence
+import copy
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from psrt.core.errors import ConfigError, DataError
-from psrt.core.tensors import Ragged
-from psrt.core.types import I64, U8, Array
-from psrt.data.cells import BadValue, Cells, dense_column, ragged_column
-from psrt.data.fields import Column, Field, check_cells, fields_of
-from psrt.data.pieces import CuttingParser
+from psrt.core.types import I64, U8
+from psrt.data.cut_lines import CutLinesParser
+from psrt.data.fields import fields_of
 from psrt.data.slots import Batch, Slot
+from psrt.data.table_rows import TableRows, check_fields
 from psrt.kernels import delimited as kernel
-from psrt.kernels.text import DONE
+from psrt.kernels.text import DONE, NEWLINE, RETURN, SPACE
 
-_ROWS_PER_PIECE = 8192
+BLANKS = "blanks"
+"""As a delimiter: any run of blanks and tabs, which may also be around a line."""
+
+_TAB = 9
 
 
 class DelimitedFormat:
     """The format `csv`.
 
-    `delimiter`: one character ("\\t" for TSV). `header`: whether the first line of each file names
-    the columns; `names` names them instead. `quote`: one character, "" = none.
+    `delimiter`: one character ("\\t" for TSV) or `BLANKS`, without quotes then. `header`: whether
+    the first line of each file names the columns; `names` names them instead. `quote`: one
+    character, "" = none.
     """
 
     def __init__(
@@ -44,137 +47,97 @@ class DelimitedFormat:
     ) -> None:
         self.slots = tuple(slots)
         self.fields = fields_of(slots, columns)
-        for field in self.fields:
-            check_cells(field)
-        self.delimiter = _character("delimiter", delimiter)
-        self.quote = _character("quote", quote) if quote else ""
+        check_fields(self.fields)
+        self.blanks = delimiter == BLANKS
+        self.delimiter = " " if self.blanks else character("delimiter", delimiter)
+        self.quote = character("quote", quote) if quote and not self.blanks else ""
         self.header, self.names = header, tuple(names)
 
     def parser(self, batch_size: int) -> DelimitedParser:
         return DelimitedParser(self, batch_size)
 
-    def cells_of(self, line: bytes) -> list[str]:
-        """The cells of one line, for headers and counts."""
-        text = line.decode("utf-8-sig", "backslashreplace").rstrip("\r\n")
-        if self.quote:
-            rows = csv.reader([text], delimiter=self.delimiter, quotechar=self.quote)
-        else:
-            rows = csv.reader([text], delimiter=self.delimiter, quoting=csv.QUOTE_NONE)
-        return next(rows, [])
+    def apart(self, path: str, text: U8) -> DelimitedFormat | None:
+        """A format for the lines of a file that begins with `text`, without the first of them;
+        None if all of `text` is blank. Raises `DataError` for columns that are not there."""
+        parser = self.parser(1)
+        parser.begin_file(path)
+        parser.begin_lines(single_blanks(text) if self.blanks else text)
+        if not parser.columns:
+            return None
+        other = copy.copy(self)
+        other.header, other.names = False, parser.columns
+        return other
 
 
-class DelimitedParser(CuttingParser):
-    """See `psrt.data.formats.Parser`."""
+class DelimitedParser(CutLinesParser):
+    """See `psrt.data.formats.Parser`; `columns`, names or numbers, are known from a first line."""
 
     def __init__(self, format: DelimitedFormat, batch_size: int) -> None:
-        super().__init__(batch_size)
+        super().__init__(batch_size, kernel.REPORT_CELLS)
         self._format = format
-        self._report: I64 = np.zeros(kernel.REPORT_CELLS, np.int64)
-        self._lines: I64 = np.empty(_ROWS_PER_PIECE, np.int64)
-        self._path, self._names = "", list(format.names)
         self._width = 0
+        self.columns: tuple[str, ...] = ()
+        self._rows: TableRows | None = None
 
     def begin_file(self, path: str, line: int = 0) -> None:
         """Also in the midst of a file, the text fed next begins with the header, if it has one."""
-        self._path, self._width = path, 0
-        self._names = list(self._format.names)
-        self._report[kernel.LINES] = line
+        super().begin_file(path, line)
+        self._rows = None
 
-    @property
-    def line(self) -> int:
-        return int(self._report[kernel.LINES])
+    def _begun(self, text: U8) -> tuple[U8, int]:
+        text = single_blanks(text) if self._format.blanks else text
+        return text, 0 if self._rows else self.begin_lines(text)
 
-    def feed(self, text: U8) -> Iterator[Batch]:
-        """Yields each batch that fills; a bad line is an error after those before it."""
-        position = 0 if self._width else self._begin_lines(text)
-        copy = text.copy()
-        while position < len(text):
-            self._report[kernel.POSITION] = position
-            starts, stops = np.empty((2, self._width, _ROWS_PER_PIECE), np.int64)
-            mark, quote = ord(self._format.delimiter), ord(self._format.quote or "\0")
-            kernel.split_lines(
-                copy, len(copy), mark, quote, starts, stops, self._lines, self._report
-            )
-            rows = int(self._report[kernel.ROWS])
-            if rows:
-                yield from self._cutter.feed(self._piece(copy, starts[:, :rows], stops[:, :rows]))
-            if self._report[kernel.STATUS] != DONE:
-                raise self._uncut(text)
-            position = int(self._report[kernel.POSITION])
+    def _piece(self, text: U8, position: int, rows: int) -> Batch:
+        assert self._rows is not None
+        starts, stops = self._cut(text, position, rows)
+        return self._rows.piece(text, self._lines[: starts.shape[1]], starts, stops)
 
-    def _begin_lines(self, text: U8) -> int:
+    def _cut(self, text: U8, position: int, rows: int) -> tuple[I64, I64]:
+        """(starts, stops) of the cells of the next lines, at most `rows`: (columns, lines) each."""
+        self._report[kernel.POSITION] = position
+        starts, stops = np.empty((2, self._width, rows), np.int64)
+        mark, quote = ord(self._format.delimiter), ord(self._format.quote or "\0")
+        lines, report = self._lines[:rows], self._report
+        kernel.split_lines(text, len(text), mark, quote, starts, stops, lines, report)
+        found = int(report[kernel.ROWS])
+        return starts[:, :found], stops[:, :found]
+
+    def begin_lines(self, text: U8) -> int:
         """Take names and number of the columns from the first line; returns where data begins."""
-        end = text.tobytes().index(b"\n") + 1
-        cells = self._format.cells_of(text[:end].tobytes())
-        self._width = len(self._format.names) or len(cells)
-        if not self._format.header:
-            self._check_columns()
-            return 0
-        self._names = self._names or cells
-        self._check_columns()
-        self._report[kernel.LINES] += self._report[kernel.LINES] == 0
-        return end
+        format, line = self._format, self.line
+        cells = self._first_cells(text)
+        if cells is None:
+            return len(text)
+        names = list(format.names)
+        self._width = len(names) or len(cells)
+        if format.header and not names:
+            names = [cell.decode("utf-8", "backslashreplace") for cell in cells]
+            names[0] = names[0].removeprefix("\ufeff")
+        self.columns = tuple(names) or tuple(map(str, range(self._width)))
+        self._rows = TableRows(self._path, format.fields, names, self._width)
+        self._report[kernel.LINES] = max(line, 1) if format.header else line
+        return int(np.argmax(text == NEWLINE)) + 1 if format.header else 0
 
-    def _check_columns(self) -> None:
-        for field in self._format.fields:
-            for column in field.columns:
-                self._index(column, field)
-
-    def _index(self, column: Column, field: Field) -> int:
-        if isinstance(column, int) and 0 <= column < self._width:
-            return column
-        if column in self._names:
-            return self._names.index(str(column))
-        known = ", ".join(self._names) or f"0 … {self._width - 1}"
-        raise DataError(
-            f"{self._path} has no column {column!r}, which slot {field.slot.name!r} takes.",
-            hint=f"Its columns are {known}; [data.columns] says which slot takes which.",
-        )
-
-    def _piece(self, text: U8, starts: I64, stops: I64) -> Batch:
-        """The rows just cut. Cells are split in place, so that slots of whole ones go first."""
-        piece: Batch = {}
-        for field in sorted(self._format.fields, key=lambda field: bool(field.separator)):
-            columns = [self._index(column, field) for column in field.columns]
-            cells = [
-                Cells(text, np.ascontiguousarray(starts[c]), np.ascontiguousarray(stops[c]))
-                for c in columns
-            ]
-            piece[field.slot.name] = self._slot(field, cells)
-        return {slot.name: piece[slot.name] for slot in self._format.slots}
-
-    def _slot(self, field: Field, columns: list[Cells]) -> Array | Ragged:
-        if field.slot.size is None or field.separator:
-            ragged = self._read(ragged_column, columns[0], field, 0)
-            return ragged if field.slot.size is None else self._rectangle(ragged, field)
-        dtype = np.float32 if field.kind == "float" else np.int64
-        out = np.empty((len(columns[0].starts), len(columns)), dtype)
-        for place, cells in enumerate(columns):
-            out[:, place] = self._read(dense_column, cells, field, place)
-        return out
-
-    def _read(self, read: Any, cells: Cells, field: Field, place: int) -> Any:
-        try:
-            return read(cells, field)
-        except BadValue as bad:
-            raise self._bad(bad, field, field.columns[place]) from None
-
-    def _rectangle(self, ragged: Ragged, field: Field) -> Array:
-        size = field.slot.size or 0
-        lengths = np.diff(ragged.offsets)
-        if wrong := np.flatnonzero(lengths != size).tolist():
+    def _first_cells(self, text: U8) -> list[bytes] | None:
+        """The cells of the first line; None if all are blank."""
+        line, self._width = self.line, 1
+        for _ in range(2):  # to count them, and to find them
+            self._report[kernel.LINES] = line
+            scratch = text.copy()
+            starts, stops = self._cut(scratch, 0, 1)
+            if self._report[kernel.STATUS] == kernel.WRONG_CELLS:
+                self._width = int(self._report[kernel.FOUND])
+        if self._report[kernel.STATUS] != DONE:
+            raise self._uncut(text)
+        if self._format.header and (not starts.size or self._lines[0] > line):
             raise DataError(
-                f"{self._path}, line {self._lines[wrong[0]] + 1}, column {field.columns[0]!r}: "
-                f"expected {size} values between {field.separator!r}, found {lengths[wrong[0]]}."
+                f"{self._path}, line 1: expected the names of the columns, found nothing.",
+                hint="header = false in [data.options] if the files have no header.",
             )
-        return ragged.values.reshape(-1, size)
-
-    def _bad(self, bad: BadValue, field: Field, column: Column) -> DataError:
-        return DataError(
-            f"{self._path}, line {self._lines[bad.row] + 1}, column {column!r}: expected "
-            f"{bad.expected}, found {bad.found!r}.",
-            hint=f"It feeds slot {field.slot.name!r} as {field.kind}; see [data.columns].",
-        )
+        if not starts.size:
+            return None
+        return [scratch[a:b].tobytes() for a, b in zip(starts[:, 0], stops[:, 0], strict=True)]
 
     def _uncut(self, text: U8) -> DataError:
         """The error for a line that has no cells as the others have."""
@@ -194,7 +157,19 @@ class DelimitedParser(CuttingParser):
         )
 
 
-def _character(option: str, value: Any) -> str:
+def single_blanks(text: U8) -> U8:
+    """Each run of blanks and tabs as one blank, and none at the ends of lines."""
+    blank = (text == SPACE) | (text == _TAB)
+    behind = np.append(True, blank[:-1] | (text[:-1] == NEWLINE))
+    text = np.where(blank, np.uint8(SPACE), text)[~(blank & behind)]
+    line_end = text == NEWLINE
+    line_end[:-1] |= (text[:-1] == RETURN) & line_end[1:]
+    single: U8 = text[~((text == SPACE) & np.append(line_end[1:], False))]
+    return single
+
+
+def character(option: str, value: Any) -> str:
+    """Raises `ConfigError` unless the value of an option is one."""
     if not isinstance(value, str) or len(value.encode()) != 1 or value in "\r\n":
         raise ConfigError(f"{option} is {value!r}, expected one ASCII character.")
     return value

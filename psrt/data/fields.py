@@ -7,12 +7,15 @@ dense slot. What a job file says in `[data.columns]`, a line per slot:
     dense = { columns = ["I1", "I2"], scale = "log", missing = 0 }
     site  = { column = "site", kind = "text" }
     tags  = { column = 7, kind = "text", separator = "|" }
+    rich  = { column = 14, values = { "<=50K" = 0, ">50K" = 1 } }
 
 `kind`: float (slots of floats); id, an unsigned integer as it stands (slots of ids); text, a
 63-bit hash of its bytes; bucket, a hash of its logarithmic bucket, as `psrt.data.criteo` makes
 them. `salt` makes the hashes of a slot its own. `scale = "log"` is sign(x) · ln(1 + |x|).
-`separator` cuts a cell into values. A missing value is `missing` where that is given; otherwise
-text and bucket have an id for it, a ragged slot has no value, and anything else is an error.
+`values` are texts, and the numbers they stand for: blanks around a text do not count, and any other
+text is an error. `separator` cuts a cell into values. A missing value is `missing` where that is
+given; otherwise text and bucket have an id for it, a ragged slot has no value, and anything else is
+an error.
 """
 
 from __future__ import annotations
@@ -39,6 +42,7 @@ class Field:
     scale: str = ""
     salt: int = 0
     missing: float | None = None
+    values: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
         kinds = KINDS[self.slot.dtype]
@@ -46,6 +50,8 @@ class Field:
             self._refuse("kind", self.kind, f"{' or '.join(kinds)} for a slot of {self.slot.dtype}")
         if self.scale not in ("", "log") or (self.scale and self.kind != "float"):
             self._refuse("scale", self.scale, 'nothing, or "log" for floats')
+        if self.values is not None:
+            self._check_values(self.values)
         if not isinstance(self.separator, str) or len(self.separator.encode()) > 1:
             self._refuse("separator", self.separator, "one ASCII character")
         if self.missing is not None and self.kind in ("text", "bucket"):
@@ -53,6 +59,11 @@ class Field:
         if len(self.columns) > 1 and self.slot.size != len(self.columns):
             wanted = f"1 for a ragged slot, 1 or {self.slot.size} for a dense one"
             self._refuse("columns", f"{len(self.columns)} columns", wanted)
+
+    def _check_values(self, values: Any) -> None:
+        legal = isinstance(values, Mapping) and values and self.kind == "float"
+        if not legal or not all(type(number) in (int, float) for number in values.values()):
+            self._refuse("values", values, "texts and the numbers they stand for, for floats")
 
     def _refuse(self, key: str, value: object, expected: str) -> None:
         raise ConfigError(

@@ -57,8 +57,17 @@ def _urls(pattern: str) -> list[str]:
 def _local(path: Path) -> list[Path]:
     found = [Path(match) for match in sorted(glob.glob(str(path), recursive=True))] or [path]
     for file in found:
-        _refuse_unless_file(file)
+        try:
+            _refuse_unless_file(file)
+        except OSError as error:
+            raise unreadable(file, error) from error
     return found
+
+
+def _list(directory: Path) -> None:
+    """Raises `OSError` where a glob finds nothing because it may not look."""
+    if not glob.has_magic(str(directory)) and directory.is_dir():
+        os.scandir(directory).close()
 
 
 def _refuse_unless_file(path: Path) -> None:
@@ -69,4 +78,5 @@ def _refuse_unless_file(path: Path) -> None:
         what, hint = "is a directory", f"Name its files, for example {path}/*."
     elif glob.has_magic(str(path)):
         what = "matches no file"
+        _list(path.parent)
     raise DataError(f"data file {path} {what}.", code=ErrorCode.DATA_MISSING, hint=hint)

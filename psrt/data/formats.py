@@ -18,6 +18,7 @@ from psrt.data.arrow import ArrowFormat, ParquetFormat
 from psrt.data.criteo_table import criteo_format
 from psrt.data.delimited import DelimitedFormat
 from psrt.data.multislot import BatchParser
+from psrt.data.pairs import PairsFormat
 from psrt.data.slots import Batch, Slot
 from psrt.data.svmlight import LibsvmFormat
 
@@ -69,12 +70,27 @@ class TextFormat(Protocol):
     def parser(self, batch_size: int) -> Parser: ...
 
 
+class RowGroup(Protocol):
+    """Some rows of a binary file that are in memory, not yet looked at."""
+
+    @property
+    def rows(self) -> int: ...
+
+    def read(self, start: int, stop: int) -> Batch:
+        """The examples of some of them; raises `DataError` naming file, row and column."""
+        ...
+
+
 @runtime_checkable
 class RowGroupFormat(Protocol):
     """Binary files of row groups, which are read one at a time."""
 
     @property
     def slots(self) -> tuple[Slot, ...]: ...
+
+    def groups(self, path: Path | str, first: int = 0) -> Iterator[RowGroup]:
+        """The row groups from number `first` on; raises `DataError` for what is no such file."""
+        ...
 
     def read(
         self, path: Path | str, batch_size: int, row_group: int = 0
@@ -100,6 +116,7 @@ _MAKERS: dict[str, Callable[..., Format]] = {
     "multislot": MultiSlotFormat,
     "libsvm": LibsvmFormat,
     "csv": DelimitedFormat,
+    "pairs": PairsFormat,
     "criteo": criteo_format,
     "parquet": ParquetFormat,
     "arrow": ArrowFormat,
@@ -107,6 +124,8 @@ _MAKERS: dict[str, Callable[..., Format]] = {
 _OPTIONS: dict[str, tuple[str, ...]] = {
     "libsvm": ("labels",),
     "csv": ("columns", "delimiter", "header", "quote", "names"),
+    "pairs": ("columns", "delimiter", "order"),
+    "criteo": ("label",),
     "parquet": ("columns",),
     "arrow": ("columns",),
 }

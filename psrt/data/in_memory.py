@@ -19,12 +19,14 @@ from typing import Any
 import numpy as np
 
 from psrt.core.errors import ConfigError
-from psrt.data.formats import Format
+from psrt.data.formats import Format, MultiSlotFormat
 from psrt.data.loading import Loading
 from psrt.data.memory import Memory
 from psrt.data.packing import Packer
 from psrt.data.prefixes import CONTENT, INS_ID, Prefixed
 from psrt.data.readers import reader_of
+from psrt.data.record_lines import RecordParser
+from psrt.data.record_readers import PackedBatches, ParsedLines, RecordReader
 from psrt.data.records import Layout
 from psrt.data.scattering import BATCH_RECORDS, RecordExchange, Scattering
 from psrt.data.settings import DatasetSettings
@@ -86,13 +88,16 @@ class InMemoryDataset(DatasetSettings):
             raise ConfigError("the dataset is loading already.", hint="wait_preload_done() first.")
         paths, format, source = self._paths(), self._format(), self._source()
         count_bytes = self.counters.counter("data_bytes", "bytes of text parsed").add
-        reader = partial(reader_of, format, _PARSED_ROWS, source, count_bytes)
         layout = Layout(format.slots)
-        packer = partial(Packer, layout, self.texts)
-        self._loading = (
-            Loading(paths, source, reader, packer, thread_num or self._threads),
-            layout,
-        )
+
+        def reader() -> RecordReader:
+            if isinstance(format, MultiSlotFormat):
+                return ParsedLines(RecordParser(layout), source, count_bytes)
+            batches = partial(reader_of, format, _PARSED_ROWS, source, count_bytes)
+            return PackedBatches(batches, Packer(layout, self.texts))
+
+        loading = Loading(paths, source, reader, thread_num or self._threads)
+        self._loading = (loading, layout)
 
     def wait_preload_done(self) -> None:
         """Wait for the files that are being read; raises the first error of a reading thread."""
@@ -159,13 +164,13 @@ class InMemoryDataset(DatasetSettings):
             self._loading = None
         self.memory.clear()
 
-    def get_memory_data_size(self) -> int:
-        """Records in memory."""
-        return len(self.memory)
+    def get_memory_data_size(self, fleet: RecordExchange | None = None) -> int:
+        """Records in memory; with `fleet`, as in `global_shuffle`, those of all trainers."""
+        return _summed(len(self.memory), fleet)
 
-    def get_shuffle_data_size(self) -> int:
-        """Records in memory that have been shuffled: all or none."""
-        return len(self.memory) if self.memory.is_shuffled else 0
+    def get_shuffle_data_size(self, fleet: RecordExchange | None = None) -> int:
+        """Records in memory that have been shuffled: all or none of a trainer."""
+        return _summed(len(self.memory) if self.memory.is_shuffled else 0, fleet)
 
     @property
     def memory_bytes(self) -> int:
@@ -185,3 +190,7 @@ class InMemoryDataset(DatasetSettings):
     def _draw(self, seed: int | None = None) -> np.random.Generator:
         self._draws += seed is None
         return np.random.default_rng([self._seed, self._draws] if seed is None else seed)
+
+
+def _summed(records: int, fleet: RecordExchange | None) -> int:
+    return records if fleet is None else fleet.sum_records(records)

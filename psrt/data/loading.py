@@ -1,41 +1,37 @@
 """Threads that read whole files into memory.
 
-`Loading` owns the threads. Each takes the next file nobody has taken, parses it with a reader of
-its own and packs what it gets; a batch never spans files, so the order of records is that of files
-and lines for any number of threads. After an error the other threads stop at their next batch.
+`Loading` owns the threads. Each takes the next file nobody has taken and reads it with a reader of
+its own; a piece never spans files, so the order of records is that of files and lines for any
+number of threads. After an error the other threads stop at their next piece.
 Waiting without any progress ends with a `DeadlineError` that names the files being read.
 """
 
 from __future__ import annotations
 
 import threading
-import time
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 
 from psrt.core.errors import DeadlineError, PsrtError
-from psrt.core.threads import CrashReport, start_thread
-from psrt.data.packing import Packer
+from psrt.core.threads import CrashReport, join_threads, start_thread
 from psrt.data.places import DataFile
-from psrt.data.readers import FileReader
+from psrt.data.record_readers import RecordReader
 from psrt.data.records import Records
-from psrt.data.slots import Batch
 from psrt.data.sources import TextSource
 
 
 class Loading:
-    """Begins at once. `reader` makes one for each file, `packer` one for each thread."""
+    """Begins at once. `reader` makes one for each thread."""
 
     def __init__(
         self,
         files: Sequence[DataFile],
         source: TextSource,
-        reader: Callable[[], FileReader],
-        packer: Callable[[], Packer],
+        reader: Callable[[], RecordReader],
         threads: int,
     ) -> None:
-        self._source, self._reader, self._packer = source, reader, packer
+        self._source, self._reader = source, reader
         self._waiting = deque(enumerate(files))
         self._pieces: list[deque[Records]] = [deque() for _ in files]
         self._reading: dict[str, DataFile] = {}
@@ -64,14 +60,7 @@ class Loading:
         """End the threads and wait for them; idempotent."""
         self._stopped = True
         self._source.stop()
-        deadline = time.monotonic() + timeout_s
-        for thread in self._threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
-            if thread.is_alive():
-                raise DeadlineError(
-                    f"{thread.name} did not end within {timeout_s:g} s; "
-                    f"it is reading {self._reading.get(thread.name)}."
-                )
+        join_threads(self._threads, timeout_s, self._reading.get)
 
     def _wait_for_news(self, timeout_s: float) -> bool:
         """Whether threads go on, after the next progress."""
@@ -93,7 +82,7 @@ class Loading:
         """One thread. An unexpected crash is reported twice: to the log and to who waits."""
         error: BaseException | None = None
         try:
-            self._load_files(self._packer())
+            self._load_files(self._reader())
         except PsrtError as expected:
             error = expected
         except BaseException as crash:
@@ -106,21 +95,14 @@ class Loading:
                 self._running -= 1
                 self._changed.notify_all()
 
-    def _load_files(self, packer: Packer) -> None:
+    def _load_files(self, reader: RecordReader) -> None:
         while taken := self._take_file():
             number, path = taken
-            with closing(self._batches(path)) as batches:
-                for batch in batches:
-                    self._pieces[number].append(packer.pack(batch))
+            with closing(reader.read(path)) as pieces:
+                for piece in pieces:
+                    self._pieces[number].append(piece)
                     if not self._go_on():
                         return
-
-    def _batches(self, path: DataFile) -> Generator[Batch, None, None]:
-        reader = self._reader()
-        with closing(reader.read(path)) as batches:
-            yield from batches
-        if last := reader.finish():
-            yield last
 
     def _take_file(self) -> tuple[int, DataFile] | None:
         with self._changed:

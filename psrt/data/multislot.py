@@ -6,12 +6,14 @@ ragged one takes any n, also 0 (PaddlePaddle refuses 0: its generators pad, psrt
 to). Ids are unsigned 64-bit, kept as int64 bit patterns; floats become the nearest float32, nan and
 inf are refused.
 
-A `BatchParser` belongs to one thread. The loops are in `psrt.kernels.text`; this file places their
-output and tells what is wrong with a line. Nothing is guessed: a line is read whole or refused.
+A `BatchParser` belongs to one thread. The loop is in `psrt.kernels.multislot_rows`; this file
+places its output and tells what is wrong with a line. Nothing is guessed: a line is read whole or
+refused.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -22,10 +24,11 @@ from psrt.data.batch_arrays import BatchArrays
 from psrt.data.slots import Batch, Slot
 from psrt.kernels import multislot as kernel
 from psrt.kernels import text as scan
+from psrt.kernels.multislot_rows import parse_rows
 
 _FIRST_TIES = 64
 _SHOWN_CHARACTERS = 40
-_LONGEST_NUMBER = 1 << 20
+_FIRST_WINDOW = 64
 
 
 class BatchParser:
@@ -97,13 +100,13 @@ class BatchParser:
     def _parse(self, text: U8, rows: int) -> None:
         report, arrays = self._report, self._arrays
         report[kernel.TIES] = 0
-        kernel.parse_rows(
+        parse_rows(
             *(text, len(text)),
-            *(arrays.layout, arrays.ids, arrays.floats, arrays.offsets),
+            *(arrays.layout, arrays.words, arrays.offsets),
             *(self._ties, rows, report),
         )
         for position, index in self._ties[: report[kernel.TIES]]:
-            arrays.floats[index] = float(token_at(text, position))
+            arrays.words[index] = float(number_at(text, position))
 
     def _settle(self, text: U8) -> None:
         """Make the room the kernel asked for, or raise."""
@@ -128,7 +131,7 @@ def malformed(path: str, slots: Sequence[Slot], text: U8, report: I64) -> DataEr
     status = int(report[kernel.STATUS])
     column = at - text[:at].tobytes().rfind(b"\n")
     where = f"{path}, line {report[kernel.LINES] + 1}, column {column}"
-    found = f"found {shown(token_at(text, at, 4 * _SHOWN_CHARACTERS))}"
+    found = f"found {shown_at(text, at)}"
     if status == kernel.LINE_GOES_ON:
         where += f", behind the last slot {slots[-1].name!r}"
         return DataError(f"{where}: expected the end of the line, {found}.", hint=_order(slots))
@@ -161,17 +164,19 @@ def _order(slots: Sequence[Slot]) -> str:
     return f"A line holds, for each of {len(slots)} slots, `n v1 … vn` in this order: {shown}."
 
 
-def token_at(text: U8, at: int, limit: int = _LONGEST_NUMBER) -> bytes:
-    """The characters from `at` to the next blank or line end; b"" if there is none."""
-    stop = at
-    while text[stop] > scan.SPACE and stop - at < limit:
-        stop += 1
-    return text[at:stop].tobytes()
+def number_at(text: U8, at: int) -> bytes:
+    """The characters from `at` to the next blank or line end; a number may have millions."""
+    window = _FIRST_WINDOW
+    while not (ends := text[at : at + window] <= scan.SPACE).any():
+        window *= 2
+    return text[at : at + int(ends.argmax())].tobytes()
 
 
-def shown(token: bytes) -> str:
-    """A token as messages quote it."""
-    if not token:
+def shown_at(text: U8, at: int) -> str:
+    """What messages quote: the characters from `at` to the next blank or line end."""
+    window = text[at : at + 4 * _SHOWN_CHARACTERS].tobytes().partition(b"\n")[0]
+    token = re.split(rb"[ \t]", window, maxsplit=1)[0]
+    if token in (b"", b"\r"):
         return "the end of the line"
     decoded = token.decode("utf-8", "backslashreplace")
     return repr(decoded if len(decoded) <= _SHOWN_CHARACTERS else decoded[:_SHOWN_CHARACTERS] + "…")

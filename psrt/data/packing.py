@@ -1,8 +1,6 @@
 """Batches as parsers give them, packed into records.
 
-A `Packer` belongs to one thread. The words of its records lie in arenas of its own: the allocator
-gives such a large array back to the system as soon as the last piece on it is gone, and pages of it
-that were never reached cost nothing.
+A `Packer` belongs to one thread; the words of its records lie in an arena of its own.
 """
 
 from __future__ import annotations
@@ -14,12 +12,11 @@ import numpy as np
 
 from psrt.core.tensors import Ragged
 from psrt.core.types import I64, U8, U32, Array
+from psrt.data.arena import Arena
 from psrt.data.records import Layout, Records, ends_of
 from psrt.data.slots import Batch, batch_rows
 from psrt.kernels import records as kernel
 
-# glibc may keep smaller ones for itself.
-_ARENA_WORDS = (64 << 20) // kernel.WORD_BYTES
 _DENSE: I64 = np.empty(0, np.int64)
 _COUNT_BYTES = (1, 2, 4, 8)
 
@@ -29,13 +26,13 @@ class Packer:
 
     def __init__(self, layout: Layout, texts: Sequence[str] = ()) -> None:
         self._layout, self._texts = layout, tuple(texts)
-        self._free: U32 = np.empty(0, np.uint32)
+        self._arena = Arena()
 
     def pack(self, batch: Batch) -> Records:
         """The examples of a batch, copied; their texts are kept."""
         counts = self._counts(batch)
         starts = self._starts(counts)
-        ends, words = starts[:-1].copy(), self._room(int(starts[-1]))
+        ends, words = starts[:-1].copy(), self._arena.take(int(starts[-1]))
         for name, _, width, size, _ in self._layout.fields:
             values, offsets = _parts(batch[name])
             if size != kernel.RAGGED:
@@ -57,12 +54,6 @@ class Packer:
     def _starts(self, counts: I64) -> I64:
         widths = self._layout.table[self._layout.is_ragged, kernel.WORDS]
         return ends_of(self._layout.stride + counts @ widths)
-
-    def _room(self, words: int) -> U32:
-        if words > len(self._free):
-            self._free = np.empty(max(words, _ARENA_WORDS), np.uint32)
-        taken, self._free = self._free[:words], self._free[words:]
-        return taken
 
 
 def _parts(fed: Array | Ragged) -> tuple[U32, I64]:

@@ -16,15 +16,13 @@ from psrt.core.errors import DataError
 from psrt.core.tensors import Ragged
 from psrt.core.types import I64, U8
 from psrt.data.formats import MultiSlotFormat
-from psrt.data.multislot import BatchParser, shown, token_at
+from psrt.data.multislot import BatchParser, shown_at
 from psrt.data.pieces import Cutter
 from psrt.data.slots import Batch, Slot
 from psrt.kernels import prefixes as kernel
 from psrt.kernels.text import DONE, NEWLINE
 
 INS_ID, CONTENT = "1 <ins_id>", "1 <content>"
-
-_SHOWN_BYTES = 160
 
 
 class Prefixed:
@@ -112,7 +110,7 @@ class PrefixedParser:
         expected = "slots behind the fields in front"
         if report[kernel.STATUS] == kernel.NO_WORD:
             expected = f"`{self._words[report[kernel.FIELD]]}`"
-        found = shown(token_at(text, at, _SHOWN_BYTES))
+        found = shown_at(text, at)
         return DataError(
             f"{where}: expected {expected}, found {found}.",
             hint=f"A line begins with {', '.join(f'`{word}`' for word in self._words)}.",

@@ -12,7 +12,6 @@ batches that were to come, by several with each example that was not handed out,
 from __future__ import annotations
 
 import threading
-import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -22,7 +21,7 @@ from typing import Generic, NamedTuple, Self, TypeVar
 
 from psrt.core.errors import DeadlineError, PsrtError
 from psrt.core.metrics import Registry
-from psrt.core.threads import CrashReport, start_thread
+from psrt.core.threads import CrashReport, join_threads, start_thread
 from psrt.data.formats import Format, MultiSlotFormat
 from psrt.data.places import BEGINNING, Bookmark, DataFile, Place, Position, Reading
 from psrt.data.readers import FileReader, reader_of
@@ -33,7 +32,11 @@ _T = TypeVar("_T")
 
 
 class BoundedQueue(Generic[_T]):
-    """Several producers, one consumer. Ends when all producers are done, at an error, or closed."""
+    """Several producers, one consumer. Ends when all producers are done, at an error, or closed.
+
+    Producers that found it full go on when it is half empty: a thread that is woken for each item
+    costs more than the item does.
+    """
 
     def __init__(self, capacity: int, producers: int) -> None:
         self._capacity = capacity
@@ -41,45 +44,49 @@ class BoundedQueue(Generic[_T]):
         self._items: deque[_T] = deque()
         self._error: BaseException | None = None
         self._closed = False
-        self._changed = threading.Condition()
+        lock = threading.Lock()
+        self._has_news, self._has_room = threading.Condition(lock), threading.Condition(lock)
 
     def put(self, item: _T) -> bool:
         """Wait for room (the consumer's pace, or `close`); False = closed, stop producing."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._closed or len(self._items) < self._capacity)
+        with self._has_room:
+            self._has_room.wait_for(lambda: self._closed or len(self._items) < self._capacity)
             if not self._closed:
                 self._items.append(item)
-                self._changed.notify_all()
+                self._has_news.notify()
             return not self._closed
 
     def producer_done(self, error: BaseException | None = None) -> None:
-        with self._changed:
+        with self._has_news:
             self._producers -= 1
             self._error = self._error or error
-            self._changed.notify_all()
+            self._has_news.notify()
 
     def get(self, timeout_s: float) -> _T | None:
         """The next item, None at the end; raises `TimeoutError`, or a producer's error."""
-        with self._changed:
-            if not self._changed.wait_for(self._has_news, timeout_s):
+        with self._has_news:
+            if not self._has_news.wait_for(lambda: self._items or self._over, timeout_s):
                 raise TimeoutError
             if not self._items:
                 if self._error is not None:
                     raise self._error
                 return None
-            self._changed.notify_all()
-            return self._items.popleft()
+            item = self._items.popleft()
+            if len(self._items) <= self._capacity // 2:
+                self._has_room.notify_all()
+            return item
 
     def close(self) -> None:
         """Drop what is queued and let producers and consumer go."""
-        with self._changed:
+        with self._has_news:
             self._closed = True
             self._items.clear()
-            self._changed.notify_all()
+            self._has_news.notify_all()
+            self._has_room.notify_all()
 
-    def _has_news(self) -> bool:
-        over = self._closed or self._error is not None or self._producers == 0
-        return bool(self._items) or over
+    @property
+    def _over(self) -> bool:
+        return self._closed or self._error is not None or self._producers == 0
 
 
 class _Read(NamedTuple):
@@ -161,14 +168,7 @@ class QueueReader:
         """End the threads and wait for them; idempotent."""
         self._queue.close()
         self._source.stop()
-        deadline = time.monotonic() + timeout_s
-        for thread in self._threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
-            if thread.is_alive():
-                raise DeadlineError(
-                    f"{thread.name} did not end within {timeout_s:g} s; "
-                    f"it is reading {self._reading.get(thread.name)}."
-                )
+        join_threads(self._threads, timeout_s, self._reading.get)
 
     def _next(self) -> _Read | None:
         with self._wait_s.time():

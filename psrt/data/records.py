@@ -16,20 +16,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
 from psrt.core.tensors import Ragged
 from psrt.core.types import I64, U8, U32, Array
+from psrt.data.batch_arrays import DTYPES
 from psrt.data.pieces import joined as joined_batches
 from psrt.data.slots import Batch, Slot
 from psrt.kernels import records as kernel
-
-DTYPES: dict[str, np.dtype[Any]] = {
-    "uint64": np.dtype(np.int64),
-    "float": np.dtype(np.float32),
-}
 
 
 class Layout:

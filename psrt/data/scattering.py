@@ -106,6 +106,10 @@ class RecordExchange(Protocol):
         """
         ...
 
+    def sum_records(self, count: int) -> int:
+        """The sum of what all trainers give; every trainer calls it as often."""
+        ...
+
 
 class Shelf:
     """Records of one sender, in the order they came; small ones are joined as they come."""

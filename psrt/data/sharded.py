@@ -19,7 +19,7 @@ import numpy as np
 
 from psrt.core.errors import ConfigError, DataError, ErrorCode
 from psrt.core.types import F32, I64, U8
-from psrt.kernels.multislot import format_rows, row_bytes
+from psrt.kernels.lines import format_rows, row_bytes
 
 Text: TypeAlias = bytes | memoryview
 Chosen: TypeAlias = np.ndarray[tuple[int], np.dtype[np.bool_]]

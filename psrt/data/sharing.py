@@ -8,6 +8,7 @@ trainers, plain text files are cut at line ends; a line belongs to one trainer w
 from __future__ import annotations
 
 import io
+import random
 import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -91,6 +92,14 @@ _RULES: dict[str, Callable[[Sequence[File], int], list[list[File]]]] = {
     "contiguous": contiguous,
     "size": by_size,
 }
+
+
+def in_epoch(files: Sequence[DataFile], seed: int, epoch: int) -> list[DataFile]:
+    """The order of one trainer's files in an epoch, drawn from the two; as it is if `seed` < 0."""
+    order = list(files)
+    if seed >= 0:
+        random.Random(f"{seed} {epoch}").shuffle(order)
+    return order
 
 
 def cut_at_lines(files: Sequence[Path], trainers: int) -> list[list[Part]]:

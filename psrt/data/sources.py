@@ -8,8 +8,8 @@ whole file: every failure is a `DataError` that names the file.
 
 from __future__ import annotations
 
-import gzip
 import io
+import os
 import zlib
 from collections.abc import Generator
 from pathlib import Path
@@ -83,7 +83,7 @@ def blocks(path: DataFile, block_bytes: int = BLOCK_BYTES, start: int = 0) -> Bl
     else:
         with open_text(path) as file:
             skip(file, start, path)
-            yield from cut(file, path, block_bytes)
+            yield from cut(_unchanging(file, path), path, block_bytes)
 
 
 def skip(file: IO[bytes], size_bytes: int, path: DataFile) -> None:
@@ -132,7 +132,7 @@ def open_text(path: Path | str) -> IO[bytes]:
     try:
         start = _first_bytes(file)
         if start.startswith(GZIP_MAGIC):
-            return cast("IO[bytes]", GzipText(file))
+            return cast("IO[bytes]", io.BufferedReader(GzipText(file), BLOCK_BYTES // 4))
         if start.startswith(ZSTD_MAGIC):
             return cast("IO[bytes]", io.BufferedReader(ZstdText(file, path), BLOCK_BYTES // 4))
     except BaseException as error:
@@ -165,14 +165,48 @@ def _first_bytes(file: IO[bytes]) -> bytes:
     return start
 
 
+def _unchanging(file: IO[bytes], path: DataFile) -> IO[bytes]:
+    """A plain file from where it is; compressed ones and pipes, as they are, tell by themselves."""
+    plain = isinstance(file, io.FileIO) and file.seekable()
+    return cast("IO[bytes]", _Unchanging(file, path)) if plain else file
+
+
+class _Unchanging(io.RawIOBase):
+    """A file that is as it was, or else a `DataError` at its end: what is written while it is read
+    is read in part."""
+
+    def __init__(self, file: IO[bytes], path: DataFile) -> None:
+        self._file, self._path = file, path
+        self._before = self._stamp()
+
+    def readinto(self, into: Any) -> int:
+        got = read_some(self._file, memoryview(into), self._path)
+        if not got and (after := self._stamp()) != self._before:
+            raise DataError(
+                f"{self._path}: the file was changed while it was read: it had "
+                f"{self._before[0]:,} bytes, and has {after[0]:,}. Reading stopped.",
+                hint="Write files under another name and rename them when they are whole.",
+            )
+        return got
+
+    def _stamp(self) -> tuple[int, int]:
+        found = os.fstat(self._file.fileno())
+        return found.st_size, found.st_mtime_ns
+
+
 class _FirstBytes(io.RawIOBase):
-    """The next `size_bytes` of a file, and then its end."""
+    """The next `size_bytes` of a file; raises `DataError` if it has less."""
 
     def __init__(self, file: IO[bytes], size_bytes: int, path: DataFile) -> None:
         self._file, self._left, self._path = file, size_bytes, path
 
     def readinto(self, into: Any) -> int:
         got = read_some(self._file, memoryview(into)[: self._left], self._path)
+        if self._left and not got:
+            raise DataError(
+                f"{self._path}: the file ends {self._left:,} bytes before this part of it does.",
+                hint="The file was changed after it was shared among the trainers.",
+            )
         self._left -= got
         return got
 
@@ -183,7 +217,7 @@ def read_some(file: IO[bytes], into: memoryview, path: DataFile) -> int:
         return cast("int", file.readinto(into))  # type: ignore[attr-defined]
     except EOFError as error:
         raise cut_off(path, "gzip") from error
-    except (gzip.BadGzipFile, zlib.error) as error:
+    except zlib.error as error:
         raise damaged(path, "gzip", error) from error
     except DataError:
         raise

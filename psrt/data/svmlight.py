@@ -15,11 +15,12 @@ import numpy as np
 from psrt.core.errors import ConfigError, DataError
 from psrt.core.tensors import Ragged
 from psrt.core.types import F32, I64, U8
+from psrt.data.multislot import number_at
 from psrt.data.pieces import CuttingParser
 from psrt.data.slots import Batch, Slot
 from psrt.kernels import svmlight as kernel
 from psrt.kernels.libsvm import BAD_INDEX, BAD_LABEL, BAD_VALUE, NO_COLON
-from psrt.kernels.text import DONE, NEWLINE, SPACE
+from psrt.kernels.text import DONE, NEWLINE
 
 _KINDS: list[tuple[str, int | None]] = [("float", 1), ("uint64", None), ("float", None)]
 _COLON = ord(":")
@@ -83,10 +84,7 @@ class LibsvmParser(CuttingParser):
 def settle(text: U8, ties: I64, labels: F32, values: F32) -> None:
     """Numbers that the kernel could not round, by Python."""
     for position, index in ties.tolist():
-        stop = position
-        while text[stop] > SPACE:
-            stop += 1
-        number = np.float32(float(text[position:stop].tobytes()))
+        number = np.float32(float(number_at(text, position)))
         if index < 0:
             labels[-1 - index] = number
         else:

@@ -9,7 +9,7 @@ In reading order:
                          (passes) · fetches · announce · sequential
     replicas of it       shares (of a batch) · loss_start · replicas · in_place
                          (tables) · aggregate
-    a graph of them      ssa · places · drawing · plan
+    a graph of them      ssa · chains · places · drawing · plan
     threads              schedule · workers · pool · until_end · parallel
 """
 

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
 from psrt.executor.aggregate import GradientSum
 from psrt.executor.announce import tellers
+from psrt.executor.chains import chained
 from psrt.executor.drawing import draw
 from psrt.executor.in_place import TableInPlace
 from psrt.executor.places import ORDER, Places
@@ -26,8 +28,8 @@ from psrt.executor.replicas import PASSES, Replica
 from psrt.executor.shares import Share
 from psrt.executor.ssa import Graph, Node, Place
 from psrt.executor.strategies import BuildStrategy
-from psrt.executor.updates import in_turn
-from psrt.graph.program import Role, gradient_name
+from psrt.executor.updates import RowUpdate, in_turn
+from psrt.graph.program import Op, Role, gradient_name
 
 Key: TypeAlias = tuple[tuple[int, ...], tuple[Role, ...], frozenset[str]]
 """Replicas that have examples, roles, tables read in place."""
@@ -43,6 +45,7 @@ class Planner:
         self._replicas, self._one_copy = replicas, one_copy
         self._places = Places(program, one_copy, prepared.memory.places)
         self._build = build
+        self._parts = len(replicas) if one_copy and not build.enable_sequential_execution else 1
         names = {p: gradient_name(p) for p in program.parameters}
         self._gradients = [name for name in names.values() if name in program.vars]
         self._graphs: dict[Key, Graph] = {}
@@ -70,9 +73,10 @@ class Planner:
             nodes = list(self._nodes(active, roles, whole))
             if self._on_gradient is not None:
                 self._tell(nodes, self._on_gradient)
-            self._graphs[key] = graph = Graph.of(nodes)
+            graph = Graph.of(nodes)
             if self._build.debug_graphviz_path:
                 draw(graph, Path(self._build.debug_graphviz_path))
+            self._graphs[key] = chained(graph)
         return self._graphs[key]
 
     def _nodes(
@@ -107,7 +111,26 @@ class Planner:
             if role != "forward":
                 reads |= {_numbers_of(name) for name in op.reads()}
             writes = self._places.of(op.writes(), replica) | order
-            yield Node(str(op), step, reads, writes, op, replica)
+            node = Node(str(op), step, reads, writes, op, replica)
+            yield from self._cut(node, op)
+
+    def _cut(self, node: Node, op: Op) -> Iterator[Node]:
+        """The update of a sparse table, often the last node of a step, in parts for all threads.
+
+        They only read what the first one wrote, so nothing but the first orders them.
+        """
+        names = op.inputs.get("parameter", ()) if op.role == "optimize" else ()
+        update = (
+            self._replicas[node.replica].compiled.updates[names[0]] if len(names) == 1 else None
+        )
+        if self._parts == 1 or not isinstance(update, RowUpdate) or not update.may_be_cut:
+            yield node
+            return
+        yield dataclasses.replace(node, run=update.begin)
+        for number in range(self._parts):
+            run = partial(update.part, number, self._parts)
+            part = frozenset([("part", number, names[0])])
+            yield dataclasses.replace(node, run=run, reads=node.reads | node.writes, writes=part)
 
     def _tell(self, nodes: list[Node], on_gradient: OnGradient) -> None:
         """Let the last writer of each gradient of the first replica, who hands them out, tell."""

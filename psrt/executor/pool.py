@@ -10,8 +10,8 @@ from psrt.core.errors import ProgramError, PsrtError
 from psrt.executor.profile import Profiler, span_of
 from psrt.executor.replicas import Replica
 from psrt.executor.schedule import Schedule
-from psrt.executor.ssa import Graph
-from psrt.executor.workers import Execute, Waiting, Workers
+from psrt.executor.ssa import Graph, Node
+from psrt.executor.workers import Waiting, Workers
 
 
 class Pool:
@@ -27,12 +27,13 @@ class Pool:
         BLAS runs in one thread each: the pool keeps the cores busy, and more would fight.
         """
         schedule = Schedule(graph)
+        under_way = UnderWay(schedule, profiler)
         with self._blas.limit(limits=1, user_api="blas"):
-            self._workers.walk(schedule, _executing(graph, profiler), _waiting(profiler))
+            self._workers.walk(schedule, under_way.execute, _waiting(profiler))
         if schedule.failure is None:
             return
         at, error = schedule.failure
-        node = graph.nodes[at]
+        node = under_way.node(at)
         if not isinstance(error, Exception) or (node.op is None and isinstance(error, PsrtError)):
             raise error  # Ctrl-C, or told well already
         if node.op is None:
@@ -43,18 +44,36 @@ class Pool:
         self._workers.close()
 
 
-def _executing(graph: Graph, profiler: Profiler | None) -> Execute:
-    runs = [node.run for node in graph.nodes]
-    if profiler is None:
-        return lambda at: runs[at]()
+class UnderWay:
+    """Runs nodes, part by part, and remembers which part of a node was begun last.
 
-    def profiled(at: int) -> None:
-        node, started_ns = graph.nodes[at], profiler.clock_ns()
+    No part begins after the walk was stopped by the failure of another node.
+    """
+
+    def __init__(self, schedule: Schedule, profiler: Profiler | None) -> None:
+        self._schedule, self._profiler = schedule, profiler
+        self._parts = [node.parts or (node,) for node in schedule.graph.nodes]
+        self._begun = [0] * len(self._parts)
+
+    def execute(self, at: int) -> None:
+        for number, part in enumerate(self._parts[at]):
+            if self._schedule.is_stopped:
+                return
+            self._begun[at] = number
+            self._run(part)
+
+    def node(self, at: int) -> Node:
+        """The part of node `at` that was begun last."""
+        return self._parts[at][self._begun[at]]
+
+    def _run(self, node: Node) -> None:
+        profiler = self._profiler
+        if profiler is None or node.op is None:
+            node.run()
+            return
+        started_ns = profiler.clock_ns()
         node.run()
-        if node.op is not None:
-            profiler.record(node.op, started_ns, profiler.clock_ns(), node.replica)
-
-    return profiled
+        profiler.record(node.op, started_ns, profiler.clock_ns(), node.replica)
 
 
 def _waiting(profiler: Profiler | None) -> Waiting:

@@ -36,7 +36,7 @@ class Schedule:
         A thread stays with its replica, in listed order: what it reads is then warm in its core.
         From a replica that another thread is at it takes what that thread would take last.
         """
-        if not self._ready or self._stopped:
+        if not self._ready or self.is_stopped:
             return None
         replica, is_free = self._choose(after)
         queue = self._ready[replica]
@@ -77,15 +77,15 @@ class Schedule:
     @property
     def ready(self) -> int:
         """How many nodes could be taken."""
-        return 0 if self._stopped else sum([len(queue) for queue in self._ready.values()])
+        return 0 if self.is_stopped else sum([len(queue) for queue in self._ready.values()])
 
     @property
     def is_over(self) -> bool:
-        return not self.running and (self._stopped or self._left == 0)
+        return not self.running and (self.is_stopped or self._left == 0)
 
     def _make_ready(self, node: int) -> None:
         insort(self._ready.setdefault(self._replicas[node], []), node)
 
     @property
-    def _stopped(self) -> bool:
+    def is_stopped(self) -> bool:
         return self._abandoned or self.failure is not None

@@ -23,6 +23,7 @@ class Node:
 
     `op` is the op it computes, None for what the executor adds itself, which `label` names.
     `barrier` implies that it waits for everything listed before it, and all that follows for it.
+    `parts` are the nodes that this one stands for, see `chains`; a node of its own has none.
     """
 
     label: str
@@ -32,6 +33,7 @@ class Node:
     op: Op | None = None
     replica: int = 0
     barrier: bool = False
+    parts: tuple[Node, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.label} of replica {self.replica}"

@@ -96,7 +96,8 @@ class DenseUpdate:
 class RowUpdate:
     """One sparse table held whole: rows move as on a pserver, each by its own count of updates.
 
-    `beside` (height, ·) holds header and state of each row, once there was a step.
+    `beside` (height, ·) holds header and state of each row, once there was a step. `run` is one
+    step; so is `begin`, then every `part` of as many, by any threads: ids stand once each.
     """
 
     def __init__(
@@ -108,24 +109,46 @@ class RowUpdate:
         self.beside: Array | None = None
         self._stamp: Any = stamp_ if gradient.dtype == np.float32 else stamp_.python
         self._order: I32 = np.empty(0, np.int32)
+        self._slots: I32 = np.empty(0, np.int32)
+        self._rate = 0.0
 
     def share(self, other: Update) -> None:
         """Keep state and count of steps together with the update of another replica."""
         assert isinstance(other, RowUpdate)
         self.beside, self.pace = other._beside(), other.pace
 
+    @property
+    def may_be_cut(self) -> bool:
+        """Whether `part` can do it; rows that nobody touched have no part they belong to."""
+        return not self.rule.moves_all_rows
+
     def run(self) -> None:
-        rate = self.pace.next_rate()
-        step, width = self.pace.steps, self.parameter.shape[1]
+        self.begin()
+        self.part(0, 1)
+        if self.rule.moves_all_rows:
+            table, step, width = self._table(), self.pace.steps, self.parameter.shape[1]
+            self.rule.update_rest(table, len(table.state), step, width, self._rate, step)
+
+    def begin(self) -> None:
+        """Count the step and find its rows."""
         assert self.rows.ids is not None, "rows of a sparse table are bound by their ids"
-        slots = rows_of_whole(self.parameter, self.rows.ids)
-        table = RowTable(self.value.value, 0, self._beside(), HEADER_WORDS)
+        self._rate = self.pace.next_rate()
+        self._slots = rows_of_whole(self.parameter, self.rows.ids)
+        self._beside()  # made here if at all, by one thread for all
+        self._positions(len(self._slots))
+
+    def part(self, number: int, of: int) -> None:
+        """Move the `number`-th of `of` parts of the rows."""
+        step, count = self.pace.steps, len(self._slots)
+        here = slice(count * number // of, count * (number + 1) // of)
+        slots, table = self._slots[here], self._table()
         if self.rule.reads_headers:
             self._stamp(table.weights, table.state, slots, step)
-        touched = TouchedRows(slots, self._positions(len(slots)), self.gradient.value)
-        self.rule.update_rows(table, touched, rate, step)
-        if self.rule.moves_all_rows:
-            self.rule.update_rest(table, len(table.state), step, width, rate, step)
+        touched = TouchedRows(slots, self._positions(count)[here], self.gradient.value)
+        self.rule.update_rows(table, touched, self._rate, step)
+
+    def _table(self) -> RowTable:
+        return RowTable(self.value.value, 0, self._beside(), HEADER_WORDS)
 
     def _beside(self) -> Array:
         if self.beside is None:
@@ -139,12 +162,10 @@ class RowUpdate:
                 hint="Push its gradients to pservers, or declare it is_distributed=False.",
             )
         height, width = self.parameter.shape
-        words = HEADER_WORDS + self.rule.state_vectors * width
-        beside: Array = np.zeros((height, words), self.gradient.dtype)
-        for number, first in enumerate(self.rule.first):
-            if first:
-                start = HEADER_WORDS + number * width
-                beside[:, start : start + width] = first
+        first = self.rule.first_state(width)
+        beside: Array = np.zeros((height, HEADER_WORDS + len(first)), self.gradient.dtype)
+        if first.any():  # else the pages of rows that are never used stay untouched
+            beside[:, HEADER_WORDS:] = first
         return beside
 
     def _positions(self, count: int) -> I32:

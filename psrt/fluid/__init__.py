@@ -5,11 +5,11 @@ A thin facade: programs, layers and optimizers are those of `psrt.graph`, runs t
 not answers with what there is instead; docs/fluid.md lists it all. In reading order:
 
     names            missing · unique_name · core · places
-    programs         variable · framework · param_attr
+    programs         variable · framework · param_attr · entry_attr
     declarations     clip · regularizer · initializer · optimizer · backward · learning_rates
     layers           layer_table · adapter · own_layers · layers · nets
     running          scope · values · runs · connection · compiler · parallel_executor
-                     data_feeder · reader · executor
+                     data_feeder · reader · watching · executor
     clusters         memory · transpiler
     data and files   dataset · saved_vars · saved_models · io · metrics
     fleet            incubate · distributed
@@ -26,6 +26,7 @@ from psrt.fluid import (
     backward,
     clip,
     core,
+    entry_attr,
     framework,
     initializer,
     layers,
@@ -108,6 +109,7 @@ __all__ = [
     "default_main_program",
     "default_startup_program",
     "embedding",
+    "entry_attr",
     "framework",
     "in_dygraph_mode",
     "initializer",

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from psrt.core.errors import ProgramError
+from psrt.executor.profile import Profiler
 from psrt.executor.strategies import BuildStrategy, ExecutionStrategy
 from psrt.fluid.framework import Program
 from psrt.fluid.scope import Scope
@@ -58,6 +59,10 @@ class ConnectedRun:
     ) -> None:
         """Batches until they end; rows of the next are asked for while one computes."""
         self.executor.run_from(batches, fetch, on_step)
+
+    def watch(self, profiler: Profiler | None, fetch: Sequence[str]) -> None:
+        """Record ops, and calls to pservers, from now on; None stops the ops."""
+        self.executor.profiler = profiler
 
     def close(self) -> None:
         """Complete: what is under way arrives, then the pservers count this trainer as done."""

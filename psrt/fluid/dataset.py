@@ -59,16 +59,6 @@ class InMemoryDataset(_Settings, datasets.InMemoryDataset):
     def set_fleet_send_sleep_seconds(self, fleet_send_sleep_seconds: int = 0) -> None:
         """Changes nothing: who sends waits for the receiver."""
 
-    def get_memory_data_size(self, fleet: Any = None) -> int:
-        """Records of this trainer in memory."""
-        _refuse_sum(fleet)
-        return super().get_memory_data_size()
-
-    def get_shuffle_data_size(self, fleet: Any = None) -> int:
-        """Records of this trainer in memory that have been shuffled: all or none."""
-        _refuse_sum(fleet)
-        return super().get_shuffle_data_size()
-
 
 Dataset: TypeAlias = QueueDataset | InMemoryDataset
 
@@ -108,14 +98,6 @@ _SETTERS = {
     "fleet_send_sleep_seconds": "set_fleet_send_sleep_seconds",
 }
 _WITHOUT_EFFECT = [("fs_name", ""), ("fs_ugi", ""), ("download_cmd", "cat"), ("input_type", 0)]
-
-
-def _refuse_sum(fleet: Any) -> None:
-    if fleet is not None:
-        raise ConfigError(
-            "a dataset was asked for the records of all trainers; it knows those of its own.",
-            hint="Leave fleet out. global_shuffle itself checks that no record is lost.",
-        )
 
 
 __all__ = ["DatasetFactory", "InMemoryDataset", "QueueDataset"]

@@ -20,6 +20,7 @@ from psrt.fluid.reader import next_feed
 from psrt.fluid.runs import Run, initialise, sequential
 from psrt.fluid.scope import Scope, chosen, global_scope, scope_guard
 from psrt.fluid.values import Feed, Fetch, feed_of, names_of, returned
+from psrt.fluid.watching import run_watched
 from psrt.partition.transpiler import PserverProgram, TrainerProgram
 
 AnyProgram: TypeAlias = Program | CompiledProgram
@@ -82,15 +83,20 @@ class Executor:
     ) -> None:
         """Run every batch of `dataset`; print what is fetched every `print_period` batches.
 
-        `fetch_info` names the values. `fetch_handler`, a function, is given them instead. `thread`
-        is the dataset's: reading ahead. Replicas are a CompiledProgram's.
+        `fetch_info` names the values. `fetch_handler`, a function, is given them instead. `debug`
+        prints at the end what the ops took, the share of reading and examples a second. `thread` is
+        the dataset's: reading ahead. Replicas are a CompiledProgram's.
         """
         if dataset is None:
             raise ProgramError("train_from_dataset was called without a dataset.")
         program, scope = program or default_main_program(), chosen(scope)
         tell = _Telling(names_of(fetch_list), fetch_info, print_period, fetch_handler)
         feeds = (feed_of(feed) for feed in dataset.batches())
-        self._run_of(program, scope).run_from(feeds, tell.names, tell.step)
+        run = self._run_of(program, scope)
+        if debug:
+            print(run_watched(run, feeds, tell.names, tell.step))
+        else:
+            run.run_from(feeds, tell.names, tell.step)
 
     def infer_from_dataset(
         self,

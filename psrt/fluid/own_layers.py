@@ -7,9 +7,12 @@ tables start by Xavier, an AUC of two columns is that of the second.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from psrt.core.errors import ProgramError
+from psrt.core.table_options import TableOptions
+from psrt.fluid.entry_attr import admission_of
 from psrt.fluid.framework import default_main_program
 from psrt.fluid.param_attr import ParamAttr, attr_of
 from psrt.fluid.variable import Variable
@@ -68,12 +71,16 @@ def embedding(
     param_attr: Any = None,
     dtype: str = "float32",
     name: str | None = None,
+    entry: Any = None,
 ) -> Variable:
     """The row of each id: (rows, 1) → (rows, width), (rows, k, 1) → (rows, k, width).
 
     Ids without a last dimension of 1, and ragged ones, get the width behind their dimensions.
+    `entry` says which ids own rows, one of `fluid.entry_attr`.
     """
-    found = lookup(input, size, is_sparse, is_distributed, padding_idx, param_attr, dtype, name)
+    found = lookup(
+        input, size, is_sparse, is_distributed, padding_idx, param_attr, dtype, name, entry
+    )
     shape = found.var.shape
     if len(shape) < 3 or shape[-2] != 1:
         return found
@@ -89,6 +96,7 @@ def lookup(
     param_attr: Any = None,
     dtype: str = "float32",
     name: str | None = None,
+    entry: Any = None,
 ) -> Variable:
     """`fluid.embedding`: (rows, k) → (rows, k, width). A negative padding_idx counts from the
     end."""
@@ -96,9 +104,17 @@ def lookup(
         padding_idx += size[0]
     return _called(
         *(psrt_layers.embedding, input, size, is_sparse, is_distributed, padding_idx),
-        *(_attr("embedding", param_attr).param(Xavier()), dtype),
+        *(_admitting(_attr("embedding", param_attr), entry).param(Xavier()), dtype),
         layer_name=name or "",
     )
+
+
+def _admitting(attr: ParamAttr, entry: Any) -> ParamAttr:
+    """`attr` with the admission that `entry` asks for, which counts instead of its own."""
+    admission = admission_of(entry)
+    if admission is None:
+        return attr
+    return replace(attr, table=replace(attr.table or TableOptions(), admission=admission))
 
 
 def create_parameter(

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from psrt.core.errors import ProgramError
 from psrt.core.regularizers import Regularizer
 from psrt.core.specs import Constant, Normal, TruncatedNormal, Uniform
+from psrt.core.table_options import TableOptions
 from psrt.graph.builder import Param
 from psrt.graph.clip import Clip
 from psrt.graph.initializer import AnyInitializer, Msra, Xavier
@@ -18,7 +19,8 @@ from psrt.graph.regularizer import L1Decay, L2Decay
 class ParamAttr:
     """Name, first values and training of one parameter; layers that name one parameter share it.
 
-    `learning_rate` multiplies the optimizer's. `do_model_average` has no effect.
+    `learning_rate` multiplies the optimizer's. `do_model_average` has no effect. `table`, which
+    Fluid has not, are the options of a sparse table: `psrt.tables.TableOptions`.
     """
 
     name: str | None = None
@@ -28,6 +30,7 @@ class ParamAttr:
     trainable: bool = True
     gradient_clip: Clip | None = None
     do_model_average: bool = False
+    table: TableOptions | None = None
 
     def param(self, default: AnyInitializer | None = None) -> Param:
         """What a layer of psrt takes; `default` counts where no initializer was given."""
@@ -38,6 +41,7 @@ class ParamAttr:
             None if self.learning_rate == 1.0 else float(self.learning_rate),
             self.regularizer,
             self.gradient_clip,
+            table=self.table,
         )
 
 

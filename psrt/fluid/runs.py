@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from psrt.core.errors import ProgramError
 from psrt.core.types import F32, I64
 from psrt.executor.parallel import ParallelExecutor
+from psrt.executor.profile import Profiler
 from psrt.executor.scope import initial_values
 from psrt.executor.sequential import Executor
 from psrt.executor.strategies import BuildStrategy, ExecutionStrategy
@@ -35,6 +36,7 @@ class Run(Protocol):
         fetch: Sequence[str],
         on_step: Callable[[list[Any]], None],
     ) -> None: ...
+    def watch(self, profiler: Profiler | None, fetch: Sequence[str]) -> None: ...
     def close(self) -> None: ...
 
 
@@ -66,6 +68,10 @@ class LocalRun:
         """Batches until they end; `on_step` is given what each fetched."""
         for feed in batches:
             on_step(self.run(feed, fetch))
+
+    def watch(self, profiler: Profiler | None, fetch: Sequence[str]) -> None:
+        """Record the ops of runs that fetch these from now on; None stops that."""
+        self.executor(fetch).profiler = profiler
 
     def executor(self, fetch: Sequence[str] = ()) -> Any:
         """psrt's executor, able to fetch these."""

@@ -14,9 +14,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from psrt.core.errors import ErrorCode, ProgramError
+from psrt.core.specs import DEFAULT_OPTIONS, LearningRate, Optimizer, TableOptions
 from psrt.core.types import Shape
 from psrt.graph.clip import Clip
 from psrt.graph.initializer import AnyInitializer, resolve
@@ -30,12 +31,23 @@ _current: ContextVar[Builder | None] = ContextVar("psrt_builder", default=None)
 Vars: TypeAlias = Var | Sequence[Var]
 
 
+class Declared(Protocol):
+    """The part of an optimizer's declaration that a parameter of its own counts."""
+
+    @property
+    def spec(self) -> Optimizer: ...
+    @property
+    def learning_rate(self) -> LearningRate: ...
+
+
 @dataclass(frozen=True)
 class Param:
     """What a user may say about a parameter; equal names share one parameter.
 
     `learning_rate` multiplies the optimizer's: embeddings often learn best at a higher one.
-    `regularizer` and `clip` count instead of the optimizer's.
+    `regularizer` and `clip` count instead of the optimizer's, and `optimizer` (one of
+    `psrt.optimizer`, of which only the formula and the rate count) instead of that of the others.
+    `table` is what pservers are asked of a sparse parameter: `psrt.tables`.
     """
 
     name: str = ""
@@ -44,6 +56,8 @@ class Param:
     learning_rate: float | None = None
     regularizer: Regularizer | None = None
     clip: Clip | None = None
+    optimizer: Declared | None = None
+    table: TableOptions | None = None
 
 
 class Builder:
@@ -144,6 +158,7 @@ class Layer:
         known = self.program.parameters.get(name)
         shared = known.initializer if known is not None else default
         shared_scale = known.rate_scale if known is not None else 1.0
+        shared_options = known.options if known is not None else DEFAULT_OPTIONS
         made = Parameter(
             name,
             shape,
@@ -151,9 +166,15 @@ class Layer:
             seed_of(self.program.seed, name),
             trainable=asked.trainable,
             rate_scale=shared_scale if asked.learning_rate is None else asked.learning_rate,
+            options=asked.table or shared_options,
             **table,
         )
         self._check_asked(name, asked)
+        if asked.table is not None and not made.sparse:
+            raise self.error(
+                f"parameter {name} is dense, and was given options of a sparse table",
+                "Say is_sparse=True or is_distributed=True of an embedding, or leave them out.",
+            )
         if known is None:
             var = self.var(name, shape, "float32", "parameter")
             self.program.parameters[name] = made
@@ -163,11 +184,12 @@ class Layer:
         return self.program.vars[name]
 
     def _check_asked(self, name: str, asked: Param) -> None:
-        """Who shares a parameter may leave its regularizer and clip out, or repeat them."""
+        """Who shares a parameter may leave out what was said of its training, or repeat it."""
         first = self._asked.setdefault(name, asked)
         for what, old, new in (
             ("regularizer", first.regularizer, asked.regularizer),
             ("clip", first.clip, asked.clip),
+            ("optimizer", first.optimizer, asked.optimizer),
         ):
             if new is not None and new != old:
                 raise self.error(f"parameter {name} exists with {what} {old}, not {new}")

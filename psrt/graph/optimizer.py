@@ -56,11 +56,11 @@ class Declaration:
         append_regularization(program, decays)
         last = program.gradients()
         for name in names:
-            parameter = program.parameters[name]
+            parameter, declared = program.parameters[name], asked[name].optimizer or self
             program.parameters[name] = dataclasses.replace(
                 parameter,
-                optimizer=self.spec,
-                learning_rate=scaled(self.learning_rate, parameter.rate_scale),
+                optimizer=declared.spec,
+                learning_rate=scaled(declared.learning_rate, parameter.rate_scale),
                 regularizer=_with_effect(decays[name]),
             )
             program.ops.append(_update(program, name, last[name]))
@@ -235,6 +235,64 @@ def Lamb(
     return _declare(specs.Lamb(lamb_weight_decay, beta1, beta2, epsilon), learning_rate, adjust)
 
 
+def CtrSgd(
+    learning_rate: float | LearningRate = 0.05,
+    weight_bounds: tuple[float, float] = (-10.0, 10.0),
+    **adjust: Unpack[Adjust],
+) -> Declaration:
+    """w −= lr · g within bounds; this and the next four are for sparse tables of click models."""
+    return _declare(specs.CtrSgd(*weight_bounds), learning_rate, adjust)
+
+
+def CtrAdagrad(
+    learning_rate: float | LearningRate = 0.05,
+    initial_g2sum: float = 3.0,
+    weight_bounds: tuple[float, float] = (-10.0, 10.0),
+    show_scale: bool = True,
+    **adjust: Unpack[Adjust],
+) -> Declaration:
+    """Adagrad with one sum of squares for each row."""
+    spec = specs.CtrAdagrad(initial_g2sum, *weight_bounds, show_scale)
+    return _declare(spec, learning_rate, adjust)
+
+
+def CtrStdAdagrad(
+    learning_rate: float | LearningRate = 0.05,
+    initial_g2sum: float = 3.0,
+    weight_bounds: tuple[float, float] = (-10.0, 10.0),
+    show_scale: bool = True,
+    **adjust: Unpack[Adjust],
+) -> Declaration:
+    """Adagrad with a sum of squares for each weight."""
+    spec = specs.CtrStdAdagrad(initial_g2sum, *weight_bounds, show_scale)
+    return _declare(spec, learning_rate, adjust)
+
+
+def CtrAdam(
+    learning_rate: float | LearningRate = 0.001,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-8,
+    weight_bounds: tuple[float, float] = (-10.0, 10.0),
+    **adjust: Unpack[Adjust],
+) -> Declaration:
+    """Adam within bounds, each row by its own count of updates."""
+    return _declare(specs.CtrAdam(beta1, beta2, epsilon, *weight_bounds), learning_rate, adjust)
+
+
+def CtrSharedAdam(
+    learning_rate: float | LearningRate = 0.001,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-8,
+    weight_bounds: tuple[float, float] = (-10.0, 10.0),
+    **adjust: Unpack[Adjust],
+) -> Declaration:
+    """The same with two numbers of state for each row."""
+    spec = specs.CtrSharedAdam(beta1, beta2, epsilon, *weight_bounds)
+    return _declare(spec, learning_rate, adjust)
+
+
 __all__ = [
     "Adadelta",
     "Adagrad",
@@ -243,6 +301,11 @@ __all__ = [
     "Adamax",
     "ConstantRate",
     "CosineDecay",
+    "CtrAdagrad",
+    "CtrAdam",
+    "CtrSgd",
+    "CtrSharedAdam",
+    "CtrStdAdagrad",
     "DecayedAdagrad",
     "Declaration",
     "ExponentialDecay",

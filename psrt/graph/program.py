@@ -18,10 +18,12 @@ from typing import Any, Literal, TypeAlias
 
 from psrt.core.errors import ProgramError, PsrtError
 from psrt.core.specs import (
+    DEFAULT_OPTIONS,
     Initializer,
     LearningRate,
     Optimizer,
     Regularizer,
+    TableOptions,
     from_plain,
     to_plain,
 )
@@ -60,7 +62,8 @@ class Parameter:
     """What a trained var is made of and how it is trained.
 
     `sparse` implies that its gradient holds only touched rows. `distributed` implies `sparse` and
-    that no trainer holds the whole table: ids are any int64 and `shape[0]` is no limit.
+    that no trainer holds the whole table: ids are any int64 and `shape[0]` is no limit. `options`
+    are for the pservers that hold the rows of a sparse one.
     `optimizer` and `learning_rate` are set by `minimize`, the rate times `rate_scale`; both are
     None until then. So is `regularizer`, for whoever applies the optimizer without the program's
     ops of role "adjust": it implies that one of them is the parameter's decay.
@@ -73,6 +76,7 @@ class Parameter:
     sparse: bool = False
     distributed: bool = False
     padding_id: int | None = None
+    options: TableOptions = DEFAULT_OPTIONS
     trainable: bool = True
     rate_scale: float = 1.0
     optimizer: Optimizer | None = None

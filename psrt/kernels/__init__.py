@@ -4,18 +4,28 @@ In reading order:
 
     cache        where machine code is kept, safe for many processes
     jit          the one compile policy: `@kernel`, `@device`, `warm_up`
+    halves       numbers of 16 and 8 bits, as they are stored and sent
+    narrow       float32 arrays as the tensors that travel in their place, and back
     dense        element-wise loops over whole blocks
     steps        one update formula per optimizer, for blocks and rows alike
     optimizers   updates of dense blocks
     hashing      stable hashes: virtual shards, counters to random bits
     initialize   the value of an untouched parameter as a pure function of (seed, key, column)
-    idmap        open-addressing map from int64 ids to slots
     growing      memory for rows that grows where it lies
     prefetch     naming memory that a loop will need soon
     decay        delay compensation and decay of gradients, right before an update
     optimizer_rows, adam_rows  updates of rows of a table
+    ctr_steps, ctr_optimizers  the optimizers of click models: formulas, blocks and rows
     rules        optimizer spec to layout of state and kernels
-    slab         fused passes over a stripe of a sparse table: find, create, read
+    waiting      which ids may have a row: counted while they wait, or drawn
+    row_lives    what rows remember of their life, and which are at its end
+    row_layout   what lies where in a row of a sparse table
+    leaves       extendible hashing: cells, leaves and a directory from ids to slots
+    id_index     the same as an object: grows and shrinks leaf by leaf
+    slab         passes over rows by id: find, create, read
+    row_store    rows by id in memory: index and slab, kept in step
+    half_rows    rows with weights of 16 bits
+    row_update   one batch of gradients on its way into rows
     agreement    what a trainer has changed since it agreed with others (Geo)
     rows         dedupe, gather, scatter, merge and partition of rows by id
     pooling      rows of one example to one vector: sum, average, max, first, …
@@ -29,9 +39,13 @@ In reading order:
     losses       softmax cross-entropy, logistic and ranking losses
     sampling     drawn classes, tree paths, products of an example with its rows
     metrics      counting for metrics
+    unaligned    eight bytes at any place of an array, at once
     digits       short numbers in text, eight characters at a time
     text         numbers in text, read and written
-    multislot    MultiSlot lines to batch arrays and back
+    multislot    the slots of MultiSlot lines
+    multislot_rows  MultiSlot lines to the arrays of batches
+    multislot_records  MultiSlot lines to records
+    lines        rows of arrays to MultiSlot lines
     records      examples in memory: batches in, batches of any records out
     criteo       rows of the public Criteo table to arrays
     prefixes     words in front of the slots of a line
@@ -39,6 +53,7 @@ In reading order:
     svmlight     libsvm text to batch arrays
     destinations which trainer a record goes to
     delimited    lines of delimited text to cells and values
+    pairs        lines of `name:value` to values
     cells        values in ranges of text to numbers and hashes
     oracle       plain-numpy twins, for tests
 

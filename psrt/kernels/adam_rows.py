@@ -132,7 +132,7 @@ def lamb_rows_(
         line = line_of(corrections, headers, i)
         scale, eps_hat = corrections[line, 0], eps * corrections[line, 1]
         w, m = weights[i, at : at + d], state[i, state_at : state_at + d]
-        v, sums = state[i, state_at + d : state_at + 2 * d], lanes[:d]
+        v, sums = state[i, state_at + d : state_at + 2 * d], lanes[: 2 * d]
         steps.lamb_step_(w, m, v, g, sums, lr, scale, eps_hat, beta1, beta2, decay)
 
 

@@ -12,11 +12,12 @@ them meanwhile.
 
 from __future__ import annotations
 
+import numpy as np
+
 from psrt.core.types import F32, I32, I64, U8
-from psrt.kernels.idmap import find_or_insert
 from psrt.kernels.jit import device, kernel
 from psrt.kernels.prefetch import AHEAD, prefetch_row
-from psrt.kernels.slab import create_row, prefetch_probe
+from psrt.kernels.row_layout import ID_WORD
 
 
 @device
@@ -52,22 +53,20 @@ def take_block_(train: F32, old: F32, agreed: F32) -> None:
     take_(train, old, agreed)
 
 
-@kernel(
-    "f4[:, ::1], i8, i8, const i8[::1], const i4[::1], f4, i8[::1], f4[:, ::1] -> i8", group="table"
-)
+@kernel("f4[:, ::1], i8, i8, const i4[::1], f4, i8[::1], f4[:, ::1] -> i8", group="table")
 def give_rows_(
-    slab: F32, at: int, old_at: int, keys: I64, slots: I32, trainers: float, ids: I64, deltas: F32
+    slab: F32, at: int, old_at: int, slots: I32, trainers: float, ids: I64, deltas: F32
 ) -> int:
-    """`give_` of the rows `slots` (n,), whose ids are `keys[slots]`.
+    """`give_` of the rows `slots` (n,), in which their ids stand.
 
     Fills the first lines of `ids` (n,) and `deltas` (n, d) with the rows that have changed, and
     returns how many these are.
     """
-    width, count = deltas.shape[1], 0
+    keys, width, count = slab.view(np.int64), deltas.shape[1], 0
     for k in range(len(slots)):
         _prefetch(slab, slots, k)
         row = slab[slots[k]]
-        ids[count] = keys[slots[k]]
+        ids[count] = keys[slots[k], ID_WORD // 2]
         train, old = row[at : at + width], row[old_at : old_at + width]
         count += give_(train, old, trainers, deltas[count])
     return count
@@ -81,39 +80,6 @@ def take_rows_(slab: F32, at: int, old_at: int, slots: I32, agreed: F32) -> None
         _prefetch(slab, slots, k)
         row = slab[slots[k]]
         take_(row[at : at + width], row[old_at : old_at + width], agreed[k])
-
-
-@kernel(
-    "i8[::1], i4[::1], i8, f4[:, ::1], const i8[::1], const i4[::1], i4[::1], i8, "
-    "i8, f4, f4, i8, const f4[::1] -> i8",
-    group="table",
-)
-def find_or_create_(
-    keys: I64,
-    slots: I32,
-    size: int,
-    slab: F32,
-    ids: I64,
-    order: I32,
-    found: I32,
-    width: int,
-    kind: int,
-    a: float,
-    b: float,
-    seed: int,
-    first: F32,
-) -> int:
-    """`found` (n,) = slots of rows `ids[order]`, made where there are none; the new size of the
-    map. Unlike `slab.touch_` this counts as no update: somebody else has moved the rows."""
-    for k in range(len(order)):
-        prefetch_probe(keys, slots, ids, order, k)
-        id_ = ids[order[k]]
-        slot = find_or_insert(keys, slots, size, id_)
-        if slot == size:
-            create_row(slab[slot], id_, width, kind, a, b, seed, first)
-            size += 1
-        found[k] = slot
-    return size
 
 
 @kernel("const i4[::1], u1[::1], i4[::1], i8 -> i8", group="table")

@@ -35,7 +35,9 @@ _SCALARS: dict[str, Any] = {
     "f8": types.float64,
     "i4": types.int32,
     "i8": types.int64,
+    "i1": types.int8,
     "u1": types.uint8,
+    "u2": types.uint16,
     "u4": types.uint32,
     "u8": types.uint64,
     "b1": types.boolean,
@@ -107,7 +109,8 @@ def kernel(signature: str, group: str) -> Callable[[Callable[..., Any]], Kernel]
     `group` lists who warms it up, separated by blanks: `pserver`, `trainer`, `data` (the readers of
     a trainer), `convert` (the data tools), `rule` (whoever has a table of that optimizer: see
     `psrt.kernels.rules`), `table` (a trainer that holds a table, when made), `op` (the executor of
-    a program with an op that needs it, when made).
+    a program with an op that needs it, when made), `half` (who stores or sends numbers of less than
+    32 bits), `policy` (a pserver with a table of that admission or lifecycle, when made).
     The body must be a module-level function: numba's cache knows functions by file and line.
     """
 

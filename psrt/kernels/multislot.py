@@ -1,10 +1,13 @@
-"""MultiSlot text to batch arrays and back: the loops behind `psrt.data.multislot`.
+"""The slots of a MultiSlot line: `n v1 … vn`, read from text to words of memory.
 
-One call of `parse_rows` reads as many lines as fit into a batch; reader threads call it without the
-GIL. A line is, for each slot in order, `n v1 … vn`. A line is either taken whole or not at all: a
-stop names its position, slot and reason, and everything before that line is in place.
+Values go to `words` of 4 bytes: a float takes one, an id two. Most text has little but slots of one
+id, and one blank between numbers: `parse_lone_ids` reads these without a look to the sides, and
+leaves whatever is different to the loops that know all there may be, and say what is wrong.
 
-Promised by the caller, so that no inner loop tests for the end: `text[end - 1]` is a newline.
+What the kernels share that read lines (`multislot_rows`, `multislot_records`) is here: a line is
+either taken whole or not at all; a stop names its position, slot and reason, and everything before
+that line is in place. Promised by the caller, so that no inner loop tests for the end: the last
+character of the text is a newline.
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from psrt.kernels.jit import device, kernel
+from psrt.kernels.digits import reaches, short_decimal, short_whole
+from psrt.kernels.jit import device
 from psrt.kernels.text import (
     DONE,
     NEWLINE,
@@ -25,11 +29,10 @@ from psrt.kernels.text import (
     scan_float,
     scan_id,
     skip_blanks,
-    write_fixed,
-    write_unsigned,
 )
+from psrt.kernels.unaligned import eight_bytes, put_eight_bytes
 
-# Why `parse_rows` stopped; these and the codes of `text` are put in words in `psrt.data.multislot`.
+# Why a kernel stopped; these and the codes of `text` are put in words in `psrt.data.multislot`.
 LINE_ENDED = 16
 BAD_COUNT = 17
 WRONG_COUNT = 18
@@ -37,11 +40,16 @@ COUNT_TOO_LARGE = 19
 LINE_GOES_ON = 20
 SLOT_FULL = 21
 TIES_FULL = 22
+COUNT_WIDE = 23
 
-# Columns of `layout`, one row per slot.
-IS_FLOAT, SIZE, BASE, CAPACITY, OFFSETS_ROW = range(5)
-LAYOUT_COLUMNS = 5
+# Columns of `layout`, one row per slot. WORDS: of a value. COUNTS: the place of a ragged slot among
+# those. RUN: how many slots from here on are one id each. Of batches alone, in words: BASE, where a
+# slot begins; CAPACITY, what it has room for; RUN_STEP, from a slot of a run to the next.
+IS_FLOAT, WORDS, SIZE, COUNTS, RUN, BASE, CAPACITY, RUN_STEP = range(8)
+LAYOUT_COLUMNS = 8
 RAGGED = -1
+WORD_BYTES, ID_WORDS = 4, 2
+_TWO_BYTES, _ONE_BLANK = np.uint64(0xFFFF), np.uint64(ord("1") | ord(" ") << 8)
 
 # Cells of `report`.
 STATUS, POSITION, ROWS, LINES, SLOT, VALUE, COUNT, TIES = range(8)
@@ -49,55 +57,120 @@ REPORT_CELLS = 8
 
 
 class Target(NamedTuple):
-    """Where values go; see `parse_rows`."""
+    """Where values go; `ties`, `report`: see `psrt.kernels.multislot_rows.parse_rows`."""
 
     layout: Any
-    ids: Any
-    floats: Any
-    offsets: Any
+    words: Any
     ties: Any
     report: Any
 
 
 @device
-def note_tie(target: Any, position: Any, index: Any) -> Any:
+def note_tie(target: Any, position: Any, word: Any) -> Any:
     count = target.report[TIES]
     if count == len(target.ties):
         return TIES_FULL
     target.ties[count, 0] = position
-    target.ties[count, 1] = index
+    target.ties[count, 1] = word
     target.report[TIES] = count + 1
     return DONE
 
 
 @device
-def parse_floats(text: Any, at: Any, start: Any, count: Any, target: Any) -> Any:
-    """Read `count` values to `floats[start]`…; returns (at, status)."""
-    for index in range(start, start + count):
+def quick_floats(text: Any, at: Any, to: Any, done: Any, count: Any, words: Any) -> Any:
+    """Read on behind `done` of `count` values, as long as they are short: (at, done)."""
+    while done < count and reaches(text, at):
+        number, stop = short_decimal(text, at)
+        if stop == at:
+            break
+        words[np.uint64(to + done)] = np.float32(number)
+        done += 1
+        at = stop
+        if byte(text, at) != SPACE:
+            break
+        at += 1
+    return at, done
+
+
+@device
+def parse_floats(text: Any, at: Any, to: Any, count: Any, target: Any) -> Any:
+    """Read `count` values to `words[to]`…; returns (at, status)."""
+    done = 0
+    while done < count:
+        at = skip_blanks(text, at)
+        at, done = quick_floats(text, at, to, done, count, target.words)
+        if done == count:
+            break
         at = skip_blanks(text, at)
         number, stop, status, tie = scan_float(text, at)
         if tie:
-            status = note_tie(target, at, index)
+            status = note_tie(target, at, to + done)
         if status != DONE:
-            target.report[VALUE] = index - start
+            target.report[VALUE] = done
             return at, status
-        target.floats[index] = np.float32(number)
+        target.words[np.uint64(to + done)] = np.float32(number)
+        done += 1
         at = stop
     return at, DONE
 
 
 @device
-def parse_ids(text: Any, at: Any, start: Any, count: Any, target: Any) -> Any:
-    """Read `count` values to `ids[start]`…; returns (at, status)."""
-    for index in range(start, start + count):
+def quick_ids(text: Any, at: Any, to: Any, done: Any, count: Any, words: Any) -> Any:
+    """Read on behind `done` of `count` values, one blank between them: (at, done)."""
+    while done < count and reaches(text, at):
+        pattern, stop = short_whole(text, at)
+        if stop == at:
+            break
+        put_eight_bytes(words, to + ID_WORDS * done, pattern)
+        done += 1
+        at = stop
+        if byte(text, at) != SPACE:
+            break
+        at += 1
+    return at, done
+
+
+@device
+def parse_ids(text: Any, at: Any, to: Any, count: Any, target: Any) -> Any:
+    """Read `count` values to `words[to]`…; returns (at, status)."""
+    done = 0
+    while done < count:
+        at = skip_blanks(text, at)
+        at, done = quick_ids(text, at, to, done, count, target.words)
+        if done == count:
+            break
         at = skip_blanks(text, at)
         pattern, stop, status = scan_id(text, at)
         if status != DONE:
-            target.report[VALUE] = index - start
+            target.report[VALUE] = done
             return at, status
-        target.ids[index] = np.int64(pattern)
+        put_eight_bytes(target.words, to + ID_WORDS * done, pattern)
+        done += 1
         at = stop
     return at, DONE
+
+
+@device
+def parse_lone_ids(text: Any, at: Any, count: Any, to: Any, step: Any, words: Any) -> Any:
+    """Read `1 v` for up to `count` slots, `step` words apart from `words[to]` on: (at, how many).
+
+    Slots that are written in another way are left where they begin, for `parse_slot`.
+    """
+    done = 0
+    while done < count and reaches(text, at):
+        if eight_bytes(text, at) & _TWO_BYTES != _ONE_BLANK:
+            break
+        pattern, stop = short_whole(text, at + 2)
+        if stop == at + 2:
+            break
+        put_eight_bytes(words, to, pattern)
+        to += step
+        done += 1
+        at = stop
+        if byte(text, at) != SPACE:
+            break
+        at += 1
+    return at, done
 
 
 @device
@@ -105,7 +178,7 @@ def scan_count(text: Any, at: Any, end: Any, size: Any) -> Any:
     """Read the number in front of a slot's values; returns (count, at, status)."""
     digit = np.uint8(byte(text, at) - ZERO)
     if digit <= 9 and byte(text, at + 1) == SPACE and (size == RAGGED or digit == size):
-        return np.int64(digit), at + 1, DONE
+        return np.int64(digit), at + 2, DONE
     count, _, _, stop = scan_digits(text, at, np.uint64(0), 0)
     if stop == at or byte(text, stop) > SPACE:
         return 0, at, BAD_COUNT
@@ -118,121 +191,46 @@ def scan_count(text: Any, at: Any, end: Any, size: Any) -> Any:
 
 
 @device
-def parse_slot(text: Any, at: Any, end: Any, slot: Any, row: Any, target: Any) -> Any:
-    """Read one `n v1 … vn`; returns (at, status)."""
+def parse_slot(text: Any, at: Any, end: Any, slot: Any, to: Any, room: Any, target: Any) -> Any:
+    """Read one `n v1 … vn` to `words[to]`…, of which `room` are free; returns (at, n, status)."""
     at = skip_blanks(text, at)
-    size = target.layout[slot, SIZE]
-    count, stop, status = scan_count(text, at, end, size)
-    start = row * size
-    if status == DONE and size == RAGGED:
-        line = target.layout[slot, OFFSETS_ROW]
-        start = target.offsets[line, row]
-        if start + count > target.layout[slot, CAPACITY]:
-            status = SLOT_FULL
-        target.offsets[line, row + 1] = start + count
+    count, stop, status = scan_count(text, at, end, target.layout[slot, SIZE])
+    if status == DONE and count * target.layout[slot, WORDS] > room:
+        status = SLOT_FULL
     if status != DONE:
         target.report[VALUE], target.report[COUNT] = -1, count
-        return at, status
-    start += target.layout[slot, BASE]
+        return at, count, status
     if target.layout[slot, IS_FLOAT]:
-        at, status = parse_floats(text, stop, start, count, target)
+        at, status = parse_floats(text, stop, to, count, target)
     else:
-        at, status = parse_ids(text, stop, start, count, target)
+        at, status = parse_ids(text, stop, to, count, target)
     if status != DONE:
         target.report[COUNT] = count
-    return at, status
+    return at, count, status
 
 
 @device
-def parse_row(text: Any, at: Any, end: Any, row: Any, target: Any) -> Any:
-    """Read one line; returns (position of its newline, status)."""
-    for slot in range(len(target.layout)):
-        at, status = parse_slot(text, at, end, slot, row, target)
-        if status != DONE:
-            target.report[SLOT] = slot
-            at = skip_blanks(text, at)
-            ended = byte(text, at) == NEWLINE or byte(text, at) == RETURN
-            return at, (LINE_ENDED if ended else status)
+def refused(text: Any, at: Any, slot: Any, status: Any, report: Any) -> Any:
+    """(where the line stops making sense, or memory is wanted; why)."""
+    report[SLOT] = slot
+    at = skip_blanks(text, at)
+    ended = byte(text, at) == NEWLINE or byte(text, at) == RETURN
+    return at, (LINE_ENDED if ended and status < SLOT_FULL else status)
+
+
+@device
+def end_of_line(text: Any, at: Any) -> Any:
+    """(the newline behind the last slot, status)."""
     at = skip_blanks(text, at)
     if byte(text, at) == RETURN and byte(text, at + 1) == NEWLINE:
         at += 1
     return at, (DONE if byte(text, at) == NEWLINE else LINE_GOES_ON)
 
 
-@kernel(
-    "const u1[::1], i8, const i8[:, ::1], i8[::1], f4[::1], i8[:, ::1], i8[:, ::1], i8, i8[::1]"
-    " -> void",
-    group="data",
-)
-def parse_rows(
-    text: Any,
-    end: Any,
-    layout: Any,
-    ids: Any,
-    floats: Any,
-    offsets: Any,
-    ties: Any,
-    max_rows: Any,
-    report: Any,
-) -> None:
-    """Read lines of `text` from `report[POSITION]` to `end` until `max_rows` are filled or a stop.
-
-    `layout` (slots, LAYOUT_COLUMNS) places each slot in `ids` or `floats`; `offsets` (ragged slots,
-    max_rows + 1). `ties[i]` = (position, index in `floats`) of a number that 64 bits cannot round:
-    the caller reads it with `float()`. ROWS, LINES and TIES of `report` go on from what they hold,
-    and POSITION moves behind the last whole line; on a bad line it is the offending character, and
-    SLOT, VALUE and COUNT say where that lies. Blank lines count as lines only.
-    """
-    target = Target(layout, ids, floats, offsets, ties, report)
-    at, status = report[POSITION], DONE
-    while at < end and report[ROWS] < max_rows:
-        ties_before = report[TIES]
-        start = at
-        at = skip_blanks(text, at)
-        if byte(text, at) == RETURN and byte(text, at + 1) == NEWLINE:
-            at += 1
-        if byte(text, at) != NEWLINE:
-            at, status = parse_row(text, at, end, report[ROWS], target)
-            if status != DONE:
-                report[TIES] = ties_before
-                at = at if status < SLOT_FULL else start
-                break
-            report[ROWS] += 1
-        report[LINES] += 1
+@device
+def is_blank_line(text: Any, at: Any) -> Any:
+    """(whether nothing is left of the line, its newline if so)."""
+    at = skip_blanks(text, at)
+    if byte(text, at) == RETURN and byte(text, at + 1) == NEWLINE:
         at += 1
-    report[POSITION], report[STATUS] = at, status
-
-
-@kernel(
-    "const u1[::1], const f4[:, ::1], const i8[:, ::1], u1[::1], i8[::1] -> void", group="convert"
-)
-def format_rows(labels: Any, dense: Any, ids: Any, out: Any, ends: Any) -> None:
-    """Rows as lines `1 label`, `d v1 … vd`, then `1 id` per column, the text of row i ends at
-    `ends[i]`.
-
-    `labels` (n,), `dense` (n, d) with at most 6 decimals, `ids` (n, s) unsigned 64-bit patterns;
-    `out` has `row_bytes(d, s)` per row.
-    """
-    at = 0
-    for row in range(len(labels)):
-        out[at] = ZERO + 1
-        out[at + 1] = SPACE
-        at = write_unsigned(out, at + 2, np.uint64(labels[row]))
-        out[at] = SPACE
-        at = write_unsigned(out, at + 1, np.uint64(dense.shape[1]))
-        for column in range(dense.shape[1]):
-            out[at] = SPACE
-            at = write_fixed(out, at + 1, np.float64(dense[row, column]))
-        for column in range(ids.shape[1]):
-            out[at] = SPACE
-            out[at + 1] = ZERO + 1
-            out[at + 2] = SPACE
-            at = write_unsigned(out, at + 3, np.uint64(ids[row, column]))
-        out[at] = NEWLINE
-        at += 1
-        ends[row] = at
-
-
-def row_bytes(dense: int, ids: int) -> int:
-    """The most text one row of `format_rows` can take."""
-    return 32 + dense * 24 + ids * 24
+    return byte(text, at) == NEWLINE, at

@@ -52,7 +52,16 @@ prefetch: Any = intrinsic(_prefetch)
 
 
 @device
+def prefetch_words(rows: F32, index: int, words: int) -> None:
+    """The cache lines of the first `words` of `rows[index]`, and none behind: rows are not aligned
+    to lines, so the last word may lie in one more."""
+    size_bytes = min(words * 4, _MOST_BYTES)
+    for offset in range(0, size_bytes, LINE_BYTES):
+        prefetch(rows, index, offset)
+    prefetch(rows, index, size_bytes - 4)
+
+
+@device
 def prefetch_row(rows: F32, index: int) -> None:
     """The cache lines of `rows[index]`."""
-    for offset in range(0, min(rows.shape[1] * 4 + LINE_BYTES - 1, _MOST_BYTES), LINE_BYTES):
-        prefetch(rows, index, offset)
+    prefetch_words(rows, index, rows.shape[1])

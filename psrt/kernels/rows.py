@@ -106,13 +106,19 @@ def scatter_add_(out: F32, index: I32, values: F32) -> None:
 
 
 def merge(rows: SelectedRows) -> SelectedRows:
-    """The same gradient with each id once: values of equal ids are summed in order."""
+    """The same gradient with each id once: values and counts of equal ids are summed in order."""
     if rows.unique:
         return rows
     ids, inverse = unique(rows.ids)
-    values = np.zeros((len(ids), rows.values.shape[1]), np.float32)
-    scatter_add_(values, inverse, rows.values)
-    return SelectedRows(ids, values, rows.height, unique=True)
+    values = _summed(rows.values, inverse, len(ids))
+    counts = None if rows.counts is None else _summed(rows.counts, inverse, len(ids))
+    return SelectedRows(ids, values, rows.height, unique=True, counts=counts)
+
+
+def _summed(values: F32, inverse: I32, count: int) -> F32:
+    out = np.zeros((count, values.shape[1]), np.float32)
+    scatter_add_(out, inverse, values)
+    return out
 
 
 def partition_ids(ids: I64, shard_bounds: I64, n_shards: int) -> tuple[I32, I64]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from psrt.core import specs
 from psrt.core.types import I32, Array
-from psrt.kernels import adam_rows, optimizer_rows, optimizers
+from psrt.kernels import adam_rows, ctr_optimizers, optimizer_rows, optimizers
 from psrt.kernels.dense import LANES
 from psrt.kernels.jit import Kernel
 from psrt.kernels.optimizers import adam_corrections, adam_step_size
@@ -49,8 +49,9 @@ class TouchedRows(NamedTuple):
 class Rule:
     """`first` holds the first value of each state vector; their number is the size of the state.
 
-    `rest` is set if an update moves all rows of a table; it takes the numbers of `block`. Without
-    `reads_headers` nobody but a pserver needs the headers of rows to be written.
+    With `shares_state` all weights of a row share one number of each. `rest` is set if an update
+    moves all rows of a table; it takes the numbers of `block`. Without `reads_headers` nobody but
+    a pserver needs the headers of rows to be written.
     """
 
     first: tuple[float, ...]
@@ -60,11 +61,16 @@ class Rule:
     row_numbers: Numbers
     rest: Callable[..., Any] | None = None
     reads_headers: bool = True
+    shares_state: bool = False
 
     @property
     def state_vectors(self) -> int:
-        """Numbers of state per weight."""
+        """Numbers of state per weight of a block."""
         return len(self.first)
+
+    def first_state(self, width: int) -> Array:
+        """The state (words,) float32 that a row of `width` weights begins with."""
+        return np.repeat(np.array(self.first, np.float32), 1 if self.shares_state else width)
 
     @property
     def moves_all_rows(self) -> bool:
@@ -214,13 +220,62 @@ def _lamb(spec: specs.Lamb, dtype: Any) -> Rule:
 
     def block_numbers(rate: float, t: int) -> tuple[Any, ...]:
         scale, eps_hat = adam_step_size(1.0, beta1, beta2, eps, t)
-        return np.empty(LANES), rate, scale, eps_hat, beta1, beta2, decay
+        return np.empty(2 * LANES), rate, scale, eps_hat, beta1, beta2, decay
 
     def row_numbers(rate: float, t: int) -> tuple[Any, ...]:
-        return np.empty(LANES), corrections, rate, beta1, beta2, eps, decay
+        return np.empty(2 * LANES), corrections, rate, beta1, beta2, eps, decay
 
     block, rows = optimizers.lamb_, adam_rows.lamb_rows_
     return Rule((0.0, 0.0), block, rows, block_numbers, row_numbers)
+
+
+def _ctr_sgd(spec: specs.CtrSgd, dtype: Any) -> Rule:
+    bounds = (spec.weight_min, spec.weight_max)
+    return _plain((), ctr_optimizers.ctr_sgd_, ctr_optimizers.ctr_sgd_rows_, *bounds)
+
+
+def _ctr_adagrad(spec: specs.CtrAdagrad, dtype: Any) -> Rule:
+    numbers = (spec.initial_g2sum, spec.weight_min, spec.weight_max)
+
+    def arguments(rate: float, t: int) -> tuple[Any, ...]:
+        return np.empty(LANES), rate, *numbers
+
+    block, rows = ctr_optimizers.ctr_adagrad_, ctr_optimizers.ctr_adagrad_rows_
+    return Rule((0.0,), block, rows, arguments, arguments, shares_state=True)
+
+
+def _ctr_std_adagrad(spec: specs.CtrStdAdagrad, dtype: Any) -> Rule:
+    numbers = (spec.initial_g2sum, spec.weight_min, spec.weight_max)
+    block, rows = ctr_optimizers.ctr_std_adagrad_, ctr_optimizers.ctr_std_adagrad_rows_
+    return _plain((0.0,), block, rows, *numbers)
+
+
+def _ctr_adam(spec: specs.CtrAdam | specs.CtrSharedAdam, dtype: Any) -> Rule:
+    beta1, beta2 = spec.beta1, spec.beta2
+    numbers = (beta1, beta2, spec.epsilon, spec.weight_min, spec.weight_max)
+    corrections = adam_corrections(beta1, beta2, dtype)
+
+    def block_numbers(rate: float, t: int) -> tuple[Any, ...]:
+        return adam_step_size(rate, beta1, beta2, 0.0, t)[0], *numbers
+
+    def row_numbers(rate: float, t: int) -> tuple[Any, ...]:
+        return corrections, rate, *numbers
+
+    block, rows = ctr_optimizers.ctr_adam_, ctr_optimizers.ctr_adam_rows_
+    return Rule((0.0, 0.0), block, rows, block_numbers, row_numbers)
+
+
+def _ctr_shared_adam(spec: specs.CtrSharedAdam, dtype: Any) -> Rule:
+    own = _ctr_adam(spec, dtype)
+
+    def block_numbers(rate: float, t: int) -> tuple[Any, ...]:
+        return np.empty(LANES), *own.block_numbers(rate, t)
+
+    def row_numbers(rate: float, t: int) -> tuple[Any, ...]:
+        return np.empty(LANES), *own.row_numbers(rate, t)
+
+    block, rows = ctr_optimizers.ctr_shared_adam_, ctr_optimizers.ctr_shared_adam_rows_
+    return Rule(own.first, block, rows, block_numbers, row_numbers, shares_state=True)
 
 
 class _Corrections:
@@ -251,4 +306,9 @@ _RULES: dict[type, Callable[[Any, Any], Rule]] = {
     specs.LarsMomentum: _lars,
     specs.Lamb: _lamb,
     specs.Add: _add,
+    specs.CtrSgd: _ctr_sgd,
+    specs.CtrAdagrad: _ctr_adagrad,
+    specs.CtrStdAdagrad: _ctr_std_adagrad,
+    specs.CtrAdam: _ctr_adam,
+    specs.CtrSharedAdam: _ctr_shared_adam,
 }

@@ -1,9 +1,9 @@
 """Fused passes over one stripe of a sparse table: find rows by id, to read or to update them.
 
-A stripe is an `IdMap` (keys, slots, size) and a slab of rows `[header | weights | state]`, see
-`optimizer_rows`. `route` groups a batch by stripe once; every other kernel then gets the positions
-`order` of its stripe's ids in the batch, and reads or writes the caller's arrays in place: nothing
-is gathered in between. Callers hold the stripe's lock and have reserved room.
+A stripe is an index (`leaves`) and a slab of rows (`row_layout`). `route` groups a batch by stripe
+once; every other kernel then gets the positions `order` of its stripe's ids in the batch, and reads
+or writes the caller's arrays in place: nothing is gathered in between. Callers hold the stripe's
+lock and have reserved room.
 
 Reading never creates a row: a row that is not there reads as its initial value.
 """
@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from psrt.core.types import F32, I32, I64
-from psrt.kernels.hashing import virtual_shard
-from psrt.kernels.idmap import find, find_or_insert, first_cell
+from psrt.core.types import F32, I32, I64, U32
+from psrt.kernels import leaves
+from psrt.kernels.hashing import mix64, virtual_shard
 from psrt.kernels.initialize import initial_row
 from psrt.kernels.jit import device, kernel
-from psrt.kernels.optimizer_rows import HEADER_WORDS, UPDATES_WORD, VERSION_WORD
-from psrt.kernels.prefetch import AHEAD, prefetch, prefetch_row
+from psrt.kernels.leaves import CELL_BITS, COUNT, EMPTY, LIMIT
+from psrt.kernels.optimizer_rows import UPDATES_WORD, VERSION_WORD
+from psrt.kernels.prefetch import AHEAD, prefetch, prefetch_words
+from psrt.kernels.row_layout import ID_WORD
 
 FOREIGN = -1  # in a shard → stripe table: another pserver holds this virtual shard
 
@@ -64,32 +66,64 @@ def route(
 
 
 @device
-def prefetch_probe(keys: I64, slots: I32, ids: I64, order: I32, k: int) -> None:
-    """Fetch what probing needs later in this loop: a cell, and half as far ahead its key."""
-    if k + AHEAD < len(order):
-        prefetch(slots, first_cell(slots, ids[order[k + AHEAD]]), 0)
-    if k + AHEAD // 2 < len(order):
-        slot = slots[first_cell(slots, ids[order[k + AHEAD // 2]])]
-        if slot >= 0:
-            prefetch(keys, np.int64(slot), 0)
+def note_place(directory: I32, cells: U32, ids: I64, order: I32, found: I32, k: int) -> None:
+    """Where the probe for the k-th id begins, into `found`; fetch that cell."""
+    place = leaves.place_of(directory, mix64(np.uint64(ids[order[k]])))
+    found[k] = place
+    prefetch(cells, place, 0)
 
 
 @device
-def prefetch_found(slab: F32, found: I32, k: int) -> None:
-    """Fetch the row that this loop reaches `AHEAD` iterations later."""
-    if k + AHEAD < len(found) and found[k + AHEAD] >= 0:
-        prefetch_row(slab, int(found[k + AHEAD]))
+def look_ahead(
+    directory: I32, cells: U32, slab: F32, ids: I64, order: I32, found: I32, words: int, k: int
+) -> None:
+    """Fetch what a loop of probes needs later: the cell of the id 2 · AHEAD further on (the first
+    ones are noted before the loop), and what is most likely the row of the id AHEAD further on, of
+    which `words` will be looked at."""
+    if k + 2 * AHEAD < len(order):
+        note_place(directory, cells, ids, order, found, k + 2 * AHEAD)
+    if k + AHEAD < len(order):
+        slot = leaves.slot_of(cells[found[k + AHEAD]])
+        if slot >= 0:
+            prefetch_words(slab, int(slot), words)
 
 
 @kernel(
-    "const i8[::1], const i4[::1], const f4[:, ::1], const i8[::1], const i4[::1], i4[::1], "
-    "i8, f4, f4, i8, f4[:, ::1] -> void",
+    "const i4[::1], const u4[::1], const f4[:, ::1], const i8[::1], const i4[::1], i4[::1], i8 "
+    "-> void",
+    group="pserver table",
+)
+def find(
+    directory: I32, cells: U32, slab: F32, ids: I64, order: I32, found: I32, words: int
+) -> None:
+    """`found` (n,) = slots of rows `ids[order]`, −1 where there is none; the caller will look at
+    the first `words` of each."""
+    keys = slab.view(np.int64)
+    for k in range(min(2 * AHEAD, len(order))):
+        note_place(directory, cells, ids, order, found, k)
+    for k in range(len(order)):
+        look_ahead(directory, cells, slab, ids, order, found, words, k)
+        id_ = ids[order[k]]
+        tag = leaves.tag_of(mix64(np.uint64(id_)))
+        cell = leaves.probe(cells, keys, found[k], tag, id_)
+        found[k] = leaves.slot_of(cells[cell])
+
+
+@device
+def prefetch_found(slab: F32, found: I32, words: int, k: int) -> None:
+    """Fetch the first words of the row that this loop reaches `AHEAD` iterations later."""
+    if k + AHEAD < len(found) and found[k + AHEAD] >= 0:
+        prefetch_words(slab, int(found[k + AHEAD]), words)
+
+
+@kernel(
+    "const f4[:, ::1], i8, const i8[::1], const i4[::1], const i4[::1], i8, f4, f4, i8, "
+    "f4[:, ::1] -> void",
     group="pserver table",
 )
 def read_rows(
-    keys: I64,
-    slots: I32,
     slab: F32,
+    at: int,
     ids: I64,
     order: I32,
     found: I32,
@@ -99,73 +133,96 @@ def read_rows(
     seed: int,
     out: F32,
 ) -> None:
-    """`out[i]` (n, d) = weights of row `ids[i]` for all i in `order`."""
+    """`out[i]` (n, d) = weights of row `ids[i]` for all i in `order`, whose slots are `found`."""
     for k in range(len(order)):
-        prefetch_probe(keys, slots, ids, order, k)
-        found[k] = find(keys, slots, ids[order[k]])
-    for k in range(len(order)):
-        prefetch_found(slab, found, k)
+        prefetch_found(slab, found, at + out.shape[1], k)
         i = order[k]
         target = out[i]
         if found[k] < 0:
             initial_row(kind, a, b, seed, ids[i], target)
         else:
-            row = slab[found[k], HEADER_WORDS:]
+            row = slab[found[k], at:]
             for column in range(len(target)):
                 target[column] = row[column]
 
 
-@device
-def create_row(
-    row: F32, id_: int, width: int, kind: int, a: float, b: float, seed: int, first: F32
-) -> None:
-    """A row that has never been updated: zero header, initial weights, first state."""
-    row[:HEADER_WORDS] = 0
-    initial_row(kind, a, b, seed, id_, row[HEADER_WORDS : HEADER_WORDS + width])
-    for number in range(len(first)):
-        at = HEADER_WORDS + (1 + number) * width
-        row[at : at + width] = first[number]
-
-
 @kernel(
-    "i8[::1], i4[::1], i8, f4[:, ::1], const i8[::1], const i4[::1], i4[::1], i8, i8, "
-    "i8, f4, f4, i8, const f4[::1] -> i8",
+    "const i4[::1], u4[::1], i4[:, ::1], i8[::1], f4[:, ::1], i8, const i8[::1], const i4[::1], "
+    "i4[::1], i8, i8, i8, i8 -> i8",
     group="pserver table",
 )
 def touch_(
-    keys: I64,
-    slots: I32,
-    size: int,
+    directory: I32,
+    cells: U32,
+    facts: I32,
+    size: I64,
     slab: F32,
+    at: int,
     ids: I64,
     order: I32,
     found: I32,
+    begin: int,
     version: int,
+    seen_at: int,
+    hour: int,
+) -> int:
+    """`found` (n,) = slots of rows `ids[order]` from position `begin` on; the end, n.
+
+    A row that is not there gets slot `size[0]`, which rises; of the row the header is written, the
+    words before `at`. If the leaf of one is full, its position is returned instead, with a cell of
+    the leaf in `found`. With `version` ≥ 0 headers bear it, and one more update; if `seen_at` ≥ 0,
+    the hour. (In a pass of its own that would be another miss for each row: 13,312 rows in 730
+    instead of 490 µs.) The updates are a loop of their own: here each mispredicted probe would
+    stall one.
+    """
+    keys, headers = slab.view(np.int64), slab.view(np.int32)
+    for k in range(begin, min(begin + 2 * AHEAD, len(order))):
+        note_place(directory, cells, ids, order, found, k)
+    for k in range(begin, len(order)):
+        look_ahead(directory, cells, slab, ids, order, found, slab.shape[1], k)
+        id_ = ids[order[k]]
+        tag = leaves.tag_of(mix64(np.uint64(id_)))
+        cell = leaves.probe(cells, keys, found[k], tag, id_)
+        if cells[cell] == EMPTY:
+            leaf = cell >> CELL_BITS
+            if facts[leaf, COUNT] >= facts[leaf, LIMIT]:
+                return k
+            cells[cell] = tag | np.uint32(size[0])
+            headers[size[0], :at] = 0
+            keys[size[0], ID_WORD // 2] = id_
+            facts[leaf, COUNT] += 1
+            size[0] += 1
+        slot = leaves.slot_of(cells[cell])
+        found[k] = slot
+        if version >= 0:
+            headers[slot, VERSION_WORD] = version
+            headers[slot, UPDATES_WORD] += 1
+            if seen_at >= 0:
+                headers[slot, seen_at] = hour
+    return len(order)
+
+
+@kernel(
+    "f4[:, ::1], i8, i8, i8, i8, i8, const f4[::1], i8, f4, f4, i8 -> void", group="pserver table"
+)
+def begin_rows_(
+    slab: F32,
+    first: int,
+    end: int,
+    at: int,
     width: int,
+    state_at: int,
+    first_state: F32,
     kind: int,
     a: float,
     b: float,
     seed: int,
-    first: F32,
-) -> int:
-    """Make rows `ids[order]` ready for an update by `optimizer_rows`; the new size of the map.
-
-    All of them exist after this, `found` (n,) are their slots, their headers bear `version` and one
-    more update. `first` (k,) begins the state vectors of a new row. The updates are a loop of their
-    own: mixed with them, each mispredicted probe also stalls an update (13,312 rows of 16 in the
-    cache: 320 µs fused, 200 µs apart, SGD).
-    """
-    headers = slab.view(np.int32)
-    for k in range(len(order)):
-        prefetch_probe(keys, slots, ids, order, k)
-        id_ = ids[order[k]]
-        slot = find_or_insert(keys, slots, size, id_)
-        if slot == size:
-            create_row(slab[slot], id_, width, kind, a, b, seed, first)
-            size += 1
-        found[k] = slot
-    for k in range(len(order)):
-        prefetch_found(slab, found, k)
-        headers[found[k], VERSION_WORD] = version
-        headers[found[k], UPDATES_WORD] += 1
-    return size
+) -> None:
+    """Rows `first` to `end`, of which the headers are written: initial weights, and `first_state`
+    (words,). With `width` 0 somebody else writes the weights."""
+    keys = slab.view(np.int64)
+    for slot in range(first, end):
+        row = slab[slot]
+        initial_row(kind, a, b, seed, keys[slot, ID_WORD // 2], row[at : at + width])
+        for word in range(len(first_state)):
+            row[state_at + word] = first_state[word]

@@ -16,7 +16,7 @@ import math
 import numpy as np
 
 from psrt.core.types import F32, F64
-from psrt.kernels.dense import total, total_squares
+from psrt.kernels.dense import add_squares_, total, total_squares
 from psrt.kernels.jit import device
 
 
@@ -246,15 +246,17 @@ def lamb_step_(
     """m, v as Adam's; u = scale · m / (√v + eps_hat) + decay · w; w −= lr · (‖w‖/‖u‖) · u
     (You et al. 2020, algorithm 2), the ratio 1 where a norm is 0. `lanes` is scratch.
 
-    scale and eps_hat are those of `adam_step_` for lr = 1. u is computed twice rather than kept.
+    scale and eps_hat are those of `adam_step_` for lr = 1. u is computed twice rather than kept;
+    moments and both norms are one pass over memory, a piece of each array at a time.
     """
-    moments_step_(m, v, g, beta1, beta2)
-    w_norm = math.sqrt(total_squares(w, lanes))
+    half = len(lanes) // 2
     lanes[:] = 0.0
-    for start in range(0, len(w), len(lanes)):
-        stop = min(start + len(lanes), len(w))
-        add_lamb_squares_(lanes, w[start:stop], m[start:stop], v[start:stop], scale, eps_hat, decay)
-    u_norm = math.sqrt(total(lanes))
+    for start in range(0, len(w), half):
+        part = slice(start, min(start + half, len(w)))
+        moments_step_(m[part], v[part], g[part], beta1, beta2)
+        add_squares_(lanes[:half], w[part])
+        add_lamb_squares_(lanes[half:], w[part], m[part], v[part], scale, eps_hat, decay)
+    w_norm, u_norm = math.sqrt(total(lanes[:half])), math.sqrt(total(lanes[half:]))
     trust = w_norm / u_norm if w_norm > 0.0 and u_norm > 0.0 else 1.0
     rate = w.dtype.type(lr * trust)
     for i in range(len(w)):

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from psrt.kernels.digits import short_decimal, short_whole
+from psrt.kernels.digits import longer_decimal, reaches, short_decimal, short_whole
 from psrt.kernels.jit import device
 
 # How a scan ended.
@@ -81,9 +81,10 @@ def scan_long_id(text: Any, at: Any) -> Any:
 @device
 def scan_id(text: Any, at: Any) -> Any:
     """Returns (bit pattern, at, status)."""
-    value, stop = short_whole(text, at)
-    if stop > at:
-        return value, stop, DONE
+    if reaches(text, at):
+        value, stop = short_whole(text, at)
+        if stop > at:
+            return value, stop, DONE
     negative = byte(text, at) == _MINUS
     at += negative
     start, value, status = at, np.uint64(0), DONE
@@ -135,11 +136,16 @@ def scan_float(text: Any, at: Any) -> Any:
     and a power up to 10²² one float64 operation is exact to the last bit. Otherwise the result is
     off by a few units, which cannot matter for float32 unless both ends of the doubt round apart.
     """
+    if reaches(text, at):
+        value, stop = short_decimal(text, at)
+        if stop > at:
+            return value, stop, DONE, False
     negative = byte(text, at) == _MINUS
     at += negative or byte(text, at) == _PLUS
-    value, stop = short_decimal(text, at)
-    if stop > at:
-        return (-value if negative else value), stop, DONE, False
+    if reaches(text, at):
+        value, stop = longer_decimal(text, at)
+        if stop > at:
+            return (-value if negative else value), stop, DONE, False
     start = at
     mantissa, kept, exponent, at = scan_digits(text, at, np.uint64(0), 0)
     whole, dropped = at - start, exponent

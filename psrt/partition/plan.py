@@ -31,6 +31,7 @@ from psrt.core.specs import (
     Regularizer,
     Sgd,
     SparseTableSpec,
+    TableOptions,
     TableSpec,
     to_plain,
 )
@@ -59,6 +60,8 @@ class ParameterLike(Protocol):
     def distributed(self) -> bool: ...
     @property
     def padding_id(self) -> int | None: ...
+    @property
+    def options(self) -> TableOptions: ...
     @property
     def seed(self) -> int: ...
     @property
@@ -204,6 +207,8 @@ def build_plan(
 
 def _adding(plan: PartitionPlan) -> PartitionPlan:
     """The same placement, of tables that add what they are sent."""
+    for spec in plan.sparse:
+        _check_for_geo(spec)
     return PartitionPlan(
         plan.endpoints,
         tuple(PlacedBlock(block.endpoint, _added(block.spec)) for block in plan.blocks),
@@ -213,6 +218,17 @@ def _adding(plan: PartitionPlan) -> PartitionPlan:
 
 def _added(spec: Spec) -> Spec:
     return replace(spec, optimizer=Add(), learning_rate=ConstantRate(1.0), regularizer=None)
+
+
+def _check_for_geo(spec: SparseTableSpec) -> None:
+    """In Geo every trainer holds its own rows, so a pserver can refuse, grow or drop none."""
+    given = [name for name in ("admission", "lifecycle", "growth") if getattr(spec, name)]
+    if given:
+        raise ConfigError(
+            f"table {spec.name} has {' and '.join(given)}, and the job runs in mode Geo, where "
+            "trainers hold the rows they train",
+            hint="Leave these options out, or run the job in another mode.",
+        )
 
 
 def _check_endpoints(endpoints: Sequence[str]) -> None:
@@ -271,6 +287,7 @@ def _sparse_spec(parameter: ParameterLike) -> SparseTableSpec:
             code=ErrorCode.SHAPE_MISMATCH,
         )
     optimizer, rate = _rule(parameter)
+    options = parameter.options
     return SparseTableSpec(
         name=parameter.name,
         width=parameter.shape[1],
@@ -280,4 +297,9 @@ def _sparse_spec(parameter: ParameterLike) -> SparseTableSpec:
         seed=parameter.seed,
         padding_id=parameter.padding_id,
         regularizer=parameter.regularizer,
+        admission=options.admission,
+        score=options.score,
+        lifecycle=options.lifecycle,
+        growth=options.growth,
+        storage=options.storage,
     )

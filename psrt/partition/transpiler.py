@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from psrt.core.errors import ConfigError, ProgramError
 from psrt.core.specs import CommunicationMode, TableSpec
+from psrt.core.wire import Wire
 from psrt.graph.program import Program
 from psrt.partition.dispatchers import chosen
 from psrt.partition.plan import PartitionPlan, build_plan
@@ -34,7 +35,8 @@ class TrainerProgram:
     """One trainer's part of a job.
 
     `program` is what it runs: the user's program, less the updates that happen on pservers.
-    `wait_port` says that it waits for pservers that are not up yet.
+    `wait_port` says that it waits for pservers that are not up yet, `wire` in which precision
+    tensors travel.
     """
 
     program: Program
@@ -44,6 +46,7 @@ class TrainerProgram:
     trainers: int
     job_id: str
     wait_port: bool = True
+    wire: Wire = field(default_factory=Wire)
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,21 @@ In reading order, doing below and deciding above:
 
     pulled         dense values that trainers may still compute on
     dense_table    one block of one dense parameter
-    stripe         rows of some virtual shards: id map, slab and lock
+    fair_lock      a lock that nobody can keep from others by taking it again and again
+    admission      which ids may own a row
+    stripe         rows of some virtual shards, and their lock
     change_log     who pushed which rows, for trainers under Geo
+    hot_ids        which ids are pulled most
     sparse_table   one pserver's share of a sparse table, over its stripes
+    growing_table  rows that start short: two sparse tables that look like one
+    id_lists       lists of ids that trainers have pulled and will push gradients of
+    policy_rules   which admission, lifecycle and growth of tables are accepted
     spec_rules     which table specs are accepted
     tables         the registry
+    lifecycle      which rows are at their end                         (pure)
+    sweeping       going through all rows of a table in small slices
     meters         counters by the names of the twelve stops
+    upkeep         tables within their limits beside training; shrinking
     parts          requests taken apart and checked, before anything is admitted
     calls          calls that wait, and the instructions that end the wait
     membership     which trainers were met, and whom to wait for      ┐

@@ -22,6 +22,7 @@ from pathlib import Path
 from types import FrameType
 
 from psrt.config.schema import PserverConfig
+from psrt.core.allocator import keep_freed_memory
 from psrt.core.errors import ErrorCode, InternalError, JobError, PsrtError
 from psrt.core.specs import TableSpec
 from psrt.core.threads import CrashReport
@@ -78,6 +79,7 @@ class Ending:
 def run(config: PserverConfig) -> int:
     """Serve as configured; the exit code of the process."""
     ending = Ending(config.stay)
+    keep_freed_memory()
     try:
         with signals_end(ending):
             serve_until(ending, config)

@@ -7,9 +7,14 @@ set remember all of them. Pure; called under the machine's lock.
 
 from __future__ import annotations
 
+MOST_BEYOND = 1 << 16
+"""Pushes of one trainer behind a gap. A gap this old was left by a push that was refused: no caller
+waits so long, so its number is given up, and memory stays bounded."""
+
 
 class SeenSequences:
-    """All sequences up to `complete_to` were seen, and those in `beyond` (all larger + 1)."""
+    """All sequences up to `complete_to` were seen or given up, and those in `beyond` (all larger
+    + 1), at most `MOST_BEYOND`."""
 
     def __init__(self) -> None:
         self.complete_to = 0
@@ -20,6 +25,8 @@ class SeenSequences:
         if sequence <= self.complete_to or sequence in self.beyond:
             return False
         self.beyond.add(sequence)
+        if len(self.beyond) > MOST_BEYOND:
+            self.complete_to = min(self.beyond) - 1
         while self.complete_to + 1 in self.beyond:
             self.complete_to += 1
             self.beyond.remove(self.complete_to)

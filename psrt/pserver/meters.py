@@ -24,6 +24,9 @@ class Meters:
         self.apply = registry.timer("pserver_apply_s", "seconds spent in applying gradients")
         self.rows_applied = registry.counter("pserver_rows_applied", "rows updated")
         self.blocks_applied = registry.counter("pserver_blocks_applied", "dense blocks updated")
+        self.rows_dropped = registry.counter(
+            "pserver_rows_dropped", "rows dropped at the end of their life"
+        )
         self.rows_read = registry.counter("pserver_rows_read", "rows read by trainers")
         self.blocks_read = registry.counter("pserver_blocks_read", "dense blocks read by trainers")
         self._staleness = [_staleness(registry, i) for i in range(len(_STALENESS_BOUNDS) + 1)]

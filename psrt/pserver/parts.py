@@ -1,7 +1,8 @@
 """Requests taken apart and checked against the tables, before anything is admitted or changed.
 
 Everything that can be wrong with a push is found here, so that an admitted push cannot fail: the
-table exists, the tensors are there, dtypes and shapes fit, this pserver holds the ids.
+table exists, the tensors are there, dtypes and shapes fit, this pserver holds the ids or remembers
+them. Numbers that travelled in less than 32 bits are float32 from here on.
 """
 
 from __future__ import annotations
@@ -13,14 +14,19 @@ from typing import TypeAlias
 import numpy as np
 
 from psrt.core.errors import ErrorCode, TableError, WireError
-from psrt.core.types import F32, Array
+from psrt.core.types import F32, Array, Shape
+from psrt.kernels.narrow import precision_of, scales_of, widened
 from psrt.pserver.dense_table import DenseTable
-from psrt.pserver.sparse_table import Routed, SparseTable
+from psrt.pserver.growing_table import RowsTable
+from psrt.pserver.id_lists import IdLists
+from psrt.pserver.sparse_table import Routed
 from psrt.pserver.tables import Tables
 from psrt.rpc import pb
-from psrt.rpc.frames import Message
+from psrt.rpc.frames import PRECISION_CODES, Message
 
 PUSH_DENSE, PUSH_ROWS, PULL_DENSE, PULL_ROWS, PULL_CHANGED = 1, 2, 3, 4, 5  # pb.PartKind
+
+_PRECISIONS = {0: "float32", **{code: name for name, code in PRECISION_CODES.items()}}
 
 
 @dataclass(frozen=True)
@@ -32,26 +38,34 @@ class DensePush:
 
 @dataclass(frozen=True)
 class RowsPush:
-    table: SparseTable
+    """`gradients` (n, width), and `counts` (n, 2), shows and clicks of the ids, if they came."""
+
+    table: RowsTable
     rows: Routed
     gradients: F32
     version: int
+    counts: F32 | None = None
 
 
 @dataclass(frozen=True)
 class DensePull:
     table: DenseTable
+    precision: str = "float32"
 
 
 @dataclass(frozen=True)
 class RowsPull:
-    table: SparseTable
+    """`number` is how the caller will name its list of ids when it pushes gradients, 0 = not."""
+
+    table: RowsTable
     rows: Routed
+    precision: str = "float32"
+    number: int = 0
 
 
 @dataclass(frozen=True)
 class ChangedPull:
-    table: SparseTable
+    table: RowsTable
     position: int
 
 
@@ -72,17 +86,22 @@ class Parts:
         return any(isinstance(pull, ChangedPull) for pull in self.pulls)
 
 
-def parse(tables: Tables, message: Message) -> Parts:
-    """The parts of a PULL, PUSH or EXCHANGE; raises for whatever does not fit."""
+def parse(tables: Tables, lists: IdLists, message: Message) -> Parts:
+    """The parts of a PULL, PUSH or EXCHANGE; raises for whatever does not fit.
+
+    `lists` has the ids of pushes that name a list instead of bringing it.
+    """
     parts = Parts()
     tensors = iter(message.tensors)
     for part in message.header.parts:
         if part.kind == PUSH_DENSE:
             parts.pushes.append(_dense_push(tables, part, tensors))
         elif part.kind == PUSH_ROWS:
-            parts.pushes.append(_rows_push(tables, part, tensors))
+            table = tables.sparse(part.table)
+            rows = _pushed_ids(table, lists, part, message.header.trainer, tensors)
+            parts.pushes.append(_rows_push(table, rows, part, tensors))
         elif part.kind == PULL_DENSE:
-            parts.pulls.append(DensePull(tables.dense(part.table)))
+            parts.pulls.append(DensePull(tables.dense(part.table), _precision(part)))
         elif part.kind == PULL_ROWS:
             parts.pulls.append(_rows_pull(tables, part, tensors))
         elif part.kind == PULL_CHANGED:
@@ -98,20 +117,37 @@ def parse(tables: Tables, message: Message) -> Parts:
 
 def _dense_push(tables: Tables, part: pb.Part, tensors: Iterator[Array]) -> DensePush:
     table = tables.dense(part.table)
-    gradient = _tensor(part, tensors, "gradient", np.float32, (table.spec.size,))
+    gradient = _numbers(part, tensors, "gradient", (table.spec.size,))
     return DensePush(table, gradient, part.version)
 
 
-def _rows_push(tables: Tables, part: pb.Part, tensors: Iterator[Array]) -> RowsPush:
-    table = tables.sparse(part.table)
-    ids = _tensor(part, tensors, "ids", np.int64, (None,))
-    gradients = _tensor(part, tensors, "gradients", np.float32, (len(ids), table.spec.width))
-    return RowsPush(table, table.route(ids), gradients, part.version)
+def _rows_push(table: RowsTable, rows: Routed, part: pb.Part, tensors: Iterator[Array]) -> RowsPush:
+    count = len(rows.ids)
+    gradients = _numbers(part, tensors, "gradients", (count, table.spec.width))
+    counts = _tensor(part, tensors, "counts", np.float32, (count, 2)) if part.counts else None
+    return RowsPush(table, rows, gradients, part.version, counts)
+
+
+def _pushed_ids(
+    table: RowsTable, lists: IdLists, part: pb.Part, trainer: int, tensors: Iterator[Array]
+) -> Routed:
+    if not part.keys:
+        return table.route(_tensor(part, tensors, "ids", np.int64, (None,)))
+    rows = lists.recall(trainer, part.table, part.keys)
+    if rows is None:
+        raise TableError(
+            f"a push of trainer {trainer} for table {part.table!r} names a list of ids that is "
+            "remembered no more; nothing of it was applied.",
+            code=ErrorCode.ID_LIST_UNKNOWN,
+            hint="Send the same push with its ids, under the same push key.",
+        )
+    return rows
 
 
 def _rows_pull(tables: Tables, part: pb.Part, tensors: Iterator[Array]) -> RowsPull:
     table = tables.sparse(part.table)
-    return RowsPull(table, table.route(_tensor(part, tensors, "ids", np.int64, (None,))))
+    rows = table.route(_tensor(part, tensors, "ids", np.int64, (None,)))
+    return RowsPull(table, rows, _precision(part), part.keys)
 
 
 def _changed_pull(tables: Tables, part: pb.Part) -> ChangedPull:
@@ -133,6 +169,34 @@ def _changed_pull(tables: Tables, part: pb.Part) -> ChangedPull:
     return ChangedPull(table, part.position)
 
 
+def _precision(part: pb.Part) -> str:
+    """In which precision the reply is wanted."""
+    precision = _PRECISIONS.get(part.wire)
+    if precision is None:
+        raise WireError(
+            f"a pull of table {part.table!r} wants its reply in dtype {part.wire}, which numbers "
+            "do not travel in; it was refused.",
+            hint="Part.wire is FLOAT32, FLOAT16, BFLOAT16 or INT8.",
+        )
+    return precision
+
+
+def _numbers(part: pb.Part, tensors: Iterator[Array], what: str, shape: Shape) -> F32:
+    """The next tensor or two as float32 of `shape`."""
+    values = next(tensors, None)
+    if values is None:
+        raise _missing(part, what)
+    if precision_of(values.dtype) is None:
+        raise _misfit(part, what, f"dtype {values.dtype}", "dtype float32 or a narrower one")
+    if values.shape != shape:
+        raise _misfit(part, what, f"shape {values.shape}", f"shape {_text(shape)}")
+    sent = [values]
+    if values.dtype == np.int8:
+        wanted = (scales_of(shape),)
+        sent.append(_tensor(part, tensors, f"scales of the {what}", np.float32, wanted))
+    return widened(sent, part.factor or 1.0)
+
+
 def _tensor(
     part: pb.Part,
     tensors: Iterator[Array],
@@ -143,13 +207,17 @@ def _tensor(
     """The next tensor, which must have `dtype` and `shape` (None = any extent)."""
     tensor = next(tensors, None)
     if tensor is None:
-        raise WireError(f"the {what} for table {part.table!r} are missing: too few tensors.")
+        raise _missing(part, what)
     wanted = tuple(t if n is None else n for t, n in zip(tensor.shape, shape, strict=False))
     if tensor.dtype != dtype:
         raise _misfit(part, what, f"dtype {tensor.dtype}", f"dtype {np.dtype(dtype)}")
     if len(tensor.shape) != len(shape) or tensor.shape != wanted:
         raise _misfit(part, what, f"shape {tensor.shape}", f"shape {_text(shape)}")
     return tensor
+
+
+def _missing(part: pb.Part, what: str) -> WireError:
+    return WireError(f"the {what} for table {part.table!r} are missing: too few tensors.")
 
 
 def _text(shape: tuple[int | None, ...]) -> str:

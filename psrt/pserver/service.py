@@ -14,19 +14,21 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from psrt.core.clock import Clock, MonotonicClock
+from psrt.core.clock import Clock, MonotonicClock, hours_since_1970
 from psrt.core.errors import ErrorCode, PsrtError, WireError
 from psrt.core.specs import Async, Geo, HalfAsync, Ssp, Sync, TableSpec, from_json
 from psrt.core.threads import CrashReport
 from psrt.pserver.calls import Call
 from psrt.pserver.clocks import Meeting
+from psrt.pserver.id_lists import IdLists
 from psrt.pserver.machine import Job, Machine
 from psrt.pserver.meters import Meters
-from psrt.pserver.parts import parse
+from psrt.pserver.parts import Parts, parse
 from psrt.pserver.shell import Shell, Waiting
 from psrt.pserver.spec_rules import read_spec
 from psrt.pserver.tables import Tables
 from psrt.pserver.updates import read
+from psrt.pserver.upkeep import Upkeep
 from psrt.rpc import pb
 from psrt.rpc.frames import Message
 from psrt.rpc.methods import Method
@@ -54,9 +56,12 @@ class PserverService:
         clock: Clock | None = None,
         on_end: Callable[[PsrtError | None], None] = lambda error: None,
         crashes: CrashReport | None = None,
+        hours: Callable[[], int] = hours_since_1970,
     ) -> None:
-        self.tables = Tables(stripes)
+        self.tables = Tables(stripes, hours)
         self.meters = Meters()
+        self._upkeep = Upkeep(self.tables.all_sparse, self.meters, hours)
+        self._id_lists = IdLists()
         self._clock = clock or MonotonicClock()
         machine = Machine(wait_timeout_s, trainers)
         self._shell = Shell(machine, self.meters, self._clock, on_end)
@@ -72,6 +77,7 @@ class PserverService:
             Method.COMPLETE: self._complete,
             Method.EXPORT: self._export,
             Method.STATUS: self._status,
+            Method.SHRINK: self._shrink,
         }
 
     def expect(self, job: Job, tables: Sequence[TableSpec]) -> None:
@@ -80,11 +86,13 @@ class PserverService:
         self._hold(tables, job)
 
     def start(self) -> None:
-        """Begin to watch deadlines."""
+        """Begin to watch deadlines and limits of tables."""
         self._shell.start(self._crashes)
+        self._upkeep.start(self._crashes)
 
     def stop(self) -> None:
         """End all waits."""
+        self._upkeep.stop()
         self._shell.stop()
 
     def expire(self) -> None:
@@ -147,9 +155,10 @@ class PserverService:
         )
         if created:
             log.info("holds %d more tables: %s", len(created), ", ".join(created[:8]))
+            self._upkeep.tables_came()
 
     def _pull(self, message: Message) -> Message:
-        header, parts = message.header, parse(self.tables, message)
+        header, parts = message.header, self._parts(message)
         if parts.pushes:
             raise WireError(
                 "a PULL brought gradients; they were not applied.",
@@ -158,22 +167,22 @@ class PserverService:
         self._shell.ask(
             lambda machine, now: machine.reads(*_caller(header), now, parts.acknowledges)
         )
-        return read(parts.pulls, header.trainer, pb.Header(), self.meters)
+        return self._read(parts, header.trainer, pb.Header())
 
     def _push(self, message: Message) -> Later:
         header = message.header
-        waiting = Waiting(parse(self.tables, message))
+        waiting = Waiting(self._parts(message))
         call = Call(*_caller(header), _sequence(header), math.inf, content=waiting)
         self._shell.decide(lambda machine, now: machine.push(call, header.step, now))
         return Later(waiting.future, lambda: self._after_push(waiting, header.trainer))
 
     def _after_push(self, waiting: Waiting, trainer: int) -> Message:
         reply = pb.Header(step=self._shell.ask(lambda machine, now: machine.global_step))
-        return read(waiting.parts.pulls, trainer, reply, self.meters)
+        return self._read(waiting.parts, trainer, reply)
 
     def _exchange(self, message: Message) -> Later:
         header = message.header
-        waiting = Waiting(parse(self.tables, message), header.step)
+        waiting = Waiting(self._parts(message), header.step)
         started = self._clock.now()
         call = Call(
             *(*_caller(header), _sequence(header), _deadline(header, started)),
@@ -185,7 +194,7 @@ class PserverService:
 
     def _after_round(self, waiting: Waiting, trainer: int, started: float) -> Message:
         self.meters.waited.add(self._clock.now() - started)
-        return read(waiting.parts.pulls, trainer, pb.Header(), self.meters)
+        return self._read(waiting.parts, trainer, pb.Header())
 
     def _meet(self, message: Message) -> Later:
         header, waiting, started = message.header, Waiting(), self._clock.now()
@@ -209,6 +218,7 @@ class PserverService:
         header = message.header
         self._shell.decide(lambda machine, now: machine.complete(*_caller(header), now))
         self.tables.release(header.trainer)
+        self._id_lists.release(header.trainer)
         log.info("trainer %d completed", header.trainer)
         return Message(pb.Header())
 
@@ -221,8 +231,27 @@ class PserverService:
         ids, rows, cursor = table.export(asked.cursor, min(asked.max_rows, limit))
         return Message(pb.Header(export_reply=pb.ExportReply(next_cursor=cursor)), [ids, rows])
 
+    def _shrink(self, message: Message) -> Message:
+        header, asked = message.header, message.header.shrink
+        self._shell.ask(lambda machine, now: machine.heard(*_caller(header), now))
+        names = [self.tables.sparse(name).spec.name for name in asked.tables]
+        dropped = self._upkeep.shrink(names, asked.number, asked.dry_run)
+        reply = pb.ShrinkReply(
+            tables=[
+                pb.Dropped(table=name, rows=found.rows, bytes=found.bytes)
+                for name, found in dropped.items()
+            ]
+        )
+        return Message(pb.Header(shrink_reply=reply))
+
     def _status(self, message: Message) -> Message:
         return Message(pb.Header(status_json=json.dumps(self.status())))
+
+    def _parts(self, message: Message) -> Parts:
+        return parse(self.tables, self._id_lists, message)
+
+    def _read(self, parts: Parts, trainer: int, reply: pb.Header) -> Message:
+        return read(parts.pulls, trainer, reply, self._id_lists, self.meters)
 
 
 def _caller(header: pb.Header) -> tuple[int, int]:

@@ -11,24 +11,31 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from psrt.core.clock import hours_since_1970
 from psrt.core.errors import ErrorCode, TableError
-from psrt.core.specs import SparseTableSpec
+from psrt.core.specs import SparseTableSpec, scales_by_shows
 from psrt.core.types import F32, I32, I64
 from psrt.kernels import slab
 from psrt.kernels.decay import decay_of
 from psrt.kernels.hashing import virtual_shards
 from psrt.kernels.initialize import encode
-from psrt.kernels.optimizer_rows import HEADER_WORDS
-from psrt.kernels.rules import rule_of
+from psrt.kernels.row_layout import table_layout
+from psrt.kernels.row_lives import ONE_SHOW_EACH
+from psrt.kernels.row_store import Start
+from psrt.kernels.row_update import RowUpdate
+from psrt.kernels.rules import Rule, rule_of
+from psrt.pserver.admission import admission_of
 from psrt.pserver.change_log import ChangeLog
-from psrt.pserver.stripe import RowUpdate, Stripe
+from psrt.pserver.hot_ids import HotIds
+from psrt.pserver.stripe import Decide, Stripe
 
-_STRIPE_SHIFT = 40  # an export cursor is stripe << 40 | slot
+_STRIPE_SHIFT = 40  # a cursor is stripe << 40 | slots of it still to come
 
 
 @dataclass(frozen=True)
@@ -51,30 +58,61 @@ class Routed:
         """Scratch for the slots of these ids."""
         return self.scratch[self.starts[stripe] : self.starts[stripe + 1]]
 
+    @property
+    def nbytes(self) -> int:
+        return self.ids.nbytes + self.order.nbytes
+
+    def copy(self) -> Routed:
+        """The same batch, to be kept: without scratch, and not in the memory of a message."""
+        return Routed(self.ids.copy(), self.order, self.starts, self.scratch[:0])
+
+    def again(self) -> Routed:
+        """The same batch for another thread: scratch of its own."""
+        return Routed(self.ids, self.order, self.starts, np.empty_like(self.order))
+
+
+class _Place(NamedTuple):
+    """Where a walk over all rows is: the rows of `stripe` before slot `end` come next.
+
+    Walks go from the last slot of each stripe to its first. A dropped row makes the last one move
+    into the hole, so rows only move to slots before their own: none slips behind a walk unseen.
+    """
+
+    stripe: int
+    end: int
+
 
 class SparseTable:
     """`version` counts the updates; rows exist once they were updated.
 
-    `log` is guarded by a lock of its own; None = the table keeps none.
+    `log` is guarded by a lock of its own; None = the table keeps none. `hours` is the time since
+    1970, for rows that remember when they were pushed.
     """
 
-    def __init__(self, spec: SparseTableSpec, stripes: int, log: ChangeLog | None = None) -> None:
+    def __init__(
+        self,
+        spec: SparseTableSpec,
+        stripes: int,
+        log: ChangeLog | None = None,
+        hours: Callable[[], int] = hours_since_1970,
+    ) -> None:
         self.spec = spec
+        self._hours = hours
         self.version = 0
         self._log = log
         self._log_lock = threading.Lock()
         self._rule = rule_of(spec.optimizer)
         self._decay = decay_of(spec.regularizer)
-        self._start = (*encode(spec.initializer), spec.seed)
-        self._first: F32 = np.array(self._rule.first, np.float32)
+        self.layout = table_layout(spec, len(self._rule.first_state(spec.width)))
         held = spec.last_shard - spec.first_shard
         count = min(stripes, held)
-        words = HEADER_WORDS + spec.width * (1 + self._rule.state_vectors)
-        self._stripes = [Stripe(words) for _ in range(count)]
         self._stripe_of_shard: I32 = np.full(spec.virtual_shards, slab.FOREIGN, np.int32)
         self._stripe_of_shard[spec.first_shard : spec.last_shard] = np.arange(held) * count // held
+        bounds = [spec.first_shard - (-held * number // count) for number in range(count + 1)]
+        self._stripes = [self._stripe(*shards) for shards in itertools.pairwise(bounds)]
         self._version_lock = threading.Lock()
         self._turns = itertools.count()
+        self._hot_ids = HotIds()
 
     @property
     def rows(self) -> int:
@@ -82,8 +120,33 @@ class SparseTable:
 
     @property
     def nbytes(self) -> int:
-        """Rows, optimizer state and id maps."""
+        """Rows, optimizer state and indices."""
         return sum(stripe.nbytes for stripe in self._stripes)
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Memory set aside for ids that wait to be admitted, touched or not; not in `nbytes`."""
+        return sum(stripe.waiting_bytes for stripe in self._stripes)
+
+    @property
+    def refused(self) -> int:
+        """Updates of ids that were not admitted."""
+        return sum(stripe.refused for stripe in self._stripes)
+
+    def describe(self) -> dict[str, Any]:
+        """Facts for STATUS: `load` is the share of the index that is taken, `hot_ids` are the ids
+        pulled most, each with its share of all ids pulled (see `HotIds`)."""
+        cells = sum(stripe.cells for stripe in self._stripes)
+        return {
+            "rows": self.rows,
+            "width": self.spec.width,
+            "storage": self.spec.storage,
+            "load": round(self.rows / cells, 3),
+            "logged_ids": self.logged_ids,
+            "refused": self.refused,
+            "waiting_bytes": self.waiting_bytes,
+            "hot_ids": self._hot_ids.top(),
+        }
 
     def route(self, ids: I64) -> Routed:
         """Group `ids` (n,) by stripe; raises `TableError` if one belongs to another pserver."""
@@ -101,26 +164,32 @@ class SparseTable:
     def read(self, routed: Routed, out: F32) -> int:
         """`out` (n, width) = weights of the rows; zeros for the padding id. The version read."""
         version = self.version
+        self._hot_ids.pulled(routed.ids)
         for index in filter(routed.touches, self._in_turn()):
-            stripe, order, found = self._stripes[index], routed.of(index), routed.found(index)
-            stripe.read(routed.ids, order, found, self._start, out)
+            order, found = routed.of(index), routed.found(index)
+            self._stripes[index].read(routed.ids, order, found, out)
         if self.spec.padding_id is not None:
             out[routed.of(len(self._stripes))] = 0.0
         return version
 
-    def apply(self, routed: Routed, gradients: F32, rate: float) -> None:
+    def apply(self, routed: Routed, gradients: F32, rate: float, counts: F32 | None = None) -> None:
         """One update by `gradients` (n, width); creates rows, leaves the padding id alone.
 
         Rows decay when they are pushed, by the regularizer of the table; the others do not, even
-        if the optimizer moves all. An id that stands twice is updated twice, in order.
+        if the optimizer moves all. An id that stands twice is updated twice, in order. Ids that are
+        not admitted are left alone. `counts` (n, 2) are the shows and clicks of the ids, by default
+        one show each.
         """
         with self._version_lock:
             self.version += 1
             version = self.version
-        decayed = gradients if self._decay is None else np.empty_like(gradients)
+        if counts is not None and scales_by_shows(self.spec.optimizer):
+            gradients = per_show(gradients, counts)
+        decayed = None if self._decay is None else np.empty_like(gradients)
         update = RowUpdate(
-            *(self._rule, self._start, self._first, routed.ids, gradients, version, rate),
-            *(self._decay, decayed),
+            *(self._rule, routed.ids, gradients, version, rate, self._decay, decayed),
+            hour=self._hours() if self.spec.keeps_seen else 0,
+            counts=ONE_SHOW_EACH if counts is None else counts,
         )
         for index in self._in_turn():
             if self._rule.moves_all_rows or routed.touches(index):
@@ -171,22 +240,66 @@ class SparseTable:
     def export(self, cursor: int, max_rows: int) -> tuple[I64, F32, int]:
         """A page of the rows: ids (n,), weights (n, width), and the next cursor (0 = the end).
 
-        Begins at cursor 0. Rows stay where they are, so while nothing is pushed the pages hold
-        every row once; rows created meanwhile may be missing.
+        Begins at cursor 0. The pages hold every row that exists all the time: once, and once more
+        each time that rows are dropped meanwhile and it moves. Rows created meanwhile may be
+        missing.
         """
-        ids: list[I64] = []
-        weights: list[F32] = []
-        index, slot = cursor >> _STRIPE_SHIFT, cursor & ((1 << _STRIPE_SHIFT) - 1)
-        while max_rows > 0 and index < len(self._stripes):
-            page_ids, page = self._stripes[index].page(slot, max_rows, self.spec.width)
+        ids: list[I64] = [np.empty(0, np.int64)]
+        weights: list[F32] = [np.empty((0, self.spec.width), np.float32)]
+        place = self._place(cursor)
+        while max_rows > 0 and place is not None:
+            page_ids, page, end = self._stripes[place.stripe].page(place.end, max_rows)
             ids.append(page_ids)
             weights.append(page)
             max_rows -= len(page_ids)
-            index, slot = (index, slot + len(page_ids)) if max_rows == 0 else (index + 1, 0)
-        end = index >= len(self._stripes)
-        all_ids = np.concatenate([np.empty(0, np.int64), *ids])
-        all_weights = np.concatenate([np.empty((0, self.spec.width), np.float32), *weights])
-        return all_ids, all_weights, 0 if end else index << _STRIPE_SHIFT | slot
+            place = self._next(place.stripe, end)
+        return np.concatenate(ids), np.concatenate(weights), _cursor(place)
+
+    def sweep(self, cursor: int, max_rows: int, decide: Decide) -> tuple[int, int]:
+        """Look at a page of the rows and drop some: how many, and the next cursor (0 = the end).
+
+        Begins at cursor 0; a page is at most `max_rows` rows of one stripe, whose lock is held
+        meanwhile. Each row that exists from the first page to the last is shown to `decide` once,
+        unless another sweep drops rows at the same time: then some are shown twice. Memory is given
+        back as rows go. A dropped id begins anew when it is pushed again.
+        """
+        place = self._place(cursor)
+        if place is None:
+            return 0, 0
+        dropped, end = self._stripes[place.stripe].sweep(place.end, max_rows, decide)
+        return dropped, _cursor(self._next(place.stripe, end))
+
+    def read_scores(self, routed: Routed, out: F32) -> None:
+        """`out` (n,) = scores of the rows; where there is no row it stays."""
+        for index in filter(routed.touches, self._in_turn()):
+            order, found = routed.of(index), routed.found(index)
+            self._stripes[index].read_scores(routed.ids, order, found, self.spec.score, out)
+
+    def drop(self, ids: I64) -> None:
+        """Forget these rows, those of them that are there."""
+        routed = self.route(ids)
+        for index in filter(routed.touches, self._in_turn()):
+            self._stripes[index].drop(ids[routed.of(index)])
+
+    def _stripe(self, first_shard: int, last_shard: int) -> Stripe:
+        spec = self.spec
+        start, first_state = first_row(spec, self._rule)
+        return Stripe(self.layout, start, first_state, admission_of(spec, first_shard, last_shard))
+
+    def _place(self, cursor: int) -> _Place | None:
+        if cursor == 0:
+            return self._next(-1, 0)
+        stripe, end = cursor >> _STRIPE_SHIFT, cursor & ((1 << _STRIPE_SHIFT) - 1)
+        return self._next(stripe, end) if stripe < len(self._stripes) else None
+
+    def _next(self, stripe: int, end: int) -> _Place | None:
+        """Where a walk goes on when rows 0 to `end` of a stripe are to come; None at its end."""
+        if end > 0:
+            return _Place(stripe, end)
+        for index in range(stripe + 1, len(self._stripes)):
+            if rows := self._stripes[index].rows:
+                return _Place(index, rows)
+        return None
 
     def _in_turn(self) -> Iterator[int]:
         """All stripes; each caller begins elsewhere, to be side by side."""
@@ -205,3 +318,19 @@ class SparseTable:
             code=ErrorCode.TABLE_SHAPE,
             hint="Trainer and pserver must use the same partition plan and hash.",
         )
+
+
+def _cursor(place: _Place | None) -> int:
+    return 0 if place is None else place.stripe << _STRIPE_SHIFT | place.end
+
+
+def first_row(spec: SparseTableSpec, rule: Rule) -> tuple[Start, F32]:
+    """What a row begins with: its weights, its state (words,)."""
+    return (*encode(spec.initializer), spec.seed), rule.first_state(spec.width)
+
+
+def per_show(gradients: F32, counts: F32) -> F32:
+    """Gradients (n, d), each divided by the shows in `counts` (n, 2), if there were any."""
+    shows = np.where(counts[:, :1] > 0, counts[:, :1], np.float32(1))
+    scaled: F32 = np.divide(gradients, shows, dtype=np.float32)
+    return scaled

@@ -14,6 +14,7 @@ from psrt.core.errors import ConfigError, ErrorCode, TableError
 from psrt.core.rates import check_schedule
 from psrt.core.specs import (
     LAYER_WISE,
+    STORAGES,
     DenseTableSpec,
     Initializer,
     Optimizer,
@@ -22,6 +23,7 @@ from psrt.core.specs import (
     TableSpec,
     from_json,
 )
+from psrt.pserver.policy_rules import policy_problems
 
 _INT64 = range(-(1 << 63), 1 << 63)
 _MAX_WIDTH = 1 << 20
@@ -85,6 +87,13 @@ def _optimizer_problems(optimizer: Optimizer) -> Iterator[str]:
             yield f"{name} of its optimizer is {numbers[name]}, below 0"
     if numbers.get("lr_power", 0) > 0:
         yield f"lr_power of its optimizer is {numbers['lr_power']}, above 0"
+    if numbers.get("initial_g2sum", 1) <= 0:
+        yield f"initial_g2sum of its optimizer is {numbers['initial_g2sum']}, not above 0"
+    if numbers.get("weight_min", 0) > numbers.get("weight_max", 0):
+        yield (
+            f"weights of its optimizer lie between {numbers['weight_min']} and "
+            f"{numbers['weight_max']}, which is nowhere"
+        )
 
 
 def _block_problems(spec: DenseTableSpec) -> Iterator[str]:
@@ -111,6 +120,8 @@ def _block_problems(spec: DenseTableSpec) -> Iterator[str]:
 def _share_problems(spec: SparseTableSpec) -> Iterator[str]:
     if not _is_int(spec.width, range(1, _MAX_WIDTH)):
         yield f"its width is {spec.width!r}"
+    if spec.storage not in STORAGES:
+        yield f"its storage {spec.storage!r} is none of {', '.join(STORAGES)}"
     if not _is_int(spec.virtual_shards, range(1, _MAX_SHARDS)):
         yield f"it has {spec.virtual_shards!r} virtual shards"
         return
@@ -122,6 +133,7 @@ def _share_problems(spec: SparseTableSpec) -> Iterator[str]:
         yield f"its share, virtual shards {spec.first_shard} to {spec.last_shard}, is empty"
     if spec.padding_id is not None and not _is_int(spec.padding_id, _INT64):
         yield f"its padding id {spec.padding_id!r} is not a 64-bit integer"
+    yield from policy_problems(spec)
 
 
 def _is_int(value: object, allowed: range) -> bool:

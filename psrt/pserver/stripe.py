@@ -1,122 +1,141 @@
-"""The rows of some virtual shards of one table: id map, slab, lock."""
+"""The rows of some virtual shards of one table, and the lock that guards them.
+
+A batch takes the lock for a slice of its rows at a time, some hundred microseconds, and others come
+in between: a request of a million rows does not keep one of ten waiting. Only an update that moves
+all rows of the table is one piece.
+"""
 
 from __future__ import annotations
 
-import threading
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
-from psrt.core.types import F32, I32, I64
-from psrt.kernels import slab as kernels
-from psrt.kernels.decay import Decay
-from psrt.kernels.growing import Slab
-from psrt.kernels.idmap import IdMap
-from psrt.kernels.optimizer_rows import HEADER_WORDS
-from psrt.kernels.rules import RowTable, Rule, TouchedRows
+import numpy as np
 
-Start = tuple[int, float, float, int]
-"""Initializer kind, its two numbers, seed: what an untouched row is made of."""
+from psrt.core.specs import Score
+from psrt.core.types import F32, I32, I64, U8
+from psrt.kernels import row_lives
+from psrt.kernels.half_rows import HalfRowStore
+from psrt.kernels.row_layout import RowLayout
+from psrt.kernels.row_store import RowStore, Start
+from psrt.kernels.row_update import RowUpdate
+from psrt.pserver.admission import Admission
+from psrt.pserver.fair_lock import FairLock
 
-_VERSION_MASK = 0x7FFFFFFF
+Decide: TypeAlias = Callable[[F32], U8]
+"""Looks at rows (n, words), laid out as the table's `layout` says, and says which of them to drop:
+(n,) uint8. It runs under the stripe's lock, may change words of the rows in place, and keeps no
+view of them."""
 
-
-@dataclass(frozen=True)
-class RowUpdate:
-    """One batch on its way into all stripes it touches, the `version`-th of the table.
-
-    Row `ids[i]` moves by `gradients[i]`; `first` (state_vectors,) and `start` begin a new row.
-    `decayed` (n, width) is where gradients go together with the decay of their rows; without a
-    `decay` nobody writes there.
-    """
-
-    rule: Rule
-    start: Start
-    first: F32
-    ids: I64
-    gradients: F32
-    version: int
-    rate: float
-    decay: Decay | None
-    decayed: F32
+_SLICE_ROWS = 16_384
+_SLICE_BYTES = 4 << 20
+_SWEEP_SHARE = 4  # dropping a row takes longer than updating one
 
 
 class Stripe:
-    """`rows` rows exist.
+    """Everything below is guarded by one lock.
 
-    Everything below is guarded by one lock. No method binds `slab.rows` to a name: a view that
-    outlives the lock would keep another thread from growing the slab.
+    `admission` decides which ids may get a row, None lets all; `absent` is what the others read as,
+    None what they would begin with. `refused` counts updates of ids that were not admitted.
     """
 
-    def __init__(self, words: int) -> None:
-        self._lock = threading.Lock()
-        self._ids = IdMap()
-        self._slab = Slab(words)
-        self._row_bytes = words * 4
+    def __init__(
+        self,
+        layout: RowLayout,
+        start: Start,
+        first_state: F32,
+        admission: Admission | None = None,
+        absent: Start | None = None,
+    ) -> None:
+        kind = HalfRowStore if layout.is_half else RowStore
+        self._lock = FairLock()
+        self._store = kind(layout, start, first_state, absent)
+        self._admission = admission
+        self.refused = 0
+        self._slice_rows = max(1, min(_SLICE_ROWS, _SLICE_BYTES // layout.row_bytes))
 
     @property
     def rows(self) -> int:
-        return len(self._ids)
+        return self._store.rows
 
     @property
     def nbytes(self) -> int:
-        """Memory that holds rows; the untouched rest of the mapping is not resident."""
-        used = self.rows * (self._row_bytes + self._ids.keys.itemsize)
-        return used + self._ids.slots.nbytes
+        return self._store.nbytes
 
-    def read(self, ids: I64, order: I32, found: I32, start: Start, out: F32) -> None:
-        """See `psrt.kernels.slab.read_rows`."""
-        with self._lock:
-            known = self._ids
-            kernels.read_rows(
-                known.keys, known.slots, self._slab.rows, ids, order, found, *start, out
-            )
+    @property
+    def cells(self) -> int:
+        return self._store.cells
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Memory set aside for ids that wait to be admitted."""
+        return self._admission.nbytes if self._admission is not None else 0
+
+    def read(self, ids: I64, order: I32, found: I32, out: F32) -> None:
+        """`out[i]` (n, width) = weights of rows `ids[i]`, i in `order`; `found` is scratch."""
+        for part in self._slices(len(order)):
+            with self._lock:
+                self._store.read(ids, order[part], found[part], out)
 
     def apply(self, update: RowUpdate, order: I32, found: I32) -> None:
         """Update the rows at positions `order` of the batch; `found` is scratch for their slots."""
-        with self._lock:
-            self._reserve(len(order))
-            known, width = self._ids, update.gradients.shape[1]
-            known.size = kernels.touch_(
-                *(known.keys, known.slots, known.size, self._slab.rows),
-                *(update.ids, order, found, update.version & _VERSION_MASK, width),
-                *(*update.start, update.first),
-            )
-            touched = TouchedRows(found, order, self._decayed(update, order, found))
-            update.rule.update_rows(self._table(width), touched, update.rate, update.version)
-            if update.rule.moves_all_rows:
-                self._update_rest(update, width)
+        if update.rule.moves_all_rows:
+            with self._lock:
+                self._apply(update, order, found)
+                update.apply_to_rest(self._store)
+            return
+        for part in self._slices(len(order)):
+            with self._lock:
+                self._apply(update, order[part], found[part])
 
     def ids(self) -> I64:
         """A copy of the ids of all rows."""
         with self._lock:
-            return self._ids.keys[: self.rows].copy()
+            return self._store.ids()
 
-    def page(self, slot: int, max_rows: int, width: int) -> tuple[I64, F32]:
-        """Copies of ids and weights of at most `max_rows` rows from `slot` on."""
+    def page(self, end: int, max_rows: int) -> tuple[I64, F32, int]:
+        """Copies of ids and weights of the last `max_rows` rows before slot `end`, and the slot
+        where they begin."""
         with self._lock:
-            end = min(slot + max_rows, self.rows)
-            ids = self._ids.keys[slot:end].copy()
-            return ids, self._slab.rows[slot:end, HEADER_WORDS : HEADER_WORDS + width].copy()
+            end = min(end, self.rows)
+            first = max(0, end - max_rows)
+            return *self._store.page(first, end), first
 
-    def _decayed(self, update: RowUpdate, order: I32, found: I32) -> F32:
-        """The gradients for the optimizer; an id that stands twice decays twice alike."""
-        if update.decay is None:
-            return update.gradients
-        update.decay.rows(
-            *(update.gradients, self._slab.rows, HEADER_WORDS, found, order),
-            *(update.decay.coeff, update.decayed),
-        )
-        return update.decayed
+    def sweep(self, end: int, max_rows: int, decide: Decide) -> tuple[int, int]:
+        """Drop what `decide` says of the last `max_rows` rows before slot `end`: how many that
+        were, and the slot where the page began."""
+        with self._lock:
+            end = min(end, self.rows)
+            first = max(0, end - min(max_rows, self._slice_rows // _SWEEP_SHARE or 1))
+            dropped = decide(self._store.slab.rows[first:end])
+            count = int(np.count_nonzero(dropped))
+            if count:
+                self._store.drop(first, dropped)
+            return count, first
 
-    def _update_rest(self, update: RowUpdate, width: int) -> None:
-        update.rule.update_rest(
-            *(self._table(width), self.rows, update.version & _VERSION_MASK, width),
-            *(update.rate, update.version),
-        )
+    def read_scores(self, ids: I64, order: I32, found: I32, score: Score, out: F32) -> None:
+        """`out[i]` (n,) = score of row `ids[i]`, i in `order`; where there is no row it stays."""
+        with self._lock:
+            self._store.find(ids, order, found)
+            places = self._store.layout.show_at, self._store.layout.click_at
+            row_lives.read_scores(
+                *(self._store.slab.rows, found, order, *places),
+                *(score.nonclick_coeff, score.click_coeff, out),
+            )
 
-    def _table(self, width: int) -> RowTable:
-        slab = self._slab.rows
-        return RowTable(slab, HEADER_WORDS, slab, HEADER_WORDS + width)
+    def drop(self, ids: I64) -> None:
+        """Forget these rows, those of them that are there."""
+        with self._lock:
+            self._store.drop_ids(ids)
 
-    def _reserve(self, extra: int) -> None:
-        self._ids.reserve(extra)
-        self._slab.reserve(self.rows + extra)
+    def _apply(self, update: RowUpdate, order: I32, found: I32) -> None:
+        admitted = order
+        if self._admission is not None:
+            self._store.find(update.ids, order, found)
+            admitted = self._admission.admit(update.ids, order, found, update.counts)
+            self.refused += len(order) - len(admitted)
+        update.apply(self._store, admitted, found[: len(admitted)])
+
+    def _slices(self, rows: int) -> Iterator[slice]:
+        for start in range(0, rows, self._slice_rows):
+            yield slice(start, start + self._slice_rows)

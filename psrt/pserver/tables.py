@@ -7,25 +7,27 @@ table; a second spec that differs is refused, and then nothing of that call is r
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from psrt.core.clock import hours_since_1970
 from psrt.core.errors import ErrorCode, TableError
 from psrt.core.specs import DenseTableSpec, TableSpec, differences
 from psrt.pserver.change_log import ChangeLog
 from psrt.pserver.dense_table import DenseTable
+from psrt.pserver.growing_table import GrowingTable, RowsTable
 from psrt.pserver.sparse_table import SparseTable
 
-Table = DenseTable | SparseTable
+Table = DenseTable | RowsTable
 
 _NAMES_SHOWN = 8
 
 
 class Tables:
-    """`stripes` is the number of lock groups of each sparse table."""
+    """`stripes` is the number of lock groups of each sparse table, `hours` the time since 1970."""
 
-    def __init__(self, stripes: int) -> None:
-        self._stripes = stripes
+    def __init__(self, stripes: int, hours: Callable[[], int] = hours_since_1970) -> None:
+        self._stripes, self._hours = stripes, hours
         self._tables: dict[str, Table] = {}
         self._registering = threading.Lock()
 
@@ -66,11 +68,14 @@ class Tables:
             raise self._wrong_kind(name, "sparse", "dense")
         return table
 
-    def sparse(self, name: str) -> SparseTable:
+    def sparse(self, name: str) -> RowsTable:
         table = self._get(name)
-        if not isinstance(table, SparseTable):
+        if isinstance(table, DenseTable):
             raise self._wrong_kind(name, "dense", "sparse")
         return table
+
+    def all_sparse(self) -> list[RowsTable]:
+        return [table for table in self._tables.values() if not isinstance(table, DenseTable)]
 
     def describe(self) -> list[dict[str, Any]]:
         """One record per table, for STATUS."""
@@ -107,7 +112,10 @@ class Tables:
         try:
             if isinstance(spec, DenseTableSpec):
                 return DenseTable(spec, compensation)
-            return SparseTable(spec, self._stripes, ChangeLog() if logs_changes else None)
+            if spec.growth is not None:
+                return GrowingTable(spec, self._stripes, self._hours)
+            log = ChangeLog() if logs_changes else None
+            return SparseTable(spec, self._stripes, log, self._hours)
         except (MemoryError, OSError, ValueError) as error:
             raise TableError(
                 f"there is no memory for table {spec.name!r}: {error}. It was not created.",
@@ -127,5 +135,4 @@ def _describe(table: Table) -> dict[str, Any]:
     common = {"name": table.spec.name, "version": table.version, "bytes": table.nbytes}
     if isinstance(table, DenseTable):
         return {"kind": "dense", **common, "size": table.spec.size}
-    facts = {"rows": table.rows, "width": table.spec.width, "logged_ids": table.logged_ids}
-    return {"kind": "sparse", **common, **facts}
+    return {"kind": "sparse", **common, **table.describe()}

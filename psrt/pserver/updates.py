@@ -11,9 +11,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from psrt.core.rates import rate_at
-from psrt.core.types import F32, I64, Array
+from psrt.core.types import F32, I32, I64, Array
 from psrt.kernels import rows as row_kernels
 from psrt.kernels.dense import scale_
+from psrt.kernels.narrow import narrow
+from psrt.pserver.growing_table import RowsTable
+from psrt.pserver.id_lists import IdLists
 from psrt.pserver.meters import Meters
 from psrt.pserver.parts import (
     PULL_CHANGED,
@@ -24,9 +27,10 @@ from psrt.pserver.parts import (
     DensePush,
     Pull,
     Push,
+    RowsPull,
     RowsPush,
 )
-from psrt.pserver.sparse_table import Routed, SparseTable
+from psrt.pserver.sparse_table import Routed
 from psrt.rpc import pb
 from psrt.rpc.frames import Message
 
@@ -55,26 +59,45 @@ def apply_now(pushes: Sequence[Push], step: int, trainer: int, meters: Meters) -
             if isinstance(push, DensePush):
                 push.table.apply(push.gradient, rate, trainer, push.version)
             else:
-                push.table.apply(push.rows, push.gradients, rate)
+                push.table.apply(push.rows, push.gradients, rate, push.counts)
                 push.table.log(trainer, push.rows)
 
 
-def read(pulls: Sequence[Pull], trainer: int, reply: pb.Header, meters: Meters) -> Message:
-    """The reply to some pulls of `trainer`: for each a part with the version read, and tensors."""
+def read(
+    pulls: Sequence[Pull], trainer: int, reply: pb.Header, lists: IdLists, meters: Meters
+) -> Message:
+    """The reply to some pulls of `trainer`: for each a part with the version read, and tensors.
+
+    Lists of ids that it wants remembered go to `lists`.
+    """
     tensors: list[Array] = []
     for pull in pulls:
         if isinstance(pull, DensePull):
-            values, version = pull.table.read(trainer)
-            meters.blocks_read.add()
-            reply.parts.add(kind=PULL_DENSE, table=pull.table.spec.name, version=version)
-            tensors.append(values)
+            tensors += _read_block(pull, trainer, reply, meters)
         elif isinstance(pull, ChangedPull):
             tensors += _read_changed(pull, trainer, reply, meters)
         else:
-            rows, version = _rows(pull.table, pull.rows, meters)
-            reply.parts.add(kind=PULL_ROWS, table=pull.table.spec.name, version=version)
-            tensors.append(rows)
+            tensors += _read_rows(pull, trainer, reply, lists, meters)
     return Message(reply, tensors)
+
+
+def _read_block(
+    pull: DensePull, trainer: int, reply: pb.Header, meters: Meters
+) -> tuple[Array, ...]:
+    values, version = pull.table.read(trainer)
+    meters.blocks_read.add()
+    reply.parts.add(kind=PULL_DENSE, table=pull.table.spec.name, version=version)
+    return narrow(values, pull.precision).tensors
+
+
+def _read_rows(
+    pull: RowsPull, trainer: int, reply: pb.Header, lists: IdLists, meters: Meters
+) -> tuple[Array, ...]:
+    rows, version = _rows(pull.table, pull.rows, meters)
+    part = reply.parts.add(kind=PULL_ROWS, table=pull.table.spec.name, version=version)
+    if pull.number and lists.remember(trainer, part.table, pull.number, pull.rows):
+        part.keys = pull.number
+    return narrow(rows, pull.precision).tensors
 
 
 def _read_changed(
@@ -87,7 +110,7 @@ def _read_changed(
     return ids, rows
 
 
-def _rows(table: SparseTable, routed: Routed, meters: Meters) -> tuple[F32, int]:
+def _rows(table: RowsTable, routed: Routed, meters: Meters) -> tuple[F32, int]:
     """Rows (n, width), and the version read."""
     rows: F32 = np.empty((len(routed.ids), table.spec.width), np.float32)
     version = table.read(routed, rows)
@@ -119,17 +142,35 @@ def _apply_mean(pushes: list[Push], trainers: int, round: int, meters: Meters) -
 def _apply_mean_rows(pushes: list[RowsPush], trainers: int, rate: float) -> None:
     table = pushes[0].table
     if trainers == 1 and len(pushes) == 1:
-        table.apply(pushes[0].rows, pushes[0].gradients, rate)
+        table.apply(pushes[0].rows, pushes[0].gradients, rate, pushes[0].counts)
         return
     ids, inverse = row_kernels.unique(np.concatenate([push.rows.ids for push in pushes]))
-    total: F32 = np.zeros((len(ids), table.spec.width), np.float32)
-    start = 0
-    for push in pushes:
-        end = start + len(push.rows.ids)
-        row_kernels.scatter_add_(total, inverse[start:end], push.gradients)
-        start = end
+    ends = np.cumsum([len(push.rows.ids) for push in pushes])
+    places = np.split(inverse, ends[:-1])
+    total = _summed(len(ids), places, [push.gradients for push in pushes])
     scale_(total.reshape(-1), 1.0 / trainers)
-    table.apply(table.route(ids), total, rate)
+    table.apply(table.route(ids), total, rate, _summed_counts(len(ids), places, pushes))
+
+
+def _summed(count: int, places: Sequence[I32], values: Sequence[F32]) -> F32:
+    """(count, width): each row of `values` added at its place, trainer by trainer."""
+    total: F32 = np.zeros((count, values[0].shape[1]), np.float32)
+    for of_trainer, rows in zip(places, values, strict=True):
+        row_kernels.scatter_add_(total, of_trainer, rows)
+    return total
+
+
+def _summed_counts(count: int, places: Sequence[I32], pushes: Sequence[RowsPush]) -> F32 | None:
+    """Shows and clicks of all trainers: events that happened, so no mean is formed of them.
+
+    Where no trainer tells, a round shows a row once, as the push of one process would.
+    """
+    told = [
+        (place, p.counts) for place, p in zip(places, pushes, strict=True) if p.counts is not None
+    ]
+    if not told:
+        return None
+    return _summed(count, [place for place, _ in told], [counts for _, counts in told])
 
 
 def _count(push: Push, meters: Meters) -> None:

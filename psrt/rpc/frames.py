@@ -33,8 +33,13 @@ _TAG_PADDING = b"\xaa\x01"  # field 21 of Header, length-delimited
 _MAX_DIMENSIONS = 8
 
 # `DType` of the protocol. Little-endian is meant: another byte order is another dtype, not found.
-_DTYPE_OF_CODE = dict(enumerate(map(np.dtype, ("<f4", "<i8", "<f8", "<i4", "u1")), start=1))
+# numpy has no bfloat16: such a tensor is an array of uint16.
+_DTYPES = ("<f4", "<i8", "<f8", "<i4", "u1", "<f2", "<u2", "i1")
+_DTYPE_OF_CODE = dict(enumerate(map(np.dtype, _DTYPES), start=1))
 _CODE_OF_DTYPE = {dtype: code for code, dtype in _DTYPE_OF_CODE.items()}
+
+PRECISION_CODES = {"float32": 1, "float16": 6, "bfloat16": 7, "int8": 8}
+"""`DType` of what numbers travel in (`psrt.core.wire`)."""
 
 
 @dataclass

@@ -23,14 +23,25 @@ from psrt.rpc.pieces import SPLIT_BYTES, Joiner, split
 from psrt.rpc.serving import Handler, Later, Peer, begin, settle
 from psrt.rpc.status import ERROR_METADATA, grpc_status, to_wire
 
+MOST_CALLS = 4096
+"""Calls that may be under way at once, each with its message: a caller's channel carries any number
+of them, unlike a connection of the stream carrier."""
+
 
 class GrpcCalls:
     """All coroutines run on the loop. `_idle` is set exactly when `_running` is 0."""
 
-    def __init__(self, handler: Handler, pool: ThreadPoolExecutor, max_bytes: int) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        pool: ThreadPoolExecutor,
+        max_bytes: int,
+        most_calls: int = MOST_CALLS,
+    ) -> None:
         self._handler = handler
         self._pool = pool
         self._max_bytes = max_bytes
+        self._most_calls = most_calls
         self._running = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -55,6 +66,7 @@ class GrpcCalls:
     async def _call(self, request: bytes, context: Any) -> bytes:
         """One frame in, one frame out."""
         with self._counted():
+            await self._refuse_if_full(context)
             reply = await self._reply(lambda: decode(request), context)
             frame = b"".join(encode(reply))
             if len(frame) > SPLIT_BYTES:
@@ -64,6 +76,7 @@ class GrpcCalls:
     async def _call_large(self, frames: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
         """Pieces in, pieces out."""
         with self._counted():
+            await self._refuse_if_full(context)
             joiner = Joiner(self._max_bytes)
             try:
                 async for frame in frames:
@@ -96,6 +109,14 @@ class GrpcCalls:
     def _refuse_if_stopping(self) -> None:
         if self._stopping:
             raise UnavailableError("The pserver is shutting down.", code=ErrorCode.STOPPING)
+
+    async def _refuse_if_full(self, context: Any) -> None:
+        if self._running > self._most_calls:
+            full = UnavailableError(
+                f"This pserver has {self._most_calls} gRPC calls under way; one more was refused.",
+                hint="Let trainers use the stream carrier, or use more pservers.",
+            )
+            await _abort(context, to_wire(full))
 
     @contextmanager
     def _counted(self) -> Iterator[None]:

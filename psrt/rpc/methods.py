@@ -23,6 +23,7 @@ class Method(enum.IntEnum):
     STATUS = 8
     MEET = 9
     RECORDS = 10
+    SHRINK = 11
 
 
 @dataclass(frozen=True)
@@ -48,4 +49,5 @@ METHODS: dict[Method, MethodSpec] = {
     Method.STATUS: MethodSpec(True, False, "counters, tables and members as JSON"),
     Method.MEET: MethodSpec(True, False, "say how far this trainer is, wait for the others"),
     Method.RECORDS: MethodSpec(False, True, "hand records of a global shuffle to another trainer"),
+    Method.SHRINK: MethodSpec(True, False, "drop rows of sparse tables that are at their end"),
 }

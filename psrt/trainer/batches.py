@@ -16,8 +16,9 @@ from psrt.data import files
 from psrt.data.formats import Format, TextFormat, format_named
 from psrt.data.places import BEGINNING, DataFile
 from psrt.data.queue import QueueReader
-from psrt.data.sharing import shared
+from psrt.data.sharing import in_epoch, shared
 from psrt.executor.derived import DerivedIds
+from psrt.trainer.counts import counted_tables
 from psrt.trainer.job import Job
 from psrt.trainer.prefetch import Prepared, prepare
 from psrt.trainer.state import AT_THE_START, Reached
@@ -61,14 +62,16 @@ def feed(
 ) -> Generator[Prepared, None, None]:
     """All batches of all epochs, in one sequence, with the ids that the program derives from them.
 
-    `first_example` is as in `Executor`. What lies before `start` was trained on by an earlier
+    The order of the files is drawn from the job's shuffle seed and the epoch. `first_example` is as
+    in `Executor`. What lies before `start` was trained on by an earlier
     process; with one reader thread the batches are those that would have followed in it.
     """
     data, format = job.config.data, format_of(job)
+    counted = counted_tables(job.program)
     derived, step = DerivedIds(job.program, first_example), itertools.count(start.steps)
     for epoch in range(start.epoch, epochs + 1):
         reader = QueueReader(
-            paths,
+            in_epoch(paths, data.shuffle_seed, epoch),
             job.slots,
             data.batch_size,
             data.reader_threads,
@@ -80,4 +83,4 @@ def feed(
         with reader as batches:
             for batch in batches:
                 fed = derived.extend(job.shaped(batch), next(step))
-                yield prepare(dict(fed), job.tables, epoch, reader.place)
+                yield prepare(dict(fed), job.tables, epoch, reader.place, counted)

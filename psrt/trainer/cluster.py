@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Self, cast
 
@@ -28,6 +28,7 @@ from psrt.rpc.dialing import Carrier
 from psrt.rpc.methods import Method
 from psrt.trainer.completion import Members
 from psrt.trainer.job import Job
+from psrt.trainer.shrinking import Shrunk, shrink
 
 PAGE_ROWS = 1 << 17
 
@@ -59,6 +60,7 @@ class Cluster:
             call_timeout_s=call_timeout_s,
             on_wait=say,
             own=own,
+            wire=part.wire,
         )
 
     def members(self) -> Members:
@@ -70,6 +72,10 @@ class Cluster:
         """All rows of a sparse table, from every pserver: pages of ids (n,) and rows (n, width)."""
         for client in self.clients:
             yield from self._rows_of(client, table)
+
+    def shrink(self, tables: Sequence[str], dry_run: bool) -> dict[str, Shrunk]:
+        """Drop rows of sparse tables that are at their end, on every pserver."""
+        return shrink(self.clients, tables, dry_run, self._timeout_s)
 
     def meet(self, name: str, timeout_s: float) -> None:
         """Wait until every other trainer that still runs has met at `name` as often as this one."""
@@ -149,6 +155,7 @@ def part_of(settings: TrainerConfig, job: Job) -> TrainerProgram:
         settings.trainer_id,
         settings.trainers,
         job.config.name,
+        wire=job.config.wire,
     )
 
 

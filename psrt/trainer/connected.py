@@ -45,11 +45,14 @@ from psrt.trainer.ahead import Ahead
 from psrt.trainer.batches import PREPARED_AHEAD
 from psrt.trainer.cluster import Cluster
 from psrt.trainer.completion import Waiting, await_others, company
+from psrt.trainer.counts import counted_tables
 from psrt.trainer.lifetime import Lifetime
 from psrt.trainer.loop import Stepping
 from psrt.trainer.prefetch import Prepared, prepare
 from psrt.trainer.running import How, Running
+from psrt.trainer.shrinking import Shrunk
 from psrt.trainer.shuffle import Seat, exchange
+from psrt.trainer.tally import total_of
 
 AT_ONCE_S = 1.0
 """How long `start` tries to reach pservers if it shall not wait for their ports."""
@@ -90,6 +93,7 @@ class ConnectedExecutor:
         self._running = Running(part, self.scope, how)
         self._lookups = {table: ids for table, ids in lookups_by_table(part.program).items() if ids}
         self._fed, self._derived = fed_vars(part.program), DerivedIds(part.program, first_example)
+        self._counted = counted_tables(part.program)
         self._prepared = 0
         self._cluster: Cluster | None = None
         self._stepping: Stepping | None = None
@@ -170,6 +174,14 @@ class ConnectedExecutor:
         (n,) and rows (n, width)."""
         return self._connected().rows(table)
 
+    def shrink(self, *tables: str, dry_run: bool = False) -> dict[str, Shrunk]:
+        """Decay the shows and clicks of sparse tables, all if none is named, and drop the rows that
+        are at their end; what that was, by table. See `psrt.tables.Lifecycle`.
+
+        A dry run changes nothing and tells what would be dropped.
+        """
+        return self._connected().shrink(tables, dry_run)
+
     # --- the other trainers -----------------------------------------------------------------------
 
     def barrier(self, name: str = "", timeout_s: float | None = None) -> None:
@@ -195,6 +207,13 @@ class ConnectedExecutor:
         cluster = self._connected()
         with self._life.failing_for_good():
             return exchange(scattering, seat, partial(cluster.tell, "shuffle"))
+
+    def sum_records(self, count: int) -> int:
+        """The sum of what this trainer and all others that have not completed give. Between two
+        steps, by every trainer."""
+        cluster = self._connected()
+        with self._life.failing_for_good():
+            return total_of(cluster.tell("records", str(count), self._call_timeout_s))
 
     def wait_for_others(self) -> None:
         """Wait until all other trainers have completed, without holding up their rounds; then the
@@ -305,7 +324,7 @@ class ConnectedExecutor:
         fed = self._derived.extend(feed, self._prepared)
         check_names(fed, self._fed)
         self._prepared += 1
-        return prepare(dict(fed), self._lookups)
+        return prepare(dict(fed), self._lookups, counted=self._counted)
 
     def _step(
         self,

@@ -22,6 +22,7 @@ from psrt.communicator.base import Gradient, Gradients, Pulled
 from psrt.core.types import F32, I64, Array
 from psrt.executor.bindings import RowBatch
 from psrt.executor.ports import OnGradient
+from psrt.trainer.counts import with_counts
 from psrt.trainer.outputs import Fetched, Outputs
 from psrt.trainer.prefetch import Feed, Prepared, bind
 from psrt.trainer.progress import Progress
@@ -61,7 +62,8 @@ class Stepping:
 
     def __init__(self, executor: Steps, scope: Parameters, exchange: Exchange) -> None:
         self._executor, self._scope, self._exchange = executor, scope, exchange
-        executor.on_gradient = exchange.offer
+        self._batch: Prepared | None = None
+        executor.on_gradient = self._offer
 
     def step(
         self,
@@ -74,11 +76,24 @@ class Stepping:
         `following` wants, as far as that is known by now."""
         if following is not None:
             self._exchange.begin(following.wanted)
+        self._batch = batch
         fetched = self._executor.run(batch.feed, fetch, bind(batch, rows))
-        pulled = self._exchange.finish(self._executor.gradients())
+        gradients = self._executor.gradients()
+        counted = {name: self._counted(name, each) for name, each in gradients.items()}
+        pulled = self._exchange.finish(counted)
         for name, values in pulled.dense.items():
             self._scope[name] = values
         return fetched, pulled.rows
+
+    def _offer(self, name: str, gradient: Gradient) -> None:
+        self._exchange.offer(name, self._counted(name, gradient))
+
+    def _counted(self, name: str, gradient: Gradient) -> Gradient:
+        """The gradient with the shows and clicks of its ids, if its table wants them."""
+        batch = self._batch
+        if batch is None or name not in batch.counts:
+            return gradient
+        return with_counts(gradient, batch.wanted[name], batch.counts[name])
 
 
 class Loop:

@@ -17,11 +17,13 @@ from typing import TextIO
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from psrt.config.load import load_job
 from psrt.config.schema import PredictConfig
 from psrt.core.errors import ConfigError, DataError, ErrorCode
 from psrt.core.metrics import Registry
 from psrt.core.types import Array
 from psrt.data.files import expand
+from psrt.data.formats import Format, MultiSlotFormat, format_named
 from psrt.data.queue import QueueReader
 from psrt.data.slots import Batch, Slot, batch_rows, shaped
 from psrt.data.sources import STDIN
@@ -79,6 +81,16 @@ def slots_of_files(predictor: Predictor, names: Sequence[str]) -> tuple[Slot, ..
     return tuple(known[name] for name in names) or predictor.slots
 
 
+def format_of_files(job: str, slots: Sequence[Slot]) -> Format:
+    """That of the files of a job, for these slots; what it says of others is read over."""
+    if not job:
+        return MultiSlotFormat(slots)
+    data = load_job(job).config.data
+    columns = {slot.name: data.columns[slot.name] for slot in slots if slot.name in data.columns}
+    options = {**data.options, **({"columns": columns} if columns else {})}
+    return format_named(data.format, slots, options, job)
+
+
 def check_fetches(predictor: Predictor) -> None:
     """Refuse what has no value by example, such as a mean loss."""
     for name in predictor.fetches:
@@ -127,9 +139,11 @@ def _read(
     advance: Callable[[int], None],
 ) -> Iterator[Batch]:
     """Batches in the order of files and lines, which one reader thread keeps."""
-    counters = Registry()
+    counters, format = Registry(), format_of_files(settings.job, slots)
     told = 0
-    with QueueReader(files, slots, settings.batch_size, counters=counters) as batches:
+    with QueueReader(
+        files, slots, settings.batch_size, format=format, counters=counters
+    ) as batches:
         for batch in batches:
             yield batch
             read = int(counters.snapshot()["data_bytes"])

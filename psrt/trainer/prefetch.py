@@ -9,7 +9,7 @@ gradient.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from psrt.core.tensors import Ragged
@@ -17,6 +17,7 @@ from psrt.core.types import F32, I32, I64, Array
 from psrt.data.places import BEGINNING, Place
 from psrt.data.slots import batch_rows
 from psrt.executor.bindings import RowBatch, distinct_ids
+from psrt.trainer.counts import NOTHING_COUNTED, Counted, counts_of
 
 Feed: TypeAlias = "dict[str, Array | Ragged]"
 
@@ -27,7 +28,8 @@ class Prepared:
 
     `wanted[table]` (n,) holds distinct ids; `index[table][var]` says, for every id of the slot
     `var`, at which position of `wanted[table]` it stands. `epoch` counts from 1; `place` is where
-    the batch ends in the files it is from.
+    the batch ends in the files it is from. `counts[table]` (n, 2) are the shows and clicks of these
+    ids, for tables that want them.
     """
 
     feed: Feed
@@ -36,16 +38,29 @@ class Prepared:
     examples: int
     epoch: int = 1
     place: Place = BEGINNING
+    counts: dict[str, F32] = field(default_factory=dict)
 
 
 def prepare(
-    feed: Feed, tables: Mapping[str, Sequence[str]], epoch: int = 1, place: Place = BEGINNING
+    feed: Feed,
+    tables: Mapping[str, Sequence[str]],
+    epoch: int = 1,
+    place: Place = BEGINNING,
+    counted: Counted = NOTHING_COUNTED,
 ) -> Prepared:
-    """Remove duplicate ids; `tables` maps each sparse table to the data vars looked up in it."""
+    """Remove duplicate ids; `tables` maps each sparse table to the data vars looked up in it.
+
+    Ids of `counted` tables are counted.
+    """
     distinct = {table: distinct_ids(feed, slots) for table, slots in tables.items()}
     wanted = {table: ids for table, (ids, _) in distinct.items()}
     index = {table: positions for table, (_, positions) in distinct.items()}
-    return Prepared(feed, wanted, index, batch_rows(feed), epoch, place)
+    counts = {
+        table: counts_of(feed, index[table], len(wanted[table]), vars)
+        for table, vars in counted.items()
+        if table in index
+    }
+    return Prepared(feed, wanted, index, batch_rows(feed), epoch, place, counts)
 
 
 def bind(prepared: Prepared, rows: Mapping[str, F32]) -> dict[str, RowBatch]:

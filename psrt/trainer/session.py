@@ -108,7 +108,7 @@ class Session:
         data = job.config.data
         self._progress = Progress(data.epochs, settings.log_every_s, MonotonicClock(), say)
         self._files = batches.training_files(job, settings.trainer_id, settings.trainers)
-        self._recorder = state.recorder(settings, job.config.name, self._files)
+        self._recorder = state.recorder(settings, job.config, self._files)
         first = settings.trainer_id == 0
         self._tests = batches.test_files(job) if first else []
         self._save_to = settings.save if first else ""

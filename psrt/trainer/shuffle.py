@@ -32,7 +32,7 @@ from psrt.rpc.methods import Method
 from psrt.rpc.retry import RetryPolicy
 from psrt.rpc.server import Server
 from psrt.trainer.inbox import Inbox
-from psrt.trainer.tally import Word, check, words_of
+from psrt.trainer.tally import Word, check, check_kinds, words_of
 
 BATCHES_UNDER_WAY = 16
 GIVE_UP_S = 10.0
@@ -72,7 +72,8 @@ def exchange(scattering: Scattering, seat: Seat, tell: Tell) -> deque[Records]:
     server = Server(inbox.handle, seat.host, unix_dir="" if seat.carrier == "stream" else None)
     with _telling_failures(tell), _open(server):
         before = scattering.records
-        words = _meet(seat, tell, Word(endpoint=server.endpoint))
+        words = _meet(seat, tell, Word(server.endpoint, scattering.digest()))
+        check_kinds([word.kind for word in words])
         sent = _send(scattering, seat, inbox, [word.endpoint for word in words])
         has_sent = _meet(seat, tell, Word(before=before, counts=sent))
     has_received = _meet(seat, tell, Word(counts=inbox.counts))

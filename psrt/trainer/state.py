@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from psrt.config.schema import TrainerConfig
+from psrt.config.schema import JobConfig, TrainerConfig
 from psrt.core.errors import ConfigError, DataError
 from psrt.data.places import BEGINNING, DataFile, Place, Position
 from psrt.trainer import report
 from psrt.trainer.prefetch import Prepared
 
-_VERSION = 1
+_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,14 @@ class Reached:
 
 @dataclass(frozen=True)
 class Share:
-    """Whose state it is: a trainer of a job, and its files in their order."""
+    """Whose state it is: a trainer of a job, its files as listed, and the seed from which their
+    order in each epoch is drawn."""
 
     job: str
     trainer: int
     trainers: int
     files: tuple[str, ...]
+    shuffle_seed: int = -1
 
 
 AT_THE_START = Reached()
@@ -65,10 +67,11 @@ class Recorder:
         report.write(self._path, facts | dataclasses.asdict(self.reached), "--state")
 
 
-def recorder(settings: TrainerConfig, job: str, files: Sequence[DataFile]) -> Recorder:
+def recorder(settings: TrainerConfig, job: JobConfig, files: Sequence[DataFile]) -> Recorder:
     """That of a trainer with these files; it starts where --resume says."""
     trainer, trainers = settings.trainer_id, settings.trainers
-    share = Share(job, trainer, trainers, tuple(str(file) for file in files))
+    names = tuple(str(file) for file in files)
+    share = Share(job.name, trainer, trainers, names, job.data.shuffle_seed)
     start = load(path_of(settings.resume, trainer, trainers), share)
     return Recorder(path_of(settings.state, trainer, trainers), share, start)
 
@@ -92,10 +95,11 @@ def load(path: str, share: Share) -> Reached:
     for name, mine in dataclasses.asdict(share).items():
         theirs = found.get(name)
         if (tuple(theirs) if isinstance(theirs, list) else theirs) != mine:
-            what = "a list of files that differs" if name == "files" else f"{name} {theirs!r}"
+            words = f"{name.replace('_', ' ')} {theirs!r}"
+            what = "a list of files that differs" if name == "files" else words
             raise ConfigError(
                 f"--resume {path} is the state of {what} from this trainer's.",
-                hint="Go on with the job, --trainers, --trainer-id and files it was written with.",
+                hint="Go on with the job, --trainers, --trainer-id, files and shuffle_seed it has.",
             )
     try:
         place = found["place"]

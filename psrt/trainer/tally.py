@@ -1,4 +1,4 @@
-"""What trainers count in a global shuffle, and what is wrong with it: pure.
+"""What trainers count in and after a global shuffle, and what is wrong with it: pure.
 
 `sent[i][j]` is what trainer i says it has handed to j, `received[j][i]` what j says it has from i,
 its own share included. All trainers judge the same numbers, so all of them raise or none.
@@ -20,11 +20,13 @@ _NAMED = 3
 class Word:
     """What one trainer tells all others at one meeting of a shuffle, as the JSON of a note.
 
-    `endpoint`: where its records are to go. `before`: records it had. `counts`: by trainer, records
+    `endpoint`: where its records are to go. `kind`: a digest of their slots and of how they are
+    shuffled; both at the first meeting. `before`: records it had. `counts`: by trainer, records
     sent at the second meeting, received at the third. `failed`: why it gives the shuffle up.
     """
 
     endpoint: str = ""
+    kind: str = ""
     before: int = 0
     counts: list[int] = field(default_factory=list)
     failed: str = ""
@@ -60,6 +62,27 @@ def words_of(notes: Sequence[str], trainers: int) -> list[Word]:
                 hint="Load the data again, on all trainers.",
             )
     return words
+
+
+def check_kinds(kinds: Sequence[str]) -> None:
+    """Raise `JobError` unless all trainers shuffle records of one kind."""
+    other = next((i for i, kind in enumerate(kinds) if kind != kinds[0]), None)
+    if other is not None:
+        raise JobError(
+            f"global shuffle: trainer {other} shuffles records of another kind than trainer 0; "
+            "no record was handed over.",
+            hint="All trainers need the same slots in the same order, and the same settings.",
+        )
+
+
+def total_of(notes: Sequence[str]) -> int:
+    """The sum of the numbers that trainers noted, those aside that have completed or were lost."""
+    try:
+        return sum(int(note) for note in notes if note)
+    except ValueError as error:
+        raise WireError(
+            f"trainers were to say how many records they have, said {notes}."
+        ) from error
 
 
 def check(

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from threadpoolctl import threadpool_limits
 
 from psrt.config.schema import TrainerConfig
+from psrt.core.allocator import keep_freed_memory
 from psrt.core.types import F32, Array
 from psrt.executor.parallel import ParallelExecutor
 from psrt.executor.scope import Scope, initial_values
@@ -32,7 +33,7 @@ Say: TypeAlias = Callable[[str], None]
 
 @contextmanager
 def prepared_process(settings: TrainerConfig, say: Say) -> Iterator[None]:
-    """BLAS held to its threads, kernels loaded: a step must not wait for a compiler.
+    """BLAS held to its threads, freed memory kept, kernels loaded: no step waits for a compiler.
 
     Without the limit the BLAS of every trainer on a host takes all cores, and they fight.
     """
@@ -45,6 +46,7 @@ def prepared_process(settings: TrainerConfig, say: Say) -> Iterator[None]:
             say("compiling kernels, once for this host and version of psrt")
         compiled.append(name)
 
+    keep_freed_memory()
     groups = ("trainer", "data", "pserver") if settings.local else ("trainer", "data")
     jit.on_compile(on_compile)
     with threadpool_limits(settings.cpu_threads, user_api="blas"):

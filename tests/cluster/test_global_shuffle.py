@@ -154,7 +154,8 @@ def test_who_dies_while_records_are_sent_is_named_by_all(
 ) -> None:
     monkeypatch.setattr("psrt.trainer.shuffle.GIVE_UP_S", 0.2)
     trainers = make_trainers(3)
-    gone = Word(endpoint=f"127.0.0.1:{free_port()}").note()
+    kind = dealt(2, RAGGED).digest()
+    gone = Word(f"127.0.0.1:{free_port()}", kind).note()
     trainers.meetings[2](gone, PATIENCE_S, waits=False)
 
     errors = trainers.shuffle(who=[0, 1], timeout_s=2.0)

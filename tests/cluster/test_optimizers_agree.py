@@ -14,9 +14,10 @@ from psrt import program as new_program
 from psrt.core import specs
 from psrt.graph.optimizer import Declaration
 from tests.support.cluster import Feed, train
-from tests.support.optimizer_formulas import EAGER, OPTIMIZERS
+from tests.support.optimizer_formulas import CTR, EAGER, OPTIMIZERS
 
 ROWS, WIDTH, STEPS, BATCH = 30, 4, 5, 8
+EVERY = OPTIMIZERS | CTR
 WARMED = specs.Warmup(specs.InverseTimeDecay(0.05, 4, 0.5), 2, 0.01, 0.05)
 
 
@@ -60,9 +61,9 @@ def test_a_pserver_without_a_row_of_the_batch_moves_its_other_rows_all_the_same(
     }
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("name", EVERY)
 def test_pservers_and_local_training_agree(name: str) -> None:
-    program, loss = model(OPTIMIZERS[name])
+    program, loss = model(EVERY[name])
     scope = Scope()
     scope.init_parameters(program)
     executor = Executor(program, scope)

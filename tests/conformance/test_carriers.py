@@ -329,5 +329,5 @@ def test_stop_lets_a_running_call_finish_and_its_reply_go_out(serve: Serve) -> N
 def test_tensor_of_a_dtype_the_wire_has_not_is_refused_before_it_is_sent(serve: Serve) -> None:
     client = serve(echo).client()
 
-    with pytest.raises(WireError, match="float16"):
-        client.call(Method.PULL, tensors=[np.zeros(3, np.float16)], timeout_s=WAIT_S)
+    with pytest.raises(WireError, match="complex64"):
+        client.call(Method.PULL, tensors=[np.zeros(3, np.complex64)], timeout_s=WAIT_S)

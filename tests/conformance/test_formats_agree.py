@@ -75,6 +75,19 @@ def libsvm_line(record: Record) -> str:
     return " ".join([str(record.label), *entries]) + "\n"
 
 
+def pairs_line(record: Record) -> str:
+    """The label has no name, and a name is of no slot."""
+    words = [f"ids:{i}" for i in record.ids] + [f"values:{v!r}" for v in record.values]
+    words += [f"pair:{v!r}" for v in record.pair] + [f"item:{record.item}", "other:x"]
+    return " ".join([*words, str(record.label)]) + "\n"
+
+
+def turned(line: str) -> str:
+    """`value:name`."""
+    words = [word.rpartition(":")[::-1] for word in line.split()]
+    return ",".join("".join(word) if word[1] else word[0] for word in words) + "\n"
+
+
 TEXT = "".join(map(multislot, ALL)).encode()
 CSV = ("item,ids,values,p0,p1,label\n" + "".join(map(csv_line, ALL))).encode()
 CSV_OPTIONS = {
@@ -84,6 +97,10 @@ CSV_OPTIONS = {
         "pair": ["p0", "p1"],
     }
 }
+PAIRS = "".join(map(pairs_line, ALL)).encode()
+TURNED = "".join(turned(pairs_line(record)) for record in ALL).encode()
+PAIRS_OPTIONS = {"columns": {"label": 0}}
+TURNED_OPTIONS = {**PAIRS_OPTIONS, "order": "value:name", "delimiter": ","}
 LIBSVM = "".join(map(libsvm_line, ALL)).encode()
 
 
@@ -174,9 +191,11 @@ def zstd(content: bytes) -> bytes:
         ("csv", CSV, WIDE, CSV_OPTIONS),
         ("csv", CSV.replace(b"\n", b"\r\n"), WIDE, CSV_OPTIONS),
         ("csv", CSV.replace(b",", b"\t"), WIDE, {**CSV_OPTIONS, "delimiter": "\t"}),
+        ("pairs", PAIRS, WIDE, PAIRS_OPTIONS),
+        ("pairs", TURNED, WIDE, TURNED_OPTIONS),
         ("libsvm", LIBSVM, SPARSE, {}),
     ],
-    ids=["multislot", "csv", "csv-crlf", "tsv", "libsvm"],
+    ids=["multislot", "csv", "csv-crlf", "tsv", "pairs", "pairs-turned", "libsvm"],
 )
 def test_text_gives_the_records(tmp_path, stored, remote, named, content, slots, options):
     path = tmp_path / "records"

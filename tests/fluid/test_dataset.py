@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ import psrt.fluid as fluid
 from psrt.core.errors import ConfigError, DataError
 
 GENERATOR = """
+import re
 import sys
 for line in sys.stdin:  # x0,x1;y
     numbers, y = line.strip().split(";")
@@ -169,11 +171,18 @@ def test_a_global_shuffle_without_fleet_is_a_local_one(files: list[str]) -> None
     assert dataset.get_shuffle_data_size() == len(ROWS)
 
 
-def test_the_records_of_all_trainers_are_not_asked_of_one(files: list[str]) -> None:
-    dataset = fluid.DatasetFactory().create_dataset("InMemoryDataset")
+def test_sizes_of_all_trainers_are_asked_of_fleet(files: list[str]) -> None:
+    class Fleet:
+        def sum_records(self, count: int) -> int:
+            return count + 1000
 
-    with pytest.raises(ConfigError, match="those of its own"):
-        dataset.get_memory_data_size(fleet=object())
+    vars, _ = line()
+    dataset = dataset_of(vars, files, "InMemoryDataset")
+    dataset.load_into_memory()
+
+    sizes = (dataset.get_memory_data_size(Fleet()), dataset.get_shuffle_data_size(Fleet()))
+
+    assert sizes == (1012, 1000)
 
 
 def test_settings_can_be_given_by_the_names_of_paddle_2(files: list[str]) -> None:
@@ -202,3 +211,42 @@ def test_settings_can_be_given_by_the_names_of_paddle_2(files: list[str]) -> Non
 def test_settings_a_dataset_has_not_are_refused(name: str) -> None:
     with pytest.raises(ConfigError, match=f"a QueueDataset has no setting '{name}'"):
         fluid.dataset.QueueDataset().init(**{name: 2})
+
+
+# --- debug ---
+
+
+def test_debug_tells_what_ops_and_reading_took(
+    files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    vars, _ = line()
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+
+    exe.train_from_dataset(dataset=dataset_of(vars, files), debug=True)
+    told = capsys.readouterr().out
+    exe.train_from_dataset(dataset=dataset_of(vars, files))
+
+    first = told.splitlines()[0].split()
+    assert first[:2] == ["op", "layer"]
+    for op in ("fc", "square_error_cost", "square_error_cost_grad"):
+        assert any(row.split()[0] == op for row in told.splitlines()), told
+    assert "3 steps of" in told
+    assert re.search(r"reading took \d+\.\d % of \d+\.\d\d s; 12 examples, [\d,]+ a second", told)
+    assert capsys.readouterr().out == ""  # later runs are not recorded
+
+
+def test_replicas_are_watched_too(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    vars, loss = line()
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    strategy = fluid.ExecutionStrategy()
+    strategy.num_threads = 2
+    compiled = fluid.CompiledProgram(fluid.default_main_program()).with_data_parallel(
+        loss.name, exec_strategy=strategy, places=fluid.cpu_places(2)
+    )
+
+    exe.infer_from_dataset(dataset=dataset_of(vars, files), fetch_list=[loss], debug=True)
+    exe.train_from_dataset(compiled, dataset_of(vars, files), debug=True)
+
+    assert capsys.readouterr().out.count("12 examples") == 2

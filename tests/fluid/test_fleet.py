@@ -283,7 +283,7 @@ def test_wrong_arguments_are_refused(call: Callable[[Any], Any], message: str) -
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("shrink_sparse_table", "Rows of psrt's tables stay"),
+        ("shrink_sparse_table", r"fleet\.shrink\(\) decays scores"),
         ("stop_workers", r"Did you mean stop_worker\?"),
     ],
 )

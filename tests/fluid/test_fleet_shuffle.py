@@ -53,12 +53,16 @@ def test_workers_shuffle_their_datasets_through_fleet(tmp_path: Path) -> None:
     pservers = endpoints(1)
     with served(pservers):
         workers = [member(Role.WORKER, pservers, index) for index in range(2)]
+        sizes: dict[int, list[int]] = {}
         datasets = [loaded(x, tmp_path / f"{i}", i * LINES) for i, (_, x) in enumerate(workers)]
 
         def work(index: int) -> Callable[[], None]:
             def shuffle_and_stop() -> None:
-                datasets[index].global_shuffle(workers[index][0], thread_num=12)
-                workers[index][0].stop_worker()
+                dataset, fleet = datasets[index], workers[index][0]
+                sizes[index] = [dataset.get_memory_data_size(fleet)]
+                dataset.global_shuffle(fleet, thread_num=12)
+                sizes[index] += [dataset.get_shuffle_data_size(fleet)]
+                fleet.stop_worker()
 
             return shuffle_and_stop
 
@@ -71,4 +75,5 @@ def test_workers_shuffle_their_datasets_through_fleet(tmp_path: Path) -> None:
     assert sorted(found[0] + found[1]) == list(range(2 * LINES))
     assert all(min(rows) < LINES <= max(rows) for rows in found)
     assert all(rows != sorted(rows) for rows in found)
+    assert sizes == {0: [2 * LINES, 2 * LINES], 1: [2 * LINES, 2 * LINES]}
     assert sum(dataset.get_shuffle_data_size() for dataset in datasets) == 2 * LINES

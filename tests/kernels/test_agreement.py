@@ -5,11 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from psrt.core import specs
 from psrt.kernels import agreement
-from psrt.kernels.idmap import IdMap
-from psrt.kernels.initialize import encode, fill_rows
-from psrt.kernels.optimizer_rows import HEADER_WORDS, UPDATES_WORD
 
 f4 = np.float32
 D = 5
@@ -67,13 +63,14 @@ def test_whether_a_block_has_changed(change: float, expected: bool) -> None:
 
 
 def test_rows_give_their_share_and_those_that_did_not_change_are_left_out() -> None:
-    slab, keys = numbers(1, 40, 2 + 3 * D), np.arange(1000, 1040, dtype=np.int64)
-    at, old_at = 2, 2 + 2 * D
+    slab = numbers(1, 40, 4 + 3 * D + 1)
+    slab.view(np.int64)[:, 1] = np.arange(1000, 1040)
+    at, old_at = 4, 4 + 2 * D
     slab[5, at : at + D] = slab[5, old_at : old_at + D]
     before, slots = slab.copy(), np.array([3, 5, 39, 0], np.int32)
     ids, deltas = np.empty(4, np.int64), np.empty((4, D), f4)
 
-    count = agreement.give_rows_(slab, at, old_at, keys, slots, 3, ids, deltas)
+    count = agreement.give_rows_(slab, at, old_at, slots, 3, ids, deltas)
 
     moved = [3, 39, 0]
     delta, agreed = give(before[moved, at : at + D], before[moved, old_at : old_at + D], 3)
@@ -96,28 +93,6 @@ def test_rows_take_what_others_did_beside_their_own_progress() -> None:
     np.testing.assert_array_equal(slab[slots, at : at + D], take(train, old, agreed))
     np.testing.assert_array_equal(slab[slots, old_at : old_at + D], agreed)
     np.testing.assert_array_equal(slab[slots, 2 + D : old_at], before[slots, 2 + D : old_at])
-
-
-def test_rows_are_made_without_counting_as_updated() -> None:
-    start, first = specs.Uniform(-1.0, 1.0), np.array([0.5], f4)
-    known, slab = IdMap(), np.full((10, HEADER_WORDS + 2 * D), 7, f4)
-    ids, order = np.array([4, -4, 2**60], np.int64), np.array([0, 2], np.int32)
-    known.reserve(2)
-    found = np.empty(2, np.int32)
-
-    for _ in range(2):  # the second time they are there
-        known.size = agreement.find_or_create_(
-            *(known.keys, known.slots, known.size, slab, ids, order, found, D),
-            *(*encode(start), 11, first),
-        )
-
-    initial = np.empty((2, D), f4)
-    fill_rows(start, 11, ids[order], initial)
-    assert known.size == 2
-    assert found.tolist() == [0, 1]
-    assert slab.view(np.int32)[:2, UPDATES_WORD].tolist() == [0, 0]
-    np.testing.assert_array_equal(slab[:2, HEADER_WORDS : HEADER_WORDS + D], initial)
-    np.testing.assert_array_equal(slab[:2, HEADER_WORDS + D :], 0.5)
 
 
 def test_a_row_is_noted_once_however_often_it_is_touched() -> None:

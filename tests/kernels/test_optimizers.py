@@ -7,6 +7,7 @@ published ones is for `tests/conformance/test_tables.py`.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -45,73 +46,106 @@ def moments(spec, m, v, g):
     v[:] = f4(spec.beta2) * v + f4(1 - spec.beta2) * (g * g)
 
 
+class Step(NamedTuple):
+    """The t-th update of one block or of one row."""
+
+    t: int
+    of_rows: bool
+    lanes: int
+    lr: np.float32 = f4(RATE)
+
+
 def twin(spec, w, state, g, t, of_rows):
     """The t-th update of one block or of one row of `spec`."""
-    lr, lanes = f4(RATE), min(LANES, len(w)) if of_rows else LANES
-    match spec:
-        case specs.Sgd():
-            w -= lr * g
-        case specs.Momentum():
-            (v,), mu = state, f4(spec.momentum)
-            v[:] = mu * v + g
-            w -= lr * (g + mu * v) if spec.nesterov else lr * v
-        case specs.Adagrad():
-            (m,) = state
-            m += g * g
-            w -= lr * g / (np.sqrt(m) + f4(spec.epsilon))
-        case specs.DecayedAdagrad():
-            (m,) = state
-            m[:] = f4(spec.decay) * m + f4(1 - spec.decay) * (g * g)
-            w -= lr * g / (np.sqrt(m) + f4(spec.epsilon))
-        case specs.Adadelta():
-            (a, b), eps = state, f4(spec.epsilon)
-            rho, rest = f4(spec.rho), f4(1 - spec.rho)
-            a[:] = rho * a + rest * (g * g)
-            delta = g * np.sqrt((b + eps) / (a + eps))
-            b[:] = rho * b + rest * (delta * delta)
-            w -= lr * delta
-        case specs.RmsProp():
-            rho, rest = f4(spec.rho), f4(1 - spec.rho)
-            eps, (a, v, *means) = f4(spec.epsilon), state
-            a[:] = rho * a + rest * (g * g)
-            variance = a
-            for c in means:
-                c[:] = rho * c + rest * g
-                variance = np.maximum(a - c * c, f4(0))
-            v[:] = f4(spec.momentum) * v + lr * g / np.sqrt(variance + eps)
-            w -= v
-        case specs.Adam() | specs.AdamW():
-            moments(spec, *state, g)
-            step_size, eps_hat = adam_numbers(spec, t, RATE, of_rows)
-            step = step_size * state[0] / (np.sqrt(state[1]) + eps_hat)
-            if isinstance(spec, specs.AdamW):
-                step += f4(RATE * spec.weight_decay) * w
-            w -= step
-        case specs.Adamax():
-            m, u = state
-            m[:] = f4(spec.beta1) * m + f4(1 - spec.beta1) * g
-            u[:] = np.maximum(f4(spec.beta2) * u + f4(spec.epsilon), np.abs(g))
-            correction = 1 / (1 - spec.beta1**t)
-            step_size = lr * f4(correction) if of_rows else f4(RATE / (1 - spec.beta1**t))
-            w -= step_size * m / u
-        case specs.Ftrl():
-            ftrl(spec, w, *state, g)
-        case specs.LarsMomentum():
-            (v,), decay = state, f4(spec.lars_weight_decay)
-            w_norm, g_norm = math.sqrt(squares(w, lanes)), math.sqrt(squares(g, lanes))
-            below = g_norm + float(decay) * w_norm
-            trust = float(f4(spec.lars_coeff)) * w_norm / below if w_norm * g_norm else 1.0
-            v[:] = f4(spec.momentum) * v + f4(float(lr) * trust) * (g + decay * w)
-            w -= v
-        case specs.Lamb():
-            moments(spec, *state, g)
-            scale, eps_hat = adam_numbers(spec, t, 1.0, of_rows)
-            u = scale * state[0] / (np.sqrt(state[1]) + eps_hat) + f4(spec.lamb_weight_decay) * w
-            w_norm, u_norm = math.sqrt(squares(w, lanes)), math.sqrt(squares(u, lanes))
-            trust = w_norm / u_norm if w_norm * u_norm else 1.0
-            w -= f4(float(lr) * trust) * u
-        case specs.Add():
-            w += g
+    lanes = min(LANES, len(w)) if of_rows else LANES
+    TWINS[type(spec)](spec, w, state, g, Step(t, of_rows, lanes))
+
+
+def sgd(spec, w, state, g, step):
+    w -= step.lr * g
+
+
+def momentum(spec, w, state, g, step):
+    (v,), mu = state, f4(spec.momentum)
+    v[:] = mu * v + g
+    w -= step.lr * (g + mu * v) if spec.nesterov else step.lr * v
+
+
+def adagrad(spec, w, state, g, step):
+    (m,) = state
+    m += g * g
+    w -= step.lr * g / (np.sqrt(m) + f4(spec.epsilon))
+
+
+def decayed_adagrad(spec, w, state, g, step):
+    (m,) = state
+    m[:] = f4(spec.decay) * m + f4(1 - spec.decay) * (g * g)
+    w -= step.lr * g / (np.sqrt(m) + f4(spec.epsilon))
+
+
+def adadelta(spec, w, state, g, step):
+    (a, b), eps = state, f4(spec.epsilon)
+    rho, rest = f4(spec.rho), f4(1 - spec.rho)
+    a[:] = rho * a + rest * (g * g)
+    delta = g * np.sqrt((b + eps) / (a + eps))
+    b[:] = rho * b + rest * (delta * delta)
+    w -= step.lr * delta
+
+
+def rms_prop(spec, w, state, g, step):
+    rho, rest = f4(spec.rho), f4(1 - spec.rho)
+    eps, (a, v, *means) = f4(spec.epsilon), state
+    a[:] = rho * a + rest * (g * g)
+    variance = a
+    for c in means:
+        c[:] = rho * c + rest * g
+        variance = np.maximum(a - c * c, f4(0))
+    v[:] = f4(spec.momentum) * v + step.lr * g / np.sqrt(variance + eps)
+    w -= v
+
+
+def adam(spec, w, state, g, step):
+    moments(spec, *state, g)
+    step_size, eps_hat = adam_numbers(spec, step.t, RATE, step.of_rows)
+    change = step_size * state[0] / (np.sqrt(state[1]) + eps_hat)
+    if isinstance(spec, specs.AdamW):
+        change += f4(RATE * spec.weight_decay) * w
+    w -= change
+
+
+def adamax(spec, w, state, g, step):
+    m, u = state
+    m[:] = f4(spec.beta1) * m + f4(1 - spec.beta1) * g
+    u[:] = np.maximum(f4(spec.beta2) * u + f4(spec.epsilon), np.abs(g))
+    correction = 1 / (1 - spec.beta1**step.t)
+    by_rate = f4(RATE / (1 - spec.beta1**step.t))
+    w -= (step.lr * f4(correction) if step.of_rows else by_rate) * m / u
+
+
+def lars_momentum(spec, w, state, g, step):
+    (v,), decay = state, f4(spec.lars_weight_decay)
+    w_norm, g_norm = norm(w, step), norm(g, step)
+    below = g_norm + float(decay) * w_norm
+    trust = float(f4(spec.lars_coeff)) * w_norm / below if w_norm * g_norm else 1.0
+    v[:] = f4(spec.momentum) * v + f4(float(step.lr) * trust) * (g + decay * w)
+    w -= v
+
+
+def lamb(spec, w, state, g, step):
+    moments(spec, *state, g)
+    scale, eps_hat = adam_numbers(spec, step.t, 1.0, step.of_rows)
+    u = scale * state[0] / (np.sqrt(state[1]) + eps_hat) + f4(spec.lamb_weight_decay) * w
+    w_norm, u_norm = norm(w, step), norm(u, step)
+    trust = w_norm / u_norm if w_norm * u_norm else 1.0
+    w -= f4(float(step.lr) * trust) * u
+
+
+def add(spec, w, state, g, step):
+    w += g
+
+
+def norm(x, step):
+    return math.sqrt(squares(x, step.lanes))
 
 
 def adam_numbers(spec, t, rate, of_rows):
@@ -123,7 +157,8 @@ def adam_numbers(spec, t, rate, of_rows):
     return f4(rate * root2 / (1 - spec.beta1**t)), f4(spec.epsilon * root2)
 
 
-def ftrl(spec, w, n, z, g):
+def ftrl(spec, w, state, g, step):
+    n, z = state
     lr, l1, l2, power = f4(RATE), f4(spec.l1), f4(spec.l2), f4(-spec.lr_power)
     root = np.sqrt if spec.lr_power == -0.5 else lambda x: np.power(x, power)
     before = root(n)
@@ -131,6 +166,23 @@ def ftrl(spec, w, n, z, g):
     after = root(n)
     z += g - w * ((after - before) / lr)
     w[:] = np.where(abs(z) > l1, (np.copysign(l1, z) - z) / (after / lr + (l2 + l2)), f4(0))
+
+
+TWINS = {
+    specs.Sgd: sgd,
+    specs.Momentum: momentum,
+    specs.Adagrad: adagrad,
+    specs.DecayedAdagrad: decayed_adagrad,
+    specs.Adadelta: adadelta,
+    specs.RmsProp: rms_prop,
+    specs.Adam: adam,
+    specs.AdamW: adam,
+    specs.Adamax: adamax,
+    specs.Ftrl: ftrl,
+    specs.LarsMomentum: lars_momentum,
+    specs.Lamb: lamb,
+    specs.Add: add,
+}
 
 
 # --- blocks -------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from psrt.data.multislot import BatchParser, Slot
-from psrt.kernels import criteo, multislot
+from psrt.kernels import criteo, lines
 
 U64 = 1 << 64
 
@@ -120,9 +120,9 @@ def test_formatted_rows_are_what_python_would_write():
     labels = np.array([0, 1], np.uint8)
     dense = np.array([[0, -1.5, 12345.0], [0.000001, 0.1, -7e-8]], np.float32)
     slots = np.array([[0, -1], [2**63 - 1, 10]], np.int64)
-    out, ends = np.zeros(2 * multislot.row_bytes(3, 2), np.uint8), np.zeros(2, np.int64)
+    out, ends = np.zeros(2 * lines.row_bytes(3, 2), np.uint8), np.zeros(2, np.int64)
 
-    multislot.format_rows(labels, dense, slots, out, ends)
+    lines.format_rows(labels, dense, slots, out, ends)
 
     assert bytes(out[: ends[1]]).decode().splitlines() == [
         "1 0 3 0 -1.5 12345 1 0 1 18446744073709551615",

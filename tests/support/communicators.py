@@ -19,6 +19,7 @@ from psrt.communicator.base import Communicator
 from psrt.communicator.factory import make
 from psrt.core import specs
 from psrt.core.tensors import SelectedRows
+from psrt.core.wire import Wire
 from psrt.kernels import initialize
 from psrt.partition.plan import PartitionPlan, PlacedBlock
 from psrt.pserver.service import PserverService
@@ -188,6 +189,7 @@ class Builder:
         call_timeout_s: float = LONG_S,
         on_wait: Callable[[str], None] = print,
         plan: PartitionPlan = PLAN,
+        wire: Wire | None = None,
     ) -> Cluster:
         is_geo = isinstance(under_test.mode, specs.Geo)
         (table,) = plan.sparse
@@ -202,6 +204,7 @@ class Builder:
                 call_timeout_s=call_timeout_s,
                 on_wait=on_wait,
                 own=own,
+                wire=wire,
             )
             made = made if own is None else GeoByHand(made, own)
             cluster.trainers.append(made)

@@ -6,6 +6,8 @@ whole parameter, of rows (n, width) those of each row.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from psrt.core import specs
@@ -31,6 +33,13 @@ OPTIMIZERS: dict[str, specs.Optimizer] = {
     "lars_momentum": specs.LarsMomentum(0.8, lars_coeff=0.5, lars_weight_decay=0.1),
     "lamb": specs.Lamb(0.1),
     "add": specs.Add(),
+}
+CTR: dict[str, specs.Optimizer] = {
+    "ctr_sgd": specs.CtrSgd(weight_min=-0.6, weight_max=0.5),
+    "ctr_adagrad": specs.CtrAdagrad(2.0, weight_min=-0.6, weight_max=0.5),
+    "ctr_std_adagrad": specs.CtrStdAdagrad(2.0, weight_min=-0.6, weight_max=0.5),
+    "ctr_adam": specs.CtrAdam(weight_min=-0.6, weight_max=0.5),
+    "ctr_shared_adam": specs.CtrSharedAdam(weight_min=-0.6, weight_max=0.5),
 }
 LAZY = {name: spec for name, spec in OPTIMIZERS.items() if getattr(spec, "lazy", True)}
 EAGER = {name: spec for name, spec in OPTIMIZERS.items() if name not in LAZY}
@@ -89,6 +98,26 @@ class Published:
             case specs.Lamb(lamb_weight_decay=decay):
                 u = self._adam_direction(self.optimizer, g) + decay * self.w
                 self.w -= lr * norm(self.w) / norm(u) * u
+            case _:
+                self._ctr(self.optimizer, g, lr)
+
+    def _ctr(self, spec: Any, g: Array, lr: float) -> None:
+        """Shared state is a whole vector here, of equal numbers."""
+        match spec:
+            case specs.CtrSgd():
+                self.w -= lr * g
+            case specs.CtrAdagrad() | specs.CtrStdAdagrad():
+                self.w -= lr * g * np.sqrt(spec.initial_g2sum / (spec.initial_g2sum + self.a))
+                self.a += g**2
+            case specs.CtrAdam() | specs.CtrSharedAdam():
+                self.a = spec.beta1 * self.a + (1 - spec.beta1) * g
+                self.b = spec.beta2 * self.b + (1 - spec.beta2) * g**2
+                rate = lr * np.sqrt(1 - spec.beta2**self.t) / (1 - spec.beta1**self.t)
+                self.w -= rate * self.a / (np.sqrt(self.b) + spec.epsilon)
+        if isinstance(spec, specs.SHARED_STATE):
+            self.a = np.broadcast_to(self.a.mean(axis=-1, keepdims=True), g.shape).copy()
+            self.b = np.broadcast_to(self.b.mean(axis=-1, keepdims=True), g.shape).copy()
+        self.w = np.clip(self.w, spec.weight_min, spec.weight_max)
 
     def _rms_prop(self, spec: specs.RmsProp, g: Array, lr: float) -> None:
         self.a = spec.rho * self.a + (1 - spec.rho) * g**2

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import accuracy_by_mode, limited_network, word_scores
+from benchmarks import accuracy_by_mode, limited_network, w7_figures, word_scores
 
 CAPITALS = (
     ": capitals\nAthens Greece Oslo Norway\nOslo Norway Rome Italy\nRome Italy Oslo Nowhere\n"
@@ -92,3 +92,22 @@ def test_only_root_limits_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(SystemExit, match="needs root"), limited_network.limited(["p0"], 200.0):
         pass
+
+
+def test_w7_tells_rounds_on_free_cores_by_bare_products_alone() -> None:
+    def measured(two_threads: float, least_gemm_gain: float) -> dict[str, float]:
+        speeds = {"gemm": 10.0, "one_thread": 8.0, "two_threads_async": 16.0}
+        return {
+            **speeds,
+            "gemm_two_threads": 10.0 * least_gemm_gain,
+            "two_threads": two_threads,
+            "least_gemm_gain": least_gemm_gain,
+        }
+
+    rounds = [measured(16.0, 1.95), measured(8.0, 1.2), measured(12.0, 1.9), measured(8.0, 1.0)]
+    figures = w7_figures.summary(rounds)
+
+    assert (figures["rounds"], figures["free_rounds"]) == (4, 2)
+    assert figures["speedup"] == 1.25
+    assert figures["speedup_free"] == 1.75
+    assert w7_figures.summary(rounds[3:])["speedup_free"] is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from psrt.communicator.router import PULL_CHANGED, PULL_DENSE, Request, Sink
+from psrt.communicator.requests import PULL_CHANGED, PULL_DENSE, Request
 from psrt.core import specs
 from psrt.core.errors import WireError
 from psrt.rpc import pb
@@ -19,7 +19,7 @@ IDS = np.array([7, -1], np.int64)
 def asked() -> tuple[Request, np.ndarray]:
     """Of `w` and of both tables, and where `w` goes."""
     request, out = Request(), np.zeros(2, np.float32)
-    request.pull(PULL_DENSE, Sink("w", out))
+    request.pull_block("w", out)
     request.pull_changed(NARROW, 0)
     request.pull_changed(WIDE, 12)
     return request, out

@@ -23,6 +23,7 @@ from psrt.config.schema import (
 from psrt.config.settings import settings_of
 from psrt.core.errors import ConfigError, ErrorCode
 from psrt.core.specs import MODES, Async, Geo, Sync
+from psrt.core.wire import Wire
 
 ROOT = Path(__file__).parents[2]
 EMPTY: dict[str, str] = {}
@@ -285,6 +286,41 @@ def test_a_sender_may_be_told_not_to_wait_for_more_gradients(job_file: Path) -> 
 
 def test_a_job_is_synchronous_unless_it_says_otherwise(job_file: Path) -> None:
     assert load_job(write(job_file, ""), environ=EMPTY).config.communication == Sync()
+
+
+def test_the_wire_is_float32_unless_the_job_or_a_variable_says_otherwise(
+    job_file: Path,
+) -> None:
+    silent = load_job(write(job_file, ""), environ=EMPTY)
+    file = write(
+        job_file,
+        '[communication]\nmode = "async"\nwire = "float16"\nwire_tables = { emb = "int8" }\n',
+    )
+
+    told = load_job(file, environ={"PSRT_COMMUNICATION_MODE": "sync"})
+    again = load_job(file, environ={"PSRT_COMMUNICATION_WIRE": "bfloat16"})
+
+    assert silent.config.wire == Wire()
+    assert told.config.wire == Wire("float16", {"emb": "int8"})
+    assert again.config.wire == Wire("bfloat16", {"emb": "int8"})
+    assert again.origins["communication.wire"] == "PSRT_COMMUNICATION_WIRE"
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ('wire = "float8"', "communication.wire is 'float8', expected one of float32, float16"),
+        ('wire_tables = "int8"', "communication.wire_tables is 'int8', expected a table"),
+        ('wire_tables = { emb = "int4" }', "is 'int4', expected one of float32"),
+    ],
+)
+def test_a_precision_that_does_not_exist_is_refused(
+    job_file: Path, line: str, complaint: str
+) -> None:
+    file = write(job_file, f"[communication]\n{line}\n")
+
+    with pytest.raises(ConfigError, match=complaint):
+        load_job(file, environ=EMPTY)
 
 
 # --- the schema itself ----------------------------------------------------------------------------

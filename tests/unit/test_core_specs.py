@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
 
 from psrt.core import specs
 from psrt.core.errors import ConfigError
-from tests.support.optimizer_formulas import OPTIMIZERS
+from tests.support.optimizer_formulas import CTR, OPTIMIZERS
 
 DENSE = specs.DenseTableSpec(
     name="fc.w.block1",
@@ -31,6 +32,10 @@ SPARSE = specs.SparseTableSpec(
     seed=-1,
     first_shard=512,
     padding_id=0,
+    admission=specs.ShowClick("show", "click"),
+    score=specs.Score(0.2, 2.0),
+    lifecycle=specs.Lifecycle(delete_score=0.8),
+    growth=specs.Growth(2),
 )
 EVERY_KIND = [
     specs.Constant(1.5),
@@ -39,6 +44,12 @@ EVERY_KIND = [
     specs.InverseTimeDecay(0.1, 10, 0.5),
     specs.PolynomialDecay(0.1, 10),
     *OPTIMIZERS.values(),
+    *CTR.values(),
+    specs.CountFilter(3),
+    specs.Probability(0.5),
+    specs.ShowClick("show", "click", 2.0),
+    specs.Lifecycle(ttl_rounds=9, ttl_days=0.5, max_bytes=1 << 30, delete_score=0.8, decay=0.98),
+    specs.Growth(1, 10.0),
     specs.Sync("wait"),
     specs.Async(send_queue_size=9),
     specs.HalfAsync(),
@@ -60,7 +71,7 @@ def test_the_json_form_is_canonical() -> None:
 
 
 def test_every_optimizer_is_tested_somewhere_by_its_formula() -> None:
-    tested = {type(optimizer) for optimizer in OPTIMIZERS.values()}
+    tested = {type(optimizer) for optimizer in (*OPTIMIZERS.values(), *CTR.values())}
 
     assert tested == set(get_args(specs.Optimizer))
 
@@ -88,9 +99,7 @@ def test_lists_come_back_as_tuples_so_that_specs_stay_hashable() -> None:
 
 
 def test_differences_name_field_and_both_values() -> None:
-    other = specs.SparseTableSpec(
-        "emb", 16, SPARSE.initializer, SPARSE.optimizer, SPARSE.learning_rate, -1, 512, padding_id=0
-    )
+    other = replace(SPARSE, width=16)
 
     assert specs.differences(SPARSE, other) == "width: 8 != 16"
     assert specs.differences(SPARSE, SPARSE) == ""

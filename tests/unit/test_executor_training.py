@@ -11,7 +11,7 @@ from psrt.core.errors import ConfigError, ProgramError
 from psrt.core.types import F64
 from psrt.executor.bindings import RowBatch
 from psrt.graph.optimizer import Declaration
-from tests.support.optimizer_formulas import EAGER, LAZY, OPTIMIZERS, Published
+from tests.support.optimizer_formulas import CTR, EAGER, LAZY, OPTIMIZERS, Published
 
 STEPS, BATCH, WIDTH = 12, 8, 5
 RNG = np.random.default_rng(5)
@@ -21,6 +21,7 @@ IDS = RNG.integers(0, 7, size=(STEPS, BATCH, 1))
 ALL = ("forward", "backward", "optimize")
 
 
+EVERY = OPTIMIZERS | CTR
 RATE = 0.05
 TOLERANCE = {"float32": 1e-4, "float64": 1e-9}
 
@@ -40,15 +41,15 @@ def scope_of(p: Program, dtype: str) -> Scope:
 
 
 @every_dtype
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("name", EVERY)
 def test_linear_model_follows_the_published_formula(name: str, dtype: str) -> None:
     with program() as p:
         bias = Param("b", initializer.Uniform(0.1, 1.0))
         out = layers.fc(layers.data("x", (WIDTH,)), 1, param="w", bias=bias)
         loss = layers.mean(layers.square_error_cost(out, layers.data("y")))
-        Model(loss, optimizer=declared(OPTIMIZERS[name]))
+        Model(loss, optimizer=declared(EVERY[name]))
     scope = scope_of(p, dtype)
-    w, b = (Published(OPTIMIZERS[name], scope[end].reshape(-1)) for end in "wb")
+    w, b = (Published(EVERY[name], scope[end].reshape(-1)) for end in "wb")
     executor = Executor(p, scope, dtype=dtype)
 
     for x, y in zip(X.astype(dtype), Y.astype(dtype), strict=True):
@@ -97,11 +98,11 @@ class PublishedRows(Published):
 
 
 @every_dtype
-@pytest.mark.parametrize("name", LAZY)
+@pytest.mark.parametrize("name", LAZY | CTR)
 def test_sparse_table_moves_touched_rows_by_their_own_count(name: str, dtype: str) -> None:
-    published = PublishedRows(LAZY[name])
+    published = PublishedRows(EVERY[name])
 
-    found = table_trained(LAZY[name], dtype, published)
+    found = table_trained(EVERY[name], dtype, published)
 
     np.testing.assert_allclose(found, published.w, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
 

@@ -44,6 +44,50 @@ def pull_message() -> Message:
     return Message(pb.Header(protocol=1, method=3, request_id=1, parts=parts))
 
 
+def narrow_push_message() -> Message:
+    """Rows in float16 of a list that the pserver remembers, with counts; a block in int8."""
+    parts = [
+        pb.Part(kind=2, table="emb", version=7, keys=0x0123456789ABCDEF, factor=0.25, counts=True),
+        pb.Part(kind=1, table="fc_0.w_0"),
+    ]
+    header = pb.Header(
+        protocol=1,
+        method=5,
+        request_id=301,
+        push_key=pb.PushKey(incarnation=9, sequence=3),
+        parts=parts,
+    )
+    rows = np.array([[1.0, 2.0], [3.0, -4.0]], np.float16)
+    counts = np.array([[3, 1], [1, 0]], np.float32)
+    block, scales = np.array([127, -5, 0], np.int8), np.array([0.5], np.float32)
+    return Message(header, [rows, counts, block, scales])
+
+
+def narrow_pull_message() -> Message:
+    parts = [
+        pb.Part(kind=4, table="emb", wire=7, keys=0x0123456789ABCDEF),
+        pb.Part(kind=3, table="fc_0.w_0", wire=8),
+    ]
+    header = pb.Header(protocol=1, method=3, request_id=2, parts=parts)
+    return Message(header, [np.array([5, -1], np.int64)])
+
+
+def bfloat16_message() -> Message:
+    """The reply to that, its first half."""
+    parts = [pb.Part(kind=4, table="emb", version=8, keys=0x0123456789ABCDEF)]
+    rows = np.array([[0x3F80, 0x4000], [0x4040, 0xC080]], np.uint16)  # 1, 2, 3, -4
+    return Message(pb.Header(protocol=1, method=3, request_id=2, reply=True, parts=parts), [rows])
+
+
+GOLDEN_FRAMES = [
+    ("push", push_message),
+    ("pull", pull_message),
+    ("push_narrow", narrow_push_message),
+    ("pull_narrow", narrow_pull_message),
+    ("reply_narrow", bfloat16_message),
+]
+
+
 def joined(message: Message) -> bytes:
     return b"".join(encode(message))
 
@@ -51,7 +95,7 @@ def joined(message: Message) -> bytes:
 # --- the bytes ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "build"), [("push", push_message), ("pull", pull_message)])
+@pytest.mark.parametrize(("name", "build"), GOLDEN_FRAMES)
 def test_frames_are_the_golden_bytes(name: str, build: object) -> None:
     """Version 1 never changes: a difference here is a new protocol version."""
     message = build()  # type: ignore[operator]

@@ -13,9 +13,10 @@ from psrt.core import specs
 from psrt.core.rates import rate_at
 from psrt.kernels.initialize import fill_rows
 from psrt.pserver.sparse_table import SparseTable
-from tests.support.optimizer_formulas import OPTIMIZERS
+from tests.support.optimizer_formulas import CTR, OPTIMIZERS
 
 WIDTH = 4
+EVERY = OPTIMIZERS | CTR
 DECAY = specs.ExponentialDecay(0.5, 1, 0.5)
 EVERY_KIND = pytest.mark.parametrize("kind", [LocalTable, GeoTable])
 
@@ -31,7 +32,7 @@ def batch(step: int, rows: int = 30) -> tuple[np.ndarray, np.ndarray]:
     return ids.astype(np.int64), rng.normal(size=(rows, WIDTH)).astype(np.float32)
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS.values(), ids=OPTIMIZERS)
+@pytest.mark.parametrize("optimizer", EVERY.values(), ids=EVERY)
 @EVERY_KIND
 def test_rows_move_as_on_a_pserver(
     kind: Callable[[specs.SparseTableSpec], LocalTable], optimizer: specs.Optimizer

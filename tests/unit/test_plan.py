@@ -31,6 +31,7 @@ class Declared:
     sparse: bool = False
     distributed: bool = False
     padding_id: int | None = None
+    options: specs.TableOptions = specs.DEFAULT_OPTIONS
     seed: int = 7
     optimizer: specs.Optimizer | None = SGD
     learning_rate: specs.LearningRate | None = RATE

@@ -150,6 +150,37 @@ def test_slots_name_the_fields_of_files_without_labels(
     np.testing.assert_allclose(numbers(capsys.readouterr().out), expected, rtol=1e-6)
 
 
+JOB = """
+[job]
+name = "clicks"
+program = "program.py"
+[data]
+format = "csv"
+[data.columns]
+click = "clicked"
+ids = { column = "tags", separator = "|" }
+x = ["x0", "x1", "x2"]
+"""
+
+
+def test_a_job_tells_the_format_of_files_without_labels(
+    model: str, tmp_path: Path, expected: np.ndarray, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "job.toml").write_text(JOB)
+    (tmp_path / "program.py").touch()  # a prediction does not run it
+    feed = batch(ROWS, seed=1)
+    rows = zip(feed["ids"].tolist(), feed["x"].tolist(), strict=True)
+    lines = [",".join(["|".join(map(str, ids)), *map(repr, x)]) for ids, x in rows]
+    (tmp_path / "new.csv").write_text("\n".join(["tags,x0,x1,x2", *lines]))
+    arguments = ["--job", str(tmp_path / "job.toml"), "--slots", "x,ids"]
+
+    code = main.run(["predict", *arguments, model, str(tmp_path / "new.csv")])
+
+    said = capsys.readouterr()
+    assert code == 0, said.err
+    np.testing.assert_allclose(numbers(said.out), expected, rtol=1e-6)
+
+
 def psrt_process(arguments: list[str], given: bytes) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-m", "psrt", *arguments]
     return subprocess.run(command, input=given, capture_output=True, timeout=120, check=False)

@@ -10,7 +10,7 @@ import pytest
 from psrt.core.errors import ConfigError, ErrorCode, InternalError, JobError, WireError
 from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync
 from psrt.pserver.calls import Answer, Apply, Call, Fail
-from psrt.pserver.dedupe import AdmittedPushes, SeenSequences
+from psrt.pserver.dedupe import MOST_BEYOND, AdmittedPushes, SeenSequences
 from psrt.pserver.machine import Job, Machine
 
 ASYNC = Job("ctr", "abc", 2, Async())
@@ -215,3 +215,13 @@ def test_a_new_incarnation_starts_its_sequences_over() -> None:
     assert not pushes.admit(0, 7, 1)
     assert pushes.admit(0, 8, 1)
     assert pushes.admit(1, 7, 1)
+
+
+def test_a_gap_that_no_caller_can_still_fill_is_given_up() -> None:
+    seen = SeenSequences()
+
+    for sequence in range(2, MOST_BEYOND + 3):  # 1 was refused, and never comes
+        assert seen.add(sequence)
+
+    assert (seen.complete_to, seen.beyond) == (MOST_BEYOND + 2, set())
+    assert not seen.add(1)

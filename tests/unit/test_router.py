@@ -5,14 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from psrt.communicator.router import (
-    PULL_DENSE,
-    PULL_ROWS,
-    PUSH_DENSE,
-    PUSH_ROWS,
-    Request,
-    Router,
-)
+from psrt.communicator.requests import PULL_DENSE, PULL_ROWS, PUSH_DENSE, PUSH_ROWS, Request
+from psrt.communicator.router import Router
 from psrt.core import specs
 from psrt.core.errors import TableError, WireError
 from psrt.core.tensors import SelectedRows
@@ -224,5 +218,5 @@ def test_a_reply_of_the_wrong_shape_is_refused() -> None:
     requests = router.requests()
     router.pull_rows(requests, {"emb": np.array([1], np.int64)})
 
-    with pytest.raises(WireError, match="of shapes"):
+    with pytest.raises(WireError, match=r"float32 \(2, 3\) for emb where shape \(1, 3\)"):
         requests[0].receive(reply_to(requests[0], np.zeros((2, 3), np.float32)))

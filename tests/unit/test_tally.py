@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from psrt.core.errors import JobError, WireError
-from psrt.trainer.tally import Word, check, words_of
+from psrt.trainer.tally import Word, check, check_kinds, words_of
 
 
 def test_equal_counts_are_accepted() -> None:
@@ -45,3 +45,10 @@ def test_a_trainer_without_a_word_and_one_that_gave_up_are_named() -> None:
 def test_a_note_of_a_stranger_is_refused(note: str) -> None:
     with pytest.raises(WireError, match="trainer 0 said"):
         words_of([note], 1)
+
+
+def test_all_trainers_must_shuffle_records_of_one_kind() -> None:
+    check_kinds(["a", "a", "a"])
+
+    with pytest.raises(JobError, match="trainer 2 shuffles records of another kind than trainer 0"):
+        check_kinds(["a", "a", "b"])

@@ -13,6 +13,7 @@ from psrt.config.load import load_job
 from psrt.config.schema import TrainerConfig
 from psrt.core.errors import ConfigError, DataError
 from psrt.core.tensors import Ragged
+from psrt.data import sharing
 from psrt.data.places import Place, Position
 from psrt.kernels import jit
 from psrt.trainer import batches, session, state
@@ -51,19 +52,40 @@ def flat(batch: Prepared) -> tuple[Any, ...]:
     return batch.epoch, batch.examples, arrays
 
 
+def built(path: Path, shuffle_seed: int = -1) -> Job:
+    seeded = f"[data]\nshuffle_seed = {shuffle_seed}\n"
+    path.write_text(path.read_text().replace("[data]\n", seeded))
+    return build(load_job(str(path), environ={}).config)
+
+
 def fed(job: Job, start: Reached = state.AT_THE_START) -> list[Prepared]:
     return list(batches.feed(job, batches.training_files(job, 0, 1), EPOCHS, start=start))
 
 
-def test_the_remaining_batches_are_those_of_a_training_that_was_not_interrupted(job: Path) -> None:
-    built = build(load_job(str(job), environ={}).config)
-    whole = fed(built)
+@pytest.mark.parametrize("shuffle_seed", [-1, 3])
+def test_the_remaining_batches_are_those_of_a_training_that_was_not_interrupted(
+    job: Path, shuffle_seed: int
+) -> None:
+    trained = built(job, shuffle_seed)
+    whole = fed(trained)
     assert len(whole) == 2 * 6
 
     for steps, last in enumerate(whole, 1):
-        rest = fed(built, Reached(last.epoch, steps, last.place))
+        rest = fed(trained, Reached(last.epoch, steps, last.place))
 
         assert [flat(batch) for batch in rest] == [flat(batch) for batch in whole[steps:]]
+
+
+def test_files_come_in_an_order_of_each_epoch_and_each_once() -> None:
+    files = [Path(name) for name in "abcde"]
+
+    orders = [sharing.in_epoch(files, 5, epoch) for epoch in range(1, 9)]
+
+    assert all(sorted(order) == files for order in orders)
+    assert len({tuple(order) for order in orders}) > 4
+    assert orders == [sharing.in_epoch(files, 5, epoch) for epoch in range(1, 9)]
+    assert orders != [sharing.in_epoch(files, 6, epoch) for epoch in range(1, 9)]
+    assert sharing.in_epoch(files, -1, 2) == files
 
 
 def test_a_state_that_was_written_is_read_again(tmp_path: Path) -> None:
@@ -134,6 +156,7 @@ def test_a_training_that_is_over_can_be_gone_on_with_for_more_epochs(job: Path) 
         (Share("big", 0, 1, ("f", "g")), "is the state of job 'big' from this"),
         (Share("small", 1, 1, ("f", "g")), "is the state of trainer 1 "),
         (Share("small", 0, 2, ("f", "g")), "is the state of trainers 2 "),
+        (Share("small", 0, 1, ("f", "g"), 5), "is the state of shuffle seed 5 from this"),
         (Share("small", 0, 1, ("g", "f")), "is the state of a list of files that differs"),
     ],
 )
@@ -145,7 +168,7 @@ def test_the_state_of_another_share_is_refused(tmp_path: Path, other: Share, mes
         state.load(path, SHARE)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"psrt_state": 2}', "\x00"])
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"psrt_state": 1}', "\x00"])
 def test_a_file_that_is_no_state_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "at.json").write_text(text)
 

@@ -2,3 +2,7 @@
 
 strategy → fleet.
 """
+
+from psrt.fluid.entry_attr import CountFilterEntry, ProbabilityEntry, ShowClickEntry
+
+__all__ = ["CountFilterEntry", "ProbabilityEntry", "ShowClickEntry"]

@@ -20,6 +20,7 @@ class Method(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     METHOD_STATUS: _ClassVar[Method]
     METHOD_MEET: _ClassVar[Method]
     METHOD_RECORDS: _ClassVar[Method]
+    METHOD_SHRINK: _ClassVar[Method]
 
 class DType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -29,6 +30,9 @@ class DType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     DTYPE_FLOAT64: _ClassVar[DType]
     DTYPE_INT32: _ClassVar[DType]
     DTYPE_UINT8: _ClassVar[DType]
+    DTYPE_FLOAT16: _ClassVar[DType]
+    DTYPE_BFLOAT16: _ClassVar[DType]
+    DTYPE_INT8: _ClassVar[DType]
 
 class PartKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -49,12 +53,16 @@ METHOD_EXPORT: Method
 METHOD_STATUS: Method
 METHOD_MEET: Method
 METHOD_RECORDS: Method
+METHOD_SHRINK: Method
 DTYPE_UNSPECIFIED: DType
 DTYPE_FLOAT32: DType
 DTYPE_INT64: DType
 DTYPE_FLOAT64: DType
 DTYPE_INT32: DType
 DTYPE_UINT8: DType
+DTYPE_FLOAT16: DType
+DTYPE_BFLOAT16: DType
+DTYPE_INT8: DType
 PART_UNSPECIFIED: PartKind
 PART_PUSH_DENSE: PartKind
 PART_PUSH_ROWS: PartKind
@@ -73,16 +81,24 @@ class Tensor(_message.Message):
     def __init__(self, dtype: _Optional[_Union[DType, str]] = ..., shape: _Optional[_Iterable[int]] = ..., offset: _Optional[int] = ...) -> None: ...
 
 class Part(_message.Message):
-    __slots__ = ("kind", "table", "version", "position")
+    __slots__ = ("kind", "table", "version", "position", "wire", "keys", "factor", "counts")
     KIND_FIELD_NUMBER: _ClassVar[int]
     TABLE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
+    WIRE_FIELD_NUMBER: _ClassVar[int]
+    KEYS_FIELD_NUMBER: _ClassVar[int]
+    FACTOR_FIELD_NUMBER: _ClassVar[int]
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
     kind: PartKind
     table: str
     version: int
     position: int
-    def __init__(self, kind: _Optional[_Union[PartKind, str]] = ..., table: _Optional[str] = ..., version: _Optional[int] = ..., position: _Optional[int] = ...) -> None: ...
+    wire: DType
+    keys: int
+    factor: float
+    counts: bool
+    def __init__(self, kind: _Optional[_Union[PartKind, str]] = ..., table: _Optional[str] = ..., version: _Optional[int] = ..., position: _Optional[int] = ..., wire: _Optional[_Union[DType, str]] = ..., keys: _Optional[int] = ..., factor: _Optional[float] = ..., counts: _Optional[bool] = ...) -> None: ...
 
 class PushKey(_message.Message):
     __slots__ = ("incarnation", "sequence")
@@ -162,6 +178,39 @@ class MeetReply(_message.Message):
     notes: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, slowest: _Optional[int] = ..., notes: _Optional[_Iterable[str]] = ...) -> None: ...
 
+class Shrink(_message.Message):
+    __slots__ = ("tables", "number", "dry_run")
+    TABLES_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    tables: _containers.RepeatedScalarFieldContainer[str]
+    number: int
+    dry_run: bool
+    def __init__(self, tables: _Optional[_Iterable[str]] = ..., number: _Optional[int] = ..., dry_run: _Optional[bool] = ...) -> None: ...
+
+class Dropped(_message.Message):
+    __slots__ = ("table", "rows", "bytes")
+    class RowsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    table: str
+    rows: _containers.ScalarMap[str, int]
+    bytes: int
+    def __init__(self, table: _Optional[str] = ..., rows: _Optional[_Mapping[str, int]] = ..., bytes: _Optional[int] = ...) -> None: ...
+
+class ShrinkReply(_message.Message):
+    __slots__ = ("tables",)
+    TABLES_FIELD_NUMBER: _ClassVar[int]
+    tables: _containers.RepeatedCompositeFieldContainer[Dropped]
+    def __init__(self, tables: _Optional[_Iterable[_Union[Dropped, _Mapping]]] = ...) -> None: ...
+
 class Error(_message.Message):
     __slots__ = ("code", "message", "hint")
     CODE_FIELD_NUMBER: _ClassVar[int]
@@ -173,7 +222,7 @@ class Error(_message.Message):
     def __init__(self, code: _Optional[int] = ..., message: _Optional[str] = ..., hint: _Optional[str] = ...) -> None: ...
 
 class Header(_message.Message):
-    __slots__ = ("protocol", "method", "request_id", "reply", "trainer", "timeout_ms", "push_key", "round", "step", "parts", "tensors", "error", "hello", "hello_reply", "register", "export", "export_reply", "status_json", "payload_bytes", "payload_start", "meet", "meet_reply", "padding")
+    __slots__ = ("protocol", "method", "request_id", "reply", "trainer", "timeout_ms", "push_key", "round", "step", "parts", "tensors", "error", "hello", "hello_reply", "register", "export", "export_reply", "status_json", "payload_bytes", "payload_start", "meet", "meet_reply", "shrink", "shrink_reply", "padding")
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     METHOD_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
@@ -196,6 +245,8 @@ class Header(_message.Message):
     PAYLOAD_START_FIELD_NUMBER: _ClassVar[int]
     MEET_FIELD_NUMBER: _ClassVar[int]
     MEET_REPLY_FIELD_NUMBER: _ClassVar[int]
+    SHRINK_FIELD_NUMBER: _ClassVar[int]
+    SHRINK_REPLY_FIELD_NUMBER: _ClassVar[int]
     PADDING_FIELD_NUMBER: _ClassVar[int]
     protocol: int
     method: Method
@@ -219,8 +270,10 @@ class Header(_message.Message):
     payload_start: int
     meet: Meet
     meet_reply: MeetReply
+    shrink: Shrink
+    shrink_reply: ShrinkReply
     padding: bytes
-    def __init__(self, protocol: _Optional[int] = ..., method: _Optional[_Union[Method, str]] = ..., request_id: _Optional[int] = ..., reply: _Optional[bool] = ..., trainer: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., push_key: _Optional[_Union[PushKey, _Mapping]] = ..., round: _Optional[int] = ..., step: _Optional[int] = ..., parts: _Optional[_Iterable[_Union[Part, _Mapping]]] = ..., tensors: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ..., error: _Optional[_Union[Error, _Mapping]] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., hello_reply: _Optional[_Union[HelloReply, _Mapping]] = ..., register: _Optional[_Union[Register, _Mapping]] = ..., export: _Optional[_Union[Export, _Mapping]] = ..., export_reply: _Optional[_Union[ExportReply, _Mapping]] = ..., status_json: _Optional[str] = ..., payload_bytes: _Optional[int] = ..., payload_start: _Optional[int] = ..., meet: _Optional[_Union[Meet, _Mapping]] = ..., meet_reply: _Optional[_Union[MeetReply, _Mapping]] = ..., padding: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, protocol: _Optional[int] = ..., method: _Optional[_Union[Method, str]] = ..., request_id: _Optional[int] = ..., reply: _Optional[bool] = ..., trainer: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., push_key: _Optional[_Union[PushKey, _Mapping]] = ..., round: _Optional[int] = ..., step: _Optional[int] = ..., parts: _Optional[_Iterable[_Union[Part, _Mapping]]] = ..., tensors: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ..., error: _Optional[_Union[Error, _Mapping]] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., hello_reply: _Optional[_Union[HelloReply, _Mapping]] = ..., register: _Optional[_Union[Register, _Mapping]] = ..., export: _Optional[_Union[Export, _Mapping]] = ..., export_reply: _Optional[_Union[ExportReply, _Mapping]] = ..., status_json: _Optional[str] = ..., payload_bytes: _Optional[int] = ..., payload_start: _Optional[int] = ..., meet: _Optional[_Union[Meet, _Mapping]] = ..., meet_reply: _Optional[_Union[MeetReply, _Mapping]] = ..., shrink: _Optional[_Union[Shrink, _Mapping]] = ..., shrink_reply: _Optional[_Union[ShrinkReply, _Mapping]] = ..., padding: _Optional[bytes] = ...) -> None: ...
 
 class Frame(_message.Message):
     __slots__ = ("header", "payload")

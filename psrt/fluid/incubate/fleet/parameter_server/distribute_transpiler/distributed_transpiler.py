@@ -42,11 +42,15 @@ from psrt.fluid.scope import global_scope
 from psrt.fluid.transpiler import DistributeTranspilerConfig
 from psrt.fluid.variable import Variable
 from psrt.rpc.hosts import split_endpoint
+from psrt.trainer.shrinking import Shrunk
 
 _INSTEAD = {
     "all_reduce": "Fetch and add up where the job's results are gathered, or read the reports of "
     "`psrt trainer --report`.",
-    "shrink_sparse_table": "Rows of psrt's tables stay until the pserver ends.",
+    "shrink_sparse_table": "fleet.shrink() decays scores and drops rows as each table's "
+    "psrt.tables.Lifecycle says.",
+    "shrink_dense_table": "data_norm's sums are psrt's own state; nothing else of a dense table "
+    "shrinks.",
     "save_cache_model": "Save the whole model: fleet.save_inference_model.",
     "load_model": "fluid.io.load_inference_model reads what fleet.save_inference_model wrote.",
 }
@@ -177,6 +181,28 @@ class DistributedTranspiler:
         host = split_endpoint(known[0])[0] if known else ""
         shuffled: deque[Records] = self._connection().executor.exchange_records(scattering, host)
         return shuffled
+
+    def sum_records(self, count: int) -> int:
+        """What `dataset.get_memory_data_size(fleet)` asks for: the sum over all workers."""
+        self._refuse_server("sum_records")
+        total: int = self._connection().executor.sum_records(count)
+        return total
+
+    def shrink(self, threshold: int | None = None) -> dict[str, Shrunk]:
+        """Let the scores of all sparse tables decay and drop the rows that are at their end, as the
+        `psrt.tables.Lifecycle` of each table says; what was dropped, by table. One worker calls it.
+
+        Fluid's `threshold`, days without a push, is a limit of the table here.
+        """
+        self._refuse_server("shrink")
+        if threshold is not None:
+            raise ConfigError(
+                f"fleet.shrink was given the threshold {threshold}; tables of psrt know their own.",
+                hint="Say ParamAttr(table=psrt.tables.TableOptions(lifecycle=psrt.tables."
+                "Lifecycle(ttl_days=…))) of the embedding.",
+            )
+        shrunk: dict[str, Shrunk] = self._connection().executor.shrink()
+        return shrunk
 
     def stop_worker(self) -> None:
         """Send what is left, take the last parameters, and tell the servers this worker is done."""

@@ -1,0 +1,139 @@
+"""Trainers that do nothing but talk to pservers: what the benchmarks of tables stand on.
+
+`connected` registers tables at an endpoint and speaks for one trainer; a table is a `Parameter`, as
+a program would declare it. In mode Async nobody waits for anybody unless it asks to (`start_line`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from psrt.communicator.base import Gradients, Versions
+from psrt.communicator.pservers import Pservers
+from psrt.core.specs import (
+    Adagrad,
+    Adam,
+    Async,
+    CommunicationMode,
+    ConstantRate,
+    Initializer,
+    Optimizer,
+    Sgd,
+    Uniform,
+    to_json,
+)
+from psrt.core.table_options import DEFAULT_OPTIONS, TableOptions
+from psrt.core.tensors import SelectedRows
+from psrt.core.types import I64
+from psrt.graph.program import Parameter
+from psrt.partition.plan import PartitionPlan, build_plan
+from psrt.rpc import pb
+from psrt.rpc.client import Client
+from psrt.rpc.dialing import Carrier
+from psrt.rpc.methods import Method
+
+OPTIMIZERS: dict[str, Optimizer] = {"sgd": Sgd(), "adagrad": Adagrad(), "adam": Adam()}
+SMALL = Uniform(-0.05, 0.05)
+JOB, TIMEOUT_S = "benchmark", 60.0
+FILL_ROWS = 1 << 16
+
+
+@dataclass(frozen=True)
+class Who:
+    """Which trainer of how many, and how it speaks."""
+
+    number: int = 0
+    trainers: int = 1
+    carrier: Carrier = "stream"
+    incarnation: int = 1
+
+
+def sparse_table(
+    name: str,
+    rows: int,
+    width: int,
+    optimizer: str = "sgd",
+    initializer: Initializer = SMALL,
+    options: TableOptions = DEFAULT_OPTIONS,
+) -> Parameter:
+    """A table as an embedding layer declares it; the rate is 1 for SGD and 0.01 for others."""
+    return Parameter(
+        name,
+        (rows, width),
+        initializer=initializer,
+        seed=1,
+        sparse=True,
+        distributed=True,
+        optimizer=OPTIMIZERS[optimizer],
+        learning_rate=ConstantRate(1.0 if optimizer == "sgd" else 0.01),
+        options=options,
+    )
+
+
+def client_of(plan: PartitionPlan, who: Who, mode: CommunicationMode) -> Client:
+    """To the only endpoint of `plan`."""
+    hello = pb.Hello(job_id=JOB, plan_hash=plan.hash(), trainers=who.trainers, mode=to_json(mode))
+    return Client(plan.endpoints[0], who.number, who.incarnation, who.carrier, hello)
+
+
+@contextlib.contextmanager
+def connected(endpoint: str, tables: Sequence[Parameter], who: Who) -> Iterator[Pservers]:
+    """One pserver, as trainer `who` speaks to it, with `tables` registered."""
+    plan = build_plan(tables, [endpoint])
+    client = client_of(plan, who, Async())
+    pservers = Pservers(plan, [client], call_timeout_s=TIMEOUT_S)
+    try:
+        pservers.connect(TIMEOUT_S, print)
+        yield pservers
+    finally:
+        pservers.close()
+        client.close()
+
+
+def push(pservers: Pservers, gradients: Gradients, versions: Versions | None = None) -> None:
+    """Push gradients by table, computed on `versions`."""
+    requests = pservers.router.requests()
+    pservers.router.push(requests, gradients, versions or {})
+    pservers.call(Method.PUSH, requests)
+
+
+def pull_and_push(pservers: Pservers, table: str, ids: I64) -> None:
+    """A step: the rows of distinct `ids`, then 1e-3 times them as their gradient."""
+    rows, versions = pservers.pull_rows({table: ids})
+    gradient = SelectedRows(ids, rows[table] * np.float32(1e-3), unique=True)
+    push(pservers, {table: gradient}, versions)
+
+
+def fill(pservers: Pservers, table: str, first: int, end: int, width: int) -> None:
+    """Make rows `first` … `end` − 1 exist, by gradients of zeros."""
+    for start in range(first, end, FILL_ROWS):
+        ids = np.arange(start, min(start + FILL_ROWS, end), dtype=np.int64)
+        zeros = np.zeros((len(ids), width), np.float32)
+        push(pservers, {table: SelectedRows(ids, zeros, unique=True)})
+
+
+def distinct_ids(rows: int, count: int, seed: int) -> I64:
+    """`count` distinct ids below `rows`, one far from the next."""
+    rng = np.random.default_rng(seed)
+    start, step = int(rng.integers(rows)), int(rows * 0.618) | 1
+    while math.gcd(step, rows) > 1:
+        step += 2
+    return (start + step * np.arange(min(count, rows), dtype=np.int64)) % rows
+
+
+def start_line(pservers: Pservers, timeout_s: float = TIMEOUT_S) -> None:
+    """Return when every trainer of the job has come here."""
+    pservers.meet("start line", 1, 1, timeout_s)
+
+
+def status_of(client: Client) -> dict[str, Any]:
+    """What the pserver tells of itself."""
+    reply = client.call(Method.STATUS, timeout_s=TIMEOUT_S)
+    return dict(json.loads(reply.header.status_json))

@@ -1,0 +1,160 @@
+"""W8: what rows cost a pserver: bytes of resident memory, time to make and to save them.
+
+    python -m benchmarks.w8_memory [--rows 5000000] [--width 16] [--optimizers sgd,adam]
+    python -m benchmarks.w8_memory --rows 50000000 --width 8 --optimizers sgd --no-save
+
+Per optimizer:
+
+    bytes_per_row         resident memory of the daemon with the rows, less that before, ÷ rows
+    resident_gib          of the whole daemon, with the rows
+    insert_rows_per_s     rows made per second by one trainer that pushes gradients of new ids,
+                          scattered over all int64
+    slowest_insert_rows_per_s  the same in the slowest twentieth of the rows: growing must not stall
+    longest_request_ms    of these pushes; `median_request_ms` beside it
+    save_s                until a directory with all rows is complete: exported by the pserver,
+                          written, synced and hashed by the trainer
+    load_s                null: nothing brings saved rows back into a pserver yet
+    shrunk_share          what is left of that memory after half of the rows were dropped: the
+                          second half, once the first was pushed twice more, by their age
+
+Read `longest_request_ms` on a quiet host: it is one number out of many.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from benchmarks import harness
+
+os.environ.update(harness.ONE_THREAD)
+
+import numpy as np
+
+from benchmarks import processes
+from benchmarks.row_trainer import TABLE
+from benchmarks.trainers import JOB, OPTIMIZERS, TIMEOUT_S, Who, connected, push, sparse_table
+from psrt.communicator.pservers import Pservers
+from psrt.core.lifecycle import Lifecycle
+from psrt.core.specs import Async
+from psrt.core.table_options import TableOptions
+from psrt.core.tensors import SelectedRows
+from psrt.core.types import I64
+from psrt.graph.program import Parameter, Program
+from psrt.partition.plan import build_plan
+from psrt.partition.transpiler import TrainerProgram
+from psrt.trainer import export
+from psrt.trainer.cluster import Cluster
+from psrt.trainer.model_dir import Manifest
+
+ODD = 0x9E3779B97F4A7C15  # 2⁶⁴ / golden ratio: i · ODD mod 2⁶⁴ is another number for every i
+SEGMENTS = 20
+SETTLE_S = 1.0
+
+
+def run(args: argparse.Namespace) -> harness.Figures:
+    return {name: of_optimizer(name, args) for name in args.optimizers.split(",")}
+
+
+def of_optimizer(optimizer: str, args: argparse.Namespace) -> harness.Figures:
+    ages = TableOptions(lifecycle=Lifecycle(ttl_rounds=-(-args.rows // args.batch)))
+    table = sparse_table(TABLE, args.rows, args.width, optimizer, options=ages)
+    with harness.daemons(1) as (daemon,):
+        with connected(daemon.endpoint, [table], Who()) as pservers:
+            push_new_rows(pservers, 0, args.batch, args)  # buffers and threads are there now
+            before = processes.resident_bytes(daemon.pid)
+            figures = inserted(pservers, args)
+            resident = processes.resident_bytes(daemon.pid)
+        save_s = None if args.no_save else round(saved_s(daemon.endpoint, table, args.rows), 2)
+        shrink(daemon.endpoint, table, args)
+        left = processes.resident_bytes(daemon.pid) - before
+    return {
+        "bytes_per_row": round((resident - before) / (args.rows - args.batch), 1),
+        "resident_gib": round(resident / (processes.MIB << 10), 3),
+        **figures,
+        "save_s": save_s,
+        "load_s": None,
+        "shrunk_share": round(left / (resident - before), 3),
+    }
+
+
+def inserted(pservers: Pservers, args: argparse.Namespace) -> harness.Figures:
+    """Make the rows behind the first batch, and tell how that went."""
+    starts = range(args.batch, args.rows, args.batch)
+    taken = np.array([push_new_rows(pservers, start, args.batch, args) for start in starts])
+    slowest = max(np.mean(part) for part in np.array_split(taken, SEGMENTS) if len(part))
+    return {
+        "insert_rows_per_s": round((args.rows - args.batch) / taken.sum()),
+        "slowest_insert_rows_per_s": round(args.batch / slowest),
+        "longest_request_ms": round(float(taken.max()) * 1e3, 2),
+        "median_request_ms": round(statistics.median(taken) * 1e3, 2),
+    }
+
+
+def push_new_rows(pservers: Pservers, start: int, batch: int, args: argparse.Namespace) -> float:
+    """Seconds of one push of the ids number `start` to `start + batch`."""
+    ids = scattered(start, min(start + batch, args.rows))
+    gradient = np.full((len(ids), args.width), 1e-3, np.float32)
+    rows = SelectedRows(ids, gradient, unique=True)
+    started = time.perf_counter()
+    push(pservers, {TABLE: rows})
+    return time.perf_counter() - started
+
+
+def scattered(start: int, end: int) -> I64:
+    """Distinct ids anywhere in int64, the same for the same numbers."""
+    return (np.arange(start, end, dtype=np.uint64) * np.uint64(ODD)).view(np.int64)
+
+
+def saved_s(endpoint: str, table: Parameter, rows: int) -> float:
+    """Seconds to save the table as a trainer saves a model."""
+    with (
+        tempfile.TemporaryDirectory(prefix="psrt-w8-") as folder,
+        cluster(endpoint, table) as pserver,
+    ):
+        manifest = Manifest(JOB, "psrt", "", list(pserver.plan.sparse))
+        started = time.perf_counter()
+        pages = {TABLE: partial(pserver.rows, TABLE)}
+        manifest = export.save(Path(folder) / "model", manifest, {}, pages)
+        taken = time.perf_counter() - started
+    if manifest.rows(TABLE) != rows:
+        raise SystemExit(f"{manifest.rows(TABLE)} rows were saved where {rows} had been made")
+    return taken
+
+
+def shrink(endpoint: str, table: Parameter, args: argparse.Namespace) -> None:
+    """Push the first half of the rows twice more, and have those dropped that are too old then."""
+    with connected(endpoint, [table], Who(incarnation=2)) as pservers:
+        for start in [*range(0, args.rows // 2, args.batch)] * 2:
+            push_new_rows(pservers, start, args.batch, args)
+    with cluster(endpoint, table) as pserver:
+        pserver.shrink([TABLE], dry_run=False)
+    time.sleep(SETTLE_S)
+
+
+@contextlib.contextmanager
+def cluster(endpoint: str, table: Parameter) -> Iterator[Cluster]:
+    """The pserver as a trainer of a job sees it, in a process of its own again."""
+    part = TrainerProgram(Program(), build_plan([table], [endpoint]), Async(), 0, 1, JOB)
+    with Cluster(part, call_timeout_s=TIMEOUT_S, say=print) as found:
+        found.clients[0].connect(TIMEOUT_S)
+        yield found
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--width", type=int, default=16)
+    parser.add_argument("--batch", type=int, default=13_312, help="rows a push")
+    parser.add_argument("--optimizers", default="sgd,adam", help=f"of {','.join(OPTIMIZERS)}")
+    parser.add_argument("--no-save", action="store_true")
+    harness.main(parser, run)

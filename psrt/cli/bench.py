@@ -1,0 +1,65 @@
+"""`psrt bench`: the workloads of benchmarks/, a table beside the limits of this machine.
+
+The benchmarks are part of psrt's source and not of an installed package: they are scripts to read
+and to change. This command finds them beside the package, in a checkout; `bin/bench` runs the same.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+
+from psrt.core.errors import ConfigError
+
+_CHECKOUT = Path(__file__).resolve().parents[2]
+_EPILOG = """\b
+Examples:
+  psrt bench --quick                      all workloads, a few minutes
+  psrt bench w2 w3 --repeat 3             rows and dense parameters, medians of three runs
+  psrt bench rows_by_size --json rows.json  for python -m benchmarks.pictures
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("workloads", nargs=-1, metavar="[WORKLOAD]...")
+@click.option("--quick", is_flag=True, help="Shorter runs: a look, no figures to quote.")
+@click.option("--repeat", default=1, show_default=True, metavar="N", help="Runs of each workload.")
+@click.option(
+    "--json",
+    "json_file",
+    type=click.Path(dir_okay=False, resolve_path=True),
+    help="Write everything that was measured to this file.",
+)
+def bench(workloads: tuple[str, ...], quick: bool, repeat: int, json_file: str | None) -> int:
+    """Measure psrt on this machine, beside the machine's own limits.
+
+    Workloads are w1 to w8 and latency, by default all of them, and rows_by_size and stress, which
+    run when named; docs/benchmarks.md says what each does. Needs a checkout of psrt's source.
+    """
+    return subprocess.run(
+        command(workloads, quick, repeat, json_file), cwd=checkout(), check=False
+    ).returncode
+
+
+def checkout() -> Path:
+    """Where benchmarks/ lies; refuses a package without its source."""
+    if not (_CHECKOUT / "benchmarks" / "__main__.py").is_file():
+        raise ConfigError(
+            f"there are no benchmarks beside {_CHECKOUT / 'psrt'}: they are part of psrt's "
+            "source and not of the installed package.",
+            hint="Run bin/bench in a checkout of psrt.",
+        )
+    return _CHECKOUT
+
+
+def command(
+    workloads: tuple[str, ...], quick: bool, repeat: int, json_file: str | None
+) -> list[str]:
+    """The command line of the process that measures."""
+    flags = ["--quick"] if quick else []
+    flags += [f"--repeat={repeat}"] if repeat > 1 else []
+    flags += [f"--json={json_file}"] if json_file else []
+    return [sys.executable, "-m", "benchmarks", *workloads, *flags]

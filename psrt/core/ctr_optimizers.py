@@ -1,0 +1,73 @@
+"""The optimizers of click models, as PaddlePaddle's sparse accessors have them: frozen data.
+
+They keep every weight within bounds, and a row may share one number of state among its weights. In
+the formulas w is a weight, g its gradient, d the number of weights of a row, lr the rate of the
+step, and clip() means `min(max(w, weight_min), weight_max)`. State begins at 0. Any sparse table
+can have one of them; for a dense parameter the whole parameter is a row.
+
+With `show_scale` the gradient of a row is first divided by how often the row was shown in the
+mini-batches pushed, if trainers say so (admission `ShowClick`); else every push counts as one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class CtrSgd:
+    """w = clip(w − lr · g)   (rule `naive`)."""
+
+    weight_min: float = -10.0
+    weight_max: float = 10.0
+
+
+@dataclass(frozen=True)
+class CtrAdagrad:
+    """w = clip(w − lr · g · √(g₀ / (g₀ + s))); s += Σ g² / d   (rule `adagrad`).
+
+    g₀ is `initial_g2sum`; one s is shared by all weights of a row, and moves after the weights.
+    """
+
+    initial_g2sum: float = 3.0
+    weight_min: float = -10.0
+    weight_max: float = 10.0
+    show_scale: bool = True
+
+
+@dataclass(frozen=True)
+class CtrStdAdagrad:
+    """As `CtrAdagrad`, with an s for every weight: s += g²   (rule `std_adagrad`)."""
+
+    initial_g2sum: float = 3.0
+    weight_min: float = -10.0
+    weight_max: float = 10.0
+    show_scale: bool = True
+
+
+@dataclass(frozen=True)
+class CtrAdam:
+    """m = beta1 · m + (1 − beta1) · g; v = beta2 · v + (1 − beta2) · g²;
+    w = clip(w − lr · √(1 − beta2ᵗ) / (1 − beta1ᵗ) · m / (√v + epsilon))   (rule `adam`).
+
+    Adam in the form at the end of section 2 of Kingma & Ba 2015: epsilon is not corrected with v.
+    """
+
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-8
+    weight_min: float = -10.0
+    weight_max: float = 10.0
+
+
+@dataclass(frozen=True)
+class CtrSharedAdam:
+    """As `CtrAdam`, but only the means over the row of m and of v are kept from one update to the
+    next, and every weight's m and v begin there   (rule `shared_adam`).
+    """
+
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-8
+    weight_min: float = -10.0
+    weight_max: float = 10.0

@@ -1,0 +1,62 @@
+"""Which ids own rows of an embedding, by Fluid's names: `embedding(…, entry=CountFilterEntry(5))`.
+
+What they ask is checked as Fluid does; what they do is docs/tables.md's. `ProbabilityEntry(p)`
+admits with p, where Fluid's admits with 1 − p.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from psrt.core.admission import Admission, CountFilter, Probability, ShowClick
+from psrt.core.errors import ConfigError
+
+
+class CountFilterEntry:
+    """An id owns a row once it was shown `count_filter` times."""
+
+    def __init__(self, count_filter: int) -> None:
+        if not isinstance(count_filter, int) or isinstance(count_filter, bool) or count_filter < 0:
+            raise ConfigError(
+                f"CountFilterEntry was given {count_filter!r}, which is no whole number from 0 on."
+            )
+        self.admission = CountFilter(count_filter)
+
+
+class ProbabilityEntry:
+    """A share of all ids own rows."""
+
+    def __init__(self, probability: float) -> None:
+        if not isinstance(probability, float) or not 0 < probability < 1:
+            raise ConfigError(
+                f"ProbabilityEntry was given {probability!r}, which is no float between 0 and 1."
+            )
+        self.admission = Probability(probability)
+
+
+class ShowClickEntry:
+    """Names the data vars that say how often each example was shown and clicked."""
+
+    def __init__(self, show_name: str, click_name: str) -> None:
+        if not isinstance(show_name, str) or not isinstance(click_name, str):
+            raise ConfigError(
+                f"ShowClickEntry was given {show_name!r} and {click_name!r}, which are no names of "
+                "vars.",
+                hint="Give var.name, not the var.",
+            )
+        self.admission = ShowClick(show_name, click_name)
+
+
+Entry: TypeAlias = CountFilterEntry | ProbabilityEntry | ShowClickEntry
+
+
+def admission_of(entry: Any) -> Admission | None:
+    """What psrt calls it; raises for what is no entry."""
+    if entry is None:
+        return None
+    if not isinstance(entry, CountFilterEntry | ProbabilityEntry | ShowClickEntry):
+        raise ConfigError(
+            f"embedding was given entry {entry!r}.",
+            hint="Give a CountFilterEntry, ProbabilityEntry or ShowClickEntry.",
+        )
+    return entry.admission

@@ -1,0 +1,104 @@
+"""When rows of a table end: the decisions of one sweep, made before it begins.
+
+A `Sentence` holds for one pass over the rows, with the time and version it was passed at: rows that
+are pushed while the pass is under way are younger than that and stay. Pure:
+`psrt.kernels.row_lives` judges row by row, stripes drop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from psrt.core.specs import Lifecycle, SparseTableSpec
+from psrt.core.types import I64
+from psrt.kernels.row_lives import AGE_BINS, REASONS
+
+HOURS_PER_DAY = 24
+_NOBODY = AGE_BINS  # a bin that no age falls into
+
+
+@dataclass
+class Sentence:
+    """Who ends. `hour` counts since 1970, `version` is the table's.
+
+    `quota` is how many of the rows in `oldest_bin` may still end, beside all older ones; a pass
+    uses it up.
+    """
+
+    version: int
+    hour: int
+    ttl_rounds: int = 0
+    ttl_hours: int = 0
+    least_score: float = 0.0
+    oldest_bin: int = _NOBODY
+    quota: int = 0
+
+    @property
+    def spares_all(self) -> bool:
+        limits = (self.ttl_rounds, self.ttl_hours, self.least_score)
+        return not any(limits) and self.oldest_bin == _NOBODY
+
+
+@dataclass
+class Dropped:
+    """What a sweep has dropped, or would drop: rows by reason, and their bytes."""
+
+    rows: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REASONS[1:], 0))
+    bytes: int = 0
+
+    @property
+    def total(self) -> int:
+        return sum(self.rows.values())
+
+    def add(self, counts: I64, row_bytes: int) -> None:
+        """`counts` (5,) rows by reason, of which those KEPT do not count."""
+        for reason, count in zip(REASONS[1:], counts[1:].tolist(), strict=True):
+            self.rows[reason] += count
+            self.bytes += count * row_bytes
+
+    def merge(self, other: Dropped) -> None:
+        for reason, count in other.rows.items():
+            self.rows[reason] += count
+        self.bytes += other.bytes
+
+
+def by_age(spec: SparseTableSpec, version: int, hour: int) -> Sentence:
+    """What ends beside training: rows past their time."""
+    life = spec.lifecycle or Lifecycle()
+    return Sentence(version, hour, life.ttl_rounds, _hours(life))
+
+
+def by_shrink(spec: SparseTableSpec, version: int, hour: int) -> Sentence:
+    """What ends by a shrink: rows past their time or below the least score."""
+    life = spec.lifecycle or Lifecycle()
+    return Sentence(version, hour, life.ttl_rounds, _hours(life), life.delete_score)
+
+
+def by_memory(ages: I64, rows: int, version: int, hour: int) -> Sentence:
+    """The `rows` rows that were pushed longest ago; `ages` (AGE_BINS,) counts all rows by age.
+
+    Exact in number; which rows of the bin that is cut end is chance, so the order is exact to an
+    eighth of an age.
+    """
+    if rows <= 0:
+        return Sentence(version, hour)
+    older = np.cumsum(ages[::-1])[::-1]  # older[b]: rows in bin b or beyond
+    oldest_bin = int(np.flatnonzero(older >= min(rows, int(older[0])))[-1])
+    quota = min(rows, int(older[0])) - int(older[oldest_bin] - ages[oldest_bin])
+    return Sentence(version, hour, oldest_bin=oldest_bin, quota=quota)
+
+
+def rows_too_many(max_bytes: int, share: float, rows: int, used_bytes: int) -> int:
+    """How many of `rows` must end for `used_bytes` to fit in `share` (0 to 1) of `max_bytes`;
+    0 = no limit."""
+    if not max_bytes or not rows:
+        return 0
+    row_bytes = used_bytes / rows
+    return max(0, rows - int(max_bytes * share / row_bytes))
+
+
+def _hours(life: Lifecycle) -> int:
+    """Days in whole hours, at least one."""
+    return max(1, round(life.ttl_days * HOURS_PER_DAY)) if life.ttl_days else 0

@@ -1,0 +1,76 @@
+"""Going through all rows of a table to drop those at their end, in small slices beside training.
+
+Requests come in between two slices, each of which holds the lock of one stripe for well under a
+millisecond; between slices `pause` is called. One sweep of a table at a time: the caller sees to
+that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from psrt.core.types import F32, I64, U8
+from psrt.kernels import row_lives
+from psrt.kernels.row_lives import AGE_BINS, KEPT, REASONS
+from psrt.pserver.growing_table import RowsTable
+from psrt.pserver.lifecycle import Dropped, Sentence
+
+Pause: TypeAlias = Callable[[], None]
+
+SLICE_ROWS = 8192
+_KERNELS = (row_lives.judge, row_lives.decay_, row_lives.count_ages)
+
+
+def sweep(
+    table: RowsTable, sentence: Sentence, pause: Pause, *, decay: float = 1.0, dry_run: bool = False
+) -> Dropped:
+    """Drop the rows that `sentence` says; shows and clicks of all are multiplied by `decay` before.
+
+    A dry run changes nothing and tells what would be dropped.
+    """
+    for kernel in _KERNELS:
+        kernel.load()
+    layout, score = table.layout, table.spec.score
+    row_bytes = table.nbytes // max(1, table.rows)
+    dropped = Dropped()
+    # Scores are linear in shows and clicks, so a dry run compares with a larger limit instead.
+    least = sentence.least_score / decay if dry_run else sentence.least_score
+
+    def decide(rows: F32) -> U8:
+        if decay != 1.0 and not dry_run and layout.show_at >= 0:
+            row_lives.decay_(rows, 0, len(rows), layout.show_at, layout.click_at, decay)
+        reasons: U8 = np.empty(len(rows), np.uint8)
+        sentence.quota = row_lives.judge(
+            *(rows, 0, len(rows), sentence.version, sentence.ttl_rounds, layout.seen_at),
+            *(sentence.hour, sentence.ttl_hours, layout.show_at, layout.click_at),
+            *(score.nonclick_coeff, score.click_coeff, least),
+            *(sentence.oldest_bin, sentence.quota, reasons),
+        )
+        dropped.add(np.bincount(reasons, minlength=len(REASONS)), row_bytes)
+        return np.zeros_like(reasons) if dry_run else (reasons != KEPT).view(np.uint8)
+
+    _walk(table, decide, pause)
+    return dropped
+
+
+def ages(table: RowsTable, version: int, pause: Pause) -> I64:
+    """All rows (AGE_BINS,) by their age at `version`."""
+    row_lives.count_ages.load()
+    bins: I64 = np.zeros(AGE_BINS, np.int64)
+
+    def decide(rows: F32) -> U8:
+        row_lives.count_ages(rows, 0, len(rows), version, bins)
+        return np.zeros(len(rows), np.uint8)
+
+    _walk(table, decide, pause)
+    return bins
+
+
+def _walk(table: RowsTable, decide: Callable[[F32], U8], pause: Pause) -> None:
+    _, cursor = table.sweep(0, SLICE_ROWS, decide)
+    while cursor:
+        pause()
+        _, cursor = table.sweep(cursor, SLICE_ROWS, decide)

@@ -1,0 +1,163 @@
+"""Tables kept within their limits beside training, and shrunk when somebody asks.
+
+`Rhythm` decides when a table is looked through (pure); `Upkeep` does it, in a thread of its own
+that ends with `stop`, or in the calling thread for a shrink. A sweep rests as long between two
+slices as the slice took, so it takes half a core at most.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from psrt.core.clock import hours_since_1970
+from psrt.core.specs import Lifecycle, SparseTableSpec
+from psrt.core.threads import CrashReport, start_thread
+from psrt.pserver.growing_table import RowsTable
+from psrt.pserver.lifecycle import Dropped, by_age, by_memory, by_shrink, rows_too_many
+from psrt.pserver.meters import Meters
+from psrt.pserver.sweeping import Pause, ages, sweep
+
+LOOK_S = 1.0
+"""Between two looks at all tables: a table may pass its `max_bytes` by what comes in meanwhile."""
+
+_EVERY = 8  # a row past its time is found within an eighth of that time
+_KEPT_OF_CAP = 15 / 16  # what a sweep for memory leaves, or the next look would find it full again
+_ANSWERS_KEPT = 64
+
+
+@dataclass
+class Rhythm:
+    """When one table is looked through for rows past their time: (version, hour) → due or not."""
+
+    life: Lifecycle
+    version: int = 0
+    hour: int = 0
+
+    def is_due(self, version: int, hour: int) -> bool:
+        """Whether an eighth of a limit has passed since this last said so."""
+        rounds, days = self.life.ttl_rounds, self.life.ttl_days
+        by_rounds = rounds > 0 and version - self.version >= max(1, rounds // _EVERY)
+        by_days = days > 0 and hour - self.hour >= max(1, round(days * 24 / _EVERY))
+        if by_rounds or by_days:
+            self.version, self.hour = version, hour
+        return by_rounds or by_days
+
+
+class Upkeep:
+    """`tables` gives the sparse tables there are; any thread may call `shrink`."""
+
+    def __init__(
+        self,
+        tables: Callable[[], Iterable[RowsTable]],
+        meters: Meters,
+        hours: Callable[[], int] = hours_since_1970,
+    ) -> None:
+        self._tables, self._meters, self._hours = tables, meters, hours
+        self._rhythms: dict[str, Rhythm] = {}
+        self._answers: OrderedDict[int, dict[str, Dropped]] = OrderedDict()
+        self._sweeping = threading.Lock()  # one sweep at a time
+        self._crashes: CrashReport | None = None
+        self._thread: threading.Thread | None = None
+        self._stopped = threading.Event()
+
+    def start(self, crashes: CrashReport) -> None:
+        """Look at the tables by and by, from when one has a limit that needs it."""
+        self._crashes = crashes
+        self.tables_came()
+
+    def tables_came(self) -> None:
+        """There may be new tables."""
+        with self._sweeping:
+            is_needed = any(_is_limited(table.spec) for table in self._tables())
+            if is_needed and self._crashes is not None and self._thread is None:
+                self._thread = start_thread(self._look_by_and_by, "upkeep", self._crashes)
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+    def look(self, pause: Pause = lambda: None) -> dict[str, Dropped]:
+        """Drop what is past its time or beyond the memory of its table; what that was, by table."""
+        dropped: dict[str, Dropped] = {}
+        for table in self._tables():
+            if _is_limited(table.spec):
+                with self._sweeping:
+                    found = self._look_at(table, pause)
+                if found.total:
+                    self._meters.rows_dropped.add(found.total)
+                    dropped[table.spec.name] = found
+        return dropped
+
+    def shrink(self, names: Sequence[str], number: int, dry_run: bool) -> dict[str, Dropped]:
+        """Decay scores and drop rows below the least one, with those past their time; by table.
+
+        Of the tables `names`, all if there are none. A call that was repeated, which its `number`
+        tells, is answered as before.
+        """
+        with self._sweeping:
+            if number not in self._answers:
+                self._answers[number] = {
+                    table.spec.name: self._shrink(table, dry_run)
+                    for table in self._tables()
+                    if not names or table.spec.name in names
+                }
+                while len(self._answers) > _ANSWERS_KEPT:
+                    self._answers.popitem(last=False)
+            return self._answers[number]
+
+    def _shrink(self, table: RowsTable, dry_run: bool) -> Dropped:
+        life = table.spec.lifecycle
+        if life is None:
+            return Dropped()
+        sentence = by_shrink(table.spec, table.version, self._hours())
+        pause = _Rest(self._stopped)
+        dropped = sweep(table, sentence, pause, decay=life.decay, dry_run=dry_run)
+        if not dry_run:
+            self._meters.rows_dropped.add(dropped.total)
+        return dropped
+
+    def _look_at(self, table: RowsTable, pause: Pause) -> Dropped:
+        spec, hour = table.spec, self._hours()
+        assert spec.lifecycle is not None, spec.name
+        dropped = Dropped()
+        rhythm = self._rhythms.setdefault(spec.name, Rhythm(spec.lifecycle, hour=hour))
+        if rhythm.is_due(table.version, hour):
+            dropped.merge(sweep(table, by_age(spec, table.version, hour), pause))
+        if _too_many(table, spec, 1.0):
+            version = table.version
+            surplus = _too_many(table, spec, _KEPT_OF_CAP)
+            oldest = by_memory(ages(table, version, pause), surplus, version, hour)
+            dropped.merge(sweep(table, oldest, pause))
+        return dropped
+
+    def _look_by_and_by(self) -> None:
+        while not self._stopped.wait(LOOK_S):
+            self.look(_Rest(self._stopped))
+
+
+class _Rest:
+    """A pause as long as the time since the last one ended."""
+
+    def __init__(self, stopped: threading.Event) -> None:
+        self._stopped = stopped
+        self._began_s = time.monotonic()
+
+    def __call__(self) -> None:
+        self._stopped.wait(time.monotonic() - self._began_s)
+        self._began_s = time.monotonic()
+
+
+def _is_limited(spec: SparseTableSpec) -> bool:
+    """Whether rows may end without a shrink."""
+    life = spec.lifecycle
+    return life is not None and bool(life.ttl_rounds or life.ttl_days or life.max_bytes)
+
+
+def _too_many(table: RowsTable, spec: SparseTableSpec, part: float) -> int:
+    """Rows to drop for this share of the table to need `part` of its memory."""
+    assert spec.lifecycle is not None, spec.name
+    share = (spec.last_shard - spec.first_shard) / spec.virtual_shards
+    return rows_too_many(spec.lifecycle.max_bytes, part * share, table.rows, table.nbytes)

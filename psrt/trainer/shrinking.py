@@ -1,0 +1,41 @@
+"""Asking all pservers to drop the rows of sparse tables that are at their end."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from psrt.rpc import pb
+from psrt.rpc.client import Client
+from psrt.rpc.methods import Method
+
+
+@dataclass
+class Shrunk:
+    """Of one table, over all pservers: how many rows were dropped, by reason ("rounds", "days",
+    "score", "memory"), and about how many bytes of memory these took."""
+
+    rows: dict[str, int] = field(default_factory=dict)
+    bytes: int = 0
+
+    @property
+    def total(self) -> int:
+        return sum(self.rows.values())
+
+
+def shrink(
+    clients: Sequence[Client], tables: Sequence[str], dry_run: bool, timeout_s: float
+) -> dict[str, Shrunk]:
+    """What each table has lost, or would lose; no `tables` stand for all."""
+    asked = pb.Shrink(tables=tables, number=random.getrandbits(63) | 1, dry_run=dry_run)
+    shrunk: dict[str, Shrunk] = {}
+    for client in clients:
+        header = pb.Header(shrink=asked)
+        reply = client.call(Method.SHRINK, header=header, timeout_s=timeout_s)
+        for dropped in reply.header.shrink_reply.tables:
+            found = shrunk.setdefault(dropped.table, Shrunk())
+            found.bytes += dropped.bytes
+            for reason, rows in dropped.rows.items():
+                found.rows[reason] = found.rows.get(reason, 0) + rows
+    return shrunk

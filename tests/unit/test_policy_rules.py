@@ -1,0 +1,63 @@
+"""Options of sparse tables that a pserver refuses when they are registered."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from psrt.core import specs
+from psrt.core.errors import PsrtError
+from psrt.pserver.spec_rules import read_spec
+from tests.support.optimizer_formulas import CTR
+
+TABLE = specs.SparseTableSpec(
+    *("emb", 4, specs.Constant(0.0), specs.Sgd(), specs.ConstantRate(0.1)), seed=7
+)
+GOOD: list[dict[str, Any]] = [
+    {"admission": specs.CountFilter(0)},
+    {"admission": specs.Probability(0.0)},
+    {"admission": specs.ShowClick("show", "click", 2.5, waiting_ids=10)},
+    {"lifecycle": specs.Lifecycle(9, 1.5, 1 << 40, 0.8, 0.98)},
+    {"growth": specs.Growth(3, 10.0)},
+    {"score": specs.Score(0.0, 2.0)},
+    *({"optimizer": optimizer} for optimizer in CTR.values()),
+]
+
+
+@pytest.mark.parametrize("changes", GOOD, ids=repr)
+def test_what_makes_sense_is_accepted(changes: dict[str, Any]) -> None:
+    spec = replace(TABLE, **changes)
+
+    assert read_spec(specs.to_json(spec)) == spec
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"admission": specs.CountFilter(-1)}, "count of its admission is -1"),
+        ({"admission": specs.CountFilter(2.5)}, "count of its admission is 2.5, not a whole"),  # type: ignore[arg-type]
+        ({"admission": specs.CountFilter(2, 0)}, "waiting_ids of its admission is 0"),
+        ({"admission": specs.CountFilter(True)}, "count of its admission is True"),
+        ({"admission": specs.Probability(1.5)}, r"is 1.5, not in \[0, 1\]"),
+        ({"admission": specs.ShowClick("", "c")}, "name no vars"),
+        ({"admission": specs.ShowClick("s", "c", -1.0)}, "threshold of its admission is -1.0"),
+        ({"admission": specs.Sgd()}, "is no admission"),
+        ({"score": specs.Score(-0.1)}, "nonclick_coeff of its score is -0.1"),
+        ({"score": None}, "is no score"),
+        ({"lifecycle": specs.Growth()}, "is no lifecycle"),
+        ({"lifecycle": specs.Lifecycle(ttl_rounds=-1)}, "ttl_rounds of its lifecycle is -1"),
+        ({"lifecycle": specs.Lifecycle(decay=0.0)}, "decay of its lifecycle is 0.0"),
+        ({"lifecycle": specs.Lifecycle(delete_score=float("inf"))}, "delete_score .* is inf"),
+        ({"growth": specs.Lifecycle()}, "is no growth"),
+        ({"growth": specs.Growth(4)}, "rows of 4 weights cannot start with 4 of them"),
+        ({"growth": specs.Growth(0)}, "cannot start with 0"),
+        ({"optimizer": specs.CtrAdagrad(0.0)}, "initial_g2sum of its optimizer is 0.0"),
+        ({"optimizer": specs.CtrSgd(1.0, -1.0)}, "between 1.0 and -1.0, which is nowhere"),
+        ({"optimizer": specs.CtrAdam(beta1=1.0)}, "beta1 of its optimizer is 1.0"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(PsrtError, match=message):
+        read_spec(specs.to_json(replace(TABLE, **changes)))
