@@ -9,6 +9,7 @@ General layout, in reading order; each file imports only those before it:
     extras      packages psrt can do without, imported when asked for
     remote      files named by URL
     compressed  gzip and zstd, decompressed as they are read
+    text_ahead  text that a thread reads ahead
     sources     where text comes from, decompressed, in blocks of lines
     files       which files there are
     sharing     which of them, or which parts, are whose

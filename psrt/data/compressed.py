@@ -8,29 +8,38 @@ from __future__ import annotations
 
 import io
 import zlib
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 from psrt.core.errors import DataError
-from psrt.data.extras import required
+from psrt.data.extras import found, required
 from psrt.data.places import DataFile
 
 GZIP_MAGIC, ZSTD_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 # Four bytes of zstd can stand for 128 KiB of text: this many for at most 256 MiB at a time.
 _ZSTD_BYTES = 8 << 10
-_GZIP_BYTES = 64 << 10
+_GZIP_BYTES = 256 << 10
 _GZIP_FORMAT = 16 + zlib.MAX_WBITS
+
+Member: TypeAlias = Callable[[int], Any]
+"""Begins to decompress one member, as `zlib.decompressobj` does."""
+
+_isal = found("isal.isal_zlib")
+MEMBER: Member = zlib.decompressobj if _isal is None else _isal.decompressobj
+"""ISA-L decompresses about three times as fast as zlib, with the same interface."""
+GZIP_ERRORS = (zlib.error,) if _isal is None else (zlib.error, _isal.error)
 
 
 class GzipText(io.RawIOBase):
-    """Members behind each other, with any zeros behind them; zlib checks the sum of each.
+    """Members behind each other, with any zeros behind them, each checked for its sum.
 
-    It takes a fifth less time than `gzip.GzipFile`, which hands on small blocks through Python.
-    Raises `EOFError` where a member is cut off, `zlib.error` where it is damaged.
+    Decompressing goes on without the GIL, in larger blocks than those of `gzip.GzipFile`. Raises
+    `EOFError` where a member is cut off, one of `GZIP_ERRORS` where it is damaged.
     """
 
-    def __init__(self, file: IO[bytes]) -> None:
-        self._stored, self._input = file, b""
+    def __init__(self, file: IO[bytes], member: Member = MEMBER) -> None:
+        self._stored, self._input, self._begin = file, b"", member
         self._member: Any = None
 
     def readable(self) -> bool:
@@ -59,7 +68,7 @@ class GzipText(io.RawIOBase):
             self._input = self._stored.read(_GZIP_BYTES)
             if not self._input:
                 return False
-        self._input, self._member = rest, zlib.decompressobj(_GZIP_FORMAT)
+        self._input, self._member = rest, self._begin(_GZIP_FORMAT)
         return True
 
 

@@ -1,7 +1,7 @@
 """Packages psrt can do without: imported when data asks for them.
 
-`required` is the only place that imports them, so that a missing one is always the same message:
-what needs it, and which extra of psrt brings it.
+They are imported nowhere else, so that a missing one is always the same message: what needs it, and
+which extra of psrt brings it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,14 @@ def required(module: str, extra: str, what: str) -> ModuleType:
         return importlib.import_module(module)
     except ImportError as error:
         raise missing(module, extra, what) from error
+
+
+def found(module: str) -> ModuleType | None:
+    """The module, where psrt is only faster with it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        return None
 
 
 def missing(module: str, extra: str, what: str) -> ConfigError:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import io
 import os
-import zlib
 from collections.abc import Generator
 from pathlib import Path
 from typing import IO, Any, Protocol, TypeAlias, cast
@@ -20,6 +19,7 @@ import numpy as np
 from psrt.core.errors import DataError
 from psrt.core.types import U8
 from psrt.data.compressed import (
+    GZIP_ERRORS,
     GZIP_MAGIC,
     ZSTD_MAGIC,
     GzipText,
@@ -29,6 +29,7 @@ from psrt.data.compressed import (
 )
 from psrt.data.places import DataFile, Part
 from psrt.data.remote import is_url, open_url, unreadable
+from psrt.data.text_ahead import TextAhead
 
 STDIN = "<stdin>"
 """Stands for the standard input where a file is named; it is read once, to its end."""
@@ -132,15 +133,20 @@ def open_text(path: Path | str) -> IO[bytes]:
     try:
         start = _first_bytes(file)
         if start.startswith(GZIP_MAGIC):
-            return cast("IO[bytes]", io.BufferedReader(GzipText(file), BLOCK_BYTES // 4))
+            return _ahead(GzipText(file), path)
         if start.startswith(ZSTD_MAGIC):
-            return cast("IO[bytes]", io.BufferedReader(ZstdText(file, path), BLOCK_BYTES // 4))
+            return _ahead(ZstdText(file, path), path)
     except BaseException as error:
         file.close()
         if isinstance(error, OSError):
             raise unreadable(path, error) from error
         raise
     return file
+
+
+def _ahead(text: io.RawIOBase, path: Path | str) -> IO[bytes]:
+    """A text that is decompressed while the lines before are parsed."""
+    return cast("IO[bytes]", io.BufferedReader(TextAhead(text, str(path)), BLOCK_BYTES // 4))
 
 
 def open_stored(path: Path | str) -> IO[bytes]:
@@ -217,7 +223,7 @@ def read_some(file: IO[bytes], into: memoryview, path: DataFile) -> int:
         return cast("int", file.readinto(into))  # type: ignore[attr-defined]
     except EOFError as error:
         raise cut_off(path, "gzip") from error
-    except zlib.error as error:
+    except GZIP_ERRORS as error:
         raise damaged(path, "gzip", error) from error
     except DataError:
         raise
