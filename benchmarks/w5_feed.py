@@ -12,7 +12,8 @@ alone (`--train` only then, see `benchmarks.w5_train`):
     reader_us, trainer_us      CPU time a batch takes in the reader's thread and in that which asks
     speedup                    over one thread in the same run, by time; speedup_cpu: what two
                                threads would gain if each had a core, from their CPU time alone
-    load_mb_per_s              InMemoryDataset.load_into_memory, and joined, ready for a pass
+    load_mb_per_s              InMemoryDataset.load_into_memory; joined_…: until the first pass, too
+    load_speedup               of `--threads` over one thread, in turns
     memory_share               bytes it holds over bytes of the bare arrays of all batches
     resident_share             what the process has grown by, over the same
     pass_examples_per_s        a pass over memory, and a shuffled one
@@ -24,6 +25,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import statistics
 import tempfile
 import time
 import zlib
@@ -38,7 +40,6 @@ import psrt
 from benchmarks import w5_train
 from psrt.core.tensors import Ragged
 from psrt.data import criteo
-from psrt.data.records import Records
 from psrt.data.sharded import Destination
 from psrt.data.slots import Batch, Slot, batch_rows
 from psrt.data.synthetic import Planted, generate
@@ -46,6 +47,7 @@ from psrt.data.synthetic import Planted, generate
 FILES = 4
 MB = 1e6
 _STORED_BYTES = 64 << 10
+TURNS = 7
 
 
 PARTS = ("queue", "memory", "gzip")
@@ -121,7 +123,8 @@ class Feed:
         bare = sum(map(bare_bytes, dataset.batches()))
         dataset.release_memory()
         before = resident_bytes()
-        load_s, load_cpu_s, records = timed(lambda: len(load(dataset)))
+        load_s, load_cpu_s, _ = timed(dataset.load_into_memory)
+        join_s, _, records = timed(lambda: len(dataset.memory.records))
         resident = resident_bytes() - before
         pass_s, _, _ = timed(lambda: drain(dataset.batches()))
         dataset.local_shuffle()
@@ -129,12 +132,25 @@ class Feed:
         return {
             "load_mb_per_s": rounded(self.mb / load_s),
             "load_mb_per_cpu_s": rounded(self.mb / load_cpu_s),
+            "joined_mb_per_s": rounded(self.mb / (load_s + join_s)),
+            "load_speedup": rounded(self._load_speedup()),
             "bytes_per_record": rounded(dataset.memory_bytes / records),
             "memory_share": rounded(dataset.memory_bytes / bare),
             "resident_share": rounded(resident / bare),
             "pass_examples_per_s": rounded(records / pass_s),
             "shuffled_pass_examples_per_s": rounded(records / shuffled_s),
         }
+
+    def _load_speedup(self) -> float:
+        """Of `threads` over one, in turns: the median."""
+        turns = [[self._load_s(threads) for threads in (1, self._threads)] for _ in range(TURNS)]
+        return statistics.median(one / several for one, several in turns)
+
+    def _load_s(self, threads: int) -> float:
+        dataset = psrt.InMemoryDataset(
+            self._slots, files=self.paths, batch_size=self._batch_size, threads=threads
+        )
+        return timed(dataset.load_into_memory)[0]
 
 
 def unzipped(feed: Feed, text_mb: float) -> harness.Figures:
@@ -157,11 +173,6 @@ def bare_gzip(path: Path) -> int:
         while stored := file.read(_STORED_BYTES):
             size += len(member.decompress(stored))
     return size
-
-
-def load(dataset: psrt.InMemoryDataset) -> Records:
-    dataset.load_into_memory()
-    return dataset.memory.records
 
 
 def drain(batches: Iterable[Batch]) -> int:

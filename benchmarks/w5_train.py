@@ -24,6 +24,7 @@ import numpy as np
 import psrt
 from benchmarks import harness, w7_executor, w7_model
 from benchmarks.ctr_data import DENSE, SLOTS, w1_batches
+from psrt.core.allocator import keep_freed_memory
 from psrt.data.slots import Batch, Slot
 from psrt.kernels.lines import format_rows, row_bytes
 
@@ -44,6 +45,7 @@ class Spent(NamedTuple):
 
 
 def run(args: argparse.Namespace) -> harness.Figures:
+    keep_freed_memory()  # as every trainer process does
     program, loss = w7_model.build(ragged=False)
     executor, pair = w7_executor.executors(program, loss)
     pair.close()
