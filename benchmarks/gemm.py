@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -15,7 +17,7 @@ SIZES = (SLOTS * WIDTH + DENSE, *HIDDEN, 1)
 
 def gemm_figures(seconds: float) -> dict[str, float]:
     """Forward, weight- and data-gradient products of each layer, batch 512, one BLAS thread."""
-    products = _products(np.random.default_rng(0))
+    products = _products(threading.get_ident())
     for left, right, out in products:
         np.matmul(left, right, out=out)
     steps, started, cpu = 0, time.perf_counter(), time.process_time()
@@ -31,14 +33,20 @@ def gemm_figures(seconds: float) -> dict[str, float]:
 
 def gemm_by_threads(threads: int, seconds: float) -> float:
     """Examples per second of `threads` threads that multiply side by side, each its own arrays."""
-    with ThreadPoolExecutor(threads) as pool:
-        return sum(
-            figures["examples_per_s"] for figures in pool.map(gemm_figures, [seconds] * threads)
-        )
+    measured = _pool(threads).map(gemm_figures, [seconds] * threads)
+    return sum(figures["examples_per_s"] for figures in measured)
 
 
-def _products(rng: np.random.Generator) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    products = []
+@functools.cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    """Kept: to make threads and arrays takes longer than the shortest measurements."""
+    return ThreadPoolExecutor(threads)
+
+
+@functools.cache
+def _products(thread: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """The arrays of one thread."""
+    products, rng = [], np.random.default_rng(0)
     for fan_in, fan_out in itertools.pairwise(SIZES):
         x = rng.standard_normal((BATCH, fan_in), dtype=np.float32)
         w = rng.standard_normal((fan_in, fan_out), dtype=np.float32)

@@ -33,10 +33,6 @@ def summary(rounds: list[dict[str, float]]) -> harness.Figures:
         "free_rounds": len(free),
         **{name: _median(rounds, *pair) for name, pair in RATIOS.items()},
         **{f"{name}_free": _median(free, *pair) for name, pair in RATIOS.items()},
-        "speedup_rounds": [
-            [round(r["two_threads"] / r["one_thread"], 2), round(r["least_gemm_gain"], 2)]
-            for r in rounds
-        ],
     }
 
 

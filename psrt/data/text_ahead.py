@@ -16,8 +16,8 @@ from psrt.core.threads import CrashReport, start_thread
 
 log = logging.getLogger(__name__)
 
-_BLOCKS = 3
-_BLOCK_BYTES = 4 << 20
+BLOCKS = 3
+BLOCK_BYTES = 4 << 20
 _LEAVE_TIMEOUT_S = 10.0
 
 _Filled: TypeAlias = "tuple[bytearray, int, BaseException | None]"
@@ -34,8 +34,8 @@ class TextAhead(io.RawIOBase):
         self._text, self._name = text, name
         self._free: SimpleQueue[bytearray | None] = SimpleQueue()
         self._filled: SimpleQueue[_Filled] = SimpleQueue()
-        for _ in range(_BLOCKS):
-            self._free.put(bytearray(_BLOCK_BYTES))
+        for _ in range(BLOCKS):
+            self._free.put(bytearray(BLOCK_BYTES))
         self._block: bytearray | None = None
         self._left = memoryview(b"")
         self._ended = False

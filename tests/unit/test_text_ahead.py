@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from psrt.data.text_ahead import TextAhead
+from psrt.data.text_ahead import BLOCK_BYTES, BLOCKS, TextAhead
 
 WAIT_S = 30.0
-TEXT = bytes(range(256)) * 20_000  # five blocks
+TEXT = bytes(range(256)) * (5 * BLOCK_BYTES // 256)
 
 
 class Scripted(io.RawIOBase):
@@ -32,7 +32,7 @@ class Scripted(io.RawIOBase):
         return len(part)
 
 
-@pytest.mark.parametrize("size", [1000, 1 << 20, 3 << 20])
+@pytest.mark.parametrize("size", [4000, 1 << 20, 5 << 20])
 def test_the_bytes_are_those_of_the_text(size: int) -> None:
     with TextAhead(Scripted(), "t") as ahead:
         found = b"".join(iter(lambda: ahead.read(size) or b"", b""))
@@ -65,7 +65,7 @@ def test_closing_early_ends_the_thread_and_closes_the_text() -> None:
 
 
 def test_no_more_is_read_ahead_than_fits_the_blocks() -> None:
-    """Five blocks are there; three are made, then the thread waits for one to come back."""
+    """There is text for five blocks; those there are get full, then the thread waits for one."""
     asked = threading.Semaphore(0)
 
     class Counted(Scripted):
@@ -73,12 +73,12 @@ def test_no_more_is_read_ahead_than_fits_the_blocks() -> None:
             asked.release()
             return super().readinto(into)
 
-    with TextAhead(Counted(step=1 << 20), "t") as ahead:
-        for _ in range(3):
+    with TextAhead(Counted(step=BLOCK_BYTES), "t") as ahead:
+        for _ in range(BLOCKS):
             assert asked.acquire(timeout=WAIT_S)
         assert not asked.acquire(blocking=False)
 
-        ahead.read(1 << 20)
+        ahead.read(BLOCK_BYTES)
         ahead.read(1)
 
         assert asked.acquire(timeout=WAIT_S), "the first block came back"
