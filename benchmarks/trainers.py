@@ -17,6 +17,7 @@ import numpy as np
 
 from psrt.communicator.base import Gradients, Versions
 from psrt.communicator.pservers import Pservers
+from psrt.core.allocator import keep_freed_memory
 from psrt.core.specs import (
     Adagrad,
     Adam,
@@ -88,6 +89,7 @@ def connected(endpoint: str, tables: Sequence[Parameter], who: Who) -> Iterator[
     """One pserver, as trainer `who` speaks to it, with `tables` registered."""
     plan = build_plan(tables, [endpoint])
     client = client_of(plan, who, Async())
+    keep_freed_memory()  # as every trainer process does
     pservers = Pservers(plan, [client], call_timeout_s=TIMEOUT_S)
     try:
         pservers.connect(TIMEOUT_S, print)
