@@ -48,7 +48,7 @@ class Sizes:
 
 FULL = Sizes()
 QUICK = replace(FULL, wide_rows=200_000, seconds=1.5, table_rows=(100_000, 1_000_000, 10_000_000))
-TINY = Sizes(2_000, 1_000, 0.02, (1_000, 2_000), (1, 16), (100, 1_000), (2,))
+TINY = Sizes(2_000, 1_000, 0.02, (1_000, 2_000), (1, 16), (100, 1_000), (1,))
 """For tests: says nothing about speed."""
 
 

@@ -13,6 +13,7 @@ final tables must equal the sums each thread keeps by plain numpy.
                      c + 1 times column 0, so it is of every row
     samples          of the daemon, over time: [second, resident MiB, threads, open files]
     resident_growth  resident memory at the end over that after a tenth of the time
+    resident_mib_per_minute  its slope over the second half, by least squares
     threads, open_files   fewest and most from then on, while all trainers were there
 
 The daemon runs with PYTHONFAULTHANDLER: a crash leaves its stacks.
@@ -106,16 +107,16 @@ def multiples(count: int) -> F32:
 
 
 def life(endpoint: str, who: Who, ends: float) -> Sums:
-    """Stay after stay until `ends`; the sums of all that was pushed."""
+    """Stay after stay until `ends`, of a step at least; the sums of all that was pushed."""
     sums, rng, incarnation = Sums(), np.random.default_rng(who.number), 1
     while time.monotonic() < ends:
         stay = Who(who.number, who.trainers, who.carrier, incarnation)
         with connected(endpoint, parameters(), stay) as pservers:
             for _ in range(STEPS_PER_STAY):
-                if time.monotonic() >= ends:
-                    break
                 push_once(pservers, rng, sums)
                 pull_once(pservers, rng, sums)
+                if time.monotonic() >= ends:
+                    break
         incarnation += 1
         sums.seen["stays"] += 1
     return sums
@@ -202,9 +203,11 @@ def steadiness(samples: list[list[float]]) -> harness.Figures:
     """How the daemon's resources moved once a tenth of the time was over."""
     later = samples[len(samples) // 10 :]
     _, resident, threads, open_files = zip(*later, strict=True)
+    seconds, mib = np.array(samples[len(samples) // 2 :])[:, :2].T
     return {
         "resident_mib": resident[-1],
         "resident_growth": round(resident[-1] / resident[0], 3),
+        "resident_mib_per_minute": round(60 * float(np.polyfit(seconds, mib, 1)[0]), 2),
         "threads": [min(threads), max(threads)],
         "open_files": [min(open_files), max(open_files)],
     }

@@ -8,7 +8,9 @@
 `examples_per_s` is the total of all trainers after 20 warm-up steps; `gemm_examples_per_s` is what
 as many processes reach that do nothing but the network's matrix products, measured in the same run;
 `loss_at_250_steps` is the mean training loss of steps 200 to 250, averaged over the trainers;
-`bytes_per_step` are those of the tensors that a trainer sends and receives.
+`bytes_per_step` are those of the tensors that a trainer sends and receives;
+`trainer_cpu_ms_per_step` is CPU time of one trainer for one of its steps, and
+`pserver_cpu_ms_per_step` that of all pservers together.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import ctr_data, harness
+from benchmarks import ctr_data, harness, processes
 from benchmarks.gemm import gemm_figures
 from psrt.config.schema import JobConfig, TrainerConfig
 from psrt.core.specs import Async, Geo, HalfAsync, Ssp, Sync
@@ -52,12 +54,15 @@ def run(args: argparse.Namespace) -> harness.Figures:
     flags = [f"--{name}={getattr(args, name)}" for name in ("mode", "optimizer", "carrier", "wire")]
     flags += [f"--seconds={args.seconds}", f"--trainers={args.trainers}"]
     gemm = harness.together("w1_ctr", [["--as-gemm"]] * args.trainers)
-    with harness.pservers(args.pservers) as endpoints:
-        where = f"--endpoints={','.join(endpoints)}"
+    with harness.daemons(args.pservers) as daemons:
+        where = f"--endpoints={','.join(daemon.endpoint for daemon in daemons)}"
         roles = [[*flags, where, f"--as-trainer={t}"] for t in range(args.trainers)]
+        cpu_s = -sum(processes.cpu_s(daemon.pid) for daemon in daemons)
         trained = harness.together("w1_ctr", roles)
+        cpu_s += sum(processes.cpu_s(daemon.pid) for daemon in daemons)
     ceiling = sum(figures["examples_per_s"] for figures in gemm)
     total = sum(figures["examples_per_s"] for figures in trained)
+    steps = sum(figures["steps"] for figures in trained)
     losses = [f["loss_at_250_steps"] for f in trained if f["loss_at_250_steps"] is not None]
     return {
         "workload": "W1",
@@ -71,9 +76,10 @@ def run(args: argparse.Namespace) -> harness.Figures:
         "gemm_examples_per_s": round(ceiling),
         "share_of_gemm": round(total / ceiling, 3),
         "loss_at_250_steps": round(float(np.mean(losses)), 4) if losses else None,
-        "steps": sum(figures["steps"] for figures in trained),
+        "steps": steps,
         "bytes_per_step": round(mean(trained, "bytes_per_step")),
         "trainer_cpu_ms_per_step": mean(trained, "cpu_ms_per_step"),
+        "pserver_cpu_ms_per_step": round(cpu_s / (steps + WARM_UP_STEPS * args.trainers) * 1e3, 2),
         "gemm_cpu_ms_per_step": mean(gemm, "cpu_ms_per_step"),
     }
 

@@ -11,13 +11,16 @@ Per optimizer:
                           scattered over all int64
     slowest_insert_rows_per_s  the same in the slowest twentieth of the rows: growing must not stall
     longest_request_ms    of these pushes; `median_request_ms` beside it
+    control_longest_request_ms  of as many pushes, one after each of those, to a table that does not
+                          grow: what the host and the way there cost; `control_median_request_ms`
     save_s                until a directory with all rows is complete: exported by the pserver,
                           written, synced and hashed by the trainer
     load_s                null: nothing brings saved rows back into a pserver yet
     shrunk_share          what is left of that memory after half of the rows were dropped: the
                           second half, once the first was pushed twice more, by their age
 
-Read `longest_request_ms` on a quiet host: it is one number out of many.
+Read `longest_request_ms` on a quiet host, and beside that of the control: each is one number out of
+many. One trainer waits for each push, so the client's part is in the time too.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -43,7 +46,7 @@ from benchmarks.row_trainer import TABLE
 from benchmarks.trainers import JOB, OPTIMIZERS, TIMEOUT_S, Who, connected, push, sparse_table
 from psrt.communicator.pservers import Pservers
 from psrt.core.lifecycle import Lifecycle
-from psrt.core.specs import Async
+from psrt.core.specs import Async, TableSpec
 from psrt.core.table_options import TableOptions
 from psrt.core.tensors import SelectedRows
 from psrt.core.types import I64
@@ -55,6 +58,7 @@ from psrt.trainer.cluster import Cluster
 from psrt.trainer.model_dir import Manifest
 
 ODD = 0x9E3779B97F4A7C15  # 2⁶⁴ / golden ratio: i · ODD mod 2⁶⁴ is another number for every i
+CONTROL = "control"
 SEGMENTS = 20
 SETTLE_S = 1.0
 
@@ -66,14 +70,16 @@ def run(args: argparse.Namespace) -> harness.Figures:
 def of_optimizer(optimizer: str, args: argparse.Namespace) -> harness.Figures:
     ages = TableOptions(lifecycle=Lifecycle(ttl_rounds=-(-args.rows // args.batch)))
     table = sparse_table(TABLE, args.rows, args.width, optimizer, options=ages)
+    tables = [table, sparse_table(CONTROL, args.batch, args.width, optimizer)]
     with harness.daemons(1) as (daemon,):
-        with connected(daemon.endpoint, [table], Who()) as pservers:
-            push_new_rows(pservers, 0, args.batch, args)  # buffers and threads are there now
+        with connected(daemon.endpoint, tables, Who()) as pservers:
+            for name in (TABLE, CONTROL):  # buffers and threads are there now
+                push_new_rows(pservers, 0, args.batch, args, name)
             before = processes.resident_bytes(daemon.pid)
             figures = inserted(pservers, args)
             resident = processes.resident_bytes(daemon.pid)
-        save_s = None if args.no_save else round(saved_s(daemon.endpoint, table, args.rows), 2)
-        shrink(daemon.endpoint, table, args)
+        save_s = None if args.no_save else round(saved_s(daemon.endpoint, tables, args.rows), 2)
+        shrink(daemon.endpoint, tables, args)
         left = processes.resident_bytes(daemon.pid) - before
     return {
         "bytes_per_row": round((resident - before) / (args.rows - args.batch), 1),
@@ -88,23 +94,33 @@ def of_optimizer(optimizer: str, args: argparse.Namespace) -> harness.Figures:
 def inserted(pservers: Pservers, args: argparse.Namespace) -> harness.Figures:
     """Make the rows behind the first batch, and tell how that went."""
     starts = range(args.batch, args.rows, args.batch)
-    taken = np.array([push_new_rows(pservers, start, args.batch, args) for start in starts])
+    taken, control = np.array([push_both(pservers, start, args) for start in starts]).T
     slowest = max(np.mean(part) for part in np.array_split(taken, SEGMENTS) if len(part))
     return {
         "insert_rows_per_s": round((args.rows - args.batch) / taken.sum()),
         "slowest_insert_rows_per_s": round(args.batch / slowest),
         "longest_request_ms": round(float(taken.max()) * 1e3, 2),
         "median_request_ms": round(statistics.median(taken) * 1e3, 2),
+        "control_longest_request_ms": round(float(control.max()) * 1e3, 2),
+        "control_median_request_ms": round(statistics.median(control) * 1e3, 2),
     }
 
 
-def push_new_rows(pservers: Pservers, start: int, batch: int, args: argparse.Namespace) -> float:
+def push_both(pservers: Pservers, start: int, args: argparse.Namespace) -> tuple[float, float]:
+    """Seconds of a push of new rows, and of one of rows that are there."""
+    taken = push_new_rows(pservers, start, args.batch, args)
+    return taken, push_new_rows(pservers, 0, args.batch, args, CONTROL)
+
+
+def push_new_rows(
+    pservers: Pservers, start: int, batch: int, args: argparse.Namespace, table: str = TABLE
+) -> float:
     """Seconds of one push of the ids number `start` to `start + batch`."""
     ids = scattered(start, min(start + batch, args.rows))
     gradient = np.full((len(ids), args.width), 1e-3, np.float32)
     rows = SelectedRows(ids, gradient, unique=True)
     started = time.perf_counter()
-    push(pservers, {TABLE: rows})
+    push(pservers, {table: rows})
     return time.perf_counter() - started
 
 
@@ -113,13 +129,14 @@ def scattered(start: int, end: int) -> I64:
     return (np.arange(start, end, dtype=np.uint64) * np.uint64(ODD)).view(np.int64)
 
 
-def saved_s(endpoint: str, table: Parameter, rows: int) -> float:
+def saved_s(endpoint: str, tables: Sequence[Parameter], rows: int) -> float:
     """Seconds to save the table as a trainer saves a model."""
     with (
         tempfile.TemporaryDirectory(prefix="psrt-w8-") as folder,
-        cluster(endpoint, table) as pserver,
+        cluster(endpoint, tables) as pserver,
     ):
-        manifest = Manifest(JOB, "psrt", "", list(pserver.plan.sparse))
+        saved: list[TableSpec] = [each for each in pserver.plan.sparse if each.name == TABLE]
+        manifest = Manifest(JOB, "psrt", "", saved)
         started = time.perf_counter()
         pages = {TABLE: partial(pserver.rows, TABLE)}
         manifest = export.save(Path(folder) / "model", manifest, {}, pages)
@@ -129,20 +146,20 @@ def saved_s(endpoint: str, table: Parameter, rows: int) -> float:
     return taken
 
 
-def shrink(endpoint: str, table: Parameter, args: argparse.Namespace) -> None:
+def shrink(endpoint: str, tables: Sequence[Parameter], args: argparse.Namespace) -> None:
     """Push the first half of the rows twice more, and have those dropped that are too old then."""
-    with connected(endpoint, [table], Who(incarnation=2)) as pservers:
+    with connected(endpoint, tables, Who(incarnation=2)) as pservers:
         for start in [*range(0, args.rows // 2, args.batch)] * 2:
             push_new_rows(pservers, start, args.batch, args)
-    with cluster(endpoint, table) as pserver:
+    with cluster(endpoint, tables) as pserver:
         pserver.shrink([TABLE], dry_run=False)
     time.sleep(SETTLE_S)
 
 
 @contextlib.contextmanager
-def cluster(endpoint: str, table: Parameter) -> Iterator[Cluster]:
+def cluster(endpoint: str, tables: Sequence[Parameter]) -> Iterator[Cluster]:
     """The pserver as a trainer of a job sees it, in a process of its own again."""
-    part = TrainerProgram(Program(), build_plan([table], [endpoint]), Async(), 0, 1, JOB)
+    part = TrainerProgram(Program(), build_plan(tables, [endpoint]), Async(), 0, 1, JOB)
     with Cluster(part, call_timeout_s=TIMEOUT_S, say=print) as found:
         found.clients[0].connect(TIMEOUT_S)
         yield found

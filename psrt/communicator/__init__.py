@@ -4,7 +4,7 @@ Reading order: `base` says what every communicator promises the trainer, `known_
 ids need not be sent again, `requests` what one pserver is sent and where its reply goes,
 `residuals` what narrow gradients have lost, `router` turns gradients into parts per pserver,
 `snapshots` keeps the buffers parameters arrive in, `lanes` is small threads for each pserver,
-`pservers` speaks to all of them at once.
+`pservers` speaks to all of them at once, `over_pservers` is what communicators have in common.
 
     a step is one call     stepwise, which takes its turns from sync (rounds) or half_async
     gradients wait         gradient_queue · merge_queue · background (threads) · sender

@@ -50,9 +50,9 @@ def make(
             return StepByStep(pservers, on_wait, Arrivals(pservers))
         case Async():
             pulls, senders = FreePulls(mode, pservers), mode.thread_pool_size
-            return Queued(pservers, on_wait, queue_of(mode), pulls, senders)
+            return Queued(pservers, on_wait, queue_of(mode, len(clients)), pulls, senders)
         case Ssp():
-            return Queued(pservers, on_wait, queue_of_ssp(), GatedPulls(mode, pservers))
+            return Queued(pservers, on_wait, queue_of_ssp(len(clients)), GatedPulls(mode, pservers))
         case Geo():
             if own is None:
                 pservers.close()

@@ -17,18 +17,18 @@ So in the long run a pserver's parameters move by the sum of what all trainers h
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from psrt.communicator.base import Gradient, Gradients, Pulled, Timeline, Versions
+from psrt.communicator.base import Gradient, Gradients, Pulled
 from psrt.communicator.geo_agreement import Agreement, Given, OwnParameters
 from psrt.communicator.geo_rhythm import Rhythm
+from psrt.communicator.over_pservers import OverPservers, time_left
 from psrt.communicator.pservers import Answer, Pservers
 from psrt.communicator.requests import Request
-from psrt.core.errors import DeadlineError, InternalError, PsrtError
+from psrt.core.errors import DeadlineError, InternalError
 from psrt.core.metrics import Registry
 from psrt.core.modes import Geo
 from psrt.core.tensors import SelectedRows
@@ -42,8 +42,6 @@ TRAINED = "trained"
 MOST_PASSES = 4
 """A residual that was pushed leaves what its rounding has lost; the next pass pushes that, and then
 nothing is left. Numbers that are not finite never get there."""
-
-LEAST_S = 1.0
 
 
 class GeoMetrics:
@@ -63,31 +61,21 @@ class Exchange:
     own_steps: int
 
 
-class GeoCommunicator:
+class GeoCommunicator(OverPservers):
     """`finish` takes the gradients of sparse tables; dense parameters are up to date by then."""
 
     def __init__(
         self, mode: Geo, pservers: Pservers, on_wait: Callable[[str], None], own: OwnParameters
     ) -> None:
-        self._pservers, self._on_wait, self._tables = pservers, on_wait, own.tables
+        super().__init__(pservers, on_wait)
+        self._tables = own.tables
         self._agreement = Agreement(pservers.plan, pservers.router, own, pservers.counters)
         self._rhythm = Rhythm(mode.update_frequency)
         self._lanes = pservers.lanes("geo")
         self._under_way: Exchange | None = None
         self._wanted: Mapping[str, I64] = {}
-        self._versions: Versions = {}
         self._own_steps = self._global_step = 0
-        self._final: dict[str, F32] | None = None
-        self._failure: PsrtError | None = None
-        self._closed = False
         self._metrics = GeoMetrics(pservers.counters)
-
-    @property
-    def counters(self) -> Registry:
-        return self._pservers.counters
-
-    def watch(self, timeline: Timeline | None) -> None:
-        self._pservers.timeline = timeline
 
     def start(self, timeout_s: float) -> dict[str, F32]:
         """Parameters as the pservers hold them; the trainer is to train in the arrays returned."""
@@ -129,40 +117,34 @@ class GeoCommunicator:
         self._check()
         deadline = time.monotonic() + timeout_s
         if self._under_way is not None:
-            self._merge(_left(deadline))
+            self._merge(time_left(deadline))
         for number in range(MOST_PASSES):
             given = self._agreement.give(1, all_rows=True)
             if number and not given.changes:
                 break
-            self._start(given, _left(deadline), exact=True)
-            self._merge(_left(deadline))
+            self._start(given, time_left(deadline), exact=True)
+            self._merge(time_left(deadline))
         if final:
-            self._pservers.meet(TRAINED, reached=1, awaited=0, timeout_s=_left(deadline))
+            self._pservers.meet(TRAINED, reached=1, awaited=0, timeout_s=time_left(deadline))
         return self._agreement.dense
 
-    def stop(self, timeout_s: float) -> dict[str, F32]:
+    def close(self) -> None:
+        self._lanes.close()
+        super().close()
+
+    def _last(self, timeout_s: float) -> dict[str, F32]:
         """`flush`, wait until all others have trained, take what they have, complete.
 
         Waits for other trainers as long as they push, and gives up when none has for `timeout_s`;
         not at all if this process was asked to end, which leaves it with parameters of its own.
         """
-        if self._final is None:
-            try:
-                self.flush(timeout_s, final=True)
-                if not self._pservers.is_hurried:
-                    self._await_others(timeout_s)
-                    room = self._agreement.room()
-                    self._agreement.take(room, self._pull(room, timeout_s))
-                self._pservers.complete(timeout_s)
-                self._final = self._agreement.dense
-            finally:
-                self.close()
-        return self._final
-
-    def close(self) -> None:
-        self._closed = True
-        self._lanes.close()
-        self._pservers.close()
+        self.flush(timeout_s, final=True)
+        if not self._pservers.is_hurried:
+            self._await_others(timeout_s)
+            room = self._agreement.room()
+            self._agreement.take(room, self._pull(room, timeout_s))
+        self._pservers.complete(timeout_s)
+        return self._agreement.dense
 
     def _apply(self, name: str, gradient: Gradient) -> None:
         if not isinstance(gradient, SelectedRows) or name not in self._tables:
@@ -185,6 +167,7 @@ class GeoCommunicator:
         assert self._under_way is not None
         exchange, self._under_way = self._under_way, None
         waiting = self._pservers.span("wait for exchange")
+        # What was given may be in some pservers and not in others.
         with self._for_good(), self._metrics.wait_s.time(), waiting:
             self._versions = exchange.answer.wait("exchanging changes", timeout_s)
         self._rhythm.merged()
@@ -211,22 +194,3 @@ class GeoCommunicator:
                     self._global_step, moved_s = step, now
                 elif now - moved_s >= patience_s:
                     raise
-
-    def _check(self) -> None:
-        if self._failure is not None:
-            raise self._failure
-        if self._closed:
-            raise InternalError("the communicator was used after it was stopped")
-
-    @contextmanager
-    def _for_good(self) -> Iterator[None]:
-        """Failures: what was given may be in some pservers and not in others."""
-        try:
-            yield
-        except PsrtError as error:
-            self._failure = error
-            raise
-
-
-def _left(deadline: float) -> float:
-    return max(deadline - time.monotonic(), LEAST_S)

@@ -112,13 +112,15 @@ class Merged:
     """What one push carries: at most one group per parameter, standing for `steps` mini-batches.
 
     `versions` are those that the oldest of these steps computed on. A push that leaves before its
-    step has ended stands for 0: the step is counted by the one that follows.
+    step has ended stands for 0: the step is counted by the one that follows. `is_late` says that
+    it waited for a sender that had another one under way.
     """
 
     groups: dict[str, Group]
     steps: int
     versions: Versions
     average: bool = False
+    is_late: bool = False
 
     def gradients(self) -> dict[str, Gradient]:
         """To be called once: it forms the means in place."""

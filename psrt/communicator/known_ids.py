@@ -22,6 +22,9 @@ from psrt.kernels.hashing import digest
 
 log = logging.getLogger("psrt.communicator")
 
+FEWEST_IDS = 64
+"""Fewer are sent again at less expense than they are remembered."""
+
 MOST_LISTS = 4
 """Of one table: those of the steps whose gradients may still come."""
 
@@ -34,7 +37,8 @@ Shares = list[tuple[int, I32 | None]]
 
 @dataclass(eq=False)
 class IdList:
-    """A list that was pulled by `number`; `held_by` are the endpoints that remember it."""
+    """A list that was pulled by `number`, 0 = nobody shall remember it; `held_by` are the endpoints
+    that do."""
 
     number: int
     shares: Shares
@@ -49,6 +53,8 @@ class KnownIds:
 
     def pulled(self, table: str, ids: I64, share: Callable[[], Shares]) -> IdList:
         """`ids` of `table` are about to be pulled; `share` deals them to their owners."""
+        if len(ids) < FEWEST_IDS:
+            return IdList(0, share())
         number = _number(ids)
         with self._lock:
             lists = self._lists.setdefault(table, OrderedDict())
@@ -62,7 +68,7 @@ class KnownIds:
 
     def find(self, table: str, ids: I64) -> IdList | None:
         """The list of exactly these ids that was pulled lately."""
-        if table not in self._lists:
+        if len(ids) < FEWEST_IDS or table not in self._lists:
             return None
         number = _number(ids)
         with self._lock:

@@ -35,6 +35,8 @@ T = TypeVar("T")
 
 log = logging.getLogger("psrt.communicator")
 
+_UNTOLD = nullcontext()
+
 
 class Answer:
     """Calls under way to several pservers."""
@@ -193,7 +195,7 @@ class Pservers:
 
     def span(self, name: str) -> AbstractContextManager[None]:
         """The calling thread does `name` inside, for the timeline, if somebody keeps one."""
-        return nullcontext() if self.timeline is None else self.timeline.span(name, "communicate")
+        return _UNTOLD if self.timeline is None else self.timeline.span(name, "communicate")
 
     def close(self) -> None:
         self._lanes.close()
@@ -204,8 +206,8 @@ class Pservers:
         client, header = self._clients[endpoint], request.header
         if METHODS[method].has_push_key:
             header.push_key.CopyFrom(client.next_push_key())
-        log.debug("%s of %d parts to %s", method.name, len(header.parts), client.endpoint)
-        with nullcontext() if self.timeline is None else self.span(request.does):
+        log.debug("%r to %s", method, client.endpoint)
+        with _UNTOLD if self.timeline is None else self.span(request.does):
             reply = self._say(endpoint, method, request, timeout_s)
         self._pushed.add(request.tensor_bytes)
         self._unsaid.add(request.unsaid_bytes)
@@ -217,16 +219,23 @@ class Pservers:
 
         It refuses such a push before it admits it, so the same push key serves once more.
         """
-        client, header = self._clients[endpoint], request.header
+        say = partial(
+            self._clients[endpoint].call,
+            method,
+            header=request.header,
+            tensors=request.tensors,
+            into=request.into,
+            timeout_s=timeout_s,
+        )
         try:
-            return client.call(method, header=header, tensors=request.tensors, timeout_s=timeout_s)
+            return say()
         except TableError as error:
             if error.code is not ErrorCode.ID_LIST_UNKNOWN or not request.say_all():
                 raise
-            log.debug("%s: %s", client.endpoint, error.message)
+            log.debug("%s: %s", self.plan.endpoints[endpoint], error.message)
         self._misses.add()
         self.router.known_ids.missed(endpoint)
-        return client.call(method, header=header, tensors=request.tensors, timeout_s=timeout_s)
+        return say()
 
     def _introduce(self, client: Client, timeout_s: float, on_wait: Callable[[str], None]) -> None:
         client.connect(timeout_s, on_wait)

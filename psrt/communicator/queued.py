@@ -18,20 +18,19 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from psrt.communicator.background import Background
-from psrt.communicator.base import Gradient, Gradients, Pulled, Timeline, Versions
+from psrt.communicator.base import Gradient, Gradients, Pulled, Versions
 from psrt.communicator.dense_pulls import DensePulls
+from psrt.communicator.gradient_queue import Merged
 from psrt.communicator.merge_queue import MergeQueue
+from psrt.communicator.over_pservers import OverPservers, time_left
 from psrt.communicator.pservers import Pservers
-from psrt.communicator.sender import Sender
-from psrt.core.metrics import Registry
+from psrt.communicator.requests import Request
+from psrt.communicator.sender import OnAnswer, Sender
 from psrt.core.types import F32, I64
-
-LEAST_S = 1.0
-"""What a call at the end is given when draining used up the time to stop."""
 
 
 class Pulls(Protocol):
-    """How parameters come back, by calls of the training thread but for `sent`."""
+    """How parameters come back, by calls of the training thread but for `along`."""
 
     @property
     def dense(self) -> DensePulls: ...
@@ -45,8 +44,9 @@ class Pulls(Protocol):
         """The rows that `begin` announced, and their versions; the running step is over."""
         ...
 
-    def sent(self, steps: int) -> None:
-        """Pservers have answered a push of so many steps; by the thread that sent it."""
+    def along(self, requests: list[Request], push: Merged) -> OnAnswer:
+        """A push is about to leave by `requests`, which may ask for something to come back with
+        its answer; by the thread that sends it, as is what hears of that answer."""
         ...
 
     def last(self) -> None:
@@ -56,7 +56,7 @@ class Pulls(Protocol):
     def close(self) -> None: ...
 
 
-class Queued:
+class Queued(OverPservers):
     """A communicator whose steps end when their gradients are queued."""
 
     def __init__(
@@ -67,18 +67,10 @@ class Queued:
         pulls: Pulls,
         senders: int = 1,
     ) -> None:
-        self._pservers, self._on_wait, self._pulls = pservers, on_wait, pulls
+        super().__init__(pservers, on_wait)
+        self._pulls = pulls
         self._background = Background(queue.close)
-        self._sender = Sender(pservers, queue, self._background, pulls.sent, senders)
-        self._versions: Versions = {}
-        self._final: dict[str, F32] | None = None
-
-    @property
-    def counters(self) -> Registry:
-        return self._pservers.counters
-
-    def watch(self, timeline: Timeline | None) -> None:
-        self._pservers.timeline = timeline
+        self._sender = Sender(pservers, queue, self._background, pulls.along, senders)
 
     def start(self, timeout_s: float) -> dict[str, F32]:
         self._pservers.connect(timeout_s, self._on_wait)
@@ -87,48 +79,48 @@ class Queued:
         return self._take_dense()
 
     def pull_rows(self, wanted: Mapping[str, I64]) -> dict[str, F32]:
-        self._background.check()
+        self._check()
         rows, versions = self._pservers.pull_rows(wanted)
         self._seen(versions)
         return rows
 
     def begin(self, wanted: Mapping[str, I64]) -> None:
-        self._background.check()
+        self._check()
         self._pulls.begin(wanted)
 
     def offer(self, name: str, gradient: Gradient) -> None:
         self._sender.offer(name, gradient, self._versions)
 
     def finish(self, gradients: Gradients) -> Pulled:
-        self._background.check()
+        self._check()
         self._sender.put(gradients, self._versions)
         rows, versions = self._pulls.take()
         self._seen(versions)
         return Pulled(self._take_dense(), rows)
 
     def flush(self, timeout_s: float, final: bool = False) -> dict[str, F32]:
-        self._background.check()
+        self._check()
         deadline = time.monotonic() + timeout_s
         self._sender.drain(timeout_s)
         if final:
             self._pulls.last()
-        return self._pulls.dense.apart(_left(deadline))
-
-    def stop(self, timeout_s: float) -> dict[str, F32]:
-        if self._final is None:
-            deadline = time.monotonic() + timeout_s
-            try:
-                self._final = self.flush(timeout_s)
-                self._end(_left(deadline))
-                self._pservers.complete(_left(deadline))
-            finally:
-                self.close()
-        return self._final
+        return self._pulls.dense.apart(time_left(deadline))
 
     def close(self) -> None:
         self._background.close()
         self._end(0.0)
-        self._pservers.close()
+        super().close()
+
+    def _last(self, timeout_s: float) -> dict[str, F32]:
+        deadline = time.monotonic() + timeout_s
+        dense = self.flush(timeout_s)
+        self._end(time_left(deadline))
+        self._pservers.complete(time_left(deadline))
+        return dense
+
+    def _check(self) -> None:
+        """Also what ended a thread."""
+        self._background.check()
 
     def _end(self, timeout_s: float) -> None:
         """Background threads end after the call they are in."""
@@ -144,7 +136,3 @@ class Queued:
     def _seen(self, versions: Versions) -> None:
         """Gradients are computed on these versions from now on."""
         self._versions = {**self._versions, **versions}
-
-
-def _left(deadline: float) -> float:
-    return max(deadline - time.monotonic(), LEAST_S)

@@ -1,14 +1,15 @@
 """One request to one pserver: its parts, their tensors, and where the answer goes.
 
 A request is used by one thread at a time. Everything of a reply is checked before the first of it
-is written. Tensors travel in the precision that was chosen for their table and are float32 on
-either side: `psrt.kernels.narrow`.
+is written, but for what the carrier received where it belongs. Tensors travel in the precision that
+was chosen for their table and are float32 on either side: `psrt.kernels.narrow`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,8 +28,7 @@ PUSH_DENSE, PUSH_ROWS, PULL_DENSE, PULL_ROWS, PULL_CHANGED = 1, 2, 3, 4, 5
 _WIRE = {**PRECISION_CODES, "float32": 0}  # what needs no saying is not said
 
 
-@dataclass(frozen=True)
-class Sink:
+class Sink(NamedTuple):
     """Where the numbers of one pull go.
 
     `out` is a block (size,) or all rows (n, width) of a table; `positions` says which of these rows
@@ -48,7 +48,15 @@ class Sink:
             self.out.shape if self.positions is None else (len(self.positions), *self.out.shape[1:])
         )
 
+    def into(self, precision: str) -> list[Array | None]:
+        """Where each tensor of the reply may be received; None: nowhere, it is to be `write`n."""
+        if precision == "float32" and self.positions is None:
+            return [self.out]
+        return [None, None] if precision == "int8" else [None]
+
     def write(self, numbers: list[Array]) -> None:
+        if numbers[0] is self.out:
+            return  # it was received there
         if self.positions is None:
             widen(numbers, self.out)
         else:
@@ -65,8 +73,7 @@ class Changed:
     position: int
 
 
-@dataclass(frozen=True)
-class RowsGradient:
+class RowsGradient(NamedTuple):
     """Rows for one pserver: ids (n,), their gradients, and counts (n, 2) if its table wants them.
 
     `number` is that of a list of exactly these ids which the pserver remembers, 0 = none.
@@ -82,12 +89,15 @@ class RowsGradient:
 class Request:
     """What one pserver is sent, and where its answer goes.
 
-    Of the answer, `changed` holds what `pull_changed` asked for, by table; `global_step` is how
-    many mini-batches of all trainers a pserver has been told of, in an answer to a PUSH.
+    Large tensors of the answer may be received straight into arrays of `into`: nobody looks at
+    these before the call has succeeded. Of the answer, `changed` holds what `pull_changed` asked
+    for, by table; `global_step` is how many mini-batches of all trainers a pserver has been told
+    of, in an answer to a PUSH.
     """
 
     header: pb.Header = field(default_factory=pb.Header)
     tensors: list[Array] = field(default_factory=list)
+    into: list[Array | None] = field(default_factory=list)
     changed: dict[str, Changed] = field(default_factory=dict)
     global_step: int = 0
     _sinks: list[Sink] = field(default_factory=list)
@@ -159,20 +169,21 @@ class Request:
     def receive(self, reply: Message) -> dict[str, int]:
         """Write the tensors of a reply where they were asked for; the version read, by table."""
         self.global_step = reply.header.step
-        parts = [part for part in reply.header.parts if part.kind in (PULL_DENSE, PULL_ROWS)]
-        if [part.table for part in parts] != [sink.table for sink in self._sinks]:
+        parts = list(reply.header.parts)
+        pulled = [part for part in parts if part.kind != PULL_CHANGED]
+        if [part.table for part in pulled] != [sink.table for sink in self._sinks]:
             raise WireError(
-                f"a reply holds {[part.table for part in parts]} "
+                f"a reply holds {[part.table for part in pulled]} "
                 f"where {[sink.table for sink in self._sinks]} were asked for"
             )
         tensors = iter(reply.tensors)
         arrived = [_numbers(tensors, sink.shape, sink.table) for sink in self._sinks]
-        self._receive_changed(reply.header, list(tensors))
-        for part, sink, numbers in zip(parts, self._sinks, arrived, strict=True):
+        self._receive_changed(parts[len(pulled) :], list(tensors))
+        for part, sink, numbers in zip(pulled, self._sinks, arrived, strict=True):
             sink.write(numbers)
             if sink.known is not None and part.keys == sink.known.number:
                 sink.known.held_by.add(sink.endpoint)
-        return {part.table: part.version for part in reply.header.parts}
+        return {part.table: part.version for part in parts}
 
     def _push(self, kind: int, table: str, version: int, gradient: Narrow) -> pb.Part:
         factor = 0.0 if gradient.factor == 1.0 else gradient.factor
@@ -180,11 +191,11 @@ class Request:
 
     def _pull(self, kind: int, sink: Sink, precision: str) -> pb.Part:
         self._sinks.append(sink)
+        self.into += sink.into(precision)
         return self.header.parts.add(kind=kind, table=sink.table, wire=_WIRE[precision])
 
-    def _receive_changed(self, header: pb.Header, tensors: Sequence[Array]) -> None:
+    def _receive_changed(self, parts: Sequence[pb.Part], tensors: Sequence[Array]) -> None:
         """They are the last parts, as they were in the request, with two tensors each."""
-        parts = [part for part in header.parts if part.kind == PULL_CHANGED]
         if [part.table for part in parts] != list(self._widths) or len(tensors) != 2 * len(parts):
             raise WireError(
                 f"a reply tells of changes in {[part.table for part in parts]} by {len(tensors)} "

@@ -92,7 +92,7 @@ class Router:
         known = self.known_ids.pulled(table.name, ids, lambda: self._by_owner(ids))
         for endpoint, positions in known.shares:
             asked = ids if positions is None else ids[positions]
-            remembered = known if self.known_ids.trusts(endpoint) else None
+            remembered = known if known.number and self.known_ids.trusts(endpoint) else None
             sink = Sink(table.name, out, positions, remembered, endpoint)
             requests[endpoint].pull_rows(sink, asked, self._wire.of(table.name))
         return out

@@ -7,6 +7,7 @@ another order than it made them. Each step is counted once either way.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 from psrt.communicator.background import Background
 from psrt.communicator.base import Gradient, Gradients, Versions
@@ -14,6 +15,7 @@ from psrt.communicator.gradient_queue import Merged
 from psrt.communicator.lanes import BACKSTOP_S
 from psrt.communicator.merge_queue import MergeQueue
 from psrt.communicator.pservers import Pservers
+from psrt.communicator.requests import Request
 from psrt.core.errors import DeadlineError
 from psrt.core.metrics import Registry
 from psrt.rpc.methods import Method
@@ -34,19 +36,28 @@ class SenderMetrics:
         self.merged.add(merged.gradients_merged)
 
 
+OnAnswer: TypeAlias = Callable[[Versions], None]
+"""Hears of a push that all pservers have answered, and of the versions that were read by it; by the
+thread that sent it."""
+
+
 class Sender:
-    """Sends what is in `queue`; `on_sent(steps)` hears of each push that all pservers answered."""
+    """Sends what is in `queue`.
+
+    `along` hears of each push before it leaves, and may add to its requests what is to come back
+    with the answer.
+    """
 
     def __init__(
         self,
         pservers: Pservers,
         queue: MergeQueue,
         background: Background,
-        on_sent: Callable[[int], None],
+        along: Callable[[list[Request], Merged], OnAnswer],
         workers: int = 1,
     ) -> None:
         self._pservers, self._queue, self._background = pservers, queue, background
-        self._on_sent, self._workers = on_sent, workers
+        self._along, self._workers = along, workers
         self._lanes = pservers.lanes("push", workers)
         self._metrics = SenderMetrics(pservers.counters)
 
@@ -90,7 +101,6 @@ class Sender:
     def _send(self) -> None:
         while (merged := self._queue.take()) is not None:
             self._push(merged)
-            self._on_sent(merged.steps)
             self._queue.sent(merged)
 
     def _push(self, merged: Merged) -> None:
@@ -99,5 +109,7 @@ class Sender:
         self._pservers.router.push(requests, merged.gradients(), merged.versions)
         for request in requests:
             request.header.step = merged.steps
-        self._pservers.call(Method.PUSH, requests, lanes=self._lanes)
+        answered = self._along(requests, merged)
+        versions = self._pservers.call(Method.PUSH, requests, lanes=self._lanes)
         self._metrics.count(merged)
+        answered(versions)

@@ -21,9 +21,12 @@ from functools import partial
 from psrt.communicator.background import Background
 from psrt.communicator.base import Versions
 from psrt.communicator.dense_pulls import DensePulls
+from psrt.communicator.gradient_queue import Merged
 from psrt.communicator.lanes import BACKSTOP_S, Lanes
 from psrt.communicator.merge_queue import MergeQueue
 from psrt.communicator.pservers import Pservers
+from psrt.communicator.requests import Request
+from psrt.communicator.sender import OnAnswer
 from psrt.core.specs import Ssp
 from psrt.core.types import F32, I64
 from psrt.rpc.methods import Method
@@ -35,9 +38,9 @@ FOREVER = (1 << 64) - 1
 Rows = tuple[dict[str, F32], Versions]
 
 
-def queue_of_ssp() -> MergeQueue:
+def queue_of_ssp(pservers: int) -> MergeQueue:
     """Where the gradients of a trainer wait: each step by itself, as young as can be."""
-    return MergeQueue(capacity=1, max_merge=1, linger_s=0.0)
+    return MergeQueue(capacity=1, max_merge=1, linger_s=0.0, pservers=pservers)
 
 
 class GatedPulls:
@@ -78,7 +81,10 @@ class GatedPulls:
         self._step += 1
         return pulled
 
-    def sent(self, steps: int) -> None:
+    def along(self, requests: list[Request], push: Merged) -> OnAnswer:
+        return lambda versions: self._sent(push.steps)
+
+    def _sent(self, steps: int) -> None:
         if steps:
             self._reached += steps
             self._pservers.meet(CLOCK, self._reached, awaited=0)

@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from psrt.communicator.base import Gradient, Gradients, Pulled, Timeline, Versions
+from psrt.communicator.base import Gradient, Gradients, Pulled, Versions
+from psrt.communicator.over_pservers import OverPservers
 from psrt.communicator.pservers import Pservers
 from psrt.communicator.requests import Request
 from psrt.communicator.snapshots import Snapshots
-from psrt.core.errors import InternalError, PsrtError
-from psrt.core.metrics import Registry
 from psrt.core.types import F32, I64
 
 
@@ -32,25 +31,14 @@ class Turn(Protocol):
         ...
 
 
-class StepByStep:
+class StepByStep(OverPservers):
     """A communicator without queues."""
 
     def __init__(self, pservers: Pservers, on_wait: Callable[[str], None], turn: Turn) -> None:
-        self._pservers, self._turn = pservers, turn
-        self._on_wait = on_wait
+        super().__init__(pservers, on_wait)
+        self._turn = turn
         self._snapshots = Snapshots(pservers.plan.dense_shapes, keep=1)
         self._wanted: Mapping[str, I64] = {}
-        self._versions: Versions = {}
-        self._final: dict[str, F32] | None = None
-        self._failure: PsrtError | None = None
-        self._closed = False
-
-    @property
-    def counters(self) -> Registry:
-        return self._pservers.counters
-
-    def watch(self, timeline: Timeline | None) -> None:
-        self._pservers.timeline = timeline
 
     def start(self, timeout_s: float) -> dict[str, F32]:
         self._pservers.connect(timeout_s, self._on_wait)
@@ -77,11 +65,8 @@ class StepByStep:
         router.push(requests, gradients, self._versions)
         router.pull_dense(requests, dense)
         rows = router.pull_rows(requests, wanted)
-        try:
+        with self._for_good():  # some pservers may have applied the step
             versions = self._turn.send(requests, bool(gradients))
-        except PsrtError as error:
-            self._failure = error  # for good: some pservers may have applied the step
-            raise
         return Pulled(self._hand_out(dense, versions), rows)
 
     def offer(self, name: str, gradient: Gradient) -> None:
@@ -94,24 +79,10 @@ class StepByStep:
         self._pservers.pull_dense(dense, timeout_s)
         return dense
 
-    def stop(self, timeout_s: float) -> dict[str, F32]:
-        if self._final is None:
-            try:
-                self._final = self.flush(timeout_s)
-                self._pservers.complete(timeout_s)
-            finally:
-                self.close()
-        return self._final
-
-    def close(self) -> None:
-        self._closed = True
-        self._pservers.close()
-
-    def _check(self) -> None:
-        if self._failure is not None:
-            raise self._failure
-        if self._closed:
-            raise InternalError("the communicator was used after it was stopped")
+    def _last(self, timeout_s: float) -> dict[str, F32]:
+        dense = self.flush(timeout_s)
+        self._pservers.complete(timeout_s)
+        return dense
 
     def _hand_out(self, dense: dict[str, F32], versions: Versions) -> dict[str, F32]:
         self._snapshots.publish(dense, versions)

@@ -1,5 +1,5 @@
 """Settings of every process: declared in `schema`, filled by `load`, printed by `render`.
 
-Reading order: settings → sizing → schema → communication → declared → derived → roles → process →
-load → older_flags → init → render.
+Reading order: settings → sizing → table_sections → schema → communication → declared → derived →
+roles → process → load → older_flags → init → render.
 """

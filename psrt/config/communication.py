@@ -37,7 +37,7 @@ _HELP: dict[str, dict[str, str]] = {
         "send_wait_times": "Waits of 10 ms for more gradients before a push goes out.",
         "merge": "How gradients that travel in one push are put together.",
         "min_send_grad_num_before_recv": "Pushes between two pulls of dense parameters.",
-        "independent_recv_thread": "Pull dense parameters in a thread of its own.",
+        "independent_recv_thread": "Pull large dense parameters by a thread of their own.",
         "thread_pool_size": "Pushes that may be under way at once.",
         "dc_asgd": "Strength of delay compensation of dense gradients; 0 = none.",
     },

@@ -6,16 +6,15 @@
 
 from __future__ import annotations
 
-import difflib
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from psrt.config import communication
+from psrt.config import communication, table_sections
 from psrt.config.schema import FREE_TABLES, SECTIONS
-from psrt.config.settings import settings_of
+from psrt.config.settings import check_keys, settings_of, unknown
 from psrt.core.errors import ConfigError, ErrorCode
 from psrt.core.specs import MODES
 
@@ -47,18 +46,21 @@ def read_toml(path: str) -> TomlFile:
 
 
 def _check_table(path: str, section: str, table: Any) -> None:
-    known = [*SECTIONS, communication.SECTION]
+    known = [*SECTIONS, communication.SECTION, table_sections.SECTION]
     if section not in known:
-        raise _unknown(path, f"section [{section}]", section, known)
+        raise unknown(path, f"section [{section}]", section, known)
     if not isinstance(table, dict):
         raise ConfigError(f"{path}: {section} is {table!r}, expected a section [{section}].")
     if section == communication.SECTION:
         _check_communication(path, table)
         return
+    if section == table_sections.SECTION:
+        table_sections.read(path, table)
+        return
     names = [s.name for s in settings_of(section, SECTIONS[section]) if not s.positional]
     free = FREE_TABLES.get(section, ())
     names += free
-    _check_keys(path, section, table, names)
+    check_keys(path, section, table, names)
     for key in free:
         if not isinstance(table.get(key, {}), dict):
             raise ConfigError(f"{path}: {section}.{key} is {table[key]!r}, expected a table.")
@@ -77,7 +79,7 @@ def _check_communication(path: str, table: Mapping[str, Any]) -> None:
             )
     everywhere = [setting.name for setting in communication.IN_EVERY_MODE]
     known = [*everywhere, communication.WIRE_TABLES, *own]
-    _check_keys(path, communication.SECTION, table, known)
+    check_keys(path, communication.SECTION, table, known)
     _check_wire_tables(path, table.get(communication.WIRE_TABLES, {}))
 
 
@@ -92,28 +94,17 @@ def _check_wire_tables(path: str, precisions: Any) -> None:
         communication.WIRE.accept(precision, f"{what}.{name}")
 
 
-def _check_keys(path: str, section: str, table: Iterable[str], names: list[str]) -> None:
-    for key in table:
-        if key not in names:
-            raise _unknown(path, f"key {key!r} in [{section}]", key, names)
-
-
 def check_variables(environ: Mapping[str, str]) -> None:
     """Refuse a `PSRT_<SECTION>_` variable that sets nothing."""
     declared = _variables()
-    sections = tuple(f"PSRT_{section.upper()}_" for section in (*SECTIONS, communication.SECTION))
+    known = (*SECTIONS, communication.SECTION, table_sections.SECTION)
+    sections = tuple(f"PSRT_{section.upper()}_" for section in known)
     for name in environ:
         if name.startswith(sections) and name not in declared:
-            raise _unknown("environment", f"variable {name}", name, declared)
+            raise unknown("environment", f"variable {name}", name, declared)
 
 
 def _variables() -> list[str]:
     settings = [s for section, cls in SECTIONS.items() for s in settings_of(section, cls)]
     settings += [s for mode in MODES for s in communication.settings_of_mode(mode)]
     return [setting.variable for setting in (*settings, *communication.IN_EVERY_MODE)]
-
-
-def _unknown(where: str, what: str, name: str, known: list[str]) -> ConfigError:
-    nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    hint = f"Did you mean {nearest[0]!r}?" if nearest else f"Known: {', '.join(known)}."
-    return ConfigError(f"{where}: unknown {what}.", code=ErrorCode.CONFIG_UNKNOWN_KEY, hint=hint)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from psrt.config import communication, process
+from psrt.config import communication, process, table_sections
 from psrt.config.declared import TomlFile, check_variables, read_toml
 from psrt.config.process import Heard, Said
 from psrt.config.schema import (
@@ -95,10 +95,12 @@ def load_job(file: str, *, environ: Mapping[str, str] | None = None) -> Loaded[J
         communication=mode.config,
         wire=wire.config,
         partition=partition.config,
+        tables=table_sections.read(file, toml.values(table_sections.SECTION)),
         path=str(Path(file).resolve()),
     )
     _check_program(config, file)
     origins = job.origins | data.origins | partition.origins | mode.origins | wire.origins
+    origins |= dict.fromkeys(table_sections.values_of(config.tables), file)
     return Loaded(config, origins)
 
 

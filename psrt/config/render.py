@@ -19,7 +19,8 @@ from psrt.config.communication import (
     settings_of_mode,
 )
 from psrt.config.schema import FREE_TABLES, SECTIONS, DataConfig, JobConfig
-from psrt.config.settings import Setting, settings_of
+from psrt.config.settings import Setting, settings_of, toml_key
+from psrt.config.table_sections import PARTS, SETTINGS, forms_of, values_of
 from psrt.core.specs import MODES
 
 _HEADER = """\
@@ -43,7 +44,7 @@ def toml_value(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "[" + ", ".join(toml_value(item) for item in value) + "]"
     if isinstance(value, Mapping):
-        pairs = (f"{json.dumps(key)} = {toml_value(item)}" for key, item in value.items())
+        pairs = (f"{toml_key(key)} = {toml_value(item)}" for key, item in value.items())
         return "{ " + ", ".join(pairs) + " }" if value else "{}"
     return str(value)
 
@@ -56,6 +57,7 @@ def reference() -> str:
         if cls is JobConfig:
             parts.append(_JOB_PARAMS)
             parts.append(_reference_communication())
+            parts.append(_reference_tables())
         if cls is DataConfig:
             parts.append(_DATA_COLUMNS)
     return "\n".join(parts)
@@ -71,6 +73,12 @@ _WIRE_TABLES = """\
 # The precision of dense parameters and sparse tables by name, where it is not that of `wire`.
 # wire_tables = { emb = "int8" }
 """
+
+_TABLES = """\
+[tables]
+# Of a sparse table by its name: what counts instead of what the program says. Each line below is
+# one thing to say, its numbers are the defaults; see docs/tables.md.
+# [tables.NAME]"""
 
 _DATA_COLUMNS = """\
 [data.columns]
@@ -107,6 +115,16 @@ def _reference_communication() -> str:
     return "\n".join(lines)
 
 
+def _reference_tables() -> str:
+    """All commented out: the names of tables are the program's."""
+    lines = [_TABLES]
+    for option, part in PARTS.items():
+        lines += [f"# {option} = {toml_value(form)}" for form in forms_of(part)]
+    for setting in SETTINGS.values():
+        lines += [*_help(setting), f"# {setting.name} = {toml_value(setting.default)}"]
+    return "\n".join(lines) + "\n"
+
+
 def _help(setting: Setting) -> list[str]:
     variables = ", ".join(setting.role_variables)
     also = f" Also from: {variables}." if variables else ""
@@ -123,7 +141,7 @@ def show(values: Mapping[str, Any], origins: Mapping[str, str]) -> str:
     lines: list[str] = []
     last = ""
     for key, value in values.items():
-        section, name = key.split(".")
+        section, _, name = key.rpartition(".")
         if section != last:
             lines += ["", f"[{section}]"]
             last = section
@@ -151,4 +169,5 @@ def job_values(job: JobConfig) -> dict[str, Any]:
         f"{SECTION}.{WIRE_TABLES}": dict(job.wire.tables),
         **mode,
         **section_values("partition", job.partition),
+        **values_of(job.tables),
     }

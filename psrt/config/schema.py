@@ -5,7 +5,7 @@ Command-line flags, TOML keys, `PSRT_<SECTION>_<FIELD>` variables, `configs/refe
 not exist. Plain data only: `load.py` fills them, nothing here reads a file or the environment.
 
 The sections of a TOML file are the keys of `SECTIONS`, and `[communication]`, whose keys depend on
-its mode (`communication.py`).
+its mode (`communication.py`), and `[tables.NAME]` for each sparse table (`table_sections.py`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 from psrt.config.settings import setting
 from psrt.config.sizing import SizeConfig
+from psrt.config.table_sections import TableConfig
 from psrt.core.errors import ConfigError
 from psrt.core.log import LEVELS
 from psrt.core.specs import MODES, CommunicationMode, Sync
@@ -296,7 +297,7 @@ class JobConfig:
 
     `path` is the absolute path of the TOML file (empty when built in code); every relative path in
     a job is relative to its directory, see `resolve`. `params` are the keyword arguments of
-    `build()`.
+    `build()`; `tables` is what counts instead of what the program says of sparse tables.
     """
 
     name: str = setting("", "Name of the job, in logs and in the handshake.")
@@ -307,6 +308,7 @@ class JobConfig:
     communication: CommunicationMode = dataclasses.field(default_factory=Sync)
     wire: Wire = dataclasses.field(default_factory=Wire)
     partition: PartitionConfig = dataclasses.field(default_factory=PartitionConfig)
+    tables: dict[str, TableConfig] = dataclasses.field(default_factory=dict)
     path: str = ""
 
     @property

@@ -9,12 +9,16 @@ bad value is reported the same way: where it stands, what it is, what was expect
 from __future__ import annotations
 
 import dataclasses
+import difflib
+import json
 import math
+import re
 import typing
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from psrt.core.errors import ConfigError
+from psrt.core.errors import ConfigError, ErrorCode
 
 STRINGS = tuple[str, ...]
 _TRUE = ("1", "true", "yes", "on")
@@ -138,3 +142,22 @@ def settings_of(section: str, cls: type[Any]) -> list[Setting]:
         for field in dataclasses.fields(cls)
         if field.metadata
     ]
+
+
+def toml_key(name: str) -> str:
+    """A key as TOML writes it."""
+    return name if re.fullmatch("[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
+
+
+def check_keys(where: str, section: str, given: Iterable[str], known: Sequence[str]) -> None:
+    """Raise `ConfigError` for a key of a section that nobody declared."""
+    for key in given:
+        if key not in known:
+            raise unknown(where, f"key {key!r} in [{section}]", key, known)
+
+
+def unknown(where: str, what: str, name: str, known: Sequence[str]) -> ConfigError:
+    """The error of a file or an environment, `where`, that says `name`, which nobody declared."""
+    nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f"Did you mean {nearest[0]!r}?" if nearest else f"Known: {', '.join(known)}."
+    return ConfigError(f"{where}: unknown {what}.", code=ErrorCode.CONFIG_UNKNOWN_KEY, hint=hint)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 
@@ -33,14 +31,22 @@ class Metric:
         with self._lock:
             self.value = value
 
-    @contextmanager
-    def time(self) -> Iterator[None]:
-        """Add the seconds the block took."""
-        started = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.add(time.perf_counter() - started)
+    def time(self) -> Timing:
+        """A context manager that adds the seconds its block took."""
+        return Timing(self)
+
+
+class Timing:
+    """One block that is timed, whether it ends well or not."""
+
+    def __init__(self, timer: Metric) -> None:
+        self._timer, self._started = timer, 0.0
+
+    def __enter__(self) -> None:
+        self._started = time.perf_counter()
+
+    def __exit__(self, *ended: object) -> None:
+        self._timer.add(time.perf_counter() - self._started)
 
 
 class Registry:

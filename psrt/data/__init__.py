@@ -10,7 +10,8 @@ General layout, in reading order; each file imports only those before it:
     remote      files named by URL
     compressed  gzip and zstd, decompressed as they are read
     text_ahead  text that a thread reads ahead
-    sources     where text comes from, decompressed, in blocks of lines
+    stored      the bytes of a file, a URL or the standard input, decompressed
+    sources     where text comes from, in blocks of lines
     files       which files there are
     sharing     which of them, or which parts, are whose
     pipe        files through a program of the user's

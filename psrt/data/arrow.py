@@ -20,7 +20,7 @@ from psrt.data.fields import Field, fields_of
 from psrt.data.pieces import window
 from psrt.data.remote import is_url, unreadable
 from psrt.data.slots import Batch, Slot, batch_rows
-from psrt.data.sources import open_stored
+from psrt.data.stored import open_stored
 
 _FILE_MAGIC = b"ARROW1"
 _OF_DAMAGE = (OSError, UnicodeDecodeError, OverflowError, MemoryError)

@@ -28,7 +28,8 @@ from typing import IO, cast
 from psrt.core.errors import ConfigError, DataError
 from psrt.core.threads import CrashReport, start_thread
 from psrt.data.places import DataFile, Part
-from psrt.data.sources import Blocks, cut, open_text, read_some, skip
+from psrt.data.sources import Blocks, cut, skip
+from psrt.data.stored import open_text, read_some
 
 log = logging.getLogger(__name__)
 

@@ -27,7 +27,7 @@ class Part:
 
 
 DataFile: TypeAlias = "Path | str | Part"
-"""What a reader thread takes at a time; a text is a URL or `psrt.data.sources.STDIN`."""
+"""What a reader thread takes at a time; a text is a URL or `psrt.data.stored.STDIN`."""
 
 
 @dataclass(frozen=True)

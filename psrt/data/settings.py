@@ -17,7 +17,8 @@ from psrt.data.formats import Format, format_named
 from psrt.data.pipe import AS_IT_IS, Piped
 from psrt.data.places import DataFile, Part
 from psrt.data.slots import Batch, DataVar, Slot, shaped, slot_of
-from psrt.data.sources import STDIN, Files, TextSource
+from psrt.data.sources import Files, TextSource
+from psrt.data.stored import STDIN
 
 DEFAULT_BATCH_SIZE = 32
 WAIT_TIMEOUT_S = 120.0

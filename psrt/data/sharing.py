@@ -18,7 +18,7 @@ from typing import TypeAlias
 from psrt.core.errors import ConfigError, DataError, ErrorCode
 from psrt.data.places import DataFile, Part
 from psrt.data.remote import is_url, size_bytes, unreadable
-from psrt.data.sources import open_text
+from psrt.data.stored import open_text
 
 File: TypeAlias = Path | str
 _SCANNED_BYTES = 1 << 16

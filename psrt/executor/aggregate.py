@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from psrt.executor.cells import Cell
-from psrt.kernels import dense
+from psrt.kernels.tape import AtOnce
 
 
 class GradientSum:
@@ -21,13 +19,10 @@ class GradientSum:
     def __init__(self, have: Sequence[Cell], all: Sequence[Cell]) -> None:
         self._first, self._added, self._told = have[0], have[1:], all
 
-    def run(self) -> None:
+    def note(self, tape: AtOnce) -> None:
+        """What a tape does for it."""
         total = self._first.value.reshape(-1)
         for cell in self._added:
-            part = cell.value.reshape(-1)
-            if total.dtype == np.float32:
-                dense.add_(total, part)
-            else:
-                total += part
+            tape.add(total, cell.value.reshape(-1))
         for cell in self._told:
             cell.value = self._first.value

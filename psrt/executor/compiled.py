@@ -16,7 +16,7 @@ from psrt.core.errors import ProgramError, PsrtError, from_code
 from psrt.core.tensors import SelectedRows
 from psrt.executor.bindings import Rows
 from psrt.executor.cells import Cell, GradientCell, Memory, Scratch
-from psrt.executor.compute import COMPUTE, SHARING, Bound, Step
+from psrt.executor.compute import COMPUTE, SHARING, Bound, InTurn, Step
 from psrt.executor.lengths import checked
 from psrt.executor.moment import Moment
 from psrt.executor.ports import Gradient
@@ -80,11 +80,13 @@ class Compiled:
         if self.profiler is not None:
             self._run_profiled(steps, self.profiler)
             return
+        in_turn = InTurn()
         for op, step in steps:
             try:
-                step()
+                in_turn.run(step)
             except Exception as error:
                 raise self.failure(op, error) from error
+        in_turn.end()
 
     def _run_profiled(self, steps: Iterable[BoundOp], profiler: Profiler) -> None:
         clock_ns = profiler.clock_ns

@@ -6,17 +6,13 @@ for the next batch in its background thread, an executor for what was not done b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TypeAlias
-
 from psrt.core.tensors import Ragged
 from psrt.core.types import Array
 from psrt.executor import feeds
 from psrt.executor.compiled import Compiled
+from psrt.executor.feeds import Feed
 from psrt.graph.derived import derived_ops, derived_vars
 from psrt.graph.program import Program, Var
-
-Feed: TypeAlias = Mapping[str, Array | Ragged]
 
 
 class DerivedIds:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from typing import TypeAlias
 
 import numpy as np
 
@@ -13,26 +14,44 @@ from psrt.core.types import Array
 from psrt.executor.cells import Cell
 from psrt.graph.program import Var
 
+Feed: TypeAlias = Mapping[str, Array | Ragged]
 
-def load(
-    feed: Mapping[str, Array | Ragged], vars: Mapping[str, Var], cells: Mapping[str, Cell]
-) -> None:
-    """Set the cells of `vars`; raises `DataError` naming the one that does not fit.
+
+def load(feed: Feed, vars: Mapping[str, Var], cells: Mapping[str, Cell]) -> None:
+    """Set the cells of `vars`; raises `DataError` naming the one that does not fit."""
+    put(checked(feed, vars, cells), cells)
+
+
+def checked(feed: Feed, vars: Mapping[str, Var], cells: Mapping[str, Cell]) -> Feed:
+    """The batch in the dtypes of cells, C-contiguous; raises `DataError` naming what does not fit.
 
     All data vars must be of the same number of examples; derived ids may be of any.
     """
     check_names(feed, vars)
     sizes: dict[int, str] = {}
-    for name, var in vars.items():
-        examples = _load_one(feed[name], var, cells[name])
-        if var.kind == "data":
-            sizes.setdefault(examples, name)
+    fitting = {name: _checked_one(feed[name], var, cells[name]) for name, var in vars.items()}
+    for name, fed in fitting.items():
+        if vars[name].kind == "data":
+            sizes.setdefault(fed.batch_size if isinstance(fed, Ragged) else len(fed), name)
     if len(sizes) > 1:
         (first, name), (second, other) = list(sizes.items())[:2]
         raise DataError(f"The batch feeds {first} examples as {name}, but {second} as {other}.")
+    return fitting
 
 
-def check_names(feed: Mapping[str, Array | Ragged], vars: Mapping[str, Var]) -> None:
+def put(fed: Feed, cells: Mapping[str, Cell]) -> None:
+    """Set the cells of a checked batch, or of a share of one."""
+    for name, each in fed.items():
+        cell = cells[name]
+        if isinstance(each, Ragged):
+            cell.share(each.values)
+            cell.follows = None
+            cell.offsets = each.offsets
+        else:
+            cell.share(each)
+
+
+def check_names(feed: Feed, vars: Mapping[str, Var]) -> None:
     """Raise `DataError` unless a batch feeds `vars` and nothing else."""
     for name in feed:
         if name not in vars:
@@ -46,8 +65,7 @@ def check_names(feed: Mapping[str, Array | Ragged], vars: Mapping[str, Var]) -> 
             raise DataError(f"The batch does not feed {name}, declared as {var.type}.")
 
 
-def _load_one(fed: Array | Ragged, var: Var, cell: Cell) -> int:
-    """Returns the number of examples."""
+def _checked_one(fed: Array | Ragged, var: Var, cell: Cell) -> Array | Ragged:
     if var.ragged != isinstance(fed, Ragged):
         kind = "a ragged" if var.ragged else "an ordinary"
         raise DataError(
@@ -61,13 +79,11 @@ def _load_one(fed: Array | Ragged, var: Var, cell: Cell) -> int:
         )
     if values.dtype.kind not in ("f" if cell.dtype.kind == "f" else "iu"):
         raise DataError(f"{var.name} holds {var.dtype}, but is fed with {values.dtype}.")
-    cell.share(np.ascontiguousarray(values, cell.dtype))
-    if isinstance(fed, Ragged):
-        _check_offsets(fed, var)
-        cell.follows = None
-        cell.offsets = fed.offsets
-        return fed.batch_size
-    return len(values)
+    fitting = np.ascontiguousarray(values, cell.dtype)
+    if not isinstance(fed, Ragged):
+        return fitting
+    _check_offsets(fed, var)
+    return fed if fitting is fed.values else Ragged(fitting, fed.offsets)
 
 
 def _check_offsets(fed: Ragged, var: Var) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from psrt.executor.bindings import joined_ids
 from psrt.executor.cells import Memory
-from psrt.executor.derived import Feed
+from psrt.executor.feeds import Feed
 from psrt.executor.replicas import Replica
 from psrt.executor.scope import Scope
 from psrt.executor.shares import Share, part_of_ids

@@ -9,7 +9,7 @@ import numpy as np
 from psrt.core.errors import DataError
 from psrt.core.tensors import Ragged
 from psrt.core.types import Array
-from psrt.executor.derived import Feed
+from psrt.executor.feeds import Feed
 from psrt.executor.shares import Share
 from psrt.executor.strategies import GradientScaleStrategy
 from psrt.graph.program import Program

@@ -17,7 +17,8 @@ from typing import Any
 from psrt.config.load import cpu_num
 from psrt.core.errors import ConfigError, DataError
 from psrt.executor.bindings import RowBatch
-from psrt.executor.derived import DerivedIds, Feed, fed_vars
+from psrt.executor.derived import DerivedIds, fed_vars
+from psrt.executor.feeds import Feed
 from psrt.executor.fetches import Fetches, copy_of
 from psrt.executor.in_place import TableInPlace
 from psrt.executor.loss_start import LossStart
@@ -227,7 +228,8 @@ class ParallelExecutor:
     ) -> None:
         """A share of the batch to each replica; rows of sparse tables are fetched once for all."""
         start = LossStart.of(self._build.gradient_scale_strategy, self.program, feed)
-        feed = self._derived.extend(start.without(feed), self._steps)
+        extended = self._derived.extend(start.without(feed), self._steps)
+        feed = self._replicas[0].checked(extended)
         left = [name for name in self._supply.tables if name not in {t.name for t in whole}]
         fetched = {name: rows.get(name) or self._supply.batch(name, feed) for name in left}
         for table in whole:

@@ -11,6 +11,7 @@ the tables that are read in place.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import TypeAlias
 from psrt.executor.aggregate import GradientSum
 from psrt.executor.announce import tellers
 from psrt.executor.chains import chained
+from psrt.executor.compute import Noted
 from psrt.executor.drawing import draw
 from psrt.executor.in_place import TableInPlace
 from psrt.executor.places import ORDER, Places
@@ -29,10 +31,13 @@ from psrt.executor.shares import Share
 from psrt.executor.ssa import Graph, Node, Place
 from psrt.executor.strategies import BuildStrategy
 from psrt.executor.updates import RowUpdate, in_turn
-from psrt.graph.program import Op, Role, gradient_name
+from psrt.graph.program import Op, Program, Role, gradient_name
+from psrt.kernels.tape import AtOnce, tapes_for
 
 Key: TypeAlias = tuple[tuple[int, ...], tuple[Role, ...], frozenset[str]]
 """Replicas that have examples, roles, tables read in place."""
+
+SMALL = 1 << 13  # numbers of a gradient that takes less to sum than a node takes by itself
 
 
 class Planner:
@@ -47,7 +52,8 @@ class Planner:
         self._build = build
         self._parts = len(replicas) if one_copy and not build.enable_sequential_execution else 1
         names = {p: gradient_name(p) for p in program.parameters}
-        self._gradients = [name for name in names.values() if name in program.vars]
+        gradients = [name for name in names.values() if name in program.vars]
+        self._summed_together = _together(program, gradients)
         self._graphs: dict[Key, Graph] = {}
         self._on_gradient: OnGradient | None = None
 
@@ -93,7 +99,7 @@ class Planner:
         if "backward" not in roles:
             return
         if len(self._replicas) > 1:
-            yield from (self._sum(name, active) for name in self._gradients)
+            yield from (self._sum(names, active) for names in self._summed_together)
         updating = range(len(self._replicas))
         if self._one_copy or "optimize" not in roles:
             updating = range(1)
@@ -141,13 +147,29 @@ class Planner:
                 node = nodes[writers[-1]]
                 nodes[writers[-1]] = dataclasses.replace(node, run=in_turn([node.run, tell]))
 
-    def _sum(self, name: str, active: Sequence[int]) -> Node:
-        cells = [replica.compiled.cells[name] for replica in self._replicas]
-        everywhere = frozenset(
-            place for r in range(len(cells)) for place in self._places.of([name], r)
-        )
-        total = GradientSum([cells[replica] for replica in active], cells)
-        return Node(f"sum of gradient {name}", total.run, everywhere, everywhere)
+    def _sum(self, names: Sequence[str], active: Sequence[int]) -> Node:
+        """The sums of some gradients, as one node."""
+        sums, everywhere = [], set[Place]()
+        for name in names:
+            cells = [replica.compiled.cells[name] for replica in self._replicas]
+            sums.append(GradientSum([cells[replica] for replica in active], cells))
+            everywhere.update(*(self._places.of([name], r) for r in range(len(cells))))
+
+        def note(tape: AtOnce) -> None:
+            for each in sums:
+                each.note(tape)
+
+        run = Noted(note, tapes_for(self._replicas[0].compiled.dtype))
+        kind = "sum of gradient" if len(names) == 1 else "sums of gradients"
+        label = f"{kind} {', '.join(names)}"
+        return Node(label, run, frozenset(everywhere), frozenset(everywhere))
+
+
+def _together(program: Program, gradients: Sequence[str]) -> list[list[str]]:
+    """Gradients to sum as one node: a large one alone, all small ones together."""
+    sizes = {name: math.prod(program.vars[name].shape) for name in gradients}
+    small = [name for name in gradients if sizes[name] < SMALL]
+    return [[name] for name in gradients if sizes[name] >= SMALL] + ([small] if small else [])
 
 
 def _numbers_of(table: str) -> Place:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from threadpoolctl import ThreadpoolController
 
 from psrt.core.errors import ProgramError, PsrtError
+from psrt.executor.compute import InTurn
 from psrt.executor.profile import Profiler, span_of
 from psrt.executor.replicas import Replica
 from psrt.executor.schedule import Schedule
@@ -47,7 +48,8 @@ class Pool:
 class UnderWay:
     """Runs nodes, part by part, and remembers which part of a node was begun last.
 
-    No part begins after the walk was stopped by the failure of another node.
+    Parts in a row that a tape takes are one call, unless a profiler wants the time of each. No part
+    begins after the walk was stopped by the failure of another node.
     """
 
     def __init__(self, schedule: Schedule, profiler: Profiler | None) -> None:
@@ -56,19 +58,23 @@ class UnderWay:
         self._begun = [0] * len(self._parts)
 
     def execute(self, at: int) -> None:
+        in_turn = InTurn()
         for number, part in enumerate(self._parts[at]):
             if self._schedule.is_stopped:
-                return
+                break
             self._begun[at] = number
-            self._run(part)
+            if self._profiler is None:
+                in_turn.run(part.run)
+            else:
+                self._run_profiled(part, self._profiler)
+        in_turn.end()
 
     def node(self, at: int) -> Node:
         """The part of node `at` that was begun last."""
         return self._parts[at][self._begun[at]]
 
-    def _run(self, node: Node) -> None:
-        profiler = self._profiler
-        if profiler is None or node.op is None:
+    def _run_profiled(self, node: Node, profiler: Profiler) -> None:
+        if node.op is None:
             node.run()
             return
         started_ns = profiler.clock_ns()

@@ -14,7 +14,8 @@ from psrt.core.types import Array
 from psrt.executor import feeds
 from psrt.executor.bindings import RowBatch
 from psrt.executor.compiled import Compiled
-from psrt.executor.derived import Feed, fed_vars
+from psrt.executor.derived import fed_vars
+from psrt.executor.feeds import Feed
 from psrt.executor.preparation import Prepared
 from psrt.executor.scope import Scope
 from psrt.executor.shares import Share, part_of_feed, part_of_rows
@@ -41,15 +42,19 @@ class Replica:
         for cell in self._in_scope:
             cell.share(arrays[cell.name])
 
+    def checked(self, feed: Feed) -> Feed:
+        """A batch as replicas take it, see `feeds.checked`."""
+        return feeds.checked(feed, self.fed, self.compiled.cells)
+
     def load(self, share: Share, feed: Feed, rows: dict[str, RowBatch], arrays: Scope) -> None:
-        """Take a share of the batch; `rows` are of the whole batch, of sparse tables.
+        """Take a share of a checked batch; `rows` are of the whole batch, of sparse tables.
 
         Tables without are looked up whole. Rows are bound for an empty share too: this replica may
         update by the others' gradients.
         """
         compiled = self.compiled
         if not share.is_empty:
-            feeds.load(part_of_feed(share, feed, self.fed), self.fed, compiled.cells)
+            feeds.put(part_of_feed(share, feed, self.fed), compiled.cells)
         for name, table in compiled.rows.items():
             if name in rows:
                 part = part_of_rows(share, rows[name], feed, self.fed)

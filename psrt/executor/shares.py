@@ -13,7 +13,7 @@ from itertools import pairwise
 from psrt.core.tensors import Ragged
 from psrt.core.types import Array
 from psrt.executor.bindings import JoinedIds, RowBatch
-from psrt.executor.derived import Feed
+from psrt.executor.feeds import Feed
 from psrt.graph.ops import ROWS
 from psrt.graph.program import Var
 

@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from psrt.executor.derived import DerivedIds, Feed
+from psrt.executor.derived import DerivedIds
+from psrt.executor.feeds import Feed
 from psrt.executor.fetches import copy_of
 from psrt.executor.ports import GradSink, ParamSource
 from psrt.executor.replicas import Replica
@@ -103,7 +104,7 @@ class Alone:
         examples = examples_of(feed, self._replica.fed)
         moment = compiled.moment
         moment.step, moment.first_example, moment.loss_gradient = number, self._first_example, 1.0
-        feed = self._derived.extend(feed, number)
+        feed = self._replica.checked(self._derived.extend(feed, number))
         rows = {table: self._supply.batch(table, feed) for table in self._supply.tables}
         self._replica.see(self._scope)
         self._replica.load(Share(0, 0, examples, examples), feed, rows, self._scope)

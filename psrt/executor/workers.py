@@ -16,14 +16,18 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
+import numpy as np
+
 from psrt.core.errors import ProgramError
 from psrt.core.threads import CrashReport, start_thread
 from psrt.executor.schedule import Schedule
+from psrt.kernels.spin import await_change
 
 log = logging.getLogger("psrt.executor")
 
 PATIENCE_S = 60.0
 GRACE_S = 10.0
+_LOOKS = 1_000_000  # at a time: about 1 ms, then the deadline is looked at
 
 Execute = Callable[[int], None]
 Waiting = Callable[[], AbstractContextManager[object]]
@@ -34,10 +38,13 @@ class Workers:
 
     def __init__(self, threads: int, spin_s: float = 0.0, name: str = "executor") -> None:
         self._spin_s = spin_s
+        self._threads = threads
         self._changed = threading.Condition()
+        self._changes = np.zeros(1, np.int64)  # of what waiting threads wait for
         self._walk: tuple[Schedule, Execute] | None = None
         self._closed = False
         self._crashes = CrashReport()
+        await_change.load()
         for number in range(1, threads):
             start_thread(self._serve, f"{name}-{number}", self._crashes)
 
@@ -54,7 +61,7 @@ class Workers:
                     hint="Make a new one, or close it later.",
                 )
             self._walk = (schedule, execute)
-            self._changed.notify_all()
+            self._tell()
         try:
             self._help(schedule, execute, waiting)
         except BaseException:  # Ctrl-C while waiting
@@ -74,7 +81,7 @@ class Workers:
         """End the threads; idempotent."""
         with self._changed:
             self._closed = True
-            self._changed.notify_all()
+            self._tell()
 
     def _serve(self) -> None:
         """Help with one walk after another."""
@@ -92,15 +99,21 @@ class Workers:
         walk = self._walk
         return walk is not None and walk[0] is not last
 
+    def _tell(self, everybody: bool = True) -> None:
+        """Something changed, and who waits may go on; with the lock held."""
+        self._changes[0] += 1
+        self._changed.notify(self._threads if everybody else 1)
+
     def _await(self, is_so: Callable[[], bool], timeout_s: float | None) -> bool:
         """Wait, with the lock held, until something is so; False if it took too long."""
-        self._changed.release()
-        try:
-            deadline = time.perf_counter() + self._spin_s
-            while not is_so() and time.perf_counter() < deadline:
-                time.sleep(0)
-        finally:
-            self._changed.acquire()
+        deadline = time.perf_counter() + self._spin_s
+        while not is_so() and time.perf_counter() < deadline:
+            seen = int(self._changes[0])
+            self._changed.release()
+            try:
+                await_change(self._changes, seen, _LOOKS)
+            finally:
+                self._changed.acquire()
         return self._changed.wait_for(is_so, timeout_s)
 
     def _help(self, schedule: Schedule, execute: Execute, waiting: Waiting) -> None:
@@ -127,15 +140,15 @@ class Workers:
             if report is not None:
                 report()
                 if schedule.is_over:
-                    self._changed.notify_all()
+                    self._tell()
             while (node := schedule.take(last)) is None:
                 if schedule.is_over:
-                    self._changed.notify_all()
+                    self._tell()
                     return None
                 with waiting():
                     self._await_change(schedule)
             if schedule.ready:
-                self._changed.notify()
+                self._tell(everybody=False)
             return node
 
     def _await_change(self, schedule: Schedule) -> None:

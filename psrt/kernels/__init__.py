@@ -4,6 +4,7 @@ In reading order:
 
     cache        where machine code is kept, safe for many processes
     jit          the one compile policy: `@kernel`, `@device`, `warm_up`
+    half_bits    float16 for a processor that cannot convert it
     halves       numbers of 16 and 8 bits, as they are stored and sent
     narrow       float32 arrays as the tensors that travel in their place, and back
     dense        element-wise loops over whole blocks
@@ -16,7 +17,8 @@ In reading order:
     decay        delay compensation and decay of gradients, right before an update
     optimizer_rows, adam_rows  updates of rows of a table
     ctr_steps, ctr_optimizers  the optimizers of click models: formulas, blocks and rows
-    rules        optimizer spec to layout of state and kernels
+    rule         what an optimizer is to a table: its state and its kernels
+    adam_rules, ctr_rules, rules  optimizer spec to rule
     waiting      which ids may have a row: counted while they wait, or drawn
     row_lives    what rows remember of their life, and which are at its end
     row_layout   what lies where in a row of a sparse table
@@ -35,6 +37,11 @@ In reading order:
     images       convolution as a matrix product, pooling over windows
     random       masks drawn by counter
     nn           fused element-wise steps of the trainer, AUC
+    blas         the products of numpy's BLAS, called by kernels
+    addresses    addresses of arrays, and arrays at addresses
+    play         the kernel that plays a tape
+    tape         small computations noted down, then done in one call
+    spin         waiting a moment for a change in memory
     activations  activations and their derivatives
     losses       softmax cross-entropy, logistic and ranking losses
     sampling     drawn classes, tree paths, products of an example with its rows

@@ -156,6 +156,10 @@ class HalfRowStore(RowStore):
         self._image = layout.as_float32()
         self._images_at_once = max(1, min(_IMAGE_ROWS, _IMAGE_BYTES // self._image.row_bytes))
 
+    def read(self, ids: I64, order: I32, found: I32, out: F32) -> None:
+        self.find(ids, order, found)
+        self._load(ids, order, found, out)
+
     def move(self, move: Move, found: I32, order: I32) -> None:
         for start in range(0, len(found), self._images_at_once):
             part = slice(start, start + self._images_at_once)

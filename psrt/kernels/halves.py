@@ -10,13 +10,14 @@ gradient that is too large must not destroy a row. An int8 row with an inf or a 
 whole, so that divergence stays visible.
 
 numba knows neither type on CPUs: both are arrays of uint16 here (`values.view(np.uint16)` of a
-numpy float16 array). An x86 processor needs F16C, which all have had since 2013; without it the
-kernels that use float16 refuse to compile.
+numpy float16 array). An x86 processor without F16C, which all have had since 2013, converts
+by `half_bits`.
 """
 
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from psrt.core.types import F32, I8, U16
+from psrt.kernels import half_bits
 from psrt.kernels.jit import device, kernel
 
 F16_MAX = np.float32(65504.0)
@@ -36,18 +38,15 @@ _MOST = np.float32(3.4e38)  # above, 127 · (x / 127) may be infinite
 _HALF, _FLOAT, _WORD = ir.HalfType(), ir.FloatType(), ir.IntType(16)
 
 
-def _check_processor() -> None:
-    """Without the instruction LLVM would end the process when the code is linked."""
-    is_x86 = platform.machine() in ("x86_64", "AMD64")
-    if is_x86 and not llvm.get_host_cpu_features().get("f16c", False):
-        raise NotImplementedError("this processor cannot convert float16: it has no F16C")
+def converts_float16(machine: str, features: Mapping[str, bool]) -> bool:
+    """Whether a processor has the instruction; if not, LLVM would end the process at linking."""
+    return machine not in ("x86_64", "AMD64") or features.get("f16c", False)
 
 
 def _truncated(typing_context: Any, x: Any) -> Any:
     """`truncated(x)`: the bits of the float16 nearest to a float32."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        _check_processor()
         return builder.bitcast(builder.fptrunc(args[0], _HALF), _WORD)
 
     return types.uint16(types.float32), generate
@@ -57,14 +56,15 @@ def _extended(typing_context: Any, bits: Any) -> Any:
     """`extended(bits)`: the float32 of these bits of a float16."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        _check_processor()
         return builder.fpext(builder.bitcast(args[0], _HALF), _FLOAT)
 
     return types.float32(types.uint16), generate
 
 
-truncated: Any = intrinsic(_truncated)
-extended: Any = intrinsic(_extended)
+truncated: Any = half_bits.truncated
+extended: Any = half_bits.extended
+if converts_float16(platform.machine(), llvm.get_host_cpu_features()):
+    truncated, extended = intrinsic(_truncated), intrinsic(_extended)
 
 
 @device

@@ -32,18 +32,18 @@ class IdIndex:
     """From ids to slots of rows; the number of leaves follows the number of ids both ways."""
 
     def __init__(self) -> None:
-        self._memory = Slab(CELLS)
+        self.memory = Slab(CELLS)
         self._directory: I32 = np.zeros(1, np.int32)
         self._facts: I32 = np.zeros((16, FACTS), np.int32)
         self._facts[0, LIMIT] = leaves.limit_of(0, 0)
         self._leaves = 1
-        self._memory.reserve(1)
+        self.memory.reserve(1)
         self.arrays.cells[:CELLS] = EMPTY
 
     @property
     def arrays(self) -> IndexArrays:
         """Let go of them before the index grows or shrinks."""
-        cells = self._memory.rows.reshape(-1).view(np.uint32)
+        cells = self.memory.rows.reshape(-1).view(np.uint32)
         return IndexArrays(self._directory, cells, self._facts)
 
     @property
@@ -80,10 +80,10 @@ class IdIndex:
         depth = int(self._facts[: self._leaves, DEPTH].max())
         if 1 << depth < len(self._directory):
             self._directory = self._directory[: 1 << depth].copy()
-        self._memory.trim(self._leaves)
+        self.memory.trim(self._leaves)
 
     def _new_leaf(self) -> int:
-        self._memory.reserve(self._leaves + 1)
+        self.memory.reserve(self._leaves + 1)
         if self._leaves == len(self._facts):
             self._facts = np.concatenate([self._facts, np.zeros_like(self._facts)])
         self._leaves += 1

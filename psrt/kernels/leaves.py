@@ -72,18 +72,23 @@ def next_cell(cell: Any) -> Any:
 
 
 @device
-def probe(cells: U32, keys: I64, place: int, tag: Any, id_: int) -> Any:
-    """The cell that holds `id_`, or else the empty cell where it belongs; `keys` is the slab in
-    words of 8 bytes."""
+def sighted(cells: U32, place: Any, tag: Any) -> Any:
+    """The first cell from `place` on that bears `tag` or is empty: most likely the one that
+    `probe` is looking for."""
     cell = np.int64(place)
-    while True:
-        content = cells[cell]
-        if content == EMPTY:
-            return cell
-        other = np.uint32(content ^ tag)
-        if other <= _SLOT_MASK and keys[np.int64(other), _ID] == id_:
-            return cell
+    while cells[cell] != EMPTY and np.uint32(cells[cell] ^ tag) > _SLOT_MASK:
         cell = next_cell(cell)
+    return cell
+
+
+@device
+def probe(cells: U32, keys: I64, sight: Any, id_: int) -> Any:
+    """The cell that holds `id_`, or else the empty cell where it belongs; `keys` is the slab in
+    words of 8 bytes. `sight` is what `sighted` said, though cells may have been filled since."""
+    cell = np.int64(sight)
+    while cells[cell] != EMPTY and keys[slot_of(cells[cell]), _ID] != id_:
+        cell = sighted(cells, next_cell(cell), tag_of(mix64(np.uint64(id_))))
+    return cell
 
 
 @device

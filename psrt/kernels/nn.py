@@ -12,10 +12,10 @@ import numpy as np
 
 from psrt.core.types import F32, I64
 from psrt.kernels.elementary import exp_of, log1p_of, sigmoid_of
-from psrt.kernels.jit import kernel
+from psrt.kernels.jit import device, kernel
 
 
-@kernel("f4[:, ::1], const f4[::1] -> void", group="op")
+@device
 def bias_(x: F32, bias: F32) -> None:
     """`x` (n, d) += `bias` (d,)."""
     for i in range(len(x)):
@@ -24,7 +24,7 @@ def bias_(x: F32, bias: F32) -> None:
             row[j] += bias[j]
 
 
-@kernel("f4[:, ::1], const f4[::1] -> void", group="op")
+@device
 def bias_relu_(x: F32, bias: F32) -> None:
     """`x` (n, d) = max(x + `bias` (d,), 0)."""
     for i in range(len(x)):
@@ -32,6 +32,13 @@ def bias_relu_(x: F32, bias: F32) -> None:
         for j in range(len(bias)):
             value = row[j] + bias[j]
             row[j] = np.float32(0.0) if value < 0 else value
+
+
+@device
+def relu_(x: F32) -> None:
+    """`x` = max(x, 0) in place."""
+    for i in range(len(x)):
+        x[i] = np.float32(0.0) if x[i] < 0 else x[i]
 
 
 @kernel("const f4[::1], f4[::1] -> void", group="op")
@@ -49,7 +56,7 @@ def relu_grad(out: F32, grad_out: F32, grad_x: F32) -> None:
         grad_x[i] = grad_out[i] if out[i] > 0 else np.float32(0.0)
 
 
-@kernel("const f4[:, ::1], f4[::1] -> void", group="op")
+@device
 def column_sums(x: F32, sums: F32) -> None:
     """`sums` (d,) of `x` (n, d), in order of rows."""
     sums[:] = 0.0
@@ -59,7 +66,7 @@ def column_sums(x: F32, sums: F32) -> None:
             sums[j] += row[j]
 
 
-@kernel("const f4[:, ::1], const f4[:, ::1], f4[:, ::1], f4[::1] -> void", group="op")
+@device
 def relu_grad_sums(out: F32, grad_out: F32, grad_x: F32, sums: F32) -> None:
     """`relu_grad` and `column_sums` of it, in one pass: the gradients of relu and bias."""
     sums[:] = 0.0
@@ -71,7 +78,7 @@ def relu_grad_sums(out: F32, grad_out: F32, grad_x: F32, sums: F32) -> None:
             sums[j] += value
 
 
-@kernel("const f4[:, ::1], f4[:, ::1], f4[::1] -> void", group="op")
+@device
 def relu_grad_sums_(out: F32, grad: F32, sums: F32) -> None:
     """The same in place of `grad`: two instead of three arrays to move (160 µs for 240)."""
     sums[:] = 0.0
@@ -81,6 +88,37 @@ def relu_grad_sums_(out: F32, grad: F32, sums: F32) -> None:
             value = masked[j] if row[j] > 0 else np.float32(0.0)
             masked[j] = value
             sums[j] += value
+
+
+@device
+def add_(out: F32, x: F32) -> None:
+    """`out` += x."""
+    for i in range(len(out)):
+        out[i] += x[i]
+
+
+@device
+def multiply(x: F32, y: F32, out: F32) -> None:
+    """`out` = x · y."""
+    for i in range(len(out)):
+        out[i] = x[i] * y[i]
+
+
+@device
+def mean(x: F32, out: F32) -> None:
+    """`out` (1,) = Σ x / n, added in float64."""
+    total = 0.0
+    for i in range(len(x)):
+        total += x[i]
+    out[0] = total / len(x)
+
+
+@device
+def fill(out: F32, value: F32, divisor: int) -> None:
+    """Every element of `out` = `value` (1,) / divisor."""
+    each = value[0] / np.float32(divisor)
+    for i in range(len(out)):
+        out[i] = each
 
 
 @kernel("const f4[::1], f4[::1] -> void", group="trainer")
@@ -115,7 +153,7 @@ def sigmoid_cross_entropy_grad(logits: F32, labels: F32, grad_loss: F32, grad_x:
         grad_x[i] = (sigmoid_of(logits[i]) - labels[i]) * grad_loss[i]
 
 
-@kernel("const f4[::1], const f4[::1], f4[::1], f4[::1] -> void", group="op")
+@device
 def sigmoid_loss(logits: F32, labels: F32, loss: F32, slope: F32) -> None:
     """Both of the above: `loss`, and `slope` = σ(logit) − label."""
     for i in range(len(logits)):

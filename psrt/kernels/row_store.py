@@ -64,12 +64,20 @@ class RowStore:
         """Cells of the index, of which `rows` are taken."""
         return self._index.cells
 
+    @property
+    def short_slabs(self) -> list[Slab]:
+        """Those that would be better prepared before more rows come: see `Slab.prepare`."""
+        return [each for each in (self.slab, self._index.memory) if each.is_short]
+
     # --- finding ---
 
     def read(self, ids: I64, order: I32, found: I32, out: F32) -> None:
         """`out[i]` (n, width) = weights of rows `ids[i]`, i in `order`; `found` is scratch."""
-        self.find(ids, order, found)
-        self._load(ids, order, found, out)
+        directory, cells, _ = self._index.arrays
+        slab.read_rows(
+            *(directory, cells, self.slab.rows, self.layout.weights_at),
+            *(ids, order, found, *self._absent, out),
+        )
 
     def find(self, ids: I64, order: I32, found: I32) -> None:
         """`found` (n,) = slots of rows `ids[order]`, −1 where there is none."""
@@ -150,10 +158,6 @@ class RowStore:
             *(ids, order, found, begin, *stamp),
         )
         return end
-
-    def _load(self, ids: I64, order: I32, found: I32, out: F32) -> None:
-        at = self.layout.weights_at
-        slab.read_rows(self.slab.rows, at, ids, order, found, *self._absent, out)
 
     def _begin(self, first: int, end: int) -> None:
         width = 0 if self.layout.is_half else self.layout.width

@@ -64,8 +64,7 @@ class SparseFootprint:
 
 @dataclass(frozen=True)
 class DenseFootprint:
-    """The dense blocks of one pserver. `copies_bytes`: the snapshot that readers share, and the
-    scratch that gradients are put together in."""
+    """The dense blocks of one pserver. `copies_bytes`: older values that readers still hold."""
 
     blocks: int
     values_bytes: int
@@ -150,12 +149,13 @@ def dense_footprint(
 
 
 def _copies(mode: CommunicationMode, trainers: int) -> int:
-    """Arrays as large as the values: a snapshot, a scratch where gradients are changed before they
-    are used, and with delay compensation what every trainer has pulled."""
-    if isinstance(mode, Sync) and trainers > 1:
-        return 2
+    """Arrays as large as the values: what a reply is sent from while the next update is made, and
+    with delay compensation what every trainer has pulled. A round closes when all replies of the
+    one before have arrived."""
+    if isinstance(mode, Sync):
+        return 0
     if isinstance(mode, Async) and mode.dc_asgd:
-        return 2 + trainers
+        return 1 + trainers
     return 1
 
 

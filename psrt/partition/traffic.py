@@ -3,9 +3,10 @@
 The calls are those of `psrt.communicator`, the bytes those of docs/wire-format.md, as they go into
 a socket; TCP, IP and Ethernet add theirs (`LINK_EFFICIENCY`). Numbers are means over many steps.
 Where a mode leaves it to the moment how much is sent, this is the most: Async pulls all dense
-parameters once for `min_send_grad_num_before_recv` steps, if the pull before is over; a trainer of
-Ssp asks the first pserver to wait once a step. The merges of Async are taken to be as many as
-`max_merge_var_num` allows, which they are when steps come faster than pushes go.
+parameters once for `min_send_grad_num_before_recv` steps, with the answer of a push (large ones may
+come by a call of their own, which is not counted); a trainer of Ssp asks the first pserver to wait
+once a step. The merges of Async are taken to be as many as `max_merge_var_num` allows, which they
+are when steps come faster than pushes go.
 """
 
 from __future__ import annotations
@@ -146,15 +147,15 @@ def calls_of_step(
 
 
 def _async_calls(mode: Async, asks: _Asks) -> tuple[Call, ...]:
-    """Dense parameters are pulled behind pushes, so not more often than these go out."""
+    """Dense parameters come with the answers of pushes, so not more often than these go out."""
     merged = mode.max_merge_var_num
     enough = mode.min_send_grad_num_before_recv if mode.independent_recv_thread else 1
     pulled_after = merged * -(-enough // merged)
-    return (
-        Call("push", 1 / merged, asks.push(merged), Body()),
-        Call("pull rows", 1, asks.ask_rows(), asks.rows()),
-        Call("pull dense", 1 / pulled_after, asks.ask_dense(), asks.dense()),
-    )
+    push, rows = asks.push(merged), Call("pull rows", 1, asks.ask_rows(), asks.rows())
+    exchange = Call("exchange", 1 / pulled_after, push + asks.ask_dense(), asks.dense())
+    if pulled_after == merged:
+        return exchange, rows
+    return Call("push", 1 / merged - 1 / pulled_after, push, Body()), exchange, rows
 
 
 def _geo_call(mode: Geo, asks: _Asks, trainers: int) -> Call:

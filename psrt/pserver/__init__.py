@@ -3,16 +3,18 @@
 In reading order, doing below and deciding above:
 
     pulled         dense values that trainers may still compute on
+    block_update   what gradients do to the values and the state of a block
+    block_values   the values of a block, copied only if a reader still holds them
     dense_table    one block of one dense parameter
     fair_lock      a lock that nobody can keep from others by taking it again and again
     admission      which ids may own a row
+    room_ahead     memory made before rows reach it
     stripe         rows of some virtual shards, and their lock
     change_log     who pushed which rows, for trainers under Geo
     hot_ids        which ids are pulled most
     sparse_table   one pserver's share of a sparse table, over its stripes
     growing_table  rows that start short: two sparse tables that look like one
     id_lists       lists of ids that trainers have pulled and will push gradients of
-    policy_rules   which admission, lifecycle and growth of tables are accepted
     spec_rules     which table specs are accepted
     tables         the registry
     lifecycle      which rows are at their end                         (pure)

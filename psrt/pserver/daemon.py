@@ -26,7 +26,7 @@ from psrt.core.allocator import keep_freed_memory
 from psrt.core.errors import ErrorCode, InternalError, JobError, PsrtError
 from psrt.core.specs import TableSpec
 from psrt.core.threads import CrashReport
-from psrt.kernels.jit import set_cache_dir, warm_up
+from psrt.kernels.jit import on_compile, set_cache_dir, warm_up
 from psrt.pserver.machine import Job
 from psrt.pserver.service import PserverService
 from psrt.rpc.server import Server
@@ -123,20 +123,23 @@ def serve_until(
 def _warm_up(config: PserverConfig) -> None:
     if config.cache_dir:
         set_cache_dir(config.cache_dir)
-    seconds = warm_up(["pserver"], on_compile=_ColdCacheLine())
-    log.info("kernels ready in %.1f s", seconds)
+    on_compile(_SaidOnce("compiling kernels for this host (the first start only)"))
+    log.info("kernels ready in %.1f s", warm_up(["pserver"]))
+    on_compile(
+        _SaidOnce("compiling kernels for a table that is the first of its kind on this host")
+    )
 
 
-class _ColdCacheLine:
-    """Says once that this start takes longer than the next."""
+class _SaidOnce:
+    """A line for the log where kernels are not in the cache, however many of them."""
 
-    def __init__(self) -> None:
-        self._said = False
+    def __init__(self, line: str) -> None:
+        self._line = line
 
     def __call__(self, kernel: str) -> None:
-        if not self._said:
-            log.info("compiling kernels for this host (the first start only)")
-            self._said = True
+        if self._line:
+            log.info(self._line)
+            self._line = ""
 
 
 def _open(config: PserverConfig, service: PserverService, ending: Ending) -> Server:

@@ -21,6 +21,7 @@ from psrt.kernels.hashing import stable_hash
 from psrt.kernels.initialize import CONSTANT
 from psrt.kernels.row_layout import ID_WORD, RowLayout
 from psrt.pserver.admission import Grown
+from psrt.pserver.room_ahead import RoomAhead
 from psrt.pserver.sparse_table import Routed, SparseTable, first_row, per_show
 from psrt.pserver.stripe import Decide, Stripe
 
@@ -30,13 +31,16 @@ _ZEROS = (CONSTANT, 0.0, 0.0, 0)
 class LongPart(SparseTable):
     """Rows of ids whose score, which `apply` gets in place of their shows, reaches `threshold`."""
 
-    def __init__(self, spec: SparseTableSpec, stripes: int, threshold: float) -> None:
+    def __init__(
+        self, spec: SparseTableSpec, stripes: int, threshold: float, room: RoomAhead | None
+    ) -> None:
         self._threshold = threshold
-        super().__init__(spec, stripes)
+        super().__init__(spec, stripes, room=room)
 
     def _stripe(self, first_shard: int, last_shard: int) -> Stripe:
         begins = first_row(self.spec, self._rule)
-        return Stripe(self.layout, *begins, Grown(self._threshold), absent=_ZEROS)
+        grown = Grown(self._threshold)
+        return Stripe(self.layout, *begins, grown, absent=_ZEROS, room=self._room)
 
 
 class GrowingTable:
@@ -47,12 +51,13 @@ class GrowingTable:
         spec: SparseTableSpec,
         stripes: int,
         hours: Callable[[], int] = hours_since_1970,
+        room: RoomAhead | None = None,
     ) -> None:
         assert spec.growth is not None, spec.name
         self.spec = spec
         self._embed = spec.growth.embed_width
-        self._short = SparseTable(replace(spec, width=self._embed), stripes, None, hours)
-        self._long = LongPart(_long_spec(spec), stripes, spec.growth.embedx_threshold)
+        self._short = SparseTable(replace(spec, width=self._embed), stripes, None, hours, room)
+        self._long = LongPart(_long_spec(spec), stripes, spec.growth.embedx_threshold, room)
 
     @property
     def layout(self) -> RowLayout:

@@ -1,8 +1,9 @@
 """Lists of ids that trainers have pulled and may push gradients of: remembered, grouped by stripe.
 
-A push that names its list brings no ids, and needs none hashed. Of all trainers together at most
-`limit_bytes` are kept, the least recently used go first; a list that takes more than all of it
-is not remembered. Any handler thread calls this.
+A push that names its list brings no ids, and needs none hashed. Of each trainer and table the
+newest `MOST_LISTS` are kept, whether they were pushed with or not, as a push may be repeated; of
+all trainers together at most `limit_bytes`, of which the least recently used go first. A list that
+takes more than all of it is not remembered. Any handler thread calls this.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from typing import TypeAlias
 from psrt.pserver.sparse_table import Routed
 
 LIMIT_BYTES = 256 << 20
+MOST_LISTS = 8
+"""Those that a trainer may still name (`psrt.communicator.known_ids`), and as many again, since its
+calls overtake each other."""
 
 _Name: TypeAlias = tuple[int, str, int]  # trainer, table, number of the list
 
@@ -24,7 +28,8 @@ class IdLists:
     def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:
         self._limit_bytes = limit_bytes
         self._lock = threading.Lock()
-        self._lists: OrderedDict[_Name, Routed] = OrderedDict()
+        self._lists: OrderedDict[_Name, Routed] = OrderedDict()  # the last used stands last
+        self._numbers: dict[tuple[int, str], dict[int, None]] = {}  # the last pulled stands last
         self.nbytes = 0
 
     def __len__(self) -> int:
@@ -39,6 +44,10 @@ class IdLists:
             self._drop((trainer, table, number))
             self._lists[trainer, table, number] = kept
             self.nbytes += kept.nbytes
+            numbers = self._numbers.setdefault((trainer, table), {})
+            numbers[number] = None
+            if len(numbers) > MOST_LISTS:
+                self._drop((trainer, table, next(iter(numbers))))
             while self.nbytes > self._limit_bytes:
                 self._drop(next(iter(self._lists)))
         return True
@@ -62,3 +71,5 @@ class IdLists:
         kept = self._lists.pop(name, None)
         if kept is not None:
             self.nbytes -= kept.nbytes
+            trainer, table, number = name
+            del self._numbers[trainer, table][number]

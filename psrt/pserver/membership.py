@@ -99,8 +99,8 @@ class Membership:
 
     def ended(self) -> bool:
         """Nobody is awaited and at least one trainer completed."""
-        states = {member.state for member in self.members}
-        return MemberState.COMPLETED in states and not self.awaited()
+        completed = any(member.state is MemberState.COMPLETED for member in self.members)
+        return completed and not self.awaited()
 
     def describe(self, trainers: Iterable[int], now: float) -> str:
         """`trainer 1 (last heard of 3.2 s ago), trainer 2 (never seen)`."""

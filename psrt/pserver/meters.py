@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from psrt.core.metrics import Metric, Registry
 
 _STALENESS_BOUNDS = (0, 1, 3, 7, 15, 31)
@@ -33,8 +35,7 @@ class Meters:
 
     def staleness(self, versions: int) -> None:
         """A gradient was applied `versions` updates after the values it was computed on."""
-        index = sum(versions > bound for bound in _STALENESS_BOUNDS)
-        self._staleness[index].add()
+        self._staleness[bisect_left(_STALENESS_BOUNDS, versions)].add()
 
 
 def _staleness(registry: Registry, index: int) -> Metric:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -29,15 +29,13 @@ PUSH_DENSE, PUSH_ROWS, PULL_DENSE, PULL_ROWS, PULL_CHANGED = 1, 2, 3, 4, 5  # pb
 _PRECISIONS = {0: "float32", **{code: name for name, code in PRECISION_CODES.items()}}
 
 
-@dataclass(frozen=True)
-class DensePush:
+class DensePush(NamedTuple):
     table: DenseTable
     gradient: F32
     version: int
 
 
-@dataclass(frozen=True)
-class RowsPush:
+class RowsPush(NamedTuple):
     """`gradients` (n, width), and `counts` (n, 2), shows and clicks of the ids, if they came."""
 
     table: RowsTable
@@ -47,14 +45,12 @@ class RowsPush:
     counts: F32 | None = None
 
 
-@dataclass(frozen=True)
-class DensePull:
+class DensePull(NamedTuple):
     table: DenseTable
     precision: str = "float32"
 
 
-@dataclass(frozen=True)
-class RowsPull:
+class RowsPull(NamedTuple):
     """`number` is how the caller will name its list of ids when it pushes gradients, 0 = not."""
 
     table: RowsTable
@@ -63,8 +59,7 @@ class RowsPull:
     number: int = 0
 
 
-@dataclass(frozen=True)
-class ChangedPull:
+class ChangedPull(NamedTuple):
     table: RowsTable
     position: int
 

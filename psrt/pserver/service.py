@@ -24,6 +24,7 @@ from psrt.pserver.id_lists import IdLists
 from psrt.pserver.machine import Job, Machine
 from psrt.pserver.meters import Meters
 from psrt.pserver.parts import Parts, parse
+from psrt.pserver.room_ahead import RoomAhead
 from psrt.pserver.shell import Shell, Waiting
 from psrt.pserver.spec_rules import read_spec
 from psrt.pserver.tables import Tables
@@ -58,14 +59,15 @@ class PserverService:
         crashes: CrashReport | None = None,
         hours: Callable[[], int] = hours_since_1970,
     ) -> None:
-        self.tables = Tables(stripes, hours)
+        self._crashes = crashes or CrashReport()
+        self._room = RoomAhead(self._crashes)
+        self.tables = Tables(stripes, hours, self._room)
         self.meters = Meters()
         self._upkeep = Upkeep(self.tables.all_sparse, self.meters, hours)
         self._id_lists = IdLists()
         self._clock = clock or MonotonicClock()
         machine = Machine(wait_timeout_s, trainers)
         self._shell = Shell(machine, self.meters, self._clock, on_end)
-        self._crashes = crashes or CrashReport()
         self._incarnation = random.getrandbits(63) | 1
         self._methods: dict[int, Callable[[Message], Message | Later]] = {
             Method.HELLO: self._hello,
@@ -93,6 +95,7 @@ class PserverService:
     def stop(self) -> None:
         """End all waits."""
         self._upkeep.stop()
+        self._room.stop()
         self._shell.stop()
 
     def expire(self) -> None:
@@ -169,18 +172,18 @@ class PserverService:
         )
         return self._read(parts, header.trainer, pb.Header())
 
-    def _push(self, message: Message) -> Later:
+    def _push(self, message: Message) -> Message | Later:
         header = message.header
         waiting = Waiting(self._parts(message))
         call = Call(*_caller(header), _sequence(header), math.inf, content=waiting)
         self._shell.decide(lambda machine, now: machine.push(call, header.step, now))
-        return Later(waiting.future, lambda: self._after_push(waiting, header.trainer))
+        return waiting.reply(lambda: self._after_push(waiting, header.trainer))
 
     def _after_push(self, waiting: Waiting, trainer: int) -> Message:
         reply = pb.Header(step=self._shell.ask(lambda machine, now: machine.global_step))
         return self._read(waiting.parts, trainer, reply)
 
-    def _exchange(self, message: Message) -> Later:
+    def _exchange(self, message: Message) -> Message | Later:
         header = message.header
         waiting = Waiting(self._parts(message), header.step)
         started = self._clock.now()
@@ -190,19 +193,19 @@ class PserverService:
             content=waiting,
         )
         self._shell.decide(lambda machine, now: machine.exchange(call, now))
-        return Later(waiting.future, lambda: self._after_round(waiting, header.trainer, started))
+        return waiting.reply(lambda: self._after_round(waiting, header.trainer, started))
 
     def _after_round(self, waiting: Waiting, trainer: int, started: float) -> Message:
         self.meters.waited.add(self._clock.now() - started)
         return self._read(waiting.parts, trainer, pb.Header())
 
-    def _meet(self, message: Message) -> Later:
+    def _meet(self, message: Message) -> Message | Later:
         header, waiting, started = message.header, Waiting(), self._clock.now()
         asked = header.meet
         call = Call(*_caller(header), 0, _deadline(header, started), content=waiting)
         meeting = Meeting(asked.clock, asked.reached, asked.awaited, asked.note)
         self._shell.decide(lambda machine, now: machine.meet(call, meeting, now))
-        return Later(waiting.future, lambda: self._after_meet(header.trainer, meeting, started))
+        return waiting.reply(lambda: self._after_meet(header.trainer, meeting, started))
 
     def _after_meet(self, trainer: int, met: Meeting, started: float) -> Message:
         self.meters.met.add(self._clock.now() - started)

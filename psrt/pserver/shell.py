@@ -2,8 +2,8 @@
 
 Handler threads call `decide` with an event; one thread of the shell's own ends waits that are over.
 The lock is held for decisions only. The thread whose event completes a round, or brings a push to
-be applied on arrival, applies it; calls that wait for it, or for others on a clock, wait as futures
-and build their replies on their own threads.
+be applied on arrival, applies it; calls that wait for another thread wait as futures and build
+their replies on their own threads.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from typing import TypeVar
 
 from psrt.core.clock import Clock
@@ -24,6 +23,8 @@ from psrt.pserver.machine import Machine
 from psrt.pserver.meters import Meters
 from psrt.pserver.parts import Parts
 from psrt.pserver.updates import apply_now, close_round
+from psrt.rpc.frames import Message
+from psrt.rpc.serving import Later
 
 log = logging.getLogger("psrt.pserver")
 
@@ -32,21 +33,47 @@ _LONGEST_SLEEP_S = 3600.0
 _T = TypeVar("_T")
 
 
-@dataclass
 class Waiting:
     """The content of a `Call`: what to apply, and whom to wake.
 
     `steps` is 0 for a trainer that only keeps the others company: it has no gradient to average.
+    Most calls are answered by the thread that brought them, so a future is made only for those that
+    are not: it takes longer than all else that a small push waits for.
     """
 
-    parts: Parts = field(default_factory=Parts)
-    steps: int = 0
-    future: Future[None] = field(default_factory=Future)
+    def __init__(self, parts: Parts | None = None, steps: int = 0) -> None:
+        self.parts = Parts() if parts is None else parts
+        self.steps = steps
+        self._lock = threading.Lock()
+        self._is_answered = False
+        self._error: PsrtError | None = None
+        self._future: Future[None] | None = None
 
     @property
     def contributes(self) -> bool:
         """A step may well touch nothing that this pserver holds."""
         return self.steps > 0 or bool(self.parts.pushes)
+
+    def answer(self, error: PsrtError | None = None) -> None:
+        """What the call waited for has happened, or will not, because of `error`; once."""
+        with self._lock:
+            self._is_answered, self._error = True, error
+        if self._future is None:
+            return
+        if error is None:
+            self._future.set_result(None)
+        else:
+            self._future.set_exception(error)
+
+    def reply(self, finish: Callable[[], Message]) -> Message | Later:
+        """What `finish` builds once the call is answered, now if it is; raises its error."""
+        with self._lock:
+            if not self._is_answered:
+                self._future = Future()
+                return Later(self._future, finish)
+        if self._error is not None:
+            raise self._error
+        return finish()
 
 
 class Shell:
@@ -63,7 +90,8 @@ class Shell:
         self._meters = meters
         self._clock = clock
         self._on_end: Callable[[PsrtError | None], None] | None = on_end
-        self._changed = threading.Condition()  # its lock guards the machine
+        self._lock = threading.Lock()  # guards the machine
+        self._changed = threading.Condition(self._lock)
         self._stopped = False
         self._wakes_s = math.inf  # when the deadline thread looks again by itself
 
@@ -77,7 +105,7 @@ class Shell:
             "the pserver is shutting down; the wait was ended, an open round is not applied.",
             code=ErrorCode.STOPPING,
         )
-        with self._changed:
+        with self._lock:
             self._stopped, self._on_end = True, None
             instructions = self._machine.abort(error)
             self._changed.notify_all()
@@ -85,12 +113,12 @@ class Shell:
 
     def ask(self, question: Callable[[Machine, float], _T]) -> _T:
         """`question(machine, now)` under the lock."""
-        with self._changed:
+        with self._lock:
             return question(self._machine, self._clock.now())
 
     def decide(self, event: Callable[[Machine, float], list[Instruction]]) -> None:
         """Hand `event(machine, now)` to the machine and do what it says."""
-        with self._changed:
+        with self._lock:
             instructions = event(self._machine, self._clock.now())
             deadline_s = self._machine.next_deadline()
             if deadline_s is not None and deadline_s < self._wakes_s:
@@ -114,9 +142,9 @@ class Shell:
                 case Answer(call, repeated):
                     if repeated:
                         self._meters.repeats.add()
-                    call.content.future.set_result(None)
+                    call.content.answer()
                 case Fail(call, error):
-                    call.content.future.set_exception(error)
+                    call.content.answer(error)
 
     def _close(self, close: Close) -> list[Instruction]:
         contents: list[Waiting] = [call.content for call in close.pushes]
@@ -126,9 +154,9 @@ class Shell:
         except Exception as error:  # a defect; tables may hold half a round, so the job must end
             log.exception("round %d could not be applied", close.round)
             broken = InternalError(f"round {close.round} could not be applied: {error!r}.")
-            with self._changed:
+            with self._lock:
                 return self._machine.abort(broken, closing=True)
-        with self._changed:
+        with self._lock:
             return self._machine.closed()
 
     def _apply(self, apply: Apply) -> list[Instruction]:
@@ -140,11 +168,11 @@ class Shell:
             broken = InternalError(
                 f"the push of trainer {call.trainer} could not be applied: {error!r}."
             )
-        with self._changed:
+        with self._lock:
             return self._machine.applied(call, broken)
 
     def _report_end(self) -> None:
-        with self._changed:
+        with self._lock:
             error = self._machine.aborted
             if self._on_end is None or not (error or self._machine.members.ended()):
                 return
@@ -153,7 +181,7 @@ class Shell:
 
     def _watch_deadlines(self) -> None:
         while True:
-            with self._changed:
+            with self._lock:
                 if self._stopped:
                     return
                 deadline_s = self._machine.next_deadline()

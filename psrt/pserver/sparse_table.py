@@ -33,6 +33,7 @@ from psrt.kernels.rules import Rule, rule_of
 from psrt.pserver.admission import admission_of
 from psrt.pserver.change_log import ChangeLog
 from psrt.pserver.hot_ids import HotIds
+from psrt.pserver.room_ahead import RoomAhead
 from psrt.pserver.stripe import Decide, Stripe
 
 _STRIPE_SHIFT = 40  # a cursor is stripe << 40 | slots of it still to come
@@ -86,7 +87,7 @@ class SparseTable:
     """`version` counts the updates; rows exist once they were updated.
 
     `log` is guarded by a lock of its own; None = the table keeps none. `hours` is the time since
-    1970, for rows that remember when they were pushed.
+    1970, for rows that remember when they were pushed; `room` makes memory ahead of rows.
     """
 
     def __init__(
@@ -95,9 +96,11 @@ class SparseTable:
         stripes: int,
         log: ChangeLog | None = None,
         hours: Callable[[], int] = hours_since_1970,
+        room: RoomAhead | None = None,
     ) -> None:
         self.spec = spec
         self._hours = hours
+        self._room = room
         self.version = 0
         self._log = log
         self._log_lock = threading.Lock()
@@ -284,7 +287,8 @@ class SparseTable:
     def _stripe(self, first_shard: int, last_shard: int) -> Stripe:
         spec = self.spec
         start, first_state = first_row(spec, self._rule)
-        return Stripe(self.layout, start, first_state, admission_of(spec, first_shard, last_shard))
+        admission = admission_of(spec, first_shard, last_shard)
+        return Stripe(self.layout, start, first_state, admission, room=self._room)
 
     def _place(self, cursor: int) -> _Place | None:
         if cursor == 0:

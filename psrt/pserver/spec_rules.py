@@ -8,31 +8,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 from psrt.core.errors import ConfigError, ErrorCode, TableError
+from psrt.core.formula_rules import number_problems, optimizer_problems
+from psrt.core.policy_rules import policy_problems
 from psrt.core.rates import check_schedule
 from psrt.core.specs import (
     LAYER_WISE,
     STORAGES,
     DenseTableSpec,
     Initializer,
-    Optimizer,
     Regularizer,
     SparseTableSpec,
     TableSpec,
     from_json,
 )
-from psrt.pserver.policy_rules import policy_problems
 
 _INT64 = range(-(1 << 63), 1 << 63)
 _MAX_WIDTH = 1 << 20
 _MAX_SIZE = 1 << 40
 _MAX_SHARDS = 1 << 20
-
-# Numbers of optimizers whose formula breaks outside of a range.
-_SHARES = ("beta1", "beta2", "rho", "decay", "momentum")
-_NOT_NEGATIVE = ("epsilon", "initial_accumulator", "l1", "l2")
 
 
 def read_spec(text: str) -> TableSpec:
@@ -56,44 +51,14 @@ def _problems(spec: TableSpec) -> Iterator[str]:
         yield "its name is not a text"
     if not _is_int(spec.seed, _INT64):
         yield f"its seed {spec.seed!r} is not a 64-bit integer"
-    yield from _number_problems("initializer", spec.initializer, Initializer)
-    yield from _number_problems("optimizer", spec.optimizer, Optimizer)
-    yield from _optimizer_problems(spec.optimizer)
+    yield from number_problems("initializer", spec.initializer, Initializer)
+    yield from optimizer_problems(spec.optimizer)
     if spec.regularizer is not None:
-        yield from _number_problems("regularizer", spec.regularizer, Regularizer)
+        yield from number_problems("regularizer", spec.regularizer, Regularizer)
     if isinstance(spec, DenseTableSpec):
         yield from _block_problems(spec)
     else:
         yield from _share_problems(spec)
-
-
-def _number_problems(what: str, value: Any, kinds: Any) -> Iterator[str]:
-    """Initializers, optimizers and regularizers hold nothing but finite numbers."""
-    if not isinstance(value, kinds):
-        yield f"{value!r} is no {what}"
-        return
-    for name, number in vars(value).items():
-        if not isinstance(number, int | float) or not math.isfinite(number):
-            yield f"{name} of its {what} is {number!r}, not a finite number"
-
-
-def _optimizer_problems(optimizer: Optimizer) -> Iterator[str]:
-    numbers = vars(optimizer)
-    for name in _SHARES:
-        if not 0 <= numbers.get(name, 0) < 1:
-            yield f"{name} of its optimizer is {numbers[name]}, not in [0, 1)"
-    for name in _NOT_NEGATIVE:
-        if numbers.get(name, 0) < 0:
-            yield f"{name} of its optimizer is {numbers[name]}, below 0"
-    if numbers.get("lr_power", 0) > 0:
-        yield f"lr_power of its optimizer is {numbers['lr_power']}, above 0"
-    if numbers.get("initial_g2sum", 1) <= 0:
-        yield f"initial_g2sum of its optimizer is {numbers['initial_g2sum']}, not above 0"
-    if numbers.get("weight_min", 0) > numbers.get("weight_max", 0):
-        yield (
-            f"weights of its optimizer lie between {numbers['weight_min']} and "
-            f"{numbers['weight_max']}, which is nowhere"
-        )
 
 
 def _block_problems(spec: DenseTableSpec) -> Iterator[str]:

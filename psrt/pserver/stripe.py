@@ -21,6 +21,7 @@ from psrt.kernels.row_store import RowStore, Start
 from psrt.kernels.row_update import RowUpdate
 from psrt.pserver.admission import Admission
 from psrt.pserver.fair_lock import FairLock
+from psrt.pserver.room_ahead import RoomAhead
 
 Decide: TypeAlias = Callable[[F32], U8]
 """Looks at rows (n, words), laid out as the table's `layout` says, and says which of them to drop:
@@ -36,7 +37,8 @@ class Stripe:
     """Everything below is guarded by one lock.
 
     `admission` decides which ids may get a row, None lets all; `absent` is what the others read as,
-    None what they would begin with. `refused` counts updates of ids that were not admitted.
+    None what they would begin with. `refused` counts updates of ids that were not admitted. `room`
+    makes memory ahead of rows, without it they reach it first.
     """
 
     def __init__(
@@ -46,11 +48,13 @@ class Stripe:
         first_state: F32,
         admission: Admission | None = None,
         absent: Start | None = None,
+        room: RoomAhead | None = None,
     ) -> None:
         kind = HalfRowStore if layout.is_half else RowStore
         self._lock = FairLock()
         self._store = kind(layout, start, first_state, absent)
         self._admission = admission
+        self._room = room
         self.refused = 0
         self._slice_rows = max(1, min(_SLICE_ROWS, _SLICE_BYTES // layout.row_bytes))
 
@@ -83,10 +87,12 @@ class Stripe:
             with self._lock:
                 self._apply(update, order, found)
                 update.apply_to_rest(self._store)
+                self._look_ahead()
             return
         for part in self._slices(len(order)):
             with self._lock:
                 self._apply(update, order[part], found[part])
+                self._look_ahead()
 
     def ids(self) -> I64:
         """A copy of the ids of all rows."""
@@ -135,6 +141,11 @@ class Stripe:
             admitted = self._admission.admit(update.ids, order, found, update.counts)
             self.refused += len(order) - len(admitted)
         update.apply(self._store, admitted, found[: len(admitted)])
+
+    def _look_ahead(self) -> None:
+        if self._room is not None:
+            for slab in self._store.short_slabs:
+                self._room.ask(slab)
 
     def _slices(self, rows: int) -> Iterator[slice]:
         for start in range(0, rows, self._slice_rows):

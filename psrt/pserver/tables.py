@@ -16,6 +16,7 @@ from psrt.core.specs import DenseTableSpec, TableSpec, differences
 from psrt.pserver.change_log import ChangeLog
 from psrt.pserver.dense_table import DenseTable
 from psrt.pserver.growing_table import GrowingTable, RowsTable
+from psrt.pserver.room_ahead import RoomAhead
 from psrt.pserver.sparse_table import SparseTable
 
 Table = DenseTable | RowsTable
@@ -24,10 +25,16 @@ _NAMES_SHOWN = 8
 
 
 class Tables:
-    """`stripes` is the number of lock groups of each sparse table, `hours` the time since 1970."""
+    """`stripes` is the number of lock groups of each sparse table, `hours` the time since 1970;
+    `room` makes memory ahead of their rows."""
 
-    def __init__(self, stripes: int, hours: Callable[[], int] = hours_since_1970) -> None:
-        self._stripes, self._hours = stripes, hours
+    def __init__(
+        self,
+        stripes: int,
+        hours: Callable[[], int] = hours_since_1970,
+        room: RoomAhead | None = None,
+    ) -> None:
+        self._stripes, self._hours, self._room = stripes, hours, room
         self._tables: dict[str, Table] = {}
         self._registering = threading.Lock()
 
@@ -113,9 +120,9 @@ class Tables:
             if isinstance(spec, DenseTableSpec):
                 return DenseTable(spec, compensation)
             if spec.growth is not None:
-                return GrowingTable(spec, self._stripes, self._hours)
+                return GrowingTable(spec, self._stripes, self._hours, self._room)
             log = ChangeLog() if logs_changes else None
-            return SparseTable(spec, self._stripes, log, self._hours)
+            return SparseTable(spec, self._stripes, log, self._hours, self._room)
         except (MemoryError, OSError, ValueError) as error:
             raise TableError(
                 f"there is no memory for table {spec.name!r}: {error}. It was not created.",

@@ -9,10 +9,11 @@ Each connection owns one `ReceiveBuffers`; it is used by one thread at a time.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 import numpy as np
 
-from psrt.core.types import U8
+from psrt.core.types import U8, Array
 
 ALIGNMENT = 64
 _SMALLEST_BYTES = 64 * 1024
@@ -20,7 +21,9 @@ _SMALLEST_BYTES = 64 * 1024
 
 def aligned_empty(size_bytes: int) -> U8:
     """(size_bytes,) uint8 whose first byte lies on a 64-byte boundary."""
-    return _align(np.empty(size_bytes + ALIGNMENT, np.uint8), size_bytes)
+    memory = np.empty(size_bytes + ALIGNMENT, np.uint8)
+    start = _first_boundary(memory)
+    return memory[start : start + size_bytes]
 
 
 class ReceiveBuffers:
@@ -32,36 +35,44 @@ class ReceiveBuffers:
     def __init__(self, kept: int = 2) -> None:
         self._kept = kept
         self._memory: list[U8] = []
+        self._starts: list[int] = []  # of the first boundary in each: 1.4 µs to find
 
     def take(self, size_bytes: int) -> U8:
-        """(size_bytes,) uint8, aligned, valid until the last view of it is gone."""
+        """(size_bytes or more,) uint8, aligned, valid until the last view of it is gone."""
         needed = size_bytes + ALIGNMENT
-        for i in range(len(self._memory)):
-            if sys.getrefcount(self._memory[i]) == _ALONE and len(self._memory[i]) >= needed:
-                return _align(self._memory[i], size_bytes)
-        return _align(self._grow(needed), size_bytes)
+        for i in reversed(range(len(self._memory))):  # the newest was made for the largest frame
+            if is_alone(self._memory, i) and len(self._memory[i]) >= needed:
+                return self._memory[i][self._starts[i] :]
+        self._grow(needed)
+        return self._memory[-1][self._starts[-1] :]
 
-    def _grow(self, size_bytes: int) -> U8:
+    def _grow(self, size_bytes: int) -> None:
         """Rounded up to a power of two, so that slowly growing frames do not allocate each time."""
         rounded = max(_SMALLEST_BYTES, 1 << (size_bytes - 1).bit_length())
-        self._memory = [*self._memory, np.empty(rounded, np.uint8)][-self._kept :]
-        return self._memory[-1]
+        memory = np.empty(rounded, np.uint8)
+        self._memory = [*self._memory, memory][-self._kept :]
+        self._starts = [*self._starts, _first_boundary(memory)][-self._kept :]
 
 
-def _align(memory: U8, size_bytes: int) -> U8:
-    skip = -_address(memory) % ALIGNMENT
-    return memory[skip : skip + size_bytes]
+def is_alone(arrays: Sequence[Array], i: int) -> bool:
+    """Whether nothing but its place in `arrays` refers to the i-th, which owns its memory."""
+    return sys.getrefcount(arrays[i]) == _ALONE
 
 
-def _address(array: U8) -> int:
+def address(array: Array) -> int:
+    """Of the first byte of `array`."""
     return int(array.__array_interface__["data"][0])
+
+
+def _first_boundary(memory: U8) -> int:
+    return -address(memory) % ALIGNMENT
 
 
 def _count_alone() -> int:
     """What `sys.getrefcount` says of an array that only its list refers to."""
-    only = [np.empty(1, np.uint8)]
+    arrays = [np.empty(1, np.uint8)]
     i = 0
-    return sys.getrefcount(only[i])
+    return sys.getrefcount(arrays[i])
 
 
 _ALONE = _count_alone()

@@ -94,14 +94,18 @@ class Client:
         *,
         header: pb.Header | None = None,
         tensors: Sequence[Array] = (),
+        into: Sequence[Array | None] = (),
         timeout_s: float,
     ) -> Message:
         """One call and its reply; `header` is filled in and belongs to the client from now on.
+
+        Tensor i of the reply may be `into[i]` itself, written to even if the call fails at last.
 
         Raises what the pserver reported, `UnavailableError` when it could not be reached, and
         `DeadlineError` when no reply came within `timeout_s`, retries included.
         """
         message = self._fill(method, header, tensors)
+        message.into = into
         reply = self._try(message, timeout_s)
         if reply.header.HasField("error"):
             raise from_wire(reply.header.error, describe(message.header, self.endpoint))

@@ -29,8 +29,10 @@ from psrt.rpc.preamble import truncated
 Buffer: TypeAlias = bytes | memoryview
 
 _TAG_HEADER, _TAG_PAYLOAD = 0x0A, 0x12
+_HEADER, _PAYLOAD = bytes([_TAG_HEADER]), bytes([_TAG_PAYLOAD])
 _TAG_PADDING = b"\xaa\x01"  # field 21 of Header, length-delimited
 _MAX_DIMENSIONS = 8
+_LONGEST_VARINT = 9  # bytes
 
 # `DType` of the protocol. Little-endian is meant: another byte order is another dtype, not found.
 # numpy has no bfloat16: such a tensor is an array of uint16.
@@ -44,10 +46,15 @@ PRECISION_CODES = {"float32": 1, "float16": 6, "bfloat16": 7, "int8": 8}
 
 @dataclass
 class Message:
-    """One call or one reply; `header.parts` use up `tensors` in order."""
+    """One call or one reply; `header.parts` use up `tensors` in order.
+
+    `into` does not travel: it says of a call where large tensors of its reply may be received, see
+    `psrt.rpc.placing`.
+    """
 
     header: pb.Header
     tensors: list[Array] = field(default_factory=list)
+    into: Sequence[Array | None] = ()
 
 
 # --- encoding -------------------------------------------------------------------------------------
@@ -56,12 +63,14 @@ class Message:
 def encode(message: Message) -> list[Buffer]:
     """The bytes of a frame as a gather list; the payload starts 64-byte aligned in the frame."""
     layout, payload, payload_bytes = lay_out(message.tensors)
-    header = message.header.SerializeToString() + layout.SerializeToString()
+    header = message.header.SerializeToString() + layout
     return [frame_head(header, payload_bytes), *payload]
 
 
-def lay_out(tensors: Sequence[Array]) -> tuple[pb.Header, list[Buffer], int]:
-    """Where each tensor goes, the payload as a gather list, and its size."""
+def lay_out(tensors: Sequence[Array]) -> tuple[bytes, list[Buffer], int]:
+    """Where each tensor goes as part of a header, the payload as a gather list, and its size."""
+    if not tensors:
+        return b"", [], 0
     layout = pb.Header()
     payload: list[Buffer] = []
     end = 0
@@ -75,7 +84,7 @@ def lay_out(tensors: Sequence[Array]) -> tuple[pb.Header, list[Buffer], int]:
             payload.append(np.ascontiguousarray(tensor).data.cast("B"))
             end = start + tensor.nbytes
     layout.payload_bytes = end
-    return layout, payload, end
+    return layout.SerializeToString(), payload, end
 
 
 def frame_head(header: bytes, payload_bytes: int) -> bytes:
@@ -84,16 +93,17 @@ def frame_head(header: bytes, payload_bytes: int) -> bytes:
     Protobuf joins concatenated encodings of one message, so the padding field goes behind `header`.
     """
     if not payload_bytes:
-        return bytes([_TAG_HEADER]) + _varint(len(header)) + header
-    tail = bytes([_TAG_PAYLOAD]) + _varint(payload_bytes)
+        return _HEADER + _varint(len(header)) + header
+    tail = _PAYLOAD + _varint(payload_bytes)
     length = len(header) + len(_TAG_PADDING) + 1
     # The length prefix may itself grow by a byte when padding is added: 64 bytes more settle it.
     width = len(_varint(length + ALIGNMENT))
     padding = -(1 + width + length + len(tail)) % ALIGNMENT
-    if len(_varint(length + padding)) != width:
+    size = _varint(length + padding)
+    if len(size) != width:
         padding += ALIGNMENT
-    prefix = bytes([_TAG_HEADER]) + _varint(length + padding)
-    return b"".join((prefix, header, _TAG_PADDING, bytes([padding]), bytes(padding), tail))
+        size = _varint(length + padding)
+    return b"".join((_HEADER, size, header, _TAG_PADDING, _varint(padding), bytes(padding), tail))
 
 
 def _dtype_code(tensor: Array) -> int:
@@ -106,12 +116,9 @@ def _dtype_code(tensor: Array) -> int:
 
 
 def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    if value < 0x80:
+        return bytes((value,))
+    return bytes((value & 0x7F | 0x80,)) + _varint(value >> 7)
 
 
 # --- decoding -------------------------------------------------------------------------------------
@@ -142,6 +149,14 @@ def parse(buffer: Any) -> tuple[pb.Header, memoryview]:
     if _TAG_HEADER not in fields:
         raise WireError("A frame has no header.")
     return _parse_header(fields[_TAG_HEADER]), fields.get(_TAG_PAYLOAD, view[:0])
+
+
+def head_has_come(frame: memoryview, got: int) -> bool:
+    """Whether the first `got` bytes of `frame` are all that `parse` needs to read."""
+    if got <= _LONGEST_VARINT or frame[0] != _TAG_HEADER:
+        return False
+    size, position = _read_varint(frame, 1)
+    return position + size + 1 + _LONGEST_VARINT <= got
 
 
 def assemble(header: pb.Header, payload: memoryview) -> Message:

@@ -26,7 +26,7 @@ PIECE_BYTES = 1 << 20  # measured on gRPC: 1.2 GB/s with 1 MiB messages, 0.2–0
 def split(message: Message, piece_bytes: int = PIECE_BYTES) -> Iterator[bytes]:
     """The frames of one message, each with at most `piece_bytes` of payload."""
     layout, payload, payload_bytes = lay_out(message.tensors)
-    header = message.header.SerializeToString() + layout.SerializeToString()
+    header = message.header.SerializeToString() + layout
     start = 0
     for piece in _cut(payload, piece_bytes):
         size = sum(len(part) for part in piece)

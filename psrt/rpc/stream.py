@@ -41,7 +41,7 @@ class StreamConnection:
             self._frames.send(message)
         except ConnectionError as lost:
             return self._last_words(lost)
-        reply = self._frames.receive()
+        reply = self._frames.receive(message.into)
         if reply is None:
             raise UnavailableError(f"{self.where} closed the connection before it replied.")
         if reply.header.request_id != message.header.request_id and not reply.header.HasField(

@@ -30,8 +30,8 @@ from psrt.core.types import F32, I64
 from psrt.data.records import Records
 from psrt.data.scattering import Scattering
 from psrt.executor.bindings import lookups_by_table
-from psrt.executor.derived import DerivedIds, Feed, fed_vars
-from psrt.executor.feeds import check_names
+from psrt.executor.derived import DerivedIds, fed_vars
+from psrt.executor.feeds import Feed, check_names
 from psrt.executor.ports import ParamSource
 from psrt.executor.profile import Profiler
 from psrt.executor.scope import Scope

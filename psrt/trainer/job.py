@@ -20,6 +20,7 @@ from psrt.graph.program import Program
 from psrt.partition.dispatchers import dispatcher_named
 from psrt.partition.plan import PartitionPlan, build_plan
 from psrt.trainer.program_file import call_build, load_build
+from psrt.trainer.table_changes import change_tables
 
 
 @dataclass(frozen=True)
@@ -75,5 +76,6 @@ def load_job(config: JobConfig) -> Job:
             f"build() of {path} returned {type(model).__name__}, not psrt.Model.",
             hint="End it with `return psrt.Model(loss=..., optimizer=...)`.",
         )
+    change_tables(program, config.tables, config.path)
     tables = {table: slots for table, slots in lookups_by_table(program).items() if slots}
     return Job(config, program, model, tables, tuple(slot_of(var) for var in model.feeds))

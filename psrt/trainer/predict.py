@@ -26,7 +26,7 @@ from psrt.data.files import expand
 from psrt.data.formats import Format, MultiSlotFormat, format_named
 from psrt.data.queue import QueueReader
 from psrt.data.slots import Batch, Slot, batch_rows, shaped
-from psrt.data.sources import STDIN
+from psrt.data.stored import STDIN
 from psrt.graph.ops import ROWS
 from psrt.kernels import jit, nn
 from psrt.trainer.inference import Predictor, load_inference_model

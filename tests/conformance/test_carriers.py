@@ -124,6 +124,19 @@ def test_small_request_may_have_a_large_reply(serve: Serve) -> None:
     assert all(np.array_equal(reply.tensors[0], values) for reply in replies)
 
 
+def test_a_reply_is_the_same_whether_or_not_it_has_arrays_to_go_to(serve: Serve) -> None:
+    values, few = np.arange(2 * MIB, dtype=np.float32), np.arange(5)
+    client = serve(lambda request, peer: Message(pb.Header(), [few, values, values])).client()
+    out = np.zeros_like(values)
+
+    reply = client.call(Method.PULL, into=[None, out], timeout_s=WAIT_S)
+
+    assert [t.tolist() for t in reply.tensors[:1]] == [few.tolist()]
+    assert all(np.array_equal(tensor, values) for tensor in reply.tensors[1:])
+    assert reply.tensors[2] is not out
+    assert np.array_equal(out, values if reply.tensors[1] is out else np.zeros_like(values))
+
+
 def test_message_of_more_tensors_than_the_kernel_gathers_at_once(serve: Serve) -> None:
     client = serve(echo).client()
     tensors = [np.full(5, i, np.int64) for i in range(3000)]

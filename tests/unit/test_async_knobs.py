@@ -164,7 +164,7 @@ def test_without_a_receiver_every_push_is_followed_by_a_pull(fakes: Builder) -> 
 def test_a_large_gradient_is_applied_before_its_step_has_ended(
     fakes: Builder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(merge_queue, "EARLY_BYTES", 8 * 4)  # that of w
+    monkeypatch.setattr(merge_queue, "EARLY_BYTES", 8 * 4 // 2)  # w at two pservers
     world = fakes(asynchronous())
     world.trainer.start(LONG_S)
     sent = gradients()
@@ -192,7 +192,7 @@ def test_a_large_gradient_is_applied_before_its_step_has_ended(
 def test_an_early_push_goes_only_to_pservers_that_get_a_gradient(
     fakes: Builder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(merge_queue, "EARLY_BYTES", 3 * 4)  # that of b, which ps1 holds
+    monkeypatch.setattr(merge_queue, "EARLY_BYTES", 3 * 4 // 2)  # b, which ps1 holds, of two
     world = fakes(asynchronous())
     world.trainer.start(LONG_S)
     sent = gradients()

@@ -170,3 +170,10 @@ def test_steadiness_ignores_the_start() -> None:
 
     assert found["threads"] == [20, 20]
     assert math.isclose(found["resident_growth"], 1.0)
+    assert math.isclose(found["resident_mib_per_minute"], 0.0, abs_tol=0.01)
+
+
+def test_steadiness_tells_what_a_leak_adds_in_a_minute() -> None:
+    samples = [[float(s), 100.0 + s / 30, 20.0, 30.0] for s in range(30)]
+
+    assert math.isclose(stress.steadiness(samples)["resident_mib_per_minute"], 2.0)

@@ -58,7 +58,7 @@ def test_async_shows_pushes_and_pulls_on_rows_of_their_own(fakes: Builder, tmp_p
 
     shown = {thread: {slice["name"] for slice in slices} for thread, slices in trace.items()}
     for endpoint in ("ps0:6170", "ps1:6170"):
-        assert shown[f"push {endpoint}"] == {"push"}
+        assert shown[f"push {endpoint}"] == {"exchange"}  # dense parameters come with the answer
         assert shown[f"rows {endpoint}"] == {"pull rows"}
         assert shown[f"pserver {endpoint}"] == {"pull dense"}
         assert len(trace[f"push {endpoint}"]) == STEPS
@@ -94,5 +94,5 @@ def test_time_beside_the_steps_is_not_counted_as_theirs(fakes: Builder) -> None:
 
     assert world.calls[Method.PUSH] == 2
     costs = {cost.label.name: cost.calls for cost in profiler.costs()}
-    assert costs["push"] == 2
+    assert costs["exchange"] == 2
     assert profiler.step_time().waits_ns == 0

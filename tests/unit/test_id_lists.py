@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from psrt.communicator import known_ids
 from psrt.core import specs
-from psrt.pserver.id_lists import IdLists
+from psrt.pserver.id_lists import MOST_LISTS, IdLists
 from psrt.pserver.sparse_table import Routed, SparseTable
 
 SPEC = specs.SparseTableSpec(
@@ -85,6 +86,34 @@ def test_the_least_recently_used_lists_of_all_trainers_go_first() -> None:
     kept = [trainer for trainer in range(4) if lists.recall(trainer, "emb", 1) is not None]
     assert kept == [0, 2, 3]
     assert lists.nbytes == 3 * SIZE_BYTES
+
+
+def test_of_each_trainer_and_table_only_the_newest_lists_are_kept() -> None:
+    lists = IdLists()
+    for trainer, table in ((0, "emb"), (1, "emb"), (0, "other")):
+        for number in range(1, 10 * MOST_LISTS + 1):
+            lists.remember(trainer, table, number, routed(number))
+
+    kept = [n for n in range(1, 10 * MOST_LISTS + 1) if lists.recall(0, "emb", n) is not None]
+    assert kept == list(range(9 * MOST_LISTS + 1, 10 * MOST_LISTS + 1))
+    assert len(lists) == 3 * MOST_LISTS
+    assert lists.nbytes == 3 * MOST_LISTS * SIZE_BYTES
+
+
+def test_a_list_that_is_pulled_again_is_new_again() -> None:
+    lists = IdLists()
+    for number in range(1, MOST_LISTS + 1):
+        lists.remember(0, "emb", number, routed(number))
+
+    lists.remember(0, "emb", 1, routed(1))
+    lists.remember(0, "emb", MOST_LISTS + 1, routed())
+
+    assert lists.recall(0, "emb", 1) is not None
+    assert lists.recall(0, "emb", 2) is None
+
+
+def test_every_list_that_a_trainer_may_name_is_kept() -> None:
+    assert MOST_LISTS >= 2 * known_ids.MOST_LISTS
 
 
 def test_a_list_that_is_remembered_again_counts_once() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from psrt.communicator import known_ids
 from psrt.communicator.known_ids import MOST_MISSES
 from psrt.core.tensors import SelectedRows
 from psrt.pserver.id_lists import IdLists
@@ -34,6 +35,11 @@ ONES = np.ones((len(IDS), 3), np.float32)
 every_mode_that_pulls = pytest.mark.parametrize(
     "mode", [SYNC, HALF_ASYNC, ASYNC_AT_ONCE], ids=["sync", "half-async", "async"]
 )
+
+
+@pytest.fixture(autouse=True)
+def a_few_ids_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known_ids, "FEWEST_IDS", 1)
 
 
 @pytest.fixture
@@ -95,6 +101,18 @@ def test_ids_that_were_pulled_are_not_sent_again(build: Builder, mode: ModeUnder
     assert_applied(cluster, 3)
     assert {named for push in pushes for named, _ in pushed(push)} == {True}
     assert counted(cluster, "unsaid_bytes") == 3 * IDS.nbytes
+
+
+def test_fewer_ids_than_are_worth_it_are_sent_again(
+    build: Builder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(known_ids, "FEWEST_IDS", len(IDS) + 1)
+    cluster, pushes = started(build, SYNC)
+
+    step(cluster)
+
+    assert_applied(cluster, 1)
+    assert {named for push in pushes for named, _ in pushed(push)} == {False}
 
 
 @pytest.mark.parametrize(

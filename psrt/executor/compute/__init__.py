@@ -31,6 +31,8 @@ from psrt.executor.compute.table import (
     SHARING,
     Bound,
     Compute,
+    InTurn,
+    Noted,
     Step,
     computes,
 )
@@ -41,6 +43,8 @@ __all__ = [
     "SHARING",
     "Bound",
     "Compute",
+    "InTurn",
+    "Noted",
     "Step",
     "adjust",
     "class_losses",

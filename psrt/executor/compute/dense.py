@@ -1,4 +1,4 @@
-"""Products: BLAS into memory that is there already, then one fused pass."""
+"""Products: BLAS into memory that is there already, then one pass for bias and activation."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from psrt.core.types import Array
 from psrt.executor.cells import Cell
 from psrt.executor.compute.elementwise import sum_to
 from psrt.executor.compute.table import Bound, Step, computes
-from psrt.kernels import nn
+from psrt.kernels.tape import AtOnce
 
 
 @computes("fc")
 def fc(op: Bound) -> Step:
-    (x, w), *others = zip(op.all("x"), op.all("w"), strict=True)
-    out, product = op.one("out"), op.scratch()
-    finish = _finish(op)
+    parts = list(zip(op.all("x"), op.all("w"), strict=True))
+    out, bias, is_relu = op.one("out"), op.maybe("bias"), op.attrs["activation"] == "relu"
 
-    def run() -> None:
-        width = w.value.shape[1]
-        result = out.reserve((*x.value.shape[:-1], width)).reshape(-1, width)
-        np.matmul(_rows(x.value), w.value, out=result)
-        for other_x, other_w in others:
-            rows = _rows(other_x.value)
-            result += np.matmul(rows, other_w.value, out=product.reserve(result.shape))
-        finish(result)
+    def note(tape: AtOnce) -> None:
+        (first, _), width = parts[0], parts[0][1].value.shape[1]
+        result = out.reserve((*first.value.shape[:-1], width)).reshape(-1, width)
+        for number, (x, w) in enumerate(parts):
+            tape.product(_rows(x.value), w.value, result, adds=number > 0)
+        if bias is not None:
+            tape.bias(result, bias.value, is_relu)
+        elif is_relu:
+            tape.relu_(result)
 
-    return run
+    return op.noted(note)
 
 
 def _rows(x: Array) -> Array:
@@ -36,105 +36,97 @@ def _rows(x: Array) -> Array:
     return x if x.ndim == 2 else x.reshape(-1, x.shape[-1])
 
 
-def _finish(op: Bound) -> Callable[[Array], object]:
-    """Bias and activation, in place."""
-    bias, is_relu = op.maybe("bias"), op.attrs["activation"] == "relu"
-    if bias is not None:
-        fused = op.form(nn.bias_relu_ if is_relu else nn.bias_)
-        return lambda result: fused(result, bias.value)
-    if is_relu:
-        return lambda result: np.maximum(result, 0, out=result)
-    return lambda result: None
-
-
 @computes("fc_grad")
 def fc_grad(op: Bound) -> Step:
     parts = list(zip(op.all("x"), op.all("w"), op.many("x@GRAD"), op.many("w@GRAD"), strict=True))
     before_activation = _before_activation(op)
 
-    def run() -> None:
-        rows = before_activation()
+    def note(tape: AtOnce) -> None:
+        rows = before_activation(tape)
         for x, w, x_grad, w_grad in parts:
             if w_grad is not None:
-                _weight_gradient(x, rows, w_grad)
+                _weight_gradient(tape, x, rows, w_grad)
             if x_grad is not None:
-                _input_gradient(x, w, rows, x_grad)
+                _input_gradient(tape, x, w, rows, x_grad)
 
-    return run
+    return op.noted(note)
 
 
-def _weight_gradient(x: Cell, rows: Array, w_grad: Cell) -> None:
+def _weight_gradient(tape: AtOnce, x: Cell, rows: Array, w_grad: Cell) -> None:
     inputs = _rows(x.value)
-    np.matmul(inputs.T, rows, out=w_grad.reserve((inputs.shape[1], rows.shape[1])))
+    tape.product(inputs.T, rows, w_grad.reserve((inputs.shape[1], rows.shape[1])))
 
 
-def _input_gradient(x: Cell, w: Cell, rows: Array, x_grad: Cell) -> None:
-    # BLAS takes four times as long as a broadcast for an outer product.
-    product = np.multiply if rows.shape[1] == 1 else np.matmul
-    product(rows, w.value.T, out=_rows(x_grad.reserve(x.value.shape)))
+def _input_gradient(tape: AtOnce, x: Cell, w: Cell, rows: Array, x_grad: Cell) -> None:
+    # BLAS takes four times as long as a loop for an outer product.
+    product = tape.outer if rows.shape[1] == 1 else tape.product
+    product(rows, w.value.T, _rows(x_grad.reserve(x.value.shape)))
 
 
 @computes("fc_grad_rows")
 def fc_grad_rows(op: Bound) -> Step:
     before_activation = _before_activation(op, op.maybe("rows@GRAD"))
 
-    def run() -> None:
-        before_activation()
+    def note(tape: AtOnce) -> None:
+        before_activation(tape)
 
-    return run
+    return op.noted(note)
 
 
 @computes("fc_grad_w")
 def fc_grad_w(op: Bound) -> Step:
-    x, rows, w_grad = op.one("x"), op.one("rows@GRAD"), op.one("w@GRAD")
-    return lambda: _weight_gradient(x, _matrix(rows), w_grad)
+    x, rows, w_grad, spare = op.one("x"), op.one("rows@GRAD"), op.one("w@GRAD"), op.scratch()
+    return op.noted(lambda tape: _weight_gradient(tape, x, _matrix(tape, rows, spare), w_grad))
 
 
 @computes("fc_grad_x")
 def fc_grad_x(op: Bound) -> Step:
     x, w, rows, x_grad = op.one("x"), op.one("w"), op.one("rows@GRAD"), op.one("x@GRAD")
-    return lambda: _input_gradient(x, w, _matrix(rows), x_grad)
+    spare = op.scratch()
+    return op.noted(lambda tape: _input_gradient(tape, x, w, _matrix(tape, rows, spare), x_grad))
 
 
-def _matrix(rows: Cell) -> Array:
-    return np.ascontiguousarray(_rows(rows.value))
+def _matrix(tape: AtOnce, rows: Cell, spare: Cell) -> Array:
+    """A value as a C-contiguous matrix; in the memory of `spare` unless it is one."""
+    value = rows.value
+    if value.flags.c_contiguous:
+        return _rows(value)
+    copied = spare.reserve(value.shape)
+    tape.copy(value, copied)
+    return _rows(copied)
 
 
-def _before_activation(op: Bound, into: Cell | None = None) -> Callable[[], Array]:
+def _before_activation(op: Bound, into: Cell | None = None) -> Callable[[AtOnce], Array]:
     """The gradient (n, width) of what the activation was applied to; the bias gets its own.
 
     It lies in `into`, which other ops read, or else where no other op looks.
     """
-    grad, bias_grad = op.one("out@GRAD"), op.maybe("bias@GRAD")
+    grad, bias_grad, spare = op.one("out@GRAD"), op.maybe("bias@GRAD"), op.scratch()
     if op.attrs["activation"] == "relu":
         return _before_relu(op, bias_grad, into)
-    column_sums = op.form(nn.column_sums)
 
-    def run() -> Array:
-        rows = np.ascontiguousarray(_rows(grad.value))
+    def note(tape: AtOnce) -> Array:
+        rows = _matrix(tape, grad, spare)
         if bias_grad is not None:
-            column_sums(rows, bias_grad.reserve(rows.shape[1:]))
+            tape.column_sums(rows, bias_grad.reserve(rows.shape[1:]))
         return rows
 
-    return run
+    return note
 
 
-def _before_relu(op: Bound, bias_grad: Cell | None, into: Cell | None) -> Callable[[], Array]:
+def _before_relu(op: Bound, bias_grad: Cell | None, into: Cell | None) -> Callable[[AtOnce], Array]:
     out, grad, masked, spare = op.one("out"), op.one("out@GRAD"), op.scratch(), op.own()
     in_place = op.may_overwrite("out@GRAD") and into is None
-    mask, mask_ = op.form(nn.relu_grad_sums), op.form(nn.relu_grad_sums_)
 
-    def run() -> Array:
-        kept, given = _rows(out.value), np.ascontiguousarray(_rows(grad.value))
+    def note(tape: AtOnce) -> Array:
+        kept, given = _rows(out.value), _matrix(tape, grad, into or masked)
         sums = (bias_grad or spare).reserve(kept.shape[1:])
-        if in_place:
-            mask_(kept, given, sums)
-            return given
-        result = _rows((into or masked).reserve(out.value.shape))
-        mask(kept, given, result, sums)
+        stays = in_place or not grad.value.flags.c_contiguous
+        result = given if stays else _rows((into or masked).reserve(out.value.shape))
+        tape.relu_grad(kept, given, result, sums)
         return result
 
-    return run
+    return note
 
 
 # --- matrix products ------------------------------------------------------------------------------

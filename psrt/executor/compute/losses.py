@@ -13,6 +13,7 @@ from psrt.core.types import Array
 from psrt.executor.cells import Cell
 from psrt.executor.compute.table import Bound, Step, computes
 from psrt.kernels import nn
+from psrt.kernels.tape import AtOnce
 
 # --- binary cross-entropy -------------------------------------------------------------------------
 
@@ -47,24 +48,23 @@ def sigmoid_cross_entropy_grad(op: Bound) -> Step:
 @computes("sigmoid_loss")
 def sigmoid_loss(op: Bound) -> Step:
     x, label, out, slope = op.one("x"), op.one("label"), op.one("out"), op.one("slope")
-    loss = op.form(nn.sigmoid_loss)
 
-    def run() -> None:
-        logits, labels = x.value.reshape(-1), label.value.reshape(-1)
+    def note(tape: AtOnce) -> None:
         result, slopes = out.reserve(x.value.shape), slope.reserve(x.value.shape)
-        loss(logits, labels, result.reshape(-1), slopes.reshape(-1))
+        given = x.value.reshape(-1), label.value.reshape(-1)
+        tape.sigmoid_loss(*given, result.reshape(-1), slopes.reshape(-1))
 
-    return run
+    return op.noted(note)
 
 
 @computes("sigmoid_loss_grad")
 def sigmoid_loss_grad(op: Bound) -> Step:
     slope, grad, x_grad = op.one("slope"), op.one("out@GRAD"), op.one("x@GRAD")
 
-    def run() -> None:
-        np.multiply(slope.value, grad.value, out=x_grad.reserve(slope.value.shape))
+    def note(tape: AtOnce) -> None:
+        tape.multiply(slope.value, grad.value, x_grad.reserve(slope.value.shape))
 
-    return run
+    return op.noted(note)
 
 
 def _counted(op: Bound) -> Callable[[Array], None]:
@@ -261,4 +261,9 @@ def log_loss_grad(op: Bound) -> Step:
 @computes("ones_like")
 def ones_like(op: Bound) -> Step:
     x, out, moment = op.one("x"), op.one("out"), op.moment
-    return lambda: out.reserve(x.value.shape).fill(moment.loss_gradient)
+
+    def note(tape: AtOnce) -> None:
+        result = out.reserve(x.value.shape)
+        tape.fill(result, np.array(moment.loss_gradient, result.dtype))
+
+    return op.noted(note)

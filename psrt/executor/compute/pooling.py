@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from psrt.core.types import I32, I64, Array
-from psrt.executor.bindings import Rows, rows_of_whole
+from psrt.executor.bindings import Rows, join, rows_of_whole
 from psrt.executor.cells import Cell
 from psrt.executor.compute.table import Bound, Step, computes
 from psrt.kernels import pooling
@@ -77,13 +77,13 @@ class Slots:
         if self.count == 1:
             return parts[0]
         total = sum([len(part) for part in parts])
-        return np.concatenate(parts, out=self._ids.reserve((total,)))
+        return join(parts, self._ids.reserve((total,)))
 
     def _joined(self, parts: list[I32]) -> I32:
         if self.count == 1:
             return parts[0]
         total = sum([len(part) for part in parts])
-        return np.concatenate(parts, out=self._index.reserve((total,)))
+        return join(parts, self._index.reserve((total,)))
 
     def offsets(self) -> I64:
         """(slots, examples + 1): which of its slot's ids belong to each example."""

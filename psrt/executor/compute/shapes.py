@@ -10,6 +10,7 @@ from psrt.core.types import Array, Shape
 from psrt.executor.cells import Cell
 from psrt.executor.compute.table import Bound, Step, computes
 from psrt.graph.ops import ROWS
+from psrt.kernels.tape import AtOnce
 
 # --- joining --------------------------------------------------------------------------------------
 
@@ -18,13 +19,19 @@ from psrt.graph.ops import ROWS
 def concat(op: Bound) -> Step:
     xs, out, axis = op.all("x"), op.one("out"), op.attrs["axis"]
 
-    def run() -> None:
+    def note(tape: AtOnce) -> None:
         first = xs[0].value.shape
         width = sum(x.value.shape[axis] for x in xs)
         result = out.reserve((*first[:axis], width, *first[axis + 1 :]))
-        np.concatenate([x.value for x in xs], axis=axis, out=result)
+        rows, inner = math.prod(first[:axis]), math.prod(first[axis + 1 :])
+        wide, start = result.reshape(rows, width * inner), 0
+        for x in xs:
+            columns = x.value.shape[axis] * inner
+            part = x.value.reshape(rows, columns)
+            tape.copy(part, wide[:, start : start + columns])
+            start += columns
 
-    return run
+    return op.noted(note)
 
 
 @computes("concat_grad")
@@ -33,7 +40,7 @@ def concat_grad(op: Bound) -> Step:
     before = (slice(None),) * int(op.attrs["axis"])
     axis = op.attrs["axis"]
 
-    def run() -> None:
+    def note(tape: AtOnce) -> None:
         start = 0
         for x, target in zip(xs, targets, strict=True):
             stop = start + x.value.shape[axis]
@@ -41,7 +48,7 @@ def concat_grad(op: Bound) -> Step:
                 target.share(grad.value[(*before, slice(start, stop))])
             start = stop
 
-    return run
+    return op.noted(note)
 
 
 @computes("stack")

@@ -20,8 +20,46 @@ from psrt.executor.cells import Cell
 from psrt.executor.moment import Moment
 from psrt.graph.program import Op, Var
 from psrt.kernels.jit import Kernel
+from psrt.kernels.tape import AtOnce, tapes_for
 
 Step: TypeAlias = Callable[[], None]
+
+
+class Noted:
+    """A step that is a part of a tape: `note` looks at shapes alone and says what to do.
+
+    Such steps that follow each other in a thread are noted on one tape and played by one call, see
+    `InTurn`.
+    """
+
+    def __init__(self, note: Callable[[AtOnce], None], new_tape: Callable[[], AtOnce]) -> None:
+        self.note, self.new_tape = note, new_tape
+
+    def __call__(self) -> None:
+        tape = self.new_tape()
+        self.note(tape)
+        tape.play()
+
+
+class InTurn:
+    """Runs steps one after the other, those in a row that a tape takes by one call."""
+
+    def __init__(self) -> None:
+        self._tape: AtOnce | None = None
+
+    def run(self, step: Step) -> None:
+        """Run a step, or note it: it is done by the next one that computes at once, or by `end`."""
+        if isinstance(step, Noted):
+            self._tape = self._tape or step.new_tape()
+            step.note(self._tape)
+            return
+        self.end()
+        step()
+
+    def end(self) -> None:
+        """Do what is left to do."""
+        if self._tape is not None:
+            self._tape.play()
 
 
 @dataclass(frozen=True)
@@ -82,6 +120,10 @@ class Bound:
     def own(self) -> Cell:
         """Memory that keeps its contents from step to step."""
         return Cell(f"constants of {self.op.layer}", self.dtype, shares=True)
+
+    def noted(self, note: Callable[[AtOnce], None]) -> Step:
+        """A step that consists of what `note` writes down on the tape it is given."""
+        return Noted(note, tapes_for(self.dtype))
 
     def form(self, kernel: Kernel) -> Callable[..., Any]:
         """The machine code of a kernel for float32, loaded now so that no step waits for it.

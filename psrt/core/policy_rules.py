@@ -1,4 +1,7 @@
-"""Which admission, lifecycle and growth of a sparse table a pserver accepts."""
+"""Which options of a sparse table make sense: admission, score, lifecycle, growth.
+
+Pservers refuse others when a table is registered, and a job file that says them is not read.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +24,17 @@ _MOST_WAITING = 1 << 32
 
 
 def policy_problems(spec: SparseTableSpec) -> Iterator[str]:
-    """What is wrong, in words that follow "cannot be registered:"."""
-    yield from _score_problems(spec.score)
+    """What is wrong with the options of a table, in words that follow "cannot be registered:"."""
+    yield from score_problems(spec.score)
     if spec.admission is not None:
-        yield from _admission_problems(spec.admission)
+        yield from admission_problems(spec.admission)
     if spec.lifecycle is not None:
-        yield from _lifecycle_problems(spec.lifecycle)
+        yield from lifecycle_problems(spec.lifecycle)
     if spec.growth is not None:
-        yield from _growth_problems(spec.growth, spec.width)
+        yield from growth_problems(spec.growth, spec.width)
 
 
-def _score_problems(score: Any) -> Iterator[str]:
+def score_problems(score: Any) -> Iterator[str]:
     if not isinstance(score, Score):
         yield f"{score!r} is no score"
         return
@@ -39,7 +42,7 @@ def _score_problems(score: Any) -> Iterator[str]:
         yield from _out_of(value, 0, _MOST, f"{name} of its score")
 
 
-def _admission_problems(rule: Any) -> Iterator[str]:
+def admission_problems(rule: Any) -> Iterator[str]:
     match rule:
         case CountFilter():
             yield from _out_of(rule.count, 0, _MOST, "count of its admission", whole=True)
@@ -56,7 +59,7 @@ def _admission_problems(rule: Any) -> Iterator[str]:
         yield from _out_of(waiting, 1, _MOST_WAITING, "waiting_ids of its admission", whole=True)
 
 
-def _lifecycle_problems(life: Any) -> Iterator[str]:
+def lifecycle_problems(life: Any) -> Iterator[str]:
     if not isinstance(life, Lifecycle):
         yield f"{life!r} is no lifecycle"
         return
@@ -67,13 +70,14 @@ def _lifecycle_problems(life: Any) -> Iterator[str]:
     yield from _out_of(life.decay, 1e-6, 1, "decay of its lifecycle")
 
 
-def _growth_problems(growth: Any, width: int) -> Iterator[str]:
+def growth_problems(growth: Any, width: int = _MOST) -> Iterator[str]:
+    """`width` is how many weights a grown row has, if that is known."""
     if not isinstance(growth, Growth):
         yield f"{growth!r} is no growth"
         return
     yield from _out_of(growth.embedx_threshold, 0, _MOST, "embedx_threshold of its growth")
-    if not isinstance(growth.embed_width, int) or not 0 < growth.embed_width < width:
-        yield f"its rows of {width} weights cannot start with {growth.embed_width!r} of them"
+    start = growth.embed_width
+    yield from _out_of(start, 1, width - 1, "embed_width of its growth", whole=True)
 
 
 def _out_of(
