@@ -41,6 +41,8 @@ def figures_of(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str
     def run(benchmark: str, *arguments: str) -> dict[str, Any]:
         monkeypatch.setattr(sys, "argv", [benchmark, *arguments])
         monkeypatch.setattr(sys, "exit", exits.append)
+        # Tests that ran before may have imported it; runpy warns of that.
+        monkeypatch.delitem(sys.modules, f"benchmarks.{benchmark}", raising=False)
         runpy.run_module(f"benchmarks.{benchmark}", run_name="__main__")
         assert not any(exits)
         return dict(json.loads(capfd.readouterr().out.splitlines()[-1]))

@@ -1,4 +1,4 @@
-"""Waiting for a change ends by the change, or after so many looks."""
+"""Waiting for a change ends by the change, or after the core was offered so many times."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def test_a_change_before_ends_it_at_once():
     await_change(np.array([2]), 1, 1 << 62)
 
 
-def test_without_a_change_it_ends_after_some_looks():
-    await_change(np.array([1]), 1, 1000)
+def test_without_a_change_it_ends_after_some_offers_of_the_core():
+    await_change(np.array([1]), 1, 10)
 
 
 def test_a_change_by_another_thread_ends_it():
