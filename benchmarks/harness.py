@@ -151,7 +151,8 @@ class Steal:
     """
 
     def __enter__(self) -> Steal:
-        self._before, self.share = _cpu_ticks(), None
+        self._before = _cpu_ticks()
+        self.share: float | None = None
         return self
 
     def __exit__(self, *_: object) -> None:
