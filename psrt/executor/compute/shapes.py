@@ -23,12 +23,13 @@ def concat(op: Bound) -> Step:
         first = xs[0].value.shape
         width = sum(x.value.shape[axis] for x in xs)
         result = out.reserve((*first[:axis], width, *first[axis + 1 :]))
-        start, rows = 0, math.prod(first[:axis])
-        wide = result.reshape(rows, -1)
+        rows, inner = math.prod(first[:axis]), math.prod(first[axis + 1 :])
+        wide, start = result.reshape(rows, width * inner), 0
         for x in xs:
-            part = x.value.reshape(rows, -1)
-            tape.copy(part, wide[:, start : start + part.shape[1]])
-            start += part.shape[1]
+            columns = x.value.shape[axis] * inner
+            part = x.value.reshape(rows, columns)
+            tape.copy(part, wide[:, start : start + columns])
+            start += columns
 
     return op.noted(note)
 
