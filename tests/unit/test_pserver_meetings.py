@@ -96,11 +96,17 @@ def test_the_deadline_thread_ends_a_meeting_by_itself() -> None:
 
 
 def test_a_caller_with_little_patience_hears_the_reason_before_it_gives_up() -> None:
-    with inproc_pserver(trainers=2, mode=specs.Ssp()) as pserver:
-        client = pserver.join(0)
+    clock, patience_s = ManualClock(), 60.0
+    service = inproc_pserver(trainers=2, mode=specs.Ssp(), clock=clock, wait_timeout_s=600.0)
+    with service as pserver, ThreadPoolExecutor(1) as pool:
+        waits: Future[Any] = pool.submit(meet, pserver.join(0), 5, 2, patience_s)
+        wait_for(pserver, 0)
+
+        clock.advance(0.96 * patience_s)
+        pserver.service.expire()
 
         with pytest.raises(DeadlineError, match="to reach 2; the slowest is at 0"):
-            meet(client, 5, 2, timeout_s=0.2)
+            waits.result(60.0)
 
 
 @pytest.mark.parametrize("fault", [Fault.RESET_AFTER, Fault.DUPLICATE, Fault.RESET_BEFORE])

@@ -276,11 +276,18 @@ def test_the_deadline_thread_ends_a_wait_by_itself() -> None:
 
 
 def test_a_caller_with_little_patience_gets_the_reason_before_it_gives_up() -> None:
-    with inproc_pserver(trainers=2) as pserver:
+    clock, patience_s = ManualClock(), 60.0
+    service = inproc_pserver(trainers=2, clock=clock, wait_timeout_s=600.0)
+    with service as pserver, ThreadPoolExecutor(1) as pool:
         client = pserver.join(0, DENSE)
+        waits = pool.submit(exchange, client, 1.0, timeout_s=patience_s)
+        eventually(lambda: waiting_trainers(pserver) == [0], "the push")
+
+        clock.advance(0.96 * patience_s)
+        pserver.service.expire()
 
         with pytest.raises(DeadlineError, match="still waits for trainer 1"):
-            exchange(client, 1.0, timeout_s=0.2)
+            waits.result(60.0)
 
 
 def test_under_abort_every_trainer_hears_who_was_lost() -> None:

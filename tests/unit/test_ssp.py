@@ -158,7 +158,7 @@ def test_completing_lets_a_trainer_through_that_already_waits(fakes: Builder) ->
 def test_a_wait_that_is_too_long_names_the_clock_and_the_missing_trainer(
     pservers: Builder,
 ) -> None:
-    world = pservers(ssp(0), trainers=2, call_timeout_s=0.5)
+    world = pservers(ssp(0), trainers=2, call_timeout_s=2.0)
     fast, _ = started(world)
 
     with pytest.raises(DeadlineError, match=r"clock 'step' for trainer 1 .* to reach 1"):
