@@ -64,7 +64,7 @@ RUNS = (
     Run("w5", "1 thread", "w5_feed", "", "--rows 56000"),
     Run("w5", "2 threads", "w5_feed", "--threads 2", "--rows 56000"),
     Run("w6", "async", "w6_word2vec", "", "--sentences 5000"),
-    Run("w7", "", "w7_executor", "--no-memory", "--rounds 10"),
+    Run("w7", "", "w7_executor", "--no-memory", "--rounds 5"),
     Run("w8", "", "w8_memory", "", "--rows 500000"),
     Run("latency", "", "latency", "", "--seconds 2"),
     Run("rows_by_size", "", "rows_by_size", "", "--quick"),

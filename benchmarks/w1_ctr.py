@@ -3,7 +3,8 @@
     python -m benchmarks.w1_ctr --mode sync|async|ssp|half_async|geo
                                 [--optimizer sgd|adagrad|adam] [--seconds 15]
                                 [--carrier stream|grpc] [--wire float32|float16|bfloat16|int8]
-                                [--pservers 2] [--trainers 2] [--repeat N]
+                                [--scheduling normal|batch] [--pservers 2] [--trainers 2]
+                                [--repeat N]
 
 `examples_per_s` is the total of all trainers after 20 warm-up steps; `gemm_examples_per_s` is what
 as many processes reach that do nothing but the network's matrix products, measured in the same run;
@@ -29,6 +30,7 @@ from benchmarks import ctr_data, harness, processes
 from benchmarks.gemm import gemm_figures
 from psrt.config.schema import JobConfig, TrainerConfig
 from psrt.core.specs import Async, Geo, HalfAsync, Ssp, Sync
+from psrt.core.threads import SCHEDULING
 from psrt.core.wire import PRECISIONS, Wire
 from psrt.trainer.ahead import Ahead
 from psrt.trainer.cluster import Cluster, cluster_of
@@ -54,9 +56,10 @@ def run(args: argparse.Namespace) -> harness.Figures:
     flags = [f"--{name}={getattr(args, name)}" for name in ("mode", "optimizer", "carrier", "wire")]
     flags += [f"--seconds={args.seconds}", f"--trainers={args.trainers}"]
     gemm = harness.together("w1_ctr", [["--as-gemm"]] * args.trainers)
-    with harness.daemons(args.pservers) as daemons:
+    scheduling = f"--scheduling={args.scheduling or scheduling_of(args.mode)}"
+    with harness.daemons(args.pservers, scheduling) as daemons:
         where = f"--endpoints={','.join(daemon.endpoint for daemon in daemons)}"
-        roles = [[*flags, where, f"--as-trainer={t}"] for t in range(args.trainers)]
+        roles = [[*flags, scheduling, where, f"--as-trainer={t}"] for t in range(args.trainers)]
         cpu_s = -sum(processes.cpu_s(daemon.pid) for daemon in daemons)
         trained = harness.together("w1_ctr", roles)
         cpu_s += sum(processes.cpu_s(daemon.pid) for daemon in daemons)
@@ -72,6 +75,7 @@ def run(args: argparse.Namespace) -> harness.Figures:
         "wire": args.wire,
         "pservers": args.pservers,
         "trainers": args.trainers,
+        "scheduling": args.scheduling or scheduling_of(args.mode),
         "examples_per_s": round(total),
         "gemm_examples_per_s": round(ceiling),
         "share_of_gemm": round(total / ceiling, 3),
@@ -82,6 +86,11 @@ def run(args: argparse.Namespace) -> harness.Figures:
         "pserver_cpu_ms_per_step": round(cpu_s / (steps + WARM_UP_STEPS * args.trainers) * 1e3, 2),
         "gemm_cpu_ms_per_step": mean(gemm, "cpu_ms_per_step"),
     }
+
+
+def scheduling_of(mode: str) -> str:
+    """What docs/semantics.md advises where trainers and pservers share cores."""
+    return "batch" if mode in ("async", "ssp") else "normal"
 
 
 def mean(figures: list[harness.Figures], name: str) -> float:
@@ -140,6 +149,7 @@ def trainer(args: argparse.Namespace) -> harness.Figures:
         trainers=args.trainers,
         trainer_id=args.as_trainer,
         carrier=args.carrier,
+        scheduling=args.scheduling,
     )
     say = lambda text: print(text, file=sys.stderr)  # noqa: E731
     with prepared_process(settings, say):
@@ -176,6 +186,7 @@ if __name__ == "__main__":
     parser.add_argument("--optimizer", choices=tuple(LEARNING_RATES), default="sgd")
     parser.add_argument("--carrier", choices=("stream", "grpc"), default="stream")
     parser.add_argument("--wire", choices=PRECISIONS, default="float32")
+    parser.add_argument("--scheduling", choices=SCHEDULING, default=None)
     parser.add_argument("--pservers", type=int, default=2)
     parser.add_argument("--trainers", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=15.0)

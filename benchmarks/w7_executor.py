@@ -7,8 +7,9 @@ by numpy with preallocated outputs on one thread and on two, the executor on one
 512), the parallel executor with two replicas on two threads (batches of 1,024, parameters shared),
 for comparison with two threads and one batch of 512 cut in two, with two replicas that take whole
 batches of 512 and do not wait for each other (`async_mode`), and the products again. A measurement
-is a few steps: on a shared host the speed of everything moves within a second. Figures are medians
-of rounds; `share_of_gemm` and the speed-ups are medians of the ratio within a round.
+is some ten steps: on a shared host the speed of everything moves within a second, and of a few
+steps the first ones fetch what the measurement before has pushed out of the caches. Figures are
+medians of rounds; `share_of_gemm` and the speed-ups are medians of the ratio within a round.
 
 Two threads can be twice as fast only where two cores are free, and on a shared host they often are
 not. Bare products, which wait for nobody, tell: a round counts as `free` if they gained 1.85 by a
@@ -197,9 +198,9 @@ def print_memory(kind: str, ragged: bool) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ragged", action="store_true", help="one to three ids a slot")
-    parser.add_argument("--seconds", type=float, default=0.06, help="of each measurement")
+    parser.add_argument("--seconds", type=float, default=0.3, help="of each measurement")
     parser.add_argument("--spin-s", type=float, default=0.02, help="of idle threads of the pool")
-    parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--no-memory", action="store_true")
     parser.add_argument("--memory-of", choices=list(MEMORY), help=argparse.SUPPRESS)
     args, _ = parser.parse_known_args()

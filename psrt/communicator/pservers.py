@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
@@ -34,6 +35,9 @@ from psrt.rpc.methods import METHODS, Method
 T = TypeVar("T")
 
 log = logging.getLogger("psrt.communicator")
+
+SLOW_S = 3.0
+"""A pserver that needs longer for its tables is spoken of."""
 
 _UNTOLD = nullcontext()
 
@@ -241,12 +245,24 @@ class Pservers:
         client.connect(timeout_s, on_wait)
         specs = [to_json(spec) for spec in self.plan.specs_for(client.endpoint)]
         header = pb.Header(register=pb.Register(specs=specs))
-        client.call(Method.REGISTER, header=header, timeout_s=timeout_s)
+        slow = threading.Timer(SLOW_S, on_wait, [_registering(client.endpoint, len(specs))])
+        slow.start()
+        try:
+            client.call(Method.REGISTER, header=header, timeout_s=timeout_s)
+        finally:
+            slow.cancel()
         log.debug("registered %d tables at %s", len(specs), client.endpoint)
 
     def _on_all(self, doing: str, jobs: Sequence[Callable[[], T]], timeout_s: float) -> list[T]:
         futures = [self._lanes.submit(i, job) for i, job in enumerate(jobs)]
         return results(futures, self.plan.endpoints, doing, timeout_s)
+
+
+def _registering(endpoint: str, tables: int) -> str:
+    return (
+        f"waiting for pserver {endpoint} to make {tables} tables; kernels of optimizers that are "
+        "new to its host are compiled first, which can take half a minute"
+    )
 
 
 def _is_asked(method: Method, request: Request) -> bool:

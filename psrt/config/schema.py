@@ -21,6 +21,7 @@ from psrt.config.table_sections import TableConfig
 from psrt.core.errors import ConfigError
 from psrt.core.log import LEVELS
 from psrt.core.specs import MODES, CommunicationMode, Sync
+from psrt.core.threads import SCHEDULING
 from psrt.core.wire import Wire
 
 CARRIERS = ("stream", "grpc")
@@ -34,6 +35,14 @@ def _cache_dir() -> Any:
 
 def _log_level() -> Any:
     return setting("info", "Least severe log line that is written.", choices=LEVELS)
+
+
+def _scheduling() -> Any:
+    help = (
+        "How the system shares cores: batch = threads that wake wait for their turn, for trainers "
+        "and pservers on the same cores in mode async or ssp."
+    )
+    return setting("normal", help, choices=SCHEDULING)
 
 
 def _carrier() -> Any:
@@ -111,6 +120,7 @@ class PserverConfig:
     )
     max_message_mib: int = setting(1024, "Larger messages are refused, in MiB.", minimum=1)
     stay: bool = setting(False, "Keep serving after all trainers completed.")
+    scheduling: str = _scheduling()
     cache_dir: str = _cache_dir()
     log_level: str = _log_level()
 
@@ -142,6 +152,7 @@ class TrainerConfig:
     carrier: str = _carrier()
     cpu_threads: int = _cpu_threads()
     cpu_num: int = _cpu_num()
+    scheduling: str = _scheduling()
     connect_timeout_s: float = setting(
         120.0, "Longest wait for a pserver that is not up yet, in seconds.", minimum=0.001
     )

@@ -6,7 +6,9 @@ for whoever waits, and handed to a callback (a daemon stops, a trainer's next wa
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -76,3 +78,19 @@ def join_threads(
                 f"{thread.name} did not end within {timeout_s:g} s; "
                 f"it is reading {reading(thread.name)}."
             )
+
+
+SCHEDULING = ("normal", "batch")
+
+
+def schedule(policy: str) -> None:
+    """How the system treats the calling thread and those it starts from now on.
+
+    A `batch` thread (SCHED_BATCH of Linux) that wakes pushes no other off its core, but waits for
+    its turn: what computes keeps its caches, what answers answers some milliseconds later where
+    there are more threads than cores. `normal` leaves all as it is, and so does a system that
+    knows no `batch`.
+    """
+    if policy == "batch" and hasattr(os, "SCHED_BATCH"):
+        with contextlib.suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))

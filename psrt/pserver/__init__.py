@@ -3,6 +3,7 @@
 In reading order, doing below and deciding above:
 
     pulled         dense values that trainers may still compute on
+    spare_threads  idle threads that help with a large request
     block_update   what gradients do to the values and the state of a block
     block_values   the values of a block, copied only if a reader still holds them
     dense_table    one block of one dense parameter

@@ -1,7 +1,8 @@
 """How gradients move a block: what is done to them first, then the formula of the optimizer.
 
 A gradient that several passes are made over (mean of a round, delay compensation, decay) is taken
-in pieces that stay in the cache from the first pass to the last, and a large block by two threads:
+in pieces that stay in the cache from the first pass to the last, and a large block in two halves,
+one of them by another thread if there is one to spare:
 with 16 M numbers and the mean of two trainers 29 instead of 50 ms, and half of that on two idle
 cores. Results have the same bits, since all of this goes element by element; optimizers that take
 norms of a whole parameter get it in one piece. A table calls all of this under its lock.
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -22,12 +23,13 @@ from psrt.core.types import F32
 from psrt.kernels import dense
 from psrt.kernels.decay import compensate, decay_of
 from psrt.kernels.rules import rule_of
+from psrt.pserver.spare_threads import ALONE, SpareThreads
 
 PIECE = 1 << 16
 """Numbers of a piece: with weights, scratch and two gradients 1 MiB."""
 
 LARGE = 1 << 21
-"""Numbers of a block from which a second thread, 0.1 ms to start, is worth it."""
+"""Numbers of a block from which a second thread, up to 0.1 ms to wake, is worth it."""
 
 Source: TypeAlias = Callable[[slice, F32, F32], F32]
 """(part, its weights, scratch of its size) → the gradient of that part, perhaps the scratch."""
@@ -64,7 +66,8 @@ def compensated(gradient: F32, pulled: F32, strength: float) -> Source:
 class BlockUpdate:
     """Optimizer, decay, state and scratch of one block of `spec.size` numbers, n."""
 
-    def __init__(self, spec: DenseTableSpec) -> None:
+    def __init__(self, spec: DenseTableSpec, spare: SpareThreads = ALONE) -> None:
+        self._spare = spare
         self._rule = rule_of(spec.optimizer)
         self._decay = decay_of(spec.regularizer)
         self._state: F32 = np.empty((self._rule.state_vectors, spec.size), np.float32)
@@ -95,16 +98,8 @@ class BlockUpdate:
                     gradient = self._decay.of_block(gradient, w, out)
                 self._rule.update_block(w, self._state[:, part], gradient, rate, version)
 
-        _side_by_side(move, list(zip(self._shares, self._scratch, strict=True)))
-
-
-def _side_by_side(move: Callable[[slice, F32], None], shares: Sequence[tuple[slice, F32]]) -> None:
-    """`move` each share, all but the first in threads of their own; over when all of them are."""
-    if len(shares) == 1:
-        move(*shares[0])
-        return
-    with ThreadPoolExecutor(len(shares) - 1, "share") as others:
-        moving = [others.submit(move, *share) for share in shares[1:]]
-        move(*shares[0])
-    for future in moving:
-        future.result()
+        if len(self._shares) == 1:
+            move(self._shares[0], self._scratch[0])
+        else:
+            each = zip(self._shares, self._scratch, strict=True)
+            self._spare.run([partial(move, *share) for share in each])

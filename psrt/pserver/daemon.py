@@ -25,7 +25,7 @@ from psrt.config.schema import PserverConfig
 from psrt.core.allocator import keep_freed_memory
 from psrt.core.errors import ErrorCode, InternalError, JobError, PsrtError
 from psrt.core.specs import TableSpec
-from psrt.core.threads import CrashReport
+from psrt.core.threads import CrashReport, schedule
 from psrt.kernels.jit import on_compile, set_cache_dir, warm_up
 from psrt.pserver.machine import Job
 from psrt.pserver.service import PserverService
@@ -96,6 +96,7 @@ def serve_until(
 
     With a `job` it holds its `tables` from the start and refuses trainers of any other.
     """
+    schedule(config.scheduling)
     _warm_up(config)
     service = PserverService(
         stripes=config.stripes or STRIPES_PER_CORE * (os.cpu_count() or 1),
@@ -103,6 +104,7 @@ def serve_until(
         trainers=config.num_gradient_servers,
         on_end=ending.job_ended,
         crashes=ending.crashes,
+        spare_threads=(os.cpu_count() or 1) - 1,
     )
     if job is not None:
         service.expect(job, tables)

@@ -19,18 +19,22 @@ from psrt.kernels.initialize import fill_block
 from psrt.pserver.block_update import BlockUpdate, Source, as_it_came, compensated, mean_of
 from psrt.pserver.block_values import BlockValues
 from psrt.pserver.pulled import PulledValues
+from psrt.pserver.spare_threads import ALONE, SpareThreads
 
 
 class DenseTable:
     """`version` counts the updates; it and the values change only under the lock.
 
-    `compensation` is the λ of DC-ASGD; above 0 the table remembers what trainers pulled.
+    `compensation` is the λ of DC-ASGD; above 0 the table remembers what trainers pulled. A
+    `spare` thread takes half of an update of a large block.
     """
 
-    def __init__(self, spec: DenseTableSpec, compensation: float = 0.0) -> None:
+    def __init__(
+        self, spec: DenseTableSpec, compensation: float = 0.0, spare: SpareThreads = ALONE
+    ) -> None:
         self.spec = spec
         self.version = 0
-        self._move = BlockUpdate(spec)
+        self._move = BlockUpdate(spec, spare)
         self._compensation = compensation
         self._pulled = PulledValues()
         self._lock = threading.Lock()

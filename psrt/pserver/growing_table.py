@@ -22,6 +22,7 @@ from psrt.kernels.initialize import CONSTANT
 from psrt.kernels.row_layout import ID_WORD, RowLayout
 from psrt.pserver.admission import Grown
 from psrt.pserver.room_ahead import RoomAhead
+from psrt.pserver.spare_threads import ALONE, SpareThreads
 from psrt.pserver.sparse_table import Routed, SparseTable, first_row, per_show
 from psrt.pserver.stripe import Decide, Stripe
 
@@ -32,10 +33,15 @@ class LongPart(SparseTable):
     """Rows of ids whose score, which `apply` gets in place of their shows, reaches `threshold`."""
 
     def __init__(
-        self, spec: SparseTableSpec, stripes: int, threshold: float, room: RoomAhead | None
+        self,
+        spec: SparseTableSpec,
+        stripes: int,
+        threshold: float,
+        room: RoomAhead | None,
+        spare: SpareThreads,
     ) -> None:
         self._threshold = threshold
-        super().__init__(spec, stripes, room=room)
+        super().__init__(spec, stripes, room=room, spare=spare)
 
     def _stripe(self, first_shard: int, last_shard: int) -> Stripe:
         begins = first_row(self.spec, self._rule)
@@ -52,12 +58,14 @@ class GrowingTable:
         stripes: int,
         hours: Callable[[], int] = hours_since_1970,
         room: RoomAhead | None = None,
+        spare: SpareThreads = ALONE,
     ) -> None:
         assert spec.growth is not None, spec.name
         self.spec = spec
         self._embed = spec.growth.embed_width
-        self._short = SparseTable(replace(spec, width=self._embed), stripes, None, hours, room)
-        self._long = LongPart(_long_spec(spec), stripes, spec.growth.embedx_threshold, room)
+        threshold, short = spec.growth.embedx_threshold, replace(spec, width=self._embed)
+        self._short = SparseTable(short, stripes, None, hours, room, spare)
+        self._long = LongPart(_long_spec(spec), stripes, threshold, room, spare)
 
     @property
     def layout(self) -> RowLayout:

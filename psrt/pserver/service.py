@@ -26,6 +26,7 @@ from psrt.pserver.meters import Meters
 from psrt.pserver.parts import Parts, parse
 from psrt.pserver.room_ahead import RoomAhead
 from psrt.pserver.shell import Shell, Waiting
+from psrt.pserver.spare_threads import SpareThreads
 from psrt.pserver.spec_rules import read_spec
 from psrt.pserver.tables import Tables
 from psrt.pserver.updates import read
@@ -45,7 +46,8 @@ class PserverService:
     """Lives as long as the process: `start`, many `handle`, `stop`.
 
     `on_end(error)` is called once, on any thread, when all trainers have completed (None), or when
-    the job was aborted. A job must have `trainers` trainers, 0 = as many as it says.
+    the job was aborted. A job must have `trainers` trainers, 0 = as many as it says. Large requests
+    use up to `spare_threads` threads beside the one that handles them.
     """
 
     def __init__(
@@ -58,10 +60,12 @@ class PserverService:
         on_end: Callable[[PsrtError | None], None] = lambda error: None,
         crashes: CrashReport | None = None,
         hours: Callable[[], int] = hours_since_1970,
+        spare_threads: int = 0,
     ) -> None:
         self._crashes = crashes or CrashReport()
         self._room = RoomAhead(self._crashes)
-        self.tables = Tables(stripes, hours, self._room)
+        self._spare = SpareThreads(spare_threads)
+        self.tables = Tables(stripes, hours, self._room, self._spare)
         self.meters = Meters()
         self._upkeep = Upkeep(self.tables.all_sparse, self.meters, hours)
         self._id_lists = IdLists()
@@ -97,6 +101,7 @@ class PserverService:
         self._upkeep.stop()
         self._room.stop()
         self._shell.stop()
+        self._spare.close()
 
     def expire(self) -> None:
         """End the waits that are over by the service's clock."""

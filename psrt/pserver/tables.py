@@ -17,6 +17,7 @@ from psrt.pserver.change_log import ChangeLog
 from psrt.pserver.dense_table import DenseTable
 from psrt.pserver.growing_table import GrowingTable, RowsTable
 from psrt.pserver.room_ahead import RoomAhead
+from psrt.pserver.spare_threads import ALONE, SpareThreads
 from psrt.pserver.sparse_table import SparseTable
 
 Table = DenseTable | RowsTable
@@ -26,15 +27,16 @@ _NAMES_SHOWN = 8
 
 class Tables:
     """`stripes` is the number of lock groups of each sparse table, `hours` the time since 1970;
-    `room` makes memory ahead of their rows."""
+    `room` makes memory ahead of their rows, `spare` threads help with large requests."""
 
     def __init__(
         self,
         stripes: int,
         hours: Callable[[], int] = hours_since_1970,
         room: RoomAhead | None = None,
+        spare: SpareThreads = ALONE,
     ) -> None:
-        self._stripes, self._hours, self._room = stripes, hours, room
+        self._stripes, self._hours, self._room, self._spare = stripes, hours, room, spare
         self._tables: dict[str, Table] = {}
         self._registering = threading.Lock()
 
@@ -118,11 +120,11 @@ class Tables:
     def _create(self, spec: TableSpec, compensation: float, logs_changes: bool) -> Table:
         try:
             if isinstance(spec, DenseTableSpec):
-                return DenseTable(spec, compensation)
+                return DenseTable(spec, compensation, self._spare)
             if spec.growth is not None:
-                return GrowingTable(spec, self._stripes, self._hours, self._room)
+                return GrowingTable(spec, self._stripes, self._hours, self._room, self._spare)
             log = ChangeLog() if logs_changes else None
-            return SparseTable(spec, self._stripes, log, self._hours, self._room)
+            return SparseTable(spec, self._stripes, log, self._hours, self._room, self._spare)
         except (MemoryError, OSError, ValueError) as error:
             raise TableError(
                 f"there is no memory for table {spec.name!r}: {error}. It was not created.",

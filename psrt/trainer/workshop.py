@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from psrt.config.schema import TrainerConfig
 from psrt.core.allocator import keep_freed_memory
+from psrt.core.threads import schedule
 from psrt.core.types import F32, Array
 from psrt.executor.parallel import ParallelExecutor
 from psrt.executor.scope import Scope, initial_values
@@ -47,6 +48,7 @@ def prepared_process(settings: TrainerConfig, say: Say) -> Iterator[None]:
         compiled.append(name)
 
     keep_freed_memory()
+    schedule(settings.scheduling)
     groups = ("trainer", "data", "pserver") if settings.local else ("trainer", "data")
     jit.on_compile(on_compile)
     with threadpool_limits(settings.cpu_threads, user_api="blas"):

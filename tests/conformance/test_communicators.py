@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 import numpy as np
 import pytest
 
-from psrt.communicator import merge_queue
+from psrt.communicator import merge_queue, pservers
 from psrt.communicator.base import Communicator, Pulled
 from psrt.core import specs
 from psrt.core.errors import DeadlineError, InternalError, UnavailableError
@@ -106,6 +106,25 @@ def test_start_waits_for_a_pserver_that_is_not_up_and_says_which(cluster: Builde
 
     assert "ps1:6170" in said[0]
     assert sorted(dense) == ["b", "w"]
+
+
+@EVERY_MODE
+def test_start_speaks_of_a_pserver_that_takes_long_over_its_tables(
+    fakes: Builder, mode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pservers, "SLOW_S", 0.0)
+    said, gate = list[str](), threading.Event()
+
+    def let_it_go_on(text: str) -> None:
+        said.append(text)
+        gate.set()
+
+    world = fakes(mode, on_wait=let_it_go_on)
+    world.servers[1].faults.script(Fault.DELAY, Method.REGISTER, gate=gate)
+
+    world.trainer.start(LONG_S)
+
+    assert any("ps1:6170" in text and "compiled" in text for text in said)
 
 
 @EVERY_MODE

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,9 @@ from psrt.core import specs
 from psrt.core.errors import ErrorCode, TableError
 from psrt.kernels.initialize import fill_block, fill_rows
 from psrt.pserver.dense_table import DenseTable
-from psrt.pserver.sparse_table import SparseTable
+from psrt.pserver.growing_table import GrowingTable
+from psrt.pserver.spare_threads import Job, SpareThreads
+from psrt.pserver.sparse_table import LARGE_ROWS, SparseTable
 from tests.support.optimizer_formulas import EAGER, ELEMENT_WISE, LAZY, OPTIMIZERS, Published
 
 WIDTH = 5
@@ -278,6 +282,115 @@ def test_trainers_side_by_side_lose_no_update_and_no_row() -> None:
 
     assert table.rows == len(ids)
     np.testing.assert_array_equal(read(table, ids), -4.0)
+
+
+# --- large batches, by several threads ---
+
+
+class TwoTogether(SpareThreads):
+    """The first two jobs of a run are done by two threads at once; `runs` had so many jobs."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.runs: list[int] = []
+
+    def run(self, jobs: Sequence[Job]) -> None:
+        self.runs.append(len(jobs))
+        meet = threading.Barrier(min(2, len(jobs)))
+
+        def after_meeting(job: Job) -> None:
+            meet.wait(30.0)
+            job()
+
+        super().run([partial(after_meeting, job) for job in jobs[:2]] + list(jobs[2:]))
+
+
+@pytest.fixture
+def together() -> Iterator[TwoTogether]:
+    spare = TwoTogether()
+    yield spare
+    spare.close()
+
+
+LARGE_BATCHES: dict[str, dict[str, Any]] = {
+    "plain": {"optimizer": specs.Adagrad()},
+    "decaying": {"optimizer": specs.Adam(), "regularizer": specs.L2Decay(0.1)},
+    "of all rows": {"optimizer": specs.Adam(lazy=False), "regularizer": specs.L1Decay(0.1)},
+    "in halves": {"optimizer": specs.Adagrad(), "storage": "bfloat16"},
+    "admitted": {"optimizer": specs.Sgd(), "admission": specs.CountFilter(2)},
+}
+
+
+def large_batches(count: int = 3) -> list[Any]:
+    """Ids, of which some stand twice and many are the padding id 0, and gradients."""
+    rng = np.random.default_rng(12)
+    ids = rng.integers(0, 2 * LARGE_ROWS, (count, LARGE_ROWS), np.int64)
+    ids[:, ::7] = 0
+    return [(row, rng.standard_normal((LARGE_ROWS, WIDTH), np.float32)) for row in ids]
+
+
+@pytest.mark.parametrize("options", LARGE_BATCHES.values(), ids=LARGE_BATCHES)
+def test_large_batches_give_the_same_bits_by_several_threads(
+    options: dict[str, Any], together: TwoTogether
+) -> None:
+    spec = spec_of(**options, padding_id=0)
+    alone, shared = SparseTable(spec, 3), SparseTable(spec, 3, spare=together)
+    for ids, gradients in large_batches():
+        apply(alone, ids, gradients)
+        apply(shared, ids, gradients)
+
+        assert read(shared, ids).tobytes() == read(alone, ids).tobytes()
+
+    everything = np.arange(2 * LARGE_ROWS)
+    assert read(shared, everything).tobytes() == read(alone, everything).tobytes()
+    assert (shared.rows, shared.refused) == (alone.rows, alone.refused)
+    assert together.runs == [3] * 7
+
+
+def test_large_batches_of_growing_rows_give_the_same_bits_by_several_threads(
+    together: TwoTogether,
+) -> None:
+    spec = spec_of(specs.Adagrad(), growth=specs.Growth(2, 3.0), padding_id=0)
+    alone, shared = GrowingTable(spec, 3), GrowingTable(spec, 3, spare=together)
+    counts = np.repeat(np.float32([[4, 4], [4, 0]]), LARGE_ROWS // 2, axis=0)
+    for ids, gradients in large_batches():
+        for table in (alone, shared):
+            table.apply(table.route(ids), gradients, RATE, counts)
+
+    rows = [np.empty((LARGE_ROWS, WIDTH), np.float32) for _ in range(2)]
+    for table, out in zip((alone, shared), rows, strict=True):
+        table.read(table.route(ids), out)
+
+    assert rows[0].tobytes() == rows[1].tobytes()
+    assert shared.describe()["grown_rows"] == alone.describe()["grown_rows"] > 0
+    assert set(together.runs) == {3}
+
+
+def test_small_batches_and_single_stripes_are_done_by_the_caller(together: TwoTogether) -> None:
+    small, single = (SparseTable(spec_of(specs.Sgd()), n, spare=together) for n in (3, 1))
+    ids, gradients = large_batches(1)[0]
+
+    apply(small, ids[1:], gradients[1:])
+    read(small, ids[1:])
+    assert not together.runs
+
+    apply(single, ids, gradients)
+    read(single, ids)
+    assert together.runs == [1, 1]
+
+
+def test_a_small_batch_that_moves_all_rows_of_a_large_table_is_a_large_one(
+    together: TwoTogether,
+) -> None:
+    table = SparseTable(spec_of(specs.Adam(lazy=False)), 3, spare=together)
+    ids, few = np.arange(LARGE_ROWS - 1), np.arange(LARGE_ROWS, LARGE_ROWS + 10)
+    gradients = np.ones((LARGE_ROWS, WIDTH), np.float32)
+
+    apply(table, ids, gradients[1:])
+    apply(table, few, gradients[:10])
+    assert not together.runs
+    apply(table, few, gradients[:10])
+    assert together.runs == [3]
 
 
 # --- dense tables ----------------------------------------------------------------------------

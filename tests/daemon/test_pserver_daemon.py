@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 from pathlib import Path
@@ -102,6 +103,23 @@ def test_the_ready_file_names_every_door_and_goes_with_the_process(tmp_path: Pat
     assert exit_code == 0
     assert not (tmp_path / "ready.json").exists()
     assert not Path(facts["unix_path"]).exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "SCHED_BATCH"), reason="a policy of Linux")
+@pytest.mark.parametrize(
+    ("policy", "number"), [("normal", "SCHED_OTHER"), ("batch", "SCHED_BATCH")]
+)
+def test_its_threads_are_scheduled_as_configured(tmp_path: Path, policy: str, number: str) -> None:
+    with daemon(tmp_path, "--scheduling", policy) as pserver:
+        client = joined(pserver.endpoint)
+        exchange(client)
+        threads = [int(name) for name in os.listdir(f"/proc/{pserver.process.pid}/task")]
+        # numpy starts threads for BLAS, which a pserver does not use, before anybody is asked.
+        first_and_last = pserver.process.pid, max(threads)
+        policies = [os.sched_getscheduler(thread) for thread in first_and_last]
+        client.close()
+
+    assert policies == [getattr(os, number)] * 2
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

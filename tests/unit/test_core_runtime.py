@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 import threading
 from collections.abc import Iterator
 
@@ -15,7 +16,7 @@ from psrt.core.clock import ManualClock, MonotonicClock
 from psrt.core.errors import InternalError
 from psrt.core.metrics import Registry
 from psrt.core.tensors import Ragged, SelectedRows
-from psrt.core.threads import CrashReport, start_thread
+from psrt.core.threads import CrashReport, schedule, start_thread
 
 JOIN_S = 30.0
 
@@ -144,6 +145,28 @@ def test_a_thread_carries_its_name_for_logs_and_debuggers() -> None:
     thread.join(JOIN_S)
 
     assert seen == ["recv"]
+
+
+@pytest.mark.skipif(not hasattr(os, "SCHED_BATCH"), reason="a policy of Linux")
+@pytest.mark.parametrize(
+    ("policy", "number"), [("normal", "SCHED_OTHER"), ("batch", "SCHED_BATCH")]
+)
+def test_a_thread_and_those_it_starts_are_scheduled_alike(policy: str, number: str) -> None:
+    found, crashes = list[int](), CrashReport()
+
+    def look() -> None:
+        found.append(os.sched_getscheduler(0))
+
+    def work() -> None:
+        schedule(policy)
+        look()
+        start_thread(look, "inner", crashes).join(JOIN_S)
+
+    start_thread(work, "outer", crashes).join(JOIN_S)
+
+    crashes.check()
+    assert found == [getattr(os, number)] * 2
+    assert os.sched_getscheduler(0) == os.SCHED_OTHER
 
 
 # --- tensors --------------------------------------------------------------------------------------
