@@ -1,6 +1,7 @@
 """Many threads on one sparse table against a serial oracle: in the suite, or for a long time.
 
     python -m tests.support.table_stress [--seconds 600] [--threads 16] [--storage float32]
+                                         [--spare-threads 0]
 
 Each thread pushes whole numbers to rows that all share and to rows of its own, reads, exports, and
 now and then drops rows of its own. By SGD at rate 1 all sums are exact, in any order, so the shared
@@ -24,6 +25,8 @@ import numpy as np
 
 from psrt.core import specs
 from psrt.kernels.row_layout import ID_WORD
+from psrt.pserver import sparse_table
+from psrt.pserver.spare_threads import ALONE, SpareThreads
 from psrt.pserver.sparse_table import SparseTable
 
 WIDTH = 4
@@ -107,10 +110,16 @@ def read(table: SparseTable, ids: np.ndarray) -> np.ndarray:
     return out
 
 
-def run(threads: int, go_on: Callable[[Part], bool], storage: str = "float32") -> dict[str, int]:
+def run(
+    threads: int,
+    go_on: Callable[[Part], bool],
+    storage: str = "float32",
+    spare: SpareThreads = ALONE,
+) -> dict[str, int]:
     """Turn after turn while `go_on`; `differences` from the oracle should be 0."""
     rule = (specs.Constant(0.0), specs.Sgd(), specs.ConstantRate(1.0))
-    table = SparseTable(specs.SparseTableSpec("t", WIDTH, *rule, 7, storage=storage), stripes=3)
+    spec = specs.SparseTableSpec("t", WIDTH, *rule, 7, storage=storage)
+    table = SparseTable(spec, stripes=3, spare=spare)
     parts, start = [Part(number) for number in range(threads)], threading.Barrier(threads)
 
     def live(part: Part) -> None:
@@ -133,8 +142,11 @@ if __name__ == "__main__":
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--threads", type=int, default=16)
     parser.add_argument("--storage", choices=specs.STORAGES, default="float32")
+    parser.add_argument("--spare-threads", type=int, default=0, help="for every batch, if any")
     args = parser.parse_args()
     ends = time.monotonic() + args.seconds
-    figures = run(args.threads, lambda part: time.monotonic() < ends, args.storage)
+    sparse_table.LARGE_ROWS = 1 if args.spare_threads else sparse_table.LARGE_ROWS
+    spare = SpareThreads(args.spare_threads)
+    figures = run(args.threads, lambda part: time.monotonic() < ends, args.storage, spare)
     print(json.dumps(figures))
     sys.exit(1 if figures["differences"] else 0)
