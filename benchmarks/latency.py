@@ -1,11 +1,12 @@
 """How long a pull of one row takes: alone, and while other trainers load the pserver.
 
-    python -m benchmarks.latency [--carrier stream|grpc] [--trainers 4] [--seconds 10]
+    python -m benchmarks.latency [--carrier stream|grpc] [--trainers 4] [--seconds 10] [--nice 0]
 
 `alone` and `loaded` hold percentiles in µs of calls made one after the other by one trainer. Under
 load, `--trainers` more, a process each, pull and push 13,312 rows of 16 without a break; on a host
-with fewer cores than processes the calls also wait for a core. `curve` are the 1 %, 2 %, … 99 %
-percentiles, for pictures; `socket_round_trip_us` is a byte over a bare socket in the same run.
+with fewer cores than processes the calls also wait for a core, less so where those trainers stand
+back by `--nice`. `curve` are the 1 %, 2 %, … 99 % percentiles, for pictures; `socket_round_trip_us`
+is a byte over a bare socket in the same run.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ PERCENTILES = {"p50_us": 50, "p90_us": 90, "p99_us": 99, "p99_9_us": 99.9, "max_
 
 
 def run(args: argparse.Namespace) -> harness.Figures:
-    load = Load(rows=args.rows, seconds=args.seconds)
+    load = Load(rows=args.rows, seconds=args.seconds, nice=args.nice)
     me = Who(0, args.trainers + 1, args.carrier)
     socket_figures = limits.socket_figures(min(1.0, args.seconds))
     with harness.pservers(1) as endpoints, connected(endpoints[0], [load.table()], me) as pservers:
@@ -48,6 +49,7 @@ def run(args: argparse.Namespace) -> harness.Figures:
         "workload": "latency of a pull of 1 row",
         "carrier": args.carrier,
         "load_trainers": args.trainers,
+        "load_nice": args.nice,
         "load_rows_per_s": round(sum(each["rows_per_s"] for each in loads)),
         "socket_round_trip_us": socket_figures["socket_round_trip_us"],
         "alone": summary(alone),
@@ -80,6 +82,7 @@ if __name__ == "__main__":
     )
     parser.add_argument("--carrier", choices=("stream", "grpc"), default="stream")
     parser.add_argument("--trainers", type=int, default=4, help="that load the pserver")
+    parser.add_argument("--nice", type=int, default=0, help="of their processes, 0 to 19")
     parser.add_argument("--seconds", type=float, default=10.0, help="alone, and again under load")
     parser.add_argument("--rows", type=int, default=1_000_000, help="of the table")
     harness.main(parser, run)

@@ -101,7 +101,10 @@ KERNELS = (
 SHOWN: dict[str, tuple[Shown, ...]] = {
     "w1": (Shown("CTR network", "examples_per_s", "examples/s", BARE_PRODUCTS),),
     "w2": (Shown("rows pulled and pushed", "rows_per_s", "rows/s", SOCKET_ROWS),),
-    "w3": (Shown("dense, each way", "mb_per_s_each_way", "MB/s", SOCKET),),
+    "w3": (
+        Shown("dense, each way", "mb_per_s_each_way", "MB/s", SOCKET),
+        Shown("dense, without making gradients", "exchange_mb_per_s_each_way", "MB/s", SOCKET),
+    ),
     "w4": tuple(Shown(f"kernel {name}", f"{name}.gb_per_s", "GB/s", MEMCPY) for name in KERNELS)
     + tuple(Shown(f"kernel {name}, rows", f"{name}.m_rows_per_s", "M rows/s") for name in KERNELS),
     "w5": (Shown("text to batches", "mb_per_s", "MB/s"),),

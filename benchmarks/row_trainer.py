@@ -35,13 +35,15 @@ ID_SETS, WARM_UP_STEPS = 8, 5
 
 @dataclass(frozen=True)
 class Load:
-    """What each trainer does: steps of `batch` rows of a table of `rows` × `width`."""
+    """What each trainer does: steps of `batch` rows of a table of `rows` × `width`, at a `nice` of
+    its process."""
 
     rows: int = 1_000_000
     width: int = 16
     batch: int = 13_312
     optimizer: str = "sgd"
     seconds: float = 3.0
+    nice: int = 0
 
     def table(self) -> Parameter:
         return sparse_table(TABLE, self.rows, self.width, self.optimizer)
@@ -60,7 +62,8 @@ def flags_of(endpoint: str, who: Who, load: Load) -> list[str]:
 
 
 def run(args: argparse.Namespace) -> harness.Figures:
-    load = Load(args.rows, args.width, args.batch, args.optimizer, args.seconds)
+    load = Load(args.rows, args.width, args.batch, args.optimizer, args.seconds, args.nice)
+    os.nice(load.nice)
     who = Who(args.number, args.trainers, args.carrier)
     ids = load.ids(who.number)
     with connected(args.endpoint, [load.table()], who) as pservers:

@@ -17,6 +17,7 @@ import numpy as np
 
 from psrt.communicator.base import Gradients, Versions
 from psrt.communicator.pservers import Pservers
+from psrt.config.schema import BUSY_POLL_US
 from psrt.core.allocator import keep_freed_memory
 from psrt.core.specs import (
     Adagrad,
@@ -34,8 +35,10 @@ from psrt.core.table_options import DEFAULT_OPTIONS, TableOptions
 from psrt.core.tensors import SelectedRows
 from psrt.core.types import I64
 from psrt.graph.program import Parameter
+from psrt.kernels.spin import await_input
 from psrt.partition.plan import PartitionPlan, build_plan
 from psrt.rpc import pb
+from psrt.rpc.busy_poll import BusyPoll
 from psrt.rpc.client import Client
 from psrt.rpc.dialing import Carrier
 from psrt.rpc.methods import Method
@@ -81,7 +84,9 @@ def sparse_table(
 def client_of(plan: PartitionPlan, who: Who, mode: CommunicationMode) -> Client:
     """To the only endpoint of `plan`."""
     hello = pb.Hello(job_id=JOB, plan_hash=plan.hash(), trainers=who.trainers, mode=to_json(mode))
-    return Client(plan.endpoints[0], who.number, who.incarnation, who.carrier, hello)
+    busy_poll = BusyPoll(BUSY_POLL_US, await_input)  # as trainers have it
+    endpoint = plan.endpoints[0]
+    return Client(endpoint, who.number, who.incarnation, who.carrier, hello, busy_poll=busy_poll)
 
 
 @contextlib.contextmanager

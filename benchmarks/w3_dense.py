@@ -4,11 +4,12 @@ pull it.
     python -m benchmarks.w3_dense [--carrier stream|grpc] [--seconds 8] [--elements 16777216]
                                   [--parameters 1] [--repeat N]
 
-A step makes a gradient of the values it has (two passes over them) and is over when the updated
-values are in an array of the trainer, as in mode sync with a single trainer. `mb_per_s_each_way` =
-bytes of the parameter × steps ÷ time; `socket_mb_per_s` is what a bare socket carries one way,
-measured right before, so a ratio of 1 would mean that nothing but the wire costs time and both
-directions are full. `--parameters` cuts the elements into several parameters.
+A step makes a gradient of the values it has (two passes over them, as the peers' steps do) and is
+over when the updated values are in an array of the trainer, as in mode sync with a single trainer.
+`mb_per_s_each_way` = bytes of the parameter × steps ÷ time; `exchange_mb_per_s_each_way` leaves out
+the time that making gradients took: push, update and pull alone. `socket_mb_per_s` is what a bare
+socket carries one way, measured right before, so a ratio of 1 would mean that nothing but the wire
+costs time and both directions are full. `--parameters` cuts the elements into several parameters.
 """
 
 from __future__ import annotations
@@ -70,10 +71,13 @@ def measure(communicator: Communicator, args: argparse.Namespace) -> harness.Fig
     dense = communicator.start(TIMEOUT_S)
     gradients: dict[str, F32] = {name: np.empty_like(values) for name, values in dense.items()}
     for _ in range(WARM_UP_STEPS):
-        dense = step(communicator, dense, gradients)
-    steps, started, cpu = 0, time.perf_counter(), time.process_time()
-    while time.perf_counter() - started < args.seconds:
-        dense = step(communicator, dense, gradients)
+        make(gradients, dense)
+        dense = communicator.finish(gradients).dense
+    steps, making_s, started, cpu = 0, 0.0, time.perf_counter(), time.process_time()
+    while (began := time.perf_counter()) - started < args.seconds:
+        make(gradients, dense)
+        making_s += time.perf_counter() - began
+        dense = communicator.finish(gradients).dense
         steps += 1
     seconds = time.perf_counter() - started
     step_bytes = sum(values.nbytes for values in dense.values())
@@ -81,19 +85,17 @@ def measure(communicator: Communicator, args: argparse.Namespace) -> harness.Fig
         "carrier": args.carrier,
         "parameters": args.parameters,
         "mb_per_s_each_way": round(steps * step_bytes / seconds / 1e6),
+        "exchange_mb_per_s_each_way": round(steps * step_bytes / (seconds - making_s) / 1e6),
         "step_ms": round(seconds / steps * 1e3, 2),
         "cpu_ms_per_step": round((time.process_time() - cpu) / steps * 1e3, 2),
         "steps": steps,
     }
 
 
-def step(
-    communicator: Communicator, dense: dict[str, F32], gradients: dict[str, F32]
-) -> dict[str, F32]:
+def make(gradients: dict[str, F32], dense: dict[str, F32]) -> None:
     for name, values in dense.items():
         np.multiply(values, np.float32(1e-3), out=gradients[name])
         gradients[name] += np.float32(1e-6)
-    return communicator.finish(gradients).dense
 
 
 if __name__ == "__main__":

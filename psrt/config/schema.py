@@ -24,6 +24,7 @@ from psrt.core.specs import MODES, CommunicationMode, Sync
 from psrt.core.threads import SCHEDULING
 from psrt.core.wire import Wire
 
+BUSY_POLL_US = 300
 CARRIERS = ("stream", "grpc")
 SHARES = ("modulo", "suffix", "contiguous", "size")
 DATA_FORMATS = ("multislot", "libsvm", "csv", "pairs", "criteo", "parquet", "arrow")
@@ -43,6 +44,14 @@ def _scheduling() -> Any:
         "and pservers on the same cores in mode async or ssp."
     )
     return setting("normal", help, choices=SCHEDULING)
+
+
+def _busy_poll_us() -> Any:
+    help = (
+        "Longest look for a message before sleeping for it, in µs, where messages come that "
+        "quickly as a rule (on a core that has no other work); 0 = never."
+    )
+    return setting(BUSY_POLL_US, help, minimum=0)
 
 
 def _carrier() -> Any:
@@ -121,6 +130,7 @@ class PserverConfig:
     max_message_mib: int = setting(1024, "Larger messages are refused, in MiB.", minimum=1)
     stay: bool = setting(False, "Keep serving after all trainers completed.")
     scheduling: str = _scheduling()
+    busy_poll_us: int = _busy_poll_us()
     cache_dir: str = _cache_dir()
     log_level: str = _log_level()
 
@@ -153,6 +163,7 @@ class TrainerConfig:
     cpu_threads: int = _cpu_threads()
     cpu_num: int = _cpu_num()
     scheduling: str = _scheduling()
+    busy_poll_us: int = _busy_poll_us()
     connect_timeout_s: float = setting(
         120.0, "Longest wait for a pserver that is not up yet, in seconds.", minimum=0.001
     )

@@ -41,7 +41,7 @@ In reading order:
     addresses    addresses of arrays, and arrays at addresses
     play         the kernel that plays a tape
     tape         small computations noted down, then done in one call
-    spin         waiting a moment for a change in memory
+    spin         waiting a moment for a change in memory, or for a message
     activations  activations and their derivatives
     losses       softmax cross-entropy, logistic and ranking losses
     sampling     drawn classes, tree paths, products of an example with its rows

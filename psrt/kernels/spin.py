@@ -1,4 +1,4 @@
-"""Waiting a moment for a change in memory, without the interpreter's lock.
+"""Waiting a moment for a change in memory, or for a message, without the interpreter's lock.
 
 Who looks for a change in Python holds the lock half of the time, and others who come back for it
 are put to sleep: whoever waits would slow down those he waits for. Now and then the core is offered
@@ -7,8 +7,11 @@ to other threads: where there are fewer cores than threads, those he waits for m
 
 from __future__ import annotations
 
+import socket
+import time
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -48,6 +51,46 @@ def _yield_core(typing_context: Any) -> Any:
 
 yield_core: Any = intrinsic(_yield_core)
 
+
+_PEEK = int(socket.MSG_PEEK | socket.MSG_DONTWAIT)
+
+
+def _clock_ns(typing_context: Any, array: Any) -> Any:
+    """`clock_ns(array)`: the time of CLOCK_MONOTONIC; `array` is scratch for two numbers."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        i32, i64 = ir.IntType(32), ir.IntType(64)
+        data = _fields_of(signature.args[0])(context, builder, args[0]).data
+        kind = ir.FunctionType(i32, [i32, i64.as_pointer()])
+        function = _declared(builder.module, kind, "clock_gettime")
+        builder.call(function, [i32(time.CLOCK_MONOTONIC), data])
+        seconds, rest = builder.load(data), builder.load(builder.gep(data, [i32(1)]))
+        return builder.add(builder.mul(seconds, i64(1_000_000_000)), rest)
+
+    return types.int64(array), generate
+
+
+clock_ns: Any = intrinsic(_clock_ns)
+
+
+def _has_input(typing_context: Any, fd: Any, array: Any) -> Any:
+    """`has_input(fd, array)`: whether `recv` would not wait; `array` is scratch."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        i32, i64, data_type = ir.IntType(32), ir.IntType(64), ir.IntType(8).as_pointer()
+        data = _fields_of(signature.args[1])(context, builder, args[1]).data
+        kind = ir.FunctionType(i64, [i32, data_type, i64, i32])
+        function = _declared(builder.module, kind, "recv")
+        place, flags = builder.bitcast(data, data_type), i32(_PEEK)
+        got = builder.call(function, [builder.trunc(args[0], i32), place, i64(1), flags])
+        return builder.icmp_signed(">=", got, i64(0))
+
+    return types.boolean(types.int64, array), generate
+
+
+has_input: Any = intrinsic(_has_input)
+
+_TAKEN_NS = 20_000  # an offer that lasted longer was taken: the core has other work
 _LOOKS = 256  # between two offers: about as long as an offer takes
 
 
@@ -62,3 +105,21 @@ def await_change(counter: I64, seen: int, offers: int) -> None:
             if look(counter) != seen:
                 return
         yield_core()
+
+
+def await_input(fd: int, patience_ns: int) -> None:
+    """Return once there is something to read from socket `fd`, or it was closed at the other end;
+    after `patience_ns` at the latest, and as soon as another thread has work for this core."""
+    look_for_input(fd, patience_ns, np.empty(2, np.int64))
+
+
+@kernel("i8, i8, i8[::1] -> void", group="pserver trainer")
+def look_for_input(fd: int, patience_ns: int, scratch: I64) -> None:
+    """See `await_input`; `scratch` (2,)."""
+    began = now = clock_ns(scratch)
+    while now - began < patience_ns and not has_input(fd, scratch):
+        before = clock_ns(scratch)
+        yield_core()
+        now = clock_ns(scratch)
+        if now - before > _TAKEN_NS:
+            return

@@ -27,8 +27,10 @@ from psrt.core.errors import ErrorCode, InternalError, JobError, PsrtError
 from psrt.core.specs import TableSpec
 from psrt.core.threads import CrashReport, schedule
 from psrt.kernels.jit import on_compile, set_cache_dir, warm_up
+from psrt.kernels.spin import await_input
 from psrt.pserver.machine import Job
 from psrt.pserver.service import PserverService
+from psrt.rpc.busy_poll import BusyPoll
 from psrt.rpc.server import Server
 
 log = logging.getLogger("psrt.pserver")
@@ -153,6 +155,7 @@ def _open(config: PserverConfig, service: PserverService, ending: Ending) -> Ser
         unix_dir=config.unix_dir,
         max_message_bytes=config.max_message_mib << 20,
         crashes=ending.crashes,
+        busy_poll=BusyPoll(config.busy_poll_us, await_input),
     )
     try:
         server.start()

@@ -18,6 +18,7 @@ from psrt.core.clock import Clock, MonotonicClock
 from psrt.core.errors import DeadlineError, PsrtError, UnavailableError
 from psrt.core.types import Array
 from psrt.rpc import pb
+from psrt.rpc.busy_poll import NEVER, BusyPoll
 from psrt.rpc.dialing import Carrier, Connection, dialer
 from psrt.rpc.frames import Message
 from psrt.rpc.methods import METHODS, Method
@@ -50,13 +51,14 @@ class Client:
         *,
         retry: RetryPolicy = _CALL_POLICY,
         clock: Clock | None = None,
+        busy_poll: BusyPoll = NEVER,
     ) -> None:
         self.endpoint = endpoint
         self.is_hurried = False
         self._hello_reply: pb.HelloReply | None = None
         self._pserver: int | None = None  # incarnation of the process that greeted us first
         self._trainer, self._incarnation, self._hello = trainer, incarnation, hello
-        self._dial = dialer(carrier, endpoint, trainer)
+        self._dial = dialer(carrier, endpoint, trainer, busy_poll=busy_poll)
         self._retry = retry
         self._clock = clock or MonotonicClock()
         self._pool = ConnectionPool()

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Literal, Protocol, TypeAlias
 
 from psrt.rpc import pb
+from psrt.rpc.busy_poll import NEVER, BusyPoll
 from psrt.rpc.frames import Message
 from psrt.rpc.grpc_carrier import GrpcConnection
 from psrt.rpc.hosts import host_id, reachable
@@ -43,7 +44,11 @@ Dialer: TypeAlias = Callable[[pb.HelloReply | None, float], Connection]
 
 
 def dialer(
-    carrier: Carrier, endpoint: str, spread: int = 0, max_bytes: int = MAX_FRAME_BYTES
+    carrier: Carrier,
+    endpoint: str,
+    spread: int = 0,
+    max_bytes: int = MAX_FRAME_BYTES,
+    busy_poll: BusyPoll = NEVER,
 ) -> Dialer:
     """Connections to `endpoint`; `spread` (a trainer id) says which data port comes first."""
     ports = itertools.count(spread)
@@ -54,8 +59,8 @@ def dialer(
         if hello is None or carrier == "grpc":
             return GrpcConnection(endpoint, max_bytes)
         if hello.unix_path and hello.host_id == host_id() and os.path.exists(hello.unix_path):
-            return connect_unix(hello.unix_path, timeout_s, max_bytes)
-        port = next(ports) % len(hello.data_endpoints)
-        return connect_tcp(reachable(hello.data_endpoints[port], endpoint), timeout_s, max_bytes)
+            return connect_unix(hello.unix_path, timeout_s, max_bytes, busy_poll)
+        port = hello.data_endpoints[next(ports) % len(hello.data_endpoints)]
+        return connect_tcp(reachable(port, endpoint), timeout_s, max_bytes, busy_poll)
 
     return dial

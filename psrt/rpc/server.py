@@ -12,6 +12,7 @@ import time
 
 from psrt.core.errors import UnavailableError
 from psrt.core.threads import CrashReport
+from psrt.rpc.busy_poll import NEVER, BusyPoll
 from psrt.rpc.frames import Message
 from psrt.rpc.grpc_server import GrpcServer
 from psrt.rpc.hosts import (
@@ -44,6 +45,7 @@ class Server:
         unix_dir: str | None = None,
         max_message_bytes: int = MAX_FRAME_BYTES,
         crashes: CrashReport | None = None,
+        busy_poll: BusyPoll = NEVER,
     ) -> None:
         self.endpoint = join_endpoint(host, port)
         self.data_endpoints: list[str] = []
@@ -56,7 +58,7 @@ class Server:
         self._unix: UnixSocketPath | None = None
         self._stop_once = threading.Lock()
         self._grpc = GrpcServer(self._answer, max_message_bytes)
-        self._stream = StreamServer(self._answer, max_message_bytes, crashes)
+        self._stream = StreamServer(self._answer, max_message_bytes, crashes, busy_poll)
 
     def start(self) -> None:
         """Open every door; health stays NOT_SERVING until `set_serving`.

@@ -10,6 +10,7 @@ import socket
 import time
 
 from psrt.core.errors import DeadlineError, PsrtError, UnavailableError, WireError
+from psrt.rpc.busy_poll import NEVER, BusyPoll
 from psrt.rpc.frames import Message
 from psrt.rpc.hosts import split_endpoint
 from psrt.rpc.preamble import MAX_FRAME_BYTES
@@ -19,9 +20,15 @@ from psrt.rpc.sockets import FrameSocket
 class StreamConnection:
     """Open from construction to `close`; `where` is `host:port` or a path, for messages."""
 
-    def __init__(self, sock: socket.socket, where: str, max_bytes: int = MAX_FRAME_BYTES) -> None:
+    def __init__(
+        self,
+        sock: socket.socket,
+        where: str,
+        max_bytes: int = MAX_FRAME_BYTES,
+        busy_poll: BusyPoll = NEVER,
+    ) -> None:
         self.where = where
-        self._frames = FrameSocket(sock, max_bytes)
+        self._frames = FrameSocket(sock, max_bytes, busy_poll)
 
     def call(self, message: Message, timeout_s: float) -> Message:
         """Send `message` and wait for its reply; the reply may report an error in its header."""
@@ -62,7 +69,10 @@ class StreamConnection:
 
 
 def connect_tcp(
-    endpoint: str, timeout_s: float, max_bytes: int = MAX_FRAME_BYTES
+    endpoint: str,
+    timeout_s: float,
+    max_bytes: int = MAX_FRAME_BYTES,
+    busy_poll: BusyPoll = NEVER,
 ) -> StreamConnection:
     try:
         sock = socket.create_connection(split_endpoint(endpoint), timeout_s)
@@ -72,10 +82,15 @@ def connect_tcp(
         # TCP lets a dialler meet itself on a free ephemeral port; nobody else is there.
         sock.close()
         raise UnavailableError(f"Cannot connect to {endpoint}: nobody listens.")
-    return StreamConnection(sock, endpoint, max_bytes)
+    return StreamConnection(sock, endpoint, max_bytes, busy_poll)
 
 
-def connect_unix(path: str, timeout_s: float, max_bytes: int = MAX_FRAME_BYTES) -> StreamConnection:
+def connect_unix(
+    path: str,
+    timeout_s: float,
+    max_bytes: int = MAX_FRAME_BYTES,
+    busy_poll: BusyPoll = NEVER,
+) -> StreamConnection:
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     sock.settimeout(timeout_s)
     try:
@@ -83,4 +98,4 @@ def connect_unix(path: str, timeout_s: float, max_bytes: int = MAX_FRAME_BYTES) 
     except OSError as error:
         sock.close()
         raise UnavailableError(f"Cannot connect to {path}: {error}.") from error
-    return StreamConnection(sock, path, max_bytes)
+    return StreamConnection(sock, path, max_bytes, busy_poll)

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from psrt.core.errors import WireError
 from psrt.core.threads import CrashReport, start_thread
 from psrt.rpc import pb
+from psrt.rpc.busy_poll import NEVER, BusyPoll
 from psrt.rpc.preamble import MAX_FRAME_BYTES, StrangerError
 from psrt.rpc.serving import Handler, Later, Peer, begin, error_reply, settle
 from psrt.rpc.sockets import FrameSocket
@@ -44,9 +45,11 @@ class StreamServer:
         handler: Handler,
         max_bytes: int = MAX_FRAME_BYTES,
         crashes: CrashReport | None = None,
+        busy_poll: BusyPoll = NEVER,
     ) -> None:
         self._handler = handler
         self._max_bytes = max_bytes
+        self._busy_poll = busy_poll
         self._crashes = crashes or CrashReport()
         self._stopping = threading.Event()
         self._lock = threading.Lock()
@@ -107,7 +110,7 @@ class StreamServer:
                     self._stopping.wait(_ACCEPT_PAUSE_S)
 
     def _add(self, sock: socket.socket, peer: Peer) -> None:
-        frames = FrameSocket(sock, self._max_bytes)
+        frames = FrameSocket(sock, self._max_bytes, self._busy_poll)
         with self._lock:
             if self._stopping.is_set():
                 frames.close()

@@ -17,12 +17,14 @@ from typing import Self, cast
 
 from psrt.communicator.factory import make
 from psrt.communicator.geo_agreement import OwnParameters
-from psrt.config.schema import TrainerConfig
+from psrt.config.schema import BUSY_POLL_US, TrainerConfig
 from psrt.core.specs import to_json
 from psrt.core.types import F32, I64
+from psrt.kernels.spin import await_input
 from psrt.partition.transpile import program_for
 from psrt.partition.transpiler import TrainerProgram
 from psrt.rpc import pb
+from psrt.rpc.busy_poll import NEVER, BusyPoll
 from psrt.rpc.client import Client
 from psrt.rpc.dialing import Carrier
 from psrt.rpc.methods import Method
@@ -47,11 +49,12 @@ class Cluster:
         call_timeout_s: float,
         say: Callable[[str], None],
         own: OwnParameters | None = None,
+        busy_poll_us: int = BUSY_POLL_US,
     ) -> None:
         self._timeout_s = call_timeout_s
         self.plan = part.plan
         self.tables = tuple(spec.name for spec in self.plan.sparse)
-        self.clients = clients_of(part, carrier)
+        self.clients = clients_of(part, carrier, BusyPoll(busy_poll_us, await_input))
         self._met: Counter[str] = Counter()
         self.communicator = make(
             part.mode,
@@ -142,6 +145,7 @@ def cluster_of(
         call_timeout_s=settings.call_timeout_s,
         say=say,
         own=own,
+        busy_poll_us=settings.busy_poll_us,
     )
 
 
@@ -159,7 +163,7 @@ def part_of(settings: TrainerConfig, job: Job) -> TrainerProgram:
     )
 
 
-def clients_of(part: TrainerProgram, carrier: Carrier) -> list[Client]:
+def clients_of(part: TrainerProgram, carrier: Carrier, busy_poll: BusyPoll = NEVER) -> list[Client]:
     """One per pserver, in the order of the plan; one incarnation for all of them."""
     hello = pb.Hello(
         job_id=part.job_id,
@@ -170,7 +174,7 @@ def clients_of(part: TrainerProgram, carrier: Carrier) -> list[Client]:
     )
     incarnation = secrets.randbits(63) | 1
     return [
-        Client(endpoint, part.trainer_id, incarnation, carrier, hello)
+        Client(endpoint, part.trainer_id, incarnation, carrier, hello, busy_poll=busy_poll)
         for endpoint in part.plan.endpoints
     ]
 

@@ -1,12 +1,15 @@
-"""Waiting for a change ends by the change, or after the core was offered so many times."""
+"""Waiting ends by the change or the message, or when patience is over."""
 
 from __future__ import annotations
 
+import socket
 import threading
+from collections.abc import Iterator
 
 import numpy as np
+import pytest
 
-from psrt.kernels.spin import await_change
+from psrt.kernels.spin import await_change, await_input, look_for_input
 
 
 def test_a_change_before_ends_it_at_once():
@@ -23,6 +26,57 @@ def test_a_change_by_another_thread_ends_it():
     waiting.start()
 
     counter[0] = 2
+
+    waiting.join(30)
+    assert not waiting.is_alive()
+
+
+Ends = tuple[socket.socket, socket.socket]
+
+FOR_EVER_NS = 1 << 62
+
+
+@pytest.fixture
+def ends() -> Iterator[Ends]:
+    here, there = socket.socketpair()
+    with here, there:
+        yield here, there
+
+
+def test_a_message_that_is_there_ends_it_at_once_and_stays(ends: Ends):
+    here, there = ends
+    here.sendall(b"ab")
+
+    await_input(there.fileno(), FOR_EVER_NS)
+
+    assert there.recv(10) == b"ab"
+
+
+def test_a_peer_that_closed_ends_it_at_once(ends: Ends):
+    here, there = ends
+    here.close()
+
+    await_input(there.fileno(), FOR_EVER_NS)
+
+    assert there.recv(10) == b""
+
+
+def test_without_a_message_it_ends_after_a_while(ends: Ends):
+    await_input(ends[1].fileno(), 1000)
+    await_input(ends[1].fileno(), 0)
+
+
+def test_a_descriptor_that_is_no_socket_is_no_message():
+    await_input(-1, 1000)
+
+
+def test_a_message_ends_it_or_the_core_was_needed(ends: Ends):
+    here, there = ends
+    scratch = np.zeros(2, np.int64)
+    waiting = threading.Thread(target=look_for_input, args=(there.fileno(), FOR_EVER_NS, scratch))
+    waiting.start()
+
+    here.sendall(b"a")
 
     waiting.join(30)
     assert not waiting.is_alive()
