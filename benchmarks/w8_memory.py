@@ -8,7 +8,8 @@ Per optimizer:
     bytes_per_row         resident memory of the daemon with the rows, less that before, ÷ rows
     resident_gib          of the whole daemon, with the rows
     insert_rows_per_s     rows made per second by one trainer that pushes gradients of new ids,
-                          scattered over all int64
+                          scattered over all int64, while upkeep looks through the table eight times
+                          for rows past their time
     slowest_insert_rows_per_s  the same in the slowest twentieth of the rows: growing must not stall
     longest_request_ms    of these pushes; `median_request_ms` beside it
     control_longest_request_ms  of as many pushes, one after each of those, to a table that does not
@@ -61,6 +62,7 @@ ODD = 0x9E3779B97F4A7C15  # 2⁶⁴ / golden ratio: i · ODD mod 2⁶⁴ is anot
 CONTROL = "control"
 SEGMENTS = 20
 SETTLE_S = 1.0
+SWEPT_ROWS_PER_S = 200_000  # at least, on a busy host too: a sweep rests half of the time
 
 
 def run(args: argparse.Namespace) -> harness.Figures:
@@ -151,16 +153,18 @@ def shrink(endpoint: str, tables: Sequence[Parameter], args: argparse.Namespace)
     with connected(endpoint, tables, Who(incarnation=2)) as pservers:
         for start in [*range(0, args.rows // 2, args.batch)] * 2:
             push_new_rows(pservers, start, args.batch, args)
-    with cluster(endpoint, tables) as pserver:
+    with cluster(endpoint, tables, TIMEOUT_S + args.rows / SWEPT_ROWS_PER_S) as pserver:
         pserver.shrink([TABLE], dry_run=False)
     time.sleep(SETTLE_S)
 
 
 @contextlib.contextmanager
-def cluster(endpoint: str, tables: Sequence[Parameter]) -> Iterator[Cluster]:
+def cluster(
+    endpoint: str, tables: Sequence[Parameter], call_timeout_s: float = TIMEOUT_S
+) -> Iterator[Cluster]:
     """The pserver as a trainer of a job sees it, in a process of its own again."""
     part = TrainerProgram(Program(), build_plan(tables, [endpoint]), Async(), 0, 1, JOB)
-    with Cluster(part, call_timeout_s=TIMEOUT_S, say=print) as found:
+    with Cluster(part, call_timeout_s=call_timeout_s, say=print) as found:
         found.clients[0].connect(TIMEOUT_S)
         yield found
 

@@ -1,7 +1,7 @@
-"""The index of a table's rows by id: owns directory and leaves (see `leaves`), and their number.
+"""The index of a table's rows by id: owns directory, leaves and hashes (see `leaves`).
 
-Growing costs a request one leaf at a time, some 50 µs each, at any size of the table. The caller
-owns the lock, and the slab in which the ids stand.
+Growing costs a request one leaf at a time, some 100 µs each, whatever the size of the table.
+The caller owns the lock, and the slab in which the ids stand.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from psrt.core.errors import ErrorCode, TableError
-from psrt.core.types import F32, I32, U32
+from psrt.core.types import I32, U32
 from psrt.kernels import leaves
 from psrt.kernels.growing import Slab
 from psrt.kernels.leaves import CELLS, COUNT, DEPTH, EMPTY, FACTS, LIMIT, PREFIX
@@ -26,25 +26,33 @@ class IndexArrays(NamedTuple):
     directory: I32
     cells: U32
     facts: I32
+    hashes: U32
 
 
 class IdIndex:
     """From ids to slots of rows; the number of leaves follows the number of ids both ways."""
 
     def __init__(self) -> None:
-        self.memory = Slab(CELLS)
+        self._cells = Slab(CELLS)
+        self._hashes = Slab(1)
         self._directory: I32 = np.zeros(1, np.int32)
         self._facts: I32 = np.zeros((16, FACTS), np.int32)
         self._facts[0, LIMIT] = leaves.limit_of(0, 0)
         self._leaves = 1
-        self.memory.reserve(1)
+        self._cells.reserve(1)
         self.arrays.cells[:CELLS] = EMPTY
 
     @property
     def arrays(self) -> IndexArrays:
         """Let go of them before the index grows or shrinks."""
-        cells = self.memory.rows.reshape(-1).view(np.uint32)
-        return IndexArrays(self._directory, cells, self._facts)
+        cells = self._cells.rows.reshape(-1).view(np.uint32)
+        hashes = self._hashes.rows.reshape(-1).view(np.uint32)
+        return IndexArrays(self._directory, cells, self._facts, hashes)
+
+    @property
+    def slabs(self) -> tuple[Slab, ...]:
+        """The memory that follows the number of ids."""
+        return self._cells, self._hashes
 
     @property
     def cells(self) -> int:
@@ -53,10 +61,15 @@ class IdIndex:
 
     @property
     def nbytes(self) -> int:
+        """But for the hashes, HASH_BYTES a row."""
         return self.cells * 4 + self._directory.nbytes + self._facts.nbytes
 
-    def grow(self, leaf: int, rows: F32) -> None:
-        """Split a leaf that is full; `rows` is the slab.
+    def reserve(self, rows: int) -> None:
+        """Room for the hashes of `rows` rows; see `Slab.reserve`."""
+        self._hashes.reserve(rows)
+
+    def grow(self, leaf: int) -> None:
+        """Split a leaf that is full.
 
         Raises `TableError` if it cannot be: then its ids share the lower 32 bits of their hashes,
         which does not happen by chance.
@@ -70,20 +83,22 @@ class IdIndex:
         for number, bits in ((leaf, prefix), (new, prefix | 1 << depth)):
             self._facts[number] = (0, leaves.limit_of(bits, depth + 1), depth + 1, bits)
         self._directory[prefix | 1 << depth :: 2 << depth] = new
-        _, cells, facts = self.arrays
-        leaves.split_(cells, facts, rows, np.empty(CELLS, np.uint32), leaf, new)
+        _, cells, facts, hashes = self.arrays
+        leaves.split_(cells, facts, hashes, np.empty(CELLS, np.uint32), leaf, new)
 
-    def shrink(self, rows: F32, most: int) -> None:
-        """Merge up to `most` pairs of leaves that are nearly empty, and let their memory go."""
+    def shrink(self, rows: int, most: int) -> None:
+        """There are `rows` rows left: merge up to `most` pairs of leaves that are nearly empty, and
+        let their memory go."""
         for prefix, depth in self._mergeable()[:most].tolist():
-            self._merge(prefix, depth, rows)
+            self._merge(prefix, depth)
         depth = int(self._facts[: self._leaves, DEPTH].max())
         if 1 << depth < len(self._directory):
             self._directory = self._directory[: 1 << depth].copy()
-        self.memory.trim(self._leaves)
+        self._cells.trim(self._leaves)
+        self._hashes.trim(rows)
 
     def _new_leaf(self) -> int:
-        self.memory.reserve(self._leaves + 1)
+        self._cells.reserve(self._leaves + 1)
         if self._leaves == len(self._facts):
             self._facts = np.concatenate([self._facts, np.zeros_like(self._facts)])
         self._leaves += 1
@@ -101,11 +116,11 @@ class IdIndex:
         fits &= facts[upper, COUNT] + facts[lower, COUNT] <= _MERGED_LOAD * CELLS
         return np.column_stack([prefixes[fits], depths[fits]]).astype(np.int32)
 
-    def _merge(self, prefix: int, depth: int, rows: F32) -> None:
+    def _merge(self, prefix: int, depth: int) -> None:
         """One leaf of the two that make up this one."""
-        directory, cells, facts = self.arrays
+        directory, cells, facts, hashes = self.arrays
         leaf, other = int(directory[prefix]), int(directory[prefix | 1 << depth])
-        leaves.merge_(cells, facts, rows, leaf, other)
+        leaves.merge_(cells, facts, hashes, leaf, other)
         facts[leaf, LIMIT:] = (leaves.limit_of(prefix, depth), depth, prefix)
         directory[prefix :: 1 << depth] = leaf
         last = self._leaves = self._leaves - 1

@@ -126,11 +126,13 @@ def judge(
             and score_of(rows[i], show_at, click_at, nonclick, click) < least_score
         ):
             reason = BY_SCORE
-        elif age_bin(age) > oldest_bin:
-            reason = BY_MEMORY
-        elif age_bin(age) == oldest_bin and quota > 0:
-            reason = BY_MEMORY
-            quota -= 1
+        elif oldest_bin < AGE_BINS:  # a bin costs more than all of the above
+            own_bin = age_bin(age)
+            if own_bin > oldest_bin:
+                reason = BY_MEMORY
+            elif own_bin == oldest_bin and quota > 0:
+                reason = BY_MEMORY
+                quota -= 1
         reasons[i - first] = reason
     return quota
 

@@ -57,7 +57,8 @@ class RowStore:
     @property
     def nbytes(self) -> int:
         """Memory that holds rows; the untouched rest of the mapping is not resident."""
-        return self.rows * self.layout.row_bytes + self._index.nbytes
+        row_bytes = self.layout.row_bytes + leaves.HASH_BYTES
+        return self.rows * row_bytes + self._index.nbytes
 
     @property
     def cells(self) -> int:
@@ -67,13 +68,13 @@ class RowStore:
     @property
     def short_slabs(self) -> list[Slab]:
         """Those that would be better prepared before more rows come: see `Slab.prepare`."""
-        return [each for each in (self.slab, self._index.memory) if each.is_short]
+        return [each for each in (self.slab, *self._index.slabs) if each.is_short]
 
     # --- finding ---
 
     def read(self, ids: I64, order: I32, found: I32, out: F32) -> None:
         """`out[i]` (n, width) = weights of rows `ids[i]`, i in `order`; `found` is scratch."""
-        directory, cells, _ = self._index.arrays
+        directory, cells, _, _ = self._index.arrays
         slab.read_rows(
             *(directory, cells, self.slab.rows, self.layout.weights_at),
             *(ids, order, found, *self._absent, out),
@@ -81,7 +82,7 @@ class RowStore:
 
     def find(self, ids: I64, order: I32, found: I32) -> None:
         """`found` (n,) = slots of rows `ids[order]`, −1 where there is none."""
-        directory, cells, _ = self._index.arrays
+        directory, cells, _, _ = self._index.arrays
         words = self.layout.state_at
         slab.find(directory, cells, self.slab.rows, ids, order, found, words)
 
@@ -95,7 +96,7 @@ class RowStore:
         self._reserve(len(order))
         stamp = (version & VERSION_MASK if version >= 0 else -1, self.layout.seen_at, hour)
         while (end := self._touch(ids, order, found, end, stamp)) < len(order):
-            self._index.grow(int(found[end]) >> leaves.CELL_BITS, self.slab.rows)
+            self._index.grow(int(found[end]) >> leaves.CELL_BITS)
         if self.rows > first:
             self._begin(first, self.rows)
 
@@ -129,12 +130,8 @@ class RowStore:
 
     def drop(self, first: int, dropped: U8) -> None:
         """Forget rows `first + i` with `dropped[i]`, and give memory back by and by."""
-        directory, cells, facts = self._index.arrays
-        self._size[0] = leaves.drop_(
-            directory, cells, facts, self.slab.rows, self.rows, first, dropped
-        )
-        del directory, cells, facts
-        self._index.shrink(self.slab.rows, _MERGES)
+        self._size[0] = leaves.drop_(*self._index.arrays, self.slab.rows, self.rows, first, dropped)
+        self._index.shrink(self.rows, _MERGES)
         self.slab.trim(self.rows)
 
     def drop_ids(self, ids: I64) -> None:
@@ -174,6 +171,7 @@ class RowStore:
         if self.rows + extra > leaves.SLOTS:
             raise _full()
         self.slab.reserve(self.rows + extra)
+        self._index.reserve(self.rows + extra)
 
 
 def _full() -> TableError:

@@ -171,14 +171,15 @@ def read_rows(
 
 
 @kernel(
-    "const i4[::1], u4[::1], i4[:, ::1], i8[::1], f4[:, ::1], i8, const i8[::1], const i4[::1], "
-    "i4[::1], i8, i8, i8, i8 -> i8",
+    "const i4[::1], u4[::1], i4[:, ::1], u4[::1], i8[::1], f4[:, ::1], i8, const i8[::1], "
+    "const i4[::1], i4[::1], i8, i8, i8, i8 -> i8",
     group="pserver table",
 )
 def touch_(
     directory: I32,
     cells: U32,
     facts: I32,
+    hashes: U32,
     size: I64,
     slab: F32,
     at: int,
@@ -210,8 +211,11 @@ def touch_(
             if facts[leaf, COUNT] >= facts[leaf, LIMIT]:
                 found[k] = cell
                 return k
-            cells[cell] = leaves.tag_of(mix64(np.uint64(id_))) | np.uint32(size[0])
-            headers[size[0], :at] = 0
+            hashed = mix64(np.uint64(id_))
+            cells[cell] = leaves.tag_of(hashed) | np.uint32(size[0])
+            hashes[size[0]] = np.uint32(hashed)
+            for word in range(at):
+                headers[size[0], word] = 0
             keys[size[0], ID_WORD // 2] = id_
             facts[leaf, COUNT] += 1
             size[0] += 1

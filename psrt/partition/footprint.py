@@ -1,8 +1,9 @@
 """What the tables of one pserver take in memory, in bytes: arithmetic over the layout of a row.
 
-A sparse table is slabs of rows and an index of 4-byte cells over them, in stripes of their own; a
-dense block is values and optimizer state, and the copies that readers and rounds work on. All of it
-is what is resident: memory that was mapped and never written takes nothing.
+A sparse table is slabs of rows and an index over them, 4-byte cells and 4 bytes of hash a row, in
+stripes of their own; a dense block is values and optimizer state, and the copies that readers and
+rounds work on. All of it is what is resident: memory that was mapped and never written takes
+nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from psrt.core.specs import (
     SparseTableSpec,
     Sync,
 )
-from psrt.kernels.leaves import CELLS, limit_of
+from psrt.kernels.leaves import CELLS, HASH_BYTES, limit_of
 from psrt.kernels.row_layout import RowLayout, table_layout
 from psrt.kernels.rules import Rule, rule_of
 
@@ -101,8 +102,7 @@ def sparse_footprint(spec: SparseTableSpec, rows: int, stripes: int) -> SparseFo
     """
     if spec.growth is not None:
         return _grown_footprint(spec, spec.growth.embed_width, rows, stripes)
-    index_bytes = stripes * expected_leaves(rows / stripes) * CELLS * WORD_BYTES
-    return SparseFootprint(spec.name, rows, row_bytes(spec), round(index_bytes))
+    return SparseFootprint(spec.name, rows, row_bytes(spec), _index_bytes(rows, stripes))
 
 
 def _grown_footprint(
@@ -114,8 +114,12 @@ def _grown_footprint(
     row = RowBytes(
         short.header + long.header, short.weights + long.weights, short.state + long.state
     )
-    index_bytes = 2 * stripes * expected_leaves(rows / stripes) * CELLS * WORD_BYTES
-    return SparseFootprint(spec.name, rows, row, round(index_bytes))
+    return SparseFootprint(spec.name, rows, row, 2 * _index_bytes(rows, stripes))
+
+
+def _index_bytes(rows: int, stripes: int) -> int:
+    leaves = stripes * expected_leaves(rows / stripes)
+    return round(leaves * CELLS * WORD_BYTES) + rows * HASH_BYTES
 
 
 def expected_leaves(ids: float) -> float:

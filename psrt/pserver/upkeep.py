@@ -1,8 +1,8 @@
 """Tables kept within their limits beside training, and shrunk when somebody asks.
 
 `Rhythm` decides when a table is looked through (pure); `Upkeep` does it, in a thread of its own
-that ends with `stop`, or in the calling thread for a shrink. A sweep rests as long between two
-slices as the slice took, so it takes half a core at most.
+that ends with `stop`, or in the calling thread for a shrink. A sweep rests between slices for as
+long as it worked, so it takes half a core at most.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ LOOK_S = 1.0
 _EVERY = 8  # a row past its time is found within an eighth of that time
 _KEPT_OF_CAP = 15 / 16  # what a sweep for memory leaves, or the next look would find it full again
 _ANSWERS_KEPT = 64
+_WORK_S = 0.005  # a slice is 0.1 ms: to sleep and be woken after each would cost as much again
 
 
 @dataclass
@@ -139,15 +140,17 @@ class Upkeep:
 
 
 class _Rest:
-    """A pause as long as the time since the last one ended."""
+    """A pause as long as the time since the last one ended, once that is worth a pause."""
 
     def __init__(self, stopped: threading.Event) -> None:
         self._stopped = stopped
         self._began_s = time.monotonic()
 
     def __call__(self) -> None:
-        self._stopped.wait(time.monotonic() - self._began_s)
-        self._began_s = time.monotonic()
+        worked_s = time.monotonic() - self._began_s
+        if worked_s >= _WORK_S:
+            self._stopped.wait(worked_s)
+            self._began_s = time.monotonic()
 
 
 def _is_limited(spec: SparseTableSpec) -> bool:

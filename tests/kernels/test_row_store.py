@@ -10,6 +10,7 @@ import pytest
 from psrt.core.errors import TableError
 from psrt.core.specs import Constant, Uniform
 from psrt.kernels import leaves
+from psrt.kernels.hashing import mix64
 from psrt.kernels.initialize import encode, fill_rows
 from psrt.kernels.leaves import CELLS, COUNT, DEPTH, EMPTY, PREFIX
 from psrt.kernels.row_layout import ID_WORD, row_layout
@@ -52,8 +53,9 @@ def drop(store: RowStore, ids: np.ndarray, page: int = 1000) -> None:
 
 
 def check_index(store: RowStore) -> None:
-    """Every slot stands in one cell, of the leaf its hash leads to, with an unbroken way there."""
-    directory, cells, facts = store._index.arrays
+    """Every slot stands in one cell, of the leaf its hash leads to, with an unbroken way there, and
+    its hash stands by it."""
+    directory, cells, facts, hashes = store._index.arrays
     cells = cells[: store._index.cells]
     taken = cells[cells != EMPTY]
     assert sorted((taken & leaves.SLOTS).tolist()) == list(range(store.rows))
@@ -65,6 +67,8 @@ def check_index(store: RowStore) -> None:
         assert (entries & ((1 << facts[leaf, DEPTH]) - 1) == facts[leaf, PREFIX]).all()
         in_leaf = cells[leaf * CELLS : (leaf + 1) * CELLS]
         assert facts[leaf, COUNT] == np.count_nonzero(in_leaf != EMPTY)
+    hashed = [int(mix64(id_)) for id_ in store.ids().view(np.uint64)]
+    assert hashes[: store.rows].tolist() == [each & 0xFFFFFFFF for each in hashed]
 
 
 def initial_rows(ids: np.ndarray) -> np.ndarray:
