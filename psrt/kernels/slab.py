@@ -10,6 +10,8 @@ Reading never creates a row: a row that is not there reads as its initial value.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from psrt.core.types import F32, I32, I64, U32
@@ -170,6 +172,19 @@ def read_rows(
                 target[column] = row[column]
 
 
+@device
+def enter_(
+    cells: U32, hashes: U32, headers: I32, keys: I64, at: int, cell: Any, id_: int, slot: int
+) -> None:
+    """A row for `id_` in `slot`, to which `cell` points: its hash and its header, `at` words."""
+    hashed = mix64(np.uint64(id_))
+    cells[cell] = leaves.tag_of(hashed) | np.uint32(slot)
+    hashes[slot] = np.uint32(hashed)
+    for word in range(at):
+        headers[slot, word] = 0
+    keys[slot, ID_WORD // 2] = id_
+
+
 @kernel(
     "const i4[::1], u4[::1], i4[:, ::1], u4[::1], i8[::1], f4[:, ::1], i8, const i8[::1], "
     "const i4[::1], i4[::1], i8, i8, i8, i8 -> i8",
@@ -211,12 +226,7 @@ def touch_(
             if facts[leaf, COUNT] >= facts[leaf, LIMIT]:
                 found[k] = cell
                 return k
-            hashed = mix64(np.uint64(id_))
-            cells[cell] = leaves.tag_of(hashed) | np.uint32(size[0])
-            hashes[size[0]] = np.uint32(hashed)
-            for word in range(at):
-                headers[size[0], word] = 0
-            keys[size[0], ID_WORD // 2] = id_
+            enter_(cells, hashes, headers, keys, at, cell, id_, size[0])
             facts[leaf, COUNT] += 1
             size[0] += 1
         slot = leaves.slot_of(cells[cell])
