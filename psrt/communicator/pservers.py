@@ -215,7 +215,7 @@ class Pservers:
             reply = self._say(endpoint, method, request, timeout_s)
         self._pushed.add(request.tensor_bytes)
         self._unsaid.add(request.unsaid_bytes)
-        self._pulled.add(sum(tensor.nbytes for tensor in reply.tensors))
+        self._pulled.add(sum([tensor.nbytes for tensor in reply.tensors]))
         return request.receive(reply)
 
     def _say(self, endpoint: int, method: Method, request: Request, timeout_s: float) -> Message:

@@ -120,12 +120,12 @@ class Request:
 
     @property
     def tensor_bytes(self) -> int:
-        return sum(tensor.nbytes for tensor in self.tensors)
+        return sum([tensor.nbytes for tensor in self.tensors])
 
     @property
     def unsaid_bytes(self) -> int:
         """Bytes of ids that were not sent, since the pserver remembers them."""
-        return sum(ids.nbytes for _, _, ids in self._unsaid)
+        return sum([ids.nbytes for _, _, ids in self._unsaid])
 
     def push_block(self, table: str, version: int, gradient: Narrow) -> None:
         self._push(PUSH_DENSE, table, version, gradient)

@@ -11,7 +11,6 @@ a table would in the end be another table. Any thread may push; a parameter's pu
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -39,22 +38,21 @@ class Residuals:
         """`gradient` (elements,) of parameter `name` and what was lost before, block by block."""
         lost = self._of(name, gradient.size, precision)
         if lost is None:
-            return [narrow(block, precision) for block in _cut(gradient, blocks)]
+            return [Narrow((block,)) for block in _cut(gradient, blocks)]
         with lost.turn:
             dense.add_(lost.values, gradient)
             return [_taken(block, precision) for block in _cut(lost.values, blocks)]
 
     def _of(self, name: str, size: int, precision: str) -> _Lost | None:
         """None where nothing is lost and nothing ever was."""
+        if precision == "float32":
+            return self._lost.get(name)
         with self._adding:
-            if precision == "float32":
-                return self._lost.get(name)
             return self._lost.setdefault(name, _Lost(np.zeros(size, np.float32)))
 
 
-def _cut(flat: F32, blocks: list[DenseTableSpec]) -> Iterator[F32]:
-    for block in blocks:
-        yield flat[block.offset : block.offset + block.size]
+def _cut(flat: F32, blocks: list[DenseTableSpec]) -> list[F32]:
+    return [flat[block.offset : block.offset + block.size] for block in blocks]
 
 
 def _taken(total: F32, precision: str) -> Narrow:

@@ -66,10 +66,12 @@ def widen(tensors: Sequence[Array], out: F32, factor: float = 1.0) -> None:
     Tensors are those `narrow` makes, of the shape of `out`, of any precision; `factor` counts for
     float16 alone.
     """
-    values, flat = tensors[0], out.reshape(-1)
+    values = tensors[0]
     if values.dtype == np.float32:
-        np.copyto(out, values)
-    elif values.dtype == np.int8:
+        out[...] = values
+        return
+    flat = out.reshape(-1)
+    if values.dtype == np.int8:
         halves.from_int8(values.reshape(-1), tensors[1], _row(out.shape), flat)
     elif values.dtype == np.uint16:
         halves.from_bf16(values.reshape(-1), flat)

@@ -49,6 +49,7 @@ class RowStore:
         self._absent = start if absent is None else absent
         self._first_state = first_state
         self._size: I64 = np.zeros(1, np.int64)
+        self._room = 0  # rows that were reserved, and not given back since
 
     @property
     def rows(self) -> int:
@@ -93,7 +94,8 @@ class RowStore:
         none with version −1.
         """
         first, end = self.rows, 0
-        self._reserve(len(order))
+        if first + len(order) > self._room:
+            self._reserve(first + len(order))
         stamp = (version & VERSION_MASK if version >= 0 else -1, self.layout.seen_at, hour)
         while (end := self._touch(ids, order, found, end, stamp)) < len(order):
             self._index.grow(int(found[end]) >> leaves.CELL_BITS)
@@ -133,6 +135,7 @@ class RowStore:
         self._size[0] = leaves.drop_(*self._index.arrays, self.slab.rows, self.rows, first, dropped)
         self._index.shrink(self.rows, _MERGES)
         self.slab.trim(self.rows)
+        self._room = 0
 
     def drop_ids(self, ids: I64) -> None:
         """Forget these rows, those of them that are there."""
@@ -167,11 +170,12 @@ class RowStore:
         rows = self.slab.rows
         return RowTable(rows, self.layout.weights_at, rows, self.layout.state_at)
 
-    def _reserve(self, extra: int) -> None:
-        if self.rows + extra > leaves.SLOTS:
+    def _reserve(self, rows: int) -> None:
+        if rows > leaves.SLOTS:
             raise _full()
-        self.slab.reserve(self.rows + extra)
-        self._index.reserve(self.rows + extra)
+        self.slab.reserve(rows)
+        self._index.reserve(rows)
+        self._room = rows
 
 
 def _full() -> TableError:

@@ -31,13 +31,11 @@ PIECE = 1 << 16
 LARGE = 1 << 21
 """Numbers of a block from which a second thread, up to 0.1 ms to wake, is worth it."""
 
-Source: TypeAlias = Callable[[slice, F32, F32], F32]
+Pieces: TypeAlias = Callable[[slice, F32, F32], F32]
 """(part, its weights, scratch of its size) → the gradient of that part, perhaps the scratch."""
 
-
-def as_it_came(gradient: F32) -> Source:
-    """`gradient` (n,), which nothing is done to."""
-    return lambda part, w, out: gradient[part]
+Source: TypeAlias = F32 | Pieces
+"""A gradient (n,) that is ready, or how to come by it."""
 
 
 def mean_of(gradients: Sequence[F32], trainers: int) -> Source:
@@ -50,7 +48,7 @@ def mean_of(gradients: Sequence[F32], trainers: int) -> Source:
         dense.scale_(out, 1.0 / trainers)
         return out
 
-    return as_it_came(gradients[0]) if len(gradients) == trainers == 1 else mean
+    return gradients[0] if len(gradients) == trainers == 1 else mean
 
 
 def compensated(gradient: F32, pulled: F32, strength: float) -> Source:
@@ -88,14 +86,14 @@ class BlockUpdate:
 
     def __call__(self, weights: F32, source: Source, rate: float, version: int) -> None:
         """Update `weights` (n,) and state by the gradient of `source`; `version` counts updates."""
+        is_ready = not callable(source) and self._decay is None
+        piece = len(weights) if is_ready else self._piece
 
         def move(share: slice, scratch: F32) -> None:
-            for start in range(share.start, share.stop, self._piece):
-                part = slice(start, min(start + self._piece, share.stop))
-                w, out = weights[part], scratch[: part.stop - part.start]
-                gradient = source(part, w, out)
-                if self._decay is not None:
-                    gradient = self._decay.of_block(gradient, w, out)
+            for start in range(share.start, share.stop, piece):
+                part = slice(start, min(start + piece, share.stop))
+                w = weights[part]
+                gradient = self._gradient(source, part, w, scratch)
                 self._rule.update_block(w, self._state[:, part], gradient, rate, version)
 
         if len(self._shares) == 1:
@@ -103,3 +101,8 @@ class BlockUpdate:
         else:
             each = zip(self._shares, self._scratch, strict=True)
             self._spare.run([partial(move, *share) for share in each])
+
+    def _gradient(self, source: Source, part: slice, w: F32, scratch: F32) -> F32:
+        out = scratch[: len(w)]
+        gradient = source(part, w, out) if callable(source) else source[part]
+        return gradient if self._decay is None else self._decay.of_block(gradient, w, out)

@@ -16,7 +16,7 @@ from psrt.core.specs import DenseTableSpec
 from psrt.core.types import F32
 from psrt.kernels.decay import compensate
 from psrt.kernels.initialize import fill_block
-from psrt.pserver.block_update import BlockUpdate, Source, as_it_came, compensated, mean_of
+from psrt.pserver.block_update import BlockUpdate, Source, compensated, mean_of
 from psrt.pserver.block_values import BlockValues
 from psrt.pserver.pulled import PulledValues
 from psrt.pserver.spare_threads import ALONE, SpareThreads
@@ -50,11 +50,11 @@ class DenseTable:
     def apply(self, gradient: F32, rate: float, trainer: int = 0, version: int = 0) -> None:
         """One update by `gradient` (size,), which `trainer` computed on `version`."""
         with self._lock:
-            source = as_it_came(gradient)
             if self._compensation:
                 pulled = self._computed_on(trainer, version)
-                source = compensated(gradient, pulled, self._compensation)
-            self._update(source, rate)
+                self._update(compensated(gradient, pulled, self._compensation), rate)
+            else:
+                self._update(gradient, rate)
 
     def apply_mean(self, gradients: Sequence[F32], trainers: int, rate: float) -> None:
         """One update by the sum of `gradients`, in their order, times 1 / `trainers`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 
 from psrt.core.metrics import Metric, Registry
 
@@ -33,9 +34,11 @@ class Meters:
         self.blocks_read = registry.counter("pserver_blocks_read", "dense blocks read by trainers")
         self._staleness = [_staleness(registry, i) for i in range(len(_STALENESS_BOUNDS) + 1)]
 
-    def staleness(self, versions: int) -> None:
-        """A gradient was applied `versions` updates after the values it was computed on."""
-        self._staleness[bisect_left(_STALENESS_BOUNDS, versions)].add()
+    def staleness(self, versions: Sequence[int]) -> None:
+        """Gradients were applied so many updates after the values they were computed on."""
+        buckets = [bisect_left(_STALENESS_BOUNDS, each) for each in versions]
+        for bucket in set(buckets):
+            self._staleness[bucket].add(buckets.count(bucket))
 
 
 def _staleness(registry: Registry, index: int) -> Metric:

@@ -181,6 +181,8 @@ def _numbers(part: pb.Part, tensors: Iterator[Array], what: str, shape: Shape) -
     values = next(tensors, None)
     if values is None:
         raise _missing(part, what)
+    if values.dtype == np.float32 and values.shape == shape:
+        return values
     if precision_of(values.dtype) is None:
         raise _misfit(part, what, f"dtype {values.dtype}", "dtype float32 or a narrower one")
     if values.shape != shape:

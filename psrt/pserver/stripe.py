@@ -7,7 +7,7 @@ all rows of the table is one piece.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
@@ -55,6 +55,7 @@ class Stripe:
         self._store = kind(layout, start, first_state, absent)
         self._admission = admission
         self._room = room
+        self._looked_at = 0  # rows, when room for more was last looked after
         self.refused = 0
         self._slice_rows = max(1, min(_SLICE_ROWS, _SLICE_BYTES // layout.row_bytes))
 
@@ -143,10 +144,11 @@ class Stripe:
         update.apply(self._store, admitted, found[: len(admitted)])
 
     def _look_ahead(self) -> None:
-        if self._room is not None:
+        if self._room is not None and self._store.rows != self._looked_at:
+            self._looked_at = self._store.rows
             for slab in self._store.short_slabs:
                 self._room.ask(slab)
 
-    def _slices(self, rows: int) -> Iterator[slice]:
-        for start in range(0, rows, self._slice_rows):
-            yield slice(start, start + self._slice_rows)
+    def _slices(self, rows: int) -> list[slice]:
+        size = self._slice_rows
+        return [slice(start, start + size) for start in range(0, rows, size)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from psrt.core.clock import hours_since_1970
 from psrt.core.errors import ErrorCode, TableError
@@ -72,13 +72,13 @@ class Tables:
             table.release(trainer)
 
     def dense(self, name: str) -> DenseTable:
-        table = self._get(name)
+        table = self._tables.get(name) or self._none(name)
         if not isinstance(table, DenseTable):
             raise self._wrong_kind(name, "sparse", "dense")
         return table
 
     def sparse(self, name: str) -> RowsTable:
-        table = self._get(name)
+        table = self._tables.get(name) or self._none(name)
         if isinstance(table, DenseTable):
             raise self._wrong_kind(name, "dense", "sparse")
         return table
@@ -90,15 +90,12 @@ class Tables:
         """One record per table, for STATUS."""
         return [_describe(table) for table in self._tables.values()]
 
-    def _get(self, name: str) -> Table:
-        try:
-            return self._tables[name]
-        except KeyError:
-            raise TableError(
-                f"table {name!r} is not registered at this pserver, which has {self._names()}; "
-                "the call was refused.",
-                hint="REGISTER the tables of the partition plan first; compare the plans.",
-            ) from None
+    def _none(self, name: str) -> NoReturn:
+        raise TableError(
+            f"table {name!r} is not registered at this pserver, which has {self._names()}; "
+            "the call was refused.",
+            hint="REGISTER the tables of the partition plan first; compare the plans.",
+        )
 
     def _names(self) -> str:
         names = sorted(self._tables)

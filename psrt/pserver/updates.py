@@ -52,9 +52,9 @@ def close_round(pushes: Sequence[Sequence[Push]], round: int, meters: Meters) ->
 def apply_now(pushes: Sequence[Push], step: int, trainer: int, meters: Meters) -> None:
     """Apply the gradients of one push of `trainer`; `step` counts mini-batches of all trainers."""
     meters.pushes.add()
+    _count(pushes, meters)
     with meters.apply.time():
         for push in pushes:
-            _count(push, meters)
             rate = rate_at(push.table.spec.learning_rate, step)
             if isinstance(push, DensePush):
                 push.table.apply(push.gradient, rate, trainer, push.version)
@@ -71,9 +71,10 @@ def read(
     Lists of ids that it wants remembered go to `lists`.
     """
     tensors: list[Array] = []
+    meters.blocks_read.add(sum([isinstance(pull, DensePull) for pull in pulls]))
     for pull in pulls:
         if isinstance(pull, DensePull):
-            tensors += _read_block(pull, trainer, reply, meters)
+            tensors += _read_block(pull, trainer, reply)
         elif isinstance(pull, ChangedPull):
             tensors += _read_changed(pull, trainer, reply, meters)
         else:
@@ -81,13 +82,10 @@ def read(
     return Message(reply, tensors)
 
 
-def _read_block(
-    pull: DensePull, trainer: int, reply: pb.Header, meters: Meters
-) -> tuple[Array, ...]:
+def _read_block(pull: DensePull, trainer: int, reply: pb.Header) -> tuple[Array, ...]:
     values, version = pull.table.read(trainer)
-    meters.blocks_read.add()
     reply.parts.add(kind=PULL_DENSE, table=pull.table.spec.name, version=version)
-    return narrow(values, pull.precision).tensors
+    return (values,) if pull.precision == "float32" else narrow(values, pull.precision).tensors
 
 
 def _read_rows(
@@ -97,7 +95,7 @@ def _read_rows(
     part = reply.parts.add(kind=PULL_ROWS, table=pull.table.spec.name, version=version)
     if pull.number and lists.remember(trainer, part.table, pull.number, pull.rows):
         part.keys = pull.number
-    return narrow(rows, pull.precision).tensors
+    return (rows,) if pull.precision == "float32" else narrow(rows, pull.precision).tensors
 
 
 def _read_changed(
@@ -128,8 +126,7 @@ def _by_table(pushes: Sequence[Sequence[Push]]) -> list[list[Push]]:
 
 
 def _apply_mean(pushes: list[Push], trainers: int, round: int, meters: Meters) -> None:
-    for push in pushes:
-        _count(push, meters)
+    _count(pushes, meters)
     rate = rate_at(pushes[0].table.spec.learning_rate, round)
     dense = [push for push in pushes if isinstance(push, DensePush)]
     rows = [push for push in pushes if isinstance(push, RowsPush)]
@@ -173,9 +170,9 @@ def _summed_counts(count: int, places: Sequence[I32], pushes: Sequence[RowsPush]
     return _summed(count, [place for place, _ in told], [counts for _, counts in told])
 
 
-def _count(push: Push, meters: Meters) -> None:
-    meters.staleness(max(0, push.table.version - push.version))
-    if isinstance(push, DensePush):
-        meters.blocks_applied.add()
-    else:
-        meters.rows_applied.add(len(push.rows.ids))
+def _count(pushes: Sequence[Push], meters: Meters) -> None:
+    """Gradients that are about to be applied."""
+    rows = [len(push.rows.ids) for push in pushes if isinstance(push, RowsPush)]
+    meters.rows_applied.add(sum(rows))
+    meters.blocks_applied.add(len(pushes) - len(rows))
+    meters.staleness([push.table.version - push.version for push in pushes])

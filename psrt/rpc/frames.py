@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 from google.protobuf.message import DecodeError
@@ -77,7 +77,8 @@ def lay_out(tensors: Sequence[Array]) -> tuple[bytes, list[Buffer], int]:
     for tensor in tensors:
         # An empty tensor lies at the start: behind the last one may be outside of the payload.
         start = -(-end // ALIGNMENT) * ALIGNMENT if tensor.size else 0
-        layout.tensors.add(dtype=_dtype_code(tensor), shape=tensor.shape, offset=start)
+        code = _CODE_OF_DTYPE.get(tensor.dtype) or _no_code(tensor)
+        layout.tensors.add(dtype=code, shape=tensor.shape, offset=start)
         if tensor.size:
             if start > end:
                 payload.append(bytes(start - end))
@@ -106,19 +107,19 @@ def frame_head(header: bytes, payload_bytes: int) -> bytes:
     return b"".join((_HEADER, size, header, _TAG_PADDING, _varint(padding), bytes(padding), tail))
 
 
-def _dtype_code(tensor: Array) -> int:
-    code = _CODE_OF_DTYPE.get(tensor.dtype)
-    if code is None:
-        known = ", ".join(dtype.name for dtype in _CODE_OF_DTYPE)
-        message = f"A tensor of dtype {tensor.dtype} cannot be sent."
-        raise WireError(message, hint=f"Convert it to one of {known}.")
-    return code
+def _no_code(tensor: Array) -> NoReturn:
+    known = ", ".join(dtype.name for dtype in _CODE_OF_DTYPE)
+    message = f"A tensor of dtype {tensor.dtype} cannot be sent."
+    raise WireError(message, hint=f"Convert it to one of {known}.")
 
 
 def _varint(value: int) -> bytes:
-    if value < 0x80:
-        return bytes((value,))
-    return bytes((value & 0x7F | 0x80,)) + _varint(value >> 7)
+    encoded = bytearray()
+    while value >= 0x80:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
 
 
 # --- decoding -------------------------------------------------------------------------------------
@@ -162,7 +163,7 @@ def head_has_come(frame: memoryview, got: int) -> bool:
 def assemble(header: pb.Header, payload: memoryview) -> Message:
     """Put tensors over a whole payload and take the frame's own fields off the header."""
     tensors = [_view(tensor, payload) for tensor in header.tensors]
-    if not all(tensor.flags.aligned for tensor in tensors):
+    if [tensor for tensor in tensors if not tensor.flags.aligned]:
         # A stranger's encoder need not align the payload, but kernels rely on it.
         payload = _aligned_copy(payload)
         tensors = [_view(tensor, payload) for tensor in header.tensors]

@@ -11,7 +11,7 @@ import pytest
 from psrt.core import specs
 from psrt.core.optimizers import LAYER_WISE
 from psrt.pserver import block_update
-from psrt.pserver.block_update import BlockUpdate, Source, as_it_came, compensated, mean_of
+from psrt.pserver.block_update import BlockUpdate, Source, compensated, mean_of
 from psrt.pserver.spare_threads import ALONE, SpareThreads
 from tests.support.optimizer_formulas import OPTIMIZERS
 
@@ -64,7 +64,7 @@ def test_pieces_hold_the_bits_of_the_whole(
 ) -> None:
     spec = spec_of(OPTIMIZERS[name], decay=0.5)
     sources = [
-        as_it_came(numbers(1)),
+        numbers(1),
         mean_of([numbers(2), numbers(3), numbers(4)], 5),
         compensated(numbers(5), numbers(6), 0.5),
     ]
@@ -95,7 +95,7 @@ def test_one_trainer_that_was_alone_in_a_round_of_two_counts_half() -> None:
 
 @pytest.mark.usefixtures("in_pieces")
 def test_decay_is_of_the_weights_before_the_update() -> None:
-    found = after(spec_of(specs.Sgd(), decay=0.5), as_it_came(numbers(1)))
+    found = after(spec_of(specs.Sgd(), decay=0.5), numbers(1))
 
     decayed = numbers(1) + f4(0.5) * numbers(0)
     np.testing.assert_array_equal(found, numbers(0) - f4(RATE) * decayed)
