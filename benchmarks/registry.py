@@ -80,9 +80,7 @@ SOCKET_ROWS = Limit(
 SOCKET = Limit("one way of a bare socket", lambda own, _: float(own["socket_mb_per_s"]))
 MEMCPY = Limit("memcpy, read and written", lambda _, limits: 2 * limits["memcpy_gb_per_s"])
 ROUND_TRIP = Limit("round trip of a bare socket", lambda own, _: own["socket_round_trip_us"])
-ONE_THREAD_PRODUCTS = Limit(
-    "bare matrix products", lambda own, _: float(own["examples_per_s"]["gemm"])
-)
+ONE_THREAD_PRODUCTS = Limit("bare matrix products", lambda own, _: float(own["speeds"]["gemm"]))
 
 KERNELS = (
     "sgd",
@@ -108,8 +106,8 @@ SHOWN: dict[str, tuple[Shown, ...]] = {
     "w4": tuple(Shown(f"kernel {name}", f"{name}.gb_per_s", "GB/s", MEMCPY) for name in KERNELS)
     + tuple(Shown(f"kernel {name}, rows", f"{name}.m_rows_per_s", "M rows/s") for name in KERNELS),
     "w5": (Shown("text to batches", "mb_per_s", "MB/s"),),
-    "w6": (Shown("word vectors", "async.words_per_s", "words/s"),),
-    "w7": (Shown("executor", "examples_per_s.one_thread", "examples/s", ONE_THREAD_PRODUCTS),),
+    "w6": (Shown("word vectors", "words_per_s", "words/s"),),
+    "w7": (Shown("executor", "examples_per_s", "examples/s", ONE_THREAD_PRODUCTS),),
     "w8": (
         Shown("memory, SGD", "sgd.bytes_per_row", "bytes/row"),
         Shown("memory, Adam", "adam.bytes_per_row", "bytes/row"),

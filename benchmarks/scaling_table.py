@@ -35,7 +35,7 @@ from psrt.partition.traffic import TableUse
 DOC = Path(__file__).parents[1] / "docs" / "scaling.md"
 ROWS = 10**9
 TRAINERS = (1, 8, 64, 256, 1000)
-LIMITS = Limits(memory_bytes=64 << 30, link_bytes_per_s=1.25e9, cores=8, stripes=16)
+LIMITS = Limits(memory_bytes=64 << 30, link_bytes_per_s=1.25e9, cores=8, stripes=8)
 MODES: dict[str, CommunicationMode] = {
     "async": Async(),
     "half_async": HalfAsync(),

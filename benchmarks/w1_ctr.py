@@ -4,8 +4,10 @@
                                 [--optimizer sgd|adagrad|adam] [--seconds 15]
                                 [--carrier stream|grpc] [--wire float32|float16|bfloat16|int8]
                                 [--scheduling normal|batch] [--pservers 2] [--trainers 2]
+                                [--update-frequency 400]
                                 [--repeat N]
 
+`--update-frequency` is how many steps geo makes between two exchanges, 400 as its peer's;
 `examples_per_s` is the total of all trainers after 20 warm-up steps; `gemm_examples_per_s` is what
 as many processes reach that do nothing but the network's matrix products, measured in the same run;
 `loss_at_250_steps` is the mean training loss of steps 200 to 250, averaged over the trainers;
@@ -29,7 +31,7 @@ import numpy as np
 from benchmarks import ctr_data, harness, processes
 from benchmarks.gemm import gemm_figures
 from psrt.config.schema import JobConfig, TrainerConfig
-from psrt.core.specs import Async, Geo, HalfAsync, Ssp, Sync
+from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync
 from psrt.core.threads import SCHEDULING
 from psrt.core.wire import PRECISIONS, Wire
 from psrt.trainer.ahead import Ahead
@@ -43,18 +45,19 @@ from psrt.trainer.workshop import Workshop, prepared_process
 WARM_UP_STEPS, GEMM_SECONDS = 20, 4.0
 LEARNING_RATES = {"sgd": (0.1, 50.0), "adagrad": (0.02, 2.5), "adam": (1e-3, 1.0)}
 """Of the dense part, and how many times that the table has: the rates the peers use."""
-MODES = {
+MODES: dict[str, CommunicationMode] = {
     "sync": Sync(),
     "async": Async(),
     "ssp": Ssp(),
     "half_async": HalfAsync(),
-    "geo": Geo(update_frequency=400),  # as the peer's
+    "geo": Geo(),
 }
 
 
 def run(args: argparse.Namespace) -> harness.Figures:
     flags = [f"--{name}={getattr(args, name)}" for name in ("mode", "optimizer", "carrier", "wire")]
     flags += [f"--seconds={args.seconds}", f"--trainers={args.trainers}"]
+    flags.append(f"--update-frequency={args.update_frequency}")
     gemm = harness.together("w1_ctr", [["--as-gemm"]] * args.trainers)
     scheduling = f"--scheduling={args.scheduling or scheduling_of(args.mode)}"
     with harness.daemons(args.pservers, scheduling) as daemons:
@@ -86,6 +89,10 @@ def run(args: argparse.Namespace) -> harness.Figures:
         "pserver_cpu_ms_per_step": round(cpu_s / (steps + WARM_UP_STEPS * args.trainers) * 1e3, 2),
         "gemm_cpu_ms_per_step": mean(gemm, "cpu_ms_per_step"),
     }
+
+
+def mode_of(args: argparse.Namespace) -> CommunicationMode:
+    return Geo(args.update_frequency) if args.mode == "geo" else MODES[args.mode]
 
 
 def scheduling_of(mode: str) -> str:
@@ -140,7 +147,7 @@ def trainer(args: argparse.Namespace) -> harness.Figures:
         name="w1",
         program="w1_job.py",
         params={"optimizer": args.optimizer, "learning_rate": rate, "embedding_rate": scale},
-        communication=MODES[args.mode],
+        communication=mode_of(args),
         wire=Wire(args.wire),
         path=str(Path(__file__)),
     )
@@ -187,6 +194,7 @@ if __name__ == "__main__":
     parser.add_argument("--carrier", choices=("stream", "grpc"), default="stream")
     parser.add_argument("--wire", choices=PRECISIONS, default="float32")
     parser.add_argument("--scheduling", choices=SCHEDULING, default=None)
+    parser.add_argument("--update-frequency", type=int, default=400, metavar="STEPS")
     parser.add_argument("--pservers", type=int, default=2)
     parser.add_argument("--trainers", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=15.0)

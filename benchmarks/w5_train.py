@@ -47,8 +47,7 @@ class Spent(NamedTuple):
 def run(args: argparse.Namespace) -> harness.Figures:
     keep_freed_memory()  # as every trainer process does
     program, loss = w7_model.build(ragged=False)
-    executor, pair = w7_executor.executors(program, loss)
-    pair.close()
+    executor = w7_executor.alone_executor(program, loss)
     with tempfile.TemporaryDirectory(prefix="psrt-w5-") as folder, harness.Steal() as steal:
         files = written(Path(folder))
         dataset = psrt.QueueDataset(READ_SLOTS, files=files, batch_size=BATCH, threads=args.threads)

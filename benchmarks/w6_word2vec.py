@@ -11,7 +11,8 @@ counted, nor is testing. `test_loss` is of pairs of every 50th sentence, held ba
 
 `--rate-mbit` gives every process a host of its own, with a link of so many Mbit/s each way: network
 namespaces, for which it must run as root. `wire_bytes_per_word` are all bytes on these links.
-`--compare` runs async, then geo. `--mode local` is one trainer without pservers.
+`--compare` runs async, then geo, whose figures are under these names then. `--mode local` is one
+trainer without pservers.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ def run(args: argparse.Namespace) -> harness.Figures:
         words = prepared(example, texts, args) * args.epochs
         modes = ("async", "geo") if args.compare else (args.mode,)
         found = {mode: trained(mode, example, words, args) for mode in modes}
-    return {"workload": "W6", "words": words, **settings(args), **found, **compared(found)}
+    figures = found | compared(found) if args.compare else {"mode": args.mode, **found[args.mode]}
+    return {"workload": "W6", "words": words, **settings(args), **figures}
 
 
 def settings(args: argparse.Namespace) -> harness.Figures:
@@ -61,8 +63,6 @@ def settings(args: argparse.Namespace) -> harness.Figures:
 
 
 def compared(found: harness.Figures) -> harness.Figures:
-    if len(found) < 2:
-        return {}
     slow, fast = (found[mode] | found[mode].get("scores", {}) for mode in ("async", "geo"))
     ratio = fast["words_per_s"] / slow["words_per_s"]
     quality = [name for name in ("test_loss", "accuracy", "top_10", "kinds") if name in slow]

@@ -1,15 +1,19 @@
 """W7: the executor alone, one process, against the ceiling of bare matrix products.
 
-python -m benchmarks.w7_executor [--ragged] [--seconds S] [--rounds N] [--no-memory]
+python -m benchmarks.w7_executor [--threads N] [--ragged] [--seconds S] [--rounds N] [--no-memory]
 
-Each round measures, one after the other so that a busy host slows all alike: the network's products
-by numpy with preallocated outputs on one thread and on two, the executor on one thread (batches of
-512), the parallel executor with two replicas on two threads (batches of 1,024, parameters shared),
-for comparison with two threads and one batch of 512 cut in two, with two replicas that take whole
-batches of 512 and do not wait for each other (`async_mode`), and the products again. A measurement
-is some ten steps: on a shared host the speed of everything moves within a second, and of a few
-steps the first ones fetch what the measurement before has pushed out of the caches. Figures are
-medians of rounds; `share_of_gemm` and the speed-ups are medians of the ratio within a round.
+`examples_per_s` and `share_of_gemm` are those of one thread; with `--threads N` nothing is measured
+but these, on N threads.
+
+Without it each round measures, one after the other so that a busy host slows all alike: the
+network's products by numpy with preallocated outputs on one thread and on two, the executor on one
+thread (batches of 512), the parallel executor with two replicas on two threads (batches of 1,024,
+parameters shared), for comparison with two threads and one batch of 512 cut in two, with two
+replicas that take whole batches of 512 and do not wait for each other (`async_mode`), and the
+products again: `speeds`. A measurement is some ten steps: on a shared host the speed of everything
+moves within a second, and of a few steps the first ones fetch what the measurement before has
+pushed out of the caches. Figures are medians of rounds; `share_of_gemm` and the speed-ups are
+medians of the ratio within a round.
 
 Two threads can be twice as fast only where two cores are free, and on a shared host they often are
 not. Bare products, which wait for nobody, tell: a round counts as `free` if they gained 1.85 by a
@@ -26,10 +30,12 @@ import itertools
 import json
 import os
 import resource
+import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
 from benchmarks import harness
 
@@ -51,6 +57,8 @@ MEMORY = {
 }
 
 
+Feed: TypeAlias = dict[str, object]
+
 FUSED = {
     "fuse_loss_gradient": True,
     "fuse_all_optimizer_ops": True,
@@ -59,9 +67,45 @@ FUSED = {
 
 
 def run(args: argparse.Namespace) -> harness.Figures:
+    return compare(args) if args.threads is None else run_on(args.threads, args)
+
+
+def run_on(threads: int, args: argparse.Namespace) -> harness.Figures:
+    """The executor on so many threads, a batch of 512 for each, and bare products on as many."""
+    program, loss = w7_model.build(args.ragged)
+    feeds = w7_model.feeds(max(1, 32 // threads), threads, args.ragged)
+    if threads == 1:
+        rounds = beside_gemm(alone_executor(program, loss).run, feeds, threads, args)
+    else:
+        with shared_executor(program, loss, threads, args.spin_s) as executor:
+            rounds = beside_gemm(executor.run, feeds, threads, args)
+    return {
+        "workload": workload(args),
+        "threads": threads,
+        "examples_per_s": round(statistics.median(reached for reached, _ in rounds)),
+        "gemm_examples_per_s": round(statistics.median(gemm for _, gemm in rounds)),
+        "share_of_gemm": round(statistics.median(own / gemm for own, gemm in rounds), 3),
+    }
+
+
+def beside_gemm(
+    step: Callable[..., object], feeds: list[Feed], threads: int, args: argparse.Namespace
+) -> list[tuple[float, float]]:
+    """Of each round the examples per second, and those of bare products before and after."""
+    rounds = []
+    for _ in range(args.rounds):
+        before = gemm_by_threads(threads, args.seconds)
+        reached = speed(step, feeds, args.seconds)
+        rounds.append((reached, (before + gemm_by_threads(threads, args.seconds)) / 2))
+    return rounds
+
+
+def compare(args: argparse.Namespace) -> harness.Figures:
+    """One thread and two, and all that `w7_figures` makes of the rounds."""
     program, loss = w7_model.build(args.ragged)
     small, large = (w7_model.feeds(32, joined, args.ragged) for joined in (1, 2))
-    alone, pair = executors(program, loss, args.spin_s)
+    alone = alone_executor(program, loss)
+    pair = shared_executor(program, loss, 2, args.spin_s)
     apart = apart_executor(program, loss)
 
     def executors_at_work() -> dict[str, float]:
@@ -77,7 +121,7 @@ def run(args: argparse.Namespace) -> harness.Figures:
     pair.close()
     apart.close()
     figures: harness.Figures = {
-        "workload": "W7 executor, CTR-DNN" + (", ragged slots" if args.ragged else ""),
+        "workload": workload(args),
         **summary(rounds),
         "stolen_cpu": None if steal.share is None else round(steal.share, 3),
         "python_between_ops": python_between_ops(alone, small),
@@ -85,6 +129,10 @@ def run(args: argparse.Namespace) -> harness.Figures:
     if not args.no_memory:
         figures["memory"] = {kind: memory_of(kind, args.ragged) for kind in MEMORY}
     return figures
+
+
+def workload(args: argparse.Namespace) -> str:
+    return "W7 executor, CTR-DNN" + (", ragged slots" if args.ragged else "")
 
 
 def measured(work: Callable[[], dict[str, float]], seconds: float) -> dict[str, float]:
@@ -100,16 +148,19 @@ def measured(work: Callable[[], dict[str, float]], seconds: float) -> dict[str, 
     }
 
 
-def executors(
-    program: psrt.Program, loss: str, spin_s: float = 0.02
-) -> tuple[psrt.Executor, psrt.ParallelExecutor]:
-    """Each over a scope of its own."""
-    alone = psrt.Executor(
-        program, scope_of(program), build_strategy=psrt.BuildStrategy(**FUSED), keep=[loss]
-    )
-    shared = psrt.BuildStrategy(reduce_strategy=ReduceStrategy.Reduce, **FUSED)
+def alone_executor(program: psrt.Program, loss: str) -> psrt.Executor:
+    """Of one thread, over a scope of its own, as are the others."""
+    build = psrt.BuildStrategy(**FUSED)
+    return psrt.Executor(program, scope_of(program), build_strategy=build, keep=[loss])
+
+
+def shared_executor(
+    program: psrt.Program, loss: str, threads: int, spin_s: float
+) -> psrt.ParallelExecutor:
+    """A replica on each thread, all with the same parameters."""
+    build = psrt.BuildStrategy(reduce_strategy=ReduceStrategy.Reduce, **FUSED)
     how = psrt.ExecutionStrategy(spin_s=spin_s)
-    return alone, psrt.ParallelExecutor(program, scope_of(program), 2, shared, how, keep=[loss])
+    return psrt.ParallelExecutor(program, scope_of(program), threads, build, how, keep=[loss])
 
 
 def apart_executor(program: psrt.Program, loss: str) -> psrt.ParallelExecutor:
@@ -124,7 +175,7 @@ def scope_of(program: psrt.Program) -> psrt.Scope:
     return scope
 
 
-def speed(step: Callable[..., object], feeds: list[dict[str, object]], seconds: float) -> float:
+def speed(step: Callable[..., object], feeds: list[Feed], seconds: float) -> float:
     """Examples per second."""
     step(feeds[-1], roles=w7_model.TRAIN)
     steps, started = 0, time.perf_counter()
@@ -135,14 +186,12 @@ def speed(step: Callable[..., object], feeds: list[dict[str, object]], seconds: 
     return steps * len(feeds[0]["dense"]) / elapsed  # type: ignore[arg-type]
 
 
-def speed_apart(
-    executor: psrt.ParallelExecutor, feeds: list[dict[str, object]], seconds: float
-) -> float:
+def speed_apart(executor: psrt.ParallelExecutor, feeds: list[Feed], seconds: float) -> float:
     """Examples per second of `run_from`."""
     executor.run_from(feeds[-2:], roles=w7_model.TRAIN)
     started = time.perf_counter()
 
-    def until_over() -> Iterator[dict[str, object]]:
+    def until_over() -> Iterator[Feed]:
         for feed in itertools.cycle(feeds):
             if time.perf_counter() - started > seconds:
                 return
@@ -152,7 +201,7 @@ def speed_apart(
     return done.examples / (time.perf_counter() - started)
 
 
-def python_between_ops(executor: psrt.Executor, feeds: list[dict[str, object]]) -> float:
+def python_between_ops(executor: psrt.Executor, feeds: list[Feed]) -> float:
     """The share of a step that no op accounts for."""
     executor.profiler = profiler = Profiler()
     for feed in feeds * 4:
@@ -200,6 +249,7 @@ def main() -> None:
     parser.add_argument("--ragged", action="store_true", help="one to three ids a slot")
     parser.add_argument("--seconds", type=float, default=0.3, help="of each measurement")
     parser.add_argument("--spin-s", type=float, default=0.02, help="of idle threads of the pool")
+    parser.add_argument("--threads", type=int, choices=range(1, 65), metavar="N")
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--no-memory", action="store_true")
     parser.add_argument("--memory-of", choices=list(MEMORY), help=argparse.SUPPRESS)

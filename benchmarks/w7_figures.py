@@ -22,13 +22,13 @@ RATIOS = {
 
 
 def summary(rounds: list[dict[str, float]]) -> harness.Figures:
-    """The medians; a round is as above."""
+    """The medians; a round is as above. `examples_per_s` and `share_of_gemm`: one thread's."""
     free = [r for r in rounds if r["least_gemm_gain"] >= FREE]
     speeds = [name for name in rounds[0] if name != "least_gemm_gain"]
+    medians = {name: round(statistics.median(r[name] for r in rounds)) for name in speeds}
     return {
-        "examples_per_s": {
-            name: round(statistics.median(r[name] for r in rounds)) for name in speeds
-        },
+        "examples_per_s": medians["one_thread"],
+        "speeds": medians,
         "rounds": len(rounds),
         "free_rounds": len(free),
         **{name: _median(rounds, *pair) for name, pair in RATIOS.items()},

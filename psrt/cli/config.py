@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from psrt.cli import results
 from psrt.config import render
 from psrt.config.load import load, load_job
 from psrt.config.schema import LaunchConfig, PlanConfig, PredictConfig, PserverConfig, TrainerConfig
@@ -49,10 +50,10 @@ def show(origin: bool, job: str) -> None:
         loaded = load(cls, file=job)
         values |= render.section_values(section, loaded.config)
         origins |= loaded.origins
-    click.echo(render.show(values, origins if origin else {}), nl=False)
+    results.tell(render.show(values, origins if origin else {}), nl=False)
 
 
 @config.command(epilog="\b\nExample:\n  psrt config reference > my.toml")
 def reference() -> None:
     """Print a TOML file with every setting, its meaning and its default."""
-    click.echo(render.reference(), nl=False)
+    results.tell(render.reference(), nl=False)

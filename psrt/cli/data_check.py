@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from psrt.cli import results
 from psrt.cli.data_options import format_options
 from psrt.cli.progress import progress
 from psrt.data import checking, splitting
@@ -49,10 +50,10 @@ def check(*, files: tuple[str, ...], format: Format) -> int:
     with progress("checking", sum(map(text_bytes, paths))) as advance:
         found = checking.check(paths, format, advance)
     for message in found.shown:
-        click.echo(message)
+        results.tell(message)
     if found.errors > len(found.shown):
-        click.echo(f"… and {found.errors - len(found.shown):,} more errors")
-    click.echo(
+        results.tell(f"… and {found.errors - len(found.shown):,} more errors")
+    results.tell(
         f"{found.examples:,} examples are well formed; {found.errors:,} errors in "
         f"{found.files_with_errors} of {len(paths)} files"
     )

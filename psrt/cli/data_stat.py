@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from psrt.cli import results
 from psrt.cli.data_options import format_options
 from psrt.cli.progress import progress
 from psrt.core.errors import ConfigError, DataError
@@ -76,14 +77,14 @@ def stat(
     examples = next(iter(found.values())).examples
     if not examples:
         raise DataError(f"{', '.join(map(str, paths))}: there are no examples.")
-    click.echo(f"{examples:,} examples in {len(paths)} files")
+    results.tell(f"{examples:,} examples in {len(paths)} files")
     _tell_label(found, label)
-    click.echo(table([_HEADS, *map(_row, found.values())]))
+    results.tell(table([_HEADS, *map(_row, found.values())]))
     counted = {name: s.ids for name, s in found.items() if s.slot.dtype == "uint64" and s.values}
     _tell_skew(counted, drawn)
     if png is not None:
         draw_skew(png, {name: ids.counts() for name, ids in counted.items()})
-        click.echo(f"drawn: {png}")
+        results.tell(f"drawn: {png}")
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
@@ -120,7 +121,7 @@ def _tell_label(found: dict[str, SlotStatistics], label: str | None) -> None:
     label = label or next((name for name, s in found.items() if s.slot.size == 1), None)
     if label is not None and (values := found[label].values):
         rate = 100 * (values - found[label].zeros) / values
-        click.echo(f"label {label}: {rate:.2f} % are not 0")
+        results.tell(f"label {label}: {rate:.2f} % are not 0")
 
 
 def _row(found: SlotStatistics) -> tuple[str, ...]:
@@ -140,9 +141,9 @@ def _row(found: SlotStatistics) -> tuple[str, ...]:
 def _tell_skew(counted: dict[str, IdCounts], drawn: tuple[str, ...]) -> None:
     for name, ids in counted.items():
         if ids.sampled > 1:
-            click.echo(f"{name}: one of {ids.sampled} ids was counted, by a hash of the id")
+            results.tell(f"{name}: one of {ids.sampled} ids was counted, by a hash of the id")
     most = max(counted, key=lambda name: counted[name].distinct, default=None)
     for name in drawn or ([most] if most else []):
         if name in counted:
-            click.echo(f"\nhow often an id of {name} occurs:")
-            click.echo("\n".join(histogram(counted[name].histogram().tolist())))
+            results.tell(f"\nhow often an id of {name} occurs:")
+            results.tell("\n".join(histogram(counted[name].histogram().tolist())))

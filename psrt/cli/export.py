@@ -26,12 +26,13 @@ def export(model: str, out: Path, fetch: str) -> None:
     """
     from psrt.trainer.inference import load_inference_model
     from psrt.trainer.onnx_export import export_onnx
-    from psrt.trainer.predict import check_target
+    from psrt.trainer.predict import check_target, writing
 
-    check_target(str(out))
+    check_target(str(out), model)
     names = [name.strip() for name in fetch.split(",") if name.strip()]
     predictor = load_inference_model(model, names or None)
-    export_onnx(predictor, out)
+    with writing(str(out)):
+        export_onnx(predictor, out)
     click.echo(
         f"wrote {out}: {', '.join(predictor.feeds)} → {', '.join(predictor.fetches)}", err=True
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from psrt.cli import results
 from psrt.config.load import load_job
 from psrt.core.errors import ConfigError
 
@@ -60,7 +61,7 @@ def graph(job: str, out: str, form: str | None, role: str) -> None:
     is_dot = drawn or (form or Path(out).suffix.removeprefix(".")) == "dot"
     text = _rendered(job, is_dot, role)
     if out == "-":
-        click.echo(text, nl=False)
+        results.tell(text, nl=False)
     elif drawn:
         _draw(dot, text, out)
     else:

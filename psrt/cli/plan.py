@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from psrt.cli import results
 from psrt.cli.options import options_of
 from psrt.config.load import load, load_job
 from psrt.config.schema import JobConfig, PlanConfig
@@ -52,7 +53,9 @@ def plan(**flags: Any) -> None:
     settings = load(PlanConfig, flags=of_plan, file=flags["job"]).config
     cluster = load(SizeConfig, flags=of_size, file=flags["job"]).config
     config = load_job(flags["job"]).config
-    click.echo(_size(config, settings, cluster) if settings.size else _placement(config, settings))
+    results.tell(
+        _size(config, settings, cluster) if settings.size else _placement(config, settings)
+    )
 
 
 def _placement(config: JobConfig, settings: PlanConfig) -> str:

@@ -18,6 +18,7 @@ _MEMORY: dict[str, Callable[[PserverLoad], float]] = {
     "row weights": lambda load: sum(t.rows * t.row.weights for t in load.sparse),
     "row optimizer state": lambda load: sum(t.rows * t.row.state for t in load.sparse),
     "index of rows": lambda load: sum(t.index_bytes for t in load.sparse),
+    "ids that wait for rows": lambda load: sum(t.waiting_bytes for t in load.sparse),
     "dense values": lambda load: load.dense.values_bytes,
     "dense optimizer state": lambda load: load.dense.state_bytes,
     "copies of dense values": lambda load: load.dense.copies_bytes,

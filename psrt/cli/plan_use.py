@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psrt.config.sizing import SizeConfig
+from psrt.config.sizing import SizeConfig, stripes_for
 from psrt.core.errors import ConfigError, DataError
 from psrt.core.quantities import bytes_per_s, count, size_bytes
 from psrt.core.specs import SparseTableSpec
@@ -21,8 +21,6 @@ from psrt.partition.sizing import Limits
 from psrt.partition.traffic import TableUse
 from psrt.trainer.batches import feed, training_files
 from psrt.trainer.job import Job
-
-_STRIPES_PER_CORE = 2  # as pservers have unless told otherwise
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ def limits_of(config: SizeConfig) -> Limits:
         size_bytes(config.pserver_memory, "pserver_memory"),
         bytes_per_s(config.pserver_bandwidth, "pserver_bandwidth"),
         config.pserver_cores,
-        config.stripes or _STRIPES_PER_CORE * config.pserver_cores,
+        config.stripes or stripes_for(config.pserver_cores),
     )
 
 
@@ -133,4 +131,9 @@ def _numbers(setting: str, texts: Collection[str], tables: Collection[str]) -> d
                 f"{setting} has {text!r}, but the job has no sparse table {table!r}.", hint=known
             )
         numbers[table] = count(number, f"{setting} of {table}")
+        if numbers[table] < 1:
+            raise ConfigError(
+                f"{setting} of {table} is {number!r}; it must be at least 1.",
+                hint="Leave it out to take what the program says.",
+            )
     return numbers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -34,9 +35,11 @@ def predict(model: str, files: tuple[str, ...], **flags: Any) -> None:
     MODEL_DIR is what `--save` of psrt trainer and psrt launch wrote, or save_inference_model.
     FILES hold MultiSlot lines as in training, plain or compressed, or what [data] of --job says;
     labels are read over. Give --slots for files without labels, or with slots in another order. `-`
-    is the standard input.
+    is the standard input, for --out the standard output.
     """
     settings = load(PredictConfig, flags=flags).config
+    if settings.out == "-":  # as for psrt graph
+        settings = dataclasses.replace(settings, out="")
     from psrt.trainer import predict as prediction  # loads numba: after the settings are right
 
     paths = prediction.data_files(files)

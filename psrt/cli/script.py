@@ -99,10 +99,22 @@ def _as_main(path: str, arguments: Sequence[str]) -> Iterator[None]:
 def _run(path: str) -> int:
     try:
         runpy.run_path(path, run_name="__main__")
-    except Exception as error:
+    except BaseException as error:
+        _tell(error)
+        if not isinstance(error, Exception):
+            raise
         traceback.print_exception(error.with_traceback(_of_script(error, path)))
         return error.spec.exit_code if isinstance(error, PsrtError) else 1
     return 0
+
+
+def _tell(error: BaseException) -> None:
+    """`sys.last_value`, as Python leaves it: whoever is called at exit knows of a script's error.
+
+    An exit code other than 0 counts as one.
+    """
+    if not isinstance(error, SystemExit) or error.code not in (None, 0):
+        sys.last_value = error
 
 
 def _of_script(error: Exception, path: str) -> TracebackType | None:

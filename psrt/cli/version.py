@@ -15,6 +15,7 @@ import click
 import numpy as np
 
 import psrt
+from psrt.cli import results
 from psrt.cli.host import cpu
 
 _VECTORS = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512bw", "avx512_vnni", "asimd", "sve")
@@ -29,13 +30,13 @@ def version(as_json: bool) -> None:
     First what it can do on this host, then everything a bug report needs.
     """
     if as_json:
-        click.echo(json.dumps({"with": features(), **facts()}, indent=2))
+        results.tell(json.dumps({"with": features(), **facts()}, indent=2))
         return
-    click.echo(f"psrt {psrt.__version__}")
+    results.tell(f"psrt {psrt.__version__}")
     for name, is_on in features().items():
-        click.echo(f"    with_{name}: {'ON' if is_on else 'OFF'}")
+        results.tell(f"    with_{name}: {'ON' if is_on else 'OFF'}")
     for name, value in facts().items():
-        click.echo(f"{name:<9} {value}")
+        results.tell(f"{name:<9} {value}")
 
 
 def features() -> dict[str, bool]:

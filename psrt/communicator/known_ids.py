@@ -29,7 +29,10 @@ MOST_LISTS = 4
 """Of one table: those of the steps whose gradients may still come."""
 
 MOST_MISSES = 3
-"""A pserver that has forgotten so many lists before they were pushed is asked for no more."""
+"""A pserver that has forgotten so many lists before they were pushed is not asked for a while."""
+
+LISTS_OF_REST = 1000
+"""How long that is, in lists that are pulled: three pushes of them are sent twice at the most."""
 
 Shares = list[tuple[int, I32 | None]]
 """(endpoint, positions of its ids in the list), None for all in order."""
@@ -50,6 +53,8 @@ class KnownIds:
         self._lock = threading.Lock()
         self._lists: dict[str, OrderedDict[int, IdList]] = {}
         self._misses: dict[int, int] = {}
+        self._pulled = 0
+        self._rests_until: dict[int, int] = {}
 
     def pulled(self, table: str, ids: I64, share: Callable[[], Shares]) -> IdList:
         """`ids` of `table` are about to be pulled; `share` deals them to their owners."""
@@ -62,6 +67,7 @@ class KnownIds:
         known = known or IdList(number, share())
         with self._lock:
             lists[number] = known
+            self._pulled += 1
             if len(lists) > MOST_LISTS:
                 lists.popitem(last=False)
         return known
@@ -81,7 +87,7 @@ class KnownIds:
 
     def trusts(self, endpoint: int) -> bool:
         """Whether it makes sense to ask this pserver to remember."""
-        return self._misses.get(endpoint, 0) < MOST_MISSES
+        return self._pulled >= self._rests_until.get(endpoint, 0)
 
     def missed(self, endpoint: int) -> None:
         """A pserver had forgotten a list: perhaps others as well."""
@@ -89,10 +95,14 @@ class KnownIds:
             for lists in self._lists.values():
                 for known in lists.values():
                     known.held_by.discard(endpoint)
-            self._misses[endpoint] = misses = self._misses.get(endpoint, 0) + 1
-        if misses == MOST_MISSES:
+            self._misses[endpoint] = (self._misses.get(endpoint, 0) + 1) % MOST_MISSES
+            rests = self._misses[endpoint] == 0
+            if rests:
+                self._rests_until[endpoint] = self._pulled + LISTS_OF_REST
+        if rests:
             log.info(
-                "pserver %d forgets lists of ids; it is sent whole lists from now on", endpoint
+                "pserver %d forgets lists of ids; the next %d are sent whole",
+                *(endpoint, LISTS_OF_REST),
             )
 
 

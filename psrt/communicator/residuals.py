@@ -17,7 +17,7 @@ import numpy as np
 
 from psrt.core.specs import DenseTableSpec
 from psrt.core.types import F32
-from psrt.kernels import dense
+from psrt.kernels import dense, halves
 from psrt.kernels.narrow import Narrow, narrow, widened
 
 
@@ -56,7 +56,10 @@ def _cut(flat: F32, blocks: list[DenseTableSpec]) -> list[F32]:
 
 
 def _taken(total: F32, precision: str) -> Narrow:
-    """`total` in `precision`; what that loses is all that stays in it."""
+    """`total` in `precision`; what that loses is all that stays in it.
+
+    Of an inf or a NaN, which has been sent, nothing is left: it would be in every later gradient.
+    """
     made = narrow(total.copy() if precision == "float32" else total, precision, small=True)
-    np.subtract(total, widened(made.tensors, made.factor), out=total)
+    halves.keep_lost_(total, widened(made.tensors, made.factor))
     return made

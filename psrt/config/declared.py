@@ -1,11 +1,13 @@
 """What may be set: refuses sections, keys and variables nobody declared.
 
-`read_toml` returns a file whose every key is known, `check_variables` does the same for
-`PSRT_<SECTION>_` variables. The message names file, key and the nearest declared name.
+`read_toml` returns a file whose every key is known, `check_variables` refuses a `PSRT_` variable
+that is neither a setting nor somebody else's. The message names file, key and the nearest declared
+name.
 """
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,6 +19,15 @@ from psrt.config.schema import FREE_TABLES, SECTIONS
 from psrt.config.settings import check_keys, settings_of, unknown
 from psrt.core.errors import ConfigError, ErrorCode
 from psrt.core.specs import MODES
+
+_PREFIX = "PSRT_"
+_OTHERS = re.compile(
+    r"PSRT_(HOME|BENCH_.*|PORT|(.+_)?PORT_\d+_(TCP|UDP|SCTP).*|(.+_)?SERVICE_(HOST|PORT.*))"
+)
+"""Where an installation is, what benchmarks read, what Kubernetes tells of services."""
+
+_LINK = re.compile(r"(tcp|udp|sctp)://")
+"""What Kubernetes says of a service `psrt-pserver` in `PSRT_PSERVER_PORT`."""
 
 
 @dataclass(frozen=True)
@@ -94,13 +105,20 @@ def _check_wire_tables(path: str, precisions: Any) -> None:
         communication.WIRE.accept(precision, f"{what}.{name}")
 
 
+def without_links(environ: Mapping[str, str]) -> dict[str, str]:
+    """The same, but for what Kubernetes says where a setting might stand."""
+    return {
+        name: value
+        for name, value in environ.items()
+        if not (name.startswith(_PREFIX) and _LINK.match(value))
+    }
+
+
 def check_variables(environ: Mapping[str, str]) -> None:
-    """Refuse a `PSRT_<SECTION>_` variable that sets nothing."""
+    """Refuse a `PSRT_` variable that sets nothing."""
     declared = _variables()
-    known = (*SECTIONS, communication.SECTION, table_sections.SECTION)
-    sections = tuple(f"PSRT_{section.upper()}_" for section in known)
     for name in environ:
-        if name.startswith(sections) and name not in declared:
+        if name.startswith(_PREFIX) and name not in declared and not _OTHERS.fullmatch(name):
             raise unknown("environment", f"variable {name}", name, declared)
 
 

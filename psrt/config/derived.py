@@ -86,7 +86,7 @@ def listed(text: str) -> tuple[str, ...]:
 def port_of(environ: Environment, name: str, default: int = DEFAULT_PORT) -> int:
     """The port a variable holds, or `default`; raises `ConfigError` for anything but a number."""
     text = environ.get(name) or str(default)
-    if not text.isdigit():
+    if not text.isdecimal():
         raise ConfigError(
             f"{name} is {text!r}, expected a number.", hint="It is the port of the pservers."
         )
@@ -111,7 +111,7 @@ def _same(name: str) -> Callable[[Environment], str]:
 def _number_of(environ: Environment) -> str:
     """PADDLE_TRAINERS is a number in some scripts and a list of addresses in others."""
     trainers = environ["PADDLE_TRAINERS"]
-    return trainers if trainers.isdigit() else str(len(listed(trainers)))
+    return trainers if trainers.isdecimal() else str(len(listed(trainers)))
 
 
 def _endpoints_of_hosts(environ: Environment) -> str:

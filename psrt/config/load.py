@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from psrt.config import communication, process, table_sections
-from psrt.config.declared import TomlFile, check_variables, read_toml
+from psrt.config.declared import TomlFile, check_variables, read_toml, without_links
 from psrt.config.process import Heard, Said
 from psrt.config.schema import (
     FREE_TABLES,
@@ -127,10 +127,11 @@ def _wire(toml: TomlFile, heard: Heard) -> Loaded[Wire]:
 
 def _heard(environ: Mapping[str, str] | None) -> Heard:
     """What variables say: those of `environ`, else those of this process and what it was told."""
-    check_variables(os.environ if environ is None else environ)
+    exported = without_links(os.environ if environ is None else environ)
+    check_variables(exported)
     if environ is None:
-        return process.TOLD.heard(os.environ)
-    return Heard({}, process.variables(environ))
+        return process.TOLD.heard(exported)
+    return Heard({}, process.variables(exported))
 
 
 def _fill(

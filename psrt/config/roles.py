@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import SupportsIndex
 
 from psrt.config.derived import Environment, endpoints_on, listed, port_of, with_derived
 from psrt.core.errors import ConfigError
@@ -38,7 +39,7 @@ _HINTS = {
 class ClusterRole:
     """One process of a cluster: `index` counts within its kind, from 0, in the order of
     `endpoints` for a pserver. Refuses an index outside its kind and endpoints that are not
-    distinct `host:port`."""
+    distinct `host:port`, and a number that is none."""
 
     is_pserver: bool
     index: int
@@ -47,6 +48,8 @@ class ClusterRole:
     trainer_endpoints: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        _check_whole("the number of this process", self.index)
+        _check_whole("the number of trainers", self.trainers)
         if self.trainers < 1:
             raise ConfigError(f"a cluster of {self.trainers} trainers cannot train.")
         check_endpoints(self.endpoints)
@@ -114,13 +117,21 @@ def mpi_rank(environ: Environment) -> tuple[int, int]:
     )
 
 
+def _check_whole(what: str, number: object) -> None:
+    if not isinstance(number, SupportsIndex):
+        raise ConfigError(
+            f"{what} is {number!r}, expected an integer.",
+            hint="What a variable of the environment holds is a text: write int(…) around it.",
+        )
+
+
 def check_endpoints(endpoints: Sequence[str]) -> None:
     """Refuse a list that is not distinct `host:port`."""
     if not endpoints:
         raise ConfigError("no pservers were named.", hint=_HINTS["PADDLE_PSERVERS_IP_PORT_LIST"])
     for endpoint in endpoints:
         host, _, port = endpoint.rpartition(":")
-        if not (host and port.isdigit()):
+        if not (host and port.isdecimal()):
             raise ConfigError(
                 f"the endpoint {endpoint!r} is not host:port.",
                 hint="Write 10.0.0.1:6170,10.0.0.2:6170.",
@@ -181,6 +192,6 @@ def _needed(environ: Environment, name: str) -> str:
 
 def _count(environ: Environment, name: str) -> int:
     text = _needed(environ, name)
-    if not text.isdigit():
+    if not text.isdecimal():
         raise ConfigError(f"{name} is {text!r}, expected a number.", hint=_HINTS.get(name, ""))
     return int(text)

@@ -79,7 +79,7 @@ def _endpoints() -> Any:
 def _check_endpoints(endpoints: tuple[str, ...]) -> None:
     for endpoint in endpoints:
         host, _, port = endpoint.rpartition(":")
-        if not (host and port.isdigit()):
+        if not (host and port.isdecimal()):
             raise ConfigError(
                 f"endpoints has {endpoint!r}, which is not host:port.",
                 hint="Write --endpoints 10.0.0.1:6170,10.0.0.2:6170.",
@@ -115,7 +115,9 @@ class PserverConfig:
         "", "Directory of the Unix socket for trainers on this host; empty = private, off = none."
     )
     ready_file: str = setting("", "JSON file written once the pserver serves: endpoints and pid.")
-    stripes: int = setting(0, "Lock groups of a sparse table; 0 = two per core.", minimum=0)
+    stripes: int = setting(
+        0, "Lock groups of a sparse table; 0 = one per core, at most 16.", minimum=0
+    )
     wait_timeout_s: float = setting(
         120.0,
         "Longest wait for other trainers, of a round or on a clock, in seconds.",
@@ -128,6 +130,11 @@ class PserverConfig:
         role_variables=("PADDLE_INIT_NUM_GRADIENT_SERVERS",),
     )
     max_message_mib: int = setting(1024, "Larger messages are refused, in MiB.", minimum=1)
+    max_connections: int = setting(
+        4096,
+        "Connections of the stream carrier, each with a thread; one more is refused.",
+        minimum=1,
+    )
     stay: bool = setting(False, "Keep serving after all trainers completed.")
     scheduling: str = _scheduling()
     busy_poll_us: int = _busy_poll_us()

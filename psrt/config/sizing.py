@@ -7,6 +7,14 @@ from dataclasses import dataclass
 from psrt.config.settings import setting
 from psrt.core.errors import ConfigError
 
+MOST_STRIPES = 16
+"""A request costs a call for each stripe it touches, so hosts of many cores have no more."""
+
+
+def stripes_for(cores: int) -> int:
+    """Lock groups of a sparse table on a pserver of so many cores, unless it is told otherwise."""
+    return max(1, min(cores, MOST_STRIPES))
+
 
 @dataclass(frozen=True)
 class SizeConfig:
@@ -50,7 +58,7 @@ class SizeConfig:
     )
     pserver_cores: int = setting(8, "Cores of a pserver's host.", minimum=1)
     stripes: int = setting(
-        0, "Lock groups of a sparse table of a pserver; 0 = two per core.", minimum=0
+        0, "Lock groups of a sparse table of a pserver; 0 = one per core, at most 16.", minimum=0
     )
 
     def __post_init__(self) -> None:
@@ -58,4 +66,9 @@ class SizeConfig:
             raise ConfigError(
                 f"distinct is {self.distinct:g}, which is no part of the ids.",
                 hint="It is above 0 and at most 1, where every id of a step stands once.",
+            )
+        if self.growth > 1:
+            raise ConfigError(
+                f"growth is {self.growth:g}: distinct ids cannot grow faster than steps.",
+                hint="It is at most 1, where every step brings new ones; --sample measures it.",
             )

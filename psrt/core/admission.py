@@ -29,6 +29,8 @@ DEFAULT_SCORE = Score()
 class CountFilter:
     """Admit an id with the push that brings its shows to `count`; that push is applied.
 
+    Shows are counted in float32, so `count` is 2²⁴ at most.
+
     At most `waiting_ids` ids are counted while they wait, over all pservers together: 12 bytes
     each, so 12 MiB by default. Beyond that counts are too low by a bounded error (Misra & Gries
     1982, see `psrt.kernels.waiting`), so a frequent id is admitted later, and no id too early.
@@ -52,7 +54,8 @@ class ShowClick:
     `show` and `click` name data vars: for every example how often it was shown and clicked, (rows,)
     or (rows, 1). Trainers add them up for each id of the example, and push both with the gradients.
     The bound `waiting_ids` is that of `CountFilter`. A threshold of 0 admits at once, and leaves
-    shows and clicks for the score by which rows grow and are dropped.
+    shows and clicks for the score by which rows grow and are dropped. A count that is negative,
+    infinite or not a number is none.
     """
 
     show: str

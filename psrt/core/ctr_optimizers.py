@@ -13,9 +13,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from psrt.core.attributes import PlainFields
+
 
 @dataclass(frozen=True)
-class CtrSgd:
+class CtrSgd(PlainFields):
     """w = clip(w − lr · g)   (rule `naive`)."""
 
     weight_min: float = -10.0
@@ -23,7 +25,7 @@ class CtrSgd:
 
 
 @dataclass(frozen=True)
-class CtrAdagrad:
+class CtrAdagrad(PlainFields):
     """w = clip(w − lr · g · √(g₀ / (g₀ + s))); s += Σ g² / d   (rule `adagrad`).
 
     g₀ is `initial_g2sum`; one s is shared by all weights of a row, and moves after the weights.
@@ -36,7 +38,7 @@ class CtrAdagrad:
 
 
 @dataclass(frozen=True)
-class CtrStdAdagrad:
+class CtrStdAdagrad(PlainFields):
     """As `CtrAdagrad`, with an s for every weight: s += g²   (rule `std_adagrad`)."""
 
     initial_g2sum: float = 3.0
@@ -46,7 +48,7 @@ class CtrStdAdagrad:
 
 
 @dataclass(frozen=True)
-class CtrAdam:
+class CtrAdam(PlainFields):
     """m = beta1 · m + (1 − beta1) · g; v = beta2 · v + (1 − beta2) · g²;
     w = clip(w − lr · √(1 − beta2ᵗ) / (1 − beta1ᵗ) · m / (√v + epsilon))   (rule `adam`).
 
@@ -61,7 +63,7 @@ class CtrAdam:
 
 
 @dataclass(frozen=True)
-class CtrSharedAdam:
+class CtrSharedAdam(PlainFields):
     """As `CtrAdam`, but only the means over the row of m and of v are kept from one update to the
     next, and every weight's m and v begin there   (rule `shared_adam`).
     """

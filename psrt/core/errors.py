@@ -42,6 +42,7 @@ class ErrorCode(enum.IntEnum):
     TABLE_CONFLICT = 41
     TABLE_SHAPE = 42
     ID_LIST_UNKNOWN = 43
+    TABLE_FULL = 44
     UNAVAILABLE = 50
     STOPPING = 51
     DEADLINE = 60
@@ -83,6 +84,7 @@ CATALOGUE: dict[ErrorCode, ErrorSpec] = {
     ErrorCode.TABLE_CONFLICT: ErrorSpec("ALREADY_EXISTS", 41, "a table has another spec"),
     ErrorCode.TABLE_SHAPE: ErrorSpec("INVALID_ARGUMENT", 42, "a tensor does not fit its table"),
     ErrorCode.ID_LIST_UNKNOWN: ErrorSpec("NOT_FOUND", 43, "a list of ids is remembered no more"),
+    ErrorCode.TABLE_FULL: ErrorSpec("RESOURCE_EXHAUSTED", 44, "a table has no room left"),
     ErrorCode.UNAVAILABLE: ErrorSpec("UNAVAILABLE", 50, "the peer cannot be reached", True),
     ErrorCode.STOPPING: ErrorSpec("UNAVAILABLE", 51, "the pserver is shutting down"),
     ErrorCode.DEADLINE: ErrorSpec("DEADLINE_EXCEEDED", 60, "a wait passed its deadline"),
@@ -117,6 +119,10 @@ class PsrtError(Exception):
     def __str__(self) -> str:
         hint = f" {self.hint}" if self.hint else ""
         return f"{self.message}{hint}"
+
+    def again(self) -> PsrtError:
+        """An equal error to raise or keep: one that was raised holds what its frames do."""
+        return type(self)(self.message, code=self.code, hint=self.hint)
 
     def story(self) -> str:
         """The text a user sees when a process ends with this error."""
@@ -182,6 +188,7 @@ _CLASS_OF_CODE: dict[ErrorCode, type[PsrtError]] = {
     ErrorCode.TABLE_CONFLICT: TableError,
     ErrorCode.TABLE_SHAPE: TableError,
     ErrorCode.ID_LIST_UNKNOWN: TableError,
+    ErrorCode.TABLE_FULL: TableError,
     ErrorCode.UNAVAILABLE: UnavailableError,
     ErrorCode.STOPPING: UnavailableError,
     ErrorCode.DEADLINE: DeadlineError,

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 class Lifecycle:
     """Which rows are dropped, and when.
 
-    Beside training, in small slices: rows that were not pushed for `ttl_rounds` updates of their
-    table (rounds in Sync, pushes of all trainers else), rows not pushed for `ttl_days`, and, once
-    the table needs more than `max_bytes` over all pservers together, those pushed longest ago.
+    Beside training, in small slices: rows that were not pushed for `ttl_rounds` rounds in Sync,
+    mini-batches of all trainers else (updates of the table, if its optimizer moves all rows); rows
+    not pushed for `ttl_days`; and, once the table needs more than `max_bytes` over all pservers
+    together, those pushed longest ago.
 
     By a shrink, which somebody asks for (`fleet.shrink`): shows and clicks of all rows are
     multiplied by `decay`, and rows whose score is below `delete_score` then are dropped, with those

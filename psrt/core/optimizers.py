@@ -11,16 +11,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from psrt.core.attributes import PlainFields
 from psrt.core.ctr_optimizers import CtrAdagrad, CtrAdam, CtrSgd, CtrSharedAdam, CtrStdAdagrad
 
 
 @dataclass(frozen=True)
-class Sgd:
+class Sgd(PlainFields):
     """w −= lr · g   (Robbins & Monro 1951)."""
 
 
 @dataclass(frozen=True)
-class Momentum:
+class Momentum(PlainFields):
     """v = momentum · v + g; w −= lr · v   (Polyak 1964).
 
     `nesterov`: w −= lr · (g + momentum · v)   (Sutskever et al. 2013).
@@ -31,7 +32,7 @@ class Momentum:
 
 
 @dataclass(frozen=True)
-class Adagrad:
+class Adagrad(PlainFields):
     """m += g²; w −= lr · g / (√m + epsilon)   (Duchi et al. 2011, diagonal form).
 
     m begins at `initial_accumulator`.
@@ -42,7 +43,7 @@ class Adagrad:
 
 
 @dataclass(frozen=True)
-class DecayedAdagrad:
+class DecayedAdagrad(PlainFields):
     """m = decay · m + (1 − decay) · g²; w −= lr · g / (√m + epsilon)   (Fluid's own)."""
 
     decay: float = 0.95
@@ -50,7 +51,7 @@ class DecayedAdagrad:
 
 
 @dataclass(frozen=True)
-class Adadelta:
+class Adadelta(PlainFields):
     """a = rho · a + (1 − rho) · g²; d = g · √((b + epsilon) / (a + epsilon));
     b = rho · b + (1 − rho) · d²; w −= lr · d   (Zeiler 2012, where lr is 1).
     """
@@ -60,7 +61,7 @@ class Adadelta:
 
 
 @dataclass(frozen=True)
-class RmsProp:
+class RmsProp(PlainFields):
     """a = rho · a + (1 − rho) · g²; v = momentum · v + lr · g / √(a + epsilon); w −= v.
 
     Tieleman & Hinton 2012, lecture 6.5, with Fluid's momentum. `centered` divides by
@@ -74,7 +75,7 @@ class RmsProp:
 
 
 @dataclass(frozen=True)
-class Adam:
+class Adam(PlainFields):
     """m = beta1 · m + (1 − beta1) · g; v = beta2 · v + (1 − beta2) · g²;
     w −= lr · (m / (1 − beta1ᵗ)) / (√(v / (1 − beta2ᵗ)) + epsilon)
     (Kingma & Ba 2015, algorithm 1).
@@ -91,7 +92,7 @@ class Adam:
 
 
 @dataclass(frozen=True)
-class AdamW:
+class AdamW(PlainFields):
     """Adam, and w −= lr · weight_decay · w with the w before the step
     (Loshchilov & Hutter 2019, algorithm 2).
 
@@ -106,7 +107,7 @@ class AdamW:
 
 
 @dataclass(frozen=True)
-class Adamax:
+class Adamax(PlainFields):
     """m = beta1 · m + (1 − beta1) · g; u = max(beta2 · u + epsilon, |g|);
     w −= lr / (1 − beta1ᵗ) · m / u   (Kingma & Ba 2015, algorithm 2; Fluid's epsilon keeps u > 0).
     """
@@ -117,13 +118,14 @@ class Adamax:
 
 
 @dataclass(frozen=True)
-class Ftrl:
+class Ftrl(PlainFields):
     """FTRL-Proximal (McMahan et al. 2013, algorithm 1), in Fluid's form, p = −lr_power:
 
     s = n + g²; z += g − w · (sᵖ − nᵖ) / lr; n = s;
     w = (l1 · sign(z) − z) / (nᵖ / lr + 2 · l2) where |z| > l1, else 0.
 
-    n begins at `initial_accumulator`. A weight whose z never leaves [−l1, l1] becomes 0.
+    n begins at `initial_accumulator`. A weight whose z never leaves [−l1, l1] becomes 0. Nothing
+    moves in a step with lr = 0.
     """
 
     l1: float = 0.0
@@ -133,7 +135,7 @@ class Ftrl:
 
 
 @dataclass(frozen=True)
-class LarsMomentum:
+class LarsMomentum(PlainFields):
     """v = momentum · v + r · (g + lars_weight_decay · w); w −= v, with the rate of the layer
     r = lr · lars_coeff · ‖w‖ / (‖g‖ + lars_weight_decay · ‖w‖ + epsilon)
     (You, Gitman & Ginsburg 2017, algorithm 1); r = lr where a norm is 0.
@@ -146,7 +148,7 @@ class LarsMomentum:
 
 
 @dataclass(frozen=True)
-class Lamb:
+class Lamb(PlainFields):
     """m, v as Adam's; u = (m / (1 − beta1ᵗ)) / (√(v / (1 − beta2ᵗ)) + epsilon) +
     lamb_weight_decay · w; w −= lr · (‖w‖ / ‖u‖) · u
     (You et al. 2020, algorithm 2); the ratio is 1 where a norm is 0.
@@ -159,7 +161,7 @@ class Lamb:
 
 
 @dataclass(frozen=True)
-class Add:
+class Add(PlainFields):
     """w += g, whatever the rate: g is a change that was computed elsewhere. Tables of mode Geo."""
 
 

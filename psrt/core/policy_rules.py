@@ -1,37 +1,62 @@
 """Which options of a sparse table make sense: admission, score, lifecycle, growth.
 
-Pservers refuse others when a table is registered, and a job file that says them is not read.
+Others are refused where a program says them (`TableOptions`), in a job file, and by pservers when a
+table is registered.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 
-from psrt.core.specs import (
-    CountFilter,
-    Growth,
-    Lifecycle,
-    Probability,
-    Score,
-    ShowClick,
-    SparseTableSpec,
-)
+from psrt.core.admission import CountFilter, Probability, Score, ShowClick
+from psrt.core.lifecycle import Growth, Lifecycle
+
+MOST_SHOWS = 1 << 24
+"""Shows are counted in float32: one more than this changes nothing."""
+
+MOST_ROUNDS = 1 << 29
+"""Ages are known modulo 2³¹, and have to be told from those of younger rows."""
+
+MOST_DAYS = 10**6
 
 _MOST = 1 << 62
 _MOST_WAITING = 1 << 32
+_SHOWN = 40  # characters of a value that is refused: a stranger's may have thousands of digits
 
 
-def policy_problems(spec: SparseTableSpec) -> Iterator[str]:
+class HasOptions(Protocol):
+    """`TableOptions`, or the spec of a table."""
+
+    @property
+    def admission(self) -> Any: ...
+    @property
+    def score(self) -> Any: ...
+    @property
+    def lifecycle(self) -> Any: ...
+    @property
+    def growth(self) -> Any: ...
+
+
+class HasWidth(HasOptions, Protocol):
+    @property
+    def width(self) -> int: ...
+
+
+def policy_problems(spec: HasWidth) -> Iterator[str]:
     """What is wrong with the options of a table, in words that follow "cannot be registered:"."""
-    yield from score_problems(spec.score)
-    if spec.admission is not None:
-        yield from admission_problems(spec.admission)
-    if spec.lifecycle is not None:
-        yield from lifecycle_problems(spec.lifecycle)
-    if spec.growth is not None:
-        yield from growth_problems(spec.growth, spec.width)
+    yield from option_problems(spec, spec.width)
+
+
+def option_problems(options: HasOptions, width: int = _MOST) -> Iterator[str]:
+    """The same of options; `width` is how many weights a grown row has, if that is known."""
+    yield from score_problems(options.score)
+    if options.admission is not None:
+        yield from admission_problems(options.admission)
+    if options.lifecycle is not None:
+        yield from lifecycle_problems(options.lifecycle)
+    if options.growth is not None:
+        yield from growth_problems(options.growth, width)
 
 
 def score_problems(score: Any) -> Iterator[str]:
@@ -45,7 +70,7 @@ def score_problems(score: Any) -> Iterator[str]:
 def admission_problems(rule: Any) -> Iterator[str]:
     match rule:
         case CountFilter():
-            yield from _out_of(rule.count, 0, _MOST, "count of its admission", whole=True)
+            yield from _out_of(rule.count, 0, MOST_SHOWS, "count of its admission", whole=True)
         case Probability():
             yield from _out_of(rule.probability, 0, 1, "probability of its admission")
         case ShowClick():
@@ -63,10 +88,10 @@ def lifecycle_problems(life: Any) -> Iterator[str]:
     if not isinstance(life, Lifecycle):
         yield f"{life!r} is no lifecycle"
         return
-    for name in ("ttl_rounds", "max_bytes"):
-        yield from _out_of(getattr(life, name), 0, _MOST, f"{name} of its lifecycle", whole=True)
-    for name in ("ttl_days", "delete_score"):
-        yield from _out_of(getattr(life, name), 0, _MOST, f"{name} of its lifecycle")
+    for name, most in (("ttl_rounds", MOST_ROUNDS), ("max_bytes", _MOST)):
+        yield from _out_of(getattr(life, name), 0, most, f"{name} of its lifecycle", whole=True)
+    for name, most in (("ttl_days", MOST_DAYS), ("delete_score", _MOST)):
+        yield from _out_of(getattr(life, name), 0, most, f"{name} of its lifecycle")
     yield from _out_of(life.decay, 1e-6, 1, "decay of its lifecycle")
 
 
@@ -87,5 +112,5 @@ def _out_of(
     kinds: Any = int if whole else int | float
     if isinstance(value, bool) or not isinstance(value, kinds):
         yield f"{what} is {value!r}, not a {'whole ' if whole else ''}number"
-    elif not (math.isfinite(value) and least <= value <= most):
-        yield f"{what} is {value}, not in [{least:g}, {most:g}]"
+    elif not least <= value <= most:
+        yield f"{what} is {str(value)[:_SHOWN]}, not in [{least:.10g}, {most:.10g}]"

@@ -11,7 +11,9 @@ import dataclasses
 import math
 from typing import Any, assert_never
 
+from psrt.core.attributes import plain
 from psrt.core.errors import ConfigError
+from psrt.core.formula_rules import is_float32
 from psrt.core.specs import (
     ConstantRate,
     CosineDecay,
@@ -24,6 +26,8 @@ from psrt.core.specs import (
     PolynomialDecay,
     Warmup,
 )
+
+_MOST_STEPS = 1 << 63
 
 
 def rate_at(schedule: LearningRate, step: int) -> float:
@@ -50,6 +54,16 @@ def rate_at(schedule: LearningRate, step: int) -> float:
             return _warmup(schedule, step)
         case _:
             assert_never(schedule)
+
+
+def schedule_of(rate: Any) -> LearningRate:
+    """The schedule of what was given as a learning rate, a number or a schedule, once checked."""
+    given = plain(rate)
+    if isinstance(given, int | float):
+        given = ConstantRate(float(given) if is_float32(given) else given)
+    check_schedule(given)
+    schedule: LearningRate = given
+    return schedule
 
 
 def check_schedule(schedule: object) -> None:
@@ -102,7 +116,7 @@ def _problem(schedule: object) -> str:
         case ExponentialDecay() | NaturalExpDecay() | InverseTimeDecay():
             return _rates_problem((schedule.rate,)) or _decay_problem(schedule)
         case PolynomialDecay(rate=rate, end_rate=end_rate, power=power):
-            if not _is_number(power) or power <= 0:
+            if not is_float32(power) or power <= 0:
                 return f"power must be a positive number, not {power!r}"
             return _rates_problem((rate, end_rate)) or _steps_problem(schedule, "decay_steps")
         case PiecewiseDecay(boundaries=boundaries, rates=rates):
@@ -118,14 +132,14 @@ def _problem(schedule: object) -> str:
 
 
 def _decay_problem(schedule: ExponentialDecay | NaturalExpDecay | InverseTimeDecay) -> str:
-    if not _is_number(schedule.decay_rate) or schedule.decay_rate < 0:
+    if not is_float32(schedule.decay_rate) or schedule.decay_rate < 0:
         return f"decay_rate must be a number of at least 0, not {schedule.decay_rate!r}"
     return _steps_problem(schedule, "decay_steps")
 
 
 def _piecewise_problem(boundaries: Any, rates: Any) -> str:
     if not isinstance(boundaries, tuple) or not isinstance(rates, tuple):
-        return "boundaries and rates must be lists"
+        return f"boundaries {boundaries!r} and rates {rates!r} must be lists"
     if not all(isinstance(boundary, int) for boundary in boundaries):
         return "boundaries must be whole numbers of steps"
     if len(rates) != len(boundaries) + 1:
@@ -146,21 +160,17 @@ def _warmup_problem(schedule: Warmup) -> str:
 
 
 def _steps_problem(schedule: LearningRate, *names: str) -> str:
-    """Fields that count and divide: whole numbers from 1."""
+    """Fields that count and divide: whole numbers from 1 that float64 has room for."""
     for name in names:
         count = getattr(schedule, name)
-        if not isinstance(count, int) or count < 1:
-            return f"{name} must be a whole number of at least 1, not {count!r}"
+        if not isinstance(count, int) or not 1 <= count <= _MOST_STEPS:
+            return f"{name} must be a whole number from 1 to 2^63, not {count!r}"
     return ""
 
 
 def _rates_problem(rates: tuple[object, ...]) -> str:
-    bad = [rate for rate in rates if not _is_number(rate)]
-    return f"a rate must be a finite number, not {bad[0]!r}" if bad else ""
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
+    bad = [rate for rate in rates if not is_float32(rate)]
+    return f"a rate must be a finite number of float32, not {bad[0]!r}" if bad else ""
 
 
 def scaled(schedule: LearningRate, factor: float) -> LearningRate:

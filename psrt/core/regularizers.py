@@ -10,16 +10,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from psrt.core.attributes import PlainFields
+
 
 @dataclass(frozen=True)
-class L1Decay:
+class L1Decay(PlainFields):
     """g + coeff · sign(w): the gradient of coeff · Σ|w|."""
 
     coeff: float = 0.0
 
 
 @dataclass(frozen=True)
-class L2Decay:
+class L2Decay(PlainFields):
     """g + coeff · w: the gradient of coeff / 2 · Σw²."""
 
     coeff: float = 0.0

@@ -9,14 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from psrt.core.attributes import PlainFields
+
 
 @dataclass(frozen=True)
-class ConstantRate:
+class ConstantRate(PlainFields):
     rate: float = 0.01
 
 
 @dataclass(frozen=True)
-class ExponentialDecay:
+class ExponentialDecay(PlainFields):
     """rate · decay_rate^(t / decay_steps); `staircase` floors the exponent."""
 
     rate: float
@@ -26,7 +28,7 @@ class ExponentialDecay:
 
 
 @dataclass(frozen=True)
-class NaturalExpDecay:
+class NaturalExpDecay(PlainFields):
     """rate · exp(−decay_rate · t / decay_steps); `staircase` floors t / decay_steps."""
 
     rate: float
@@ -36,7 +38,7 @@ class NaturalExpDecay:
 
 
 @dataclass(frozen=True)
-class InverseTimeDecay:
+class InverseTimeDecay(PlainFields):
     """rate / (1 + decay_rate · t / decay_steps); `staircase` floors t / decay_steps."""
 
     rate: float
@@ -46,7 +48,7 @@ class InverseTimeDecay:
 
 
 @dataclass(frozen=True)
-class PolynomialDecay:
+class PolynomialDecay(PlainFields):
     """(rate − end_rate) · (1 − min(t, decay_steps) / decay_steps)^power + end_rate."""
 
     rate: float
@@ -56,7 +58,7 @@ class PolynomialDecay:
 
 
 @dataclass(frozen=True)
-class PiecewiseDecay:
+class PiecewiseDecay(PlainFields):
     """`rates[i]` while t < `boundaries[i]`, then the last; len(rates) = len(boundaries) + 1."""
 
     boundaries: tuple[int, ...]
@@ -64,7 +66,7 @@ class PiecewiseDecay:
 
 
 @dataclass(frozen=True)
-class NoamDecay:
+class NoamDecay(PlainFields):
     """rate · d_model^−½ · min(n^−½, n · warmup_steps^−1.5) with n = t + 1 (Vaswani et al. 2017)."""
 
     rate: float
@@ -73,7 +75,7 @@ class NoamDecay:
 
 
 @dataclass(frozen=True)
-class CosineDecay:
+class CosineDecay(PlainFields):
     """rate · ½ · (1 + cos(π · ⌊t / step_each_epoch⌋ / epochs)).
 
     Loshchilov & Hutter 2017 without restarts, by whole epochs as in Fluid. Behind `epochs` the
@@ -86,7 +88,7 @@ class CosineDecay:
 
 
 @dataclass(frozen=True)
-class Warmup:
+class Warmup(PlainFields):
     """start_rate + (end_rate − start_rate) · t / warmup_steps while t < warmup_steps.
 
     From then on the rate `schedule` has at t: its own steps count from 0, not from the end of the

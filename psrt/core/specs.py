@@ -60,7 +60,7 @@ from psrt.core.schedules import (
     PolynomialDecay,
     Warmup,
 )
-from psrt.core.table_options import DEFAULT_OPTIONS, TableOptions
+from psrt.core.table_options import DEFAULT_OPTIONS, STORAGES, TableOptions
 
 # --- initializers ---
 
@@ -95,7 +95,6 @@ Initializer: TypeAlias = Constant | Uniform | Normal | TruncatedNormal
 # --- tables ---
 
 VIRTUAL_SHARDS = 1024
-STORAGES = ("float32", "float16", "bfloat16")
 
 
 @dataclass(frozen=True)
@@ -186,19 +185,25 @@ def to_plain(spec: Any) -> Any:
     return spec
 
 
-def from_plain(plain: Any) -> Any:
-    """Inverse of `to_plain` (lists become tuples).
+def from_plain(plain: Any, levels: int = 32) -> Any:
+    """Inverse of `to_plain` (lists become tuples), for what is nested at most `levels` deep.
 
     Raises `ConfigError` for an unknown kind or field: what arrives here may come from a stranger.
     """
-    if isinstance(plain, list):
-        return tuple(from_plain(item) for item in plain)
-    if not isinstance(plain, dict):
+    if not isinstance(plain, dict | list):
         return plain
-    cls = _KINDS.get(plain.get("kind", ""))
+    if levels == 0:
+        raise ConfigError("spec is nested deeper than any that psrt has")
+    if isinstance(plain, list):
+        return tuple(from_plain(item, levels - 1) for item in plain)
+    kind = plain.get("kind")
+    cls = _KINDS.get(kind) if isinstance(kind, str) else None
     if cls is None:
-        raise ConfigError(f"spec of unknown kind {plain.get('kind')!r}")
-    fields = {name: from_plain(value) for name, value in plain.items() if name != "kind"}
+        named = repr(kind) if isinstance(kind, str) else f"of type {type(kind).__name__}"
+        raise ConfigError(f"spec of unknown kind {named}")
+    fields = {
+        name: from_plain(value, levels - 1) for name, value in plain.items() if name != "kind"
+    }
     try:
         return cls(**fields)
     except TypeError as error:
@@ -214,7 +219,7 @@ def from_json(text: str) -> Any:
     """Inverse of `to_json`; raises `ConfigError` on anything that is not a spec."""
     try:
         plain = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"spec is not JSON: {error}") from error
     return from_plain(plain)
 

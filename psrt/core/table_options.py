@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from psrt.core.admission import DEFAULT_SCORE, Admission, Score
+from psrt.core.errors import ConfigError
 from psrt.core.lifecycle import Growth, Lifecycle
+from psrt.core.policy_rules import option_problems
+
+STORAGES = ("float32", "float16", "bfloat16")
 
 
 @dataclass(frozen=True)
@@ -13,7 +17,7 @@ class TableOptions:
     """The fields are those of `psrt.core.specs.SparseTableSpec`; see docs/tables.md.
 
     They say what pservers do with rows. A trainer without pservers keeps every row it updates,
-    whole and in float32.
+    whole and in float32. What makes no sense raises `ConfigError`.
     """
 
     admission: Admission | None = None
@@ -21,6 +25,16 @@ class TableOptions:
     lifecycle: Lifecycle | None = None
     growth: Growth | None = None
     storage: str = "float32"
+
+    def __post_init__(self) -> None:
+        problem = next(option_problems(self), "")
+        if not problem and self.storage not in STORAGES:
+            problem = f"its storage {self.storage!r} is none of {', '.join(STORAGES)}"
+        if problem:
+            raise ConfigError(
+                f"options of a sparse table were refused: {problem}.",
+                hint="docs/tables.md tells all options and their limits.",
+            )
 
 
 DEFAULT_OPTIONS = TableOptions()

@@ -2,6 +2,7 @@
 
 General layout, in reading order; each file imports only those before it:
 
+    given       numbers that users give, checked
     slots       the fields of an example, batches of them, and the vars they feed
     batch_arrays the arrays of a batch while a kernel fills them
     multislot   the parser that turns MultiSlot lines into arrays
@@ -25,6 +26,7 @@ General layout, in reading order; each file imports only those before it:
     pairs       lines of `name:value` → batches
     criteo_table  the public Criteo table → batches
     arrow_columns columns of Parquet and Arrow tables → numbers
+    arrow_ends  where Arrow streams and files end
     arrow       Parquet and Arrow files → batches
     formats     a format: how the bytes of a file become batches
     readers     what one thread does with its files

@@ -7,6 +7,7 @@ A null is a missing value.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -15,12 +16,13 @@ from typing import IO, Any
 
 from psrt.core.errors import ConfigError, DataError, PsrtError
 from psrt.data.arrow_columns import ColumnReader
+from psrt.data.arrow_ends import behind_stream, check_file
 from psrt.data.extras import required
 from psrt.data.fields import Field, fields_of
 from psrt.data.pieces import window
 from psrt.data.remote import is_url, unreadable
 from psrt.data.slots import Batch, Slot, batch_rows
-from psrt.data.stored import open_stored
+from psrt.data.stored import Stamp, open_stored
 
 _FILE_MAGIC = b"ARROW1"
 _OF_DAMAGE = (OSError, UnicodeDecodeError, OverflowError, MemoryError)
@@ -96,10 +98,12 @@ class _TableFormat:
     def groups(self, path: Path | str, first: int = 0) -> Generator[ArrowRows, None, None]:
         """The row groups from number `first` on; raises `DataError` for what is no such file."""
         with open_stored(path) as file, _telling(path, self._kind):
+            stamp = Stamp(file, path)
             for first_row, table in self._tables(file, first):
                 # A damaged file may have offsets that lead out of its buffers.
                 table.validate(full=True)
                 yield ArrowRows(path, self._kind, self.fields, table, first_row)
+            stamp.check()
 
     def read(
         self, path: Path | str, batch_size: int, row_group: int = 0
@@ -154,8 +158,22 @@ class ArrowFormat(_TableFormat):
         is_file = file.read(len(_FILE_MAGIC)) == _FILE_MAGIC
         file.seek(0)
         if not is_file:
-            yield from ipc.open_stream(file)
+            yield from self._streams(file)
             return
         reader = ipc.open_file(file)
+        check_file(file)
         for group in range(reader.num_record_batches):
             yield reader.get_batch(group)
+
+    def _streams(self, file: IO[bytes]) -> Iterator[Any]:
+        """The record batches of streams behind each other, to the end of the file."""
+        ipc = required("pyarrow.ipc", "parquet", "reading Arrow files")
+        size = file.seek(0, io.SEEK_END)
+        at = file.seek(0)
+        while at < size or not size:
+            stream = ipc.open_stream(file)
+            at = file.tell()
+            for table in stream:
+                at = file.tell()
+                yield table
+            at = behind_stream(file, at)

@@ -14,13 +14,17 @@ import numpy as np
 
 from psrt.core.errors import DataError
 from psrt.core.tensors import Ragged
-from psrt.core.types import I64, Array
+from psrt.core.types import F64, I64, Array
 from psrt.data.cells import BadValue, Cells, bucketed, floats, scaled
 from psrt.data.extras import required
-from psrt.data.fields import Column, Field
+from psrt.data.fields import Column, Field, check_unique
 from psrt.kernels.cells import hash_texts
 from psrt.kernels.criteo import MISSING
 from psrt.kernels.text import NEWLINE
+
+_MAX_WHOLE = 1 << 53
+_TEXTS = [size + kind for kind in ("string", "binary") for size in ("", "large_")]
+_TEXTS += ["string_view", "binary_view"]
 
 
 class ColumnReader:
@@ -51,6 +55,8 @@ class ColumnReader:
                 f"{self._path} has no column {column!r}, which slot {field.slot.name!r} takes.",
                 hint=f"Its columns are {', '.join(names)}; see [data.columns] of the job.",
             )
+        if column in names:
+            check_unique(self._path, column, names, field)
         array = table.column(column)
         combine = getattr(array, "combine_chunks", None)
         array = combine() if combine else array
@@ -58,11 +64,11 @@ class ColumnReader:
 
     def _lists(self, column: Any, field: Field) -> Array | Ragged:
         lengths = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
-        values = self._values(column.flatten(), field, 0, inner=True)
+        offsets = np.zeros(len(lengths) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        values = self._values(column.flatten(), field, 0, offsets)
         values = values.astype(np.float32) if field.kind == "float" else values
         if field.slot.size is None:
-            offsets = np.zeros(len(lengths) + 1, np.int64)
-            np.cumsum(lengths, out=offsets[1:])
             return Ragged(values, offsets)
         if wrong := np.flatnonzero(lengths != field.slot.size).tolist():
             found = f"{lengths[wrong[0]]}"
@@ -76,23 +82,19 @@ class ColumnReader:
             present = column.is_valid().to_numpy(zero_copy_only=False)
             np.cumsum(present, out=offsets[1:])
             column = column.drop_null()
-        values = self._values(column, field, 0)
+        values = self._values(column, field, 0, offsets)
         return Ragged(values.astype(np.float32) if field.kind == "float" else values, offsets)
 
-    def _values(self, column: Any, field: Field, place: int, inner: bool = False) -> Array:
-        """One value per element, (n,): float64 or int64."""
+    def _values(self, column: Any, field: Field, place: int, offsets: I64 | None = None) -> Array:
+        """One value per element, (n,): float64 or int64. `offsets` say which are of which row."""
         name = field.columns[place]
         try:
-            if field.kind == "text":
-                return _hashes(column, field)
-            if field.kind == "bucket":
-                return bucketed(_integers(column.fill_null(MISSING)), field)
-            if field.values is not None:
-                return self._named(column, field, place)
-            column = self._filled(column, field, name, inner)
-            if field.kind == "id":
-                return _integers(column)
-            return self._finite(column.cast("float64").to_numpy(zero_copy_only=False), field, name)
+            return _read(column, field)
+        except BadValue as bad:
+            row = bad.row
+            if offsets is not None:
+                row = int(np.searchsorted(offsets, row, "right")) - 1
+            raise self._bad(row, name, bad.expected, bad.found) from None
         except (TypeError, ValueError, NotImplementedError) as error:
             raise DataError(
                 f"{self._path}, column {name!r}: {column.type} cannot be read as {field.kind} "
@@ -100,34 +102,67 @@ class ColumnReader:
                 hint="Set the kind of the slot in [data.columns].",
             ) from error
 
-    def _named(self, column: Any, field: Field, place: int) -> Array:
-        try:
-            return floats(_texts(column), field)
-        except BadValue as bad:
-            raise self._bad(bad.row, field.columns[place], bad.expected, repr(bad.found)) from None
-
-    def _filled(self, column: Any, field: Field, name: Column, inner: bool) -> Any:
-        if not column.null_count:
-            return column
-        if field.missing is None:
-            at = -1 if inner else int(np.argmin(column.is_valid().to_numpy(zero_copy_only=False)))
-            raise self._bad(at, name, "a value", "null")
-        return column.fill_null(field.missing)
-
-    def _finite(self, values: Any, field: Field, name: Column) -> Array:
-        with np.errstate(over="ignore"):
-            bad = np.flatnonzero(~np.isfinite(values.astype(np.float32))).tolist()
-        if bad:
-            raise self._bad(
-                bad[0], name, "a number within the range of float32", str(values[bad[0]])
-            )
-        return scaled(values, field)
-
     def _bad(self, index: int, column: Column, expected: str, found: str) -> DataError:
         where = f", row {self._first_row + index + 1}" if index >= 0 else ""
         return DataError(
             f"{self._path}{where}, column {column!r}: expected {expected}, found {found}."
         )
+
+
+def _read(column: Any, field: Field) -> Array:
+    """The elements as numbers; what is none is a `BadValue`, or whatever pyarrow raises."""
+    if field.kind == "text":
+        return _hashes(column, field)
+    if field.kind == "bucket":
+        return bucketed(_integers(column.fill_null(MISSING)), field)
+    if field.values is not None:
+        return _named(column, field)
+    column = _filled(column, field)
+    return _integers(column) if field.kind == "id" else _finite(_floats(column), field)
+
+
+def _named(column: Any, field: Field) -> Array:
+    try:
+        return floats(_texts(column), field)
+    except BadValue as bad:
+        raise BadValue(bad.row, bad.expected, repr(bad.found)) from None
+
+
+def _filled(column: Any, field: Field) -> Any:
+    if not column.null_count:
+        return column
+    if field.missing is None:
+        row = int(np.argmin(column.is_valid().to_numpy(zero_copy_only=False)))
+        raise BadValue(row, "a value", "null")
+    return column.fill_null(field.missing)
+
+
+def _floats(column: Any) -> F64:
+    types = required("pyarrow.types", "parquet", "reading numbers")
+    try:
+        values: F64 = column.cast("float64").to_numpy(zero_copy_only=False)
+    except ValueError:
+        if types.is_integer(column.type):
+            _refuse_beyond_float(column.to_numpy(zero_copy_only=False))
+        raise
+    return values
+
+
+def _refuse_beyond_float(integers: Array) -> None:
+    beyond = (integers > _MAX_WHOLE) | (integers < -_MAX_WHOLE)
+    if beyond.any():
+        row = int(np.argmax(beyond))
+        expected = "an integer within ±2^53, as all of those are floats"
+        raise BadValue(row, expected, str(integers[row]))
+
+
+def _finite(values: F64, field: Field) -> Array:
+    with np.errstate(over="ignore"):
+        bad = np.flatnonzero(~np.isfinite(values.astype(np.float32))).tolist()
+    if bad:
+        expected = "a number within the range of float32"
+        raise BadValue(bad[0], expected, str(values[bad[0]]))
+    return scaled(values, field)
 
 
 def _is_list(type: Any) -> bool:
@@ -153,11 +188,9 @@ def _integers(column: Any) -> I64:
 
 def _texts(column: Any) -> Cells:
     """The ranges of strings; a null is an empty one."""
-    types = required("pyarrow.types", "parquet", "reading strings")
-    binary = types.is_binary(column.type) or types.is_large_binary(column.type)
-    if not binary and not types.is_string(column.type) and not types.is_large_string(column.type):
+    if str(column.type) not in _TEXTS:
         raise TypeError("it is not text")
-    column = column.fill_null(b"" if binary else "").cast("large_binary")
+    column = column.cast("large_binary").fill_null(b"")
     _, places, data = column.buffers()
     offsets = np.frombuffer(places, np.int64, len(column) + 1, column.offset * 8)
     # Ranges end before a newline where they are scanned.

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from psrt.core.errors import ConfigError
 from psrt.core.tensors import Ragged
 from psrt.core.types import F32, I64, Array
 from psrt.data.slots import Batch, Slot
@@ -92,8 +93,14 @@ class BatchArrays:
         self._allocate()
 
     def _allocate(self) -> None:
-        self.words = np.empty(self._words, np.float32)
-        self.offsets = np.empty((self._ragged_slots, self._batch_size + 1), np.int64)
+        try:
+            self.words = np.empty(self._words, np.float32)
+            self.offsets = np.empty((self._ragged_slots, self._batch_size + 1), np.int64)
+        except MemoryError as error:
+            raise ConfigError(
+                f"a batch of {self._batch_size:,} examples does not fit into memory ({error}).",
+                hint="Set a smaller batch_size.",
+            ) from error
         self.offsets[:, 0] = 0
 
 

@@ -135,8 +135,8 @@ def scaled(values: F64, field: Field) -> F64:
 
 def ids(cells: Cells, field: Field) -> I64:
     report, out = _report(), np.empty(len(cells.starts), np.int64)
-    refuse, missing = field.missing is None, int(field.missing or 0)
-    kernel.read_ids(cells.text, cells.starts, cells.stops, refuse, missing, out, report)
+    refuse = field.missing is None
+    kernel.read_ids(cells.text, cells.starts, cells.stops, refuse, field.missing_id, out, report)
     if report[kernel.STATUS] != scan.DONE:
         raise cells.bad(report)
     return out

@@ -17,6 +17,8 @@ from psrt.data.extras import found, required
 from psrt.data.places import DataFile
 
 GZIP_MAGIC, ZSTD_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+# A frame without text, which may come before, between and behind others.
+_SKIPPABLE = [bytes([first, 0x2A, 0x4D, 0x18]) for first in range(0x50, 0x60)]
 # Four bytes of zstd can stand for 128 KiB of text: this many for at most 256 MiB at a time.
 _ZSTD_BYTES = 8 << 10
 _GZIP_BYTES = 256 << 10
@@ -114,6 +116,11 @@ class ZstdText(io.RawIOBase):
     def _check_end(self) -> None:
         if self._frame is not None:
             raise cut_off(self._path, "zstd")
+
+
+def begins_zstd(start: bytes) -> bool:
+    """By the first four bytes of a file, or more."""
+    return start[: len(ZSTD_MAGIC)] in (ZSTD_MAGIC, *_SKIPPABLE)
 
 
 def cut_off(path: DataFile, kind: str) -> DataError:

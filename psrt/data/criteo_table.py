@@ -22,7 +22,9 @@ def criteo_format(slots: Sequence[Slot], label: bool = True) -> DelimitedFormat:
 
     `label` says whether the rows begin with one; those of the contest's test file do not.
     """
-    names = [*["label"][: int(label)], *(f"I{i}" for i in range(1, INTEGERS + 1))]
+    if not isinstance(label, bool):
+        raise ConfigError(f"label is {label!r}, expected true or false.")
+    names = [*["label"][:label], *(f"I{i}" for i in range(1, INTEGERS + 1))]
     names += [f"C{i}" for i in range(1, CATEGORIES + 1)]
     columns = {slot.name: _criteo_column(slot) for slot in slots}
     return DelimitedFormat(slots, columns, "\t", False, "", names)
@@ -40,7 +42,7 @@ def _criteo_column(slot: Slot) -> dict[str, Any]:
         integers = [f"I{i}" for i in range(1, INTEGERS + 1)]
         return {"columns": integers, "scale": "log", "missing": 0}
     if slot.dtype == "float" and slot.size == 1:
-        return {"column": "label"}
+        return {"column": "label", "values": {"0": 0, "1": 1}}
     raise ConfigError(
         f"the Criteo table cannot feed slot {slot.name!r} ({slot.dtype} × {slot.size or 'any'}).",
         hint="It has a float × 1 (the label), a float × 13, and ids C1 … C26 and I1 … I13. "

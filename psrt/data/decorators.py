@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, TypeAlias, TypeVar
 
-from psrt.core.errors import ConfigError, DataError
+from psrt.core.errors import DataError
+from psrt.data.given import at_least
 
 Example = TypeVar("Example")
 Made = TypeVar("Made")
@@ -89,6 +90,7 @@ def compose(*readers: Reader[Any], check_alignment: bool = True) -> Iteration[tu
 
 def firstn(reader: Reader[Example], n: int) -> Iteration[Example]:
     """The first `n` examples, or all if there are fewer."""
+    at_least(0, "n of firstn", n)
     return lambda: islice(reader(), n)
 
 
@@ -118,5 +120,4 @@ def _not_aligned(reader: int, examples: int) -> ComposeNotAligned:
 
 def at_least_one(what: str, given: int) -> None:
     """Raises `ConfigError` naming the argument."""
-    if given < 1:
-        raise ConfigError(f"{what} of a reader is 1 or more, not {given}.")
+    at_least(1, f"{what} of a reader", given)

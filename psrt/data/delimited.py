@@ -32,8 +32,8 @@ class DelimitedFormat:
     """The format `csv`.
 
     `delimiter`: one character ("\\t" for TSV) or `BLANKS`, without quotes then. `header`: whether
-    the first line of each file names the columns; `names` names them instead. `quote`: one
-    character, "" = none.
+    the first line of each file names the columns, as it does unless `names` names them instead.
+    `quote`: one character, "" = none.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class DelimitedFormat:
         slots: Sequence[Slot],
         columns: Mapping[str, Any] | None = None,
         delimiter: str = ",",
-        header: bool = True,
+        header: bool | None = None,
         quote: str = '"',
         names: Sequence[str] = (),
     ) -> None:
@@ -50,8 +50,11 @@ class DelimitedFormat:
         check_fields(self.fields)
         self.blanks = delimiter == BLANKS
         self.delimiter = " " if self.blanks else character("delimiter", delimiter)
-        self.quote = character("quote", quote) if quote and not self.blanks else ""
-        self.header, self.names = header, tuple(names)
+        self.quote = "" if self.blanks or quote == "" else character("quote", quote)
+        if self.quote == self.delimiter:
+            raise ConfigError(f"delimiter and quote are both {self.quote!r}.")
+        self.names = _checked_names(names)
+        self.header = _has_header(header, self.names)
 
     def parser(self, batch_size: int) -> DelimitedParser:
         return DelimitedParser(self, batch_size)
@@ -166,6 +169,27 @@ def single_blanks(text: U8) -> U8:
     line_end[:-1] |= (text[:-1] == RETURN) & line_end[1:]
     single: U8 = text[~((text == SPACE) & np.append(line_end[1:], False))]
     return single
+
+
+def _checked_names(names: Any) -> tuple[str, ...]:
+    legal = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
+    if not legal or len(set(names)) < len(names):
+        raise ConfigError(f"names is {names!r}, expected a list of texts that differ.")
+    return tuple(names)
+
+
+def _has_header(header: Any, names: Sequence[str]) -> bool:
+    """Raises `ConfigError` where the columns would be named twice."""
+    if header is None:
+        return not names
+    if not isinstance(header, bool):
+        raise ConfigError(f"header is {header!r}, expected true or false.")
+    if header and names:
+        raise ConfigError(
+            "names and header = true both name the columns.",
+            hint="Leave out names if the first line of each file has them, or else header.",
+        )
+    return header
 
 
 def character(option: str, value: Any) -> str:

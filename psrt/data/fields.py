@@ -22,13 +22,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
-from psrt.core.errors import ConfigError
+from psrt.core.errors import ConfigError, DataError
+from psrt.data.given import FLOAT32_MAX
 from psrt.data.slots import Slot
 
 Column: TypeAlias = "str | int"
 KINDS = {"float": ("float",), "uint64": ("id", "text", "bucket")}
+_SIGNED, _PATTERNS = 1 << 63, 1 << 64
 
 
 @dataclass(frozen=True)
@@ -54,20 +56,54 @@ class Field:
             self._check_values(self.values)
         if not isinstance(self.separator, str) or len(self.separator.encode()) > 1:
             self._refuse("separator", self.separator, "one ASCII character")
-        if self.missing is not None and self.kind in ("text", "bucket"):
-            self._refuse("missing", self.missing, "nothing: a missing text or bucket has an id")
+        if not _is_integer(self.salt, _SIGNED):
+            self._refuse("salt", self.salt, "an integer of 64 bits with its sign")
+        if self.missing is not None:
+            self._check_missing(self.missing)
         if len(self.columns) > 1 and self.slot.size != len(self.columns):
             wanted = f"1 for a ragged slot, 1 or {self.slot.size} for a dense one"
             self._refuse("columns", f"{len(self.columns)} columns", wanted)
 
     def _check_values(self, values: Any) -> None:
         legal = isinstance(values, Mapping) and values and self.kind == "float"
-        if not legal or not all(type(number) in (int, float) for number in values.values()):
-            self._refuse("values", values, "texts and the numbers they stand for, for floats")
+        if not legal or not all(type(t) is str and _is_float32(n) for t, n in values.items()):
+            expected = "texts and the numbers they stand for, for floats, each within float32"
+            self._refuse("values", values, expected)
+
+    def _check_missing(self, missing: Any) -> None:
+        if self.kind in ("text", "bucket"):
+            self._refuse("missing", missing, "nothing: a missing text or bucket has an id")
+        if self.kind == "id" and not _is_integer(missing, _PATTERNS):
+            self._refuse("missing", missing, "an id, an integer of 64 bits")
+        if self.kind == "float" and not _is_float32(missing):
+            self._refuse("missing", missing, "a number within the range of float32")
+
+    @property
+    def missing_id(self) -> int:
+        """`missing` of a slot of ids as an int64 with the same bits."""
+        return (int(self.missing or 0) + _SIGNED) % _PATTERNS - _SIGNED
 
     def _refuse(self, key: str, value: object, expected: str) -> None:
         raise ConfigError(
             f"data.columns.{self.slot.name}: {key} is {value!r}, expected {expected}."
+        )
+
+
+def _is_integer(value: object, stop: int) -> bool:
+    return type(value) is int and -_SIGNED <= value < stop
+
+
+def _is_float32(value: object) -> bool:
+    """A number, no bool, that is finite as float32; so no nan either."""
+    return type(value) in (int, float) and abs(cast("float", value)) <= FLOAT32_MAX
+
+
+def check_unique(path: str, column: Column, names: Sequence[str], field: Field) -> None:
+    """Refuse to choose among the columns of a file that have the same name."""
+    if list(names).count(str(column)) > 1:
+        raise DataError(
+            f"{path} has more than one column {column!r}, which slot {field.slot.name!r} takes.",
+            hint="Give them names that differ, or the slot its column by number in [data.columns].",
         )
 
 

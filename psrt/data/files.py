@@ -10,23 +10,34 @@ import glob
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TypeVar
 
 from psrt.core.errors import DataError, ErrorCode
 from psrt.data.compressed import GZIP_MAGIC
+from psrt.data.places import DataFile
 from psrt.data.remote import is_pattern, is_url, matches, size_bytes, unreadable
 
 _GZIP_TRAILER_BYTES = 8
+File = TypeVar("File", bound=DataFile)
 
 
 def expand(patterns: Iterable[str], base: Path | str = "") -> list[Path | str]:
-    """The files that match `patterns` (URLs, or names relative to `base`, or globs), each once.
+    """The files that match `patterns` (URLs, or names relative to `base`, or globs), `once` each.
 
     Order: that of the patterns, and sorted by name within one. A pattern without a file is refused.
     """
-    found: dict[Path | str, None] = {}
+    found: list[Path | str] = []
     for pattern in patterns:
-        found |= dict.fromkeys(_urls(pattern) if is_url(pattern) else _local(Path(base) / pattern))
-    return list(found)
+        found += _urls(pattern) if is_url(pattern) else _local(Path(base) / pattern)
+    return once(found)
+
+
+def once(files: Iterable[File]) -> list[File]:
+    """Each file by its first name: `f`, `./f` and a link to it are one; a part is its own."""
+    found: dict[object, File] = {}
+    for file in files:
+        found.setdefault(os.path.realpath(file) if isinstance(file, Path) else file, file)
+    return list(found.values())
 
 
 def text_bytes(path: Path | str) -> int:
@@ -76,6 +87,12 @@ def _refuse_unless_file(path: Path) -> None:
     what, hint = "does not exist", "Names and globs are relative to the file that lists them."
     if path.is_dir():
         what, hint = "is a directory", f"Name its files, for example {path}/*."
+    elif path.exists():
+        what = "is a pipe or a device"
+        hint = (
+            "Files are looked up and read again; standard input is - for psrt predict, or else "
+            '"<stdin>" for a dataset.'
+        )
     elif glob.has_magic(str(path)):
         what = "matches no file"
         _list(path.parent)

@@ -21,16 +21,18 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from math import isfinite
-from numbers import Integral, Real
+from numbers import Integral, Rational, Real
 from typing import Any, TypeAlias, TypeVar
 
 from psrt.core.errors import ConfigError, DataError
+from psrt.data.given import FLOAT32_MAX
 
 Sample: TypeAlias = "Sequence[tuple[str, Sequence[Any]]]"
 Samples: TypeAlias = "Callable[[], Iterable[Sample | None]]"
 Given = TypeVar("Given")
 
 _BATCH_SIZE = 32
+_MAX_ID = (1 << 64) - 1
 _SHOWN_CHARACTERS = 80
 
 
@@ -153,14 +155,28 @@ class MultiSlotDataGenerator(DataGenerator):
         if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
             raise self._refused(f"slot {slot!r} wants a list of numbers, found {values!r}", _FORM)
         for kind in set(map(type, values)):
-            if kind is bool or not issubclass(kind, Real):
+            fraction = issubclass(kind, Rational) and not issubclass(kind, Integral)
+            if kind is bool or fraction or not issubclass(kind, Real):
                 raise self._refused(f"slot {slot!r} holds a {kind.__name__}", _NUMBERS)
             if not issubclass(kind, Integral):
                 self.kinds[slot] = "float"
                 if not all(map(isfinite, values)):
                     raise self._refused(f"slot {slot!r} holds a nan or an infinity", _NUMBERS)
+        if len(values):
+            self._check_range(slot, max(values), min(values))
         return " ".join((str(len(values)), *map(str, values)))
+
+    def _check_range(self, slot: str, largest: Any, smallest: Any) -> None:
+        """An integer may be an id or a float, a negative one only a float."""
+        is_float = self.kinds[slot] == "float"
+        if largest > (FLOAT32_MAX if is_float else _MAX_ID):
+            beyond = "the range of float32" if is_float else "the 64 bits of an id"
+            raise self._refused(f"slot {slot!r} holds {largest!r}, beyond {beyond}", _RANGE)
+        if smallest < -FLOAT32_MAX:
+            what = f"slot {slot!r} holds {smallest!r}, beyond the range of float32"
+            raise self._refused(what, _RANGE)
 
 
 _FORM = "A sample is [(slot, [value, …]), …]."
 _NUMBERS = "Values are int (an id) or float, finite; MultiSlotStringDataGenerator writes strings."
+_RANGE = "No reader takes it: hash ids to 64 bits, and scale floats."

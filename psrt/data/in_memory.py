@@ -20,6 +20,7 @@ import numpy as np
 
 from psrt.core.errors import ConfigError
 from psrt.data.formats import Format, MultiSlotFormat
+from psrt.data.given import at_least
 from psrt.data.loading import Loading
 from psrt.data.memory import Memory
 from psrt.data.packing import Packer
@@ -146,9 +147,7 @@ class InMemoryDataset(DatasetSettings):
 
     def set_fleet_send_batch_size(self, fleet_send_batch_size: int = BATCH_RECORDS) -> None:
         """About how many records of a global shuffle travel together."""
-        if fleet_send_batch_size < 1:
-            raise ConfigError(f"fleet_send_batch_size is 1 or more, not {fleet_send_batch_size}.")
-        self._send_batch_size = fleet_send_batch_size
+        self._send_batch_size = at_least(1, "fleet_send_batch_size", fleet_send_batch_size)
 
     def slots_shuffle(self, slots: Sequence[str]) -> None:
         """Give each record the values another was read with in these slots, all from the same one.

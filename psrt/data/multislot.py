@@ -21,6 +21,7 @@ import numpy as np
 from psrt.core.errors import ConfigError, DataError
 from psrt.core.types import I64, U8
 from psrt.data.batch_arrays import BatchArrays
+from psrt.data.given import batch_size_of
 from psrt.data.slots import Batch, Slot
 from psrt.kernels import multislot as kernel
 from psrt.kernels import text as scan
@@ -41,15 +42,13 @@ class BatchParser:
     def __init__(self, slots: Sequence[Slot], batch_size: int) -> None:
         if not slots or len({slot.name for slot in slots}) < len(slots):
             raise ConfigError(f"slots need distinct names, got {[slot.name for slot in slots]}")
-        if batch_size < 1:
-            raise ConfigError(f"batch_size is 1 or more, not {batch_size}")
         self._slots = tuple(slots)
-        self._batch_size = batch_size
+        self._batch_size = batch_size_of(batch_size)
         self._path = ""
         self.skipping = 0
         self._report: I64 = np.zeros(kernel.REPORT_CELLS, np.int64)
         self._ties: I64 = np.empty((_FIRST_TIES, 2), np.int64)
-        self._arrays = BatchArrays(self._slots, batch_size)
+        self._arrays = BatchArrays(self._slots, self._batch_size)
 
     def begin_file(self, path: str, line: int = 0) -> None:
         """Text fed from now on is of `path`, behind its first `line` lines."""

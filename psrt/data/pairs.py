@@ -113,7 +113,8 @@ class PairsParser(CutLinesParser):
         if wrong := np.flatnonzero((counts != size) & ~absent).tolist():
             expected = f"{size} values" if size > 1 else "a value"
             raise self._bad(wrong[0], field, expected, str(counts[wrong[0]] or "none"))
-        out = np.full((len(counts), size), field.missing or 0, found.dtype)
+        missing = field.missing_id if field.kind == "id" else field.missing or 0
+        out = np.full((len(counts), size), missing, found.dtype)
         out[~absent] = found.reshape(-1, size)
         return out
 

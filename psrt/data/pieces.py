@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from psrt.core.errors import ConfigError
 from psrt.core.tensors import Ragged
 from psrt.core.types import Array
+from psrt.data.given import batch_size_of
 from psrt.data.slots import Batch, batch_rows
 
 
@@ -23,9 +23,7 @@ class Cutter:
     """
 
     def __init__(self, batch_size: int) -> None:
-        if batch_size < 1:
-            raise ConfigError(f"batch_size is 1 or more, not {batch_size}")
-        self._batch_size = batch_size
+        self._batch_size = batch_size_of(batch_size)
         self._pieces: list[Batch] = []
         self.held = 0
         self.skipping = 0

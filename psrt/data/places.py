@@ -6,12 +6,14 @@ Both are plain data, so that they can be saved and a reading continued where it 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from psrt.core.errors import ConfigError
+from psrt.data.given import at_least
 
 
 @dataclass(frozen=True)
@@ -77,15 +79,34 @@ class Bookmark:
         self._threads: dict[int, Position] = {}
 
     def readings(self) -> list[Reading]:
-        """What there is to read, in order. Raises `ConfigError` if a position is in no file."""
+        """What there is to read, in order. Raises `ConfigError` if a position is in no file, or
+        in one that would be read twice."""
+        self._check_numbers()
         by_name = {str(file): file for file in self._files}
         for position in self._left.values():
             if position.file not in by_name:
                 raise ConfigError(
                     f"reading was to go on in {position.file}, which is not among the files."
                 )
+        self._check_once()
         begun = [Reading(n, by_name[first.file], first) for n, first in self._left.items()]
         return begun + [Reading(n, self._files[n]) for n in range(self._next, len(self._files))]
+
+    def _check_numbers(self) -> None:
+        at_least(0, "next_file of a place", self._next, len(self._files))
+        for position in self._left.values():
+            for part in ("offset", "line", "examples"):
+                at_least(0, f"{part} of a position in {position.file}", getattr(position, part))
+
+    def _check_once(self) -> None:
+        """A file that was begun comes before the next one, and is gone on with in one position."""
+        begun = Counter(map(str, self._files[: self._next]))
+        for name, count in Counter(position.file for position in self._left.values()).items():
+            if count > begun[name]:
+                raise ConfigError(
+                    f"reading was to go on in {name} and to read it once more.",
+                    hint="A place is that of a reader of the same files, in the same order.",
+                )
 
     def hand(self, thread: int, begun: Iterable[int], position: Position) -> None:
         """A batch of a thread goes out, which since its last one has begun these readings."""

@@ -6,14 +6,16 @@ checked when they are given; files are looked for when they are read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike
+from pathlib import PurePath
 from typing import Any, NoReturn
 
 from psrt.core.errors import ConfigError
 from psrt.core.metrics import Registry
-from psrt.data.files import expand
+from psrt.data.files import expand, once
 from psrt.data.formats import Format, format_named
+from psrt.data.given import MAX_BATCH_SIZE, at_least
 from psrt.data.pipe import AS_IT_IS, Piped
 from psrt.data.places import DataFile, Part
 from psrt.data.slots import Batch, DataVar, Slot, shaped, slot_of
@@ -59,27 +61,27 @@ class DatasetSettings:
 
     def set_use_var(self, var_list: Sequence[DataVar | Slot]) -> None:
         """The slots of a line, or the data vars they feed, in the order of the line."""
-        self._vars = tuple(var_list)
+        self._vars = tuple(_listed("set_use_var", var_list, "slots or data vars", _is_var))
         self._slots = tuple(slot_of(var) for var in self._vars)
 
     def set_filelist(self, filelist: Sequence[DataFile]) -> None:
         """Names or globs of the files to read, or parts of files."""
-        if isinstance(filelist, str | Path):
-            raise ConfigError(
-                f"set_filelist was given {str(filelist)!r}, expected a list of names."
-            )
-        self._files = tuple(file if isinstance(file, Part) else str(file) for file in filelist)
+        given = _listed("set_filelist", filelist, "names", _is_file)
+        self._files = tuple(file if isinstance(file, Part) else str(file) for file in given)
 
     def set_batch_size(self, batch_size: int) -> None:
         """Examples of a batch; the last one of a thread may have fewer."""
-        self._batch_size = _positive("batch size", batch_size)
+        what = "the batch size of a dataset"
+        self._batch_size = at_least(1, what, batch_size, MAX_BATCH_SIZE)
 
     def set_thread(self, thread_num: int) -> None:
         """How many threads read; no more than there are files."""
-        self._threads = _positive("number of threads", thread_num)
+        self._threads = at_least(1, "the number of threads of a dataset", thread_num)
 
     def set_pipe_command(self, pipe_command: str) -> None:
         """The program each file goes through; `cat` runs none."""
+        if not isinstance(pipe_command, str):
+            raise ConfigError(f"the pipe command is {pipe_command!r}, expected a text.")
         if not pipe_command.strip():
             raise ConfigError("the pipe command is empty.", hint='Files as they are: "cat".')
         self._pipe_command = pipe_command.strip()
@@ -112,7 +114,7 @@ class DatasetSettings:
         found: list[DataFile] = []
         for file in self._files:
             found += [file] if isinstance(file, Part) or file == STDIN else expand([file])
-        return list(dict.fromkeys(found))
+        return once(found)
 
     def _format(self) -> Format:
         if isinstance(self._format_given, str):
@@ -127,7 +129,18 @@ class DatasetSettings:
         return shaped(self._vars, batch)
 
 
-def _positive(what: str, number: int) -> int:
-    if number < 1:
-        raise ConfigError(f"the {what} of a dataset is 1 or more, not {number}.")
-    return number
+def _listed(what: str, given: Any, expected: str, legal: Callable[[Any], bool]) -> list[Any]:
+    """What a list holds, each of which is to be `legal`."""
+    if isinstance(given, Iterable) and not isinstance(given, str | PurePath):
+        items = list(given)
+        if all(map(legal, items)):
+            return items
+    raise ConfigError(f"{what} was given {given!r}, expected a list of {expected}.")
+
+
+def _is_var(item: object) -> bool:
+    return isinstance(item, Slot) or hasattr(item, "ragged")
+
+
+def _is_file(item: object) -> bool:
+    return isinstance(item, str | PathLike | Part)

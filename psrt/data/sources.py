@@ -8,7 +8,6 @@ shorter than it was, or changes while it is read, is a `DataError` that names it
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Generator
 from typing import IO, Any, Protocol, TypeAlias, cast
 
@@ -17,7 +16,7 @@ import numpy as np
 from psrt.core.errors import DataError
 from psrt.core.types import U8
 from psrt.data.places import DataFile, Part
-from psrt.data.stored import open_text, read_some
+from psrt.data.stored import open_text, read_some, unchanging
 
 Blocks: TypeAlias = Generator[U8, None, None]
 
@@ -69,7 +68,7 @@ def blocks(path: DataFile, block_bytes: int = BLOCK_BYTES, start: int = 0) -> Bl
     else:
         with open_text(path) as file:
             skip(file, start, path)
-            yield from cut(_unchanging(file, path), path, block_bytes)
+            yield from cut(unchanging(file, path), path, block_bytes)
 
 
 def skip(file: IO[bytes], size_bytes: int, path: DataFile) -> None:
@@ -110,35 +109,6 @@ def cut(file: IO[bytes], path: DataFile, block_bytes: int = BLOCK_BYTES) -> Bloc
     if held:
         buffer[held] = ord("\n")
         yield np.frombuffer(buffer, np.uint8, held + 1)
-
-
-def _unchanging(file: IO[bytes], path: DataFile) -> IO[bytes]:
-    """A plain file from where it is; compressed ones and pipes, as they are, tell by themselves."""
-    plain = isinstance(file, io.FileIO) and file.seekable()
-    return cast("IO[bytes]", _Unchanging(file, path)) if plain else file
-
-
-class _Unchanging(io.RawIOBase):
-    """A file that is as it was, or else a `DataError` at its end: what is written while it is read
-    is read in part."""
-
-    def __init__(self, file: IO[bytes], path: DataFile) -> None:
-        self._file, self._path = file, path
-        self._before = self._stamp()
-
-    def readinto(self, into: Any) -> int:
-        got = read_some(self._file, memoryview(into), self._path)
-        if not got and (after := self._stamp()) != self._before:
-            raise DataError(
-                f"{self._path}: the file was changed while it was read: it had "
-                f"{self._before[0]:,} bytes, and has {after[0]:,}. Reading stopped.",
-                hint="Write files under another name and rename them when they are whole.",
-            )
-        return got
-
-    def _stamp(self) -> tuple[int, int]:
-        found = os.fstat(self._file.fileno())
-        return found.st_size, found.st_mtime_ns
 
 
 class _FirstBytes(io.RawIOBase):

@@ -1,14 +1,15 @@
 """The bytes of a file, a URL or the standard input: as they are stored, and decompressed.
 
-Gzip and zstd are recognised by their first bytes, not by their name. Nothing that is cut off or
-damaged passes for a whole file: every failure is a `DataError` that names the file.
+Gzip and zstd are recognised by their first bytes, not by their name. Nothing that is cut off,
+damaged or written meanwhile passes for a whole file: every failure is a `DataError` that names it.
 """
 
 from __future__ import annotations
 
 import io
+import os
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 from psrt.core.errors import DataError
 from psrt.data.compressed import (
@@ -17,6 +18,7 @@ from psrt.data.compressed import (
     ZSTD_MAGIC,
     GzipText,
     ZstdText,
+    begins_zstd,
     cut_off,
     damaged,
 )
@@ -36,9 +38,9 @@ def open_text(path: Path | str) -> IO[bytes]:
     try:
         start = _first_bytes(file)
         if start.startswith(GZIP_MAGIC):
-            return _ahead(GzipText(file), path)
-        if start.startswith(ZSTD_MAGIC):
-            return _ahead(ZstdText(file, path), path)
+            return _ahead(GzipText(unchanging(file, path)), path)
+        if begins_zstd(start):
+            return _ahead(ZstdText(unchanging(file, path), path), path)
     except BaseException as error:
         file.close()
         if isinstance(error, OSError):
@@ -52,10 +54,17 @@ def _ahead(text: io.RawIOBase, path: Path | str) -> IO[bytes]:
     return cast("IO[bytes]", io.BufferedReader(TextAhead(text, str(path)), _AHEAD_BYTES))
 
 
+def _standard_input() -> IO[bytes]:
+    try:
+        return cast("IO[bytes]", open(0, "rb", closefd=False))
+    except OSError as error:
+        raise unreadable(STDIN, error) from error
+
+
 def open_stored(path: Path | str) -> IO[bytes]:
     """The bytes of a file as they are stored: seekable unless they come through a pipe."""
     if path == STDIN:
-        return cast("IO[bytes]", open(0, "rb", closefd=False))
+        return _standard_input()
     if is_url(path):
         return open_url(str(path))
     try:
@@ -88,3 +97,55 @@ def read_some(file: IO[bytes], into: memoryview, path: DataFile) -> int:
         if isinstance(error, OSError) or is_url(path):
             raise unreadable(path, error) from error
         raise
+
+
+class Stamp:
+    """How a plain file was when this was made; of a pipe or URL, nothing is known."""
+
+    def __init__(self, file: IO[bytes], path: DataFile) -> None:
+        self._file, self._path = file, path
+        self._before = self._now()
+
+    def check(self) -> None:
+        """Raises `DataError` if the file was written: what was read may be of two files."""
+        after = self._now()
+        if after != self._before:
+            raise DataError(
+                f"{self._path}: the file was changed while it was read: it had "
+                f"{self._before[0]:,} bytes, and has {after[0]:,}. Reading stopped.",
+                hint="Write files under another name and rename them when they are whole.",
+            )
+
+    def _now(self) -> tuple[int, int]:
+        if not _is_plain(self._file):
+            return 0, 0
+        found = os.fstat(self._file.fileno())
+        return found.st_size, found.st_mtime_ns
+
+
+def unchanging(file: IO[bytes], path: DataFile) -> IO[bytes]:
+    """A file of this host from where it is, which is a `DataError` at its end if it was changed."""
+    return cast("IO[bytes]", _Unchanging(file, path)) if _is_plain(file) else file
+
+
+def _is_plain(file: IO[bytes]) -> bool:
+    return isinstance(file, io.FileIO) and file.seekable()
+
+
+class _Unchanging(io.RawIOBase):
+    def __init__(self, file: IO[bytes], path: DataFile) -> None:
+        self._file, self._path = file, path
+        self._stamp = Stamp(file, path)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: Any) -> int:
+        got = read_some(self._file, memoryview(into), self._path)
+        if not got:
+            self._stamp.check()
+        return got
+
+    def close(self) -> None:
+        super().close()
+        self._file.close()

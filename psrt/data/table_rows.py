@@ -15,7 +15,7 @@ from psrt.core.tensors import Ragged
 from psrt.core.types import I64, U8, Array
 from psrt.data.cells import BadValue, Cells, dense_column, ragged_column
 from psrt.data.cut_lines import Refused
-from psrt.data.fields import Column, Field, check_cells
+from psrt.data.fields import Column, Field, check_cells, check_unique
 from psrt.data.slots import Batch
 
 
@@ -62,8 +62,10 @@ class TableRows:
     def _index(self, column: Column, field: Field) -> int:
         if isinstance(column, int) and 0 <= column < self._width:
             return column
-        if column in self._names[: self._width]:
-            return self._names.index(str(column))
+        names = self._names[: self._width]
+        if column in names:
+            check_unique(self._path, column, names, field)
+            return names.index(str(column))
         known = ", ".join(self._names) or f"0 … {self._width - 1}"
         raise DataError(
             f"{self._path} has no column {column!r}, which slot {field.slot.name!r} takes.",

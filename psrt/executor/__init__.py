@@ -6,7 +6,8 @@ In reading order:
     one op               compute (op type → closure) · lengths · updates (local training)
     what takes time      costs · chrome_trace · profile
     one program          compiled · feeds · derived (ids before rows) · strategies · preparation
-                         (passes) · fetches · announce · sequential
+                         (passes) · merging (values of replicas) · fetches · announce ·
+                         in_scope (arrays that fit) · sequential
     replicas of it       shares (of a batch) · loss_start · replicas · in_place
                          (tables) · aggregate
     a graph of them      ssa · chains · places · drawing · plan

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from psrt.core.errors import ProgramError
+from psrt.core.errors import ErrorCode, ProgramError
 from psrt.core.tensors import Ragged
 from psrt.core.types import I32, I64, Array
 from psrt.executor.cells import Cell, Memory
+from psrt.executor.scope import check_shape, check_writeable
 from psrt.graph.program import Parameter, Program
 from psrt.kernels.rows import unique
 
@@ -115,6 +116,13 @@ class Rows:
 
     def bind(self, batch: RowBatch, dtype: Any) -> None:
         """Use the rows somebody fetched."""
+        if batch.rows.shape != (len(batch.ids), self.parameter.shape[1]):
+            raise ProgramError(
+                f"Rows of shape {batch.rows.shape} are bound for {len(batch.ids)} ids of table "
+                f"{self.parameter.name}, whose rows are {self.parameter.shape[1]} wide.",
+                code=ErrorCode.SHAPE_MISMATCH,
+                hint="Bind a row of that width for each of the ids.",
+            )
         self.values = np.ascontiguousarray(batch.rows, dtype)
         self.ids, self.index = batch.ids, dict(batch.index)
         self.is_whole, self._places = False, None
@@ -125,12 +133,20 @@ class Rows:
 
     def bind_whole(self, table: Array) -> None:
         """Use the whole table; its padding row becomes zeros, whatever trained it."""
+        if table is not self.values:
+            self._check_whole(table)
         self.values, self.ids = table, None
         self.is_whole, self._places = True, None
         self.index.clear()
         if self.parameter.padding_id is not None:
             self.padding_row = self.parameter.padding_id
             table[self.padding_row] = 0
+
+    def _check_whole(self, table: Array) -> None:
+        """Ids are checked against the declared height, so the array must have it."""
+        check_shape(self.parameter.name, table, self.parameter.shape)
+        if self.parameter.padding_id is not None:
+            check_writeable(self.parameter.name, table)
 
     def number(self, ids: I64, places: Mapping[str, I32]) -> None:
         """Let the gradient of a whole table have a row for each of `ids`, which stand once.
@@ -172,6 +188,12 @@ class Rows:
 
 def rows_of_whole(parameter: Parameter, ids: Array) -> I32:
     """Ids as rows of a whole table, once they are known to lie within it."""
+    check_rows(parameter, ids)
+    return ids.reshape(-1).astype(np.int32)
+
+
+def check_rows(parameter: Parameter, ids: Array) -> None:
+    """Raise `ProgramError` unless all ids are rows of a table that is not distributed."""
     flat = ids.reshape(-1)
     height = parameter.shape[0]
     if len(flat) and (flat.min() < 0 or flat.max() >= height):
@@ -180,4 +202,3 @@ def rows_of_whole(parameter: Parameter, ids: Array) -> I32:
             f"Id {bad} is not a row of table {parameter.name}, which has rows 0 to {height - 1}.",
             hint="Enlarge the table, or make it distributed: then any int64 is an id.",
         )
-    return flat.astype(np.int32)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from psrt.core import whole_file
 from psrt.core.errors import ConfigError
 from psrt.executor.costs import Label
 
@@ -22,15 +23,13 @@ Event: TypeAlias = tuple[int, int, int, int, int, int]
 
 def write(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
     """Write a whole trace or none; raises `ConfigError` when the file cannot be written."""
-    unfinished = path.with_name(path.name + ".tmp")
     try:
-        with unfinished.open("w", encoding="utf-8") as out:
+        with whole_file.writing(path) as out:
             out.write('{"displayTimeUnit": "ms", "traceEvents": [\n')
             for number, record in enumerate(records):
                 out.write(",\n" if number else "")
                 out.write(json.dumps(record, ensure_ascii=False))
             out.write("\n]}\n")
-        unfinished.replace(path)
     except OSError as error:
         raise ConfigError(
             f"the profile {path} cannot be written ({error.strerror}).",

@@ -50,7 +50,7 @@ class Compiled:
     ) -> None:
         verify(program)
         self.program = program
-        self.dtype = np.dtype(dtype)
+        self.dtype = _checked_dtype(dtype)
         self.moment = Moment()
         self.profiler: Profiler | None = None
         derived = {id(op) for op in derived_ops(program)}
@@ -197,3 +197,14 @@ class Compiled:
                 leader = vars[name].gradient_of or (op.inputs[slot][0] if slot else "")
                 if vars[name].ragged and leader and leader != name:
                     self.cells[name].follows = self.cells[leader]
+
+
+def _checked_dtype(dtype: Any) -> np.dtype[Any]:
+    """What ops can compute in; raises `ProgramError`."""
+    for known in (np.dtype(np.float32), np.dtype(np.float64)):
+        if dtype is not None and dtype in (known, known.name, known.type):
+            return known
+    raise ProgramError(
+        f"An executor was asked for with dtype {dtype!r}.",
+        hint='It computes in "float32", or in "float64" for gradient checks.',
+    )

@@ -10,16 +10,18 @@ import numpy as np
 
 from psrt.core.errors import DataError, ErrorCode
 from psrt.core.tensors import Ragged
-from psrt.core.types import Array
+from psrt.core.types import I64, Array
 from psrt.executor.cells import Cell
 from psrt.graph.program import Var
 
 Feed: TypeAlias = Mapping[str, Array | Ragged]
 
 
-def load(feed: Feed, vars: Mapping[str, Var], cells: Mapping[str, Cell]) -> None:
-    """Set the cells of `vars`; raises `DataError` naming the one that does not fit."""
-    put(checked(feed, vars, cells), cells)
+def load(feed: Feed, vars: Mapping[str, Var], cells: Mapping[str, Cell]) -> Feed:
+    """Set the cells of `vars`, and return the batch as `checked` does."""
+    fitting = checked(feed, vars, cells)
+    put(fitting, cells)
+    return fitting
 
 
 def checked(feed: Feed, vars: Mapping[str, Var], cells: Mapping[str, Cell]) -> Feed:
@@ -49,6 +51,15 @@ def put(fed: Feed, cells: Mapping[str, Cell]) -> None:
             cell.offsets = each.offsets
         else:
             cell.share(each)
+
+
+def check_is_batch(feed: object) -> None:
+    """Raise `DataError` unless somebody fed a mapping."""
+    if not isinstance(feed, Mapping):
+        raise DataError(
+            f"A batch is fed as arrays by the names of data vars, not as {type(feed).__name__}.",
+            hint='Feed a dict: {"x": array}. A batch for all replicas is one dict.',
+        )
 
 
 def check_names(feed: Feed, vars: Mapping[str, Var]) -> None:
@@ -82,16 +93,24 @@ def _checked_one(fed: Array | Ragged, var: Var, cell: Cell) -> Array | Ragged:
     fitting = np.ascontiguousarray(values, cell.dtype)
     if not isinstance(fed, Ragged):
         return fitting
-    _check_offsets(fed, var)
-    return fed if fitting is fed.values else Ragged(fitting, fed.offsets)
+    offsets = _checked_offsets(fed.offsets, len(fitting), var)
+    is_fed = fitting is fed.values and offsets is fed.offsets
+    return fed if is_fed else Ragged(fitting, offsets)
 
 
-def _check_offsets(fed: Ragged, var: Var) -> None:
-    """Kernels trust offsets: a wrong one would read outside of the values."""
-    offsets, count = fed.offsets, len(fed.values)
+def _checked_offsets(fed: object, count: int, var: Var) -> I64:
+    """Kernels trust offsets: a wrong one would read outside of the `count` values."""
+    offsets = np.asarray(fed)
+    if offsets.ndim != 1 or offsets.dtype.kind not in "iu":
+        raise DataError(
+            f"The offsets of {var.name} are {offsets.dtype} of shape {offsets.shape}, "
+            "not one integer for each place where an example begins.",
+            hint="Feed them as int64, one more than there are examples.",
+        )
     is_run = len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == count
     if not is_run or bool((offsets[1:] < offsets[:-1]).any()):
         raise DataError(
             f"The offsets of {var.name} do not rise from 0 to {count}, its number of elements.",
             hint="Offsets say where each example begins, and end with the number of elements.",
         )
+    return np.ascontiguousarray(offsets, np.int64)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
@@ -11,17 +13,22 @@ from psrt.core.errors import ProgramError
 from psrt.core.tensors import Ragged
 from psrt.core.types import Array
 from psrt.executor.cells import Cell
+from psrt.executor.merging import Merge, merges
 from psrt.executor.preparation import Prepared
 from psrt.graph.ops import ROWS
-from psrt.graph.program import Program, Role, Var
+from psrt.graph.program import ROLES, Op, Program, Role, Var
 
 Fetched = Array | Ragged
+Fetch: TypeAlias = Sequence[str | Var] | str | Var | None
+"""Vars or their names; one alone, or None for none, will do."""
+
+_KNOWN_ROLES = frozenset(ROLES)
 
 _OF_ALL = {
-    "reduce_sum": np.add,
-    "reduce_max": np.maximum,
-    "reduce_min": np.minimum,
-    "reduce_prod": np.multiply,
+    Merge.SUM: np.add,
+    Merge.MAX: np.maximum,
+    Merge.MIN: np.minimum,
+    Merge.PROD: np.multiply,
 }
 
 
@@ -35,13 +42,25 @@ class Fetches:
         program = self._program = prepared.program
         self._asked, self._lost = asked, prepared.lost
         self._role_of = {name: op.role for op in program.ops for name in op.writes()}
-        self._writer = {name: op.type for op in program.ops for name in op.writes()}
-        self._of_batch = _computed_from_data(program)
-        in_place = (op for op in program.ops if op.inputs.keys() & op.outputs.keys())
-        self._running = {name for op in in_place for name in op.writes()}
 
-    def name_of(self, var: str | Var, roles: Sequence[Role]) -> str:
-        """The name of a var that a run of `roles` computes; raises `ProgramError`."""
+    def names_of(self, fetch: Fetch, roles: Sequence[Role]) -> list[str]:
+        """The names of vars that a run of `roles` computes; raises `ProgramError`."""
+        if not _KNOWN_ROLES.issuperset(roles):
+            raise ProgramError(
+                f"A run was asked for the roles {roles!r}, so nothing was run.",
+                hint=f"Give some of {ROLES}, as a tuple.",
+            )
+        if fetch is None:
+            return []
+        vars = [fetch] if isinstance(fetch, str | Var) else fetch
+        return [self._name_of(var, roles) for var in vars]
+
+    def _name_of(self, var: object, roles: Sequence[Role]) -> str:
+        if not isinstance(var, str | Var):
+            raise ProgramError(
+                f"fetch holds {var!r}, which is neither a var nor the name of one.",
+                hint="Give the vars that layers returned, or their names.",
+            )
         name = var if isinstance(var, str) else var.name
         known = self._program.vars
         if name in self._lost or (name in self._asked.vars and name not in known):
@@ -59,47 +78,45 @@ class Fetches:
             raise ProgramError(f"{name} was not computed: it is a {role} var, {roles} were run.")
         return name
 
-    def merged(self, name: str, parts: Sequence[Fetched], weights: Sequence[float]) -> Fetched:
-        """One value from those of the replicas, whose shares of the batch are `weights`.
+    def check_mergeable(self, names: Sequence[str]) -> None:
+        """Raise `ProgramError` for a var that has no one value if several replicas compute it."""
+        for name in names:
+            if self._merges[name] is not Merge.APART:
+                continue
+            if ROWS in self._program.vars[name].shape:
+                what = "examples against examples of one replica's share"
+            else:
+                what = f"what {self._writer(name)} makes of values of one replica's share"
+            raise ProgramError(
+                f"{name} is {what}; that of the whole batch does not follow from these, so "
+                "nothing was run.",
+                hint="Fetch it with return_merged=False, or what it is computed from.",
+            )
 
-        Rows are put in order. Sums and counts are added, maxima and minima taken of all; metrics
-        over many steps give the last replica's, which has counted all; gradients of parameters are
-        the whole batch's already, and what no batch changes is the same everywhere. Other values
-        are means over examples.
-        """
-        var, first = self._program.vars[name], parts[0]
+    def merged(self, name: str, parts: Sequence[Fetched], weights: Sequence[float]) -> Fetched:
+        """One value from those of the replicas, whose shares of the batch are `weights`."""
+        first, merge = parts[0], self._merges[name]
+        if len(parts) == 1:
+            return first
         if isinstance(first, Ragged):
             return _joined([part for part in parts if isinstance(part, Ragged)])
         arrays = [part for part in parts if not isinstance(part, Ragged)]
-        if var.shape[:1] == (ROWS,):
-            return _stacked(name, arrays)
-        if name in self._running:
-            return arrays[-1]
-        whole = name not in self._of_batch or var.gradient_of in self._program.parameters
-        if whole or len(arrays) == 1:
-            return first
-        return self._reduced(name, arrays, weights)
-
-    def _reduced(self, name: str, arrays: Sequence[Array], weights: Sequence[float]) -> Array:
-        """Of values without rows: by what computed them."""
-        of_all = _OF_ALL.get(self._writer.get(name, ""))
-        first = arrays[0]
-        if of_all is None and first.dtype.kind != "f":
-            of_all = np.add
-        if of_all is not None:
-            merged: Array = of_all.reduce(arrays)
+        if merge is Merge.ROWS:
+            return np.concatenate(arrays)
+        if merge is Merge.MEAN:
+            mean: Array = np.asarray(np.tensordot(weights, arrays, 1), first.dtype)
+            return mean
+        if merge in _OF_ALL:
+            merged: Array = _OF_ALL[merge].reduce(arrays)
             return merged
-        mean: Array = np.asarray(np.tensordot(weights, arrays, 1), first.dtype)
-        return mean
+        return arrays[-1] if merge is Merge.LAST else first
 
+    @cached_property
+    def _merges(self) -> Mapping[str, Merge]:
+        return merges(self._program)
 
-def _computed_from_data(program: Program) -> set[str]:
-    """Vars that differ from batch to batch, even if no parameter changes."""
-    found = {var.name for var in program.data_vars()}
-    for op in program.ops:
-        if not found.isdisjoint(op.reads()):
-            found.update(op.writes())
-    return found
+    def _writer(self, name: str) -> Op:
+        return next(op for op in self._program.ops if name in op.writes())
 
 
 def copy_of(cell: Cell) -> Fetched:
@@ -107,17 +124,6 @@ def copy_of(cell: Cell) -> Fetched:
     if cell.offsets is None:
         return cell.value.copy()
     return Ragged(cell.value.copy(), cell.offsets.copy())
-
-
-def _stacked(name: str, arrays: Sequence[Array]) -> Array:
-    try:
-        return np.concatenate(arrays)
-    except ValueError as error:
-        raise ProgramError(
-            f"{name} is {arrays[0].shape} in one replica and {arrays[-1].shape} in another: "
-            "examples against examples cannot be put together.",
-            hint="Fetch it with return_merged=False, or something computed from it.",
-        ) from error
 
 
 def _joined(parts: Sequence[Ragged]) -> Ragged:

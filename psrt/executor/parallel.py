@@ -14,12 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from psrt.config.load import cpu_num
-from psrt.core.errors import ConfigError, DataError
+from psrt.core.errors import ConfigError
 from psrt.executor.bindings import RowBatch
 from psrt.executor.derived import DerivedIds, fed_vars
 from psrt.executor.feeds import Feed
-from psrt.executor.fetches import Fetches, copy_of
+from psrt.executor.fetches import Fetch, Fetches, copy_of
 from psrt.executor.in_place import TableInPlace
 from psrt.executor.loss_start import LossStart
 from psrt.executor.plan import Planner
@@ -75,6 +77,7 @@ class ParallelExecutor:
         self._one_copy = one_copy
         self._planner = Planner(prepared, self._replicas, one_copy, self._build)
         self._fetches = Fetches(program, prepared)
+        self._start = LossStart.of(self._build.gradient_scale_strategy, program)
         self._first_example = first_example
         self._derived = DerivedIds(program, first_example)
         self._fed = fed_vars(program)
@@ -91,7 +94,7 @@ class ParallelExecutor:
     def run(
         self,
         feed: Feed,
-        fetch: Sequence[str | Var] = (),
+        fetch: Fetch = (),
         rows: Mapping[str, RowBatch] | None = None,
         roles: Sequence[Role] = ("forward", "backward"),
         return_merged: bool = True,
@@ -101,10 +104,10 @@ class ParallelExecutor:
         With `return_merged=False` each var is a list with one value of every replica that had
         examples; otherwise it is one value, see `Fetches.merged`.
         """
-        names = [self._fetches.name_of(var, roles) for var in fetch]
+        names = self._fetches.names_of(fetch, roles)
         with span_of(self.profiler, "run", "step"):
             for _ in range(self._how.num_iteration_per_run):
-                cut = self._step(feed, rows or {}, roles)
+                cut = self._step(feed, rows or {}, roles, names if return_merged else ())
                 if self.sink is not None and "backward" in roles:
                     self.sink.push(self.gradients())
             fetched = [self._fetched(name, cut, return_merged) for name in names]
@@ -114,7 +117,7 @@ class ParallelExecutor:
     def run_from(
         self,
         batches: Iterable[Feed],
-        fetch: Sequence[str | Var] = (),
+        fetch: Fetch = (),
         roles: Sequence[Role] = ("forward", "backward"),
     ) -> UntilEnd:
         """Run batches until they end, which is a normal event.
@@ -122,7 +125,7 @@ class ParallelExecutor:
         With `async_mode` replicas take whole batches and do not wait for each other, see
         `psrt.executor.until_end`; `source` and `sink` are then called from several threads.
         """
-        names = [self._fetches.name_of(var, roles) for var in fetch]
+        names = self._fetches.names_of(fetch, roles)
         if self._build.async_mode:
             return self._run_apart(Source(batches), names, roles)
         done = UntilEnd()
@@ -183,16 +186,24 @@ class ParallelExecutor:
         runs = [worker.working(source, names, roles) for worker in workers]
         nodes = [Node("the batches", run, replica=number) for number, run in enumerate(runs)]
         self._pool.walk(Graph.of(nodes), self._replicas, self.profiler)
+        source.check()
         return together([worker.done for worker in workers])
 
     # --- one step ---------------------------------------------------------------------------------
 
-    def _step(self, feed: Feed, rows: Mapping[str, RowBatch], roles: Sequence[Role]) -> list[Share]:
-        """Deal the batch to the replicas and walk the graph."""
+    def _step(
+        self,
+        feed: Feed,
+        rows: Mapping[str, RowBatch],
+        roles: Sequence[Role],
+        merged: Sequence[str],
+    ) -> list[Share]:
+        """Deal the batch to the replicas and walk the graph; `merged` are vars to fetch then."""
+        self._supply.check_bound(rows)
         cut = shares(examples_of(feed, self._fed), len(self._replicas))
         active = [share for share in cut if not share.is_empty]
-        if not active:
-            raise DataError("The batch has no examples, so no replica has anything to do.")
+        if len(active) > 1:
+            self._fetches.check_mergeable(merged)
         scopes = self._scopes(roles)
         self._prepare_replicas(roles, scopes)
         whole = [
@@ -206,7 +217,7 @@ class ParallelExecutor:
 
     def _prepare_replicas(self, roles: Sequence[Role], scopes: Sequence[Scope]) -> None:
         for replica, scope in zip(self._replicas, scopes, strict=True):
-            replica.see(scope)
+            replica.see(scope, roles)
             replica.compiled.moment.step = self._steps
             if "backward" in roles and "optimize" not in roles:
                 replica.compiled.swap_gradients()
@@ -227,7 +238,7 @@ class ParallelExecutor:
         whole: Sequence[TableInPlace],
     ) -> None:
         """A share of the batch to each replica; rows of sparse tables are fetched once for all."""
-        start = LossStart.of(self._build.gradient_scale_strategy, self.program, feed)
+        start = self._start.fed_by(feed)
         extended = self._derived.extend(start.without(feed), self._steps)
         feed = self._replicas[0].checked(extended)
         left = [name for name in self._supply.tables if name not in {t.name for t in whole}]
@@ -258,12 +269,17 @@ def _copies(
     program: Program, scope: Scope | None, asked: int | None, shared: ParallelExecutor | None
 ) -> ParameterCopies:
     """The scopes of a new executor: the user's with copies to come, or those of another."""
-    if shared is not None:
+    if isinstance(shared, ParallelExecutor):
         return shared._copies
-    replicas = cpu_num() if asked is None else asked
-    if replicas < 1:
+    if shared is not None:
         raise ConfigError(
-            f"A parallel executor was asked for with {replicas} replicas.",
+            f"share_vars_from is of type {type(shared).__name__}, not a ParallelExecutor.",
+            hint="To share parameters with any other executor, give both the same scope.",
+        )
+    replicas = cpu_num() if asked is None else asked
+    if not isinstance(replicas, int | np.integer) or replicas < 1:
+        raise ConfigError(
+            f"A parallel executor was asked for with {replicas!r} replicas.",
             hint="One replica or more; CPU_NUM says how many a trainer has.",
         )
     return ParameterCopies(program, Scope() if scope is None else scope, replicas)

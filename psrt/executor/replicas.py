@@ -16,6 +16,7 @@ from psrt.executor.bindings import RowBatch
 from psrt.executor.compiled import Compiled
 from psrt.executor.derived import fed_vars
 from psrt.executor.feeds import Feed
+from psrt.executor.in_scope import InScope
 from psrt.executor.preparation import Prepared
 from psrt.executor.scope import Scope
 from psrt.executor.shares import Share, part_of_feed, part_of_rows
@@ -29,7 +30,7 @@ class Replica:
 
     def __init__(self, prepared: Prepared, dtype: Any, roles: Sequence[Role]) -> None:
         self.compiled = Compiled(prepared.program, dtype, roles, prepared.memory)
-        self._in_scope = self.compiled.scope_cells()
+        self._in_scope = InScope(self.compiled)
         self.fed = fed_vars(prepared.program)
 
     def share_updates(self, other: Replica) -> None:
@@ -37,10 +38,9 @@ class Replica:
         for name, update in self.compiled.updates.items():
             update.share(other.compiled.updates[name])
 
-    def see(self, arrays: Scope) -> None:
-        """Read and write the parameters that stand in `arrays` from now on."""
-        for cell in self._in_scope:
-            cell.share(arrays[cell.name])
+    def see(self, arrays: Scope, roles: Sequence[Role]) -> None:
+        """Read and write the parameters that stand in `arrays` from now on, in ops of `roles`."""
+        self._in_scope.bind(arrays, roles)
 
     def checked(self, feed: Feed) -> Feed:
         """A batch as replicas take it, see `feeds.checked`."""

@@ -7,12 +7,13 @@ array in place of an old one is legal between two runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
-from psrt.core.errors import ProgramError
-from psrt.core.types import I64, Array
+from psrt.core.errors import ErrorCode, ProgramError
+from psrt.core.types import I64, Array, Shape
 from psrt.graph.program import Parameter, Program
 from psrt.kernels.initialize import fill_block, fill_rows
 
@@ -33,6 +34,11 @@ class Scope:
         return array
 
     def __setitem__(self, name: str, array: Array) -> None:
+        if not isinstance(array, np.ndarray):
+            raise ProgramError(
+                f"{name} was given a {type(array).__name__}, so the scope did not take it.",
+                hint="Put a numpy array there.",
+            )
         self._arrays[name] = array if array.flags.c_contiguous else np.ascontiguousarray(array)
 
     def __contains__(self, name: object) -> bool:
@@ -72,3 +78,36 @@ def initial_values(parameter: Parameter) -> Array:
     if parameter.padding_id is not None and 0 <= parameter.padding_id < len(values):
         values[parameter.padding_id] = 0
     return values
+
+
+# --- what executors ask of an array ---------------------------------------------------------------
+
+
+def check_shape(name: str, array: Array, shape: Shape) -> None:
+    """Raise `ProgramError` unless an array of the scope has the shape of its var."""
+    if array.shape != shape:
+        raise ProgramError(
+            f"{name} is declared with shape {shape}, but its array in the scope has shape "
+            f"{array.shape}, so nothing was run.",
+            code=ErrorCode.SHAPE_MISMATCH,
+            hint="Put an array of the declared shape there.",
+        )
+
+
+def check_dtype(name: str, array: Array, dtypes: Sequence[Any]) -> None:
+    """Raise `ProgramError` unless an array of the scope is of one of the dtypes."""
+    if not any(array.dtype == dtype for dtype in dtypes):
+        raise ProgramError(
+            f"{name} must be {dtypes[0]} for this executor, but its array in the scope is "
+            f"{array.dtype}, so nothing was run.",
+            hint=f'Put array.astype("{dtypes[0]}") there.',
+        )
+
+
+def check_writeable(name: str, array: Array) -> None:
+    """Raise `ProgramError` unless a run may write into an array of the scope."""
+    if not array.flags.writeable:
+        raise ProgramError(
+            f"A run changes {name}, but its array in the scope is read-only, so nothing was run.",
+            hint="Put a copy there: array.copy().",
+        )

@@ -15,7 +15,8 @@ from psrt.executor.announce import telling_steps
 from psrt.executor.bindings import RowBatch
 from psrt.executor.compiled import Compiled
 from psrt.executor.derived import DerivedIds, fed_vars
-from psrt.executor.fetches import Fetches, copy_of
+from psrt.executor.fetches import Fetch, Fetches, copy_of
+from psrt.executor.in_scope import InScope
 from psrt.executor.ports import Gradient, GradSink, OnGradient, ParamSource
 from psrt.executor.preparation import prepare
 from psrt.executor.profile import Profiler
@@ -53,7 +54,7 @@ class Executor:
         self.program, self.scope, self.source, self.sink = program, scope, source, sink
         self._compiled = Compiled(prepared.program, dtype, memory=prepared.memory)
         self._cells = self._compiled.cells
-        self._in_scope = self._compiled.scope_cells()
+        self._in_scope = InScope(self._compiled)
         self._compiled.moment.first_example = first_example
         self._derived = DerivedIds(program, first_example)
         self._fed = fed_vars(program)
@@ -65,7 +66,7 @@ class Executor:
     def run(
         self,
         feed: Mapping[str, Array | Ragged],
-        fetch: Sequence[str | Var] = (),
+        fetch: Fetch = (),
         rows: Mapping[str, RowBatch] | None = None,
         roles: Sequence[Role] = ("forward", "backward"),
     ) -> list[Array | Ragged]:
@@ -103,17 +104,17 @@ class Executor:
     def _run(
         self,
         feed: Mapping[str, Array | Ragged],
-        fetch: Sequence[str | Var],
+        fetch: Fetch,
         rows: Mapping[str, RowBatch],
         roles: Sequence[Role],
     ) -> list[Array | Ragged]:
-        names = [self._fetches.name_of(var, roles) for var in fetch]
-        for cell in self._in_scope:
-            cell.share(self.scope[cell.name])
+        names = self._fetches.names_of(fetch, roles)
+        self._in_scope.bind(self.scope, roles)
         if "forward" in roles:
+            feeds.check_is_batch(feed)
+            self._supply.check_bound(rows)
             whole = self._derived.extend(feed, self._compiled.moment.step)
-            feeds.load(whole, self._fed, self._cells)
-            self._bind_rows(whole, rows)
+            self._bind_rows(feeds.load(whole, self._fed, self._cells), rows)
         if "backward" in roles and "optimize" not in roles:
             self._compiled.swap_gradients()
         for role in ROLES:

@@ -1,7 +1,8 @@
 """Cutting a batch into the shares of replicas: uneven where it must be, never an error.
 
-With fewer examples than replicas some replicas get nothing. Views, nothing is copied but the
-offsets of ragged vars.
+With fewer examples than replicas some replicas get nothing. A batch without examples is the first
+replica's, which runs it as one executor would. Views, nothing is copied but the offsets of ragged
+vars.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
+from psrt.core.errors import DataError, ErrorCode
 from psrt.core.tensors import Ragged
 from psrt.core.types import Array
 from psrt.executor.bindings import JoinedIds, RowBatch
-from psrt.executor.feeds import Feed
+from psrt.executor.feeds import Feed, check_is_batch
 from psrt.graph.ops import ROWS
 from psrt.graph.program import Var
 
@@ -29,10 +31,13 @@ class Share:
 
     @property
     def is_empty(self) -> bool:
-        return self.start == self.stop
+        """Whether the replica has nothing to do."""
+        return self.start == self.stop and (self.examples > 0 or self.number > 0)
 
     @property
     def weight(self) -> float:
+        if not self.examples:
+            return float(not self.is_empty)
         return (self.stop - self.start) / self.examples
 
     def part(self, fed: Array | Ragged, has_rows: bool = True) -> Array | Ragged:
@@ -43,7 +48,7 @@ class Share:
             return Ragged(fed.values[start:stop], offsets)
         if not has_rows:
             return fed
-        each = len(fed) // self.examples
+        each = len(fed) // max(1, self.examples)
         return fed[self.start * each : self.stop * each]
 
     def span(self, count: int, fed: Array | Ragged, has_rows: bool = True) -> slice:
@@ -52,7 +57,7 @@ class Share:
             return slice(*self._elements(fed))
         if not has_rows:
             return slice(0, count)
-        each = count // self.examples
+        each = count // max(1, self.examples)
         return slice(self.start * each, self.stop * each)
 
     def _elements(self, fed: Ragged) -> tuple[int, int]:
@@ -66,12 +71,24 @@ def shares(examples: int, replicas: int) -> list[Share]:
 
 
 def examples_of(feed: Feed, vars: Mapping[str, Var]) -> int:
-    """The number of examples of a batch."""
-    for name, var in vars.items():
-        if var.kind == "data" and name in feed:
-            fed = feed[name]
-            return fed.batch_size if isinstance(fed, Ragged) else len(fed)
-    return 0
+    """The number of examples of a batch; 1 for a program that is fed nothing."""
+    check_is_batch(feed)
+    data = {name: var for name, var in vars.items() if var.kind == "data"}
+    for name, var in data.items():
+        if name in feed:
+            return _length(feed[name], var)
+    if data:
+        name, var = next(iter(data.items()))
+        raise DataError(f"The batch does not feed {name}, declared as {var.type}.")
+    return 1
+
+
+def _length(fed: Array | Ragged, var: Var) -> int:
+    try:
+        return fed.batch_size if isinstance(fed, Ragged) else len(fed)
+    except TypeError as error:  # None, a number, or an array without dimensions
+        what = f"{var.name} is declared with shape {var.shape}, but fed with {fed!r}."
+        raise DataError(what, code=ErrorCode.SHAPE_MISMATCH) from error
 
 
 def part_of_feed(share: Share, feed: Feed, vars: Mapping[str, Var]) -> Feed:

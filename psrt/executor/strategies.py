@@ -8,9 +8,13 @@ things of GPUs, or of collectives, that a CPU executor does not have.
 from __future__ import annotations
 
 import enum
+import math
+import operator
 from dataclasses import dataclass
+from typing import Any, Self
 
 from psrt.core.attributes import DeclaredAttributes
+from psrt.core.errors import ConfigError
 
 
 class ReduceStrategy(enum.Enum):
@@ -37,8 +41,61 @@ class GradientScaleStrategy(enum.Enum):
     Customized = 2
 
 
+_CHOICES: dict[str, type[enum.Enum]] = {
+    "reduce_strategy": ReduceStrategy,
+    "gradient_scale_strategy": GradientScaleStrategy,
+}
+_LEAST = {"num_threads": 0, "num_iteration_per_drop_scope": 0, "num_iteration_per_run": 1}
+
+
+class _Strategy(DeclaredAttributes):
+    """Checks what is set, by attribute or by keyword."""
+
+    def __new__(cls, *_: Any, **fields: Any) -> Self:
+        strategy = super().__new__(cls)
+        for name in fields.keys() - cls.__dataclass_fields__.keys():  # type: ignore[attr-defined]
+            setattr(strategy, name, fields[name])  # refused with the nearest name
+        return strategy
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, _fitting(name, value))
+
+
+def _fitting(name: str, value: Any) -> Any:
+    """The value of a field as executors read it; raises `ConfigError`."""
+    if name in _CHOICES:
+        return _member(name, value, _CHOICES[name])
+    if name in _LEAST:
+        return at_least(_LEAST[name], name, value)
+    is_time = isinstance(value, int | float) and math.isfinite(value) and value >= 0
+    if name == "spin_s" and not is_time:
+        raise ConfigError(f"spin_s is {value!r}.", hint="Give seconds, 0 or more.")
+    return value
+
+
+def _member(name: str, value: Any, choices: type[enum.Enum]) -> enum.Enum:
+    """A member, or the one of that name."""
+    if isinstance(value, choices):
+        return value
+    if isinstance(value, str) and value in choices.__members__:
+        return choices[value]
+    known = " or ".join(f"{choices.__name__}.{each}" for each in choices.__members__)
+    raise ConfigError(f"{name} is {value!r}.", hint=f"Give BuildStrategy.{known}.")
+
+
+def at_least(least: int, name: str, value: Any) -> int:
+    """`value` as an integer; raises `ConfigError` unless it is one and large enough."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if number < least:
+        raise ConfigError(f"{name} is {value!r}.", hint=f"Give an integer, {least} or more.")
+    return number
+
+
 @dataclass
-class ExecutionStrategy(DeclaredAttributes):
+class ExecutionStrategy(_Strategy):
     """How the graph of one step is run.
 
     `num_threads`: 0 = one a replica; more help only where ops of one replica are independent.
@@ -59,7 +116,7 @@ class ExecutionStrategy(DeclaredAttributes):
 
 
 @dataclass
-class BuildStrategy(DeclaredAttributes):
+class BuildStrategy(_Strategy):
     """How the graph of one step is built.
 
     `memory_optimize`: vars whose lives do not overlap share memory (None = no), except gradients

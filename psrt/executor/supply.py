@@ -13,11 +13,11 @@ import numpy as np
 
 from psrt.core.errors import ProgramError, PsrtError, from_code
 from psrt.core.tensors import Ragged
-from psrt.core.types import I64, Array
+from psrt.core.types import I32, I64, Array
 from psrt.executor.bindings import RowBatch, distinct_ids, lookups_by_table, rows_of_whole
 from psrt.executor.cells import Memory
 from psrt.executor.ports import ParamSource
-from psrt.executor.scope import Scope
+from psrt.executor.scope import Scope, check_shape
 from psrt.graph.program import Op, Parameter, Program
 from psrt.kernels.rows import gather
 
@@ -34,6 +34,17 @@ class RowSupply:
     def tables(self) -> list[str]:
         """The sparse tables of which the program looks up rows."""
         return list(self.lookups)
+
+    def check_bound(self, rows: Mapping[str, RowBatch]) -> None:
+        """Raise `ProgramError` unless rows are bound to tables that the program looks up."""
+        if rows.keys() <= self.lookups.keys():
+            return
+        name = next(name for name in rows if name not in self.lookups)
+        known = ", ".join(self.lookups) or "none"
+        raise ProgramError(
+            f"Rows are bound to {name}, which is no sparse table of the program.",
+            hint=f"Its sparse tables: {known}.",
+        )
 
     def batch(self, table: str, feed: Mapping[str, Array | Ragged]) -> RowBatch:
         """The rows that the ids in `feed` look up in `table`, each once.
@@ -66,18 +77,24 @@ class RowSupply:
         return next(op for op in self._program.ops if op.inputs.get("table") == (table,))
 
     def _pull(self, parameter: Parameter, ids: I64) -> Array:
+        slots = None if parameter.distributed else rows_of_whole(parameter, ids)
         if self._source is not None:
             return self._source.pull_rows(parameter.name, ids)
-        if parameter.distributed:
+        if slots is None:
             raise ProgramError(
                 f"Nothing holds the rows of the distributed table {parameter.name}.",
                 hint="Bind them for the step, or give the executor a source.",
             )
+        return self._copied(parameter, ids, slots)
+
+    def _copied(self, parameter: Parameter, ids: I64, slots: I32) -> Array:
+        """The rows of a whole table in the scope."""
         table = self._scope[parameter.name]
+        check_shape(parameter.name, table, parameter.shape)
         memory = self._memory.setdefault(parameter.name, Memory())
         found = memory.array((len(ids), table.shape[1]), table.dtype)
         take = gather if table.dtype == np.float32 else gather.python
-        take(table, rows_of_whole(parameter, ids), found)
+        take(table, slots, found)
         if parameter.padding_id is not None:
             found[ids == parameter.padding_id] = 0
         return found

@@ -53,6 +53,7 @@ class Source:
         self._numbered = zip(itertools.count(), batches, strict=False)
         self._lock = threading.Lock()
         self._stopped = False
+        self._failure: Exception | None = None
 
     def __iter__(self) -> Iterator[tuple[int, Feed]]:
         while (found := self._next()) is not None:
@@ -61,9 +62,18 @@ class Source:
     def stop(self) -> None:
         self._stopped = True
 
+    def check(self) -> None:
+        """Raise what ended the batches early: it is the reader's own, and of no replica."""
+        if self._failure is not None:
+            raise self._failure
+
     def _next(self) -> tuple[int, Feed] | None:
         with self._lock:
-            return None if self._stopped else next(self._numbered, None)
+            try:
+                return None if self._stopped else next(self._numbered, None)
+            except Exception as error:
+                self._failure, self._stopped = error, True
+                return None
 
 
 class Alone:
@@ -106,7 +116,7 @@ class Alone:
         moment.step, moment.first_example, moment.loss_gradient = number, self._first_example, 1.0
         feed = self._replica.checked(self._derived.extend(feed, number))
         rows = {table: self._supply.batch(table, feed) for table in self._supply.tables}
-        self._replica.see(self._scope)
+        self._replica.see(self._scope, roles)
         self._replica.load(Share(0, 0, examples, examples), feed, rows, self._scope)
         if self._sink is not None:
             compiled.swap_gradients()

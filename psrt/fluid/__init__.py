@@ -8,9 +8,9 @@ not answers with what there is instead; docs/fluid.md lists it all. In reading o
     programs         variable · framework · param_attr · entry_attr
     declarations     clip · regularizer · initializer · optimizer · backward · learning_rates
     layers           layer_table · adapter · own_layers · layers · nets
-    running          scope · values · runs · connection · compiler · parallel_executor
+    running          scope · values · runs · ending · connection · compiler · parallel_executor
                      data_feeder · reader · watching · executor
-    clusters         memory · transpiler
+    clusters         memory · transpiler · communicator (refuses)
     data and files   dataset · saved_vars · saved_models · io · metrics
     fleet            incubate · distributed
 
@@ -70,6 +70,7 @@ _LATER = {
 """Name → the file that has it."""
 
 _ROOMS = (
+    "communicator",
     "compiler",
     "data_feeder",
     "dataset",

@@ -2,19 +2,20 @@
 
 The first run connects, with the replicas and strategies it brings; later ones must bring the same.
 Closing it drains what is under way and tells the pservers that this trainer has completed. A script
-that ends without closing, and without an error, has completed too: Fluid's scripts end so.
+that ends without closing, and without an error, has completed too: Fluid's scripts end so. One that
+fails has not: its pservers find it lost, as if it had been killed.
 """
 
 from __future__ import annotations
 
 import atexit
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from psrt.core.errors import ProgramError
 from psrt.executor.profile import Profiler
 from psrt.executor.strategies import BuildStrategy, ExecutionStrategy
+from psrt.fluid import ending
 from psrt.fluid.framework import Program
 from psrt.fluid.scope import Scope
 from psrt.fluid.values import Batch
@@ -80,7 +81,9 @@ def connected(
     how: ExecutionStrategy | None = None,
 ) -> ConnectedRun:
     """The connection of a transpiled program, made and started if there is none."""
+    ending.went_on()
     if program.connection is None:
+        ending.watch()
         run = ConnectedRun(program, scope, replicas, build, how)
         run.executor.start()
         program.connection = run
@@ -109,5 +112,5 @@ _open: list[Program] = []
 @atexit.register
 def _complete_at_end() -> None:
     """A trainer whose script failed is left to be found lost."""
-    while _open and not hasattr(sys, "last_value"):
+    while _open and not ending.failed():
         disconnect(_open[-1])

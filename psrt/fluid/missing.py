@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 
+from psrt.core.errors import ConfigError
+
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """`Did you mean …?`, or nothing where no name is near."""
@@ -21,3 +23,13 @@ def missing(
     known = sorted(known)
     hint = nearest(name, known) or f"It has {', '.join(known)}."
     return AttributeError(f"psrt has no {room}.{name}. {hint}", name=name)
+
+
+def refused(room: str, name: str, what: str, hint: str) -> Exception:
+    """The error of `name` in a module that Fluid has and psrt has not: `what` it is, and a way out.
+
+    The import system asks modules for names of its own; these are not there, and no more is said.
+    """
+    if name.startswith("__"):
+        return AttributeError(name)
+    return ConfigError(f"{room}.{name} is {what}, which psrt.fluid does not have.", hint=hint)

@@ -100,8 +100,8 @@ def lookup(
 ) -> Variable:
     """`fluid.embedding`: (rows, k) → (rows, k, width). A negative padding_idx counts from the
     end."""
-    if padding_idx is not None and padding_idx < 0:
-        padding_idx += size[0]
+    if is_distributed and padding_idx is not None and padding_idx < 0:
+        padding_idx += size[0]  # to psrt it is an id of its own in such a table
     return _called(
         *(psrt_layers.embedding, input, size, is_sparse, is_distributed, padding_idx),
         *(_admitting(_attr("embedding", param_attr), entry).param(Xavier()), dtype),

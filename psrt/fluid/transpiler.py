@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from psrt.core.errors import ConfigError
+from psrt.core.errors import ConfigError, ProgramError
 from psrt.core.specs import CommunicationMode
 from psrt.fluid.framework import Program, default_main_program, default_startup_program
 from psrt.partition import transpiler as _psrt
@@ -45,13 +45,13 @@ class DistributeTranspiler:
         `current_endpoint` is that of collectives and not read. `mode` is psrt's own: with it the
         flags of the config are not asked. Raises `ConfigError` for arguments no job can have.
         """
-        program = program or default_main_program()
+        program = _checked(default_main_program() if program is None else program)
         if slice_var_up is not None:
             self.config.slice_var_up = slice_var_up
         if split_method is not None:
             self.config.split_method = split_method
         mode = mode_of(self.config, sync_mode) if mode is None else mode
-        if not isinstance(trainers, int):
+        if isinstance(trainers, str):
             raise ConfigError(
                 f"trainers is {trainers!r}, which names endpoints as for collectives.",
                 hint="Say how many trainers there are.",
@@ -60,10 +60,15 @@ class DistributeTranspiler:
         self._program, self._startup = program, startup_program or default_startup_program()
         program.job = self._transpiler.get_trainer_program()
 
-    def get_trainer_program(self, wait_port: bool = True) -> Program:
-        """The program that was transpiled: running it trains by pservers."""
-        self._transpiler.get_trainer_program()
+    def get_trainer_program(self, wait_port: bool | None = None) -> Program:
+        """The program that was transpiled: running it trains by pservers.
+
+        `wait_port` counts instead of the config's, from the next time it connects.
+        """
+        part = self._transpiler.get_trainer_program(wait_port)
         assert self._program is not None
+        if wait_port is not None:
+            self._program.job = part
         return self._program
 
     def get_pserver_program(self, endpoint: str) -> Program:
@@ -85,6 +90,15 @@ class DistributeTranspiler:
             return self._startup or default_startup_program()
         self._transpiler.get_pserver_program(endpoint)
         return Program()
+
+
+def _checked(program: Program) -> Program:
+    if isinstance(program, Program):
+        return program
+    raise ProgramError(
+        f"program is of type {type(program).__name__}, which is not a Program.",
+        hint="Transpile the Program, and compile what get_trainer_program gives.",
+    )
 
 
 def _part(job: _psrt.PserverProgram) -> Program:

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from psrt.graph.clip import ByGlobalNorm, ByNorm, ByValue, Clip
+from psrt.core.formula_rules import check_formula
+from psrt.graph.clip import ByGlobalNorm, ByNorm, ByValue, Clip, check_clip
 from psrt.graph.program import Op, Program, Var, gradient_name
 from psrt.graph.regularizer import L1Decay, L2Decay, Regularizer
 
@@ -21,6 +22,9 @@ _DECAYS = ("l1_decay", "l2_decay")
 
 def append_clipping(program: Program, clips: Mapping[str, Clip | None]) -> None:
     """Clip the last gradient of each parameter in `clips`; None leaves it as it is."""
+    for declared in clips.values():
+        if declared is not None:
+            check_clip(declared)
     norms = {
         clip: _append_global_norm(program, [name for name in clips if clips[name] == clip])
         for clip in dict.fromkeys(clips.values())
@@ -40,6 +44,9 @@ def append_clipping(program: Program, clips: Mapping[str, Clip | None]) -> None:
 
 def append_regularization(program: Program, regularizers: Mapping[str, Regularizer | None]) -> None:
     """Add what the regularizer of each parameter says to its last gradient."""
+    for declared in regularizers.values():
+        if declared is not None:
+            check_formula("regularizer", declared, Regularizer)
     for name, regularizer in regularizers.items():
         weights = {"parameter": (name,)}
         match regularizer:

@@ -15,17 +15,31 @@ from psrt.core.errors import ProgramError
 from psrt.graph.gradients import BEFORE, RULES, gradient_type
 from psrt.graph.program import Op, Program, Var, gradient_name
 
+_START = "loss_gradient"
+_STARTS = (_START, "ones_like")  # a program text may come from a psrt that has no `loss_gradient`
+
 
 def append_backward(program: Program, loss: Var) -> dict[str, str]:
     """Append the gradient ops of the scalar `loss`; gradient var by parameter name."""
+    if not isinstance(loss, Var):
+        raise ProgramError(
+            f"A backward pass was asked for of {loss!r}, which is no var.",
+            hint="Give the scalar that layers.mean or layers.reduce_sum returns.",
+        )
     if loss.shape != ():
         raise ProgramError(
             f"The loss {loss.name} has shape {loss.shape}, so it has no single gradient.",
             hint="Reduce it with layers.mean or layers.reduce_sum.",
         )
-    _Backward(program, loss.name).run()
-    trainable = [p.name for p in program.parameters.values() if p.trainable]
-    return {name: gradient_name(name) for name in trainable if gradient_name(name) in program.vars}
+    backward = _Backward(program, loss.name)
+    backward.run()
+    return {name: gradient_name(name) for name in backward.trained}
+
+
+def loss_gradients(program: Program) -> list[str]:
+    """The vars that backward begins with, one for each loss."""
+    begin = (op for op in program.ops if op.role == "backward" and op.type in _STARTS)
+    return [name for op in begin for name in op.writes()]
 
 
 def vars_that_need_gradients(program: Program) -> set[str]:
@@ -55,6 +69,9 @@ class _Backward:
         self.made: Counter[str] = Counter()
         self.parts: defaultdict[str, list[str]] = defaultdict(list)
         self.active = self._find_active()
+        names = [p.name for p in program.parameters.values() if p.trainable]
+        self.trained = [name for name in names if name in self.missing]
+        self._check_is_first()
 
     def _find_active(self) -> list[Op]:
         reached, active = {self.loss}, []
@@ -73,6 +90,22 @@ class _Backward:
             )
         return active
 
+    def _check_is_first(self) -> None:
+        """A parameter has one gradient, and the backward of another loss may have made it."""
+        if gradient_name(self.loss) in self.program.vars:
+            raise ProgramError(
+                f"The loss {self.loss} has its gradient already, so psrt did not make it again.",
+                hint="Call minimize once for each loss.",
+            )
+        taken = [name for name in self.trained if gradient_name(name) in self.program.vars]
+        if taken:
+            raise ProgramError(
+                f"The loss {self.loss} depends on parameter {taken[0]}, which has its gradient "
+                "from another loss already, so psrt did not differentiate it.",
+                hint="Call minimize once, for the sum of the losses, or let each of them train "
+                "parameters of its own.",
+            )
+
     def _targets(self, op: Op) -> dict[str, tuple[str, ...]]:
         """Input vars of `op` by slot that need a gradient; "" for those that do not."""
         return {
@@ -83,7 +116,7 @@ class _Backward:
 
     def run(self) -> None:
         """`active` runs backwards: when an op is reached, all readers of its outputs are done."""
-        self._append(self.active[0], "ones_like", {"x": (self.loss,)}, {"out": (self.loss,)})
+        self._append(self.active[0], _START, {"x": (self.loss,)}, {"out": (self.loss,)})
         for op in self.active:
             self.differentiate(op)
         for name in self.program.parameters:

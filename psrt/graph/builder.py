@@ -13,51 +13,23 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
+from psrt.core.attributes import plain
 from psrt.core.errors import ErrorCode, ProgramError
-from psrt.core.specs import DEFAULT_OPTIONS, LearningRate, Optimizer, TableOptions
+from psrt.core.policy_rules import option_problems
+from psrt.core.specs import DEFAULT_OPTIONS
 from psrt.core.types import Shape
-from psrt.graph.clip import Clip
+from psrt.graph.arguments import Arguments, shown
 from psrt.graph.initializer import AnyInitializer, resolve
-from psrt.graph.ops import OPS, Call, Mismatch
+from psrt.graph.ops import OPS, Call, Mismatch, TensorType
+from psrt.graph.param import Param, param_problems
 from psrt.graph.program import Kind, Op, Parameter, Program, Var, seed_of
-from psrt.graph.regularizer import Regularizer
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _current: ContextVar[Builder | None] = ContextVar("psrt_builder", default=None)
 
 Vars: TypeAlias = Var | Sequence[Var]
-
-
-class Declared(Protocol):
-    """The part of an optimizer's declaration that a parameter of its own counts."""
-
-    @property
-    def spec(self) -> Optimizer: ...
-    @property
-    def learning_rate(self) -> LearningRate: ...
-
-
-@dataclass(frozen=True)
-class Param:
-    """What a user may say about a parameter; equal names share one parameter.
-
-    `learning_rate` multiplies the optimizer's: embeddings often learn best at a higher one.
-    `regularizer` and `clip` count instead of the optimizer's, and `optimizer` (one of
-    `psrt.optimizer`, of which only the formula and the rate count) instead of that of the others.
-    `table` is what pservers are asked of a sparse parameter: `psrt.tables`.
-    """
-
-    name: str = ""
-    initializer: AnyInitializer | None = None
-    trainable: bool = True
-    learning_rate: float | None = None
-    regularizer: Regularizer | None = None
-    clip: Clip | None = None
-    optimizer: Declared | None = None
-    table: TableOptions | None = None
 
 
 class Builder:
@@ -97,6 +69,9 @@ class Builder:
 @contextmanager
 def program(seed: int = 0) -> Iterator[Program]:
     """Make a new program that the layer functions called in the block write into."""
+    seed = plain(seed)
+    if not isinstance(seed, int):
+        raise ProgramError(f"psrt.program was given the seed {seed!r}, not a whole number.")
     built = Program(seed=seed)
     with Builder(built).written_into():
         yield built
@@ -120,16 +95,18 @@ def user_line() -> str:
     return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
 
 
-class Layer:
+class Layer(Arguments):
     """One call of the layer function `kind`."""
 
     def __init__(self, kind: str, name: str | None = None) -> None:
         builder = current_builder(f"layers.{kind}")
-        self.kind = kind
+        self.kind, self.origin = kind, user_line()
+        if name is not None and not (isinstance(name, str) and name):
+            what = f"layers.{kind} at {self.origin}: argument name is {shown(name)}"
+            raise ProgramError(f"{what}, not a text of one letter or more.")
         self.name = name or builder.name_of_call(kind)
         self.program = builder.program
         self._asked = builder.asked
-        self.origin = user_line()
 
     def error(
         self, message: str, hint: str = "", code: ErrorCode = ErrorCode.PROGRAM_INVALID
@@ -140,7 +117,7 @@ class Layer:
     def var(self, name: str, shape: Shape, dtype: str, kind: Kind, ragged: bool = False) -> Var:
         if name in self.program.vars:
             raise self.error(f"the program has a var named {name} already", "Choose another name.")
-        var = Var(name, shape, dtype, kind, ragged)
+        var = Var(name, plain(shape), dtype, kind, ragged)
         self.program.vars[name] = var
         return var
 
@@ -153,8 +130,8 @@ class Layer:
         **table: Any,
     ) -> Var:
         """The parameter `param` names, new or shared; `table` are fields of a sparse one."""
-        asked = Param(param) if isinstance(param, str) else param or Param()
-        name = asked.name or f"{self.name}.{suffix}"
+        asked = self._asked_of(suffix, param)
+        name, shape = asked.name or f"{self.name}.{suffix}", self.wholes("shape", shape)
         known = self.program.parameters.get(name)
         shared = known.initializer if known is not None else default
         shared_scale = known.rate_scale if known is not None else 1.0
@@ -175,13 +152,35 @@ class Layer:
                 f"parameter {name} is dense, and was given options of a sparse table",
                 "Say is_sparse=True or is_distributed=True of an embedding, or leave them out.",
             )
+        for problem in option_problems(made.options, shape[-1]) if made.sparse else ():
+            raise self.error(f"table {name}: {problem}", "docs/tables.md tells options and limits.")
         if known is None:
             var = self.var(name, shape, "float32", "parameter")
             self.program.parameters[name] = made
             return var
-        if known != made:
-            raise self.error(f"parameter {name} exists as {known}, and was asked for as {made}")
+        self._check_same(known, made)
         return self.program.vars[name]
+
+    def _check_same(self, known: Parameter, made: Parameter) -> None:
+        """Layers that share a parameter agree about it."""
+        differ = [name for name, value in vars(made).items() if value != getattr(known, name)]
+        if differ:
+            old, new = (", ".join(f"{n} {getattr(p, n)}" for n in differ) for p in (known, made))
+            raise self.error(
+                f"parameter {made.name} exists with {old}, and was asked for with {new}",
+                "Layers that name one parameter share it: choose another name, or say the same.",
+            )
+
+    def _asked_of(self, suffix: str, param: Any) -> Param:
+        """What was given as argument `param`, or `bias`, of a layer."""
+        asked = Param(param) if isinstance(param, str) else Param() if param is None else param
+        argument = "bias" if suffix.startswith("b") else "param"
+        if not isinstance(asked, Param):
+            raise self.error(f"argument {argument} is {shown(param)}, not a psrt.Param or a name")
+        problem = next(param_problems(asked), "")
+        if problem:
+            raise self.error(f"argument {argument} makes no sense, {problem}")
+        return asked
 
     def _check_asked(self, name: str, asked: Param) -> None:
         """Who shares a parameter may leave out what was said of its training, or repeat it."""
@@ -204,11 +203,8 @@ class Layer:
         An output slot that bears the name of an input slot is that very var, changed in place.
         """
         args = {slot: self.checked(slot, given) for slot, given in inputs.items()}
-        call = Call({slot: tuple(v.type for v in vars) for slot, vars in args.items()}, attrs)
-        try:
-            types = OPS[type].types_of(call)
-        except Mismatch as mismatch:
-            raise self.error(str(mismatch), code=ErrorCode.SHAPE_MISMATCH) from None
+        attrs = self.plain_attributes(attrs)
+        types = self._types_of(type, args, attrs)
         outputs = {
             slot: args[slot][0] if slot in args else self._temp(f"{self.name}.{slot}", found)
             for slot, found in types.items()
@@ -217,6 +213,18 @@ class Layer:
         written: dict[str, tuple[str, ...]] = {slot: (v.name,) for slot, v in outputs.items()}
         self.program.ops.append(Op(type, read, written, attrs, layer=self.name, origin=self.origin))
         return outputs
+
+    def _types_of(
+        self, type: str, args: dict[str, tuple[Var, ...]], attrs: dict[str, Any]
+    ) -> dict[str, TensorType]:
+        """The types of the outputs of an op."""
+        call = Call({slot: tuple(v.type for v in vars) for slot, vars in args.items()}, attrs)
+        try:
+            return OPS[type].types_of(call)
+        except Mismatch as mismatch:
+            raise self.error(str(mismatch), code=ErrorCode.SHAPE_MISMATCH) from None
+        except (TypeError, ValueError, AttributeError, LookupError) as error:
+            raise self.error(f"its arguments do not fit, {error}") from error
 
     def checked(self, argument: str, given: Any) -> tuple[Var, ...]:
         """The var or vars a user gave as `argument`, once they are vars of this program."""
@@ -234,3 +242,6 @@ class Layer:
             number += 1
             free = f"{name}_{number}"
         return self.var(free, found.shape, found.dtype, "temp", found.ragged)
+
+
+__all__ = ["Builder", "Layer", "Param", "Vars", "current_builder", "program", "user_line"]

@@ -11,6 +11,7 @@ channels times the elements of the window.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -48,6 +49,13 @@ AnyInitializer: TypeAlias = Initializer | Xavier | Msra
 
 def resolve(initializer: AnyInitializer, shape: Shape) -> Initializer:
     return initializer.resolve(shape) if isinstance(initializer, Xavier | Msra) else initializer
+
+
+def fan_problems(initializer: Xavier | Msra) -> Iterator[str]:
+    """What is wrong with the fans a user gave."""
+    for name, fan in vars(initializer).items():
+        if name != "uniform" and (not isinstance(fan, int | float) or not 0 <= fan < math.inf):
+            yield f"{name} of its initializer is {fan!r}, not a number from 0 on"
 
 
 def fans(shape: Shape) -> tuple[int, int]:

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import TypedDict, Unpack
 
 from psrt.core import specs
-from psrt.core.rates import check_schedule, scaled
+from psrt.core.formula_rules import check_formula
+from psrt.core.rates import scaled, schedule_of
 from psrt.core.specs import (
     ConstantRate,
     CosineDecay,
@@ -29,8 +30,9 @@ from psrt.core.specs import (
 )
 from psrt.graph.adjustments import append_clipping, append_regularization
 from psrt.graph.backward import append_backward
-from psrt.graph.builder import Param, current_builder
+from psrt.graph.builder import current_builder
 from psrt.graph.clip import Clip
+from psrt.graph.param import Param
 from psrt.graph.program import Op, Program, Var
 from psrt.graph.regularizer import Regularizer
 
@@ -46,7 +48,10 @@ class Declaration:
     grad_clip: Clip | None = None
 
     def minimize(self, loss: Var) -> dict[str, str]:
-        """Train every parameter `loss` depends on; the var an update reads, by parameter name."""
+        """Train every parameter `loss` depends on; the var an update reads, by parameter name.
+
+        A program may have several losses if each trains parameters of its own.
+        """
         builder = current_builder("minimize")
         program = builder.program
         names = list(append_backward(program, loss))
@@ -93,10 +98,8 @@ class Adjust(TypedDict, total=False):
 def _declare(
     spec: specs.Optimizer, learning_rate: float | LearningRate, adjust: Adjust
 ) -> Declaration:
-    if isinstance(learning_rate, int | float):
-        learning_rate = ConstantRate(float(learning_rate))
-    check_schedule(learning_rate)
-    return Declaration(spec, learning_rate, **adjust)
+    check_formula("optimizer", spec, specs.Optimizer)
+    return Declaration(spec, schedule_of(learning_rate), **adjust)
 
 
 def Sgd(

@@ -12,9 +12,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from types import UnionType
+from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from psrt.core.errors import ProgramError, PsrtError
 from psrt.core.specs import (
@@ -34,6 +35,8 @@ Kind: TypeAlias = Literal["data", "parameter", "state", "temp"]
 Role: TypeAlias = Literal["forward", "backward", "adjust", "optimize"]
 ROLES: tuple[Role, ...] = ("forward", "backward", "adjust", "optimize")
 TEXT_FORMAT = 1
+
+_Record = TypeVar("_Record", "Var", "Parameter", "Op")
 
 
 @dataclass(frozen=True)
@@ -170,7 +173,7 @@ class Program:
                     program.seed = _read_head(line)
                 else:
                     program._read_line(line)
-            except (ValueError, TypeError, KeyError, AttributeError, PsrtError) as error:
+            except (*_NOT_LEGAL, PsrtError) as error:
                 what = f"Line {number} of the program text is not legal: {error}."
                 raise ProgramError(what) from error
         return program
@@ -179,15 +182,23 @@ class Program:
         word, _, rest = line.partition(" ")
         fields = json.loads(rest)
         if word == "var":
-            self.vars[fields["name"]] = Var(**_tuples(fields))
+            var = _record(Var, _tuples(fields))
+            self.vars[var.name] = var
         elif word == "parameter":
-            self.parameters[fields["name"]] = Parameter(
-                **{name: from_plain(value) for name, value in fields.items()}
-            )
+            plain = {name: from_plain(value) for name, value in fields.items()}
+            parameter = _record(Parameter, plain)
+            self.parameters[parameter.name] = parameter
         elif word == "op":
-            self.ops.append(Op(**_tuples(fields)))
+            self.ops.append(_record(Op, _tuples(fields)))
         else:
             raise ValueError(f"unknown word {word!r}")
+
+
+_DECLARED: dict[type, dict[str, Any]] = {cls: get_type_hints(cls) for cls in (Var, Parameter, Op)}
+"""The type of each field."""
+
+_NOT_LEGAL = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
+"""What reading a line raises that says something else than a program does."""
 
 
 def gradient_name(name: str) -> str:
@@ -233,3 +244,34 @@ def _tuples(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(_tuples(item) for item in value)
     return value
+
+
+def _record(cls: type[_Record], fields: Mapping[str, Any]) -> _Record:
+    """The record of these fields, each of the type its class declares."""
+    record = cls(**fields)
+    for name, declared in _DECLARED[cls].items():
+        value = getattr(record, name)
+        if not _fits(value, declared):
+            raise TypeError(f"{cls.__name__.lower()} has {name} {value!r:.50}")
+    return record
+
+
+def _fits(value: Any, declared: Any) -> bool:
+    """Whether a value is of a type of the fields above."""
+    origin, arguments = get_origin(declared), get_args(declared)
+    if declared is Any:
+        return True
+    if origin is Literal:
+        return value in arguments
+    if origin is UnionType:
+        return any(_fits(value, one) for one in arguments)
+    if origin is tuple:
+        return isinstance(value, tuple) and all(_fits(item, arguments[0]) for item in value)
+    if origin is dict:
+        return isinstance(value, dict) and all(
+            _fits(key, arguments[0]) and _fits(item, arguments[1]) for key, item in value.items()
+        )
+    if declared is float:
+        return type(value) in (int, float)
+    # type() rather than isinstance(): True is an int, and no shape has it.
+    return type(value) is declared

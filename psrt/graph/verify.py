@@ -8,12 +8,17 @@ is raised as a `ProgramError` that names op, layer and the user's line.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from psrt.core.errors import ErrorCode, ProgramError
 from psrt.graph.gradients import RULES
 from psrt.graph.ops import OPS, Call, Mismatch, OpDef
+from psrt.graph.ops.values import DTYPES
 from psrt.graph.program import ROLES, Op, Program
 
 _ACCUMULATING = {type for type, rule in RULES.items() if rule.accumulates}
+_DTYPES = (*DTYPES, "int32", "uint8")
+"""Those of values, and of what an op notes for its gradient."""
 
 
 def verify(program: Program) -> None:
@@ -29,6 +34,14 @@ def verify(program: Program) -> None:
         defined.update(op.writes())
 
 
+def check_computed(program: Program, fetches: Iterable[str]) -> None:
+    """Raise `ProgramError` for a fetch that no op of a legal program computes."""
+    written = {name for op in program.ops for name in op.writes()}
+    for name in fetches:
+        if program.vars[name].kind == "temp" and name not in written:
+            raise ProgramError(f"The program has no op that computes {name}.")
+
+
 def _refuse(op: Op, what: str, code: ErrorCode = ErrorCode.PROGRAM_INVALID) -> ProgramError:
     return ProgramError(f"The program is not legal: {op} {what}.", code=code)
 
@@ -42,6 +55,8 @@ def _check_parameters(program: Program) -> None:
     for var in program.vars.values():
         if var.kind == "parameter" and var.name not in program.parameters:
             raise ProgramError(f"Var {var.name} is a parameter, but no parameter bears its name.")
+        if var.dtype not in _DTYPES:
+            raise ProgramError(f"Var {var.name} has the unknown dtype {var.dtype!r}.")
 
 
 def _definition_of(op: Op) -> OpDef:
@@ -88,10 +103,13 @@ def _check_types(program: Program, op: Op, definition: OpDef) -> None:
     if definition.infer is None or op.role == "backward":
         _check_gradient_types(program, op)
         return
+    for names in (*op.inputs.values(), *op.outputs.values()):
+        if "" in names:
+            raise _refuse(op, "has a var without a name")
     inputs = {slot: tuple(program.vars[n].type for n in names) for slot, names in op.inputs.items()}
     try:
         inferred = definition.types_of(Call(inputs, op.attrs))
-    except (Mismatch, KeyError) as mismatch:
+    except (Mismatch, LookupError, TypeError, ValueError, AttributeError) as mismatch:
         raise _refuse(op, f"does not fit: {mismatch}", ErrorCode.SHAPE_MISMATCH) from mismatch
     for slot, names in op.outputs.items():
         if names == op.inputs.get(slot):  # changed in place

@@ -18,6 +18,7 @@ import threading
 
 import numpy as np
 
+from psrt.core.errors import ErrorCode, TableError
 from psrt.core.types import F32
 
 LARGE_BYTES = 8 << 20
@@ -49,17 +50,13 @@ class Slab:
         self.rows: F32 = self._view()
 
     def reserve(self, rows: int) -> None:
-        """Room for `rows` rows; whoever kept `self.rows` from before must let go of it first."""
+        """Room for `rows` rows; whoever kept `self.rows` from before must let go of it first.
+
+        Raises `TableError` if there is no memory; the slab is as it was then.
+        """
+        if rows > len(self.rows):
+            self._grow(max(rows, 2 * len(self.rows)))
         self._reached_bytes = max(self._reached_bytes, rows * self._words * 4)
-        if rows <= len(self.rows):
-            return
-        size_bytes = _page_up(max(rows, 2 * len(self.rows)) * self._words * 4)
-        with self._moving:
-            del self.rows  # a mapping with views does not move
-            try:
-                self._memory = _grown(self._memory, size_bytes)
-            finally:
-                self.rows = self._view()
 
     def trim(self, rows: int) -> None:
         """Nothing behind the first `rows` rows is needed any more: give back what is worth a call
@@ -93,6 +90,17 @@ class Slab:
             _madvise(self.rows.ctypes.data + start, size_bytes, _POPULATE_WRITE)
             return self._prepared_bytes < wanted
 
+    def _grow(self, rows: int) -> None:
+        size_bytes = _page_up(rows * self._words * 4)
+        with self._moving:
+            del self.rows  # a mapping with views does not move
+            try:
+                self._memory = _grown(self._memory, size_bytes)
+            except (OSError, MemoryError) as error:
+                raise _no_memory(len(self._memory), size_bytes, error) from error
+            finally:
+                self.rows = self._view()
+
     def _view(self) -> F32:
         capacity = len(self._memory) // (self._words * 4)
         flat = np.frombuffer(self._memory, np.float32, capacity * self._words)
@@ -113,6 +121,15 @@ def _grown(memory: mmap.mmap, size_bytes: int) -> mmap.mmap:
         memory.close()
         memory = bigger
     return memory
+
+
+def _no_memory(size_bytes: int, wanted_bytes: int, error: Exception) -> TableError:
+    return TableError(
+        f"there is no memory for more rows: {size_bytes:,} bytes of a table could not become "
+        f"{wanted_bytes:,} ({error}).",
+        code=ErrorCode.TABLE_FULL,
+        hint="Limit the table by max_bytes of its lifecycle, or spread it over more pservers.",
+    )
 
 
 def _page_up(size_bytes: int) -> int:

@@ -26,7 +26,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from psrt.core.types import F32, I8, U16
+from psrt.core.types import F32, I8, I64, U16
 from psrt.kernels import half_bits
 from psrt.kernels.jit import device, kernel
 
@@ -70,7 +70,13 @@ if converts_float16(platform.machine(), llvm.get_host_cpu_features()):
 @device
 def f16_of(x: Any) -> Any:
     """The bits (uint16) of the float16 nearest to float32 `x`."""
-    within = min(max(x, -F16_MAX), F16_MAX)
+    return f16_of_product(x, np.float32(1.0))
+
+
+@device
+def f16_of_product(x: Any, factor: Any) -> Any:
+    """Of `x` · factor, which may be infinite in float32 where `x` is not."""
+    within = min(max(x * factor, -F16_MAX), F16_MAX)
     return truncated(within if abs(x) < _INF else x)
 
 
@@ -105,7 +111,7 @@ def f32_of_bf16(bits: Any) -> Any:
 def to_f16(x: F32, factor: float, out: U16) -> None:
     """`out` (n,) = `x` (n,) · factor as float16."""
     for i in range(len(x)):
-        out[i] = f16_of(x[i] * factor)
+        out[i] = f16_of_product(x[i], factor)
 
 
 @kernel("const u2[::1], f4, f4[::1] -> void", group="half")
@@ -153,6 +159,23 @@ def from_int8(x: I8, scales: F32, width: int, out: F32) -> None:
         scale = scales[i]
         for j in range(len(row)):
             target[j] = np.float32(row[j]) * scale
+
+
+@kernel("f4[::1], const f4[::1] -> void", group="half")
+def keep_lost_(x: F32, sent: F32) -> None:
+    """`x` (n,) -= `sent` (n,), and 0 where that is not finite."""
+    for i in range(len(x)):
+        lost = x[i] - sent[i]
+        x[i] = lost if abs(lost) < _INF else np.float32(0.0)
+
+
+@kernel("const f4[::1], i8[::1] -> void", group="half")
+def count_exponents(x: F32, counts: I64) -> None:
+    """`counts` (256,) += how many of `x` (n,) have each exponent, as their bits say it: 0 of zeros
+    and subnormal numbers, 127 of 1.0, 255 of inf and NaN."""
+    bits = x.view(np.uint32)
+    for i in range(len(bits)):
+        counts[(bits[i] >> np.uint32(23)) & np.uint32(0xFF)] += 1
 
 
 @kernel("const f4[::1] -> f4", group="half")

@@ -71,9 +71,10 @@ class IdIndex:
     def grow(self, leaf: int) -> None:
         """Split a leaf that is full.
 
-        Raises `TableError` if it cannot be: then its ids share the lower 32 bits of their hashes,
-        which does not happen by chance.
+        Raises `TableError` if it cannot be, and leaves the index as it was: its ids share the lower
+        32 bits of their hashes, which does not happen by chance, or there is no memory.
         """
+        scratch = np.empty(CELLS, np.uint32)
         depth, prefix = int(self._facts[leaf, DEPTH]), int(self._facts[leaf, PREFIX])
         if depth == leaves.MOST_DEPTH:
             raise _unspread()
@@ -84,7 +85,7 @@ class IdIndex:
             self._facts[number] = (0, leaves.limit_of(bits, depth + 1), depth + 1, bits)
         self._directory[prefix | 1 << depth :: 2 << depth] = new
         _, cells, facts, hashes = self.arrays
-        leaves.split_(cells, facts, hashes, np.empty(CELLS, np.uint32), leaf, new)
+        leaves.split_(cells, facts, hashes, scratch, leaf, new)
 
     def shrink(self, rows: int, most: int) -> None:
         """There are `rows` rows left: merge up to `most` pairs of leaves that are nearly empty, and
@@ -132,8 +133,7 @@ class IdIndex:
 
 def _unspread() -> TableError:
     return TableError(
-        "too many ids of one table share the lower half of their hash; the update was not "
-        "finished.",
-        code=ErrorCode.TABLE_CONFLICT,
+        "too many ids of one table share the lower half of their hash.",
+        code=ErrorCode.TABLE_FULL,
         hint="Ids that were chosen to collide do this; hash them with a key of your own first.",
     )

@@ -28,6 +28,8 @@ _DTYPE = {"float32": np.float32, "float16": np.float16, "bfloat16": np.uint16, "
 _PRECISION = {np.dtype(dtype): precision for precision, dtype in _DTYPE.items()}
 _TARGET_EXPONENT = 15  # the largest float16 has 16
 _MOST_EXPONENT = 126  # 2 ** ± this are normal float32
+_FAR_ABOVE = 28  # from the smallest normal float16, 2 ** -14, to 2 ** 14, where the largest is put
+_LEAST_CLIPPED = 0  # however small the others are, what is below 2 ** this travels as it is
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,9 @@ def narrow(values: F32, precision: str, *, small: bool = False) -> Narrow:
     """`values` (n,) or (n, width), contiguous, in `precision`; float32 is not copied.
 
     `small` numbers, as gradients are, would be lost in float16, whose smallest normal number is
-    6.1e-5: they are multiplied so that the largest of them comes near the end of its range.
+    6.1e-5: they are multiplied so that the largest finite one comes near the end of its range. Rows
+    have one factor together, and nobody keeps what they lose: where a number of 32,768 or more
+    would leave half of them subnormal it is clipped instead, the lesser harm by far.
     """
     if precision == "float32":
         return Narrow((values,))
@@ -55,7 +59,7 @@ def narrow(values: F32, precision: str, *, small: bool = False) -> Narrow:
     if precision == "bfloat16":
         halves.to_bf16(flat, bits)
     else:
-        factor = _factor(flat) if small else 1.0
+        factor = _factor(flat, clips=values.ndim == 2) if small else 1.0
         halves.to_f16(flat, 1 / factor, bits)
     return Narrow((out,), factor)
 
@@ -104,10 +108,31 @@ def _row(shape: Shape) -> int:
     return shape[1] if len(shape) == 2 else BLOCK_ROW
 
 
-def _factor(flat: F32) -> float:
+def _factor(flat: F32, clips: bool) -> float:
     """A power of two by which `flat` is to be divided to use the range of float16."""
     largest = float(halves.largest_magnitude(flat))
-    if largest == 0.0 or not math.isfinite(largest):
+    if largest == 0.0:
         return 1.0
-    exponent = math.frexp(largest)[1] - _TARGET_EXPONENT
+    exponent = math.frexp(largest)[1]
+    if not math.isfinite(largest) or (clips and exponent > _TARGET_EXPONENT):
+        exponent = _exponent_to_reach(flat, clips)
+    exponent -= _TARGET_EXPONENT
     return math.ldexp(1.0, max(-_MOST_EXPONENT, min(exponent, _MOST_EXPONENT)))
+
+
+def _exponent_to_reach(flat: F32, clips: bool) -> int:
+    """That of the largest finite number of `flat`, or one that keeps their median normal.
+
+    As `math.frexp` counts, so one more than the exponent in the number's bits says.
+    """
+    counts = np.zeros(256, np.int64)
+    halves.count_exponents(flat, counts)
+    counts[0] = counts[255] = 0  # zeros, and what is not finite
+    if not counts.any():
+        return _TARGET_EXPONENT
+    largest = int(np.flatnonzero(counts)[-1]) - 126
+    if not clips or largest <= _TARGET_EXPONENT:
+        return largest
+    below = np.cumsum(counts)
+    median = int(np.searchsorted(below, (below[-1] + 1) // 2)) - 126
+    return min(largest, max(_LEAST_CLIPPED, median + _FAR_ABOVE))

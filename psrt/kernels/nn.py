@@ -7,6 +7,7 @@ four passes over memory. Arrays are flat unless a shape is given: callers pass `
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -135,6 +136,17 @@ def sigmoid_grad(out: F32, grad_out: F32, grad_x: F32) -> None:
         grad_x[i] = grad_out[i] * out[i] * (np.float32(1.0) - out[i])
 
 
+@device
+def _linear_loss(x: Any, z: Any) -> Any:
+    """max(x, 0) − x·z; for z = 0 and z = 1 of an infinite x too.
+
+    Choices, not branches: these vectorise.
+    """
+    part = max(x, np.float32(0.0)) - x * z
+    part = max(x, np.float32(0.0)) if z == 0 else part
+    return max(-x, np.float32(0.0)) if z == 1 else part
+
+
 @kernel("const f4[::1], const f4[::1], f4[::1] -> void", group="op")
 def sigmoid_cross_entropy(logits: F32, labels: F32, loss: F32) -> None:
     """`loss` = max(x, 0) − x·z + ln(1 + e^−|x|) for logit x and label z in [0, 1].
@@ -143,7 +155,7 @@ def sigmoid_cross_entropy(logits: F32, labels: F32, loss: F32) -> None:
     """
     for i in range(len(logits)):
         x = logits[i]
-        loss[i] = max(x, np.float32(0.0)) - x * labels[i] + log1p_of(exp_of(-abs(x)))
+        loss[i] = _linear_loss(x, labels[i]) + log1p_of(exp_of(-abs(x)))
 
 
 @kernel("const f4[::1], const f4[::1], const f4[::1], f4[::1] -> void", group="op")
@@ -158,7 +170,7 @@ def sigmoid_loss(logits: F32, labels: F32, loss: F32, slope: F32) -> None:
     """Both of the above: `loss`, and `slope` = σ(logit) − label."""
     for i in range(len(logits)):
         x = logits[i]
-        loss[i] = max(x, np.float32(0.0)) - x * labels[i] + log1p_of(exp_of(-abs(x)))
+        loss[i] = _linear_loss(x, labels[i]) + log1p_of(exp_of(-abs(x)))
     for i in range(len(logits)):
         slope[i] = sigmoid_of(logits[i]) - labels[i]
 
@@ -197,19 +209,26 @@ def auc(positives: I64, negatives: I64) -> float:
     return float(np.dot(positives.astype(np.float64), below + negatives / 2)) / pairs
 
 
+@device
+def _ranks_above(x: float, y: float) -> bool:
+    """Whether x > y, NaN above all numbers."""
+    return x > y or (x != x and y == y)
+
+
 @kernel("const f4[:, ::1], f4[:, ::1], i8[:, ::1] -> void", group="op")
 def topk(x: F32, values: F32, indices: I64) -> None:
     """The largest of each row of `x` (n, d): `values` (n, k) falling, `indices` (n, k) int64.
 
-    Insertion into k sorted places; of equal ones the first comes first. k ≤ d.
+    Insertion into k sorted places; of equal ones the first comes first, and NaN counts as the
+    largest, as in numpy's sort and argmax. k ≤ d.
     """
     k = values.shape[1]
     for i in range(len(x)):
         for j in range(x.shape[1]):
             value, at = x[i, j], min(j, k - 1)
-            if j >= k and not value > values[i, at]:
+            if j >= k and not _ranks_above(value, values[i, at]):
                 continue
-            while at > 0 and value > values[i, at - 1]:
+            while at > 0 and _ranks_above(value, values[i, at - 1]):
                 values[i, at], indices[i, at] = values[i, at - 1], indices[i, at - 1]
                 at -= 1
             values[i, at], indices[i, at] = value, j

@@ -118,7 +118,7 @@ def pool_rows_grad_(
 )
 def pool_max(rows: F32, index: I32, offsets: I64, out: F32, argmax: I32) -> None:
     """`out` = the maximum by column; `argmax`, shaped like it, the row of `rows` it came from, the
-    first one of equals, or EMPTY."""
+    first one of equals, or EMPTY. NaN is the maximum, as for numpy."""
     slots, base = len(offsets), 0
     for slot in range(slots):
         for i in range(offsets.shape[1] - 1):
@@ -131,8 +131,9 @@ def pool_max(rows: F32, index: I32, offsets: I64, out: F32, argmax: I32) -> None
                 at = index[position]
                 row = rows[at]
                 for j in range(len(best)):
-                    where[j] = at if row[j] > best[j] else where[j]
-                    best[j] = row[j] if row[j] > best[j] else best[j]
+                    wins = best[j] == best[j] and not row[j] <= best[j]  # NaN does
+                    where[j] = at if wins else where[j]
+                    best[j] = row[j] if wins else best[j]
         base += offsets[slot, -1]
 
 

@@ -1,8 +1,10 @@
 """What rows of a table remember of their life, and which of them are at its end.
 
 Words of a row are those of `row_layout`; a word that is not there has place −1. The version word
-counts the updates of the table, so the age of a row in rounds is the table's version minus the
-row's. Callers hold the lock of the stripe; a pass goes over the rows `[first, last)` of its slab.
+bears the time of the row's last update, so the age of a row is the table's time minus that; the
+table says what its time counts (`SparseTable.time`). It is known modulo 2³¹, so an age of 2³⁰ or
+more would look young: sweeps that come often enough `pull_along_` rows before they are that old.
+Callers hold the lock of the stripe; a pass goes over the rows `[first, last)` of its slab.
 """
 
 from __future__ import annotations
@@ -23,9 +25,22 @@ REASONS = ("kept", "rounds", "days", "score", "memory")
 ONE_SHOW_EACH: F32 = np.empty((0, 2), np.float32)
 """In place of shows and clicks (n, 2): every id of the batch was shown once."""
 
+OLDEST = 3 << 28
+"""The age at which rows stay once they are pulled along."""
+
+MOST_SHOWS = np.float32(np.finfo(np.float32).max)
+"""Where shows and clicks of a row stop: they decay from there, as they would not from infinity."""
+
 AGE_BINS = 256
 _PARTS = 8  # bins per doubling of the age: an age is known to an eighth
 _VERSION_MASK = 0x7FFFFFFF
+
+
+@device
+def add_(row: F32, at: int, count: float) -> None:
+    """Add what a push says of shows, or of clicks."""
+    if 0.0 < count <= MOST_SHOWS:
+        row[at] = min(row[at] + count, MOST_SHOWS)
 
 
 @kernel(
@@ -33,17 +48,18 @@ _VERSION_MASK = 0x7FFFFFFF
 )
 def count_(rows: F32, found: I32, order: I32, counts: F32, show_at: int, click_at: int) -> None:
     """Add to rows `found` (m,) the shows and clicks of lines `order` (m,) of `counts` (n, 2), or,
-    if that is (0, 2), one show each. A count that is negative or not a number is none."""
+    if that is (0, 2), one show each. A count that is negative, infinite or not a number is none.
+
+    In float32: a row that is shown once a push stops at 2²⁴ shows until they decay.
+    """
     for k in range(len(found)):
         if k + AHEAD < len(found):
             prefetch_row(rows, int(found[k + AHEAD]))
         if not len(counts):
             rows[found[k], show_at] += np.float32(1.0)
             continue
-        if counts[order[k], 0] > 0.0:
-            rows[found[k], show_at] += counts[order[k], 0]
-        if counts[order[k], 1] > 0.0:
-            rows[found[k], click_at] += counts[order[k], 1]
+        add_(rows[found[k]], show_at, counts[order[k], 0])
+        add_(rows[found[k]], click_at, counts[order[k], 1])
 
 
 @device
@@ -55,7 +71,7 @@ def score_of(row: F32, show_at: int, click_at: int, nonclick: float, click: floa
 
 @device
 def age_of(version: int, row_version: int) -> int:
-    """Updates of the table since the row's last; 0 for a row that is younger than `version`."""
+    """Time since the row's last update; 0 for a row that is younger than `version`."""
     age = (version - row_version) & _VERSION_MASK
     return 0 if age > _VERSION_MASK // 2 else age
 
@@ -67,6 +83,15 @@ def age_bin(age: int) -> int:
         return age
     exponent = int(math.log2(np.float64(age)))
     return (exponent - 2) * _PARTS + (age >> (exponent - 3)) - _PARTS
+
+
+@kernel("f4[:, ::1], i8, i8, i8 -> void", group="policy")
+def pull_along_(rows: F32, first: int, last: int, version: int) -> None:
+    """Let no row be older than OLDEST at `version`."""
+    headers = rows.view(np.int32)
+    for i in range(first, last):
+        if age_of(version, headers[i, VERSION_WORD]) > OLDEST:
+            headers[i, VERSION_WORD] = (version - OLDEST) & _VERSION_MASK
 
 
 @kernel("const f4[:, ::1], i8, i8, i8, i8[::1] -> void", group="policy")

@@ -19,6 +19,7 @@ from psrt.core.types import F32, I32, I64, U8
 from psrt.kernels import leaves, row_lives, slab
 from psrt.kernels.growing import Slab
 from psrt.kernels.id_index import IdIndex
+from psrt.kernels.optimizer_rows import UPDATES_WORD
 from psrt.kernels.row_layout import ID_WORD, RowLayout
 from psrt.kernels.rules import RowTable
 
@@ -91,16 +92,23 @@ class RowStore:
         """`found` (n,) = slots of rows `ids[order]`, created where there are none.
 
         They count one more update, the `version`-th of the table, made in this hour since 1970;
-        none with version −1.
+        none with version −1. One that stands twice has counted both before the first is made: the
+        bias correction of Adam then is that of the second for both. Raises `TableError` if there is
+        no room for all: those that came before stand as they begin, and none counts an update.
         """
         first, end = self.rows, 0
         if first + len(order) > self._room:
             self._reserve(first + len(order))
         stamp = (version & VERSION_MASK if version >= 0 else -1, self.layout.seen_at, hour)
-        while (end := self._touch(ids, order, found, end, stamp)) < len(order):
-            self._index.grow(int(found[end]) >> leaves.CELL_BITS)
-        if self.rows > first:
-            self._begin(first, self.rows)
+        try:
+            while (end := self._touch(ids, order, found, end, stamp)) < len(order):
+                self._index.grow(int(found[end]) >> leaves.CELL_BITS)
+        except BaseException:
+            self._take_back(found[:end], stamp)
+            raise
+        finally:
+            if self.rows > first:
+                self._begin(first, self.rows)
 
     def count(self, found: I32, order: I32, counts: F32) -> None:
         """Add up shows and clicks (n, 2) in rows that keep them: see `row_lives.count_`."""
@@ -159,6 +167,11 @@ class RowStore:
         )
         return end
 
+    def _take_back(self, found: I32, stamp: tuple[int, int, int]) -> None:
+        """The update that the rows at slots `found` (n,) have counted will not be made."""
+        if stamp[0] >= 0:
+            np.subtract.at(self.slab.rows.view(np.int32)[:, UPDATES_WORD], found, 1)
+
     def _begin(self, first: int, end: int) -> None:
         width = 0 if self.layout.is_half else self.layout.width
         slab.begin_rows_(
@@ -180,7 +193,7 @@ class RowStore:
 
 def _full() -> TableError:
     return TableError(
-        f"a stripe holds {leaves.SLOTS:,} rows at most; the update was not finished.",
-        code=ErrorCode.TABLE_CONFLICT,
+        f"a stripe holds {leaves.SLOTS:,} rows at most.",
+        code=ErrorCode.TABLE_FULL,
         hint="Give the pserver more stripes, or spread the table over more pservers.",
     )

@@ -180,7 +180,12 @@ def adamax_step_(
 @device
 def ftrl_step_(w: F32, n: F32, z: F32, g: F32, lr: float, l1: float, l2: float, p: float) -> None:
     """s = n + g²; z += g − w(sᵖ − nᵖ)/lr; n = s; w = (l1 · sign(z) − z) / (nᵖ/lr + 2 · l2) where
-    |z| > l1, else 0 (McMahan et al. 2013, algorithm 1, with p = 1/2)."""
+    |z| > l1, else 0 (McMahan et al. 2013, algorithm 1, with p = 1/2).
+
+    Nothing moves at lr = 0, by which the formula would divide.
+    """
+    if lr == 0.0:
+        return
     if p == 0.5:
         for i in range(len(w)):
             before = math.sqrt(n[i])

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from psrt.core.types import I64, Array
-from psrt.kernels import blas, play
-from psrt.kernels.addresses import address_of
+from psrt.kernels import addresses, blas, play
+from psrt.kernels.addresses import address_of_rows, addresses_of
 from psrt.kernels.blas import AS_IS, COLUMN_MAJOR, ROW_MAJOR, TURNED
 
 _ITEM_BYTES = 4
@@ -109,16 +109,15 @@ class Tape(AtOnce):
     def _note(self, code: int, *numbers: int) -> None:
         self._steps += (code, len(numbers), *numbers)
 
-    def _at(self, array: Array) -> int:
-        """The address of an array, which is kept."""
-        self._kept.append(array)
-        return address_of(array)
+    def _at(self, matrix: Array) -> int:
+        """The address of a matrix of any strides, which is kept."""
+        self._kept.append(matrix)
+        return address_of_rows(matrix)
 
     def _all(self, *arrays: Array) -> list[int]:
-        """The addresses of C-contiguous arrays."""
-        if not all(array.flags.c_contiguous for array in arrays):
-            raise ValueError("a tape takes C-contiguous arrays")
-        return [self._at(array) for array in arrays]
+        """The addresses of C-contiguous arrays, which are kept."""
+        self._kept += arrays
+        return addresses_of(*arrays)
 
     def product(self, x: Array, y: Array, out: Array, adds: bool = False) -> None:
         (m, k), n = x.shape, y.shape[1]
@@ -210,4 +209,5 @@ def tapes_for(dtype: Any) -> Callable[[], AtOnce]:
     if routines is None:
         return AtOnce
     play.play.load()
+    addresses.load()
     return partial(Tape, routines)

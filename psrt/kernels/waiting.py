@@ -72,12 +72,12 @@ def has_gathered_(
 
 @device
 def worth(counts: F32, i: int, show_worth: float, click_worth: float) -> Any:
-    """What the shows and clicks of line `i` are worth; without `counts` one show. What is negative
-    or not a number is worth nothing."""
+    """What the shows and clicks of line `i` are worth; without `counts` one show. What is negative,
+    infinite or not a number is worth nothing."""
     if not len(counts):
         return show_worth
     amount = show_worth * counts[i, 0] + click_worth * counts[i, 1]
-    return amount if amount > 0.0 else np.float32(0.0)
+    return amount if 0.0 < amount < np.inf else np.float32(0.0)
 
 
 @kernel(

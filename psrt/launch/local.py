@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from psrt.config.load import Loaded, environment, load_job
 from psrt.config.schema import LaunchConfig
+from psrt.core import whole_file
 from psrt.core.clock import Clock, MonotonicClock
 from psrt.core.errors import ConfigError, DeadlineError, PsrtError
 from psrt.launch import report
@@ -45,6 +46,7 @@ def run(
     _make_directory("log_dir", config.log_dir)
     _make_directory("report", str(Path(config.report).parent))
     _make_directory("profile", str(Path(config.profile).parent))
+    _check_report(config.report)
     cluster, error, started_at = Cluster(config.grace_s, clock, say), None, clock.now()
     try:
         with cluster:
@@ -54,8 +56,11 @@ def run(
         error = failed
     code = error.spec.exit_code if error else cluster.exit_code
     say(f"\n{report.table(cluster.processes)}")
-    if config.report:
+    try:
         _write(config.report, report.merged(cluster.processes, code, clock.now() - started_at))
+    except ConfigError as unwritten:
+        say(unwritten.message)
+        error = error or unwritten
     if error:
         raise error
     return code
@@ -83,8 +88,20 @@ def _make_directory(name: str, path: str) -> None:
         ) from error
 
 
+def _check_report(path: str) -> None:
+    try:
+        if path:
+            whole_file.probe(Path(path))
+    except OSError as error:
+        raise whole_file.unwritable(path, "--report", error) from error
+
+
 def _write(path: str, report: dict[str, Any]) -> None:
-    Path(path).write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    try:
+        if path:
+            whole_file.write(Path(path), json.dumps(report, indent=2) + "\n")
+    except OSError as error:
+        raise whole_file.unwritable(path, "--report", error) from error
 
 
 class Cluster:

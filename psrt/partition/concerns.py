@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from psrt.core.quantities import say_bytes, say_rate
+from psrt.kernels.leaves import SLOTS
 from psrt.partition.loads import MAX_MESSAGE_BYTES
 from psrt.partition.plan import PartitionPlan
 from psrt.partition.sizing import Sizing
@@ -48,7 +49,19 @@ def of_sizing(sizing: Sizing) -> Iterator[str]:
             f"a trainer's own link would have to carry {say_rate(sizing.trainer.link_bytes_per_s)}:"
             " more pservers do not help. Use larger steps, or a mode that sends less, such as geo."
         )
+    yield from _of_stripes(sizing)
     yield from _of_messages(sizing)
+
+
+def _of_stripes(sizing: Sizing) -> Iterator[str]:
+    stripes = sizing.limits.stripes
+    for table in max(sizing.loads, key=lambda load: load.rows).sparse:
+        if table.rows > stripes * SLOTS:
+            yield (
+                f"a pserver would hold {table.rows:,} rows of {table.table}, but at most {SLOTS:,} "
+                f"fit into a stripe and it has {stripes}: raise stripes in [pserver] and [size], "
+                "or take more pservers."
+            )
 
 
 def _of_messages(sizing: Sizing) -> Iterator[str]:
@@ -61,6 +74,6 @@ def _of_messages(sizing: Sizing) -> Iterator[str]:
     most = max(load.connections for load in sizing.loads)
     if most > _MANY_CONNECTIONS:
         yield (
-            f"a pserver has {most:,} connections, each with a thread: raise its limits of open "
-            "files and threads."
+            f"a pserver has {most:,} connections, each with a thread: raise max_connections in "
+            "[pserver] and its limits of open files and threads."
         )

@@ -8,7 +8,7 @@ Classes with `dispatch(varlist)`, as users of Fluid write them, become dispatche
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -73,14 +73,24 @@ def by_parameter(wanted: type[VarDispatcher] | VarDispatcher) -> Dispatcher:
     """A dispatcher that asks a `VarDispatcher`, or a new one of its class, for every parameter."""
 
     def dispatcher(blocks: Sequence[Block], endpoints: Sequence[str]) -> list[str]:
-        one = wanted(list(endpoints)) if isinstance(wanted, type) else wanted  # type: ignore[call-arg]
+        one = _made(wanted, endpoints) if isinstance(wanted, type) else wanted
         if hasattr(one, "reset"):
             one.reset()
         of_parameter = itertools.groupby(blocks, lambda block: block.parameter)
         asked = ([DispatchedBlock.of(block) for block in group] for _, group in of_parameter)
-        return [endpoint for varlist in asked for endpoint in one.dispatch(varlist)]
+        return [at for varlist in asked for at in _answer(one.dispatch(varlist), len(varlist))]
 
     return dispatcher
+
+
+def _made(wanted: type[VarDispatcher], endpoints: Sequence[str]) -> VarDispatcher:
+    try:
+        return wanted(list(endpoints))  # type: ignore[call-arg]
+    except TypeError as error:
+        raise ConfigError(
+            f"the dispatcher {wanted.__name__} could not be made: {error}.",
+            hint="Its __init__ takes the list of endpoints and nothing else that has no default.",
+        ) from error
 
 
 class Name(str):
@@ -106,13 +116,24 @@ def dispatch(
     dispatcher: Dispatcher, blocks: Sequence[Block], endpoints: Sequence[str]
 ) -> list[str]:
     """Run a dispatcher and refuse an answer that does not place every block on a known endpoint."""
-    placed = list(dispatcher(blocks, endpoints))
-    if len(placed) != len(blocks):
-        raise ConfigError(f"the dispatcher placed {len(placed)} of {len(blocks)} blocks")
+    placed = _answer(dispatcher(blocks, endpoints), len(blocks))
     for block, endpoint in zip(blocks, placed, strict=True):
         if endpoint not in endpoints:
             raise ConfigError(
                 f"the dispatcher placed block {block.name} on {endpoint!r}, which is no endpoint",
                 hint=f"Endpoints are {', '.join(endpoints)}.",
             )
+    return placed
+
+
+def _answer(given: Any, blocks: int) -> list[Any]:
+    """What a dispatcher answered for so many blocks; raises `ConfigError` unless it is as many."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ConfigError(
+            f"the dispatcher answered {given!r} for {blocks} blocks.",
+            hint="Return a list: an endpoint for each block, in their order.",
+        )
+    placed = list(given)
+    if len(placed) != blocks:
+        raise ConfigError(f"the dispatcher placed {len(placed)} of {blocks} blocks")
     return placed

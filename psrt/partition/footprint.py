@@ -1,9 +1,9 @@
 """What the tables of one pserver take in memory, in bytes: arithmetic over the layout of a row.
 
 A sparse table is slabs of rows and an index over them, 4-byte cells and 4 bytes of hash a row, in
-stripes of their own; a dense block is values and optimizer state, and the copies that readers and
-rounds work on. All of it is what is resident: memory that was mapped and never written takes
-nothing.
+stripes of their own, and cells for ids that wait to be admitted; a dense block is values and
+optimizer state, and the copies that readers and rounds work on. All of it is what is resident:
+memory that was mapped and never written takes nothing.
 """
 
 from __future__ import annotations
@@ -16,20 +16,26 @@ from functools import cache
 import numpy as np
 
 from psrt.core.specs import (
+    Admission,
     Async,
     CommunicationMode,
+    CountFilter,
     DenseTableSpec,
     Geo,
     Optimizer,
+    ShowClick,
     SparseTableSpec,
     Sync,
 )
 from psrt.kernels.leaves import CELLS, HASH_BYTES, limit_of
 from psrt.kernels.row_layout import RowLayout, table_layout
 from psrt.kernels.rules import Rule, rule_of
+from psrt.kernels.waiting import BUCKET
 
 WORD_BYTES = 4
 ID_BYTES = 8
+WAITING_BYTES = 12
+"""A cell of an id that waits to be admitted: the id, and what it has gathered."""
 ID_LISTS_BYTES = 256 << 20
 """What `psrt.pserver.id_lists` keeps at most."""
 
@@ -51,16 +57,23 @@ class RowBytes:
 
 @dataclass(frozen=True)
 class SparseFootprint:
-    """The rows of one table on one pserver; `index_bytes` find them by id."""
+    """The rows of one table on one pserver; `index_bytes` find them by id, `waiting_bytes` are of
+    ids that wait to be admitted, once as many do as can."""
 
     table: str
     rows: int
     row: RowBytes
     index_bytes: int
+    waiting_bytes: int = 0
+
+    @property
+    def table_bytes(self) -> int:
+        """What a pserver says the table takes, and compares with `max_bytes`."""
+        return self.rows * self.row.total + self.index_bytes
 
     @property
     def total_bytes(self) -> int:
-        return self.rows * self.row.total + self.index_bytes
+        return self.table_bytes + self.waiting_bytes
 
 
 @dataclass(frozen=True)
@@ -93,6 +106,44 @@ def row_bytes(spec: SparseTableSpec) -> RowBytes:
     layout = layout_of(spec)
     weights, state = layout.state_at - layout.weights_at, layout.words - layout.state_at
     return RowBytes(layout.header_words * WORD_BYTES, weights * WORD_BYTES, state * WORD_BYTES)
+
+
+def held_footprint(spec: SparseTableSpec, rows: int, stripes: int, share: float) -> SparseFootprint:
+    """Of a pserver that holds `share` (0 to 1) of a table of so many `rows` in all: those that
+    `max_bytes` leaves it, and ids that wait."""
+    found = sparse_footprint(spec, round(rows * share), stripes)
+    most_bytes = spec.lifecycle.max_bytes * share if spec.lifecycle else 0
+    if most_bytes and found.table_bytes > most_bytes:
+        found = _largest_within(most_bytes, spec, found.rows, stripes)
+    return replace(found, waiting_bytes=_waiting_bytes(spec, share))
+
+
+def _largest_within(
+    most_bytes: float, spec: SparseTableSpec, rows: int, stripes: int
+) -> SparseFootprint:
+    """The most of `rows`, which are too many, that fit."""
+
+    def needed_bytes(kept: int) -> int:
+        return sparse_footprint(spec, kept, stripes).table_bytes
+
+    kept = bisect_left(range(rows), most_bytes, key=needed_bytes)
+    return sparse_footprint(spec, max(0, kept - 1), stripes)
+
+
+def _waiting_bytes(spec: SparseTableSpec, share: float) -> int:
+    """Every virtual shard has whole buckets of its own."""
+    buckets = -(-_waiting_ids(spec.admission) // (spec.virtual_shards * BUCKET))
+    return round(buckets * spec.virtual_shards * share) * BUCKET * WAITING_BYTES
+
+
+def _waiting_ids(rule: Admission | None) -> int:
+    """How many may wait; 0 where none has to."""
+    match rule:
+        case CountFilter(count=count) if count > 1:
+            return rule.waiting_ids
+        case ShowClick(threshold=threshold) if threshold > 0:
+            return rule.waiting_ids
+    return 0
 
 
 def sparse_footprint(spec: SparseTableSpec, rows: int, stripes: int) -> SparseFootprint:

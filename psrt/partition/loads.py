@@ -15,8 +15,8 @@ from psrt.partition.footprint import (
     DenseFootprint,
     SparseFootprint,
     dense_footprint,
+    held_footprint,
     remembered_bytes,
-    sparse_footprint,
 )
 from psrt.partition.plan import PartitionPlan
 from psrt.partition.traffic import (
@@ -180,7 +180,7 @@ def _load_of(held: _Held, virtual_shards: int, workload: Workload, stripes: int)
     calls = calls_of_step(mode, uses, share, trainers)
     return PserverLoad(
         "",
-        tuple(sparse_footprint(u.spec, round(u.rows * of_tables), stripes) for u in uses),
+        tuple(held_footprint(u.spec, u.rows, stripes, of_tables) for u in uses),
         dense_footprint(held.blocks, mode, trainers),
         remembered_bytes(mode, _pushed_between_exchanges(workload) * of_tables),
         tuple(call for call in calls if call.to_all or held.is_first),

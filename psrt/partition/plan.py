@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,6 +19,7 @@ from typing import Protocol, TypeVar
 
 from psrt.core.columns import aligned
 from psrt.core.errors import ConfigError, ErrorCode, ProgramError
+from psrt.core.policy_rules import option_problems
 from psrt.core.specs import (
     LAYER_WISE,
     Add,
@@ -99,12 +101,14 @@ class PartitionPlan:
     """`blocks` are sorted by parameter and offset; `sparse` are whole tables, sorted by name.
 
     Every endpoint holds a range of virtual shards of every sparse table; `shard_bounds[e]` is the
-    first shard of endpoint e.
+    first shard of endpoint e. `adds_for` is, in Geo, the hash of the plan of the same tables with
+    the optimizers that trainers run: those must agree as well.
     """
 
     endpoints: tuple[str, ...]
     blocks: tuple[PlacedBlock, ...]
     sparse: tuple[SparseTableSpec, ...]
+    adds_for: str = ""
 
     @cached_property
     def shard_bounds(self) -> tuple[int, ...]:
@@ -130,6 +134,7 @@ class PartitionPlan:
             "endpoints": list(self.endpoints),
             "blocks": [[block.endpoint, to_plain(block.spec)] for block in self.blocks],
             "sparse": [to_plain(spec) for spec in self.sparse],
+            **({"adds_for": self.adds_for} if self.adds_for else {}),
         }
         return json.dumps(plain, sort_keys=True, separators=(",", ":"))
 
@@ -213,6 +218,7 @@ def _adding(plan: PartitionPlan) -> PartitionPlan:
         plan.endpoints,
         tuple(PlacedBlock(block.endpoint, _added(block.spec)) for block in plan.blocks),
         tuple(_added(spec) for spec in plan.sparse),
+        plan.hash(),
     )
 
 
@@ -234,7 +240,8 @@ def _check_for_geo(spec: SparseTableSpec) -> None:
 def _check_endpoints(endpoints: Sequence[str]) -> None:
     if not endpoints:
         raise ConfigError("there are no pserver endpoints to place parameters on")
-    twice = sorted({endpoint for endpoint in endpoints if list(endpoints).count(endpoint) > 1})
+    shard_bounds(len(endpoints))  # refuses more than can be, before any block is placed
+    twice = sorted(endpoint for endpoint, times in Counter(endpoints).items() if times > 1)
     if twice:
         raise ConfigError(f"pserver endpoint {twice[0]} is listed twice")
 
@@ -288,6 +295,11 @@ def _sparse_spec(parameter: ParameterLike) -> SparseTableSpec:
         )
     optimizer, rate = _rule(parameter)
     options = parameter.options
+    for problem in option_problems(options, parameter.shape[1]):
+        raise ConfigError(
+            f"table {parameter.name} cannot be placed: {problem}",
+            hint="docs/tables.md tells all options and their limits.",
+        )
     return SparseTableSpec(
         name=parameter.name,
         width=parameter.shape[1],

@@ -21,13 +21,13 @@ from psrt.core.errors import ConfigError, ProgramError
 from psrt.core.specs import CommunicationMode, TableSpec
 from psrt.core.wire import Wire
 from psrt.graph.program import Program
+from psrt.partition.arguments import endpoints_of, seat, yes_or_no
 from psrt.partition.dispatchers import chosen
 from psrt.partition.plan import PartitionPlan, build_plan
 from psrt.partition.transpile import program_for
-from psrt.partition.transpiler_config import DistributeTranspilerConfig, mode_of
+from psrt.partition.transpiler_config import DistributeTranspilerConfig, checked_mode, mode_of
 
 JOB_ID = "transpiled"
-_PORTS = range(1, 1 << 16)
 
 
 @dataclass(frozen=True)
@@ -99,14 +99,11 @@ class DistributeTranspiler:
         which a pserver refuses trainers of another. Raises `ConfigError` for arguments that no job
         can have, `ProgramError` for a program that trains nothing.
         """
-        config, mode = self.config, mode or mode_of(self.config)
+        config = self.config
+        mode = mode_of(config) if mode is None else checked_mode(mode)
         endpoints = endpoints_of(pservers)
-        _check_trainer(trainer_id, trainers)
-        if not program.trained():
-            raise ProgramError(
-                "The program trains nothing, so there is nothing to place on pservers.",
-                hint="Call minimize(loss) of an optimizer before transpile.",
-            )
+        trainer_id, trainers = seat(trainer_id, trainers)
+        _check_program(program)
         plan = build_plan(
             program.parameters.values(),
             endpoints,
@@ -125,14 +122,16 @@ class DistributeTranspiler:
     def get_trainer_program(self, wait_port: bool | None = None) -> TrainerProgram:
         """What this trainer runs; `wait_port` counts instead of the config's."""
         made = self._transpiled()
-        return made if wait_port is None else replace(made, wait_port=wait_port)
+        if wait_port is None:
+            return made
+        return replace(made, wait_port=yes_or_no("wait_port", wait_port))
 
     def get_pserver_program(self, endpoint: str) -> PserverProgram:
         """What to serve at `endpoint`, which must be one of the job's."""
         made = self._transpiled()
         plan = made.plan
         if endpoint not in plan.endpoints:
-            near = difflib.get_close_matches(endpoint, plan.endpoints, 1, cutoff=0.8)
+            near = difflib.get_close_matches(str(endpoint), plan.endpoints, 1, cutoff=0.8)
             raise ConfigError(
                 f"{endpoint!r} is no pserver of this job, which has {', '.join(plan.endpoints)}.",
                 hint=f"Did you mean {near[0]}?"
@@ -162,27 +161,14 @@ class DistributeTranspiler:
         return self._made
 
 
-def endpoints_of(pservers: str | Sequence[str]) -> list[str]:
-    """The endpoints of a list, or of a text with commas; raises if one is not host:port."""
-    listed = pservers.split(",") if isinstance(pservers, str) else list(pservers)
-    endpoints = [endpoint.strip() for endpoint in listed if endpoint.strip()]
-    for endpoint in endpoints:
-        host, _, port = endpoint.rpartition(":")
-        if not host or not port.isdecimal() or int(port) not in _PORTS:
-            raise ConfigError(
-                f"pservers has {endpoint!r}, which is not host:port.",
-                hint='Write pservers="10.0.0.1:6170,10.0.0.2:6170", the same in every process.',
-            )
-    return endpoints
-
-
-def _check_trainer(trainer_id: int, trainers: int) -> None:
-    if trainers < 1:
-        raise ConfigError(
-            f"the job has {trainers} trainers.", hint="trainers is how many there are: 1 or more."
+def _check_program(program: Program) -> None:
+    if not isinstance(program, Program):
+        raise ProgramError(
+            f"program is of type {type(program).__name__}, which is not a psrt.Program.",
+            hint="Give the program that layers were called in, as psrt.program() made it.",
         )
-    if not 0 <= trainer_id < trainers:
-        raise ConfigError(
-            f"trainer_id is {trainer_id}, but the job has {trainers} trainer(s).",
-            hint="Ids count from 0, and each is given to one trainer.",
+    if not program.trained():
+        raise ProgramError(
+            "The program trains nothing, so there is nothing to place on pservers.",
+            hint="Call minimize(loss) of an optimizer before transpile.",
         )

@@ -12,10 +12,12 @@ types of `psrt.core.modes` and refuses those that contradict each other.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from psrt.core.attributes import DeclaredAttributes
 from psrt.core.errors import ConfigError
-from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Sync
+from psrt.core.specs import MODES, Async, CommunicationMode, Geo, HalfAsync, Sync
+from psrt.partition.arguments import whole, yes_or_no
 from psrt.partition.dispatchers import SplitMethod
 from psrt.partition.slicing import DEFAULT_MIN_BLOCK_SIZE
 
@@ -37,11 +39,17 @@ _CONTRADICTIONS = (
     ("enable_dc_asgd", "half_async", _DELAY),
     ("enable_dc_asgd", "geo_sgd_mode", _DELAY),
 )
+_SWITCHES = (
+    *("slice_var_up", "print_log", "wait_port", "sync_mode", "runtime_split_send_recv"),
+    *("half_async", "completely_not_async", "geo_sgd_mode", "enable_dc_asgd"),
+)
+_NUMBERS = ("min_block_size", "geo_sgd_need_push_nums")
 
 
 @dataclass
 class DistributeTranspilerConfig(DeclaredAttributes):
-    """Set fields like attributes; a name that does not exist is refused.
+    """Set fields like attributes; a name that does not exist is refused, and so is a value of
+    another type than a field's.
 
     `slice_var_up` cuts large parameters into blocks of at least `min_block_size` elements, so that
     all pservers share them. `split_method` places the blocks: "RoundRobin", "HashName", a class
@@ -69,13 +77,20 @@ class DistributeTranspilerConfig(DeclaredAttributes):
     hierarchical_allreduce_inter_nranks: int = 0
     collective_mode: str | None = None
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _SWITCHES:
+            value = yes_or_no(name, value)
+        elif name in _NUMBERS:
+            value = whole(name, value)
+        super().__setattr__(name, value)
+
 
 def mode_of(config: DistributeTranspilerConfig, sync_mode: bool | None = None) -> CommunicationMode:
     """The mode that a config means; `sync_mode` is what `transpile` was told, which counts more.
 
     Raises `ConfigError` naming the two fields that contradict each other.
     """
-    sync = config.sync_mode if sync_mode is None else sync_mode
+    sync = config.sync_mode if sync_mode is None else yes_or_no("sync_mode", sync_mode)
     _refuse_collectives(config)
     _refuse_contradictions(config, sync)
     if sync or config.completely_not_async:
@@ -85,6 +100,17 @@ def mode_of(config: DistributeTranspilerConfig, sync_mode: bool | None = None) -
     if config.half_async:
         return HalfAsync()
     return Async(dc_asgd=FLUIDS_LAMBDA if config.enable_dc_asgd else 0.0)
+
+
+def checked_mode(mode: CommunicationMode) -> CommunicationMode:
+    """The same mode; raises `ConfigError` if it is none of `psrt.core.modes`."""
+    kinds = tuple(MODES.values())
+    if isinstance(mode, kinds):
+        return mode
+    raise ConfigError(
+        f"mode is {mode!r}, which is no communication mode.",
+        hint=f"Give one with its settings: {', '.join(f'{kind.__name__}()' for kind in kinds)}.",
+    )
 
 
 def _refuse_collectives(config: DistributeTranspilerConfig) -> None:

@@ -32,6 +32,7 @@ In reading order, doing below and deciding above:
     clocks         how far trainers are, and who waits for whom        │
     mode_rules     which settings of a mode are accepted               │
     machine        these together, and the job's identity              ┘
+    presence       which processes still hold a connection
     updates        admitted gradients into tables, tables into replies
     shell          does what the machine decides: lock, deadlines, waiting calls
     service        the rpc handler: one small function per method

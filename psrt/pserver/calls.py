@@ -67,4 +67,11 @@ class Fail:
     error: PsrtError
 
 
-Instruction: TypeAlias = Close | Apply | Answer | Fail
+@dataclass(frozen=True)
+class Warn:
+    """Tell the log."""
+
+    text: str
+
+
+Instruction: TypeAlias = Close | Apply | Answer | Fail | Warn

@@ -15,13 +15,18 @@ import json
 import logging
 import os
 import signal
+import socket
+import stat
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 
 from psrt.config.schema import PserverConfig
+from psrt.config.sizing import stripes_for
+from psrt.core import whole_file
 from psrt.core.allocator import keep_freed_memory
 from psrt.core.errors import ErrorCode, InternalError, JobError, PsrtError
 from psrt.core.specs import TableSpec
@@ -37,7 +42,6 @@ log = logging.getLogger("psrt.pserver")
 
 GRACE_S = 10.0
 ABORT_LINGER_S = 10.0  # after an abort, so that trainers in mid-step still hear why
-STRIPES_PER_CORE = 2
 LOOK_UP_S = 1.0  # Python handles a signal that came just before a wait only after that wait
 
 
@@ -57,7 +61,7 @@ class Ending:
         self._asked.set()
 
     def job_ended(self, error: PsrtError | None) -> None:
-        """All trainers completed, or the job was aborted."""
+        """All trainers completed, the job was aborted, or its last trainers were lost."""
         if not self._stay:
             self.error = error
             self._asked.set()
@@ -99,9 +103,10 @@ def serve_until(
     With a `job` it holds its `tables` from the start and refuses trainers of any other.
     """
     schedule(config.scheduling)
+    _remove_abandoned_sockets(Path(tempfile.gettempdir()))
     _warm_up(config)
     service = PserverService(
-        stripes=config.stripes or STRIPES_PER_CORE * (os.cpu_count() or 1),
+        stripes=config.stripes or stripes_for(os.cpu_count() or 1),
         wait_timeout_s=config.wait_timeout_s,
         trainers=config.num_gradient_servers,
         on_end=ending.job_ended,
@@ -154,6 +159,7 @@ def _open(config: PserverConfig, service: PserverService, ending: Ending) -> Ser
         ports_num=config.ports_num + config.ports_num_for_sparse,
         unix_dir=config.unix_dir,
         max_message_bytes=config.max_message_mib << 20,
+        max_connections=config.max_connections,
         crashes=ending.crashes,
         busy_poll=BusyPoll(config.busy_poll_us, await_input),
     )
@@ -177,7 +183,7 @@ def _report_ready(config: PserverConfig, server: Server) -> None:
         )
     server.set_serving(True)
     if config.ready_file:
-        _write_atomically(Path(config.ready_file), _ready_facts(server))
+        _write_ready_file(Path(config.ready_file), _ready_facts(server))
     print(f"psrt pserver ready on {server.endpoint}", flush=True)
 
 
@@ -191,12 +197,10 @@ def _ready_facts(server: Server) -> str:
     return json.dumps(facts)
 
 
-def _write_atomically(path: Path, text: str) -> None:
+def _write_ready_file(path: Path, text: str) -> None:
     """Whoever waits for the file sees all of it or nothing."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
+        whole_file.write(path, text)
     except OSError as error:
         raise JobError(
             f"the ready file {path} could not be written: {error}.",
@@ -206,8 +210,43 @@ def _write_atomically(path: Path, text: str) -> None:
 
 
 def _remove_ready_file(config: PserverConfig) -> None:
-    if config.ready_file:
-        Path(config.ready_file).unlink(missing_ok=True)
+    if not config.ready_file:
+        return
+    try:
+        whole_file.remove(Path(config.ready_file))
+    except OSError as error:
+        log.warning("the ready file %s stays: %s", config.ready_file, error.strerror)
+
+
+def _remove_abandoned_sockets(temporary: Path) -> None:
+    """Those that pservers left in private directories of `temporary` when they were killed."""
+    for path in temporary.glob("psrt-*/psrt-*.sock"):
+        # Another pserver may be as quick, or something else be in the directory, which then stays.
+        with contextlib.suppress(OSError):
+            if _is_private(path.parent) and _is_abandoned(path):
+                path.unlink()
+                path.parent.rmdir()
+
+
+def _is_private(directory: Path) -> bool:
+    there = directory.lstat()
+    return there.st_mode == stat.S_IFDIR | 0o700 and there.st_uid == os.getuid()
+
+
+def _is_abandoned(path: Path) -> bool:
+    """Whether no process has this socket; one that has does not notice the question.
+
+    A datagram socket is of the wrong kind for it, which only a socket that lives can answer, even
+    before it listens.
+    """
+    if not stat.S_ISSOCK(path.lstat().st_mode):
+        return False
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as asking:
+        try:
+            asking.connect(str(path))
+        except ConnectionRefusedError:
+            return True
+    return False
 
 
 def _is_loopback(host: str) -> bool:

@@ -85,6 +85,10 @@ class GrowingTable:
         return self._short.nbytes + self._long.nbytes
 
     @property
+    def empty_bytes(self) -> int:
+        return self._short.empty_bytes + self._long.empty_bytes
+
+    @property
     def refused(self) -> int:
         return self._short.refused
 
@@ -101,6 +105,9 @@ class GrowingTable:
         facts = {"width": self.spec.width, "grown_rows": self._long.rows}
         return {**self._short.describe(), **facts}
 
+    def time(self, now: int) -> int:
+        return self._short.time(now)
+
     def route(self, ids: I64) -> Routed:
         return self._short.route(ids)
 
@@ -113,7 +120,14 @@ class GrowingTable:
         out[:, : self._embed], out[:, self._embed :] = short, long
         return version
 
-    def apply(self, routed: Routed, gradients: F32, rate: float, counts: F32 | None = None) -> None:
+    def apply(
+        self,
+        routed: Routed,
+        gradients: F32,
+        rate: float,
+        counts: F32 | None = None,
+        now: int = 0,
+    ) -> None:
         """One update by `gradients` (n, width): of the short parts, and of the long parts of rows
         that have grown, or grow with these `counts`."""
         if counts is not None and scales_by_shows(self.spec.optimizer):
@@ -121,7 +135,7 @@ class GrowingTable:
         else:
             long_gradients = np.ascontiguousarray(gradients[:, self._embed :])
         short_gradients = np.ascontiguousarray(gradients[:, : self._embed])
-        self._short.apply(routed, short_gradients, rate, counts)
+        self._short.apply(routed, short_gradients, rate, counts, now)
         scores = np.full((len(routed.ids), 2), -np.inf, np.float32)
         scores[:, 0] = self.scores(routed)
         self._long.apply(routed, long_gradients, rate, scores)

@@ -1,7 +1,7 @@
 """When rows of a table end: the decisions of one sweep, made before it begins.
 
-A `Sentence` holds for one pass over the rows, with the time and version it was passed at: rows that
-are pushed while the pass is under way are younger than that and stay. Pure:
+A `Sentence` holds for one pass over the rows, with the hour and the table's time it was passed at:
+rows that are pushed while the pass is under way are younger than that and stay. Pure:
 `psrt.kernels.row_lives` judges row by row, stripes drop.
 """
 
@@ -21,13 +21,13 @@ _NOBODY = AGE_BINS  # a bin that no age falls into
 
 @dataclass
 class Sentence:
-    """Who ends. `hour` counts since 1970, `version` is the table's.
+    """Who ends. `hour` counts since 1970, `time` is the table's (`SparseTable.time`).
 
     `quota` is how many of the rows in `oldest_bin` may still end, beside all older ones; a pass
     uses it up.
     """
 
-    version: int
+    time: int
     hour: int
     ttl_rounds: int = 0
     ttl_hours: int = 0
@@ -64,39 +64,51 @@ class Dropped:
         self.bytes += other.bytes
 
 
-def by_age(spec: SparseTableSpec, version: int, hour: int) -> Sentence:
+def by_age(spec: SparseTableSpec, time: int, hour: int) -> Sentence:
     """What ends beside training: rows past their time."""
     life = spec.lifecycle or Lifecycle()
-    return Sentence(version, hour, life.ttl_rounds, _hours(life))
+    return Sentence(time, hour, life.ttl_rounds, _hours(life))
 
 
-def by_shrink(spec: SparseTableSpec, version: int, hour: int) -> Sentence:
+def by_shrink(spec: SparseTableSpec, time: int, hour: int) -> Sentence:
     """What ends by a shrink: rows past their time or below the least score."""
     life = spec.lifecycle or Lifecycle()
-    return Sentence(version, hour, life.ttl_rounds, _hours(life), life.delete_score)
+    return Sentence(time, hour, life.ttl_rounds, _hours(life), life.delete_score)
 
 
-def by_memory(ages: I64, rows: int, version: int, hour: int) -> Sentence:
+def by_memory(ages: I64, rows: int, time: int, hour: int) -> Sentence:
     """The `rows` rows that were pushed longest ago; `ages` (AGE_BINS,) counts all rows by age.
 
     Exact in number; which rows of the bin that is cut end is chance, so the order is exact to an
     eighth of an age.
     """
     if rows <= 0:
-        return Sentence(version, hour)
+        return Sentence(time, hour)
     older = np.cumsum(ages[::-1])[::-1]  # older[b]: rows in bin b or beyond
     oldest_bin = int(np.flatnonzero(older >= min(rows, int(older[0])))[-1])
     quota = min(rows, int(older[0])) - int(older[oldest_bin] - ages[oldest_bin])
-    return Sentence(version, hour, oldest_bin=oldest_bin, quota=quota)
+    return Sentence(time, hour, oldest_bin=oldest_bin, quota=quota)
 
 
-def rows_too_many(max_bytes: int, share: float, rows: int, used_bytes: int) -> int:
+def rows_too_many(
+    max_bytes: int, share: float, rows: int, used_bytes: int, empty_bytes: int = 0
+) -> int:
     """How many of `rows` must end for `used_bytes` to fit in `share` (0 to 1) of `max_bytes`;
-    0 = no limit."""
+    0 = no limit.
+
+    A table takes `empty_bytes` without any row. However little that leaves of the limit, rows may
+    take half of it: to drop all of them would not make the table fit either.
+    """
     if not max_bytes or not rows:
         return 0
-    row_bytes = used_bytes / rows
-    return max(0, rows - int(max_bytes * share / row_bytes))
+    limit = max_bytes * share
+    row_bytes = max(1.0, (used_bytes - empty_bytes) / rows)
+    return max(0, rows - int(max(limit - empty_bytes, limit / 2) / row_bytes))
+
+
+def is_too_narrow(max_bytes: int, share: float, empty_bytes: int) -> bool:
+    """Whether rows get more than is left for them: half of the limit, see `rows_too_many`."""
+    return 0 < max_bytes * share < 2 * empty_bytes
 
 
 def _hours(life: Lifecycle) -> int:

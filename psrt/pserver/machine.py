@@ -8,16 +8,17 @@ no clock: the service calls it under one lock with `now`, and executes what it r
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from psrt.core.errors import ConfigError, ErrorCode, PsrtError, WireError
+from psrt.core.errors import ConfigError, ErrorCode, JobError, PsrtError, WireError
 from psrt.core.specs import CommunicationMode, Sync, to_json
-from psrt.pserver.calls import Call, Instruction
+from psrt.pserver.calls import Call, Instruction, Warn
 from psrt.pserver.clocks import Clocks, Meeting
 from psrt.pserver.membership import Membership
 from psrt.pserver.mode_rules import check_mode
-from psrt.pserver.pushes import Pushes
+from psrt.pserver.pushes import MOST_STEPS, Pushes
 from psrt.pserver.rounds import Rounds
 
 MAX_TRAINERS = 1 << 16
@@ -44,18 +45,29 @@ class Machine:
     """The state of one pserver process; lives as long as the process.
 
     `trainers` is how many a job must have, 0 = as many as it says. `rounds` is None in the modes
-    that push.
+    that push. `is_gone(trainer, incarnation)` says whether that process has no connection left: one
+    that is only silent may compute or read for long. `lost` is why a job ended whose last trainers
+    left without completing; unlike `aborted` it refuses no process that takes a trainer's place.
     """
 
-    def __init__(self, wait_timeout_s: float, trainers: int = 0) -> None:
+    def __init__(
+        self,
+        wait_timeout_s: float,
+        trainers: int = 0,
+        is_gone: Callable[[int, int], bool] = lambda trainer, incarnation: False,
+    ) -> None:
         self.job: Job | None = None
         self.members = Membership(0)
         self.rounds: Rounds | None = None
         self.pushes = Pushes()
         self.clocks = Clocks(self.members, wait_timeout_s)
         self.aborted: PsrtError | None = None
+        self.lost: PsrtError | None = None
         self._trainers = trainers
         self._wait_timeout_s = wait_timeout_s
+        self._is_gone = is_gone
+        self._looks_s: float | None = None  # when to see whether the awaited are still there
+        self._warned: list[int] = []
 
     # --- events ------------------------------------------------------------------------------
 
@@ -75,7 +87,10 @@ class Machine:
         elif job != self.job:
             raise _mismatch(trainer, job, self.job)
         self.raise_if_aborted()
-        if not self.members.join(trainer, incarnation, now):
+        replaces = self.members.join(trainer, incarnation, now)
+        if self._looks_s is None:
+            self._looks_s = now + self._wait_timeout_s
+        if not replaces:
             return []
         in_round = self.rounds.replaced(trainer) if self.rounds is not None else []
         return self._followed([*in_round, *self.clocks.replaced(trainer)])
@@ -105,6 +120,8 @@ class Machine:
         members = self.members_of_job(call.trainer)
         if self.rounds is not None:
             raise self._wrong_mode("PUSH", "another mode")
+        if steps > MOST_STEPS:
+            raise _too_many_steps(call.trainer, steps)
         members.running(call.trainer, call.incarnation, now)
         return self.pushes.arrive(call, steps)
 
@@ -133,7 +150,10 @@ class Machine:
     def expire(self, now: float) -> list[Instruction]:
         """End the waits that are over."""
         in_round = self.rounds.expire(now) if self.rounds is not None else []
-        return [*self._followed(in_round), *self.clocks.expire(now)]
+        ended = [*self._followed(in_round), *self.clocks.expire(now)]
+        if self._looks_s is None or now < self._looks_s:
+            return ended
+        return [*ended, *self._look(now)]
 
     def abort(self, error: PsrtError, *, closing: bool = False) -> list[Instruction]:
         """End the job: every call that waits gets `error`, and every later one that would wait.
@@ -149,8 +169,8 @@ class Machine:
     def next_deadline(self) -> float | None:
         """When `expire` has something to do at the earliest."""
         of_round = self.rounds.next_deadline() if self.rounds is not None else None
-        both = (of_round, self.clocks.next_deadline())
-        return min((deadline_s for deadline_s in both if deadline_s is not None), default=None)
+        three = (of_round, self.clocks.next_deadline(), self._looks_s)
+        return min((deadline_s for deadline_s in three if deadline_s is not None), default=None)
 
     @property
     def open_round(self) -> int:
@@ -163,8 +183,7 @@ class Machine:
 
     def raise_if_aborted(self) -> None:
         if self.aborted is not None:
-            error = self.aborted
-            raise type(error)(error.message, code=error.code, hint=error.hint)
+            raise self.aborted.again()
 
     def is_new(self, trainer: int, incarnation: int) -> bool:
         """Whether HELLO of this process would change the membership."""
@@ -215,6 +234,35 @@ class Machine:
         if isinstance(job.mode, Sync):
             self.rounds = Rounds(members, job.mode.on_trainer_loss, self._wait_timeout_s)
 
+    def _look(self, now: float) -> list[Instruction]:
+        """End the job if everybody it waits for has left: no call would ever come to notice it."""
+        self._looks_s = None
+        awaited = self.members.awaited()
+        if not awaited or self.aborted is not None:
+            return []
+        due_s = self.members.last_heard_s() + self._wait_timeout_s
+        self._looks_s = due_s if due_s > now else now + self._wait_timeout_s
+        if due_s > now or self._keeps_places():
+            return []
+        if not self.members.all_left(self._is_gone):
+            return self._warn_once(awaited, now)
+        self._looks_s, self.lost = None, _all_left(self.members.describe(awaited, now))
+        self.members.lose(awaited)
+        return []  # whatever waited is over since `wait_timeout_s` after the last call
+
+    def _keeps_places(self) -> bool:
+        """Whether the job goes on when a new process comes, however late."""
+        mode = self.job.mode if self.job else None
+        return isinstance(mode, Sync) and mode.on_trainer_loss == "wait"
+
+    def _warn_once(self, awaited: list[int], now: float) -> list[Instruction]:
+        """Name those for whom alone this pserver stays up."""
+        if awaited == self._warned or len(awaited) == len(self.members.members):
+            return []
+        self._warned = awaited
+        story = self.members.describe(awaited, now)
+        return [Warn(f"all other trainers have ended; still waiting for {story} to complete")]
+
     def _followed(self, in_round: list[Instruction]) -> list[Instruction]:
         """The clocks follow what a round decided: to go on without a trainer, or to end the job."""
         if self.aborted is None and self.rounds is not None:
@@ -230,6 +278,23 @@ class Machine:
             code=ErrorCode.JOB_MISMATCH,
             hint="Trainers send EXCHANGE in Sync and PUSH in the other modes.",
         )
+
+
+def _all_left(story: str) -> JobError:
+    return JobError(
+        f"{story} left without completing, and no other trainer runs; the job was ended.",
+        code=ErrorCode.TRAINER_LOST,
+        hint="See the lost trainer's log, then start the job again. Within wait_timeout_s of the "
+        "pserver a new process takes a lost trainer's place.",
+    )
+
+
+def _too_many_steps(trainer: int, steps: int) -> WireError:
+    return WireError(
+        f"a push of trainer {trainer} says that it stands for {steps:,} mini-batches; "
+        "it was refused.",
+        hint=f"Header.step of a PUSH counts those since the one before, {MOST_STEPS:,} at most.",
+    )
 
 
 def _mismatch(trainer: int, theirs: Job, ours: Job) -> WireError:

@@ -15,7 +15,7 @@ former one is refused for good: a process that hung and wakes up must not write 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,6 +96,18 @@ class Membership:
         """Trainers without which no round may close."""
         waiting = (MemberState.UNSEEN, MemberState.RUNNING)
         return [member.trainer for member in self.members if member.state in waiting]
+
+    def all_left(self, is_gone: Callable[[int, int], bool]) -> bool:
+        """Whether each awaited trainer has come and, by trainer and incarnation, `is_gone`."""
+        awaited = [self.members[trainer] for trainer in self.awaited()]
+        return all(
+            member.state is MemberState.RUNNING and is_gone(member.trainer, member.incarnation)
+            for member in awaited
+        )
+
+    def last_heard_s(self) -> float:
+        """When any trainer called last; there is one that has."""
+        return max(member.heard_s for member in self.members if member.incarnation)
 
     def ended(self) -> bool:
         """Nobody is awaited and at least one trainer completed."""

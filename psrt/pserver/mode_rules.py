@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +15,7 @@ from psrt.core.specs import CommunicationMode
 _CHOICES = {"on_trainer_loss": ("wait", "shrink", "abort"), "merge": ("sum", "average")}
 _FROM_ZERO = ("send_wait_times", "max_steps_ahead", "dc_asgd")
 """Every other number is at least 1."""
+_MOST = 1 << 62
 
 
 def check_mode(mode: CommunicationMode) -> None:
@@ -45,6 +45,6 @@ def _number_problems(name: str, value: Any, kind: type) -> Iterator[str]:
     least = 0 if name in _FROM_ZERO else 1
     kinds = (int, float) if kind is float else (int,)
     is_number = isinstance(value, kinds) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(value) or value < least:
+    if not is_number or not least <= value <= _MOST:
         what = "a finite number" if kind is float else "a whole number"
-        yield f"{name} = {value!r}, not {what} from {least} on"
+        yield f"{name} = {value!r}, not {what} from {least} on, at most 2^62"

@@ -1,8 +1,9 @@
 """Requests taken apart and checked against the tables, before anything is admitted or changed.
 
-Everything that can be wrong with a push is found here, so that an admitted push cannot fail: the
-table exists, the tensors are there, dtypes and shapes fit, this pserver holds the ids or remembers
-them. Numbers that travelled in less than 32 bits are float32 from here on.
+Everything that can be wrong with a push is found here, so that an admitted push can fail only for
+want of room: the table exists, the tensors are there, dtypes and shapes fit, this pserver holds the
+ids or remembers them. Numbers that travelled in less than 32 bits are float32 from here on. A reply
+that the carrier would not send is refused here, too, before a row is read for it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from psrt.rpc.frames import PRECISION_CODES, Message
 
 PUSH_DENSE, PUSH_ROWS, PULL_DENSE, PULL_ROWS, PULL_CHANGED = 1, 2, 3, 4, 5  # pb.PartKind
 
+_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}
 _PRECISIONS = {0: "float32", **{code: name for name, code in PRECISION_CODES.items()}}
 
 
@@ -89,24 +91,27 @@ def parse(tables: Tables, lists: IdLists, message: Message) -> Parts:
     parts = Parts()
     tensors = iter(message.tensors)
     for part in message.header.parts:
-        if part.kind == PUSH_DENSE:
+        kind = part.kind
+        if kind == PUSH_DENSE:
             parts.pushes.append(_dense_push(tables, part, tensors))
-        elif part.kind == PUSH_ROWS:
+        elif kind == PUSH_ROWS:
             table = tables.sparse(part.table)
             rows = _pushed_ids(table, lists, part, message.header.trainer, tensors)
             parts.pushes.append(_rows_push(table, rows, part, tensors))
-        elif part.kind == PULL_DENSE:
+        elif kind == PULL_DENSE:
             parts.pulls.append(DensePull(tables.dense(part.table), _precision(part)))
-        elif part.kind == PULL_ROWS:
+        elif kind == PULL_ROWS:
             parts.pulls.append(_rows_pull(tables, part, tensors))
-        elif part.kind == PULL_CHANGED:
+        elif kind == PULL_CHANGED:
             parts.pulls.append(_changed_pull(tables, part))
         else:
-            raise WireError(f"a part for table {part.table!r} has unknown kind {part.kind}.")
+            raise WireError(f"a part for table {part.table!r} has unknown kind {kind}.")
     if next(tensors, None) is not None:
         raise WireError(
             f"the call brings more tensors than its {len(message.header.parts)} parts use."
         )
+    if parts.pulls:
+        _check_reply(parts.pulls, message.reply_limit)
     return parts
 
 
@@ -211,6 +216,26 @@ def _tensor(
     if len(tensor.shape) != len(shape) or tensor.shape != wanted:
         raise _misfit(part, what, f"shape {tensor.shape}", f"shape {_text(shape)}")
     return tensor
+
+
+def _check_reply(pulls: list[Pull], limit: int) -> None:
+    """Raise if the numbers of the reply are over `limit` bytes. How many rows have changed, only
+    their log can tell, but for a caller who knows nothing it is all that exist."""
+    size_bytes = 0
+    for pull in pulls:
+        if isinstance(pull, DensePull):
+            size_bytes += pull.table.spec.size * _BYTES[pull.precision]
+        elif isinstance(pull, RowsPull):
+            size_bytes += len(pull.rows.ids) * pull.table.spec.width * _BYTES[pull.precision]
+        elif not pull.position:
+            size_bytes += pull.table.rows * (8 + 4 * pull.table.spec.width)
+    if size_bytes > limit:
+        raise WireError(
+            f"the reply would have {size_bytes} bytes of numbers; the limit is {limit}. "
+            "The call was refused.",
+            code=ErrorCode.WIRE_TOO_LARGE,
+            hint="Pull fewer rows at a time, or raise max_message_mib of the pserver.",
+        )
 
 
 def _missing(part: pb.Part, what: str) -> WireError:

@@ -7,6 +7,7 @@ many. One thread makes them a little earlier, for all tables of a pserver
 
 from __future__ import annotations
 
+import contextlib
 import threading
 
 from psrt.core.threads import CrashReport, start_thread
@@ -29,7 +30,8 @@ class RoomAhead:
             self._short.add(slab)
             self._changed.notify()
             if self._thread is None and not self._is_stopped:
-                self._thread = start_thread(self._prepare, "room-ahead", self._crashes)
+                with contextlib.suppress(RuntimeError):  # no thread to be had: rows make their own
+                    self._thread = start_thread(self._prepare, "room-ahead", self._crashes)
 
     def stop(self) -> None:
         with self._changed:

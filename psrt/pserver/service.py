@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from psrt.core.clock import Clock, MonotonicClock, hours_since_1970
-from psrt.core.errors import ErrorCode, PsrtError, WireError
+from psrt.core.errors import ErrorCode, PsrtError, TableError, WireError
 from psrt.core.specs import Async, Geo, HalfAsync, Ssp, Sync, TableSpec, from_json
 from psrt.core.threads import CrashReport
 from psrt.pserver.calls import Call
@@ -24,6 +24,7 @@ from psrt.pserver.id_lists import IdLists
 from psrt.pserver.machine import Job, Machine
 from psrt.pserver.meters import Meters
 from psrt.pserver.parts import Parts, parse
+from psrt.pserver.presence import Presence
 from psrt.pserver.room_ahead import RoomAhead
 from psrt.pserver.shell import Shell, Waiting
 from psrt.pserver.spare_threads import SpareThreads
@@ -39,15 +40,17 @@ from psrt.rpc.serving import Later, Peer
 log = logging.getLogger("psrt.pserver")
 
 _PAGE_BYTES = 64 << 20  # of one EXPORT reply, however many rows were asked for
+_CONNECTED = ("stream-unix", "stream-tcp")  # the peer of these lives as long as its connection
 _ANSWER_BEFORE = 0.95  # the part of a caller's patience that a call may wait: the reply must travel
 
 
 class PserverService:
     """Lives as long as the process: `start`, many `handle`, `stop`.
 
-    `on_end(error)` is called once, on any thread, when all trainers have completed (None), or when
-    the job was aborted. A job must have `trainers` trainers, 0 = as many as it says. Large requests
-    use up to `spare_threads` threads beside the one that handles them.
+    `on_end(error)` is called once, on any thread: when all trainers have completed (None), when the
+    job was aborted, or when its last trainers left without completing. A job must have `trainers`
+    trainers, 0 = as many as it says. Large requests use up to `spare_threads` threads beside the
+    one that handles them.
     """
 
     def __init__(
@@ -67,10 +70,11 @@ class PserverService:
         self._spare = SpareThreads(spare_threads)
         self.tables = Tables(stripes, hours, self._room, self._spare)
         self.meters = Meters()
-        self._upkeep = Upkeep(self.tables.all_sparse, self.meters, hours)
+        self._upkeep = Upkeep(self.tables.all_sparse, self.meters, hours, self._job_time)
         self._id_lists = IdLists()
         self._clock = clock or MonotonicClock()
-        machine = Machine(wait_timeout_s, trainers)
+        self._presence = Presence()
+        machine = Machine(wait_timeout_s, trainers, self._presence.is_gone)
         self._shell = Shell(machine, self.meters, self._clock, on_end)
         self._incarnation = random.getrandbits(63) | 1
         self._methods: dict[int, Callable[[Message], Message | Later]] = {
@@ -117,11 +121,16 @@ class PserverService:
                     f"this pserver has no method {message.header.method}.",
                     code=ErrorCode.WIRE_UNKNOWN_METHOD,
                 )
-            return method(message)
+            reply = method(message)
+            if not self._presence.knows(peer):
+                self._note(message.header, peer)
+            return reply
         except PsrtError as error:
             self.meters.refused.add()
             log.debug("refused method %d of %s: %s", message.header.method, peer, error)
             raise
+        except MemoryError as error:  # while a request was read or its reply made
+            raise _no_memory(message.header, error) from error
 
     def status(self) -> dict[str, Any]:
         """What STATUS tells, as plain data."""
@@ -131,6 +140,15 @@ class PserverService:
             "tables": self.tables.describe(),
             "counters": self.meters.registry.snapshot(),
         }
+
+    def _job_time(self) -> int:
+        """Rounds in Sync, mini-batches of all trainers else; every pserver hears of each."""
+        return self._shell.ask(lambda machine, now: max(machine.open_round, machine.global_step))
+
+    def _note(self, header: pb.Header, peer: Peer) -> None:
+        """Anybody may ask for STATUS, whatever trainer he says he is."""
+        if peer.carrier in _CONNECTED and header.method != Method.STATUS:
+            self._presence.note(*_caller(header), peer)
 
     # --- methods -----------------------------------------------------------------------------
 
@@ -243,7 +261,7 @@ class PserverService:
         header, asked = message.header, message.header.shrink
         self._shell.ask(lambda machine, now: machine.heard(*_caller(header), now))
         names = [self.tables.sparse(name).spec.name for name in asked.tables]
-        dropped = self._upkeep.shrink(names, asked.number, asked.dry_run)
+        dropped = self._upkeep.shrink(names, asked.number, asked.dry_run, header.trainer)
         reply = pb.ShrinkReply(
             tables=[
                 pb.Dropped(table=name, rows=found.rows, bytes=found.bytes)
@@ -281,6 +299,14 @@ def _sequence(header: pb.Header) -> int:
             hint="push_key.sequence counts 1, 2, 3 … per trainer process and pserver.",
         )
     return sequence
+
+
+def _no_memory(header: pb.Header, error: MemoryError) -> TableError:
+    return TableError(
+        f"method {header.method} of trainer {header.trainer} was given up: no memory ({error!r}).",
+        code=ErrorCode.TABLE_FULL,
+        hint="Give the job more pservers, or the host of this one more memory.",
+    )
 
 
 def _job(hello: pb.Hello) -> Job:

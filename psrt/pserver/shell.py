@@ -16,12 +16,12 @@ from concurrent.futures import Future
 from typing import TypeVar
 
 from psrt.core.clock import Clock
-from psrt.core.errors import ErrorCode, InternalError, PsrtError, UnavailableError
+from psrt.core.errors import ErrorCode, InternalError, PsrtError, TableError, UnavailableError
 from psrt.core.threads import CrashReport, start_thread
-from psrt.pserver.calls import Answer, Apply, Close, Fail, Instruction
+from psrt.pserver.calls import Answer, Apply, Close, Fail, Instruction, Warn
 from psrt.pserver.machine import Machine
 from psrt.pserver.meters import Meters
-from psrt.pserver.parts import Parts
+from psrt.pserver.parts import Parts, Push
 from psrt.pserver.updates import apply_now, close_round
 from psrt.rpc.frames import Message
 from psrt.rpc.serving import Later
@@ -29,6 +29,8 @@ from psrt.rpc.serving import Later
 log = logging.getLogger("psrt.pserver")
 
 _LONGEST_SLEEP_S = 3600.0
+_NAMES_SHOWN = 4
+_IN_PART = "A part of it may have been applied."
 
 _T = TypeVar("_T")
 
@@ -77,7 +79,8 @@ class Waiting:
 
 
 class Shell:
-    """`on_end(error)` is called once: when all trainers completed (None), or the job aborted."""
+    """`on_end(error)` is called once: when all trainers completed (None), the job was aborted, or
+    its last trainers were lost."""
 
     def __init__(
         self,
@@ -145,15 +148,16 @@ class Shell:
                     call.content.answer()
                 case Fail(call, error):
                     call.content.answer(error)
+                case Warn(text):
+                    log.warning("%s", text)
 
     def _close(self, close: Close) -> list[Instruction]:
         contents: list[Waiting] = [call.content for call in close.pushes]
         pushes = [content.parts.pushes for content in contents if content.contributes]
         try:
             close_round(pushes, close.round, self._meters)
-        except Exception as error:  # a defect; tables may hold half a round, so the job must end
-            log.exception("round %d could not be applied", close.round)
-            broken = InternalError(f"round {close.round} could not be applied: {error!r}.")
+        except Exception as error:  # tables may hold half a round, so the job must end
+            broken = _unfinished(f"round {close.round}", pushes, error)
             with self._lock:
                 return self._machine.abort(broken, closing=True)
         with self._lock:
@@ -163,17 +167,15 @@ class Shell:
         call, broken = apply.call, None
         try:
             apply_now(call.content.parts.pushes, apply.step, call.trainer, self._meters)
-        except Exception as error:  # a defect; this trainer cannot know what was applied
-            log.exception("a push of trainer %d could not be applied", call.trainer)
-            broken = InternalError(
-                f"the push of trainer {call.trainer} could not be applied: {error!r}."
-            )
+        except Exception as error:  # this trainer cannot know what was applied
+            what = f"the push of trainer {call.trainer}"
+            broken = _unfinished(what, [call.content.parts.pushes], error)
         with self._lock:
             return self._machine.applied(call, broken)
 
     def _report_end(self) -> None:
         with self._lock:
-            error = self._machine.aborted
+            error = self._machine.aborted or self._machine.lost
             if self._on_end is None or not (error or self._machine.members.ended()):
                 return
             on_end, self._on_end = self._on_end, None
@@ -191,3 +193,26 @@ class Shell:
                     self._changed.wait(min(left_s, _LONGEST_SLEEP_S))
                     continue
             self.expire()
+
+
+def _unfinished(what: str, pushes: Sequence[Sequence[Push]], error: Exception) -> PsrtError:
+    """What those who wait for `pushes` to be applied are told of `error`; the log has it too."""
+    what = f"{what} could not be applied to {_names(pushes)}"
+    if isinstance(error, MemoryError):
+        told: PsrtError = TableError(
+            f"{what}: there is no memory ({str(error) or 'none is left'}). {_IN_PART}",
+            code=ErrorCode.TABLE_FULL,
+            hint="Give the job more pservers, or the host of this one more memory.",
+        )
+    elif isinstance(error, PsrtError):
+        told = type(error)(f"{what}: {error.message} {_IN_PART}", code=error.code, hint=error.hint)
+    else:
+        told = InternalError(f"{what}: {error!r}.")
+    log.error("%s", told, exc_info=error if isinstance(told, InternalError) else None)
+    return told
+
+
+def _names(pushes: Sequence[Sequence[Push]]) -> str:
+    names = sorted({push.table.spec.name for of_call in pushes for push in of_call})
+    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+    return f"{', '.join(map(repr, names[:_NAMES_SHOWN]))}{more}" if names else "no table"

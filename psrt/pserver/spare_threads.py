@@ -8,17 +8,22 @@ each other: nobody ever waits for a thread that is busy elsewhere.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TypeAlias
 
+log = logging.getLogger("psrt.pserver")
+
 Job: TypeAlias = Callable[[], None]
 
 
 class SpareThreads:
     """Any thread may `run`; the `count` threads begin when they are first called, end with `close`.
+
+    If the system will not start one, callers do their jobs alone from then on.
 
     Jobs of one run must not wait for each other: the caller may do all of them, one by one.
     """
@@ -34,16 +39,17 @@ class SpareThreads:
         If one raises, those that have not begun are dropped, those that have are awaited, and then
         the error is raised, the caller's own rather than one of another thread.
         """
-        left, helpers = deque(jobs), list[Future[None]]()
+        left, helpers, errors = deque(jobs), list[Future[None]](), list[BaseException]()
         try:
-            self._call(helpers, len(jobs) - 1, left)
+            self._call(helpers, len(jobs) - 1, left, errors)
             _work(left)
-        finally:
-            left.clear()
-            begun = [helper for helper in helpers if not self._is_cancelled(helper)]
-            wait(begun)
-        for helper in begun:
-            helper.result()
+        except BaseException as error:
+            errors.insert(0, error)
+        left.clear()
+        wait([helper for helper in helpers if not self._is_cancelled(helper)])
+        del errors[1:]
+        if errors:  # kept by nobody from here on: its frames may have views of rows, which then
+            raise errors.pop()  # could not grow
 
     def close(self) -> None:
         """From now on callers do their jobs alone; the threads end, after jobs that have begun."""
@@ -52,21 +58,37 @@ class SpareThreads:
         if pool is not None:
             pool.shutdown()
 
-    def _call(self, helpers: list[Future[None]], most: int, left: deque[Job]) -> None:
+    def _call(
+        self,
+        helpers: list[Future[None]],
+        most: int,
+        left: deque[Job],
+        errors: list[BaseException],
+    ) -> None:
         """Let idle threads work at what is `left`, and note them in `helpers`."""
         with self._calling:
             while self._pool is not None and len(helpers) < most and self._is_one_idle():
-                helpers.append(self._pool.submit(self._help, left))
+                helpers.append(Future())
+                try:
+                    self._pool.submit(self._help, helpers[-1], left, errors)
+                except RuntimeError as error:  # the call waits all the same, for those that began
+                    log.warning("large requests get no more help of other threads: %s", error)
+                    self._pool.shutdown(wait=False)
+                    self._pool = None
 
     def _is_one_idle(self) -> bool:
         """Whether a thread was idle; it is taken then."""
         return self._idle.acquire(blocking=False)
 
-    def _help(self, left: deque[Job]) -> None:
+    def _help(self, helper: Future[None], left: deque[Job], errors: list[BaseException]) -> None:
+        if not helper.set_running_or_notify_cancel():
+            return
         try:
             _work(left)
-        finally:  # before the caller hears of it: its next run shall find this thread idle
-            self._idle.release()
+        except BaseException as error:
+            errors.append(error)
+        self._idle.release()  # before the caller hears of it: its next run finds this thread idle
+        helper.set_result(None)
 
     def _is_cancelled(self, helper: Future[None]) -> bool:
         """Let go of a thread that has not begun."""

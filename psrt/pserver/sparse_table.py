@@ -91,7 +91,8 @@ class _Place(NamedTuple):
 
 
 class SparseTable:
-    """`version` counts the updates; rows exist once they were updated.
+    """`version` counts the updates; rows exist once they were updated, and bear the time of that
+    (`time`).
 
     `log` is guarded by a lock of its own; None = the table keeps none. `hours` is the time since
     1970, for rows that remember when they were pushed; `room` makes memory ahead of rows, `spare`
@@ -112,6 +113,7 @@ class SparseTable:
         self._room = room
         self._spare = spare
         self.version = 0
+        self._time = 0  # of the latest update
         self._log = log
         self._log_lock = threading.Lock()
         self._rule = rule_of(spec.optimizer)
@@ -137,6 +139,11 @@ class SparseTable:
         return sum(stripe.nbytes for stripe in self._stripes)
 
     @property
+    def empty_bytes(self) -> int:
+        """What `nbytes` is without any row."""
+        return sum(stripe.empty_bytes for stripe in self._stripes)
+
+    @property
     def waiting_bytes(self) -> int:
         """Memory set aside for ids that wait to be admitted, touched or not; not in `nbytes`."""
         return sum(stripe.waiting_bytes for stripe in self._stripes)
@@ -160,6 +167,15 @@ class SparseTable:
             "waiting_bytes": self.waiting_bytes,
             "hot_ids": self._hot_ids.top(),
         }
+
+    def time(self, now: int) -> int:
+        """What the age of rows counts from when the job is at `now`: rounds, or mini-batches.
+
+        It moves on for every share of a table alike, whether it is pushed to or not. Where updates
+        move all rows it is the version, by which they tell the rows they have touched: all shares
+        get these updates.
+        """
+        return self.version if self._rule.moves_all_rows else max(self._time, now)
 
     def route(self, ids: I64) -> Routed:
         """Group `ids` (n,) by stripe; raises `TableError` if one belongs to another pserver."""
@@ -188,17 +204,28 @@ class SparseTable:
             out[routed.of(len(self._stripes))] = 0.0
         return version
 
-    def apply(self, routed: Routed, gradients: F32, rate: float, counts: F32 | None = None) -> None:
+    def apply(
+        self,
+        routed: Routed,
+        gradients: F32,
+        rate: float,
+        counts: F32 | None = None,
+        now: int = 0,
+    ) -> None:
         """One update by `gradients` (n, width); creates rows, leaves the padding id alone.
 
         Rows decay when they are pushed, by the regularizer of the table; the others do not, even
-        if the optimizer moves all. An id that stands twice is updated twice, in order. Ids that are
-        not admitted are left alone. `counts` (n, 2) are the shows and clicks of the ids, by default
-        one show each.
+        if the optimizer moves all. An id that stands twice is updated twice, in order, but both
+        updates are counted before the first is made (bias correction of Adam). Ids that are not
+        admitted are left alone. `counts` (n, 2) are the shows and clicks of the ids, by default
+        one show each. `now` is what the job has reached by this update, in rounds or mini-batches;
+        unsaid, one more than by the last.
         """
+        to_all = self._rule.moves_all_rows
         with self._version_lock:
             self.version += 1
-            version = self.version
+            self._time = max(self._time + 1, now)
+            version = self.version if to_all else self._time
         if counts is not None and scales_by_shows(self.spec.optimizer):
             gradients = per_show(gradients, counts)
         decayed = None if self._decay is None else np.empty_like(gradients)
@@ -207,7 +234,6 @@ class SparseTable:
             hour=self._hours() if self.spec.keeps_seen else 0,
             counts=ONE_SHOW_EACH if counts is None else counts,
         )
-        to_all = self._rule.moves_all_rows
         moved = self._in_turn() if to_all else filter(routed.touches, self._in_turn())
         if len(routed.ids) >= LARGE_ROWS or (to_all and self.rows >= LARGE_ROWS):
             self._spare.run([partial(self._apply, index, routed, update) for index in moved])
@@ -359,6 +385,7 @@ def first_row(spec: SparseTableSpec, rule: Rule) -> tuple[Start, F32]:
 
 def per_show(gradients: F32, counts: F32) -> F32:
     """Gradients (n, d), each divided by the shows in `counts` (n, 2), if there were any."""
-    shows = np.where(counts[:, :1] > 0, counts[:, :1], np.float32(1))
+    shows = counts[:, :1]
+    shows = np.where((shows > 0) & (shows < np.inf), shows, np.float32(1))
     scaled: F32 = np.divide(gradients, shows, dtype=np.float32)
     return scaled

@@ -47,7 +47,7 @@ def read_spec(text: str) -> TableSpec:
 
 
 def _problems(spec: TableSpec) -> Iterator[str]:
-    if not isinstance(spec.name, str) or not spec.name:
+    if not _is_text(spec.name):
         yield "its name is not a text"
     if not _is_int(spec.seed, _INT64):
         yield f"its seed {spec.seed!r} is not a 64-bit integer"
@@ -99,6 +99,11 @@ def _share_problems(spec: SparseTableSpec) -> Iterator[str]:
     if spec.padding_id is not None and not _is_int(spec.padding_id, _INT64):
         yield f"its padding id {spec.padding_id!r} is not a 64-bit integer"
     yield from policy_problems(spec)
+
+
+def _is_text(value: object) -> bool:
+    """Whether it can be a string of protobuf: JSON may name halves of a character."""
+    return isinstance(value, str) and value.encode("utf-8", "ignore").decode() == value != ""
 
 
 def _is_int(value: object, allowed: range) -> bool:

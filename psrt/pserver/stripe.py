@@ -37,8 +37,9 @@ class Stripe:
     """Everything below is guarded by one lock.
 
     `admission` decides which ids may get a row, None lets all; `absent` is what the others read as,
-    None what they would begin with. `refused` counts updates of ids that were not admitted. `room`
-    makes memory ahead of rows, without it they reach it first.
+    None what they would begin with. `refused` counts updates of ids that were not admitted,
+    `empty_bytes` is what `nbytes` is without rows. `room` makes memory ahead of rows, without it
+    they reach it first.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Stripe:
         self._room = room
         self._looked_at = 0  # rows, when room for more was last looked after
         self.refused = 0
+        self.empty_bytes = self._store.nbytes
         self._slice_rows = max(1, min(_SLICE_ROWS, _SLICE_BYTES // layout.row_bytes))
 
     @property

@@ -15,13 +15,14 @@ import numpy as np
 from psrt.core.types import F32, I64, U8
 from psrt.kernels import row_lives
 from psrt.kernels.row_lives import AGE_BINS, KEPT, REASONS
+from psrt.kernels.row_store import VERSION_MASK
 from psrt.pserver.growing_table import RowsTable
 from psrt.pserver.lifecycle import Dropped, Sentence
 
 Pause: TypeAlias = Callable[[], None]
 
 SLICE_ROWS = 8192
-_KERNELS = (row_lives.judge, row_lives.decay_, row_lives.count_ages)
+_KERNELS = (row_lives.judge, row_lives.decay_, row_lives.count_ages, row_lives.pull_along_)
 
 
 def sweep(
@@ -29,24 +30,26 @@ def sweep(
 ) -> Dropped:
     """Drop the rows that `sentence` says; shows and clicks of all are multiplied by `decay` before.
 
-    A dry run changes nothing and tells what would be dropped.
+    A dry run tells what would be dropped: it does all of it to copies of the rows, so that scores
+    are those of a real one to the last bit.
     """
     for kernel in _KERNELS:
         kernel.load()
     layout, score = table.layout, table.spec.score
     row_bytes = table.nbytes // max(1, table.rows)
+    time = sentence.time & VERSION_MASK
     dropped = Dropped()
-    # Scores are linear in shows and clicks, so a dry run compares with a larger limit instead.
-    least = sentence.least_score / decay if dry_run else sentence.least_score
 
     def decide(rows: F32) -> U8:
-        if decay != 1.0 and not dry_run and layout.show_at >= 0:
+        rows = rows.copy() if dry_run else rows
+        if decay != 1.0 and layout.show_at >= 0:
             row_lives.decay_(rows, 0, len(rows), layout.show_at, layout.click_at, decay)
+        row_lives.pull_along_(rows, 0, len(rows), time)
         reasons: U8 = np.empty(len(rows), np.uint8)
         sentence.quota = row_lives.judge(
-            *(rows, 0, len(rows), sentence.version, sentence.ttl_rounds, layout.seen_at),
+            *(rows, 0, len(rows), time, sentence.ttl_rounds, layout.seen_at),
             *(sentence.hour, sentence.ttl_hours, layout.show_at, layout.click_at),
-            *(score.nonclick_coeff, score.click_coeff, least),
+            *(score.nonclick_coeff, score.click_coeff, sentence.least_score),
             *(sentence.oldest_bin, sentence.quota, reasons),
         )
         dropped.add(np.bincount(reasons, minlength=len(REASONS)), row_bytes)
@@ -56,13 +59,13 @@ def sweep(
     return dropped
 
 
-def ages(table: RowsTable, version: int, pause: Pause) -> I64:
-    """All rows (AGE_BINS,) by their age at `version`."""
+def ages(table: RowsTable, time: int, pause: Pause) -> I64:
+    """All rows (AGE_BINS,) by their age at `time`."""
     row_lives.count_ages.load()
     bins: I64 = np.zeros(AGE_BINS, np.int64)
 
     def decide(rows: F32) -> U8:
-        row_lives.count_ages(rows, 0, len(rows), version, bins)
+        row_lives.count_ages(rows, 0, len(rows), time & VERSION_MASK, bins)
         return np.zeros(len(rows), np.uint8)
 
     _walk(table, decide, pause)

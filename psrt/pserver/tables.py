@@ -50,14 +50,15 @@ class Tables:
         *,
         logs_changes: bool = False,
     ) -> list[str]:
-        """Create the tables that do not exist yet; their names.
+        """Create the tables that do not exist yet, each of `specs` once; their names.
 
         `compensation` is the λ of DC-ASGD for dense tables, 0 = none. With `logs_changes` sparse
         tables remember which trainer changed which rows.
         """
         with self._registering:
+            known = {name: table.spec for name, table in self._tables.items()}
             for spec in specs:
-                self._check_conflict(spec)
+                _check_conflict(known.setdefault(spec.name, spec), spec)
             missing = {spec.name: spec for spec in specs if spec.name not in self._tables}
             created = {
                 name: self._create(spec, compensation, logs_changes)
@@ -104,16 +105,6 @@ class Tables:
         more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
         return f"{', '.join(names[:_NAMES_SHOWN])}{more}"
 
-    def _check_conflict(self, spec: TableSpec) -> None:
-        table = self._tables.get(spec.name)
-        if table is not None and table.spec != spec:
-            raise TableError(
-                f"table {spec.name!r} is registered with another spec (registered != asked for): "
-                f"{differences(table.spec, spec)}. The call was refused.",
-                code=ErrorCode.TABLE_CONFLICT,
-                hint="All trainers must run one program and plan; a new one needs new pservers.",
-            )
-
     def _create(self, spec: TableSpec, compensation: float, logs_changes: bool) -> Table:
         try:
             if isinstance(spec, DenseTableSpec):
@@ -125,7 +116,7 @@ class Tables:
         except (MemoryError, OSError, ValueError) as error:
             raise TableError(
                 f"there is no memory for table {spec.name!r}: {error}. It was not created.",
-                code=ErrorCode.TABLE_CONFLICT,
+                code=ErrorCode.TABLE_FULL,
                 hint="Spread the parameters over more pservers.",
             ) from error
 
@@ -134,6 +125,16 @@ class Tables:
             f"table {name!r} is {is_kind}, but the call treats it as {asked}; it was refused.",
             code=ErrorCode.TABLE_SHAPE,
             hint="Parts of kind *_DENSE are for dense blocks, *_ROWS for sparse tables.",
+        )
+
+
+def _check_conflict(registered: TableSpec, spec: TableSpec) -> None:
+    if registered != spec:
+        raise TableError(
+            f"table {spec.name!r} is registered with another spec (registered != asked for): "
+            f"{differences(registered, spec)}. The call was refused.",
+            code=ErrorCode.TABLE_CONFLICT,
+            hint="All trainers must run one program and plan; a new one needs new pservers.",
         )
 
 

@@ -59,7 +59,7 @@ def apply_now(pushes: Sequence[Push], step: int, trainer: int, meters: Meters) -
             if isinstance(push, DensePush):
                 push.table.apply(push.gradient, rate, trainer, push.version)
             else:
-                push.table.apply(push.rows, push.gradients, rate, push.counts)
+                push.table.apply(push.rows, push.gradients, rate, push.counts, step + 1)
                 push.table.log(trainer, push.rows)
 
 
@@ -133,20 +133,20 @@ def _apply_mean(pushes: list[Push], trainers: int, round: int, meters: Meters) -
     if dense:
         dense[0].table.apply_mean([push.gradient for push in dense], trainers, rate)
     if rows:
-        _apply_mean_rows(rows, trainers, rate)
+        _apply_mean_rows(rows, trainers, rate, round + 1)
 
 
-def _apply_mean_rows(pushes: list[RowsPush], trainers: int, rate: float) -> None:
+def _apply_mean_rows(pushes: list[RowsPush], trainers: int, rate: float, now: int) -> None:
     table = pushes[0].table
     if trainers == 1 and len(pushes) == 1:
-        table.apply(pushes[0].rows, pushes[0].gradients, rate, pushes[0].counts)
+        table.apply(pushes[0].rows, pushes[0].gradients, rate, pushes[0].counts, now)
         return
     ids, inverse = row_kernels.unique(np.concatenate([push.rows.ids for push in pushes]))
     ends = np.cumsum([len(push.rows.ids) for push in pushes])
     places = np.split(inverse, ends[:-1])
     total = _summed(len(ids), places, [push.gradients for push in pushes])
     scale_(total.reshape(-1), 1.0 / trainers)
-    table.apply(table.route(ids), total, rate, _summed_counts(len(ids), places, pushes))
+    table.apply(table.route(ids), total, rate, _summed_counts(len(ids), places, pushes), now)
 
 
 def _summed(count: int, places: Sequence[I32], values: Sequence[F32]) -> F32:

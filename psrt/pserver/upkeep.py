@@ -7,22 +7,39 @@ long as it worked, so it takes half a core at most.
 
 from __future__ import annotations
 
+import logging
+import math
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from psrt.core.clock import hours_since_1970
+from psrt.core.errors import WireError
 from psrt.core.specs import Lifecycle, SparseTableSpec
 from psrt.core.threads import CrashReport, start_thread
 from psrt.pserver.growing_table import RowsTable
-from psrt.pserver.lifecycle import Dropped, by_age, by_memory, by_shrink, rows_too_many
+from psrt.pserver.lifecycle import (
+    Dropped,
+    by_age,
+    by_memory,
+    by_shrink,
+    is_too_narrow,
+    rows_too_many,
+)
 from psrt.pserver.meters import Meters
 from psrt.pserver.sweeping import Pause, ages, sweep
 
+log = logging.getLogger("psrt.pserver")
+
 LOOK_S = 1.0
 """Between two looks at all tables: a table may pass its `max_bytes` by what comes in meanwhile."""
+
+LONGEST_WITHOUT = 1 << 27
+"""Of the time of a table: after so much of it all rows are gone through, or ages beyond 2³⁰ would
+count as none (`row_lives.pull_along_`)."""
 
 _EVERY = 8  # a row past its time is found within an eighth of that time
 _KEPT_OF_CAP = 15 / 16  # what a sweep for memory leaves, or the next look would find it full again
@@ -32,34 +49,49 @@ _WORK_S = 0.005  # a slice is 0.1 ms: to sleep and be woken after each would cos
 
 @dataclass
 class Rhythm:
-    """When one table is looked through for rows past their time: (version, hour) → due or not."""
+    """When one table is looked through for rows past their time: (time, hour) → due or not.
+
+    `time` is the table's (`SparseTable.time`).
+    """
 
     life: Lifecycle
-    version: int = 0
+    time: int = 0
     hour: int = 0
 
-    def is_due(self, version: int, hour: int) -> bool:
-        """Whether an eighth of a limit has passed since this last said so."""
+    def is_due(self, time: int, hour: int) -> bool:
+        """Whether an eighth of a limit, or LONGEST_WITHOUT, has passed since this last said so."""
         rounds, days = self.life.ttl_rounds, self.life.ttl_days
-        by_rounds = rounds > 0 and version - self.version >= max(1, rounds // _EVERY)
+        longest = max(1, rounds // _EVERY) if rounds else LONGEST_WITHOUT
+        by_rounds = time - self.time >= longest
         by_days = days > 0 and hour - self.hour >= max(1, round(days * 24 / _EVERY))
         if by_rounds or by_days:
-            self.version, self.hour = version, hour
+            self.time, self.hour = time, hour
         return by_rounds or by_days
 
 
+_Asked: TypeAlias = tuple[int, int, tuple[str, ...], bool]
+"""Of one SHRINK: trainer, number, names of tables, whether it is a dry run."""
+
+
 class Upkeep:
-    """`tables` gives the sparse tables there are; any thread may call `shrink`."""
+    """`tables` gives the sparse tables there are; any thread may call `shrink`.
+
+    `job_time` is how far the job is, in rounds or mini-batches of all trainers: by it rows age also
+    where a pserver has nothing of what is pushed. Without it a table knows of its own updates only.
+    """
 
     def __init__(
         self,
         tables: Callable[[], Iterable[RowsTable]],
         meters: Meters,
         hours: Callable[[], int] = hours_since_1970,
+        job_time: Callable[[], int] = lambda: 0,
     ) -> None:
         self._tables, self._meters, self._hours = tables, meters, hours
+        self._job_time = job_time
         self._rhythms: dict[str, Rhythm] = {}
-        self._answers: OrderedDict[int, dict[str, Dropped]] = OrderedDict()
+        self._answers: OrderedDict[_Asked, dict[str, Dropped]] = OrderedDict()
+        self._warned: set[str] = set()  # tables whose limit is too narrow
         self._sweeping = threading.Lock()  # one sweep at a time
         self._crashes: CrashReport | None = None
         self._thread: threading.Thread | None = None
@@ -73,8 +105,9 @@ class Upkeep:
     def tables_came(self) -> None:
         """There may be new tables."""
         with self._sweeping:
-            is_needed = any(_is_limited(table.spec) for table in self._tables())
-            if is_needed and self._crashes is not None and self._thread is None:
+            limited = [table for table in self._tables() if _is_limited(table.spec)]
+            self._warn([table for table in limited if table.spec.name not in self._warned])
+            if limited and self._crashes is not None and self._thread is None:
                 self._thread = start_thread(self._look_by_and_by, "upkeep", self._crashes)
 
     def stop(self) -> None:
@@ -92,28 +125,36 @@ class Upkeep:
                     dropped[table.spec.name] = found
         return dropped
 
-    def shrink(self, names: Sequence[str], number: int, dry_run: bool) -> dict[str, Dropped]:
+    def shrink(
+        self, names: Sequence[str], number: int, dry_run: bool, trainer: int = 0
+    ) -> dict[str, Dropped]:
         """Decay scores and drop rows below the least one, with those past their time; by table.
 
-        Of the tables `names`, all if there are none. A call that was repeated, which its `number`
-        tells, is answered as before.
+        Of the tables `names`, all if there are none. A call that `trainer` repeats, which its
+        `number` tells, is answered as before; one that asks for something else is none.
         """
+        if number == 0:
+            raise WireError(
+                f"trainer {trainer} sent a SHRINK without a number; nothing was dropped.",
+                hint="shrink.number is drawn for every call, so that a repeated one is known.",
+            )
+        asked = (trainer, number, tuple(names), dry_run)
         with self._sweeping:
-            if number not in self._answers:
-                self._answers[number] = {
+            if asked not in self._answers:
+                self._answers[asked] = {
                     table.spec.name: self._shrink(table, dry_run)
                     for table in self._tables()
                     if not names or table.spec.name in names
                 }
                 while len(self._answers) > _ANSWERS_KEPT:
                     self._answers.popitem(last=False)
-            return self._answers[number]
+            return self._answers[asked]
 
     def _shrink(self, table: RowsTable, dry_run: bool) -> Dropped:
         life = table.spec.lifecycle
         if life is None:
             return Dropped()
-        sentence = by_shrink(table.spec, table.version, self._hours())
+        sentence = by_shrink(table.spec, table.time(self._job_time()), self._hours())
         pause = _Rest(self._stopped)
         dropped = sweep(table, sentence, pause, decay=life.decay, dry_run=dry_run)
         if not dry_run:
@@ -121,18 +162,30 @@ class Upkeep:
         return dropped
 
     def _look_at(self, table: RowsTable, pause: Pause) -> Dropped:
-        spec, hour = table.spec, self._hours()
+        spec, hour, now = table.spec, self._hours(), table.time(self._job_time())
         assert spec.lifecycle is not None, spec.name
         dropped = Dropped()
         rhythm = self._rhythms.setdefault(spec.name, Rhythm(spec.lifecycle, hour=hour))
-        if rhythm.is_due(table.version, hour):
-            dropped.merge(sweep(table, by_age(spec, table.version, hour), pause))
-        if _too_many(table, spec, 1.0):
-            version = table.version
-            surplus = _too_many(table, spec, _KEPT_OF_CAP)
-            oldest = by_memory(ages(table, version, pause), surplus, version, hour)
+        if rhythm.is_due(now, hour):
+            dropped.merge(sweep(table, by_age(spec, now, hour), pause))
+        if _too_many(table, 1.0):
+            surplus, now = _too_many(table, _KEPT_OF_CAP), table.time(self._job_time())
+            oldest = by_memory(ages(table, now, pause), surplus, now, hour)
             dropped.merge(sweep(table, oldest, pause))
         return dropped
+
+    def _warn(self, tables: Iterable[RowsTable]) -> None:
+        """Say of which `tables` the memory is too little, once."""
+        for table in tables:
+            self._warned.add(table.spec.name)
+            limit = _share_of_memory(table)
+            if is_too_narrow(*limit, table.empty_bytes):
+                log.warning(
+                    "table %s may take %d bytes on this pserver, and its index takes %d without "
+                    "any row; rows get half of the limit beside the index. Raise max_bytes of its "
+                    "lifecycle, or start the pserver with fewer stripes.",
+                    *(table.spec.name, math.prod(limit), table.empty_bytes),
+                )
 
     def _look_by_and_by(self) -> None:
         while not self._stopped.wait(LOOK_S):
@@ -159,8 +212,15 @@ def _is_limited(spec: SparseTableSpec) -> bool:
     return life is not None and bool(life.ttl_rounds or life.ttl_days or life.max_bytes)
 
 
-def _too_many(table: RowsTable, spec: SparseTableSpec, part: float) -> int:
-    """Rows to drop for this share of the table to need `part` of its memory."""
+def _share_of_memory(table: RowsTable) -> tuple[int, float]:
+    """The limit of the whole table, and which part of it this share of the table may take."""
+    spec = table.spec
     assert spec.lifecycle is not None, spec.name
     share = (spec.last_shard - spec.first_shard) / spec.virtual_shards
-    return rows_too_many(spec.lifecycle.max_bytes, part * share, table.rows, table.nbytes)
+    return spec.lifecycle.max_bytes, share
+
+
+def _too_many(table: RowsTable, part: float) -> int:
+    """Rows to drop for this share of the table to need `part` of its memory."""
+    max_bytes, share = _share_of_memory(table)
+    return rows_too_many(max_bytes, part * share, table.rows, table.nbytes, table.empty_bytes)

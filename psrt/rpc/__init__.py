@@ -1,6 +1,6 @@
 """Calls between trainers and pservers: frames, carriers, client and server.
 
-Reading order, which is also import order: pb (generated) · buffers · preamble · frames · pieces ·
+Reading order, which is also import order: pb (generated) · preamble · buffers · frames · pieces ·
 placing · methods · status · retry · serving · hosts · busy_poll · sockets · stream ·
 stream_server · grpc_carrier · aio_loop · grpc_calls · grpc_server · inproc · dialing · pool ·
 stories · client · server. A pserver needs `Server`, `Message`, `Later` and `Peer`; a communicator

@@ -24,7 +24,7 @@ from psrt.core.errors import WireError
 from psrt.core.types import Array
 from psrt.rpc import pb
 from psrt.rpc.buffers import ALIGNMENT, aligned_empty
-from psrt.rpc.preamble import truncated
+from psrt.rpc.preamble import MAX_FRAME_BYTES, truncated
 
 Buffer: TypeAlias = bytes | memoryview
 
@@ -48,13 +48,14 @@ PRECISION_CODES = {"float32": 1, "float16": 6, "bfloat16": 7, "int8": 8}
 class Message:
     """One call or one reply; `header.parts` use up `tensors` in order.
 
-    `into` does not travel: it says of a call where large tensors of its reply may be received, see
-    `psrt.rpc.placing`.
+    Two fields do not travel: `into` says of a call where large tensors of its reply may be received
+    (`psrt.rpc.placing`), `reply_limit` tells a handler how many bytes the carrier sends at most.
     """
 
     header: pb.Header
     tensors: list[Array] = field(default_factory=list)
     into: Sequence[Array | None] = ()
+    reply_limit: int = MAX_FRAME_BYTES
 
 
 # --- encoding -------------------------------------------------------------------------------------

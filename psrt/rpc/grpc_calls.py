@@ -20,6 +20,7 @@ from psrt.rpc import pb
 from psrt.rpc.frames import Message, decode, encode
 from psrt.rpc.grpc_carrier import SERVICE, reply_too_large
 from psrt.rpc.pieces import SPLIT_BYTES, Joiner, split
+from psrt.rpc.preamble import check_size, too_large
 from psrt.rpc.serving import Handler, Later, Peer, begin, settle
 from psrt.rpc.status import ERROR_METADATA, grpc_status, to_wire
 
@@ -67,11 +68,11 @@ class GrpcCalls:
         """One frame in, one frame out."""
         with self._counted():
             await self._refuse_if_full(context)
-            reply = await self._reply(lambda: decode(request), context)
-            frame = b"".join(encode(reply))
-            if len(frame) > SPLIT_BYTES:
-                await _abort(context, to_wire(reply_too_large(len(frame))))
-            return frame
+            parts = encode(await self._reply(lambda: self._decode(request), context))
+            size_bytes = sum(len(part) for part in parts)
+            if size_bytes > min(SPLIT_BYTES, self._max_bytes):
+                await _abort(context, to_wire(self._reply_too_large(size_bytes)))
+            return b"".join(parts)
 
     async def _call_large(self, frames: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
         """Pieces in, pieces out."""
@@ -83,8 +84,22 @@ class GrpcCalls:
                     joiner.add(frame)
             except WireError as error:
                 await _abort(context, to_wire(error))
-            for piece in split(await self._reply(joiner.message, context)):
+            reply = await self._reply(joiner.message, context)
+            size_bytes = sum(tensor.nbytes for tensor in reply.tensors)
+            if size_bytes > self._max_bytes:
+                await _abort(context, to_wire(self._reply_too_large(size_bytes)))
+            for piece in split(reply):
                 yield piece
+
+    def _decode(self, request: bytes) -> Message:
+        check_size(len(request), self._max_bytes)
+        return decode(request)
+
+    def _reply_too_large(self, size_bytes: int) -> WireError:
+        """Over the limit of a unary call, where another is of use, or over the pserver's own."""
+        if size_bytes <= self._max_bytes:
+            return reply_too_large(size_bytes)
+        return too_large(size_bytes, self._max_bytes)
 
     async def _reply(self, read: Callable[[], Message], context: Any) -> Message:
         """Decode, run the handler, wait if it says so; a reported error ends the call here."""

@@ -3,8 +3,8 @@
 gRPC in Python sends only `bytes`, so a message is joined once before it leaves and not copied when
 it arrives. A frame up to 4 MiB is one unary `Call`; a larger one is split and streamed by
 `CallLarge`. A caller cannot know the size of a reply: when the server refuses to put one into a
-unary reply, the call is repeated as `CallLarge` (repeatable by push key, like a retry), and the
-connection remembers the method.
+unary reply, the call is repeated as `CallLarge` (repeatable by push key, like a retry), and if that
+was of use, the connection remembers the method.
 """
 
 from __future__ import annotations
@@ -51,14 +51,17 @@ class GrpcConnection:
     def call(self, message: Message, timeout_s: float) -> Message:
         """Send `message` and wait for its reply; the reply may report an error in its header."""
         method = message.header.method
+        refused = None
         if method not in self._large_replies:
             parts = encode(message)
             if sum(len(part) for part in parts) <= SPLIT_BYTES:
-                reply = self._ask(lambda: decode(self._unary(b"".join(parts), timeout_s)))
-                if not _reply_too_large(reply):
-                    return reply
-                self._large_replies.add(method)
-        return self._ask(lambda: self._call_large(message, timeout_s))
+                refused = self._ask(lambda: decode(self._unary(b"".join(parts), timeout_s)))
+                if not _reply_too_large(refused):
+                    return refused
+        reply = self._ask(lambda: self._call_large(message, timeout_s))
+        if refused is not None and not _reply_too_large(reply):
+            self._large_replies.add(method)
+        return reply
 
     def close(self) -> None:
         self._channel.close()

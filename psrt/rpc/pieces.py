@@ -13,9 +13,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from psrt.core.errors import WireError
-from psrt.core.types import U8
 from psrt.rpc import pb
-from psrt.rpc.buffers import aligned_empty
+from psrt.rpc.buffers import aligned_empty, room_for
 from psrt.rpc.frames import Buffer, Message, assemble, frame_head, lay_out, parse
 from psrt.rpc.preamble import MAX_FRAME_BYTES, check_size, truncated
 
@@ -55,7 +54,8 @@ def _cut(parts: list[Buffer], size_bytes: int) -> Iterator[list[Buffer]]:
 
 
 class Joiner:
-    """Collects the frames of one message; `payload` exists once the first frame was added.
+    """Collects the frames of one message, whose payload is `_size` bytes; `_payload` has `_end` of
+    them and grows as they come.
 
     Every frame must continue where the last one ended, so a complete payload has no holes.
     """
@@ -63,32 +63,39 @@ class Joiner:
     def __init__(self, max_bytes: int = MAX_FRAME_BYTES) -> None:
         self._max_bytes = max_bytes
         self._header: pb.Header | None = None
-        self._payload: U8 | None = None
-        self._end = 0
+        self._payload = aligned_empty(0)
+        self._size = self._end = 0
 
     def add(self, frame: bytes) -> None:
         header, piece = parse(frame)
-        if self._payload is None:
+        if self._header is None:
             check_size(header.payload_bytes, self._max_bytes)
-            self._header, self._payload = header, aligned_empty(header.payload_bytes)
-        self._place(header, piece, self._payload)
+            self._header, self._size = header, header.payload_bytes
+        self._place(header, piece)
 
     def message(self) -> Message:
         """The joined message; its tensors are views of memory that only it owns."""
-        if self._payload is None:
+        if self._header is None:
             raise truncated("no frame", "a message")
-        if self._end != len(self._payload):
-            raise truncated(f"{self._end} bytes of payload", f"{len(self._payload)}")
+        if self._end != self._size:
+            raise truncated(f"{self._end} bytes of payload", f"{self._size}")
         return assemble(self._header, self._payload.data.toreadonly())
 
-    def _place(self, header: pb.Header, piece: memoryview, payload: U8) -> None:
-        start, end = self._end, self._end + len(piece)
-        if header.payload_start != start or header.payload_bytes != len(payload):
+    def _place(self, header: pb.Header, piece: memoryview) -> None:
+        start, end, size = self._end, self._end + len(piece), self._size
+        if header.payload_start != start or header.payload_bytes != size:
             raise WireError(
                 f"A split message continues at byte {header.payload_start} of "
-                f"{header.payload_bytes}; byte {start} of {len(payload)} comes next."
+                f"{header.payload_bytes}; byte {start} of {size} comes next."
             )
-        if end > len(payload):
-            raise WireError(f"A split message is longer than the {len(payload)} bytes announced.")
-        payload[start:end] = np.frombuffer(piece, np.uint8)
+        if end > size:
+            raise WireError(f"A split message is longer than the {size} bytes announced.")
+        if end > len(self._payload):
+            self._make_room(end)
+        self._payload[start:end] = np.frombuffer(piece, np.uint8)
         self._end = end
+
+    def _make_room(self, end: int) -> None:
+        payload = aligned_empty(room_for(self._size, end))
+        payload[: self._end] = self._payload[: self._end]
+        self._payload = payload

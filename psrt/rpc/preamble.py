@@ -49,11 +49,23 @@ def check_version(theirs: int) -> None:
 
 def check_size(size_bytes: int, max_bytes: int) -> None:
     if size_bytes > max_bytes:
-        raise WireError(
-            f"A message of {size_bytes} bytes was refused; the limit is {max_bytes}.",
-            code=ErrorCode.WIRE_TOO_LARGE,
-            hint="Send smaller blocks, or raise max_message_mib of the pserver.",
-        )
+        raise too_large(size_bytes, max_bytes)
+
+
+def too_large(size_bytes: int, max_bytes: int) -> WireError:
+    return WireError(
+        f"A message of {size_bytes} bytes was refused; the limit is {max_bytes}.",
+        code=ErrorCode.WIRE_TOO_LARGE,
+        hint="Send smaller blocks, or raise max_message_mib of the pserver.",
+    )
+
+
+def no_memory(what: str) -> WireError:
+    return WireError(
+        f"There is no memory for {what}.",
+        code=ErrorCode.WIRE_TOO_LARGE,
+        hint="Give the process more memory, or send smaller blocks to more pservers.",
+    )
 
 
 def truncated(got: str, announced: str) -> WireError:

@@ -25,7 +25,7 @@ from psrt.rpc.hosts import (
 from psrt.rpc.methods import Method
 from psrt.rpc.preamble import MAX_FRAME_BYTES
 from psrt.rpc.serving import Handler, Later, Peer
-from psrt.rpc.stream_server import StreamServer
+from psrt.rpc.stream_server import MOST_CONNECTIONS, StreamServer
 
 
 class Server:
@@ -33,6 +33,7 @@ class Server:
 
     `port` 0 picks one, as the kernel does for the `ports_num` stream ports. `unix_dir` is where the
     Unix socket goes: "" means a private temporary directory, "off" or None means no Unix socket.
+    The handler is told with each request how large its reply may be (`Message.reply_limit`).
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Server:
         ports_num: int = 1,
         unix_dir: str | None = None,
         max_message_bytes: int = MAX_FRAME_BYTES,
+        max_connections: int = MOST_CONNECTIONS,
         crashes: CrashReport | None = None,
         busy_poll: BusyPoll = NEVER,
     ) -> None:
@@ -51,6 +53,7 @@ class Server:
         self.data_endpoints: list[str] = []
         self.unix_path = ""
         self._handler = handler
+        self._max_bytes = max_message_bytes
         self._host = host
         self._ports_num = ports_num
         self._unix_dir = UNIX_DIR_OFF if unix_dir is None else unix_dir
@@ -58,7 +61,9 @@ class Server:
         self._unix: UnixSocketPath | None = None
         self._stop_once = threading.Lock()
         self._grpc = GrpcServer(self._answer, max_message_bytes)
-        self._stream = StreamServer(self._answer, max_message_bytes, crashes, busy_poll)
+        self._stream = StreamServer(
+            self._answer, max_message_bytes, crashes, busy_poll, max_connections
+        )
 
     def start(self) -> None:
         """Open every door; health stays NOT_SERVING until `set_serving`.
@@ -108,6 +113,7 @@ class Server:
         self.unix_path = self._unix.path
 
     def _answer(self, request: Message, peer: Peer) -> Message | Later:
+        request.reply_limit = self._max_bytes
         reply = self._handler(request, peer)
         if request.header.method == Method.HELLO and isinstance(reply, Message):
             self._introduce(reply)

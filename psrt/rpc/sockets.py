@@ -3,9 +3,10 @@
 Sockets stay blocking: a gather of header and tensor memory goes out in one `sendmsg`. What comes in
 is read as far as it is there, which is all of a small frame; the rest of a large one follows with
 MSG_WAITALL, straight into the buffer the tensors will be views of, or into arrays that the caller
-named (`psrt.rpc.placing`). Deadlines are the kernel's SO_RCVTIMEO and SO_SNDTIMEO, because a Python
-socket timeout would poll before every call. One thread at a time uses a `FrameSocket`;
-`close_reading` and `abort` may come from another.
+named (`psrt.rpc.placing`). The buffer of a very large one grows as its bytes come, but for a caller
+who named arrays: that one knows what it asked for. Deadlines are the kernel's SO_RCVTIMEO and
+SO_SNDTIMEO, because a Python socket timeout would poll before every call. One thread at a time uses
+a `FrameSocket`; `close_reading` and `abort` may come from another.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from psrt.core.types import U8, Array
-from psrt.rpc.buffers import ALIGNMENT, ReceiveBuffers
+from psrt.rpc.buffers import ALIGNMENT, ReceiveBuffers, room_for
 from psrt.rpc.busy_poll import NEVER, BusyPoll
 from psrt.rpc.frames import Message, decode, encode
 from psrt.rpc.placing import place, without
@@ -84,8 +85,7 @@ class FrameSocket:
             self._ahead = buffer[end:got_end].tobytes() + self._ahead
             return decode(buffer[ALIGNMENT:end])
         if end > len(buffer):
-            first, buffer = buffer, self._buffers.take(end)
-            buffer[:got_end] = first[:got_end]
+            buffer, got_end = self._make_room(buffer, got_end, end, trusted=bool(into))
         return self._rest(buffer[ALIGNMENT:end], got_end - ALIGNMENT, into)
 
     def drain(self) -> None:
@@ -132,6 +132,21 @@ class FrameSocket:
         got = self._read(gather)
         self._habit.waited(time.monotonic() - began)
         return got
+
+    def _make_room(self, buffer: U8, got: int, end: int, *, trusted: bool) -> tuple[U8, int]:
+        """A buffer of `end` bytes or more that begins with what has come, and how much that is;
+        unless the sender is `trusted`, more may come while it grows."""
+        while True:
+            room = end if trusted else room_for(end, got)
+            roomy = self._buffers.take(end, room)
+            roomy[:got] = buffer[:got]
+            if len(roomy) >= end:
+                return roomy, got
+            missing = self._fill([roomy.data[got:]])
+            self._buffers.drop_newest()
+            buffer, got = roomy, len(roomy) - missing
+            if missing:
+                raise truncated(f"{got - ALIGNMENT} bytes", f"{end - ALIGNMENT}")
 
     def _rest(self, frame: U8, got: int, into: Sequence[Array | None]) -> Message:
         """Receive all but the first `got` bytes of `frame`, and decode it."""

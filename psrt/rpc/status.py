@@ -20,6 +20,7 @@ from psrt.core.errors import (
     from_code,
 )
 from psrt.rpc import pb
+from psrt.rpc.preamble import no_memory
 
 ERROR_METADATA = "psrt-error-bin"
 
@@ -28,7 +29,10 @@ _MAX_TEXT = 2000
 
 
 def to_wire(error: Exception) -> pb.Error:
-    """What the other side is told; an exception psrt did not raise becomes INTERNAL."""
+    """What the other side is told; an exception psrt did not raise becomes INTERNAL, unless it says
+    that there was no memory."""
+    if isinstance(error, MemoryError):
+        error = no_memory("the reply to the call")
     if not isinstance(error, PsrtError):
         error = InternalError(
             f"The pserver failed with {type(error).__name__}: {error}.",

@@ -1,7 +1,8 @@
 """The stream carrier, client side: one connection, one call at a time.
 
 A connection that failed in any way (no reply in time, reset, malformed reply) must be closed by its
-owner: a late reply would otherwise answer the next call.
+owner: a late reply would otherwise answer the next call. So must one that the pserver refused: it
+says why in a reply that is addressed to no call, and closes its end.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import socket
 import time
 
-from psrt.core.errors import DeadlineError, PsrtError, UnavailableError, WireError
+from psrt.core.errors import DeadlineError, PsrtError, UnavailableError, WireError, from_code
+from psrt.rpc import pb
 from psrt.rpc.busy_poll import NEVER, BusyPoll
 from psrt.rpc.frames import Message
 from psrt.rpc.hosts import split_endpoint
@@ -47,15 +49,19 @@ class StreamConnection:
         try:
             self._frames.send(message)
         except ConnectionError as lost:
-            return self._last_words(lost)
-        reply = self._frames.receive(message.into)
+            reply: Message | None = self._last_words(lost)
+        else:
+            reply = self._frames.receive(message.into)
         if reply is None:
             raise UnavailableError(f"{self.where} closed the connection before it replied.")
-        if reply.header.request_id != message.header.request_id and not reply.header.HasField(
-            "error"
-        ):
-            raise WireError(f"{self.where} answered another call than the one it was asked.")
+        if reply.header.request_id != message.header.request_id:
+            raise self._unasked(reply.header)
         return reply
+
+    def _unasked(self, header: pb.Header) -> PsrtError:
+        if header.HasField("error"):
+            return from_code(header.error.code, header.error.message, header.error.hint)
+        return WireError(f"{self.where} answered another call than the one it was asked.")
 
     def _last_words(self, lost: ConnectionError) -> Message:
         """A pserver that refuses a request closes early, but says why before it does."""

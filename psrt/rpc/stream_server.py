@@ -3,7 +3,7 @@
 A connection thread receives a frame, runs the handler, waits for a `Later` if it gets one, and
 sends the reply: no queue, no hand-over between threads. Measured on 2 cores with 13,312 rows of 16
 floats a call, this moves 9.3–9.7 M rows/s where an event loop with a kernel pool moves 6.6–8.6. An
-idle connection costs a thread that sleeps in the kernel.
+idle connection costs a thread that sleeps in the kernel; one too many is told so and closed.
 
 `stop` closes the listeners and the reading side of every connection, so that accepted calls run to
 their end and their replies go out; what still runs after the grace is cut off.
@@ -18,15 +18,18 @@ import threading
 import time
 from collections.abc import Callable
 
-from psrt.core.errors import WireError
+from psrt.core.errors import UnavailableError, WireError
 from psrt.core.threads import CrashReport, start_thread
 from psrt.rpc import pb
 from psrt.rpc.busy_poll import NEVER, BusyPoll
-from psrt.rpc.preamble import MAX_FRAME_BYTES, StrangerError
+from psrt.rpc.preamble import MAX_FRAME_BYTES, StrangerError, no_memory
 from psrt.rpc.serving import Handler, Later, Peer, begin, error_reply, settle
 from psrt.rpc.sockets import FrameSocket
 
 log = logging.getLogger("psrt.rpc")
+
+MOST_CONNECTIONS = 4096
+"""Of all listeners together: three of each of 1,365 trainers in mode async."""
 
 _BACKLOG = 128
 _ACCEPT_PAUSE_S = 0.1
@@ -46,9 +49,11 @@ class StreamServer:
         max_bytes: int = MAX_FRAME_BYTES,
         crashes: CrashReport | None = None,
         busy_poll: BusyPoll = NEVER,
+        most_connections: int = MOST_CONNECTIONS,
     ) -> None:
         self._handler = handler
         self._max_bytes = max_bytes
+        self._most_connections = most_connections
         self._busy_poll = busy_poll
         self._crashes = crashes or CrashReport()
         self._stopping = threading.Event()
@@ -103,24 +108,44 @@ class StreamServer:
             try:
                 sock, address = listener.accept()
                 self._add(sock, _peer(sock, address))
-            except OSError as error:
+            except (OSError, MemoryError) as error:
                 if not self._stopping.is_set():
-                    # Out of descriptors, or the caller hung up: neither may end the listener.
+                    # No descriptors, no memory, or the caller hung up: none may end the listener.
                     log.warning("accept on %s failed: %s", name, error)
                     self._stopping.wait(_ACCEPT_PAUSE_S)
 
     def _add(self, sock: socket.socket, peer: Peer) -> None:
         frames = FrameSocket(sock, self._max_bytes, self._busy_poll)
-        with self._lock:
-            if self._stopping.is_set():
-                frames.close()
-                return
-            self._accepted += 1
-            name = f"psrt-{peer.carrier}-{self._accepted}"
-            # The thread needs this lock to remove itself, so it cannot end before it is added.
+        try:
+            with self._lock:
+                self._begin_serving(frames, peer)
+        except UnavailableError as error:
+            self._turn_away(frames, peer, error)
+
+    def _begin_serving(self, frames: FrameSocket, peer: Peer) -> None:
+        if self._stopping.is_set():
+            frames.close()
+            return
+        count = len(self._connections)
+        if count >= self._most_connections:
+            raise _full(count, "as many as it may", "raise max_connections of this one")
+        self._accepted += 1
+        name = f"psrt-{peer.carrier}-{self._accepted}"
+        try:
+            # The thread needs the lock to remove itself, so it cannot end before it is added.
             self._connections[frames] = start_thread(
                 lambda: self._serve(frames, peer), name, self._crashes
             )
+        except (RuntimeError, MemoryError) as error:
+            no_thread = "and cannot start another thread"
+            raise _full(count, no_thread, "raise its limits of threads and memory") from error
+
+    def _turn_away(self, frames: FrameSocket, peer: Peer, error: UnavailableError) -> None:
+        """Say why and close, without waiting: others want to be accepted."""
+        log.warning("refused the connection of %s: %s", peer, error)
+        with contextlib.suppress(OSError):
+            frames.send(error_reply(pb.Header(), error, peer))
+        frames.close()
 
     def _serve(self, frames: FrameSocket, peer: Peer) -> None:
         try:
@@ -128,6 +153,8 @@ class StreamServer:
                 pass
         except WireError as error:
             self._refuse(frames, peer, error)
+        except MemoryError:
+            self._refuse(frames, peer, no_memory("a message"))
         except OSError as error:
             log.debug("connection of %s lost: %s", peer, error)
         finally:
@@ -143,12 +170,15 @@ class StreamServer:
         reply = begin(self._handler, request, peer)
         if isinstance(reply, Later):
             reply = settle(reply, request.header, peer)
-        frames.send(reply)
+        try:
+            frames.send(reply)
+        except WireError as error:  # of the reply itself: nothing of it was sent
+            frames.send(error_reply(request.header, error, peer))
         return True
 
     def _refuse(self, frames: FrameSocket, peer: Peer, error: WireError) -> None:
         log.warning("closed the connection of %s: %s", peer, error.message)
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, MemoryError):
             if not isinstance(error, StrangerError):
                 frames.send(error_reply(pb.Header(), error, peer))
             frames.drain()
@@ -164,6 +194,13 @@ class StreamServer:
             threads = [*self._threads, *self._connections.values()]
         for thread in threads:
             thread.join(max(0.0, deadline - time.monotonic()))
+
+
+def _full(connections: int, why: str, remedy: str) -> UnavailableError:
+    return UnavailableError(
+        f"This pserver has {connections} connections, {why}; one more was refused.",
+        hint=f"Use more pservers, or {remedy}.",
+    )
 
 
 def _peer(sock: socket.socket, address: object) -> Peer:

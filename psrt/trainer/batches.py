@@ -20,7 +20,7 @@ from psrt.data.sharing import in_epoch, shared
 from psrt.executor.derived import DerivedIds
 from psrt.trainer.counts import counted_tables
 from psrt.trainer.job import Job
-from psrt.trainer.prefetch import Prepared, prepare
+from psrt.trainer.prefetch import Prepared, checked, prepare
 from psrt.trainer.state import AT_THE_START, Reached
 
 PREPARED_AHEAD = 2
@@ -83,4 +83,5 @@ def feed(
         with reader as batches:
             for batch in batches:
                 fed = derived.extend(job.shaped(batch), next(step))
-                yield prepare(dict(fed), job.tables, epoch, reader.place, counted)
+                prepared = prepare(dict(fed), job.tables, epoch, reader.place, counted)
+                yield checked(job.program, prepared)

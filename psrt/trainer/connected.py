@@ -48,7 +48,7 @@ from psrt.trainer.completion import Waiting, await_others, company
 from psrt.trainer.counts import counted_tables
 from psrt.trainer.lifetime import Lifetime
 from psrt.trainer.loop import Stepping
-from psrt.trainer.prefetch import Prepared, prepare
+from psrt.trainer.prefetch import Prepared, checked, prepare
 from psrt.trainer.running import How, Running
 from psrt.trainer.shrinking import Shrunk
 from psrt.trainer.shuffle import Seat, exchange
@@ -93,7 +93,7 @@ class ConnectedExecutor:
         self._running = Running(part, self.scope, how)
         self._lookups = {table: ids for table, ids in lookups_by_table(part.program).items() if ids}
         self._fed, self._derived = fed_vars(part.program), DerivedIds(part.program, first_example)
-        self._counted = counted_tables(part.program)
+        self._counted, self._program = counted_tables(part.program), part.program
         self._prepared = 0
         self._cluster: Cluster | None = None
         self._stepping: Stepping | None = None
@@ -324,7 +324,8 @@ class ConnectedExecutor:
         fed = self._derived.extend(feed, self._prepared)
         check_names(fed, self._fed)
         self._prepared += 1
-        return prepare(dict(fed), self._lookups, counted=self._counted)
+        batch = prepare(dict(fed), self._lookups, counted=self._counted)
+        return checked(self._program, batch)
 
     def _step(
         self,

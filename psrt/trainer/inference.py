@@ -24,7 +24,7 @@ from psrt.executor.scope import Scope
 from psrt.executor.sequential import Executor
 from psrt.graph.program import Program, Var
 from psrt.graph.prune import prune
-from psrt.graph.verify import verify
+from psrt.graph.verify import check_computed, verify
 from psrt.partition.plan import build_plan
 from psrt.trainer import export
 from psrt.trainer.job import Job
@@ -176,7 +176,9 @@ def _part(
     program: Program, prediction: Prediction, directory: Path, named_by_caller: bool
 ) -> Program:
     try:
-        return prune(program, prediction.fetches, prediction.feeds or None)
+        pruned = prune(program, prediction.fetches, prediction.feeds or None)
+        check_computed(pruned, prediction.fetches)
+        return pruned
     except ProgramError as error:
         if named_by_caller:
             raise

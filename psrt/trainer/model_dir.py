@@ -125,7 +125,7 @@ def read_manifest(directory: Path) -> Manifest:
         plain = json.loads(path.read_text())
     except OSError as error:
         raise unreadable(path, f"cannot be opened ({error.strerror})") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise unreadable(path, f"is not JSON ({error})") from error
     _check_version(plain, path)
     try:

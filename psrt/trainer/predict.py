@@ -9,8 +9,8 @@ from __future__ import annotations
 import difflib
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from psrt.config.load import load_job
 from psrt.config.schema import PredictConfig
-from psrt.core.errors import ConfigError, DataError, ErrorCode
+from psrt.core.errors import ConfigError, DataError, ErrorCode, PsrtError
 from psrt.core.metrics import Registry
 from psrt.core.types import Array
 from psrt.data.files import expand
@@ -30,11 +30,20 @@ from psrt.data.stored import STDIN
 from psrt.graph.ops import ROWS
 from psrt.kernels import jit, nn
 from psrt.trainer.inference import Predictor, load_inference_model
+from psrt.trainer.model_dir import MANIFEST
 from psrt.trainer.prediction_text import FORMATS, Fetched
+
+_STDOUT = "the standard output"
 
 
 def data_files(names: Sequence[str]) -> list[Path | str]:
     """The files that `names`, which may be globs or `-` for the standard input, stand for."""
+    if "-" in names and sys.stdin is None:
+        raise DataError(
+            "the standard input is closed, and - stands for it.",
+            code=ErrorCode.DATA_MISSING,
+            hint="Name a file, or give one as the standard input: < FILE.",
+        )
     files: list[Path | str] = []
     for name in names:
         files += [STDIN] if name == "-" else expand([name])
@@ -51,7 +60,7 @@ def predict(
 
     `advance` is told how many bytes of text have been read since it was last called.
     """
-    check_target(settings.out)
+    check_target(settings.out, directory, [*files, settings.job])
     # No warm-up of kernels: of those a trainer has, a prediction takes a few.
     if settings.cache_dir:
         jit.set_cache_dir(settings.cache_dir)
@@ -102,34 +111,108 @@ def check_fetches(predictor: Predictor) -> None:
             )
 
 
-def check_target(out: str) -> None:
-    """Refuse, before any work, a file that could not be put in place in the end."""
+def check_target(out: str, model: str, inputs: Iterable[Path | str] = ()) -> None:
+    """Refuse, before any work, a file that could not be put in place in the end.
+
+    A file that is read is refused as well: one of the directory `model`, or of `inputs`.
+    """
     path = Path(out)
-    if out and path.exists() and not path.is_file():
-        raise ConfigError(f"{out} exists and is not a file; psrt will not replace it.")
-    if out and not path.parent.is_dir():
+    with writing(out):
+        if out and path.exists() and not path.is_file():
+            raise ConfigError(f"{out} exists and is not a file; psrt will not replace it.")
+        if out and not path.parent.is_dir():
+            raise ConfigError(
+                f"{out} cannot be written: {path.parent} is not a directory.",
+                hint=f"Make it first: mkdir -p {path.parent}",
+            )
+        for written in (path, unfinished(out)) if out else ():
+            if written.exists():
+                _check_not_read(written, [*inputs, *_files_of(Path(model))])
+
+
+def _files_of(model: Path) -> list[Path]:
+    return [model / MANIFEST, *model.glob("*/*.npy")]
+
+
+def _check_not_read(written: Path, inputs: Iterable[Path | str]) -> None:
+    for name in inputs:
+        if _is_same(written, "/dev/stdin" if name == STDIN else name):
+            raise ConfigError(
+                f"{written} would be overwritten, but is read: it is the same file as {name}.",
+                hint="Write to a file of another name.",
+            )
+
+
+def _is_same(written: Path, name: Path | str) -> bool:
+    try:
+        return written.samefile(name)
+    except OSError:  # a URL, or what its reader will complain of
+        return False
+
+
+def unfinished(out: str) -> Path:
+    """Where a file is written before it gets its name."""
+    return Path(f"{out}.tmp")
+
+
+@contextmanager
+def writing(out: str) -> Iterator[None]:
+    """Tell what the system refuses in this block as an error of writing `out`."""
+    try:
+        yield
+    except BrokenPipeError:  # a reader that left is no error: the command ends quietly
+        raise
+    except OSError as error:
         raise ConfigError(
-            f"{out} cannot be written: {path.parent} is not a directory.",
-            hint=f"Make it first: mkdir -p {path.parent}",
-        )
+            f"{error.filename or out} cannot be written ({error.strerror}).",
+            hint="Name a file in a directory that exists, may be written and has room.",
+        ) from error
 
 
 @contextmanager
 def output(out: str) -> Iterator[TextIO]:
     """The standard output, or a file that gets its name when the block ends without an error."""
     if not out:
-        yield sys.stdout
-        sys.stdout.flush()
+        yield from _standard_output()
         return
-    written = Path(f"{out}.tmp")
+    written = unfinished(out)
+    with writing(out):
+        file = written.open("w", encoding="utf-8")
     try:
-        with written.open("w", encoding="utf-8") as file:
-            yield file
+        yield file
+        with writing(out):
             file.flush()
             os.fsync(file.fileno())
-        written.replace(out)
+            file.close()
+            written.replace(out)
     finally:
-        written.unlink(missing_ok=True)
+        with suppress(OSError):  # what was told already is met again
+            file.close()
+        with suppress(OSError):
+            written.unlink(missing_ok=True)
+
+
+def _standard_output() -> Iterator[TextIO]:
+    if sys.stdout is None:
+        raise ConfigError(
+            f"{_STDOUT} is closed, and the predictions would go there.",
+            hint="Name a file with --out.",
+        )
+    try:
+        yield sys.stdout
+        with writing(_STDOUT):
+            sys.stdout.flush()
+    except PsrtError:
+        _drop_unwritten()
+        raise
+
+
+def _drop_unwritten() -> None:
+    """What cannot be written stays in the buffer, where Python would find it when it ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _read(
@@ -163,7 +246,8 @@ def _write(
         fetched = predictor.run(shaped(vars, batch))
         _check_rows(predictor.fetches, fetched, rows)
         values = [probabilities(v) for v in fetched] if as_probabilities else fetched
-        file.writelines(lines_of(predictor.fetches, values))
+        with writing(settings.out or _STDOUT):
+            file.writelines(lines_of(predictor.fetches, values))
         examples += rows
     return examples
 

@@ -16,7 +16,8 @@ from psrt.core.tensors import Ragged
 from psrt.core.types import F32, I32, I64, Array
 from psrt.data.places import BEGINNING, Place
 from psrt.data.slots import batch_rows
-from psrt.executor.bindings import RowBatch, distinct_ids
+from psrt.executor.bindings import RowBatch, check_rows, distinct_ids
+from psrt.graph.program import Program
 from psrt.trainer.counts import NOTHING_COUNTED, Counted, counts_of
 
 Feed: TypeAlias = "dict[str, Array | Ragged]"
@@ -61,6 +62,14 @@ def prepare(
         if table in index
     }
     return Prepared(feed, wanted, index, batch_rows(feed), epoch, place, counts)
+
+
+def checked(program: Program, batch: Prepared) -> Prepared:
+    """The same batch; `ProgramError` if an id is no row of a table that is not distributed."""
+    for table, ids in batch.wanted.items():
+        if not program.parameters[table].distributed:
+            check_rows(program.parameters[table], ids)
+    return batch
 
 
 def bind(prepared: Prepared, rows: Mapping[str, F32]) -> dict[str, RowBatch]:

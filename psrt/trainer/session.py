@@ -49,7 +49,8 @@ def train(settings: TrainerConfig, config: JobConfig, say: Say) -> int:
     """Train on this trainer's share; returns the exit code of the process."""
     report.check_target(settings.report)
     report.check_target(settings.profile, "--profile")
-    report.check_target(settings.state, "--state")
+    kept = state.path_of(settings.state, settings.trainer_id, settings.trainers)
+    report.check_target(kept, "--state")
     if settings.save and settings.trainer_id == 0:
         export.check_target(Path(settings.save))
     with StopSignals() as signals, prepared_process(settings, say):

@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from psrt.core.errors import ConfigError
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.methods import Method
@@ -28,6 +29,7 @@ def shrink(
     clients: Sequence[Client], tables: Sequence[str], dry_run: bool, timeout_s: float
 ) -> dict[str, Shrunk]:
     """What each table has lost, or would lose; no `tables` stand for all."""
+    _check_names(tables)
     asked = pb.Shrink(tables=tables, number=random.getrandbits(63) | 1, dry_run=dry_run)
     shrunk: dict[str, Shrunk] = {}
     for client in clients:
@@ -39,3 +41,12 @@ def shrink(
             for reason, rows in dropped.rows.items():
                 found.rows[reason] = found.rows.get(reason, 0) + rows
     return shrunk
+
+
+def _check_names(tables: Sequence[object]) -> None:
+    for table in tables:
+        if not isinstance(table, str):
+            raise ConfigError(
+                f"shrink was given {table!r}, which is no name of a table; nothing was shrunk.",
+                hint='Name tables one by one, shrink("a", "b"); none stands for all.',
+            )

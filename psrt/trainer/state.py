@@ -73,7 +73,9 @@ def recorder(settings: TrainerConfig, job: JobConfig, files: Sequence[DataFile])
     names = tuple(str(file) for file in files)
     share = Share(job.name, trainer, trainers, names, job.data.shuffle_seed)
     start = load(path_of(settings.resume, trainer, trainers), share)
-    return Recorder(path_of(settings.state, trainer, trainers), share, start)
+    path = path_of(settings.state, trainer, trainers)
+    report.check_target(path, "--state")
+    return Recorder(path, share, start)
 
 
 def path_of(path: str, trainer_id: int, trainers: int) -> str:

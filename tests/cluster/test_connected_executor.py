@@ -374,6 +374,29 @@ def test_a_trainer_waits_for_a_pserver_that_is_not_up_yet_and_says_which() -> No
     assert f"waiting for pserver 127.0.0.1:{port}" in said[0]
 
 
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_a_batch_without_examples_changes_nothing_and_holds_up_nobody(replicas: int) -> None:
+    def body(executor: ConnectedExecutor, trainer: int) -> None:
+        run_share(executor, trainer)
+        executor.run({name: values[:0] for name, values in big_batches(1)[0].items()})
+
+    executors = trained_by_two(Sync(), body, replicas=replicas)
+
+    for executor in executors:
+        assert_equal(executor.scope, one_process())
+
+
+def test_in_geo_a_trainer_with_another_rate_is_refused() -> None:
+    with live_pservers(1) as live:
+        programs = [model(psrt.optimizer.Sgd(rate))[0] for rate in (0.05, 5.0)]
+        ours, others = (parts(live, program, Geo(2))[k] for k, program in enumerate(programs))
+        executor, refused = connected(ours), connected(others)
+        executor.start()
+        with pytest.raises(PsrtError, match="plan hash"):
+            refused.start()
+        executor.close()
+
+
 def test_without_wait_port_a_missing_pserver_is_an_error_at_once() -> None:
     port = free_port()
     (part,) = part_at(port, wait_port=False)

@@ -238,11 +238,11 @@ def test_adagrad_divides_a_gradient_by_its_shows() -> None:
     table, plain = (
         table_of(spec_of(specs.CtrAdagrad(show_scale=scales))) for scales in (True, False)
     )
-    ids, gradients = np.array([1, 2], np.int64), np.full((2, WIDTH), 8.0, np.float32)
-    counts = np.array([[4, 0], [0, 0]], np.float32)
+    ids, gradients = np.array([1, 2, 3], np.int64), np.full((3, WIDTH), 8.0, np.float32)
+    counts = np.array([[4, 0], [0, 0], [np.inf, 0]], np.float32)
 
     table.apply(table.route(ids), gradients, RATE, counts)
-    plain.apply(plain.route(ids), gradients / np.float32([[4], [1]]), RATE, counts)
+    plain.apply(plain.route(ids), gradients / np.float32([[4], [1], [1]]), RATE, counts)
 
     np.testing.assert_array_equal(read(table, ids), read(plain, ids))
 
@@ -346,6 +346,20 @@ def test_a_dry_run_tells_what_a_shrink_then_does() -> None:
     assert told == again == done
     assert (kept, done.rows["score"], table.rows) == (20_000, 10_000, 10_000)
     assert read(table, often).tobytes() == before
+
+
+@pytest.mark.parametrize(("least", "decay"), [(0.09, 0.9), (0.784, 0.98), (0.49, 0.7)])
+def test_a_dry_run_counts_scores_at_the_limit_as_a_shrink_does(least: float, decay: float) -> None:
+    table = table_of(spec_of(specs.Sgd(), lifecycle=specs.Lifecycle(0, 0, 0, least, decay)))
+    ids = np.arange(400, dtype=np.int64)
+    counts = np.stack([ids + 1, np.zeros(400)], 1).astype(np.float32)
+    table.apply(table.route(ids), np.ones((400, WIDTH), np.float32), RATE, counts)
+    assert np.isclose(0.1 * counts[:, 0] * decay, least).sum() == 1
+
+    told = sweep(table, shrink_of(table), lambda: None, decay=decay, dry_run=True)
+    done = sweep(table, shrink_of(table), lambda: None, decay=decay)
+
+    assert told.rows == done.rows
 
 
 def shrink_of(table: RowsTable) -> Sentence:

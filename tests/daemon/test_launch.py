@@ -130,6 +130,30 @@ def test_a_log_directory_that_cannot_be_made_is_named(job: Job, tmp_path: Path) 
         job.launch(report=str(tmp_path / "file" / "report.json"))
 
 
+def test_a_report_that_is_a_directory_is_refused_before_anything_starts(job: Job) -> None:
+    job.behave()
+
+    with pytest.raises(ConfigError, match=r"--report .* cannot be written \(Is a directory\)"):
+        job.launch(report=str(job.directory))
+    assert job.said == []
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_report_that_cannot_be_written_hides_no_error_of_a_child(job: Job, fails: bool) -> None:
+    job.behave(**({"trainer_0": "wait", "trainer_1": "fail"} if fails else {}))
+    report = job.directory / "report.json"
+
+    def say(line: str) -> None:
+        report.mkdir(exist_ok=True)
+        job.said.append(line)
+
+    with pytest.raises(JobError if fails else ConfigError) as caught:
+        local.run(job.loaded(report=str(report)), say=say, program=PROGRAM)
+
+    assert ("trainer.1" if fails else "Is a directory") in caught.value.message
+    assert "cannot be written (Is a directory)" in job.said[-1]
+
+
 def test_a_mistake_in_the_job_is_told_before_anything_starts(job: Job) -> None:
     job.behave()
     job.write('[job]\nprogram = "gone.py"\n')

@@ -6,13 +6,14 @@ import json
 import os
 import signal
 import socket
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from psrt.core import specs
-from psrt.core.errors import CATALOGUE, DeadlineError, ErrorCode, WireError
+from psrt.core.errors import CATALOGUE, DeadlineError, ErrorCode, UnavailableError, WireError
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.methods import Method
@@ -22,7 +23,9 @@ from tests.support.pserver import (
     daemon,
     exchange,
     joined,
+    onlooker,
     start_daemon,
+    status,
 )
 
 
@@ -182,6 +185,22 @@ def test_a_port_that_is_taken_is_named_with_what_to_do(tmp_path: Path) -> None:
     assert f"could not listen on 127.0.0.1:{port}" in output
     assert "--port 0" in output
     assert "Traceback" not in output
+
+
+def test_one_connection_over_the_limit_is_refused_and_the_pserver_serves_on(tmp_path: Path) -> None:
+    with daemon(tmp_path, "--max-connections", "1", "--stay") as pserver:
+        first, second = (onlooker(pserver.endpoint) for _ in range(2))
+        with closing(first), closing(second):
+            served = [status(first)]
+            # At its deadline a client tells of its last attempt, which may not have got so far.
+            with pytest.raises(UnavailableError):
+                second.call(Method.STATUS, timeout_s=0.2)
+            served.append(status(first))
+        pserver.end()
+        log = pserver.log.read_text()
+
+    assert len(served) == 2
+    assert "has 1 connections, as many as it may" in log
 
 
 def test_listening_beyond_loopback_is_logged_as_unprotected(tmp_path: Path) -> None:

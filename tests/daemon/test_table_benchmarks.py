@@ -55,7 +55,7 @@ def test_w3_measures_a_bare_socket_beside_the_pserver(figures_of: Benchmark) -> 
 
     found = figures_of("w3_dense", *flags, "--socket-seconds", "0", "--carrier", "grpc")
 
-    assert found["exchange_mb_per_s_each_way"] > found["mb_per_s_each_way"] > 0
+    assert found["exchange_mb_per_s_each_way"] >= found["mb_per_s_each_way"] > 0
     assert found["share_of_socket"] == pytest.approx(
         found["mb_per_s_each_way"] / found["socket_mb_per_s"], abs=1e-3
     )

@@ -92,6 +92,21 @@ def test_collectives_are_refused_with_what_psrt_offers() -> None:
         fluid.DistributeTranspiler().transpile(0, trainers="127.0.0.1:6170")
 
 
+def test_whether_a_trainer_waits_for_ports_may_be_said_when_it_is_asked_for() -> None:
+    transpiler = transpiled()
+
+    assert transpiler.get_trainer_program().job.wait_port
+    assert not transpiler.get_trainer_program(wait_port=False).job.wait_port
+
+
+def test_a_compiled_program_is_not_transpiled() -> None:
+    MODELS["word2vec"][0]()
+    compiled = fluid.CompiledProgram(fluid.default_main_program())
+
+    with pytest.raises(ProgramError, match="program is of type CompiledProgram"):
+        fluid.DistributeTranspiler().transpile(0, compiled)
+
+
 def test_asking_before_transpiling_is_refused() -> None:
     with pytest.raises(ProgramError, match="before it was given one"):
         fluid.DistributeTranspiler().get_trainer_program()

@@ -231,7 +231,7 @@ def startup_of_a_pserver_does_nothing() -> None:
 
 
 def ending_completes() -> None:
-    from psrt.fluid import connection
+    from psrt.fluid import connection, ending
 
     said: list[str] = []
 
@@ -242,6 +242,7 @@ def ending_completes() -> None:
     program = fluid.Program()
     program.connection = Connection()
     connection._open.append(program)
+    ending.went_on()
     connection._complete_at_end()
 
     assert said == ["completed"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import pytest
 
 from psrt.config.load import environment
@@ -135,3 +137,30 @@ def test_collectives_are_refused_with_what_there_is_instead() -> None:
 def test_the_collective_fleet_is_refused_when_it_is_imported() -> None:
     with pytest.raises(ConfigError, match=r"fleet\.collective\.fleet is collective training"):
         from psrt.fluid.incubate.fleet.collective import fleet  # noqa: F401
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "hint"),
+    [
+        ("communicator", "Communicator", "starts its own"),
+        ("incubate.fleet.parameter_server.pslib", "fleet", "distribute_transpiler"),
+    ],
+)
+def test_modules_psrt_has_not_say_what_there_is_instead(module: str, name: str, hint: str) -> None:
+    refuses = importlib.import_module(f"psrt.fluid.{module}")
+
+    with pytest.raises(ConfigError, match=f"{name} is .*psrt.fluid does not have") as refusal:
+        getattr(refuses, name)
+    assert hint in refusal.value.hint
+
+
+def test_a_role_maker_with_a_store_is_refused() -> None:
+    with pytest.raises(ConfigError, match="GeneralRoleMaker") as refusal:
+        role_maker.GeneralRoleMaker(path="/tmp/store", init_timeout_seconds=3600)
+
+    assert "PaddleCloudRoleMaker()" in refusal.value.hint
+
+
+def test_the_name_of_no_role_maker_is_answered_with_the_nearest() -> None:
+    with pytest.raises(AttributeError, match=r"Did you mean PaddleCloudRoleMaker\?"):
+        role_maker.PaddleCloudRolemaker  # noqa: B018

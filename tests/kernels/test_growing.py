@@ -7,6 +7,7 @@ import mmap
 import numpy as np
 import pytest
 
+from psrt.core.errors import ErrorCode, TableError
 from psrt.kernels.growing import Slab, _grown, _mapping
 
 PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
@@ -50,3 +51,24 @@ def test_memory_grows_with_and_without_mremap(memory: mmap.mmap) -> None:
 
     assert len(grown) == 1 << 20
     assert grown[:4] == b"psrt"
+
+
+def test_a_slab_that_finds_no_memory_says_how_much_and_stays_as_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(memory: mmap.mmap, size_bytes: int) -> mmap.mmap:
+        raise OSError(12, "Cannot allocate memory")
+
+    slab = Slab(16)
+    slab.rows[:] = 7.0
+    before = len(slab.rows)
+    with monkeypatch.context() as patch:
+        patch.setattr("psrt.kernels.growing._grown", refused)
+        with pytest.raises(TableError, match=r"65,536 bytes .* 131,072 \(.*Cannot all") as no:
+            slab.reserve(before + 1)
+
+    assert no.value.code is ErrorCode.TABLE_FULL
+    assert len(slab.rows) == before
+    slab.trim(1)
+    slab.reserve(before + 1)
+    assert slab.rows[:before].max() == 7.0

@@ -106,6 +106,33 @@ def test_the_largest_magnitude_has_no_sign_and_is_nan_if_there_is_one(size):
         assert np.isnan(halves.largest_magnitude(x))
 
 
+def test_a_finite_number_does_not_become_infinite_by_its_factor():
+    x, bits, back = np.array([3e38, -3e38, np.inf], np.float32), np.empty(3, np.uint16), np.empty(3)
+
+    halves.to_f16(x, 1024.0, bits)
+
+    back[:] = bits.view(np.float16)
+    np.testing.assert_array_equal(back, [65504, -65504, np.inf])
+
+
+def test_exponents_are_counted_as_bits_say_them():
+    x = np.array([0.0, -0.0, 1e-40, 1.0, -1.5, 2.0, np.inf, np.nan], np.float32)
+    counts = np.zeros(256, np.int64)
+
+    halves.count_exponents(x, counts)
+
+    found = {int(exponent): int(counts[exponent]) for exponent in np.flatnonzero(counts)}
+    assert found == {0: 3, 127: 2, 128: 1, 255: 2}
+
+
+def test_what_was_lost_is_kept_if_it_is_finite():
+    x = np.array([1.0, 2.5, np.inf, np.nan, 4.0, 3e38], np.float32)
+
+    halves.keep_lost_(x, np.array([1.0, 2.0, np.inf, 1.0, np.nan, -3e38], np.float32))
+
+    np.testing.assert_array_equal(x, [0.0, 0.5, 0.0, 0.0, 0.0, 0.0])
+
+
 def int8_of(x):
     rows, width = x.shape
     q, scales, back = np.full(x.size, 99, np.int8), np.empty(rows, np.float32), np.empty_like(x)

@@ -89,3 +89,62 @@ def test_the_precision_is_told_by_the_dtype():
     told = [precision_of(np.dtype(dtype)) for dtype in ("f4", "f2", "u2", "i1", "f8", "i8")]
 
     assert told == ["float32", "float16", "bfloat16", "int8", None, None]
+
+
+def rows_with(bad, scale):
+    rows = (scale * np.random.default_rng(3).standard_normal((298, 16))).astype(np.float32)
+    rows[7] = bad
+    return rows, np.delete(np.arange(298), 7)
+
+
+@pytest.mark.parametrize("scale", [1e-7, 1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("bad", [3e38, -1e12, np.inf, np.nan])
+def test_a_row_that_has_diverged_takes_no_other_row_of_its_part_with_it(bad, scale):
+    rows, others = rows_with(bad, scale)
+
+    made = narrow(rows, "float16", small=True)
+    back = widened(made.tensors, made.factor)
+
+    median = float(np.median(np.abs(rows[others])))
+    np.testing.assert_allclose(back[others], rows[others], rtol=2.0**-11, atol=2.0**-10 * median)
+    assert (np.isnan(back[7]) if np.isnan(bad) else np.sign(back[7]) == np.sign(bad)).all()
+    assert (np.isfinite(back[7]) == np.isfinite(bad)).all()
+
+
+@pytest.mark.parametrize("largest", [1.0, 32_767.0, 1e7])
+def test_the_largest_row_is_whole_where_no_other_is_lost_or_it_is_below_32768(largest):
+    tiny = 1e-12 if largest < 2**15 else largest * 2.0**-27
+    rows = np.full((100, 4), tiny, np.float32)
+    rows[3] = largest
+
+    made = narrow(rows, "float16", small=True)
+
+    np.testing.assert_allclose(widened(made.tensors, made.factor)[3], largest, rtol=2.0**-11)
+
+
+def test_a_row_that_is_clipped_is_still_large():
+    rows, _ = rows_with(1e6, 1e-20)
+
+    made = narrow(rows, "float16", small=True)
+
+    assert (widened(made.tensors, made.factor)[7] >= 1.0).all()
+
+
+def test_a_block_is_not_clipped_since_what_others_lose_is_kept():
+    block = BLOCK.copy()
+    block[7] = 3e38
+
+    made = narrow(block, "float16", small=True)
+
+    np.testing.assert_allclose(widened(made.tensors, made.factor)[7], 3e38, rtol=2.0**-11)
+
+
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+def test_small_numbers_of_a_block_are_seen_beside_one_that_is_not_finite(bad):
+    block = 1e-9 * BLOCK
+    block[7] = bad
+
+    made = narrow(block, "float16", small=True)
+
+    back = np.delete(widened(made.tensors, made.factor), 7)
+    np.testing.assert_allclose(back, np.delete(block, 7), rtol=2.0**-11, atol=1e-15)

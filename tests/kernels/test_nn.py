@@ -114,3 +114,30 @@ def test_predictions_out_of_range_fall_into_the_outer_buckets():
     nn.auc_update_(positives, negatives, probabilities, np.ones(7, np.float32))
 
     assert positives.tolist() == [4, 0, 0, 3]
+
+
+def test_cross_entropy_of_an_infinite_logit_is_that_of_its_limit():
+    logits = np.array([np.inf, np.inf, -np.inf, -np.inf], "f4")
+    loss = np.empty(4, "f4")
+
+    nn.sigmoid_cross_entropy(logits, np.array([0, 1, 0, 1], "f4"), loss)
+
+    assert loss.tolist() == pytest.approx([np.inf, 0, 0, np.inf])
+
+
+@pytest.mark.parametrize(
+    ("row", "best"),
+    [
+        ([1, np.nan, 3, 2], [1, 2]),
+        ([np.nan, 1, np.nan, 3], [0, 2]),
+        ([4, 3, 2, np.nan], [3, 0]),
+    ],
+)
+@pytest.mark.parametrize("function", [nn.topk, nn.topk.python])
+def test_nan_is_the_largest_as_in_numpy(function, row, best):
+    x, values, indices = np.array([row], "f4"), np.empty((1, 2), "f4"), np.empty((1, 2), "i8")
+
+    function(x, values, indices)
+
+    assert indices.tolist() == [best]
+    np.testing.assert_array_equal(values, x[:, best])

@@ -344,3 +344,21 @@ def test_adam_corrections_end_where_they_are_one(betas, dtype):
     first = math.sqrt(1 - betas[1]) / (1 - betas[0]), math.sqrt(1 - betas[1])
     np.testing.assert_allclose(corrections[0], first, rtol=1e-6)
     np.testing.assert_array_equal(corrections[-1], [1, 1])
+
+
+FTRL = [name for name, spec in OPTIMIZERS.items() if isinstance(spec, specs.Ftrl)]
+
+
+@pytest.mark.parametrize("name", FTRL)
+def test_nothing_moves_by_ftrl_at_a_rate_of_zero(name):
+    w, state, g = block(name, 17)
+    slab, slots, order, grads = batch(name, 4)
+    before, numbers = (w.copy(), state.copy()), slab[:, HEADER_WORDS:].copy()
+    rule, table = rule_of(OPTIMIZERS[name]), as_table(slab, 4)
+
+    rule.update_block(w, state, g, 0.0, BLOCK_T)
+    rule.update_rows(table, TouchedRows(slots, order, grads), 0.0, 9)
+
+    np.testing.assert_array_equal(w, before[0])
+    np.testing.assert_array_equal(state, before[1])
+    np.testing.assert_array_equal(slab[:, HEADER_WORDS:], numbers)

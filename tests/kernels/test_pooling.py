@@ -138,3 +138,15 @@ def test_weighted_rows_and_both_gradients(name, width):
     np.testing.assert_allclose(out, expected(rows, weights), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(grad_rows, by_rows, rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(grad_weights, by_weights, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_nan_is_the_maximum_wherever_it_stands(place):
+    rows = np.array([[3.0], [1.0], [2.0]], np.float32)
+    rows[place] = np.nan
+    out, argmax = np.empty((1, 1), np.float32), np.empty((1, 1), np.int32)
+
+    pooling.pool_max(rows, np.arange(3, dtype=np.int32), np.array([[0, 3]]), out, argmax)
+
+    assert np.isnan(out[0, 0])
+    assert argmax[0, 0] == place

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from psrt.core import specs
+from psrt.core.policy_rules import MOST_ROUNDS
 from psrt.kernels import row_lives
 from psrt.kernels.optimizer_rows import VERSION_WORD
 from psrt.kernels.row_lives import AGE_BINS, REASONS
 from psrt.pserver.lifecycle import Dropped, Sentence, by_age, by_memory, by_shrink, rows_too_many
+from psrt.pserver.upkeep import LONGEST_WITHOUT
 
 SEEN, SHOW, CLICK, WORDS = 4, 5, 6, 10
 HOUR, VERSION = 490_000, 10_000
@@ -40,7 +42,7 @@ def judged(
     last = len(rows) if last is None else last
     reasons = np.full(last - first, 77, np.uint8)
     sentence.quota = row_lives.judge(
-        *(rows, first, last, sentence.version, sentence.ttl_rounds, SEEN, sentence.hour),
+        *(rows, first, last, sentence.time, sentence.ttl_rounds, SEEN, sentence.hour),
         *(sentence.ttl_hours, SHOW, CLICK, NONCLICK, CLICKED, sentence.least_score),
         *(sentence.oldest_bin, sentence.quota, reasons),
     )
@@ -67,12 +69,25 @@ def test_a_push_without_counts_is_one_show_each_and_strange_counts_are_none() ->
     rows, before = rows_of(4), rows_of(4)
     found, order = np.array([1, 3], np.int32), np.array([0, 1], np.int32)
     strange = np.array([[np.nan, -1], [-np.inf, np.nan]], np.float32)
+    endless = np.full((2, 2), np.inf, np.float32)
 
     row_lives.count_(rows, found, order, np.empty((0, 2), np.float32), SHOW, CLICK)
     row_lives.count_(rows, found, order, strange, SHOW, CLICK)
+    row_lives.count_(rows, found, order, endless, SHOW, CLICK)
 
     before[found, SHOW] += 1
     np.testing.assert_array_equal(rows, before)
+
+
+def test_counts_stop_before_infinity_and_decay_from_there() -> None:
+    rows, most = rows_of(1), float(row_lives.MOST_SHOWS)
+    huge = np.full((1, 2), most, np.float32)
+
+    for _ in range(2):
+        row_lives.count_(rows, np.zeros(1, np.int32), np.zeros(1, np.int32), huge, SHOW, CLICK)
+    row_lives.decay_(rows, 0, 1, SHOW, CLICK, 0.5)
+
+    assert rows[0, [SHOW, CLICK]].tolist() == [most / 2, most / 2]
 
 
 def test_rows_end_by_rounds_then_days_then_score() -> None:
@@ -101,6 +116,27 @@ def test_versions_may_wrap_around() -> None:
     rows.view(np.int32)[:, VERSION_WORD] = [2**31 - 10, 5]
 
     assert judged(rows, Sentence(8, HOUR, ttl_rounds=10)) == ["rounds", "kept"]
+
+
+def test_rows_that_are_pulled_along_in_time_never_look_young() -> None:
+    rows, now = rows_of(3), VERSION
+    rows.view(np.int32)[:, VERSION_WORD] = now
+
+    for _ in range(20):
+        now += LONGEST_WITHOUT
+        row_lives.pull_along_(rows, 1, 3, now)
+
+    assert judged(rows, Sentence(now, HOUR, ttl_rounds=MOST_ROUNDS), 1) == ["rounds", "rounds"]
+    assert MOST_ROUNDS < row_lives.OLDEST < 2**30 - LONGEST_WITHOUT
+
+
+def test_only_what_is_too_old_is_pulled_along() -> None:
+    rows = rows_of(2)
+    rows.view(np.int32)[:, VERSION_WORD] = [5, 6]
+
+    row_lives.pull_along_(rows, 0, 2, row_lives.OLDEST + 6)
+
+    assert rows.view(np.int32)[:, VERSION_WORD].tolist() == [6, 6]
 
 
 def test_no_limit_spares_everybody() -> None:
@@ -201,6 +237,17 @@ def test_a_cap_in_bytes_is_so_many_rows_too_many(
     max_bytes: int, share: float, rows: int, used: int, too_many: int
 ) -> None:
     assert rows_too_many(max_bytes, share, rows, used) == too_many
+
+
+@pytest.mark.parametrize(
+    ("max_bytes", "kept"), [(2000, 10), (1000, 5), (600, 3), (500, 2), (100, 0)]
+)
+def test_an_index_takes_its_part_of_a_cap_but_half_at_most(max_bytes: int, kept: int) -> None:
+    rows, row_bytes, empty_bytes = 10, 100, 500
+
+    too_many = rows_too_many(max_bytes, 1.0, rows, rows * row_bytes + empty_bytes, empty_bytes)
+
+    assert rows - too_many == kept
 
 
 def test_what_was_dropped_is_told_by_reason() -> None:

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from psrt.core.errors import TableError
+from psrt.core.errors import ErrorCode, TableError
 from psrt.core.specs import Constant, Uniform
 from psrt.kernels import leaves
 from psrt.kernels.hashing import mix64
@@ -177,10 +177,67 @@ def test_dropping_all_rows_leaves_one_leaf_and_gives_the_memory_back() -> None:
 
 def test_ids_that_were_chosen_to_collide_are_refused_and_do_not_hang() -> None:
     store = store_of()
-    ids = unmixed((np.arange(CELLS, dtype=np.uint64) << np.uint64(32)) | np.uint64(0xABCDE))
 
-    with pytest.raises(TableError, match="share the lower half of their hash"):
-        touch(store, ids)
+    with pytest.raises(TableError, match="share the lower half of their hash") as refused:
+        touch(store, colliding())
+
+    assert refused.value.code is ErrorCode.TABLE_FULL
+
+
+def refuse_leaves(*args: object) -> None:
+    raise MemoryError("no more leaves")
+
+
+@pytest.mark.parametrize("reason", ["ids that collide", "no memory"])
+def test_an_update_that_finds_no_room_leaves_rows_that_begin_as_ever(
+    reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, known, others = store_of(), np.arange(100), np.arange(100, 9000)
+    touch(store, known, 1)
+    if reason == "no memory":
+        monkeypatch.setattr("psrt.kernels.id_index.IdIndex._new_leaf", refuse_leaves)
+        pushed = np.concatenate([known, others])
+    else:
+        pushed = np.concatenate([known, others, colliding()])
+
+    with pytest.raises((TableError, MemoryError)):
+        touch(store, pushed, 2)
+    monkeypatch.undo()
+
+    ids, state = store.ids(), store.slab.rows[: store.rows, store.layout.state_at :].copy()
+    assert store.rows > len(known)
+    np.testing.assert_array_equal(read(store, ids), initial_rows(ids))
+    np.testing.assert_array_equal(state[:, :2], 0.5)
+    assert updates(store, len(known)).tolist() == [1] * len(known)
+    assert not updates(store)[len(known) :].any()
+    check_index(store)
+    touch(store, np.concatenate([known, others]), 3)
+    assert updates(store, len(known)).tolist() == [2] * len(known)
+    check_index(store)
+
+
+def test_an_index_whose_leaf_could_not_be_split_is_as_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store, ids = store_of(), np.arange(9000)
+    with monkeypatch.context() as patch:
+        patch.setattr("psrt.kernels.id_index.np.empty", refuse_leaves)
+        with pytest.raises(MemoryError):
+            store.touch(ids, np.arange(9000, dtype=np.int32), np.zeros(9000, np.int32))
+
+    check_index(store)
+    touch(store, ids)
+    check_index(store)
+
+
+def updates(store: RowStore, rows: int | None = None) -> np.ndarray:
+    """Of the first `rows`: how many each has counted."""
+    return store.slab.rows[: store.rows if rows is None else rows].view(np.int32)[:, 1].copy()
+
+
+def colliding() -> np.ndarray:
+    """More ids than one leaf holds, of which the hashes are alike in the lower half."""
+    return unmixed((np.arange(CELLS, dtype=np.uint64) << np.uint64(32)) | np.uint64(0xABCDE))
 
 
 def unmixed(hashed: np.ndarray) -> np.ndarray:

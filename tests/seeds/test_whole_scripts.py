@@ -65,7 +65,7 @@ def test_fit_a_line_trains_by_the_transpiler_with_older_variables(tmp_path: Path
     )
 
     check_all_succeeded(ended)
-    assert max(last_losses(ended)) < 0.1, "y deviates from 0 by more than 9 in the mean square"
+    assert max(last_losses(ended)) < 0.5, "13.3 untrained; 0.12 for a trainer that ran all alone"
 
 
 @pytest.fixture(scope="module")

@@ -22,10 +22,11 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +36,7 @@ import zstandard
 
 from psrt.core.errors import DataError
 from psrt.core.tensors import Ragged
+from psrt.data.arrow_ends import check_file
 from psrt.data.formats import Format, MultiSlotFormat, format_named
 from psrt.data.in_memory import InMemoryDataset
 from psrt.data.places import DataFile
@@ -229,8 +231,26 @@ def _parquet_tables(data: bytes) -> list[Any]:
 def _arrow_tables(data: bytes) -> list[Any]:
     if data.startswith(b"ARROW1"):
         file = pyarrow.ipc.open_file(io.BytesIO(data))
+        check_file(cast("IO[bytes]", io.BytesIO(data)))
         return [file.get_batch(i) for i in range(file.num_record_batches)]
-    return list(pyarrow.ipc.open_stream(io.BytesIO(data)))
+    stream, tables = io.BytesIO(data), list[Any]()
+    while stream.tell() < len(data) or not data:
+        start = stream.tell()
+        tables += pyarrow.ipc.open_stream(stream)
+        _check_end(data[start : stream.tell()])
+    return tables
+
+
+def _check_end(stream: bytes) -> None:
+    """Raises `ValueError` unless there is a marker behind the last message."""
+    file, at = io.BytesIO(stream), -1
+    messages = pyarrow.ipc.MessageReader.open_stream(file)
+    with suppress(StopIteration):
+        while True:
+            at = file.tell()
+            messages.read_next_message()
+    if at == len(stream) or not stream.endswith(bytes(4)):
+        raise ValueError("a stream without an end")
 
 
 # --- cases ---
@@ -246,7 +266,7 @@ _COLUMNS = (
     Column((6,), "text", salt=3),
 )
 _CRITEO_COLUMNS = (
-    Column((0,), "float"),
+    Column((0,), "label"),
     Column(tuple(range(1, 14)), "float", log=True, missing=0.0),
     Column((14,), "text", salt=1),
 )

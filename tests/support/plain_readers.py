@@ -331,6 +331,10 @@ def _column(column: Column, cells: Sequence[bytes]) -> list[float] | list[int]:
 def _value(column: Column, cell: bytes) -> float | int:
     if column.kind == "text":
         return hashed(cell, column.salt)
+    if column.kind == "label":
+        if cell.strip(bytes(range(33))) not in (b"0", b"1"):
+            raise NoRow(cell)
+        return rounded(float(cell.strip(bytes(range(33)))))
     word = cell.strip(b" \t")
     if not word and column.missing is not None:
         return int(column.missing) if column.kind == "id" else rounded(column.missing)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from psrt.core import specs
+from psrt.core.policy_rules import MOST_SHOWS
 from psrt.kernels import waiting
 from psrt.kernels.hashing import virtual_shards
 from psrt.kernels.oracle import random_bits
@@ -59,6 +60,14 @@ def test_shows_that_are_pushed_count_each() -> None:
     assert admitted(rule, ids[2:], shows[2:]) == [3]
 
 
+def test_the_largest_count_that_is_taken_is_reached_by_single_shows() -> None:
+    rule, ids = admission(specs.CountFilter(MOST_SHOWS)), np.array([1])
+
+    early = admitted(rule, ids, np.array([[MOST_SHOWS - 1, 0]], np.float32))
+
+    assert (early, admitted(rule, ids)) == ([], [1])
+
+
 def test_an_id_that_owns_a_row_is_not_asked_again() -> None:
     rule = admission(specs.CountFilter(100))
 
@@ -83,7 +92,7 @@ def test_a_score_of_shows_and_clicks_admits() -> None:
     assert (first, second) == ([], [1, 2])
 
 
-@pytest.mark.parametrize("strange", [np.nan, -5.0, -np.inf])
+@pytest.mark.parametrize("strange", [np.nan, -5.0, -np.inf, np.inf])
 def test_counts_that_are_no_counts_are_worth_nothing(strange: float) -> None:
     rule, ids = admission(specs.CountFilter(2)), np.array([1])
 

@@ -7,10 +7,11 @@ import pytest
 from psrt import Param, Program, layers, optimizer, program
 from psrt.core import specs
 from psrt.core.errors import ProgramError
-from psrt.graph.backward import append_backward
+from psrt.graph.backward import append_backward, loss_gradients
 from psrt.graph.gradients import RULES, gradient_type
 from psrt.graph.ops import OPS
 from psrt.graph.program import Op, Var
+from psrt.graph.verify import verify
 
 
 def backward_ops(p: Program) -> list[Op]:
@@ -42,7 +43,7 @@ def test_only_ops_between_parameters_and_loss_are_differentiated() -> None:
         gradients = append_backward(p, loss)
 
     assert set(gradients) == {"fc_1.w_0", "fc_1.b_0"}
-    assert [op.type for op in backward_ops(p)] == ["ones_like", "mean_grad", "fc_grad"]
+    assert [op.type for op in backward_ops(p)] == ["loss_gradient", "mean_grad", "fc_grad"]
 
 
 def test_a_parameter_that_is_not_trainable_gets_no_gradient() -> None:
@@ -111,6 +112,45 @@ def test_minimize_appends_one_update_a_parameter_and_writes_its_record() -> None
     assert [op.inputs["parameter"] for op in updates] == [("fc_0.w_0",), ("fc_0.b_0",)]
     assert {q.optimizer for q in p.trained()} == {specs.Adam(beta1=0.8)}
     assert {q.learning_rate for q in p.trained()} == {rate}
+
+
+def test_losses_that_share_no_parameter_are_trained_one_after_the_other() -> None:
+    with program() as p:
+        x = layers.data("x", (3,))
+        first, second = linear(x), linear(layers.tanh(x))
+
+        trained = [
+            set(declared.minimize(loss))
+            for declared, loss in ((optimizer.Sgd(0.1), first), (optimizer.Adam(0.2), second))
+        ]
+
+    verify(p)
+    assert trained == [{"fc_0.w_0", "fc_0.b_0"}, {"fc_1.w_0", "fc_1.b_0"}]
+    assert loss_gradients(p) == [f"{first.name}@GRAD", f"{second.name}@GRAD"]
+    assert p.parameters["fc_0.w_0"].optimizer == specs.Sgd()
+    assert p.parameters["fc_1.w_0"].optimizer == specs.Adam()
+
+
+def test_losses_that_share_a_parameter_are_refused() -> None:
+    with program() as p:
+        x = layers.data("x", (3,))
+        first, second = linear(x, param="w"), linear(layers.tanh(x), param="w")
+        optimizer.Sgd(0.1).minimize(first)
+        before = p.clone()
+
+        with pytest.raises(ProgramError, match=r"on parameter w, which has its gradient from ano"):
+            optimizer.Sgd(0.1).minimize(second)
+
+    assert p == before
+
+
+def test_a_loss_is_differentiated_once() -> None:
+    with program():
+        loss = linear(layers.data("x", (3,)))
+        optimizer.Sgd(0.1).minimize(loss)
+
+        with pytest.raises(ProgramError, match=r"has its gradient already.*Call minimize once"):
+            optimizer.Sgd(0.1).minimize(loss)
 
 
 @pytest.mark.parametrize("type", sorted(RULES))

@@ -7,11 +7,13 @@ the file and, where there is one, the line; what came before it was handed out.
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import re
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,9 +23,11 @@ import psrt
 from psrt.cli import main
 from psrt.core.errors import DataError, ErrorCode
 from psrt.data import sources
+from psrt.data.compressed import GzipText, ZstdText
 from psrt.data.files import expand
 from psrt.data.places import DataFile, Part
 from psrt.data.slots import Slot, batch_rows
+from psrt.data.stored import open_stored, unchanging
 
 SLOTS = (Slot("click", "float", 1), Slot("dense", "float", 2), Slot("ids", "uint64"))
 CHECKED = ("--slots", "click:float:1,dense:float:2,ids:uint64")
@@ -340,6 +344,21 @@ def test_a_file_that_is_written_while_it_is_read_is_refused_with_what_is_whole_r
         f"{path}: the file was changed while it was read: it had 72 bytes, and has {size}. "
         "Reading stopped."
     )
+
+
+@pytest.mark.parametrize("compressed", [GzipText, partial(ZstdText, path="f")])
+def test_a_compressed_file_that_is_written_while_it_is_read_is_refused(
+    tmp_path: Path, compressed: Callable[..., io.RawIOBase]
+) -> None:
+    path, compress = tmp_path / "f", gzip.compress if compressed is GzipText else zstandard.compress
+    path.write_bytes(compress(GOOD))
+    with open_stored(path) as file, compressed(unchanging(file, path)) as text:
+        assert text.read(len(GOOD)) == GOOD
+
+        path.write_bytes(compress(GOOD) * 2)
+
+        with pytest.raises(DataError, match="the file was changed while it was read"):
+            text.readall()
 
 
 @pytest.mark.parametrize(

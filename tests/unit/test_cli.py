@@ -202,5 +202,19 @@ def test_config_reference_prints_the_reference_file(capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out == reference.read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("arguments", [["config", "reference"], ["config", "show"], ["version"]])
+def test_a_result_that_cannot_be_written_fails_the_command(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        assert main.run(arguments) == 2
+    assert "standard output cannot be written (No space left on device)" in capsys.readouterr().err
+
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main.run(arguments) == 2
+    assert "the standard output is closed" in capsys.readouterr().err
+
+
 def test_a_data_error_of_a_command_keeps_its_exit_code(command: Callable[..., int]) -> None:
     assert command(raising(DataError("part-0, line 3: …"))) == 20

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from psrt.cli import main
+from psrt.cli.plan_use import limits_of
 from psrt.config.load import load_job
+from psrt.config.sizing import SizeConfig, stripes_for
 from psrt.partition import concerns
 from psrt.trainer.job import load_job as build
 from tests.support import small_job
@@ -202,7 +204,11 @@ def test_size_of_a_ragged_slot_must_be_said(
         (["--rows", "rows=many"], "rows of rows is 'many'"),
         (["--pserver-memory", "64"], "pserver_memory is '64', which is no size"),
         (["--pserver-bandwidth", "10GiB"], "pserver_bandwidth is '10GiB', which is no rate"),
+        (["--rows", "rows=0"], "rows of rows is '0'; it must be at least 1"),
+        (["--ids", "rows=0"], "ids of rows is '0'; it must be at least 1"),
         (["--distinct", "0"], "distinct is 0, which is no part"),
+        (["--growth", "1.5"], "growth is 1.5: distinct ids cannot grow faster than steps"),
+        (["--pservers", "100000"], "cannot be shared among 100000 pservers"),
         (["--steps-per-s", "1", "--examples-per-s", "1"], "are both given"),
         (["--pserver-memory", "1MiB"], "with 1024 pservers"),
     ],
@@ -212,6 +218,13 @@ def test_what_cannot_be_sized_is_said(
 ) -> None:
     assert main.run(["plan", "--size", *flags, job]) == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("cores", "stripes"), [(1, 1), (8, 8), (64, 16)])
+def test_a_table_has_a_stripe_for_each_core_but_not_many(cores: int, stripes: int) -> None:
+    assert stripes_for(cores) == stripes
+    assert limits_of(SizeConfig(pserver_cores=cores)).stripes == stripes
+    assert limits_of(SizeConfig(pserver_cores=cores, stripes=40)).stripes == 40
 
 
 def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:

@@ -178,15 +178,41 @@ def test_an_unknown_key_names_file_key_and_the_nearest_key(
     assert nearest in refusal.value.hint
 
 
-def test_an_unknown_variable_of_psrt_is_refused_with_the_nearest_one() -> None:
-    with pytest.raises(ConfigError, match="PSRT_TRAINER_ENDPOINT") as refusal:
-        load(PserverConfig, environ={"PSRT_TRAINER_ENDPOINT": "a:1"})
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("PSRT_TRAINER_ENDPOINT", "PSRT_TRAINER_ENDPOINTS"),
+        ("PSRT_TRAINR_CPU_NUM", "PSRT_TRAINER_CPU_NUM"),
+    ],
+)
+def test_an_unknown_variable_of_psrt_is_refused_with_the_nearest_one(
+    name: str, nearest: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"unknown variable {name}") as refusal:
+        load(PserverConfig, environ={name: "1"})
 
-    assert "'PSRT_TRAINER_ENDPOINTS'" in refusal.value.hint
+    assert repr(nearest) in refusal.value.hint
 
 
-def test_variables_outside_the_sections_are_nobodys_business() -> None:
-    assert load(PserverConfig, environ={"PSRT_HOME": "/x", "PATH": "/bin"}).config
+@pytest.mark.parametrize(
+    "name",
+    [
+        "PATH",
+        "PSRT_HOME",
+        "PSRT_BENCH_TORCH_PYTHON",
+        "PSRT_SERVICE_HOST",
+        "PSRT_A_PORT_6170_TCP_ADDR",
+    ],
+)
+def test_variables_that_others_read_are_nobodys_business(name: str) -> None:
+    assert load(PserverConfig, environ={name: "/x"}).config
+
+
+@pytest.mark.parametrize("name", ["PSRT_FOO_PORT", "PSRT_PSERVER_PORT"])
+def test_a_link_to_a_service_of_kubernetes_is_no_setting(name: str) -> None:
+    heard = load(PserverConfig, environ={name: "tcp://10.0.0.1:6170"}).config
+
+    assert heard == load(PserverConfig, environ=EMPTY).config
 
 
 def test_a_trainer_id_beyond_the_number_of_trainers_is_refused() -> None:

@@ -84,6 +84,12 @@ def test_every_optimizer_is_tested_somewhere_by_its_formula() -> None:
         '{"rate":0.1}',
         '{"kind":"Constant","volume":3}',
         '{"kind":"DenseTableSpec","name":"w"}',
+        '{"kind":[1]}',
+        '{"kind":{}}',
+        '{"kind":' + "[" * 900 + "]" * 900 + "}",
+        "[" * 900 + "]" * 900,
+        "[" * 100_000,
+        '{"kind":"Constant","value":1' + "0" * 5000 + "}",
     ],
 )
 def test_text_that_is_no_spec_is_refused(text: str) -> None:

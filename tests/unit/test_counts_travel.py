@@ -16,7 +16,7 @@ from psrt.pserver.meters import Meters
 from psrt.pserver.parts import Push, parse
 from psrt.pserver.sparse_table import SparseTable
 from psrt.pserver.tables import Tables
-from psrt.pserver.updates import close_round
+from psrt.pserver.updates import apply_now, close_round
 from psrt.rpc.frames import Message
 from tests.support.communicators import ENDPOINTS, PLAN
 
@@ -27,13 +27,17 @@ VALUES = np.ones((5, 3), np.float32)
 
 
 class Recording(SparseTable):
-    """Remembers what it was asked to apply."""
+    """Remembers what it was asked to apply, and when."""
 
     def __init__(self) -> None:
         super().__init__(SPEC, stripes=2)
         self.applied: dict[int, tuple[list[float], list[float] | None]] = {}
+        self.now = 0
 
-    def apply(self, routed, gradients: F32, rate: float, counts: F32 | None = None) -> None:  # type: ignore[no-untyped-def]
+    def apply(  # type: ignore[no-untyped-def]
+        self, routed, gradients: F32, rate: float, counts: F32 | None = None, now: int = 0
+    ) -> None:
+        self.now = now
         for i, row_id in enumerate(routed.ids.tolist()):
             told = None if counts is None else counts[i].tolist()
             self.applied[row_id] = gradients[i].tolist(), told
@@ -103,6 +107,18 @@ def test_a_round_forms_the_mean_of_gradients_and_the_sum_of_counts() -> None:
         -9: ([1.0] * 3, [2, 0]),
         2**62: ([0.5] * 3, [8, 8]),
     }
+
+
+@pytest.mark.parametrize("trainers", [1, 2])
+def test_rows_bear_the_round_that_has_closed_or_the_mini_batch(trainers: int) -> None:
+    table = Recording()
+    pushes = [parsed(pushed(SelectedRows(IDS, VALUES, 0, True)), table)[:1]] * trainers
+
+    close_round(pushes, 6, Meters())
+    in_sync = table.now
+    apply_now(pushes[0], 41, 0, Meters())
+
+    assert (in_sync, table.now) == (7, 42)
 
 
 def test_counts_of_another_shape_are_refused() -> None:

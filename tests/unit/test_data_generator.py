@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,10 @@ def test_a_slot_of_ids_becomes_one_of_floats_when_a_float_comes() -> None:
         ([("a", [1]), ("b", "12")], "slot 'b' wants a list of numbers, found '12'"),
         ([("a", [1]), ("b", 12)], "slot 'b' wants a list of numbers, found 12"),
         ([("a", [1]), ("b", [1.0, float("nan")])], "slot 'b' holds a nan or an infinity"),
+        ([("a", [2**64]), ("b", [1])], "'a' holds 18446744073709551616, beyond the 64 bits"),
+        ([("a", [-(10**39)]), ("b", [1])], "slot 'a' holds .* beyond the range of float32"),
+        ([("a", [1e300]), ("b", [1])], r"slot 'a' holds 1e\+300, beyond the range of float32"),
+        ([("a", [Fraction(1, 3)]), ("b", [1])], "slot 'a' holds a Fraction"),
         ([1, 2], r"found \[1, 2\]"),
         ("a 1", "a sample is a list of"),
     ],

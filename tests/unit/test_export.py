@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -173,3 +174,111 @@ def test_pickled_objects_are_refused_even_with_the_right_checksum(tmp_path: Path
     )
 
     assert_unreadable(tmp_path / "model", r"w\.npy is not an array file")
+
+
+def test_what_is_no_directory_is_found_out_before_training(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(ConfigError, match=r"cannot be saved\. .*file"):
+        check_target(tmp_path / "file" / "model")
+
+
+def test_a_place_that_takes_no_directory_is_found_out_before_training() -> None:
+    with pytest.raises(ConfigError, match=r"cannot be saved\. /proc/model\.tmp"):
+        check_target(Path("/proc/model"))
+
+
+def test_parents_are_made_and_nothing_else(tmp_path: Path) -> None:
+    check_target(tmp_path / "runs" / "1" / "model")
+
+    assert [path.name for path in tmp_path.rglob("*")] == ["runs", "1"]
+
+
+def test_the_directory_that_psrt_runs_in_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(ConfigError, match="psrt runs in it"):
+        check_target(Path("."))
+
+
+def test_a_link_stays_and_the_directory_behind_it_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "model")
+
+    for _ in range(2):
+        check_target(tmp_path / "link")
+        save_model(tmp_path / "link")
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "model"]
+    assert (tmp_path / "link").is_symlink()
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), OSError("1 written")])
+def test_a_disk_without_room_is_told_and_left_clean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: OSError
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(np, "save", full)
+
+    with pytest.raises(ConfigError, match=r"w\.npy: (No space left on device|1 written)\."):
+        save_model(tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_complete_model_that_cannot_get_its_name_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "rename", refuse)
+
+    with pytest.raises(ConfigError, match=r"complete in .*model\.tmp"):
+        save_model(tmp_path / "model")
+
+    assert list(load(tmp_path / "model.tmp").dense) == ["fc/w"]
+
+
+def test_a_save_that_broke_off_makes_room_for_the_next(tmp_path: Path) -> None:
+    (tmp_path / "model.tmp" / "dense").mkdir(parents=True)
+    (tmp_path / "model.tmp" / "dense" / "half").touch()
+    (tmp_path / "model.previous").mkdir()
+
+    check_target(tmp_path / "model")
+    save_model(tmp_path / "model")
+
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    assert list(load(tmp_path / "model").dense) == ["fc/w"]
+
+
+@pytest.mark.parametrize("name", ["model.tmp", "model.previous"])
+@pytest.mark.parametrize("refused", [check_target, save_model])
+def test_what_a_user_keeps_under_the_names_of_a_save_is_left_alone(
+    tmp_path: Path, name: str, refused: Callable[[Path], object]
+) -> None:
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "mine").touch()
+
+    with pytest.raises(ConfigError, match=f"{name} is in the way"):
+        refused(tmp_path / "model")
+
+    assert (tmp_path / name / "mine").exists()
+
+
+def test_of_two_saves_at_a_time_one_is_refused_and_the_other_is_whole(tmp_path: Path) -> None:
+    refusals = list[str]()
+
+    def pages_while_another_saves() -> list[tuple[I64, F32]]:
+        with pytest.raises(ConfigError) as caught:
+            save_model(tmp_path / "model")
+        refusals.append(str(caught.value))
+        return PAGES
+
+    manifest = Manifest("job", "psrt test", "program text\n", [TABLE])
+    save(tmp_path / "model", manifest, {"fc/w": WEIGHT}, {TABLE.name: pages_while_another_saves})
+
+    assert "Another save is under way" in refusals[0]
+    assert list(load(tmp_path / "model").dense) == ["fc/w"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,23 @@ def test_a_file_that_two_patterns_match_is_read_once(tmp_path):
     (tmp_path / "a").touch()
 
     assert len(expand(["a", "*"], tmp_path)) == 1
+
+
+def test_a_file_of_two_spellings_is_read_once_by_the_first(tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "a").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+
+    assert expand(["sub/../a", "a", "link", str(tmp_path / "a")], tmp_path) == [
+        tmp_path / "sub/../a"
+    ]
+
+
+def test_a_pipe_is_told_from_a_missing_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+
+    with pytest.raises(DataError, match=r"pipe is a pipe or a device\..* - for psrt predict"):
+        expand(["pipe"], tmp_path)
 
 
 @pytest.mark.parametrize(

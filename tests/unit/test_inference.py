@@ -207,6 +207,21 @@ def test_a_program_that_is_cut_short_is_told(saved: Path) -> None:
     assert_unreadable(saved, r"manifest\.json has no legal program: Line \d+")
 
 
+def test_a_prediction_that_no_op_computes_is_told(saved: Path, trained: Trained) -> None:
+    program = json.loads((saved / "manifest.json").read_text())["program"]
+    rewrite(saved, program="".join(program.splitlines(keepends=True)[:-1]))
+
+    assert_unreadable(saved, rf"contradicts itself: .* no op that computes {trained.prediction}")
+    with pytest.raises(ProgramError, match="no op that computes"):
+        psrt.load_inference_model(saved, [trained.prediction])
+
+
+def test_a_manifest_nested_too_deep_is_told(saved: Path) -> None:
+    (saved / "manifest.json").write_text("[" * 100_000)
+
+    assert_unreadable(saved, r"manifest\.json is not JSON")
+
+
 def test_a_prediction_that_the_program_does_not_have_is_told(saved: Path) -> None:
     rewrite(saved, prediction={"feeds": ["x"], "fetches": ["gone"]})
 
@@ -249,3 +264,18 @@ def test_the_manifest_keeps_what_is_said_about_prediction() -> None:
         "label": "click",
         "slots": [],
     }
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("bad", [-1, 50])
+def test_an_id_outside_of_a_whole_table_is_refused(tmp_path: Path, sparse: bool, bad: int) -> None:
+    trained = train(sparse)
+    directory = tmp_path / "m"
+    psrt.save_inference_model(
+        directory, FEEDS, [trained.prediction], trained.program, trained.scope
+    )
+    feed = batch(3, seed=9)
+    feed["ids"][1, 1] = bad
+
+    with pytest.raises(ProgramError, match=f"Id {bad} is not a row of table .* rows 0 to 49"):
+        psrt.load_inference_model(directory).run(feed)

@@ -191,7 +191,7 @@ def test_a_push_that_was_applied_and_then_forgotten_is_not_applied_again(build: 
     assert_applied(cluster, 2)
 
 
-def test_a_pserver_that_forgets_again_and_again_is_asked_no_more(build: Builder) -> None:
+def test_a_pserver_that_forgets_again_and_again_is_not_asked_for_a_while(build: Builder) -> None:
     cluster, pushes = started(build, SYNC)
     for _ in range(MOST_MISSES):
         forget(cluster)
@@ -203,3 +203,21 @@ def test_a_pserver_that_forgets_again_and_again_is_asked_no_more(build: Builder)
 
     assert {named for push in pushes for named, _ in pushed(push)} == {False}
     assert counted(cluster, "id_lists_missed") == missed
+
+
+def test_a_pserver_that_has_forgotten_is_asked_again_after_its_rest(
+    build: Builder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(known_ids, "LISTS_OF_REST", 4)
+    cluster, pushes = started(build, SYNC)
+    for _ in range(MOST_MISSES):
+        forget(cluster)
+        step(cluster)
+    for _ in range(5):
+        step(cluster)
+    pushes.clear()
+
+    step(cluster)
+
+    assert {named for push in pushes for named, _ in pushed(push)} == {True}
+    assert_applied(cluster, MOST_MISSES + 6)

@@ -328,6 +328,26 @@ def test_without_the_onnx_package_the_extra_is_named(
     assert "psrt[onnx]" in caught.value.hint
 
 
+@pytest.mark.parametrize(
+    ("out", "says"),
+    [
+        ("m/manifest.json", "manifest.json would be overwritten, but is read"),
+        ("taken.onnx", "taken.onnx.tmp cannot be written (Is a directory)"),
+        ("/proc/m.onnx", "/proc/m.onnx.tmp cannot be written (No such file or directory)"),
+    ],
+)
+def test_an_out_that_cannot_be_written_or_is_read_is_refused(
+    tmp_path: Path, out: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    predictor_of(CASES["relu"], tmp_path / "m")
+    (tmp_path / "taken.onnx.tmp").mkdir()
+
+    code = main.run(["export", str(tmp_path / "m"), str(tmp_path / out)])
+
+    assert code == 2
+    assert says in capsys.readouterr().err
+
+
 def test_parameters_beyond_what_a_file_holds_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pytest
 
-from psrt import Executor, Param, Ragged, Scope, layers, program
+from psrt import Executor, Param, Ragged, Scope, layers, optimizer, program
 from psrt.core.errors import ErrorCode, ProgramError
 from psrt.core.types import Array
 from psrt.graph.program import Var
@@ -92,6 +92,29 @@ def test_embedding_of_ids_of_any_shape(shape: tuple[int, ...], is_sparse: bool) 
     )
 
     np.testing.assert_array_equal(found, TABLE[fed] * (fed != 4)[..., None])
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_a_negative_padding_counts_from_the_end_and_is_not_trained(is_sparse: bool) -> None:
+    with program() as p:
+        rows = layers.embedding(ids(), SIZE, is_sparse, padding_idx=-2, param="t")
+        optimizer.Sgd(1.0).minimize(layers.reduce_sum(rows))
+    scope = Scope()
+    scope.init_parameters(p)
+    before = scope["t"].copy()
+
+    Executor(p, scope).run({"ids": IDS}, roles=("forward", "backward", "optimize"))
+
+    assert p.parameters["t"].padding_id == p.ops[0].attrs["padding_id"] == 4
+    assert not scope["t"][4].any()
+    assert (scope["t"][[0, 1, 2, 5]] != before[[0, 1, 2, 5]]).all()
+
+
+def test_any_id_may_be_the_padding_of_a_distributed_table() -> None:
+    with program() as p:
+        layers.embedding(ids(), SIZE, is_distributed=True, padding_idx=-1, param="t")
+
+    assert p.parameters["t"].padding_id == -1
 
 
 def test_gradient_of_embedding_of_three_dimensions() -> None:
@@ -321,6 +344,18 @@ REFUSALS: dict[str, tuple[Callable[[], object], str]] = {
     "a table of another dtype": (
         lambda: layers.embedding(ids(), SIZE, dtype="float64"),
         "argument dtype is 'float64'",
+    ),
+    "a padding that is no row": (
+        lambda: layers.embedding(ids(), SIZE, padding_idx=6),
+        "argument padding_idx is 6, which is no row of a table of 6 rows",
+    ),
+    "a padding before the first row": (
+        lambda: layers.slot_embeddings([ids()], SIZE, is_distributed=False, padding_idx=-7),
+        "argument padding_idx is -7, which is no row of a table of 6 rows",
+    ),
+    "a padding that is a fraction": (
+        lambda: layers.embedding(ids(), SIZE, padding_idx=1.5),  # type: ignore[arg-type]
+        "argument padding_idx is 1.5, not a whole number",
     ),
     "slots of three dimensions": (
         lambda: layers.slot_embeddings([layers.data("i", (2, 2), "int64")], SIZE),

@@ -164,6 +164,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         lambda: layers.auc(x(), label(), curve="DET"),
         "layers.auc.*argument curve is 'DET', not one of ROC, PR",
     ),
+    "auc of no bins": (lambda: layers.auc(x(), label(), bins=0), "bins is 0, not 1 or more"),
     "auc of one bin too few": (lambda: layers.batch_auc(x(), label(), bins=0), "bins is 0"),
     "auc of several columns": (
         lambda: layers.batch_auc(x(3), label()),

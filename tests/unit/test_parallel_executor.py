@@ -10,7 +10,7 @@ import pytest
 
 import psrt
 from psrt import layers
-from psrt.core.errors import ConfigError, DataError, ProgramError
+from psrt.core.errors import ConfigError, ProgramError
 from psrt.executor.parallel import ParallelExecutor
 from psrt.executor.shares import shares
 from psrt.executor.strategies import BuildStrategy, ExecutionStrategy, ReduceStrategy
@@ -296,7 +296,7 @@ def test_gradient_scale_strategy_says_what_the_gradient_begins_with(strategy, fa
 
     scale = BuildStrategy.GradientScaleStrategy[strategy]
     build = BuildStrategy(gradient_scale_strategy=scale)
-    start = next(op for op in program.ops if op.type == "ones_like").outputs["out"][0]
+    start = next(op for op in program.ops if op.type == "loss_gradient").outputs["out"][0]
     fed = {**feed, start: np.array(10.0)} if strategy == "Customized" else feed
     with ParallelExecutor(program, scope, 3, build) as executor:
         executor.run(fed)
@@ -344,13 +344,23 @@ def test_the_first_error_names_op_layer_and_line_and_no_parameter_has_changed():
     assert not np.array_equal(scope["fc_0.w_0"], before["fc_0.w_0"])
 
 
-def test_a_batch_without_examples_is_refused():
-    program, _ = classifier()
+@pytest.mark.parametrize(
+    ("replicas", "build"),
+    [(2, {}), (3, {"reduce_strategy": "Reduce"}), (1, {"async_mode": True})],
+)
+def test_a_batch_without_examples_is_a_step_as_it_is_of_one_executor(replicas, build):
+    program, loss = classifier()
     scope = psrt.Scope()
     scope.init_parameters(program)
+    feeds = [*batches(2, 6), *batches(1, 0), *batches(1, 5)]
 
-    with ParallelExecutor(program, scope, 2) as executor, pytest.raises(DataError, match="no exam"):
-        executor.run(batches(1, 0)[0])
+    with ParallelExecutor(program, scope, replicas, BuildStrategy(**build)) as executor:
+        done = executor.run_from(feeds, [loss], roles=ALL)
+
+    assert (done.batches, done.examples) == (4, 17)
+    expected = trained_alone("float32", feeds)
+    for name in expected:
+        np.testing.assert_allclose(scope[name], expected[name], rtol=1e-4, atol=1e-6, err_msg=name)
 
 
 def test_cpu_num_says_how_many_replicas_there_are(monkeypatch):

@@ -6,6 +6,7 @@ import hashlib
 import random
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -155,6 +156,25 @@ def test_the_hash_is_sha256_of_the_canonical_text() -> None:
 )
 def test_the_hash_tells_plans_apart(changed: PartitionPlan) -> None:
     assert changed.hash() != build_plan(CTR, ENDPOINTS).hash()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"optimizer": specs.Adam()},
+        {"learning_rate": specs.ConstantRate(5.0)},
+        {"regularizer": specs.L2Decay(0.5)},
+    ],
+)
+@pytest.mark.parametrize("which", range(len(CTR)))
+def test_in_geo_too_the_hash_tells_optimizers_apart(which: int, changed: dict[str, Any]) -> None:
+    given = [replace(each, **changed) if i == which else each for i, each in enumerate(CTR)]
+
+    own = build_plan(CTR, ENDPOINTS, mode=specs.Geo())
+    other = build_plan(given, ENDPOINTS, mode=specs.Geo())
+
+    assert (own.blocks, own.sparse) == (other.blocks, other.sparse)
+    assert own.hash() != other.hash()
 
 
 def test_a_dense_parameter_that_is_not_trained_stays_with_the_trainers() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -117,6 +119,23 @@ def test_out_gets_its_name_when_all_is_done(
     said = capsys.readouterr()
     assert said.out == ""
     assert f"wrote {out}: {ROWS} examples" in said.err
+
+
+def test_an_out_of_a_dash_is_the_standard_output(
+    model: str,
+    data: Path,
+    expected: np.ndarray,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    code = main.run(["predict", "--out", "-", model, str(data)])
+
+    assert code == 0
+    np.testing.assert_allclose(numbers(capsys.readouterr().out), expected, rtol=1e-6)
+    assert [path.name for path in tmp_path.iterdir()] == ["test-0"]
 
 
 def test_a_run_that_fails_leaves_an_earlier_out_as_it_was(
@@ -275,7 +294,13 @@ def test_a_directory_that_is_no_model_is_named(
 
 @pytest.mark.parametrize(
     ("out", "says"),
-    [(".", "exists and is not a file"), ("none/scores", "none is not a directory")],
+    [
+        (".", "exists and is not a file"),
+        ("none/scores", "none is not a directory"),
+        ("n" * 300, "cannot be written (File name too long)"),
+        ("n" * 253, "n.tmp cannot be written (File name too long)"),
+        ("/proc/scores", "/proc/scores.tmp cannot be written (No such file or directory)"),
+    ],
 )
 def test_an_out_that_cannot_be_written_is_refused_before_any_work(
     model: str, data: Path, tmp_path: Path, out: str, says: str, capsys: pytest.CaptureFixture[str]
@@ -284,6 +309,87 @@ def test_an_out_that_cannot_be_written_is_refused_before_any_work(
 
     assert code == 2
     assert says in errors
+
+
+@pytest.mark.parametrize("out", ["test-0", "alias", "unfinished", "job.toml", "manifest.json"])
+def test_an_out_that_is_read_is_refused_and_stays_as_it_is(
+    model: str, data: Path, tmp_path: Path, out: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "job.toml").write_text(JOB)
+    (tmp_path / "program.py").touch()
+    (tmp_path / "alias").symlink_to(data)
+    (tmp_path / "unfinished.tmp").symlink_to(data)
+    manifest = Path(model) / "manifest.json"
+    target = manifest if out == manifest.name else tmp_path / out
+    before = {path: path.read_bytes() for path in (data, manifest)}
+    job = ["--job", str(tmp_path / "job.toml")]
+
+    code, errors = refused([*job, "--out", str(target), model, str(data)], capsys)
+
+    assert code == 2
+    assert "would be overwritten, but is read" in errors
+    assert {path: path.read_bytes() for path in before} == before
+    assert (tmp_path / "unfinished.tmp").is_symlink()
+
+
+def test_a_directory_where_the_unfinished_file_would_be_is_named(
+    model: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "scores.tmp").mkdir()
+
+    code, errors = refused(["--out", str(tmp_path / "scores"), model, str(data)], capsys)
+
+    assert code == 2
+    assert "scores.tmp cannot be written (Is a directory)" in errors
+
+
+def test_a_disk_that_gets_full_leaves_an_earlier_out_as_it_was(
+    model: str,
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = tmp_path / "scores"
+    out.write_text("earlier\n")
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+
+    code, errors = refused(["--out", str(out), model, str(data)], capsys)
+
+    assert code == 2
+    assert f"{out} cannot be written (No space left on device)" in errors
+    assert out.read_text() == "earlier\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["scores", "test-0"]
+
+
+def test_a_standard_output_that_is_full_or_closed_is_told(
+    model: str, data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        code, errors = refused([model, str(data)], capsys)
+    assert code == 2
+    assert "the standard output cannot be written (No space left on device)" in errors
+
+    monkeypatch.setattr(sys, "stdout", None)
+    code, errors = refused([model, str(data)], capsys)
+    assert code == 2
+    assert "the standard output is closed" in errors
+
+
+def test_a_standard_input_that_is_closed_is_told(
+    model: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+
+    code, errors = refused([model, "-"], capsys)
+
+    assert code == 21
+    assert "the standard input is closed" in errors
 
 
 def test_a_var_without_a_value_by_example_is_refused(

@@ -8,10 +8,12 @@ from collections.abc import Generator
 import numpy as np
 import pytest
 
-from psrt.core.errors import DataError
+import psrt
+from psrt import layers
+from psrt.core.errors import DataError, ProgramError
 from psrt.core.tensors import Ragged
 from psrt.trainer.ahead import Ahead
-from psrt.trainer.prefetch import bind, prepare
+from psrt.trainer.prefetch import Prepared, bind, checked, prepare
 
 WAIT_S = 20.0
 
@@ -51,6 +53,22 @@ def test_dense_ids_of_two_dimensions_are_flattened_in_order() -> None:
     ids = prepared.wanted["emb"][prepared.index["emb"]["words"]]
     np.testing.assert_array_equal(ids, [5, 6, 6, 5])
     assert prepared.examples == 2
+
+
+@pytest.mark.parametrize("bad", [6, -1])
+def test_an_id_outside_of_a_table_that_is_not_distributed_is_refused(bad: int) -> None:
+    with psrt.program() as program:
+        ids = layers.data("ids", (2,), "int64")
+        layers.embedding(ids, (6, 2), is_sparse=True, param="whole")
+        layers.embedding(ids, (6, 2), is_distributed=True, param="any_id")
+
+    def batch(second: int, tables: list[str]) -> Prepared:
+        return prepare({"ids": np.array([[5, second]])}, {table: ["ids"] for table in tables})
+
+    checked(program, batch(0, ["whole", "any_id"]))
+    checked(program, batch(bad, ["any_id"]))
+    with pytest.raises(ProgramError, match=f"Id {bad} is not a row of table whole"):
+        checked(program, batch(bad, ["whole"]))
 
 
 def test_a_batch_whose_slot_is_empty_wants_no_rows() -> None:

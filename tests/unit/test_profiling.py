@@ -87,6 +87,16 @@ def test_a_profile_that_could_not_be_written_is_refused_before_training(job: Pat
         train(job, profile=str(gone))
 
 
+def test_a_link_stays_a_link(job: Path) -> None:
+    link = job.parent / "link"
+    link.symlink_to(job.parent / "out.json")
+
+    train(job, profile=str(link))
+
+    assert link.is_symlink()
+    assert json.loads((job.parent / "out.json").read_text())["traceEvents"]
+
+
 @pytest.mark.parametrize("given", ["flag", "toml"])
 def test_launch_gives_each_trainer_a_file_of_its_own(job: Path, given: str) -> None:
     if given == "toml":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from psrt import Model, Param, Program, initializer, layers, optimizer, program
@@ -64,11 +66,40 @@ def test_text_survives_names_with_any_character() -> None:
         ('psrt-program 1 {"seed": 0}\nop {"type"\n', "Line 2"),
         ('psrt-program 1 {"seed": 0}\nparameter {"name": "w", "seed": {"kind": "Evil"}}\n', "Evil"),
         ('psrt-program 1 {"seed": 0}\nvar []\n', "Line 2"),
+        ('psrt-program 1 {"seed": 0}\nvar ' + "[" * 100_000, "Line 2"),
     ],
 )
 def test_text_that_is_no_program_is_refused_by_line(text: str, complaint: str) -> None:
     with pytest.raises(ProgramError, match=complaint):
         Program.from_text(text)
+
+
+@pytest.mark.parametrize("word", ["var", "parameter", "op"])
+@pytest.mark.parametrize("value", [None, 5, True, "zz", [], {}, [[5]], {"x": 5}, {"x": ["a", 1]}])
+def test_a_field_of_another_type_is_refused_or_reads_back(word: str, value: object) -> None:
+    """Whatever stands in a field, the text is refused by line, or it is the text of a program."""
+    lines = ctr().to_text().splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith(f"{word} "))
+    fields = json.loads(lines[at].partition(" ")[2])
+    for name in [*fields, *("attrs", "role", "kind", "optimizer", "ragged", "padding_id")]:
+        lines[at] = f"{word} {json.dumps(fields | {name: value})}"
+        told = f"Line {at + 1} "
+        try:
+            read = Program.from_text("\n".join(lines))
+        except ProgramError as error:
+            told = error.message
+        else:
+            assert Program.from_text(read.to_text()) == read
+        assert f"Line {at + 1} " in told
+
+
+@pytest.mark.parametrize("slot", ["inputs", "outputs", "attrs"])
+@pytest.mark.parametrize("value", [None, 5, "zz", []])
+def test_slots_and_attributes_of_an_op_are_objects(slot: str, value: object) -> None:
+    fields = {"type": "relu", "inputs": {}, "outputs": {}, slot: value}
+
+    with pytest.raises(ProgramError, match=f"Line 2 .* op has {slot} "):
+        Program.from_text(f'psrt-program 1 {{"seed": 0}}\nop {json.dumps(fields)}\n')
 
 
 def test_seed_of_a_parameter_depends_on_program_seed_and_name_alone() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from psrt.core import specs
-from psrt.core.errors import JobError, PsrtError, WireError
+from psrt.core.errors import ErrorCode, JobError, PsrtError, TableError, WireError
 from psrt.pserver.updates import apply_now
 from psrt.rpc import pb
 from psrt.rpc.client import Client
@@ -45,9 +45,15 @@ def geo() -> Iterator[InprocPserver]:
         yield pserver
 
 
-def push(client: Client, ids: list[int], change: float, steps: int = 1) -> Message:
+def push(
+    client: Client,
+    ids: list[int],
+    change: float,
+    steps: int = 1,
+    key: pb.PushKey | None = None,
+) -> Message:
     rows = np.full((len(ids), WIDTH), change, np.float32)
-    header = pb.Header(push_key=client.next_push_key(), step=steps)
+    header = pb.Header(push_key=key or client.next_push_key(), step=steps)
     header.parts.add(kind=PUSH_ROWS, table="emb")
     tensors: list[np.ndarray] = [np.array(ids, np.int64), rows]
     return client.call(Method.PUSH, header=header, tensors=tensors, timeout_s=CALL_TIMEOUT_S)
@@ -264,9 +270,13 @@ def test_a_push_that_cannot_be_applied_is_an_error_of_its_trainer_only(
 
     with inproc_pserver(trainers=2, mode=specs.Async()) as pserver:
         one, two = pserver.join(0, SPARSE), pserver.join(1, SPARSE)
+        key = one.next_push_key()
         with monkeypatch.context() as patch:
             patch.setattr("psrt.pserver.shell.apply_now", broken)
-            with pytest.raises(PsrtError, match="push of trainer 0 could not be applied"):
-                push(one, [3], 1.0)
+            with pytest.raises(TableError, match="push of trainer 0 could not be applied") as full:
+                push(one, [3], 1.0, key=key)
 
+        assert full.value.code is ErrorCode.TABLE_FULL
+        with pytest.raises(TableError, match="could not be applied to 'emb': there is no memory"):
+            push(one, [3], 1.0, key=key)
         assert push(two, [3], 1.0, steps=1).header.step == 2

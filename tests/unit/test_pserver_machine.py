@@ -12,6 +12,7 @@ from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync
 from psrt.pserver.calls import Answer, Apply, Call, Fail
 from psrt.pserver.dedupe import MOST_BEYOND, AdmittedPushes, SeenSequences
 from psrt.pserver.machine import Job, Machine
+from psrt.pserver.pushes import MOST_STEPS
 
 ASYNC = Job("ctr", "abc", 2, Async())
 SYNC = Job("ctr", "abc", 2, Sync())
@@ -65,6 +66,7 @@ def test_every_connection_of_a_process_may_say_hello() -> None:
         (Async(independent_recv_thread=1), "independent_recv_thread = 1, not true or false"),  # type: ignore[arg-type]
         (Ssp(max_steps_ahead=-1), "max_steps_ahead = -1, not a whole number from 0 on"),
         (Geo(update_frequency=0), "update_frequency = 0, not a whole number from 1 on"),
+        (Geo(update_frequency=10**400), "update_frequency = 1000"),
         (Geo(update_frequency=2.5), "update_frequency = 2.5"),  # type: ignore[arg-type]
         (Geo(update_frequency="often"), "update_frequency = 'often'"),  # type: ignore[arg-type]
     ],
@@ -150,6 +152,15 @@ def test_global_steps_add_up_over_trainers() -> None:
     calls = [call for call, _ in pushes]
     assert instructions == [[Apply(calls[0], 0)], [Apply(calls[1], 4)], [Apply(calls[2], 6)]]
     assert machine.global_step == 7
+
+
+def test_a_push_of_more_steps_than_anybody_makes_is_refused_before_it_is_admitted() -> None:
+    machine, call = joined(ASYNC), push_of(0, 7, 1)
+
+    with pytest.raises(WireError, match=r"stands for 4,294,967,297 mini-batches; it was refused"):
+        machine.push(call, MOST_STEPS + 1, 0.0)
+
+    assert machine.push(call, MOST_STEPS, 0.0) == [Apply(call, 0)]
 
 
 def test_a_repeated_push_counts_no_step_and_is_answered_when_the_first_was_applied() -> None:

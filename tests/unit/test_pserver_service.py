@@ -51,6 +51,7 @@ RULE: dict[str, Any] = {
 DENSE = specs.DenseTableSpec("w", "w", (4,), 0, 4, **RULE)
 SPARSE = specs.SparseTableSpec("emb", 2, **RULE)
 IDS = np.array([5, -9, 2**62], np.int64)
+NONE = np.zeros(4, np.float32)
 
 
 def call(client: Client, method: Method, *parts: tuple[int, str], **fields: Any) -> Message:
@@ -339,6 +340,62 @@ def test_a_defect_while_applying_ends_the_job_instead_of_hanging_it(
     assert failed.value.code is ErrorCode.INTERNAL
 
 
+def test_a_round_that_finds_no_memory_ends_the_job_and_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(*args: object) -> None:
+        raise MemoryError("8 bytes")
+
+    monkeypatch.setattr("psrt.pserver.shell.close_round", full)
+    with inproc_pserver() as pserver:
+        client = pserver.join(0, DENSE)
+        errors = [refused(client, Method.EXCHANGE, (PUSH_DENSE, "w"), tensors=[NONE])]
+        errors += [refused(client, Method.EXCHANGE, (PUSH_DENSE, "w"), tensors=[NONE])]
+
+    assert {error.code for error in errors} == {ErrorCode.TABLE_FULL}
+    assert "round 0 could not be applied to 'w': there is no memory (8 bytes)." in str(errors[0])
+
+
+def test_a_push_that_a_table_refuses_keeps_the_code_and_names_push_and_table(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(*args: object) -> None:
+        raise TableError("it is full.", code=ErrorCode.TABLE_FULL, hint="Make room.")
+
+    monkeypatch.setattr("psrt.pserver.shell.apply_now", full)
+    with inproc_pserver(mode=specs.Async()) as pserver:
+        tensors = [IDS, np.ones((3, 2), np.float32)]
+        client = pserver.join(0, SPARSE)
+        error = refused(client, Method.PUSH, (PUSH_ROWS, "emb"), tensors=tensors)
+
+    assert (error.code, error.hint) == (ErrorCode.TABLE_FULL, "Make room.")
+    assert "the push of trainer 0 could not be applied to 'emb': it is full. A part" in str(error)
+
+
+def test_a_reply_that_finds_no_memory_is_told_as_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*args: object) -> None:
+        raise MemoryError("8 bytes")
+
+    with inproc_pserver() as pserver:
+        client = pserver.join(0, DENSE)
+        monkeypatch.setattr("psrt.pserver.service.read", full)
+        error = refused(client, Method.PULL, (PULL_DENSE, "w"))
+
+    assert error.code is ErrorCode.TABLE_FULL
+    assert "of trainer 0 was given up: no memory (MemoryError('8 bytes'))" in error.message
+
+
+def test_a_push_that_counts_absurd_steps_harms_nobody_else() -> None:
+    with inproc_pserver(trainers=2, mode=specs.Async()) as pserver:
+        one, two = pserver.join(0, SPARSE), pserver.join(1, SPARSE)
+        gradients = np.ones((3, 2), np.float32)
+
+        with pytest.raises(WireError, match=r"stands for .* mini-batches"):
+            push_rows(one, IDS, gradients, step=(1 << 64) - 1)
+
+        assert push_rows(two, IDS, gradients, step=1).header.step == 1
+
+
 # --- strangers -------------------------------------------------------------------------------
 
 
@@ -454,12 +511,28 @@ def test_a_table_with_another_spec_is_refused_and_both_specs_are_named() -> None
     assert error.value.code is ErrorCode.TABLE_CONFLICT
 
 
+def test_two_specs_of_one_name_in_one_call_are_refused() -> None:
+    wider = specs.SparseTableSpec("emb", 9, **RULE)
+    with inproc_pserver() as pserver:
+        client = pserver.join(0)
+
+        with pytest.raises(TableError, match=r"'emb' is registered with .* width: 2 != 9"):
+            register(client, SPARSE, DENSE, wider)
+        assert pserver.service.status()["tables"] == []
+        register(client, SPARSE, DENSE, SPARSE)
+
+        names = [table["name"] for table in pserver.service.status()["tables"]]
+    assert sorted(names) == ["emb", "w"]
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("{", "not JSON"),
         ('{"kind":"Sgd"}', "not a table spec"),
         ('{"kind":"Table"}', "unknown kind"),
+        ('{"kind":[1]}', "unknown kind of type list"),
+        ("[" * 100_000, "not JSON"),
         (specs.to_json(specs.SparseTableSpec("", 2, **RULE)), "name"),
         (specs.to_json(specs.SparseTableSpec("t", 0, **RULE)), "width"),
         (specs.to_json(specs.SparseTableSpec("t", 2, **RULE, last_shard=2000)), "virtual shards"),
@@ -467,6 +540,12 @@ def test_a_table_with_another_spec_is_refused_and_both_specs_are_named() -> None
         (
             specs.to_json(specs.SparseTableSpec("t", 2, **{**RULE, "optimizer": "fast"})),
             "optimizer",
+        ),
+        (
+            specs.to_json(
+                specs.SparseTableSpec("t", 2, **{**RULE, "initializer": specs.Constant(10**400)})
+            ),
+            "not a finite number",
         ),
         (specs.to_json(specs.DenseTableSpec("t", "t", (4,), 2, 4, **RULE)), "do not lie in"),
         (specs.to_json(specs.DenseTableSpec("t", "t", (4,), 0, 2**60, **RULE)), "elements"),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 
+from psrt.core.errors import ErrorCode, PsrtError, TableError
 from psrt.pserver.calls import Answer, Apply, Call, Fail
-from psrt.pserver.pushes import Pushes
+from psrt.pserver.pushes import MOST_FAILED, MOST_STEPS, Pushes
 
 Event = tuple[str, int]  # arrive or apply, sequence
 
@@ -64,3 +65,45 @@ def test_in_every_order_each_push_is_applied_once_and_every_call_answered_after_
         assert sorted(sequence for sequence, _ in world.applied) == [1, 2]
         assert [step for _, step in world.applied] == [0, 10]
         assert sorted(map(id, world.answered)) == sorted(map(id, world.calls))
+
+
+def failed(pushes: Pushes, sequence: int, error: PsrtError) -> None:
+    """A push that could not be applied."""
+    call = Call(0, 7, sequence, math.inf)
+    assert pushes.arrive(call, 1) == [Apply(call, pushes.step - 1)]
+    assert pushes.applied(call, error) == [Fail(call, error)]
+
+
+def test_a_repeat_of_a_push_that_failed_gets_the_error_and_not_an_answer() -> None:
+    pushes, error = Pushes(), TableError("no room.", code=ErrorCode.TABLE_FULL, hint="Make some.")
+    failed(pushes, 1, error)
+
+    for _ in range(2):
+        again = Call(0, 7, 1, math.inf)
+        (instruction,) = pushes.arrive(again, 1)
+
+        assert isinstance(instruction, Fail)
+        assert instruction.call is again
+        told = instruction.error
+        assert (str(told), told.code) == (str(error), error.code)
+        assert told is not error  # which holds what the frames hold that it went through
+    assert pushes.step == 1
+
+
+def test_as_many_failed_pushes_are_remembered_as_may_be() -> None:
+    pushes = Pushes()
+    for sequence in range(1, MOST_FAILED + 2):
+        failed(pushes, sequence, TableError(f"{sequence}"))
+
+    told = [pushes.arrive(Call(0, 7, sequence, math.inf), 1)[0] for sequence in (1, 2)]
+
+    assert [type(instruction) for instruction in told] == [Answer, Fail]
+
+
+def test_steps_are_counted_as_far_as_a_reply_can_say() -> None:
+    pushes = Pushes()
+    pushes.step = (1 << 64) - 2
+
+    pushes.arrive(Call(0, 7, 1, math.inf), MOST_STEPS)
+
+    assert pushes.step == (1 << 64) - 1

@@ -83,11 +83,22 @@ def test_a_schedule_gives_the_rate_of_its_formula(
         (Warmup(WARMED_DECAY, 5, 0.0, 0.1), "cannot be warmed up"),
         (Warmup(0.1, 5, 0.0, 0.1), "not a learning-rate schedule"),  # type: ignore[arg-type]
         (ConstantRate("0.1"), "finite"),  # type: ignore[arg-type]
+        (ConstantRate(1e300), "a rate must be a finite number of float32"),
+        (ConstantRate(10**400), "a rate must be a finite number of float32"),
+        (NoamDecay(1.0, 10**400, 100), "d_model must be a whole number from 1"),
     ],
 )
 def test_a_schedule_that_would_fail_later_is_refused_at_once(schedule: Any, word: str) -> None:
     with pytest.raises(ConfigError, match=word):
         check_schedule(schedule)
+
+
+def test_a_schedule_may_be_given_lists() -> None:
+    schedule = PiecewiseDecay([10, 20], [1.0, 0.5, 0.1])  # type: ignore[arg-type]
+
+    check_schedule(schedule)
+
+    assert schedule == PiecewiseDecay((10, 20), (1.0, 0.5, 0.1))
 
 
 def test_a_rate_that_grows_without_bound_becomes_infinite_rather_than_failing() -> None:

@@ -186,3 +186,11 @@ def test_code_that_is_late_is_named_and_its_thread_ends_with_it(
 def test_sizes_below_one_are_refused(decorate: Callable[..., object]) -> None:
     with pytest.raises(ConfigError, match="1 or more, not 0"):
         decorate(numbers(3), 0)
+    with pytest.raises(ConfigError, match=r"is an integer, not 1\.5"):
+        decorate(numbers(3), 1.5)
+
+
+def test_the_first_of_a_reader_are_none_or_more() -> None:
+    assert list(decorators.firstn(numbers(3), 0)()) == []
+    with pytest.raises(ConfigError, match="n of firstn is 0 or more, not -1"):
+        decorators.firstn(numbers(3), -1)

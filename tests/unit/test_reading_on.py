@@ -192,6 +192,21 @@ def test_a_file_that_became_shorter_is_refused(tmp_path: Path) -> None:
             list(reader)
 
 
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        (Place((), -1), "next_file of a place is 0 or more, not -1"),
+        (Place((), 99), "next_file of a place is at most 3, not 99"),
+        (Place((Position("f"),), 0), "go on in f and to read it once more"),
+        (Place((Position("f"), Position("f")), 2), "go on in f and to read it once more"),
+        (Place((Position("f", examples=-1),), 1), "examples of a position in f is 0 or more"),
+    ],
+)
+def test_a_place_that_no_reader_of_the_files_was_at_is_refused(place: Place, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        QueueReader(["f", "g", "h"], (X,), BATCH, first=place)
+
+
 def test_a_position_in_another_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="go on in g, which is not among the files"):
         QueueReader(["f"], (X,), BATCH, first=Place((Position("g"),), 1))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from psrt.config.derived import endpoints_on, with_derived
@@ -72,6 +74,8 @@ def test_every_missing_variable_is_named(environment: dict[str, str]) -> None:
     [
         ({"TRAINING_ROLE": "WORKER"}, "TRAINING_ROLE is 'WORKER'"),
         ({"PADDLE_TRAINERS_NUM": "two"}, "PADDLE_TRAINERS_NUM is 'two', expected a number"),
+        ({"PADDLE_TRAINERS_NUM": "²"}, "PADDLE_TRAINERS_NUM is '²', expected a number"),
+        ({"PADDLE_PSERVERS_IP_PORT_LIST": "a:²"}, "the endpoint 'a:²' is not host:port"),
         ({"PADDLE_TRAINERS_NUM": "0"}, "a cluster of 0 trainers"),
         ({"PADDLE_TRAINER_ID": "3"}, "this process is trainer 3, but the cluster has 3"),
         ({"PADDLE_PSERVERS_IP_PORT_LIST": "a:1,b"}, "the endpoint 'b' is not host:port"),
@@ -82,6 +86,12 @@ def test_every_missing_variable_is_named(environment: dict[str, str]) -> None:
 def test_what_cannot_be_is_refused(variables: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         cloud_role(TRAINER | variables)
+
+
+@pytest.mark.parametrize(("index", "trainers"), [("0", 2), (0.0, 2), (0, "2"), (0, 2.5)])
+def test_a_number_of_a_role_is_an_integer(index: Any, trainers: Any) -> None:
+    with pytest.raises(ConfigError, match="expected an integer"):
+        ClusterRole(False, index, trainers, ENDPOINTS)
 
 
 def test_a_pserver_that_is_not_in_the_list_is_refused_with_both() -> None:

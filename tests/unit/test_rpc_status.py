@@ -46,3 +46,10 @@ def test_endless_message_is_cut_to_what_grpc_metadata_can_hold() -> None:
     wire = to_wire(TableError("x" * 100_000))
 
     assert wire.ByteSize() < 8192
+
+
+def test_a_reply_there_is_no_memory_for_is_no_defect_of_psrt() -> None:
+    wire = to_wire(MemoryError("Unable to allocate 24.0 GiB"))
+
+    assert wire.code == ErrorCode.WIRE_TOO_LARGE
+    assert wire.message.startswith("There is no memory for the reply")

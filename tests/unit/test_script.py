@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -105,6 +106,27 @@ def test_the_exit_code_is_the_scripts(run: Run) -> None:
         run("import sys\nsys.exit(7)")
 
     assert ended.value.code == 7
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        ("raise ValueError('no data')", ValueError),
+        ("raise KeyboardInterrupt", KeyboardInterrupt),
+        ("raise SystemExit(3)", SystemExit),
+        ("raise SystemExit(0)", None),
+        ("", None),
+    ],
+)
+def test_those_called_at_exit_know_of_an_error(
+    run: Run, monkeypatch: pytest.MonkeyPatch, script: str, told: type | None
+) -> None:
+    monkeypatch.setattr(sys, "last_value", None, raising=False)
+
+    with contextlib.suppress(SystemExit):
+        run(script)
+
+    assert (sys.last_value and type(sys.last_value)) is told
 
 
 def test_an_error_of_a_script_is_shown_from_its_own_line_on(

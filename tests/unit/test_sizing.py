@@ -13,18 +13,22 @@ from psrt.core.modes import Async, Geo, HalfAsync, Ssp, Sync
 from psrt.core.quantities import bytes_per_s, count, say_bytes, say_rate, size_bytes
 from psrt.core.specs import (
     Adam,
+    Admission,
     CommunicationMode,
     Constant,
     ConstantRate,
+    CountFilter,
     Growth,
+    Lifecycle,
     Optimizer,
     Sgd,
+    ShowClick,
     SparseTableSpec,
 )
 from psrt.core.wire import Wire
 from psrt.graph.program import Parameter
 from psrt.partition import concerns, footprint
-from psrt.partition.footprint import row_bytes, sparse_footprint
+from psrt.partition.footprint import held_footprint, row_bytes, sparse_footprint
 from psrt.partition.loads import PROCESS_BYTES, Workload
 from psrt.partition.plan import PartitionPlan, build_plan
 from psrt.partition.sizing import Limits, Sizing, size
@@ -111,6 +115,51 @@ def test_rows_that_start_short_are_counted_as_grown() -> None:
     predicted = sparse_footprint(spec, 3_000, stripes=1).total_bytes
 
     assert table.nbytes == pytest.approx(predicted, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("admission", "waits"),
+    [
+        (None, False),
+        (CountFilter(count=1, waiting_ids=10_000), False),
+        (CountFilter(count=3, waiting_ids=10_000), True),
+        (ShowClick("show", "click", threshold=0.0, waiting_ids=10_000), False),
+        (ShowClick("show", "click", threshold=0.5, waiting_ids=10_000), True),
+    ],
+)
+def test_ids_that_wait_are_counted_as_a_pserver_sets_memory_aside(
+    admission: Admission | None, waits: bool
+) -> None:
+    spec = replace(TABLE, admission=admission, first_shard=0, last_shard=256)
+
+    predicted = held_footprint(spec, 0, stripes=2, share=0.25)
+
+    assert predicted.waiting_bytes == SparseTable(spec, stripes=2).waiting_bytes
+    assert bool(predicted.waiting_bytes) == waits
+    assert predicted.total_bytes == predicted.table_bytes + predicted.waiting_bytes
+
+
+@pytest.mark.parametrize("growth", [None, Growth(embed_width=1)])
+def test_rows_beyond_max_bytes_are_not_counted(growth: Growth | None) -> None:
+    spec = replace(TABLE, lifecycle=Lifecycle(max_bytes=100 << 20), growth=growth)
+
+    capped = held_footprint(spec, 10**9, stripes=16, share=0.25)
+    small = held_footprint(spec, 1000, stripes=16, share=0.25)
+
+    assert 24 * 2**20 < capped.table_bytes <= 25 * 2**20
+    assert small == sparse_footprint(spec, 250, stripes=16)
+
+
+def test_memory_of_a_pserver_has_what_its_tables_options_say() -> None:
+    admission = CountFilter(count=2, waiting_ids=10**9)
+    bounded = replace(TABLE, admission=admission, lifecycle=Lifecycle(max_bytes=1 << 20))
+    work = workload(uses=(TableUse(bounded, 10**9, 2 * DISTINCT, DISTINCT),))
+
+    (load,) = sized(ROOMY, work, pservers=1).loads
+
+    (table,) = load.sparse
+    assert load.rows == table.rows < 10**5
+    assert load.memory_bytes > table.waiting_bytes >= 12 * 10**9
 
 
 def test_what_pservers_keep_of_ids_is_their_own_limit() -> None:
@@ -243,6 +292,28 @@ def test_a_given_number_is_taken_and_what_it_lacks_is_said() -> None:
     assert "times its memory" in said
     assert "times its network" in said
     assert "a trainer's own link" in said
+
+
+def test_more_pservers_than_virtual_shards_are_refused_before_they_are_placed() -> None:
+    def dispatcher(blocks: Any, endpoints: Any) -> list[str]:
+        raise AssertionError("asked")
+
+    def plan_of(pservers: int) -> PartitionPlan:
+        endpoints = [f"p{number}:1" for number in range(pservers)]
+        return build_plan(PARAMETERS, endpoints, dispatcher=dispatcher)
+
+    with pytest.raises(ConfigError, match="cannot be shared among 100000 pservers"):
+        size(plan_of, workload(), ROOMY, pservers=100_000)
+
+
+def test_more_rows_than_stripes_hold_are_said() -> None:
+    work = workload(uses=(TableUse(TABLE, 3 * 10**9, DISTINCT, DISTINCT),))
+
+    said = "\n".join(concerns.of_sizing(sized(ROOMY, work, pservers=1)))
+
+    assert "3,000,000,000 rows of rows" in said
+    assert "it has 16: raise stripes" in said
+    assert not list(concerns.of_sizing(sized(ROOMY, work, pservers=2)))
 
 
 def test_a_message_beyond_what_pservers_take_is_said() -> None:

@@ -59,6 +59,14 @@ def test_zstd_frames_behind_each_other_are_one_text(tmp_path):
     assert read(path) == TEXT
 
 
+@pytest.mark.parametrize("first", [0x50, 0x5F])
+def test_a_zstd_file_may_begin_with_a_frame_without_text(tmp_path, first):
+    skippable = bytes([first]) + b"\x2a\x4d\x18\x02\0\0\0no"
+    (tmp_path / "f").write_bytes(skippable + zstandard.compress(b"a\n") + skippable)
+
+    assert read(tmp_path / "f") == b"a\n"
+
+
 def test_a_zstd_file_that_expands_a_lot_is_read_in_blocks(tmp_path):
     path = tmp_path / "a.zst"
     line = b"7" * 999 + b"\n"

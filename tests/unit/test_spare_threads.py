@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from functools import partial
@@ -169,6 +172,29 @@ def test_an_error_of_a_helper_drops_what_has_not_begun_and_is_raised(spare: Spar
     assert done == ["begun"]
 
 
+def test_an_error_of_a_helper_keeps_nothing_of_its_frames_once_it_was_told(
+    spare: SpareThreads,
+) -> None:
+    meet, kept = meeting(2), list[weakref.ref[np.ndarray]]()
+
+    def job() -> None:
+        view = np.zeros(1)  # as of rows, which cannot grow while there is one
+        meet()
+        if not is_caller():
+            kept.append(weakref.ref(view))
+            raise HelperError
+
+    gc.disable()
+    try:
+        with contextlib.suppress(HelperError):
+            spare.run([job, job])
+        spare.run([meeting(2)] * 2)  # the helper is through
+
+        assert [view() for view in kept] == [None]
+    finally:
+        gc.enable()
+
+
 def test_of_two_errors_the_callers_own_is_raised(spare: SpareThreads) -> None:
     meet = meeting(2)
 
@@ -252,3 +278,59 @@ def test_a_pserver_ends_its_spare_threads() -> None:
 
     assert [thread.name for thread in begun] == ["spare_0"]
     assert not any(thread.is_alive() for thread in begun)
+
+
+@pytest.mark.parametrize("begun", [0, 1], ids=["no thread", "one of two threads"])
+def test_who_finds_no_thread_does_everything_alone_from_then_on(
+    begun: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    spare, done, start = SpareThreads(2), list[int](), threading.Thread.start
+    started, is_refused = list[threading.Thread](), threading.Event()
+
+    def start_some(thread: threading.Thread) -> None:
+        if len(started) == begun:
+            is_refused.set()
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    def job(number: int) -> None:
+        assert is_refused.wait(WAIT_S)
+        done.append(number)
+
+    monkeypatch.setattr(threading.Thread, "start", start_some)
+    for number in range(10):
+        spare.run([partial(job, number)] * 100)
+    with pytest.raises(CallerError):
+        spare.run([raise_as_caller])
+    spare.close()
+
+    assert sorted(done) == sorted([*range(10)] * 100)
+    assert [record.message for record in caplog.records] == [
+        "large requests get no more help of other threads: can't start new thread"
+    ]
+
+
+def raise_as_caller() -> None:
+    raise CallerError
+
+
+def test_an_error_of_a_helper_whose_call_seemed_to_fail_is_raised(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spare, gate = SpareThreads(2), threading.Event()
+    pool = pool_of(spare)
+    submit = pool.submit
+
+    def submitted(*args: Any) -> None:
+        submit(*args).add_done_callback(lambda _: gate.set())
+        raise RuntimeError("can't start new thread")
+
+    def job() -> None:
+        if not is_caller():
+            raise HelperError
+        assert gate.wait(WAIT_S)
+
+    monkeypatch.setattr(pool, "submit", submitted)
+    with pytest.raises(HelperError):
+        spare.run([job, job])

@@ -43,12 +43,34 @@ def test_every_optimizer_is_accepted(optimizer: specs.Optimizer) -> None:
         (specs.Ftrl(lr_power=0.5), "lr_power of its optimizer is 0.5, above 0"),
         (specs.Lamb(lamb_weight_decay=float("inf")), "lamb_weight_decay .* not a finite number"),
         (specs.Adam(lazy="no"), "lazy of its optimizer is 'no'"),  # type: ignore[arg-type]
+        (specs.CtrSgd(weight_min=1e300), "weight_min of its optimizer .* not a finite number of f"),
         (specs.Constant(0.0), "is no optimizer"),
     ],
 )
 def test_numbers_that_break_a_formula_are_refused(optimizer: specs.Optimizer, message: str) -> None:
     with pytest.raises(PsrtError, match=message):
         read_spec(specs.to_json(replace(BLOCK, optimizer=optimizer)))
+
+
+@pytest.mark.parametrize("name", ["", "half a \ud800", 3])
+def test_a_name_that_no_call_could_bear_is_refused(name: str) -> None:
+    with pytest.raises(PsrtError, match="its name is not a text"):
+        read_spec(specs.to_json(replace(BLOCK, name=name)))
+
+
+@pytest.mark.parametrize(
+    ("initializer", "message"),
+    [
+        (specs.Constant(1e300), "value of its initializer .* not a finite number of float32"),
+        (specs.Uniform(1.0, -1.0), "first values of its initializer lie between 1.0 and -1.0"),
+        (specs.TruncatedNormal(0.0, -1.0), "std of its initializer is -1.0, below 0"),
+    ],
+)
+def test_first_values_that_float32_does_not_have_are_refused(
+    initializer: specs.Initializer, message: str
+) -> None:
+    with pytest.raises(PsrtError, match=message):
+        read_spec(specs.to_json(replace(BLOCK, initializer=initializer)))
 
 
 @pytest.mark.parametrize("optimizer", [specs.LarsMomentum(), specs.Lamb()])

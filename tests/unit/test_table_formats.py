@@ -81,6 +81,37 @@ def test_an_odd_header_is_an_error_of_the_file(tmp_path, header):
         read(tmp_path, f"{header}\n1,2\n", "csv", X, ID)
 
 
+def test_names_are_for_files_without_a_header(tmp_path):
+    batch = read(tmp_path, "1,2\n3,4\n", "csv", X, ID, names=["id", "x"])
+
+    assert values(batch, "x") == [[2], [4]]
+
+
+def test_a_name_that_stands_twice_in_a_header_is_refused(tmp_path):
+    with pytest.raises(DataError, match=r"in has more than one column 'x', which slot 'x' takes"):
+        read(tmp_path, "x,x\n1,2\n", "csv", X)
+    assert values(read(tmp_path, "x,x\n1,2\n", "csv", X, columns={"x": 1}), "x") == [[2]]
+
+
+@pytest.mark.parametrize(
+    ("named", "options", "message"),
+    [
+        ("csv", {"names": ["x"], "header": True}, "names and header = true both name the columns"),
+        ("csv", {"header": "false"}, "header is 'false', expected true or false"),
+        ("csv", {"names": "abc"}, "names is 'abc', expected a list of texts"),
+        ("csv", {"names": [1, 2]}, "names is .* expected a list of texts"),
+        ("csv", {"names": ["y", "y"]}, "expected a list of texts that differ"),
+        ("csv", {"quote": ","}, "delimiter and quote are both ','"),
+        ("csv", {"delimiter": '"'}, "delimiter and quote are both '\"'"),
+        ("csv", {"quote": None}, "quote is None, expected one ASCII character"),
+        ("criteo", {"label": "no"}, "label is 'no', expected true or false"),
+    ],
+)
+def test_options_of_tables_are_checked(named, options, message):
+    with pytest.raises(ConfigError, match=message):
+        format_named(named, (X,), options)
+
+
 def test_the_first_bad_line_is_named_whatever_column_it_is_in(tmp_path):
     lines = [f"{n},{n}" for n in range(10)]
     lines[6], lines[4] = "z,6", "4,z"
@@ -129,6 +160,16 @@ def test_texts_of_parquet_stand_for_numbers_and_may_be_missing(tmp_path):
         ((ID,), {"id": {"values": {"a": 1}}}, "data.columns.id: values is"),
         ((X,), {"x": {"values": {}}}, "texts and the numbers they stand for"),
         ((X,), {"x": {"values": {"a": "1"}}}, "texts and the numbers they stand for"),
+        ((X,), {"x": {"values": {"": 1e39}}}, "each within float32"),
+        ((X,), {"x": {"values": {1: 2}}}, "texts and the numbers they stand for"),
+        ((X,), {"x": {"column": "z", "missing": "a"}}, "data.columns.x: missing is 'a'"),
+        ((X,), {"x": {"missing": 1e39}}, "missing is .* within the range of float32"),
+        ((X,), {"x": {"missing": float("nan")}}, "missing is nan, expected a number"),
+        ((X,), {"x": {"missing": True}}, "missing is True, expected a number"),
+        ((ID,), {"id": {"missing": 1.5}}, "missing is 1.5, expected an id, an integer"),
+        ((ID,), {"id": {"missing": 2**64}}, "expected an id, an integer of 64 bits"),
+        ((ID,), {"id": {"kind": "text", "salt": "x"}}, "salt is 'x', expected an integer"),
+        ((ID,), {"id": {"kind": "text", "salt": 2**70}}, "salt is .* expected an integer"),
         (
             (IDS, Slot("more", "uint64")),
             {"ids": {"column": 0, "separator": "|"}, "more": {"column": 0, "separator": ";"}},
@@ -139,6 +180,22 @@ def test_texts_of_parquet_stand_for_numbers_and_may_be_missing(tmp_path):
 def test_columns_that_cannot_be_read_are_refused(slots, columns, message):
     with pytest.raises(ConfigError, match=message):
         format_named("csv", slots, {"columns": columns})
+
+
+@pytest.mark.parametrize("missing", [-1, 2**64 - 1])
+@pytest.mark.parametrize("named", ["csv", "pairs"])
+def test_an_id_of_64_bits_may_stand_for_a_missing_one(tmp_path, named, missing):
+    text = "id,x\n,1\n" if named == "csv" else "x:1\n"
+
+    batch = read(tmp_path, text, named, ID, columns={"id": {"column": "id", "missing": missing}})
+
+    assert values(batch, "id") == [[-1]]
+
+
+@pytest.mark.parametrize("label", ["2", "0.5", ""])
+def test_a_label_of_criteo_is_0_or_1(tmp_path, label):
+    with pytest.raises(DataError, match=f"column 'label': expected one of '0', '1', .* '{label}'"):
+        read(tmp_path, label + "\t1" * 39 + "\n", "criteo", X)
 
 
 def test_criteo_rows_without_labels(tmp_path):

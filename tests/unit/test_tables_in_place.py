@@ -16,7 +16,9 @@ ALL = ("forward", "backward", "optimize")
 HEIGHT, WIDTH = 30, 3
 
 
-def program_of(pool: str = "sum", padding: int | None = None) -> tuple[psrt.Program, str]:
+def program_of(
+    pool: str = "sum", padding: int | None = None, decay=None
+) -> tuple[psrt.Program, str]:
     """One sparse table that a pooled and an ordinary lookup share."""
     table = {"is_sparse": True, "param": "t", "padding_idx": padding}
     with psrt.program(seed=2) as program:
@@ -25,7 +27,7 @@ def program_of(pool: str = "sum", padding: int | None = None) -> tuple[psrt.Prog
         pooled = layers.slot_embeddings(slots, (HEIGHT, WIDTH), pool, is_distributed=False, **table)
         words = layers.flatten(layers.embedding(word, (HEIGHT, WIDTH), **table))
         loss = layers.mean(layers.square(layers.fc(layers.concat([pooled, words]), 1)))
-        psrt.optimizer.Adagrad(0.1).minimize(loss)
+        psrt.optimizer.Adagrad(0.1, regularization=decay).minimize(loss)
     return program, loss.name
 
 
@@ -95,6 +97,25 @@ def test_training_gives_the_numbers_of_one_executor(pool, padding):
 
     alone = psrt.Executor(program, expected, dtype="float64")
     for feed in batches():
+        alone.run(feed, roles=ALL)
+    for name in expected:
+        np.testing.assert_allclose(scope[name], expected[name], rtol=1e-6, atol=1e-12, err_msg=name)
+
+
+@pytest.mark.parametrize("decay", [psrt.regularizer.L1Decay(0.3), psrt.regularizer.L2Decay(0.5)])
+@pytest.mark.parametrize("strategy", list(ReduceStrategy))
+@pytest.mark.parametrize("replicas", [1, 2, 3])
+def test_the_rows_of_the_step_decay_and_no_others(decay, strategy, replicas):
+    program, _ = program_of(decay=decay)
+    scope, expected = started(program, "float64"), started(program, "float64")
+    build = BuildStrategy(reduce_strategy=strategy)
+
+    with ParallelExecutor(program, scope, replicas, build, dtype="float64") as executor:
+        for feed in batches(examples=3):
+            executor.run(feed, roles=ALL)
+
+    alone = psrt.Executor(program, expected, dtype="float64")
+    for feed in batches(examples=3):
         alone.run(feed, roles=ALL)
     for name in expected:
         np.testing.assert_allclose(scope[name], expected[name], rtol=1e-6, atol=1e-12, err_msg=name)

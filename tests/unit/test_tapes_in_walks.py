@@ -87,8 +87,11 @@ def test_a_parameter_that_does_not_fit_is_named_with_its_op_and_layer():
         loss = layers.mean(layers.fc(layers.fc(x, 4, act="relu"), 2))
     scope = psrt.Scope()
     scope.init_parameters(program)
-    scope["fc_1.w_0"] = np.zeros((7, 2), np.float32)
+    weights = scope["fc_1.w_0"]
 
-    executor = psrt.ParallelExecutor(program, scope, 2, keep=[loss])
-    with executor, pytest.raises(PsrtError, match="fc of layer fc_1"):
-        executor.run({"x": np.ones((8, 3), np.float32)}, [loss], roles=("forward",))
+    with psrt.ParallelExecutor(program, scope, 2, keep=[loss]) as executor:
+        feed = {"x": np.ones((8, 3), np.float32)}
+        executor.run(feed, [loss], roles=("forward",))
+        weights.shape = (2, 4)  # behind the back of the check of new arrays
+        with pytest.raises(PsrtError, match="fc of layer fc_1"):
+            executor.run(feed, [loss], roles=("forward",))

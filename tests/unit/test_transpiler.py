@@ -9,6 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import psrt
@@ -50,7 +51,7 @@ def ctr_program() -> Program:
 
 
 def transpiled(
-    trainer_id: int = 0, *, trainers: int = 2, pservers: Any = ENDPOINTS, **fields: Any
+    trainer_id: Any = 0, *, trainers: Any = 2, pservers: Any = ENDPOINTS, **fields: Any
 ) -> DistributeTranspiler:
     transpiler = DistributeTranspiler(config_with(**fields))
     transpiler.transpile(ctr_program(), trainer_id, pservers, trainers)
@@ -305,6 +306,53 @@ def test_small_blocks_are_allowed() -> None:
     assert "w.block1" in {block.spec.name for block in plan.blocks}
 
 
+@pytest.mark.parametrize("name", ["min_block_size", "geo_sgd_need_push_nums"])
+@pytest.mark.parametrize("value", ["8192", 4.0, 2.5, None])
+def test_a_number_of_the_config_is_an_integer(name: str, value: Any) -> None:
+    with pytest.raises(ConfigError, match=f"{name} is {value!r}, expected an integer"):
+        config_with(**{name: value})
+    with pytest.raises(ConfigError, match=name):
+        DistributeTranspilerConfig(**{name: value})
+
+
+@pytest.mark.parametrize("name", ["slice_var_up", "wait_port", *FLAGS])
+@pytest.mark.parametrize("value", ["False", "", 2, None])
+def test_a_text_is_no_switch_of_the_config(name: str, value: Any) -> None:
+    with pytest.raises(ConfigError, match=f"{name} is {value!r}, expected True or False"):
+        config_with(**{name: value})
+
+
+def test_numbers_of_numpy_and_0_and_1_are_taken_for_what_they_are() -> None:
+    config = config_with(min_block_size=np.int64(4), sync_mode=0, slice_var_up=np.bool_(True))
+
+    assert (config.min_block_size, config.sync_mode, config.slice_var_up) == (4, False, True)
+    assert type(config.sync_mode) is type(config.slice_var_up) is bool
+
+
+class WithoutEndpoints:
+    def dispatch(self, varlist: list[Any]) -> list[str]:
+        return ["ps0:6170"] * len(varlist)
+
+
+class Silent:
+    def dispatch(self, varlist: list[Any]) -> None:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("split_method", "said"),
+    [
+        (WithoutEndpoints, "the dispatcher WithoutEndpoints could not be made"),
+        (Silent(), "the dispatcher answered None for 1 blocks"),
+        (lambda blocks, endpoints: None, "the dispatcher answered None for 3 blocks"),
+        (lambda blocks, endpoints: "ps0:6170", "the dispatcher answered 'ps0:6170'"),
+    ],
+)
+def test_a_dispatcher_that_does_not_answer_is_refused(split_method: Any, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        placed(split_method)
+
+
 # --- refusals -------------------------------------------------------------------------------------
 
 
@@ -316,6 +364,18 @@ def test_small_blocks_are_allowed() -> None:
         (lambda: transpiled(trainers=0), "the job has 0 trainers"),
         (lambda: transpiled(pservers="ps0:6170,ps0:6170"), "ps0:6170 is listed twice"),
         (lambda: transpiled(pservers=","), "no pserver endpoints"),
+        (lambda: transpiled(pservers=6170), "pservers is 6170, expected endpoints"),
+        (lambda: transpiled(pservers=[6170]), "pservers is [6170], expected endpoints"),
+        (lambda: transpiled("0"), "trainer_id is '0', expected an integer"),
+        (lambda: transpiled(0.5), "trainer_id is 0.5, expected an integer"),
+        (lambda: transpiled(trainers=2.0), "trainers is 2.0, expected an integer"),
+        (lambda: transpiled().get_trainer_program("False"), "wait_port is 'False'"),
+        (lambda: DistributeTranspiler().transpile("x", 0, ENDPOINTS), "program is of type str"),
+        (
+            lambda: DistributeTranspiler().transpile(ctr_program(), 0, ENDPOINTS, mode="geo"),
+            "mode is 'geo', which is no communication mode",
+        ),
+        (lambda: transpiled().get_pserver_program(6170), "6170 is no pserver"),
         (lambda: transpiled(pservers="ps0"), "'ps0', which is not host:port"),
         (lambda: transpiled(pservers="ps0:0"), "'ps0:0', which is not host:port"),
         (lambda: transpiled(pservers=["ps0:six"]), "'ps0:six', which is not host:port"),

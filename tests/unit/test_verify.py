@@ -60,6 +60,15 @@ def overwrite_data(p: Program) -> None:
     p.ops.append(Op("relu", {"x": ("x",)}, {"out": ("label",)}))
 
 
+def empty_counts(p: Program) -> None:
+    for name in ("auc_0.positives", "auc_0.negatives"):
+        p.vars[name] = dataclasses.replace(p.vars[name], shape=(0,))
+
+
+def misspell_dtype(p: Program) -> None:
+    p.vars["x"] = dataclasses.replace(p.vars["x"], dtype="flaot32")
+
+
 CASES: dict[str, tuple[Callable[[Program], None], str]] = {
     "read before computed": (
         swap_first_two,
@@ -90,6 +99,13 @@ CASES: dict[str, tuple[Callable[[Program], None], str]] = {
         "reads nowhere, which is not declared",
     ),
     "missing attribute": (lambda p: change(p, "concat", attrs={}), "does not fit: 'axis'"),
+    "attribute of another kind": (
+        lambda p: change(p, "concat", attrs={"axis": "a"}),
+        "op concat .* does not fit: '<=' not supported",
+    ),
+    "unknown dtype": (misspell_dtype, "Var x has the unknown dtype 'flaot32'"),
+    "nameless var": (lambda p: change(p, "mean", inputs={"x": ("",)}), "var without a name"),
+    "counts of no bins": (empty_counts, "op auc .* does not fit: argument bins is 0"),
 }
 
 

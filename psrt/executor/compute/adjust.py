@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from psrt.core.types import Array
+from psrt.executor.bindings import Rows
 from psrt.executor.cells import Cell
 from psrt.executor.compute.table import Bound, Step, computes
 from psrt.kernels import dense
@@ -15,13 +16,24 @@ from psrt.kernels import dense
 # --- regularisation -------------------------------------------------------------------------------
 
 
-def _weights(op: Bound) -> Callable[[], Array]:
-    """The weights a gradient belongs to: a whole parameter, or the rows of this step."""
+def _weights(op: Bound) -> Callable[[Array], Array]:
+    """The weights a gradient belongs to: a whole parameter, or the rows of this step.
+
+    Those that stand apart in a table that is read in place are gathered into the given memory.
+    """
     table = op.tables.get(op.op.inputs["parameter"][0])
     if table is not None and table.parameter.sparse:
-        return lambda: table.values
+        return lambda memory: _rows_of_step(table, memory)
     parameter = op.one("parameter")
-    return lambda: parameter.value
+    return lambda memory: parameter.value
+
+
+def _rows_of_step(table: Rows, memory: Array) -> Array:
+    if not table.is_numbered:
+        return table.values
+    assert table.ids is not None, table.parameter.name
+    # The lookups before have checked the ids; mode "raise" would make a copy of the result first.
+    return np.take(table.values, table.ids, axis=0, out=memory, mode="clip")
 
 
 @computes("l1_decay")
@@ -30,7 +42,8 @@ def l1_decay(op: Bound) -> Step:
     coeff = op.attrs["coeff"]
 
     def run() -> None:
-        result = np.sign(weights(), out=out.reserve(gradient.value.shape))
+        result = out.reserve(gradient.value.shape)
+        np.sign(weights(result), out=result)
         result *= coeff
         result += gradient.value
 
@@ -43,7 +56,8 @@ def l2_decay(op: Bound) -> Step:
     coeff = op.attrs["coeff"]
 
     def run() -> None:
-        result = np.multiply(weights(), coeff, out=out.reserve(gradient.value.shape))
+        result = out.reserve(gradient.value.shape)
+        np.multiply(weights(result), coeff, out=result)
         result += gradient.value
 
     return run

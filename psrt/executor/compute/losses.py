@@ -256,14 +256,3 @@ def log_loss_grad(op: Bound) -> Step:
         d *= grad.value
 
     return run
-
-
-@computes("ones_like")
-def ones_like(op: Bound) -> Step:
-    x, out, moment = op.one("x"), op.one("out"), op.moment
-
-    def note(tape: AtOnce) -> None:
-        result = out.reserve(x.value.shape)
-        tape.fill(result, np.array(moment.loss_gradient, result.dtype))
-
-    return op.noted(note)

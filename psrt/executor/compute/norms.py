@@ -38,7 +38,12 @@ def _spread(channels: Array, like: Array) -> Array:
 
 def _channel_products(x: Array, y: Array, out: Array) -> None:
     """`out` (channels,) = Σ x · y; no array of the size of x is made."""
-    np.einsum("nc,nc->c" if x.ndim == 2 else "ncp,ncp->c", x, y, out=out)
+    _einsum("nc,nc->c" if x.ndim == 2 else "ncp,ncp->c", x, y, out)
+
+
+def _einsum(subscripts: str, x: Array, y: Array, out: Array) -> None:
+    """Parameters stay float32 where an op computes in float64, and so do their gradients."""
+    np.einsum(subscripts, x, y, out=out, casting="same_kind")
 
 
 def _takes_running(op: Bound) -> bool:
@@ -156,7 +161,7 @@ def layer_norm_grad(op: Bound) -> Step:
         if bias_grad is not None:
             np.sum(d, axis=0, out=bias_grad.reserve(d.shape[1:]))
         if scale_grad is not None:
-            np.einsum("ij,ij->j", d, z, out=scale_grad.reserve(d.shape[1:]))
+            _einsum("ij,ij->j", d, z, scale_grad.reserve(d.shape[1:]))
         if x_grad is not None:
             result = _by_row(x_grad.reserve(x.value.shape), axis)
             np.multiply(d, 1 if scale is None else scale.value, out=result)

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from psrt.core.types import Shape
 from psrt.executor.bindings import Rows
-from psrt.executor.cells import Cell
+from psrt.executor.cells import Cell, Scratch
 from psrt.executor.moment import Moment
 from psrt.graph.program import Op, Var
 from psrt.kernels.jit import Kernel
@@ -64,7 +65,7 @@ class InTurn:
 
 @dataclass(frozen=True)
 class Bound:
-    """An op with its slots resolved; `dtype` is that of its floats.
+    """An op with its slots resolved; `dtype` is that of the executor's floats.
 
     `moment` is the executor's and changes from step to step: read it inside the closure. `spent`
     are vars nobody needs once their only reader has run.
@@ -115,22 +116,37 @@ class Bound:
 
         What is warm in the cache is half the time of an elementwise pass.
         """
-        return self.shared
+        return self.shared if self.floats == self.dtype else Scratch(self.floats)
 
     def own(self) -> Cell:
         """Memory that keeps its contents from step to step."""
-        return Cell(f"constants of {self.op.layer}", self.dtype, shares=True)
+        return Cell(f"constants of {self.op.layer}", self.floats, shares=True)
+
+    @property
+    def floats(self) -> Any:
+        """The type this op computes in: float64 in a float32 executor if it reads a float64 var.
+
+        Sums that a metric keeps in the scope are no operands.
+        """
+        read = [self.vars[name] for name in self.op.reads()]
+        is_wide = any(var.dtype == "float64" and var.kind != "state" for var in read)
+        return np.dtype(np.float64) if is_wide else self.dtype
 
     def noted(self, note: Callable[[AtOnce], None]) -> Step:
-        """A step that consists of what `note` writes down on the tape it is given."""
+        """A step that consists of what `note` writes down on the tape it is given.
+
+        A tape has one type: an op of another computes at once, in its turn.
+        """
+        if self.floats != self.dtype:
+            return partial(note, AtOnce())
         return Noted(note, tapes_for(self.dtype))
 
     def form(self, kernel: Kernel) -> Callable[..., Any]:
         """The machine code of a kernel for float32, loaded now so that no step waits for it.
 
-        Gradient checks run in float64, for which no code is compiled: they interpret the same loop.
+        For float64, in which gradient checks run, no code is compiled: the loop is interpreted.
         """
-        if self.dtype != np.float32:
+        if self.floats != np.float32:
             return kernel.python
         kernel.load()
         return kernel

@@ -1,4 +1,4 @@
-"""Other dtypes, constants, one-hot rows, rows picked by index."""
+"""Other dtypes, constants, where backward starts, one-hot rows, rows picked by index."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from psrt.core.errors import DataError
 from psrt.core.types import I64, Array, Shape
 from psrt.executor.compute.table import Bound, Step, computes
 from psrt.kernels import rows
+from psrt.kernels.tape import AtOnce
 
 
 @computes("cast")
@@ -42,6 +43,25 @@ def assign_grad(op: Bound) -> Step:
 def zeros_like(op: Bound) -> Step:
     x, out = op.one("x"), op.one("out")
     return lambda: out.reserve(x.value.shape).fill(0)
+
+
+@computes("ones_like")
+def ones_like(op: Bound) -> Step:
+    if op.op.role == "backward":  # a text may come from a psrt that has no `loss_gradient`
+        return loss_gradient(op)
+    x, out = op.one("x"), op.one("out")
+    return lambda: out.reserve(x.value.shape).fill(1)
+
+
+@computes("loss_gradient")
+def loss_gradient(op: Bound) -> Step:
+    x, out, moment = op.one("x"), op.one("out"), op.moment
+
+    def note(tape: AtOnce) -> None:
+        result = out.reserve(x.value.shape)
+        tape.fill(result, np.array(moment.loss_gradient, result.dtype))
+
+    return op.noted(note)
 
 
 @computes("fill_constant")

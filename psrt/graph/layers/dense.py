@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import Literal
 
 from psrt.core.types import Shape
-from psrt.graph.builder import Layer, Param
+from psrt.graph.builder import Layer
 from psrt.graph.initializer import Constant, Xavier
 from psrt.graph.layers.elementwise import activate
 from psrt.graph.ops.dense import FUSED_ACTIVATIONS
+from psrt.graph.param import Param
 from psrt.graph.program import Var
 
 
@@ -30,9 +31,10 @@ def fc(
     """
     layer = Layer("fc")
     listed = layer.checked("input", input)
+    size = layer.whole("size", size)
     if size < 1:
         raise layer.error(f"argument size is {size}, a layer has one unit or more")
-    if len(listed) > 1 and (isinstance(param, str) or (param and param.name)):
+    if len(listed) > 1 and (isinstance(param, str) or (isinstance(param, Param) and param.name)):
         raise layer.error(
             "argument param names one weight, but each input has its own",
             "Join the inputs with layers.concat.",
@@ -49,6 +51,7 @@ def _flattened(layer: Layer, x: Var, kept: int) -> Var:
     """`x` with one dimension behind the first `kept`."""
     if len(x.shape) < 2:
         raise layer.error(f"argument input is {x.name} of type {x.type}, which is not (rows, size)")
+    kept = layer.whole("num_flatten_dims", kept)
     if not 1 <= kept < len(x.shape):
         raise layer.error(f"argument num_flatten_dims {kept} does not fit input of type {x.type}")
     if len(x.shape) == kept + 1:
@@ -71,7 +74,7 @@ def matmul(
         {"x": x, "y": y},
         transpose_x=transpose_x,
         transpose_y=transpose_y,
-        alpha=float(alpha),
+        alpha=float(layer.number("alpha", alpha)),
     )
 
 
@@ -83,6 +86,8 @@ def mul(x: Var, y: Var, x_num_col_dims: int = 1, y_num_col_dims: int = 1) -> Var
     layer = Layer("mul")
     layer.checked("x", x)
     layer.checked("y", y)
+    x_num_col_dims = layer.whole("x_num_col_dims", x_num_col_dims)
+    y_num_col_dims = layer.whole("y_num_col_dims", y_num_col_dims)
     for name, var, count in (("x", x, x_num_col_dims), ("y", y, y_num_col_dims)):
         if not 0 < count < len(var.shape):
             raise layer.error(f"argument {name}_num_col_dims {count} does not fit {var.type}")

@@ -17,7 +17,7 @@ def activate(layer: Layer, x: Var, act: str | None) -> Var:
     """Append the activation a layer was asked for."""
     if act is None:
         return x
-    if act not in BY_NAME:
+    if not isinstance(act, str) or act not in BY_NAME:
         raise layer.error(f"argument act is {act!r}, psrt knows {', '.join(BY_NAME)}")
     return layer.op(act, {"x": x}, **BY_NAME[act])
 

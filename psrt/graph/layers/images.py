@@ -9,10 +9,12 @@ import math
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
-from psrt.graph.builder import Layer, Param
+from psrt.graph.arguments import are_several
+from psrt.graph.builder import Layer
 from psrt.graph.initializer import Constant, Normal
 from psrt.graph.layers.elementwise import activate
 from psrt.graph.ops.dense import FUSED_ACTIVATIONS
+from psrt.graph.param import Param
 from psrt.graph.program import Var
 
 Size: TypeAlias = int | Sequence[int]
@@ -41,6 +43,7 @@ def conv2d(
     """
     layer = Layer("conv2d")
     channels = _channels(layer, input)
+    num_filters, groups = layer.whole("num_filters", num_filters), layer.whole("groups", groups)
     if groups < 1 or channels % groups or num_filters < 1 or num_filters % groups:
         raise layer.error(
             f"argument groups is {groups}, which does not divide num_filters {num_filters} and "
@@ -145,7 +148,7 @@ def _channels(layer: Layer, input: Var) -> int:
 
 
 def _pair(layer: Layer, argument: str, given: Size, least: int) -> tuple[int, int]:
-    listed = (given, given) if isinstance(given, int) else tuple(given)
+    listed = layer.wholes(argument, given if are_several(given) else (given, given))
     if len(listed) != 2 or min(listed) < least:
         raise layer.error(f"argument {argument} is {given}, not one or two sizes from {least} on")
     return listed[0], listed[1]

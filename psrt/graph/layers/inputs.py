@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from psrt.graph.builder import Layer, Param
+from psrt.graph.builder import Layer
 from psrt.graph.initializer import Xavier
 from psrt.graph.ops import ROWS
+from psrt.graph.param import Param
 from psrt.graph.program import Var
 
 DTYPES = ("float32", "int64")
@@ -23,20 +24,22 @@ def data(
     layer = Layer("data", name)
     if dtype not in DTYPES:
         raise layer.error(f"argument dtype is {dtype!r}, psrt feeds {' or '.join(DTYPES)}")
-    if any(size < 1 for size in shape):
+    sizes, ragged = layer.wholes("shape", shape), layer.flag("ragged", ragged)
+    if any(size < 1 for size in sizes):
         raise layer.error(
-            f"argument shape {tuple(shape)} has an unknown dimension",
+            f"argument shape {sizes} has an unknown dimension",
             "Give the shape of one example, without the batch; use ragged=True for lists of ids.",
         )
-    if ragged and tuple(shape) not in ((), (1,)):
-        raise layer.error(f"argument shape {tuple(shape)} is not one scalar for a ragged input")
-    full = (ROWS,) if ragged else (ROWS, *shape)
+    if ragged and sizes not in ((), (1,)):
+        raise layer.error(f"argument shape {sizes} is not one scalar for a ragged input")
+    full = (ROWS,) if ragged else (ROWS, *sizes)
     return layer.var(name, full, dtype, "data", ragged)
 
 
 def create_parameter(shape: Sequence[int], param: Param | str | None = None) -> Var:
     """A float32 parameter of its own, for layers that psrt does not have; Xavier by default."""
     layer = Layer("create_parameter")
-    if not shape or min(shape) < 1:
-        raise layer.error(f"argument shape {tuple(shape)} is not one of sizes of 1 or more")
-    return layer.parameter("w_0", tuple(shape), param, Xavier())
+    sizes = layer.wholes("shape", shape)
+    if min(sizes, default=0) < 1:
+        raise layer.error(f"argument shape {sizes} is not one of sizes of 1 or more")
+    return layer.parameter("w_0", sizes, param, Xavier())

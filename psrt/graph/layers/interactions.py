@@ -31,6 +31,7 @@ def fm_interaction(input: Var, width: int | None = None, by_column: bool = False
 def _fields(layer: Layer, x: Var, width: int | None) -> Var:
     if len(x.shape) != 2:
         return x
+    width = None if width is None else layer.whole("width", width)
     if width is None or width < 1 or x.shape[1] % width:
         raise layer.error(
             f"argument width {width} does not divide argument input of shape {x.shape} into fields"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from psrt.graph.builder import Layer, Param
+from psrt.graph.builder import Layer
 from psrt.graph.derived import trained_ancestor
 from psrt.graph.initializer import Uniform
+from psrt.graph.param import Param
 from psrt.graph.program import Var
 
 DEFAULT_INITIALIZER = Uniform(-0.01, 0.01)
@@ -26,7 +27,8 @@ def embedding(
     Ids may have any shape: (k,), ids that belong to no example, gives (k, width). `size` is (number
     of ids, width). `is_sparse` sends and updates only touched rows. `is_distributed` keeps the
     table on the pservers alone: any int64 is an id, whatever `size[0]`. The row of `padding_idx`
-    reads as zeros and is not trained.
+    reads as zeros and is not trained; where there are `size[0]` rows, a negative one counts from
+    the end.
     """
     layer = Layer("embedding")
     inputs = layer.checked("input", input)
@@ -34,7 +36,7 @@ def embedding(
         raise layer.error(f"argument dtype is {dtype!r}, tables hold float32")
     table = _table(layer, size, is_sparse, is_distributed, padding_idx, param)
     _check_fed(layer, table, inputs)
-    return layer.op("embedding", {"ids": input, "table": table}, padding_id=padding_idx)
+    return layer.op("embedding", {"ids": input, "table": table}, padding_id=_padding(layer, table))
 
 
 def slot_embeddings(
@@ -56,7 +58,10 @@ def slot_embeddings(
     table = _table(layer, size, is_sparse, is_distributed, padding_idx, param)
     _check_fed(layer, table, slots)
     return layer.op(
-        "slot_embeddings", {"ids": slots, "table": table}, pool=pool, padding_id=padding_idx
+        "slot_embeddings",
+        {"ids": slots, "table": table},
+        pool=pool,
+        padding_id=_padding(layer, table),
     )
 
 
@@ -81,7 +86,7 @@ def weighted_embedding(
     return layer.op(
         "weighted_embedding",
         {"ids": input, "values": values, "table": table},
-        padding_id=padding_idx,
+        padding_id=_padding(layer, table),
     )
 
 
@@ -90,20 +95,39 @@ def _table(
     size: Sequence[int],
     is_sparse: bool,
     is_distributed: bool,
-    padding_id: int | None,
+    padding_idx: int | None,
     param: Param | str | None,
 ) -> Var:
-    if len(size) != 2 or min(size) < 1:
-        raise layer.error(f"argument size is {tuple(size)}, not (number of ids, width)")
+    shape = layer.wholes("size", size)
+    if len(shape) != 2 or min(shape) < 1:
+        raise layer.error(f"argument size is {shape}, not (number of ids, width)")
+    is_distributed = layer.flag("is_distributed", is_distributed)
+    rows = None if is_distributed else shape[0]
     return layer.parameter(
         "w_0",
-        (size[0], size[1]),
+        shape,
         param,
         DEFAULT_INITIALIZER,
-        sparse=is_sparse or is_distributed,
+        sparse=layer.flag("is_sparse", is_sparse) or is_distributed,
         distributed=is_distributed,
-        padding_id=padding_id,
+        padding_id=None if padding_idx is None else _row(layer, padding_idx, rows),
     )
+
+
+def _row(layer: Layer, padding_idx: int, rows: int | None) -> int:
+    """The id of the padding: in a table of so many rows a negative one counts from the end."""
+    row = layer.whole("padding_idx", padding_idx)
+    if rows is None:
+        return row
+    if not -rows <= row < rows:
+        raise layer.error(
+            f"argument padding_idx is {row}, which is no row of a table of {rows} rows"
+        )
+    return row % rows
+
+
+def _padding(layer: Layer, table: Var) -> int | None:
+    return layer.program.parameters[table.name].padding_id
 
 
 def _check_fed(layer: Layer, table: Var, inputs: Sequence[Var]) -> None:

@@ -20,7 +20,8 @@ def sigmoid_cross_entropy_with_logits(
     by their number in the batch.
     """
     layer = Layer("sigmoid_cross_entropy_with_logits")
-    attrs = {"ignore_index": ignore_index, "normalize": normalize}
+    ignored = None if ignore_index is None else layer.number("ignore_index", ignore_index)
+    attrs = {"ignore_index": ignored, "normalize": normalize}
     return layer.op("sigmoid_cross_entropy_with_logits", {"x": x, "label": label}, **attrs)
 
 
@@ -32,8 +33,10 @@ def cross_entropy(
     With `soft_label`, label (rows, classes) holds the share of each class: −Σ label · log input.
     Examples with label `ignore_index` have loss 0. A label that is no class is a `DataError`.
     """
-    attrs = {"soft_label": soft_label, "ignore_index": ignore_index}
-    return Layer("cross_entropy").op("cross_entropy", {"input": input, "label": label}, **attrs)
+    layer = Layer("cross_entropy")
+    ignored = layer.whole("ignore_index", ignore_index)
+    attrs = {"soft_label": soft_label, "ignore_index": ignored}
+    return layer.op("cross_entropy", {"input": input, "label": label}, **attrs)
 
 
 @overload
@@ -70,7 +73,8 @@ def softmax_with_cross_entropy(
     nothing is trained through that softmax.
     """
     layer = Layer("softmax_with_cross_entropy")
-    attrs = {"soft_label": soft_label, "ignore_index": ignore_index}
+    ignored = layer.whole("ignore_index", ignore_index)
+    attrs = {"soft_label": soft_label, "ignore_index": ignored}
     made = layer.ops("softmax_with_cross_entropy", {"logits": logits, "label": label}, **attrs)
     return (made["out"], made["softmax"]) if return_softmax else made["out"]
 

@@ -160,6 +160,7 @@ def scale(
 ) -> Var:
     """`scale` · x + `bias`, or `scale` · (x + `bias`). Takes int64 as well."""
     layer = Layer("scale")
+    scale, bias = layer.number("scale", scale), layer.number("bias", bias)
     added = bias if bias_after_scale else bias * scale
     return activate(layer, layer.op("scale", {"x": x}, scale=scale, bias=added), act)
 

@@ -24,6 +24,7 @@ def auc(
     missing.
     """
     layer = Layer("auc")
+    bins = layer.whole("bins", bins, least=1)
     counts = {
         name: layer.var(f"{layer.name}.{name}", (bins,), "int64", "state")
         for name in ("positives", "negatives")

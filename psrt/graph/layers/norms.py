@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
-from psrt.graph.builder import Layer, Param
+from psrt.graph.builder import Layer
 from psrt.graph.initializer import Constant
 from psrt.graph.layers.elementwise import activate
+from psrt.graph.param import Param
 from psrt.graph.program import Var
 
 
@@ -77,6 +78,7 @@ def layer_norm(
     """
     layer = Layer("layer_norm")
     (x,) = layer.checked("input", input)
+    begin_norm_axis = layer.whole("begin_norm_axis", begin_norm_axis)
     if not 1 <= begin_norm_axis < len(x.shape):
         raise layer.error(
             f"argument begin_norm_axis is {begin_norm_axis}, not within 1 to {len(x.shape) - 1}; "

@@ -32,7 +32,7 @@ def dropout(
     return layer.op(
         "dropout",
         {"x": x},
-        p=float(dropout_prob),
+        p=float(layer.number("dropout_prob", dropout_prob)),
         implementation=dropout_implementation,
         seed=seed_of(layer.program.seed, layer.name) if seed is None else seed,
         fix_seed=seed is not None,

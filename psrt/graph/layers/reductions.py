@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from psrt.graph.arguments import are_several
 from psrt.graph.builder import Layer
 from psrt.graph.program import Var
 
@@ -42,7 +43,8 @@ def _reduction(kind: str, x: Var, dim: int | Sequence[int] | None, keep_dim: boo
     layer = Layer(kind)
     layer.checked("x", x)
     ndim = len(x.shape)
-    asked = range(ndim) if dim is None else [dim] if isinstance(dim, int) else dim
+    listed = dim if are_several(dim) else (dim,)
+    asked = range(ndim) if dim is None else layer.wholes("dim", listed)
     axes = tuple(sorted({axis + ndim if axis < 0 else axis for axis in asked}))
     return layer.op(kind, {"x": x}, axes=axes, keep_dims=keep_dim)
 
@@ -72,7 +74,8 @@ def argmin(x: Var, axis: int = -1) -> Var:
 def topk(input: Var, k: int) -> tuple[Var, Var]:
     """The `k` largest of the last dimension and where they stand: (…, n) → (…, k), int64 (…, k).
 
-    They fall; of equal ones the first comes first. Gradients flow through the values.
+    They fall; of equal ones the first comes first, and NaN is the largest, as for `argmax`.
+    Gradients flow through the values.
     """
     found = Layer("topk").ops("topk", {"input": input}, k=k)
     return found["out"], found["indices"]
@@ -88,4 +91,5 @@ def l2_normalize(x: Var, axis: int = -1, epsilon: float = 1e-12) -> Var:
 def _inner(layer: Layer, argument: str, x: Var, axis: int) -> int:
     """`axis` counted from the front."""
     layer.checked(argument, x)
+    axis = layer.whole("axis", axis)
     return axis + len(x.shape) if axis < 0 else axis

@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from psrt.graph.builder import Layer, Param, Vars
+from psrt.core.attributes import plain
+from psrt.graph.arguments import are_several
+from psrt.graph.builder import Layer, Vars
 from psrt.graph.initializer import Constant, Xavier
+from psrt.graph.param import Param
 from psrt.graph.program import Var, seed_of
 
 Bias = Param | str | Literal[False] | None
@@ -39,6 +42,7 @@ def nce(
     derives one from the program's.
     """
     layer = Layer("nce")
+    num_total_classes = layer.whole("num_total_classes", num_total_classes)
     drawing = _drawing(layer, num_total_classes, num_neg_samples, sampler, custom_dist, seed)
     drawn = layer.ops("draw_negatives", {"label": label}, is_corrected=True, **drawing)
     table = _ClassTable(layer, input, num_total_classes, param, bias, is_sparse, is_distributed)
@@ -67,6 +71,7 @@ def negative_sampling_loss(
     counts ** 0.75: give these as `custom_dist`.
     """
     layer = Layer("negative_sampling_loss")
+    num_total_classes = layer.whole("num_total_classes", num_total_classes)
     drawing = _drawing(layer, num_total_classes, num_neg_samples, sampler, custom_dist, seed)
     drawn = layer.op("draw_negatives", {"label": label}, is_corrected=False, **drawing)
     table = _ClassTable(layer, input, num_total_classes, param, bias, is_sparse, is_distributed)
@@ -95,6 +100,7 @@ def sampled_softmax_with_cross_entropy(
     example are left out for it, unless `remove_accidental_hits` is False. Samplers as in `nce`.
     """
     layer = Layer("sampled_softmax_with_cross_entropy")
+    num_total_classes = layer.whole("num_total_classes", num_total_classes)
     drawing = _drawing(layer, num_total_classes, num_samples, sampler, custom_dist, seed)
     drawn = layer.ops("draw_classes", {"label": label}, **drawing)
     table = _ClassTable(layer, input, num_total_classes, param, bias, is_sparse, is_distributed)
@@ -131,6 +137,7 @@ def hsigmoid(
     `path_code` the turns 0 or 1, both ended by −1; `num_classes` is then the number of inner nodes.
     """
     layer = Layer("hsigmoid")
+    num_classes = layer.whole("num_classes", num_classes)
     if (path_table is None) != (path_code is None):
         raise layer.error("arguments path_table and path_code belong together, one was given")
     if path_table is None or path_code is None:
@@ -157,9 +164,19 @@ def _drawing(
         "num_classes": num_classes,
         "num_samples": num_samples,
         "sampler": sampler,
-        "probabilities": tuple(float(p) for p in custom_dist or ()),
-        "seed": seed or seed_of(layer.program.seed, layer.name),
+        "probabilities": () if custom_dist is None else _weights(layer, custom_dist),
+        "seed": layer.whole("seed", seed) or seed_of(layer.program.seed, layer.name),
     }
+
+
+def _weights(layer: Layer, custom_dist: Any) -> tuple[float, ...]:
+    """One for each class: there may be millions."""
+    try:
+        if are_several(custom_dist):
+            return tuple(float(weight) for weight in plain(custom_dist))
+    except (TypeError, ValueError):
+        pass
+    raise layer.error(f"argument custom_dist is {custom_dist!r}, not a list of numbers")
 
 
 class _ClassTable:
@@ -179,7 +196,9 @@ class _ClassTable:
         if len(input.shape) != 2:
             raise layer.error(f"argument input must have 2 dimensions, not {input.type}")
         self.layer = layer
-        where = {"sparse": is_sparse or is_distributed, "distributed": is_distributed}
+        distributed = layer.flag("is_distributed", is_distributed)
+        sparse = layer.flag("is_sparse", is_sparse) or distributed
+        where = {"sparse": sparse, "distributed": distributed}
         shape = (height, input.shape[1])
         self.w = layer.parameter("w_0", shape, param, Xavier(), **where)
         self.biases: list[Var] = []

@@ -7,7 +7,7 @@ order. Axes may be negative, counted from the end. What a ragged var allows is n
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from psrt.graph.builder import Layer
 from psrt.graph.ops import ROWS
@@ -42,11 +42,13 @@ def split(input: Var, num_or_sections: int | Sequence[int], dim: int = -1) -> li
     layer = Layer("split")
     at = _axis(layer, layer.checked("input", input), dim)
     size = _known_size(layer, "input", input, at)
-    if isinstance(num_or_sections, int):
-        sizes = [size // max(num_or_sections, 1)] * num_or_sections
+    if isinstance(num_or_sections, Iterable):
+        parts = layer.wholes("num_or_sections", num_or_sections)
+        known = sum(part for part in parts if part != -1)
+        sizes = [size - known if part == -1 else part for part in parts]
     else:
-        known = sum(part for part in num_or_sections if part != -1)
-        sizes = [size - known if part == -1 else part for part in num_or_sections]
+        count = layer.whole("num_or_sections", num_or_sections)
+        sizes = [size // max(count, 1)] * count
     if sum(sizes) != size or min(sizes, default=0) < 1:
         raise layer.error(
             f"argument num_or_sections {num_or_sections} does not cut dimension {at} of argument "
@@ -62,6 +64,8 @@ def slice(input: Var, axes: Sequence[int], starts: Sequence[int], ends: Sequence
     """
     layer = Layer("slice")
     layer.checked("input", input)
+    axes, starts = layer.wholes("axes", axes), layer.wholes("starts", starts)
+    ends = layer.wholes("ends", ends)
     if not len(axes) == len(starts) == len(ends):
         raise layer.error(f"arguments axes {axes}, starts {starts}, ends {ends} differ in length")
     found = [_axis(layer, (input,), axis) for axis in axes]
@@ -83,7 +87,8 @@ def reshape(x: Var, shape: Sequence[int]) -> Var:
     """
     layer = Layer("reshape")
     layer.checked("x", x)
-    sizes = [x.shape[i] if size == 0 and i < len(x.shape) else size for i, size in enumerate(shape)]
+    asked = layer.wholes("shape", shape)
+    sizes = [x.shape[i] if size == 0 and i < len(x.shape) else size for i, size in enumerate(asked)]
     fixed = 1 if ROWS in x.shape[:1] and sizes[:1] == [ROWS] else 0
     if ROWS in sizes[fixed:]:
         others = math.prod(size for size in sizes[fixed:] if size != ROWS)
@@ -95,6 +100,7 @@ def flatten(x: Var, axis: int = 1) -> Var:
     """Two dimensions of many: those before `axis` and the rest; `axis` is 1 for a batch."""
     layer = Layer("flatten")
     layer.checked("x", x)
+    axis = layer.whole("axis", axis)
     if not 0 <= axis <= len(x.shape) or (ROWS in x.shape[:1] and axis != 1):
         raise layer.error(f"argument axis {axis} does not leave the examples of x {x.type} apart")
     shape = (math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))
@@ -105,7 +111,7 @@ def squeeze(input: Var, axes: Sequence[int] = ()) -> Var:
     """Without the dimensions `axes`, which have size 1; without all such when none is named."""
     layer = Layer("squeeze")
     layer.checked("input", input)
-    found = {_axis(layer, (input,), axis) for axis in axes}
+    found = {_axis(layer, (input,), axis) for axis in layer.wholes("axes", axes)}
     found = found or {i for i, size in enumerate(input.shape) if size == 1}
     for axis in found:
         if not 0 <= axis < len(input.shape) or input.shape[axis] != 1:
@@ -119,7 +125,7 @@ def unsqueeze(input: Var, axes: Sequence[int]) -> Var:
     layer = Layer("unsqueeze")
     layer.checked("input", input)
     shape = list(input.shape)
-    for axis in axes:
+    for axis in layer.wholes("axes", axes):
         at = axis + len(shape) + 1 if axis < 0 else axis
         if not 0 <= at <= len(shape):
             raise layer.error(f"argument axes has {axis}, beyond the dimensions of {input.type}")
@@ -131,20 +137,22 @@ def transpose(x: Var, perm: Sequence[int]) -> Var:
     """Dimension i of the result is dimension `perm[i]` of `x`; that of the examples stays first."""
     layer = Layer("transpose")
     layer.checked("x", x)
-    return layer.op("transpose", {"x": x}, perm=tuple(perm))
+    return layer.op("transpose", {"x": x}, perm=layer.wholes("perm", perm))
 
 
 def expand(x: Var, expand_times: Sequence[int]) -> Var:
     """Repeat the whole of each dimension: `expand_times` is 1 for that of the examples."""
     layer = Layer("expand")
     layer.checked("x", x)
-    return layer.op("expand", {"x": x}, expand_times=tuple(expand_times))
+    times = layer.wholes("expand_times", expand_times)
+    return layer.op("expand", {"x": x}, expand_times=times)
 
 
 def _axis(layer: Layer, xs: Sequence[Var], axis: int, more: int = 0) -> int:
     """`axis` counted from the front, in a result of `more` dimensions than the first of `xs`."""
     if not xs:
         raise layer.error("there is no var to work on")
+    axis = layer.whole("axis", axis)
     return axis + len(xs[0].shape) + more if axis < 0 else axis
 
 

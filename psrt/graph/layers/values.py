@@ -32,7 +32,9 @@ def ones_like(x: Var) -> Var:
 def fill_constant(shape: Sequence[int], dtype: str, value: float) -> Var:
     """`value` everywhere in `shape`, which has no batch."""
     layer = Layer("fill_constant")
-    return layer.op("fill_constant", {}, shape=tuple(shape), dtype=dtype, value=value)
+    return layer.op(
+        "fill_constant", {}, shape=layer.wholes("shape", shape), dtype=dtype, value=value
+    )
 
 
 def fill_constant_batch_size_like(
@@ -40,7 +42,7 @@ def fill_constant_batch_size_like(
 ) -> Var:
     """`value` everywhere in `shape`, whose first size, -1, is that of `input`."""
     layer = Layer("fill_constant_batch_size_like")
-    full = (ROWS, *tuple(shape)[1:])
+    full = (ROWS, *layer.wholes("shape", shape)[1:])
     return layer.op(layer.kind, {"input": input}, shape=full, dtype=dtype, value=value)
 
 

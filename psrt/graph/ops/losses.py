@@ -97,9 +97,3 @@ def softmax_with_cross_entropy(call: Call) -> Types:
     """The same of the softmax of the logits, computed together."""
     logits = _need_targets(call, "logits")
     return {"out": logits.reshaped((ROWS, 1)), "softmax": logits}
-
-
-@define("ones_like", inputs="x")
-def ones_like(call: Call) -> Types:
-    """Where backward starts: d loss / d loss."""
-    return {"out": call.one("x")}

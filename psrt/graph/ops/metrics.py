@@ -26,6 +26,10 @@ def _need_scores(call: Call) -> None:
     call.need(curve in CURVES, f"argument curve is {curve!r}, not one of {', '.join(CURVES)}")
 
 
+def _need_bins(call: Call, bins: int) -> None:
+    call.need(bins > 0, f"argument bins is {bins}, not 1 or more")
+
+
 @define("auc", inputs="x label positives negatives", outputs="out positives negatives")
 def auc(call: Call) -> Types:
     """Area under the curve of all examples since the counts were zeroed.
@@ -33,14 +37,18 @@ def auc(call: Call) -> Types:
     `positives` and `negatives` (bins,) count examples by score. attrs: curve, from_logits.
     """
     _need_scores(call)
-    return {"out": _SCALAR, **{name: call.one(name) for name in ("positives", "negatives")}}
+    positives, negatives = call.one("positives"), call.one("negatives")
+    fits = positives == negatives and len(positives.shape) == 1
+    call.need(fits, f"the counts are {positives} and {negatives}, not of the same bins")
+    _need_bins(call, positives.shape[0])
+    return {"out": _SCALAR, "positives": positives, "negatives": negatives}
 
 
 @define("batch_auc", inputs="x label")
 def batch_auc(call: Call) -> Types:
     """The same of the examples of this batch. attrs: bins, curve, from_logits."""
     _need_scores(call)
-    call.need(call.attrs["bins"] > 0, f"argument bins is {call.attrs['bins']}, not 1 or more")
+    _need_bins(call, call.attrs["bins"])
     return {"out": _SCALAR}
 
 

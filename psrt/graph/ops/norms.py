@@ -33,6 +33,9 @@ def batch_norm(call: Call) -> Types:
         found = call.one(slot)
         fits = found.shape == channels.shape
         call.need(fits, f"{slot} of shape {found.shape} does not fit input of shape {x.shape}")
+    momentum = call.attrs["momentum"]
+    call.need(0 <= momentum <= 1, f"argument momentum is {momentum}, not from 0 to 1")
+    _need_epsilon(call)
     return {
         "out": x,
         "saved_mean": channels,
@@ -62,5 +65,11 @@ def layer_norm(call: Call) -> Types:
         for found in call.many(slot):
             fits = found.shape == features
             call.need(fits, f"{slot} of shape {found.shape} is not {features}, input is {x}")
+    _need_epsilon(call)
     by_row = x.reshaped(x.shape[:axis])
     return {"out": x, "mean": by_row, "inverse": by_row}
+
+
+def _need_epsilon(call: Call) -> None:
+    epsilon = call.attrs["epsilon"]
+    call.need(epsilon >= 0, f"argument epsilon is {epsilon}, below 0: variances would be, too")

@@ -126,7 +126,7 @@ def noise_contrastive_loss(call: Call) -> Types:
 def path_loss(call: Call) -> Types:
     """Σ −log σ(sign · logit) over the nodes of each path: (rows, 1)."""
     logits, signs = call.need_float("logits"), call.one("signs")
-    call.need(signs == logits, f"the signs are {signs}, the logits {logits}")
+    call.need(signs.shape == logits.shape, f"the signs are {signs}, the logits {logits}")
     return {"out": logits.reshaped((ROWS, 1))}
 
 

@@ -96,6 +96,9 @@ def sequence_pad(call: Call) -> Types:
     """
     x, maxlen = need_ragged(call, "x", "x"), call.attrs["maxlen"]
     call.need(maxlen > 0, f"argument maxlen is {maxlen}, an example has one place or more")
+    value = call.attrs["pad_value"]
+    fits = x.is_float or float(value).is_integer()
+    call.need(fits, f"argument pad_value {value} does not fit argument x, {x}")
     out = TensorType((ROWS, maxlen, *x.shape[1:]), x.dtype)
     return {"out": out, "length": TensorType((ROWS, 1), "int64")}
 

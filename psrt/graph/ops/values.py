@@ -31,12 +31,23 @@ def zeros_like(call: Call) -> Types:
     return {"out": call.one("x")}
 
 
+@define("ones_like", inputs="x", ragged="x")
+def ones_like(call: Call) -> Types:
+    return {"out": call.one("x")}
+
+
+@define("loss_gradient", inputs="x")
+def loss_gradient(call: Call) -> Types:
+    """Where backward starts: d loss / d loss, of a replica its share of it."""
+    return {"out": call.one("x")}
+
+
 @define("fill_constant", inputs="")
 def fill_constant(call: Call) -> Types:
     """attrs: shape, which has no rows; dtype; value."""
     shape = call.attrs["shape"]
     call.need(all(size >= 1 for size in shape), f"argument shape {shape} has an unknown dimension")
-    return {"out": TensorType(shape, need_dtype(call))}
+    return {"out": TensorType(shape, _dtype_of_value(call))}
 
 
 @define("fill_constant_batch_size_like", inputs="input", ragged="input")
@@ -46,7 +57,15 @@ def fill_constant_batch_size_like(call: Call) -> Types:
     fits = shape[:1] == (ROWS,) and all(size >= 1 for size in shape[1:])
     call.need(fits, f"argument shape {shape} is not one of rows of a known size")
     call.need(x.shape[:1] == (ROWS,), f"argument input is {x}, which has no rows")
-    return {"out": TensorType(shape, need_dtype(call), x.ragged)}
+    return {"out": TensorType(shape, _dtype_of_value(call), x.ragged)}
+
+
+def _dtype_of_value(call: Call) -> str:
+    """The dtype, which the value fits."""
+    dtype, value = need_dtype(call), call.attrs["value"]
+    fits = dtype != "int64" or float(value).is_integer()
+    call.need(fits, f"argument value {value} does not fit dtype {dtype}")
+    return dtype
 
 
 @define("one_hot", inputs="input", ragged="input")

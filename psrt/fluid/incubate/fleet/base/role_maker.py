@@ -4,7 +4,7 @@ A role maker answers from a `ClusterRole` it finds out at the first question (`g
 it): `PaddleCloudRoleMaker` from the variables of a launcher, `MPISymetricRoleMaker` from those of
 `mpirun` or `srun` (no mpi4py: psrt needs ranks, not messages), `UserDefinedRoleMaker` from its
 arguments. A variable that is missing is named in the error. Which variables there are:
-docs/fleet.md. Collectives have no pservers and are refused.
+docs/fleet.md. Collectives have no pservers and are refused; so is `GeneralRoleMaker`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,23 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from functools import cached_property
+from typing import NoReturn
 
 from psrt.config.load import environment
 from psrt.config.roles import ClusterRole, cloud_role, mpi_role
 from psrt.core.errors import ConfigError
+from psrt.fluid.missing import missing
+
+__all__ = [
+    "GeneralRoleMaker",
+    "MPIRoleMaker",
+    "MPISymetricRoleMaker",
+    "PaddleCloudRoleMaker",
+    "Role",
+    "RoleMakerBase",
+    "UserDefinedCollectiveRoleMaker",
+    "UserDefinedRoleMaker",
+]
 
 
 class Role(enum.IntEnum):
@@ -130,6 +143,18 @@ class UserDefinedRoleMaker(RoleMakerBase):
         return self._given
 
 
+class GeneralRoleMaker(RoleMakerBase):
+    """Refused, whatever its arguments say of a store: psrt has none."""
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        raise ConfigError(
+            "GeneralRoleMaker has workers meet at a store of HDFS or HTTP, which psrt.fluid does "
+            "not have.",
+            hint="Workers of psrt meet at the servers: use PaddleCloudRoleMaker(), which reads "
+            "the variables of the launcher.",
+        )
+
+
 class UserDefinedCollectiveRoleMaker(RoleMakerBase):
     """Refused: psrt trains with pservers."""
 
@@ -143,3 +168,7 @@ def _collective(what: str) -> ConfigError:
         hint="Synchronous training with pservers gives the same updates: use "
         "PaddleCloudRoleMaker() and DistributedStrategyFactory.create_sync_strategy().",
     )
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise missing("role_maker", name, __all__)

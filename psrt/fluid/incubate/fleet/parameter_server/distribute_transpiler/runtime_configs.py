@@ -199,7 +199,7 @@ def _typed(kind: str, name: str, value: Any, expected: type[Any]) -> Any:
 
 def _parsed(name: str, text: str, default: int | bool) -> int | bool:
     known = {"true": 1, "false": 0}
-    number = known.get(text.lower(), int(text) if text.isdigit() else None)
+    number = known.get(text.lower(), int(text) if text.isdecimal() else None)
     if number is None:
         raise ConfigError(f"FLAGS_{name.lstrip('_')} is {text!r}, expected a number.")
     return bool(number) if isinstance(default, bool) else number

@@ -1,0 +1,92 @@
+"""Files that others read: at every moment what stands at their path is complete.
+
+A file is written beside its place and renamed into it, which leaves nothing of what stood there. So
+a path is followed to the file it means first; and a device, a pipe, or the file that is this
+process's own output is written to as it is.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from psrt.core.errors import ConfigError
+
+_OUTPUTS = (1, 2)  # stdout and stderr
+
+
+def write(path: Path, text: str) -> None:
+    """Put `text` at `path`, all of it or, if that fails with an `OSError`, nothing."""
+    with writing(path) as out:
+        out.write(text)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[TextIO]:
+    """What is written here stands at `path` once the block has ended without an error."""
+    if not _may_be_replaced(path):
+        with path.open("a", encoding="utf-8") as out:
+            yield out
+        return
+    place, unfinished = _place_and_beside(path)
+    try:
+        with unfinished.open("w", encoding="utf-8") as out:
+            yield out
+        unfinished.replace(place)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def probe(path: Path) -> None:
+    """Raise the `OSError` that `write` would raise, as far as can be known before. Pipes are not
+    opened: that would wait for a reader."""
+    if not _may_be_replaced(path):
+        if not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return
+    _, unfinished = _place_and_beside(path)
+    unfinished.touch()
+    unfinished.unlink()
+
+
+def remove(path: Path) -> None:
+    """Take away what `write` put there, if it is a file."""
+    if _may_be_replaced(path):
+        _place_and_beside(path)[0].unlink(missing_ok=True)
+
+
+def unwritable(path: str, flag: str, error: OSError) -> ConfigError:
+    """What to tell a user whose `flag` names `path`, where `write` or `probe` raised `error`."""
+    return ConfigError(
+        f"{flag} {path} cannot be written ({error.strerror}).",
+        hint=f"Give {flag} a file in a directory that exists and may be written.",
+    )
+
+
+def _may_be_replaced(path: Path) -> bool:
+    """Whether a file or nothing is there; raises `IsADirectoryError`."""
+    try:
+        there = path.stat()
+    except FileNotFoundError:
+        return True
+    if stat.S_ISDIR(there.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    return stat.S_ISREG(there.st_mode) and not any(_is_open_as(n, there) for n in _OUTPUTS)
+
+
+def _is_open_as(descriptor: int, there: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), there)
+    except OSError:  # the process has none
+        return False
+
+
+def _place_and_beside(path: Path) -> tuple[Path, Path]:
+    """The file that `path` leads to, and an unfinished one beside it, of this process alone."""
+    place = Path(os.path.realpath(path))
+    return place, place.with_name(f"{place.name}.{os.getpid()}.tmp")

@@ -1,0 +1,17 @@
+"""A communicator started by hand: not here, and said so at the first use of a name."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from psrt.fluid.missing import refused
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise refused(
+        "fluid.communicator",
+        name,
+        "a communicator started by hand",
+        "The first run of a transpiled program starts its own, and exe.close() or "
+        "fleet.stop_worker() ends it; its knobs are those of TrainerRuntimeConfig.",
+    )
