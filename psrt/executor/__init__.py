@@ -3,14 +3,14 @@
 In reading order:
 
     one var, one table   ports · scope · moment · cells · bindings · supply
-    one op               compute (op type → closure) · lengths · updates (local training)
+    one op               compute (op type → closure) · lengths · parts · updates (local training)
     what takes time      costs · chrome_trace · profile
     one program          compiled · feeds · derived (ids before rows) · strategies · preparation
                          (passes) · merging (values of replicas) · fetches · announce ·
                          in_scope (arrays that fit) · sequential
     replicas of it       shares (of a batch) · loss_start · replicas · in_place
                          (tables) · aggregate
-    a graph of them      ssa · chains · places · drawing · plan
+    a graph of them      ssa · chains · places · drawing · summing · cutting · plan
     threads              schedule · workers · pool · until_end · parallel
 """
 

@@ -10,19 +10,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from psrt.executor.cells import Cell
+from psrt.executor.parts import part_of
 from psrt.kernels.tape import AtOnce
 
 
 class GradientSum:
-    """The gradient of one parameter: some replicas `have` one, `all` of them get the sum."""
+    """The gradient of one parameter: some replicas `have` one, `all` of them get the sum.
 
-    def __init__(self, have: Sequence[Cell], all: Sequence[Cell]) -> None:
+    Parts of it are those of the update: of `is_sparse` whole rows.
+    """
+
+    def __init__(self, have: Sequence[Cell], all: Sequence[Cell], is_sparse: bool) -> None:
         self._first, self._added, self._told = have[0], have[1:], all
+        self._is_sparse = is_sparse
 
-    def note(self, tape: AtOnce) -> None:
-        """What a tape does for it."""
-        total = self._first.value.reshape(-1)
-        for cell in self._added:
-            tape.add(total, cell.value.reshape(-1))
+    def note(self, tape: AtOnce, number: int = 0, of: int = 1) -> None:
+        """What a tape does for it, or for the `number`-th of `of` parts."""
+        total = self._first.value
+        width = total.shape[1] if self._is_sparse else 1
+        rows = part_of(total.size // width, number, of, width)
+        if rows.start < rows.stop:
+            here = slice(rows.start * width, rows.stop * width)
+            for cell in self._added:
+                tape.add(total.reshape(-1)[here], cell.value.reshape(-1)[here])
+
+    def tell(self) -> None:
+        """Let all have it, once every part is done."""
         for cell in self._told:
             cell.value = self._first.value

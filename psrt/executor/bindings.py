@@ -74,7 +74,11 @@ def join(parts: Sequence[Array], out: Array) -> Array:
     with the ids of 26 slots a thread was put to sleep 6 times a step while another one computed.
     """
     if all(part.dtype == out.dtype and part.flags.c_contiguous for part in parts):
-        out.data.cast("B")[:] = b"".join([part.data for part in parts])
+        target, start = out.data.cast("B"), 0
+        for part in parts:
+            if part.size:  # memory without elements has no bytes to cast
+                target[start : start + part.nbytes] = part.data.cast("B")
+                start += part.nbytes
     else:
         np.concatenate(parts, out=out, casting="unsafe")
     return out

@@ -37,7 +37,8 @@ def chained(graph: Graph) -> Graph:
 
 def _may_join(nodes: Sequence[Node], at: int, to: int) -> bool:
     apart = nodes[at].barrier or nodes[to].barrier
-    return nodes[at].replica == nodes[to].replica and not apart
+    is_one = nodes[at].replica == nodes[to].replica and nodes[at].place == nodes[to].place
+    return is_one and not apart
 
 
 def _without_detours(successors: Sequence[Sequence[int]]) -> list[list[int]]:
@@ -80,5 +81,6 @@ def _joined(parts: Sequence[Node]) -> Node:
         frozenset().union(*(part.reads for part in parts)),
         frozenset().union(*(part.writes for part in parts)),
         replica=first.replica,
+        home=first.home,
         parts=tuple(parts),
     )

@@ -26,7 +26,7 @@ class TableInPlace:
         self.name, self._names = name, names
         self._tables = [replica.compiled.rows[name] for replica in replicas]
         self._dtype, self._vars = replicas[0].compiled.dtype, replicas[0].fed
-        self._memory, self._cells = Memory(), Cells()
+        self._memory, self._cells = Memory(), Cells(keeps=True)
         self._batch: tuple[Feed, Sequence[Share]] | None = None
 
     def fits(self, scopes: Sequence[Scope]) -> bool:

@@ -68,14 +68,14 @@ class ParallelExecutor:
         self.program, self.source, self.sink = program, source, sink
         self._copies = _copies(program, scope, replicas, share_vars_from)
         threads = self._how.num_threads or len(self._copies.scopes)
-        prepared = prepare(program, self._build, keep, threads)
-        self.scope = self._copies.scopes[0]
         count, alone = len(self._copies.scopes), self._build.async_mode
+        prepared = prepare(program, self._build, keep, are_short_of_work=count % threads > 0)
+        self.scope = self._copies.scopes[0]
         one_copy = alone or self._build.reduce_strategy is ReduceStrategy.Reduce
         updating = 1 if one_copy and not alone else count
         self._replicas = make_replicas(prepared, dtype, count, updating)
         self._one_copy = one_copy
-        self._planner = Planner(prepared, self._replicas, one_copy, self._build)
+        self._planner = Planner(prepared, self._replicas, one_copy, self._build, threads)
         self._fetches = Fetches(program, prepared)
         self._start = LossStart.of(self._build.gradient_scale_strategy, program)
         self._first_example = first_example

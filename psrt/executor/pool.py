@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from threadpoolctl import ThreadpoolController
 
@@ -29,7 +30,7 @@ class Pool:
         """
         schedule = Schedule(graph)
         under_way = UnderWay(schedule, profiler)
-        with self._blas.limit(limits=1, user_api="blas"):
+        with self._one_blas_thread():
             self._workers.walk(schedule, under_way.execute, _waiting(profiler))
         if schedule.failure is None:
             return
@@ -43,6 +44,15 @@ class Pool:
 
     def close(self) -> None:
         self._workers.close()
+
+    def _one_blas_thread(self) -> AbstractContextManager[object]:
+        """To ask costs a hundredth of setting what is set already."""
+        libraries = self._blas.lib_controllers
+        libraries = self._blas.lib_controllers
+        if all(each.user_api != "blas" or each.get_num_threads() == 1 for each in libraries):
+            return nullcontext()
+        limit: AbstractContextManager[object] = self._blas.limit(limits=1, user_api="blas")
+        return limit
 
 
 class UnderWay:

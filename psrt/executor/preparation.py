@@ -28,11 +28,15 @@ class Prepared:
 
 
 def prepare(
-    program: Program, build: BuildStrategy, keep: Sequence[str | Var] = (), threads: int = 1
+    program: Program,
+    build: BuildStrategy,
+    keep: Sequence[str | Var] = (),
+    are_short_of_work: bool = False,
 ) -> Prepared:
     """Vars to `keep` are those to fetch; with any of them, what they do not need is left out.
 
-    For several `threads` ops are taken apart that need not wait for each other.
+    For threads that `are_short_of_work`, as not each has replicas of its own, ops are taken apart
+    that need not wait for each other.
     """
     names = frozenset(var if isinstance(var, str) else var.name for var in keep)
     for is_wanted, rewrite in (
@@ -41,7 +45,7 @@ def prepare(
         (build.fuse_loss_gradient, passes.fuse_losses),
         (build.fuse_embedding_pool_concat, passes.fuse_embeddings),
         (build.fuse_all_optimizer_ops, passes.fuse_updates),
-        (threads > 1, passes.split_products),
+        (are_short_of_work, passes.split_products),
     ):
         if is_wanted:
             program = rewrite(program, names)

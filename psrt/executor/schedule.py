@@ -22,7 +22,8 @@ class Schedule:
         self.failure: tuple[int, BaseException] | None = None
         self.running: set[int] = set()
         self._waits = list(graph.waits)
-        self._replicas = [node.replica for node in graph.nodes]
+        self._replicas = [node.place for node in graph.nodes]
+        self._home_after: dict[int, int] = {}  # of the thread that took a node
         self._ready: dict[int, list[int]] = {}
         for node, count in enumerate(graph.waits):
             if count == 0:
@@ -34,22 +35,25 @@ class Schedule:
         """A node to run now, by the thread that ran `after`; None if none is ready.
 
         A thread stays with its replica, in listed order: what it reads is then warm in its core.
-        From a replica that another thread is at it takes what that thread would take last.
+        From a replica that another thread is at it takes what that thread would take last, and then
+        comes back to its own.
         """
         if not self._ready or self.is_stopped:
             return None
-        replica, is_free = self._choose(after)
+        home = self._home_after.get(after) if after is not None else None
+        replica, is_free = self._choose(home)
         queue = self._ready[replica]
         node = queue.pop(0 if is_free else -1)
         if not queue:
             del self._ready[replica]
         self.running.add(node)
+        self._home_after[node] = replica if is_free or home is None else home
         return node
 
-    def _choose(self, after: int | None) -> tuple[int, bool]:
+    def _choose(self, home: int | None) -> tuple[int, bool]:
         """A replica that has a ready node, and whether no other thread is at it."""
-        if after is not None and (own := self._replicas[after]) in self._ready:
-            return own, True
+        if home is not None and home in self._ready:
+            return home, True
         busy = {self._replicas[node] for node in self.running}
         for replica in self._ready:
             if replica not in busy:

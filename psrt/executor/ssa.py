@@ -8,7 +8,7 @@ the graph computes the same bits as the list. Pure: no threads here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from psrt.graph.program import Op
@@ -17,12 +17,17 @@ Place = Hashable
 """What can be read and written: a var of one replica, a shared var, a buffer of several vars."""
 
 
+def union(sets: Iterable[frozenset[Place]]) -> frozenset[Place]:
+    return frozenset[Place]().union(*sets)
+
+
 @dataclass(frozen=True)
 class Node:
     """One computation: `run` reads and writes `reads` and `writes` and nothing else that moves.
 
     `op` is the op it computes, None for what the executor adds itself, which `label` names.
     `barrier` implies that it waits for everything listed before it, and all that follows for it.
+    `home` is the replica whose thread has what it reads in its cache, None for its own.
     `parts` are the nodes that this one stands for, see `chains`; a node of its own has none.
     """
 
@@ -33,7 +38,13 @@ class Node:
     op: Op | None = None
     replica: int = 0
     barrier: bool = False
+    home: int | None = None
     parts: tuple[Node, ...] = ()
+
+    @property
+    def place(self) -> int:
+        """The replica that a thread stays with when it runs this."""
+        return self.replica if self.home is None else self.home
 
     def __str__(self) -> str:
         return f"{self.label} of replica {self.replica}"

@@ -12,22 +12,32 @@ from typing import Any, Protocol
 import numpy as np
 
 from psrt.core.errors import ProgramError
+from psrt.core.optimizers import LAYER_WISE
 from psrt.core.rates import rate_at
 from psrt.core.types import I32, Array
 from psrt.executor.bindings import Rows, rows_of_whole
 from psrt.executor.cells import Cell
 from psrt.executor.compute import Step
+from psrt.executor.parts import part_of
 from psrt.graph.program import Parameter
 from psrt.kernels.optimizer_rows import HEADER_WORDS, stamp_
 from psrt.kernels.rules import RowTable, Rule, TouchedRows, rule_of
 
 
 class Update(Protocol):
-    """The update of one parameter."""
+    """The update of one parameter: `run` it, or `begin` and then run each of some parts.
 
+    Parts are run by any threads, at the same time; only what `may_be_cut` has more than one.
+    """
+
+    parameter: Parameter
     pace: Pace
 
+    @property
+    def may_be_cut(self) -> bool: ...
     def run(self) -> None: ...
+    def begin(self) -> None: ...
+    def part(self, number: int, of: int) -> None: ...
     def share(self, other: Update) -> None: ...
 
 
@@ -81,23 +91,40 @@ class DenseUpdate:
         size = int(np.prod(parameter.shape))
         self.state: Array = np.empty((rule.state_vectors, size), gradient.dtype)
         self.state[:] = np.reshape(rule.first, (-1, 1))
+        self._rate = 0.0
 
     def share(self, other: Update) -> None:
         """Keep state and count of steps together with the update of another replica."""
         assert isinstance(other, DenseUpdate)
         self.state, self.pace = other.state, other.pace
 
+    @property
+    def may_be_cut(self) -> bool:
+        """Whether every number moves by itself."""
+        return not isinstance(self.parameter.optimizer, LAYER_WISE)
+
     def run(self) -> None:
-        rate = self.pace.next_rate()
+        self.begin()
+        self.part(0, 1)
+
+    def begin(self) -> None:
+        """Count the step."""
+        self._rate = self.pace.next_rate()
+
+    def part(self, number: int, of: int) -> None:
+        """Move the `number`-th of `of` parts of the numbers."""
         w, g = self.value.value.reshape(-1), self.gradient.value.reshape(-1)
-        self.rule.update_block(w, self.state, g, rate, self.pace.steps)
+        here = part_of(len(w), number, of)
+        if here.start < here.stop:
+            state = self.state[:, here]
+            self.rule.update_block(w[here], state, g[here], self._rate, self.pace.steps)
 
 
 class RowUpdate:
     """One sparse table held whole: rows move as on a pserver, each by its own count of updates.
 
-    `beside` (height, ·) holds header and state of each row, once there was a step. `run` is one
-    step; so is `begin`, then every `part` of as many, by any threads: ids stand once each.
+    `beside` (height, ·) holds header and state of each row, once there was a step. Parts are of the
+    ids of a step, which stand once each.
     """
 
     def __init__(
@@ -140,7 +167,7 @@ class RowUpdate:
     def part(self, number: int, of: int) -> None:
         """Move the `number`-th of `of` parts of the rows."""
         step, count = self.pace.steps, len(self._slots)
-        here = slice(count * number // of, count * (number + 1) // of)
+        here = part_of(count, number, of, self.parameter.shape[1])
         slots, table = self._slots[here], self._table()
         if self.rule.reads_headers:
             self._stamp(table.weights, table.state, slots, step)

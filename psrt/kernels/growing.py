@@ -7,7 +7,9 @@ cost nothing. `trim` gives pages back; the addresses stay.
 Whoever reaches a page first waits 2 µs for it; `prepare` has pages made before rows come. No huge
 pages: rows of a table that is all of them are read in 1.1 instead of 1.5 ms (13,312 of 16), but the
 first to reach one waits 6 ms where the system is a guest that has to ask its host, and whoever
-touches rows that are moved into one later waits 12.
+touches rows that are moved into one later waits 12. Huge pages made ahead of rows, which nobody
+waits for, let kernels read tables of 1 and 5 million rows in 5 and 15 % less time, but rows were
+inserted at 3.5 instead of 4.3 million a second, and the longest waits were twice as long.
 """
 
 from __future__ import annotations

@@ -19,18 +19,36 @@ _CELLS_AN_ID = 2.5  # fewer collide more often, more lie further away
 
 
 class Cells:
-    """Cells of the last `unique`: fresh pages from the kernel would cost more than filling them
-    again."""
+    """Cells of the last `unique`: fresh pages from the kernel would cost more than the rest of it.
 
-    def __init__(self) -> None:
+    With `keeps` so are its results: they stay as they are during the next call, not longer.
+    """
+
+    def __init__(self, keeps: bool = False) -> None:
         self._cells: I32 = np.empty(0, np.int32)
+        self._keeps = keeps
+        self._results = [_new_results(0), _new_results(0)]
 
     def empty(self, count: int) -> I32:
         if len(self._cells) < count:
             self._cells = np.empty(count, np.int32)
         cells = self._cells[:count]
-        cells.fill(-1)
+        cells.view(np.uint8).fill(0xFF)  # −1: a third of the time of `cells.fill`
         return cells
+
+    def results(self, count: int) -> tuple[I64, I32]:
+        """Memory for `count` distinct ids and as many positions."""
+        if not self._keeps:
+            return _new_results(count)
+        self._results.reverse()
+        if len(self._results[0][0]) < count:
+            self._results[0] = _new_results(count)
+        ids, inverse = self._results[0]
+        return ids[:count], inverse[:count]
+
+
+def _new_results(count: int) -> tuple[I64, I32]:
+    return np.empty(count, np.int64), np.empty(count, np.int32)
 
 
 class _CellsOfThread(threading.local):
@@ -47,9 +65,9 @@ def unique(ids: I64, scratch: Cells | None = None) -> tuple[I64, I32]:
     `unique_ids[inverse] == ids`, like `np.unique(..., return_inverse=True)` without the sorting.
     Who calls from changing threads brings its own `scratch`; otherwise each thread keeps one.
     """
-    cells = (scratch or _of_thread.cells).empty(1 << int(len(ids) * _CELLS_AN_ID).bit_length())
-    unique_ids = np.empty(len(ids), np.int64)
-    inverse = np.empty(len(ids), np.int32)
+    scratch = scratch or _of_thread.cells
+    cells = scratch.empty(1 << int(len(ids) * _CELLS_AN_ID).bit_length())
+    unique_ids, inverse = scratch.results(len(ids))
     count = _number(ids, cells, unique_ids, inverse)
     return unique_ids[:count], inverse
 

@@ -41,6 +41,18 @@ def test_unique_equals_its_twin(name):
     assert (ids.dtype, inverse.dtype) == (np.int64, np.int32)
 
 
+def test_kept_results_survive_one_call_and_are_memory_of_the_one_after():
+    cells = rows.Cells(keeps=True)
+    ids, inverse = rows.unique(np.array([7, 8, 7]), cells)
+
+    rows.unique(np.array([5, 5]), cells)
+    np.testing.assert_array_equal(ids, [7, 8])
+    np.testing.assert_array_equal(inverse, [0, 1, 0])
+    again, _ = rows.unique(np.array([9]), cells)
+
+    assert np.shares_memory(ids, again)
+
+
 def test_unique_results_survive_the_next_call():
     ids, inverse = rows.unique(np.array([7, 8, 7]))
 

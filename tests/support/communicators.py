@@ -7,6 +7,7 @@ what a test must know to expect the right numbers.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -36,6 +37,7 @@ from tests.support.geo import GeoByHand, OwnByHand, with_add
 T = TypeVar("T")
 LONG_S = 30.0
 RETRY = RetryPolicy(initial_s=0.001, budget_s=0.2)
+"""By the `TickingClock` of a client: some attempts, however slow the host is."""
 RATE = np.float32(0.5)
 ENDPOINTS = ("ps0:6170", "ps1:6170")
 IDS = np.array([5, -9, 2**62, 0, 77, 1234567], np.int64)
@@ -121,6 +123,16 @@ def gradients(scale: float = 1.0) -> dict[str, np.ndarray | SelectedRows]:
     }
 
 
+class TickingClock:
+    """Every look at it takes a millisecond, and nothing else does."""
+
+    def __init__(self) -> None:
+        self._looks = itertools.count()
+
+    def now(self) -> float:
+        return next(self._looks) / 1000
+
+
 @dataclass
 class Cluster:
     """Pservers in process and one communicator per trainer."""
@@ -160,7 +172,11 @@ class Cluster:
             mode=specs.to_json(self.mode),
         )
         return [
-            Client(endpoint, trainer, 7 + trainer, server, hello, retry=self.retry)
+            Client(
+                *(endpoint, trainer, 7 + trainer, server, hello),
+                retry=self.retry,
+                clock=TickingClock(),
+            )
             for endpoint, server in zip(ENDPOINTS, self.servers, strict=True)
         ]
 

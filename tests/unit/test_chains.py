@@ -56,6 +56,14 @@ def test_replicas_are_not_joined():
     assert edges(graph) == {("A", "B")}
 
 
+def test_nodes_at_home_with_different_replicas_are_not_joined():
+    away = Node("B", lambda: None, frozenset("a"), frozenset("b"), home=1)
+
+    graph = chained(Graph.of([node("A", "", "a"), away]))
+
+    assert labels(graph) == ["A", "B"]
+
+
 def test_a_barrier_stays_a_node_of_its_own():
     barrier = Node("|", lambda: None, barrier=True)
 

@@ -24,9 +24,9 @@ from psrt.rpc.client import Client
 from psrt.rpc.frames import Message
 from psrt.rpc.inproc import Fault, Faults, InprocServer
 from psrt.rpc.methods import Method
-from psrt.rpc.retry import RetryPolicy
 from psrt.rpc.serving import Later, Peer
 from tests.support.carriers import eventually
+from tests.support.communicators import RETRY, TickingClock
 from tests.support.fake_pserver import FakePserver
 from tests.support.geo import (
     RATE,
@@ -42,7 +42,6 @@ from tests.support.geo import (
 )
 
 LONG_S = 30.0
-RETRY = RetryPolicy(initial_s=0.001, budget_s=0.2)
 ENDPOINTS = ("ps0:1", "ps1:1")
 IDS = [5, -9, 2**62, 0, 77, 1234567]
 
@@ -109,7 +108,9 @@ class World:
             mode=specs.to_json(self._mode),
         )
         clients = [
-            Client(endpoint, number, 7 + number, server, hello, retry=RETRY)
+            Client(
+                *(endpoint, number, 7 + number, server, hello), retry=RETRY, clock=TickingClock()
+            )
             for endpoint, server in zip(self._plan.endpoints, self.servers, strict=True)
         ]
         self._clients += clients

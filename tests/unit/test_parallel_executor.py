@@ -117,6 +117,48 @@ def test_all_reduce_and_reduce_give_the_same_bits():
         np.testing.assert_array_equal(one[name], other[name], err_msg=name)
 
 
+OPTIMIZERS = {
+    "sgd": lambda: psrt.optimizer.Sgd(0.1),
+    "momentum": lambda: psrt.optimizer.Momentum(0.1, momentum=0.9),
+    "adam": lambda: psrt.optimizer.Adam(0.1),
+    "lazy adam": lambda: psrt.optimizer.Adam(0.1, lazy_mode=True),
+    "lars": lambda: psrt.optimizer.LarsMomentum(0.1, momentum=0.9),
+    "lamb": lambda: psrt.optimizer.Lamb(0.1),
+}
+
+
+def trained_by_one_copy(optimizer: str, build: BuildStrategy) -> psrt.Scope:
+    """A matrix and a table that are large enough to be updated in parts, or not if the optimizer
+    takes norms of them."""
+    with psrt.program(seed=3) as program:
+        ids = layers.data("ids", shape=(40,), dtype="int64")
+        rows = layers.flatten(layers.embedding(ids, (2000, 12), is_sparse=True))
+        loss = layers.mean(layers.square(layers.fc(rows, 19)))
+        OPTIMIZERS[optimizer]().minimize(loss)
+    scope = psrt.Scope()
+    scope.init_parameters(program)
+    rng = np.random.default_rng(1)
+    with ParallelExecutor(program, scope, 3, build) as executor:
+        for _ in range(3):
+            executor.run({"ids": rng.integers(0, 2000, (30, 40))}, roles=ALL)
+    return scope
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_updates_in_parts_give_the_bits_of_whole_ones(optimizer, fused):
+    """With a copy of the parameters for each replica nothing is cut but the sums."""
+    one, each = (
+        trained_by_one_copy(
+            optimizer, BuildStrategy(reduce_strategy=strategy, fuse_all_optimizer_ops=fused)
+        )
+        for strategy in (ReduceStrategy.Reduce, ReduceStrategy.AllReduce)
+    )
+
+    for name in one:
+        np.testing.assert_array_equal(one[name], each[name], err_msg=name)
+
+
 def test_program_order_changes_no_bit():
     feeds = batches(3, 6)
 
@@ -487,7 +529,16 @@ def test_the_graph_is_drawn_where_asked(tmp_path):
     drawn = path.read_text()
     assert drawn.startswith("digraph")
     assert 'label="replica 1"' in drawn
-    assert re.search("sums? of gradients? .*fc_0.w_0@GRAD", drawn)
+    assert "sums of gradients, part 2 of 2" in drawn
+
+
+def test_more_threads_than_replicas_sum_each_gradient_by_itself(tmp_path):
+    path = tmp_path / "graph.dot"
+    build = BuildStrategy(debug_graphviz_path=str(path))
+
+    trained_by_replicas("float32", batches(1, 6), 2, build, ExecutionStrategy(num_threads=3))
+
+    assert re.search("sums? of gradients? .*fc_0.w_0@GRAD", path.read_text())
 
 
 # --- until the data end ---------------------------------------------------------------------------
