@@ -6,7 +6,7 @@ binds; `Rows` is a table as lookup ops see it, be it a row batch or a whole arra
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -116,7 +116,8 @@ class Rows:
         self.index: dict[str, I32] = {}
         self.is_whole = False
         self.padding_row = -1
-        self._places: Mapping[str, I32] | None = None
+        self._slots: I32 | None = None
+        self._places: Mapping[str, I32] | Callable[[], Mapping[str, I32]] | None = None
 
     def bind(self, batch: RowBatch, dtype: Any) -> None:
         """Use the rows somebody fetched."""
@@ -129,7 +130,7 @@ class Rows:
             )
         self.values = np.ascontiguousarray(batch.rows, dtype)
         self.ids, self.index = batch.ids, dict(batch.index)
-        self.is_whole, self._places = False, None
+        self.is_whole, self._places, self._slots = False, None, None
         self.padding_row = -1
         if self.parameter.padding_id is not None:
             (found,) = np.nonzero(batch.ids == self.parameter.padding_id)
@@ -140,7 +141,7 @@ class Rows:
         if table is not self.values:
             self._check_whole(table)
         self.values, self.ids = table, None
-        self.is_whole, self._places = True, None
+        self.is_whole, self._places, self._slots = True, None, None
         self.index.clear()
         if self.parameter.padding_id is not None:
             self.padding_row = self.parameter.padding_id
@@ -152,12 +153,22 @@ class Rows:
         if self.parameter.padding_id is not None:
             check_writeable(self.parameter.name, table)
 
-    def number(self, ids: I64, places: Mapping[str, I32]) -> None:
+    def number(self, ids: I64, slots: I32, places: Callable[[], Mapping[str, I32]]) -> None:
         """Let the gradient of a whole table have a row for each of `ids`, which stand once.
 
-        `places[var]` says which of them each id of that data var is.
+        `slots` are the same numbers, rows of the table if lookups of them succeeded. `places()` is
+        asked in turn with lookups of this table, and says of each data var which of them its ids
+        are.
         """
-        self.ids, self._places = ids, places
+        self.ids, self._slots, self._places = ids, slots, places
+
+    @property
+    def slots(self) -> I32:
+        """The ids of the gradient as rows of a whole table."""
+        if self._slots is None:
+            assert self.ids is not None, "rows of a sparse table are bound by their ids"
+            return rows_of_whole(self.parameter, self.ids)
+        return self._slots
 
     @property
     def is_numbered(self) -> bool:
@@ -187,7 +198,11 @@ class Rows:
 
     def place_of(self, ids: Cell) -> I32:
         """The row of the gradient that each id of a data var (n,) adds to."""
-        return self.index_of(ids) if self._places is None else self._places[ids.name]
+        if self._places is None:
+            return self.index_of(ids)
+        if callable(self._places):
+            self._places = self._places()
+        return self._places[ids.name]
 
 
 def rows_of_whole(parameter: Parameter, ids: Array) -> I32:

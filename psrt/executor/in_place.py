@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from psrt.core.types import I32
 from psrt.executor.bindings import joined_ids
 from psrt.executor.cells import Memory
 from psrt.executor.feeds import Feed
@@ -44,6 +47,11 @@ class TableInPlace:
         feed, cut = self._batch
         joined = joined_ids(feed, self._names, self._memory)
         ids, places = unique(joined.flat, self._cells)
+        slots = ids.astype(np.int32)
         for table, share in zip(self._tables, cut, strict=True):
-            own = part_of_ids(share, joined, feed, self._vars)
-            table.number(ids, {name: places[span] for name, span in own.items()})
+
+            def of_share(share: Share = share) -> dict[str, I32]:
+                own = part_of_ids(share, joined, feed, self._vars)
+                return {name: places[span] for name, span in own.items()}
+
+            table.number(ids, slots, of_share)

@@ -15,7 +15,7 @@ from psrt.core.errors import ProgramError
 from psrt.core.optimizers import LAYER_WISE
 from psrt.core.rates import rate_at
 from psrt.core.types import I32, Array
-from psrt.executor.bindings import Rows, rows_of_whole
+from psrt.executor.bindings import Rows
 from psrt.executor.cells import Cell
 from psrt.executor.compute import Step
 from psrt.executor.parts import part_of
@@ -158,9 +158,8 @@ class RowUpdate:
 
     def begin(self) -> None:
         """Count the step and find its rows."""
-        assert self.rows.ids is not None, "rows of a sparse table are bound by their ids"
         self._rate = self.pace.next_rate()
-        self._slots = rows_of_whole(self.parameter, self.rows.ids)
+        self._slots = self.rows.slots
         self._beside()  # made here if at all, by one thread for all
         self._positions(len(self._slots))
 
