@@ -1,8 +1,5 @@
-"""Work on one array cut for several threads.
-
-Who cuts an array in the same way every time finds his part in his own cache: a line that the other
-core wrote last took 28 ns to come over, so the 2 MB of gradients of a small network half a
-millisecond.
+"""Work on one array cut for several threads, in the same way every time: who added up a part of a
+gradient has it in the cache of its core when it updates by it.
 """
 
 from __future__ import annotations

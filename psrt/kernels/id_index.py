@@ -35,6 +35,7 @@ class IdIndex:
     def __init__(self) -> None:
         self._cells = Slab(CELLS)
         self._hashes = Slab(1)
+        self._arrays: IndexArrays | None = None
         self._directory: I32 = np.zeros(1, np.int32)
         self._facts: I32 = np.zeros((16, FACTS), np.int32)
         self._facts[0, LIMIT] = leaves.limit_of(0, 0)
@@ -45,9 +46,11 @@ class IdIndex:
     @property
     def arrays(self) -> IndexArrays:
         """Let go of them before the index grows or shrinks."""
-        cells = self._cells.rows.reshape(-1).view(np.uint32)
-        hashes = self._hashes.rows.reshape(-1).view(np.uint32)
-        return IndexArrays(self._directory, cells, self._facts, hashes)
+        if self._arrays is None:
+            cells = self._cells.rows.reshape(-1).view(np.uint32)
+            hashes = self._hashes.rows.reshape(-1).view(np.uint32)
+            self._arrays = IndexArrays(self._directory, cells, self._facts, hashes)
+        return self._arrays
 
     @property
     def slabs(self) -> tuple[Slab, ...]:
@@ -66,6 +69,7 @@ class IdIndex:
 
     def reserve(self, rows: int) -> None:
         """Room for the hashes of `rows` rows; see `Slab.reserve`."""
+        self._arrays = None
         self._hashes.reserve(rows)
 
     def grow(self, leaf: int) -> None:
@@ -74,6 +78,7 @@ class IdIndex:
         Raises `TableError` if it cannot be, and leaves the index as it was: its ids share the lower
         32 bits of their hashes, which does not happen by chance, or there is no memory.
         """
+        self._arrays = None
         scratch = np.empty(CELLS, np.uint32)
         depth, prefix = int(self._facts[leaf, DEPTH]), int(self._facts[leaf, PREFIX])
         if depth == leaves.MOST_DEPTH:
@@ -95,6 +100,7 @@ class IdIndex:
         depth = int(self._facts[: self._leaves, DEPTH].max())
         if 1 << depth < len(self._directory):
             self._directory = self._directory[: 1 << depth].copy()
+        self._arrays = None
         self._cells.trim(self._leaves)
         self._hashes.trim(rows)
 

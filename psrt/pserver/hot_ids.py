@@ -37,6 +37,9 @@ class HotIds:
     def pulled(self, ids: I64) -> None:
         """`ids` (n,) were pulled."""
         with self._lock:
+            if self._skipped >= len(ids):  # as in most small pulls
+                self._skipped -= len(ids)
+                return
             sample = ids[self._skipped :: EVERY]
             self._skipped = (self._skipped - len(ids)) % EVERY
             while len(sample):

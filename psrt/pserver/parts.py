@@ -210,10 +210,9 @@ def _tensor(
     tensor = next(tensors, None)
     if tensor is None:
         raise _missing(part, what)
-    wanted = tuple(t if n is None else n for t, n in zip(tensor.shape, shape, strict=False))
     if tensor.dtype != dtype:
         raise _misfit(part, what, f"dtype {tensor.dtype}", f"dtype {np.dtype(dtype)}")
-    if len(tensor.shape) != len(shape) or tensor.shape != wanted:
+    if tensor.ndim != len(shape) or [t for t, n in zip(tensor.shape, shape) if n not in (None, t)]:  # noqa: B905
         raise _misfit(part, what, f"shape {tensor.shape}", f"shape {_text(shape)}")
     return tensor
 

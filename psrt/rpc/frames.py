@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -72,21 +73,35 @@ def lay_out(tensors: Sequence[Array]) -> tuple[bytes, list[Buffer], int]:
     """Where each tensor goes as part of a header, the payload as a gather list, and its size."""
     if not tensors:
         return b"", [], 0
-    layout = pb.Header()
+    kinds = [(_CODE_OF_DTYPE.get(each.dtype) or _no_code(each), each.shape) for each in tensors]
+    layout, starts, end = _layout(tuple(kinds))
     payload: list[Buffer] = []
-    end = 0
-    for tensor in tensors:
-        # An empty tensor lies at the start: behind the last one may be outside of the payload.
-        start = -(-end // ALIGNMENT) * ALIGNMENT if tensor.size else 0
-        code = _CODE_OF_DTYPE.get(tensor.dtype) or _no_code(tensor)
-        layout.tensors.add(dtype=code, shape=tensor.shape, offset=start)
+    filled = 0
+    for tensor, start in zip(tensors, starts, strict=True):
         if tensor.size:
-            if start > end:
-                payload.append(bytes(start - end))
+            if start > filled:
+                payload.append(bytes(start - filled))
             payload.append(np.ascontiguousarray(tensor).data.cast("B"))
-            end = start + tensor.nbytes
+            filled = start + tensor.nbytes
+    return layout, payload, end
+
+
+@lru_cache(maxsize=1024)
+def _layout(
+    kinds: tuple[tuple[int, tuple[int, ...]], ...],
+) -> tuple[bytes, tuple[int, ...], int]:
+    """Of tensors of these codes and shapes, which are the same in most messages of a kind: the
+    part of the header, where each begins, and the size of the payload."""
+    layout, starts, end = pb.Header(), list[int](), 0
+    for code, shape in kinds:
+        size_bytes = math.prod(shape) * _DTYPE_OF_CODE[code].itemsize
+        # An empty tensor lies at the start: behind the last one may be outside of the payload.
+        starts.append(-(-end // ALIGNMENT) * ALIGNMENT if size_bytes else 0)
+        layout.tensors.add(dtype=code, shape=shape, offset=starts[-1])
+        if size_bytes:
+            end = starts[-1] + size_bytes
     layout.payload_bytes = end
-    return layout.SerializeToString(), payload, end
+    return layout.SerializeToString(), tuple(starts), end
 
 
 def frame_head(header: bytes, payload_bytes: int) -> bytes:
