@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -23,6 +22,7 @@ from collections import deque
 import numpy as np
 
 import psrt
+from benchmarks import processes
 from benchmarks.harness import Figures, main, pservers
 from psrt import layers
 from psrt.core.modes import Async
@@ -88,15 +88,15 @@ def train(args: argparse.Namespace) -> None:
     with ConnectedExecutor(part, carrier=args.carrier, call_timeout_s=LIMIT_S) as executor:
         jit.warm_up(("data",))
         executor.barrier("ready")
-        first_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        first_peak = processes.peak_resident_bytes()
         scattering = Scattering(layout, pieces, batch_records=args.batch_records, seed=1)
         started = time.perf_counter()
         after = executor.exchange_records(scattering)
         seconds = time.perf_counter() - started
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        peak = processes.peak_resident_bytes()
     figures = {"bytes": size, "seconds": seconds, "before": before}
     figures["after"] = {"records": sum(map(len, after)), "sum": checksum(after)}
-    figures["further_peak_bytes"] = (peak - first_peak) * 1024
+    figures["further_peak_bytes"] = peak - first_peak
     print(json.dumps(figures))
 
 

@@ -1,4 +1,4 @@
-"""What Linux says about another process: memory, threads, open files, CPU time."""
+"""What Linux says about a process: memory, threads, open files, CPU time."""
 
 from __future__ import annotations
 
@@ -13,6 +13,14 @@ def resident_bytes(pid: int) -> int:
     """Memory of the process that lies in RAM."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def peak_resident_bytes() -> int:
+    """The most memory of this process that ever lay in RAM. What `getrusage` says begins with the
+    memory of the process that started this one."""
+    status = Path("/proc/self/status").read_text()
+    (line,) = (line for line in status.splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) << 10
 
 
 def threads(pid: int) -> int:

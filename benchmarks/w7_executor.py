@@ -29,7 +29,6 @@ import argparse
 import itertools
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -42,7 +41,7 @@ from benchmarks import harness
 os.environ.update(harness.ONE_THREAD)
 
 import psrt
-from benchmarks import w7_model
+from benchmarks import processes, w7_model
 from benchmarks.gemm import gemm_by_threads
 from benchmarks.w7_figures import summary
 from psrt.executor.profile import Profiler
@@ -231,17 +230,14 @@ def print_memory(kind: str, ragged: bool) -> None:
     feeds = w7_model.feeds(4, 4, ragged)
     scope = psrt.Scope()
     scope.init_parameters(program)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = processes.peak_resident_bytes()
     with psrt.ParallelExecutor(program, scope, replicas, build, keep=[loss]) as executor:
         for feed in feeds * 3:
             executor.run(feed, [loss], roles=w7_model.TRAIN)
         temporary = executor.memory_bytes()
-    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    print(
-        json.dumps(
-            {"temporary_mib": round(temporary / 2**20, 1), "peak_grew_mib": round(grown / 2**10, 1)}
-        )
-    )
+    grown = processes.peak_resident_bytes() - before
+    grown_mib, temporary_mib = (round(size / processes.MIB, 1) for size in (grown, temporary))
+    print(json.dumps({"temporary_mib": temporary_mib, "peak_grew_mib": grown_mib}))
 
 
 def main() -> None:
