@@ -48,7 +48,6 @@ class Pool:
     def _one_blas_thread(self) -> AbstractContextManager[object]:
         """To ask costs a hundredth of setting what is set already."""
         libraries = self._blas.lib_controllers
-        libraries = self._blas.lib_controllers
         if all(each.user_api != "blas" or each.get_num_threads() == 1 for each in libraries):
             return nullcontext()
         limit: AbstractContextManager[object] = self._blas.limit(limits=1, user_api="blas")

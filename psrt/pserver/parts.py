@@ -212,7 +212,8 @@ def _tensor(
         raise _missing(part, what)
     if tensor.dtype != dtype:
         raise _misfit(part, what, f"dtype {tensor.dtype}", f"dtype {np.dtype(dtype)}")
-    if tensor.ndim != len(shape) or [t for t, n in zip(tensor.shape, shape) if n not in (None, t)]:  # noqa: B905
+    extents = zip(tensor.shape, shape, strict=False)
+    if tensor.ndim != len(shape) or [t for t, n in extents if n not in (None, t)]:
         raise _misfit(part, what, f"shape {tensor.shape}", f"shape {_text(shape)}")
     return tensor
 
