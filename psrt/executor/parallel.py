@@ -1,7 +1,8 @@
 """The parallel executor: a dependency graph built once, replicas of the program, a thread pool.
 
-An op starts as soon as its inputs are ready, whatever replica it belongs to. Each replica takes a
-share of every batch, as even as can be. Results do not depend on the number of threads or on who
+An op starts as soon as its inputs are ready, whatever replica it belongs to; where every thread has
+replicas of its own, as soon as the thread of its replica comes to it. Each replica takes a share of
+every batch, as even as can be. Results do not depend on the number of threads or on who
 was first: gradients are added in the order of replicas.
 
 An executor is used from one thread; its pool belongs to it. The first error wins: it names op,
