@@ -6,7 +6,7 @@ binds; `Rows` is a table as lookup ops see it, be it a row batch or a whole arra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +15,10 @@ import numpy as np
 from psrt.core.errors import ErrorCode, ProgramError
 from psrt.core.tensors import Ragged
 from psrt.core.types import I32, I64, Array
-from psrt.executor.cells import Cell, Memory
+from psrt.executor.cells import Cell
 from psrt.executor.scope import check_shape, check_writeable
 from psrt.graph.program import Parameter, Program
-from psrt.kernels.rows import unique
+from psrt.kernels.rows import as_rows, unique
 
 
 @dataclass(frozen=True)
@@ -49,22 +49,13 @@ def distinct_ids(
     feed: Mapping[str, Array | Ragged], names: Sequence[str]
 ) -> tuple[I64, dict[str, I32]]:
     """The distinct ids of data vars `names`, and the `RowBatch.index` that goes with them."""
-    joined = joined_ids(feed, names)
-    ids, positions = unique(joined.flat)
-    return ids, joined.by_var(positions)
-
-
-def joined_ids(
-    feed: Mapping[str, Array | Ragged], names: Sequence[str], memory: Memory | None = None
-) -> JoinedIds:
-    """What data vars `names` look up in one table; in `memory` until that is used again."""
     parts = []
     for name in names:
         fed = feed[name]
         parts.append((fed.values if isinstance(fed, Ragged) else fed).reshape(-1))
-    counts = dict(zip(names, map(len, parts), strict=True))
-    flat = (memory or Memory()).array((sum(counts.values()),), np.dtype(np.int64))
-    return JoinedIds(join(parts, flat), counts)
+    counts = [len(part) for part in parts]
+    ids, positions = unique(join(parts, np.empty(sum(counts), np.int64)))
+    return ids, Joined(positions, dict(zip(names, counts, strict=True))).by_var()
 
 
 def join(parts: Sequence[Array], out: Array) -> Array:
@@ -85,17 +76,17 @@ def join(parts: Sequence[Array], out: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class JoinedIds:
-    """The ids that data vars look up in one table: `flat` (n,), one var after the other."""
+class Joined:
+    """What is said of the ids of data vars: `flat` (n,), one var after the other."""
 
-    flat: I64
+    flat: I32
     counts: Mapping[str, int]
 
-    def by_var(self, numbers: I32) -> dict[str, I32]:
-        """What `numbers` (n,) says of each id, apart again."""
+    def by_var(self) -> dict[str, I32]:
+        """The same, apart."""
         index, start = {}, 0
         for name, count in self.counts.items():
-            index[name] = numbers[start : start + count]
+            index[name] = self.flat[start : start + count]
             start += count
         return index
 
@@ -117,7 +108,8 @@ class Rows:
         self.is_whole = False
         self.padding_row = -1
         self._slots: I32 | None = None
-        self._places: Mapping[str, I32] | Callable[[], Mapping[str, I32]] | None = None
+        self._places: Joined | None = None
+        self._place_of: dict[str, I32] = {}
 
     def bind(self, batch: RowBatch, dtype: Any) -> None:
         """Use the rows somebody fetched."""
@@ -153,14 +145,14 @@ class Rows:
         if self.parameter.padding_id is not None:
             check_writeable(self.parameter.name, table)
 
-    def number(self, ids: I64, slots: I32, places: Callable[[], Mapping[str, I32]]) -> None:
+    def number(self, ids: I64, slots: I32, places: Joined | None) -> None:
         """Let the gradient of a whole table have a row for each of `ids`, which stand once.
 
-        `slots` are the same numbers, rows of the table if lookups of them succeeded. `places()` is
-        asked in turn with lookups of this table, and says of each data var which of them its ids
-        are.
+        `slots` are the same numbers, rows of the table if lookups of them succeeded. `places` says
+        which of the rows each id of the data vars adds to; None for a replica without examples.
         """
         self.ids, self._slots, self._places = ids, slots, places
+        self._place_of.clear()
 
     @property
     def slots(self) -> I32:
@@ -172,7 +164,8 @@ class Rows:
 
     @property
     def is_numbered(self) -> bool:
-        return self._places is not None
+        """Whether rows of the gradient are not those of the table."""
+        return self.is_whole and self.ids is not None
 
     @property
     def gradient_shape(self) -> tuple[int, int]:
@@ -200,15 +193,24 @@ class Rows:
         """The row of the gradient that each id of a data var (n,) adds to."""
         if self._places is None:
             return self.index_of(ids)
-        if callable(self._places):
-            self._places = self._places()
-        return self._places[ids.name]
+        if not self._place_of:
+            self._place_of = self._places.by_var()
+        return self._place_of[ids.name]
+
+    def places_of(self, slots: Sequence[Cell]) -> I32 | None:
+        """The same of several data vars together, if they are all that look up the table."""
+        if self._places is None or [ids.name for ids in slots] != list(self._places.counts):
+            return None
+        return self._places.flat
 
 
 def rows_of_whole(parameter: Parameter, ids: Array) -> I32:
     """Ids as rows of a whole table, once they are known to lie within it."""
-    check_rows(parameter, ids)
-    return ids.reshape(-1).astype(np.int32)
+    flat = np.ascontiguousarray(ids, np.int64).reshape(-1)
+    rows: I32 = np.empty(len(flat), np.int32)
+    if not as_rows(flat, parameter.shape[0], rows):
+        check_rows(parameter, ids)
+    return rows
 
 
 def check_rows(parameter: Parameter, ids: Array) -> None:

@@ -62,13 +62,13 @@ class Cell:
     element. `shares` says whether the value may be a part of another cell's.
     """
 
-    __slots__ = ("_offsets", "dtype", "follows", "memory", "name", "shares", "value")
+    __slots__ = ("_offsets", "_own", "dtype", "follows", "memory", "name", "shares", "value")
 
     def __init__(self, name: str, dtype: Any, shares: bool = False) -> None:
         self.name = name
         self.dtype = np.dtype(dtype)
         self.shares = shares
-        self.value: Array = _NOTHING
+        self.value = self._own = _NOTHING
         self.follows: Cell | None = None
         self._offsets: I64 | None = None
         self.memory = Memory()
@@ -84,10 +84,15 @@ class Cell:
 
     def reserve(self, shape: Shape) -> Array:
         """Memory of `shape` to write the value into; what stands there is stale."""
-        if self.value.shape == shape and self.value.base is self.memory.owner:
-            return self.value
-        self.value = self.memory.array(shape, self.dtype)
-        return self.value
+        own = self._own
+        if own.shape != shape or own.base is not self.memory.owner:
+            own = self._own = self.memory.array(shape, self.dtype)
+        self.value = own
+        return own
+
+    def would_hand_out(self, array: Array) -> bool:
+        """Whether `reserve` returns this very array when it is asked for its shape."""
+        return self._own is array and array.base is self.memory.owner
 
     def share(self, array: Array) -> None:
         """Let the value be an array that another cell owns."""
@@ -96,7 +101,7 @@ class Cell:
 
     def drop(self) -> None:
         """Forget value and memory until the next step."""
-        self.value = _NOTHING
+        self.value = self._own = _NOTHING
         self.memory.drop()
 
 
@@ -133,6 +138,12 @@ class Scratch(Cell):
     def __init__(self, dtype: Any) -> None:
         super().__init__("scratch", dtype)
         self._of_thread = threading.local()
+
+    @property
+    def owner(self) -> Array | None:
+        """The array that owns the memory of this thread."""
+        memory: Memory | None = getattr(self._of_thread, "memory", None)
+        return None if memory is None else memory.owner
 
     def reserve(self, shape: Shape) -> Array:
         memory = getattr(self._of_thread, "memory", None)

@@ -16,7 +16,7 @@ from psrt.core.errors import ProgramError, PsrtError, from_code
 from psrt.core.tensors import SelectedRows
 from psrt.executor.bindings import Rows
 from psrt.executor.cells import Cell, GradientCell, Memory, Scratch
-from psrt.executor.compute import COMPUTE, SHARING, Bound, InTurn, Step
+from psrt.executor.compute import COMPUTE, SHARING, Bound, InTurn, Noted, Step
 from psrt.executor.lengths import checked
 from psrt.executor.moment import Moment
 from psrt.executor.ports import Gradient
@@ -148,6 +148,9 @@ class Compiled:
         for cell in self.cells.values():
             if self.program.vars[cell.name].kind == "temp":
                 cell.drop()
+        for step in (step for steps in self.steps.values() for _, step in steps):
+            if isinstance(step, Noted):
+                step.forget()
 
     def failure(self, op: Op, error: Exception) -> PsrtError:
         if isinstance(error, PsrtError):

@@ -29,7 +29,8 @@ def checked(feed: Feed, vars: Mapping[str, Var], cells: Mapping[str, Cell]) -> F
 
     All data vars must be of the same number of examples; derived ids may be of any.
     """
-    check_names(feed, vars)
+    if feed.keys() != vars.keys():
+        check_names(feed, vars)
     sizes: dict[int, str] = {}
     fitting = {name: _checked_one(feed[name], var, cells[name]) for name, var in vars.items()}
     for name, fed in fitting.items():
@@ -77,6 +78,22 @@ def check_names(feed: Feed, vars: Mapping[str, Var]) -> None:
 
 
 def _checked_one(fed: Array | Ragged, var: Var, cell: Cell) -> Array | Ragged:
+    return fed if _fits(fed, var, cell) else _made_to_fit(fed, var, cell)
+
+
+def _fits(fed: Array | Ragged, var: Var, cell: Cell) -> bool:
+    """Whether an ordinary var is fed with just what it takes."""
+    return (
+        type(fed) is np.ndarray
+        and fed.dtype == cell.dtype
+        and not var.ragged
+        and fed.shape[1:] == var.shape[1:]
+        and fed.ndim == len(var.shape)
+        and fed.flags.c_contiguous
+    )
+
+
+def _made_to_fit(fed: Array | Ragged, var: Var, cell: Cell) -> Array | Ragged:
     if var.ragged != isinstance(fed, Ragged):
         kind = "a ragged" if var.ragged else "an ordinary"
         raise DataError(

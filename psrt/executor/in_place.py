@@ -11,47 +11,50 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from psrt.core.types import I32
-from psrt.executor.bindings import joined_ids
+from psrt.core.types import I64, Array
+from psrt.executor.bindings import Joined, join
 from psrt.executor.cells import Memory
-from psrt.executor.feeds import Feed
 from psrt.executor.replicas import Replica
 from psrt.executor.scope import Scope
-from psrt.executor.shares import Share, part_of_ids
 from psrt.kernels.rows import Cells, unique
+
+_ID = np.dtype(np.int64)
 
 
 class TableInPlace:
-    """One table, for all replicas; in every step `load` before it and `number` as a part of it."""
+    """One table, for all replicas; `number` is a part of every step with a backward."""
 
     def __init__(self, name: str, names: Sequence[str], replicas: Sequence[Replica]) -> None:
         """`names` are the data vars that look up the table."""
         self.name, self._names = name, names
         self._tables = [replica.compiled.rows[name] for replica in replicas]
-        self._dtype, self._vars = replicas[0].compiled.dtype, replicas[0].fed
+        self._slots = [[replica.compiled.cells[each] for each in names] for replica in replicas]
+        self._dtype = replicas[0].compiled.dtype
         self._memory, self._cells = Memory(), Cells(keeps=True)
-        self._batch: tuple[Feed, Sequence[Share]] | None = None
 
     def fits(self, scopes: Sequence[Scope]) -> bool:
         """Whether kernels take the arrays as they are."""
         arrays = (scope[self.name] for scope in scopes)
         return all(array.dtype == self._dtype and array.flags.c_contiguous for array in arrays)
 
-    def load(self, feed: Feed, cut: Sequence[Share]) -> None:
-        """Take a batch of which each replica has its share."""
-        self._batch = (feed, cut)
+    def number(self, active: Sequence[int]) -> None:
+        """Find the distinct ids of the shares of the `active` replicas, for the gradients of all.
 
-    def number(self) -> None:
-        """Find the distinct ids of the batch, for the gradients of all replicas."""
-        assert self._batch is not None, f"no batch was loaded for {self.name}"
-        feed, cut = self._batch
-        joined = joined_ids(feed, self._names, self._memory)
-        ids, places = unique(joined.flat, self._cells)
-        slots = ids.astype(np.int32)
-        for table, share in zip(self._tables, cut, strict=True):
+        The shares stand one behind the other, so that what is found of a replica's is one array.
+        """
+        shares = [[ids.value.reshape(-1) for ids in self._slots[number]] for number in active]
+        counts = [[len(ids) for ids in share] for share in shares]
+        sizes = [sum(each) for each in counts]
+        ids, places = unique(self._joined(shares, sum(sizes)), self._cells)
+        slots, stop = ids.astype(np.int32), 0
+        for table in self._tables:
+            table.number(ids, slots, None)
+        for number, each, size in zip(active, counts, sizes, strict=True):
+            start, stop = stop, stop + size
+            own = Joined(places[start:stop], dict(zip(self._names, each, strict=True)))
+            self._tables[number].number(ids, slots, own)
 
-            def of_share(share: Share = share) -> dict[str, I32]:
-                own = part_of_ids(share, joined, feed, self._vars)
-                return {name: places[span] for name, span in own.items()}
-
-            table.number(ids, slots, of_share)
+    def _joined(self, shares: Sequence[Sequence[Array]], size: int) -> I64:
+        parts = [ids for share in shares for ids in share]
+        joined: I64 = join(parts, self._memory.array((size,), _ID))
+        return joined

@@ -244,8 +244,6 @@ class ParallelExecutor:
         feed = self._replicas[0].checked(extended)
         left = [name for name in self._supply.tables if name not in {t.name for t in whole}]
         fetched = {name: rows.get(name) or self._supply.batch(name, feed) for name in left}
-        for table in whole:
-            table.load(feed, cut)
         for replica, share, scope in zip(self._replicas, cut, scopes, strict=True):
             replica.load(share, feed, fetched, scope)
             replica.compiled.moment.first_example = self._first_example + share.start

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -93,7 +94,8 @@ class Planner:
             return
         for table in whole:
             numbers = frozenset([_numbers_of(table.name)])
-            yield Node(f"distinct ids of {table.name}", table.number, writes=numbers)
+            number = partial(table.number, active)
+            yield Node(f"distinct ids of {table.name}", number, writes=numbers)
         yield from self._pass("backward", active, ends)
         summed: list[frozenset[Place]] = []
         if len(self._replicas) == 1:

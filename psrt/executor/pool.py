@@ -14,6 +14,7 @@ from psrt.executor.replicas import Replica
 from psrt.executor.schedule import Schedule
 from psrt.executor.ssa import Graph, Node
 from psrt.executor.workers import Waiting, Workers
+from psrt.kernels.blas import thread_counts
 
 
 class Pool:
@@ -21,7 +22,7 @@ class Pool:
 
     def __init__(self, threads: int, spin_s: float) -> None:
         self._workers = Workers(threads, spin_s)
-        self._blas = ThreadpoolController()
+        self._blas, self._thread_counts = ThreadpoolController(), thread_counts()
 
     def walk(self, graph: Graph, replicas: Sequence[Replica], profiler: Profiler | None) -> None:
         """Run every node; raises the first error, told by the replica it happened in.
@@ -47,8 +48,7 @@ class Pool:
 
     def _one_blas_thread(self) -> AbstractContextManager[object]:
         """To ask costs a hundredth of setting what is set already."""
-        libraries = self._blas.lib_controllers
-        if all(each.user_api != "blas" or each.get_num_threads() == 1 for each in libraries):
+        if all(count() == 1 for count in self._thread_counts):
             return nullcontext()
         limit: AbstractContextManager[object] = self._blas.limit(limits=1, user_api="blas")
         return limit

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from psrt.core.errors import DataError, ErrorCode
 from psrt.core.tensors import Ragged
 from psrt.core.types import Array
-from psrt.executor.bindings import JoinedIds, RowBatch
+from psrt.executor.bindings import RowBatch
 from psrt.executor.feeds import Feed, check_is_batch
 from psrt.graph.ops import ROWS
 from psrt.graph.program import Var
@@ -64,22 +65,22 @@ class Share:
         return int(fed.offsets[self.start]), int(fed.offsets[self.stop])
 
 
-def shares(examples: int, replicas: int) -> list[Share]:
+@lru_cache(maxsize=64)
+def shares(examples: int, replicas: int) -> tuple[Share, ...]:
     """One share for each replica, as even as can be, larger ones first, empty ones last."""
     cuts = [-(-examples * r // replicas) for r in range(replicas + 1)]
-    return [Share(r, start, stop, examples) for r, (start, stop) in enumerate(pairwise(cuts))]
+    return tuple(Share(r, start, stop, examples) for r, (start, stop) in enumerate(pairwise(cuts)))
 
 
 def examples_of(feed: Feed, vars: Mapping[str, Var]) -> int:
     """The number of examples of a batch; 1 for a program that is fed nothing."""
     check_is_batch(feed)
-    data = {name: var for name, var in vars.items() if var.kind == "data"}
-    for name, var in data.items():
-        if name in feed:
-            return _length(feed[name], var)
-    if data:
-        name, var = next(iter(data.items()))
-        raise DataError(f"The batch does not feed {name}, declared as {var.type}.")
+    for var in vars.values():
+        if var.kind == "data" and var.name in feed:
+            return _length(feed[var.name], var)
+    for var in vars.values():
+        if var.kind == "data":
+            raise DataError(f"The batch does not feed {var.name}, declared as {var.type}.")
     return 1
 
 
@@ -102,18 +103,6 @@ def part_of_rows(share: Share, batch: RowBatch, feed: Feed, vars: Mapping[str, V
         for name, positions in batch.index.items()
     }
     return RowBatch(batch.ids, batch.rows, index)
-
-
-def part_of_ids(
-    share: Share, joined: JoinedIds, feed: Feed, vars: Mapping[str, Var]
-) -> dict[str, slice]:
-    """Where the share's own ids stand among joined ones, by data var."""
-    spans, start = {}, 0
-    for name, count in joined.counts.items():
-        own = share.span(count, feed[name], _has_rows(vars, name))
-        spans[name] = slice(start + own.start, start + own.stop)
-        start += count
-    return spans
 
 
 def _has_rows(vars: Mapping[str, Var], name: str) -> bool:

@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from psrt.executor.aggregate import GradientSum
-from psrt.executor.compute import Noted
+from psrt.executor.compute import InTurn, Noted, Step
 from psrt.executor.parts import SMALL
 from psrt.executor.places import Places
 from psrt.executor.replicas import Replica
 from psrt.executor.ssa import Node, Place, union
 from psrt.executor.updates import in_turn
 from psrt.graph.program import Program, gradient_name
-from psrt.kernels.tape import AtOnce, tapes_for
+from psrt.kernels.tape import tapes_for
 
 
 class Summing:
@@ -38,8 +38,7 @@ class Summing:
         for names in self._together:
             sums, places = self._sums(names, active), self.places(names)
             kind = "sum of gradient" if len(names) == 1 else "sums of gradients"
-            note = partial(_note, sums, 0, 1)
-            run = in_turn([Noted(note, self._tapes), *(each.tell for each in sums)])
+            run = in_turn([self._noted(sums, 0, 1), *(each.tell for each in sums)])
             yield Node(f"{kind} {', '.join(names)}", run, places, places)
 
     def in_parts(self, active: Sequence[int], ends: frozenset[Place]) -> Iterator[Node]:
@@ -50,7 +49,7 @@ class Summing:
         """
         sums, until = self._sums(self._gradients, active), self.places() | ends
         for number, part in enumerate(self.parts(active)):
-            run = Noted(partial(_note, sums, number, len(active)), self._tapes)
+            run = self._noted(sums, number, len(active))
             label = f"sums of gradients, part {number + 1} of {len(active)}"
             yield Node(label, run, until, part, home=active[number])
         tell = in_turn([each.tell for each in sums])
@@ -75,10 +74,20 @@ class Summing:
             made.append(GradientSum(have, cells, self._is_sparse[name]))
         return made
 
+    def _noted(self, sums: Sequence[GradientSum], number: int, of: int) -> Step:
+        """What makes the `number`-th of `of` parts of some sums."""
+        noted = [
+            Noted(partial(each.note, number=number, of=of), self._tapes, each.cells)
+            for each in sums
+        ]
 
-def _note(sums: Sequence[GradientSum], number: int, of: int, tape: AtOnce) -> None:
-    for each in sums:
-        each.note(tape, number, of)
+        def run() -> None:
+            in_turn = InTurn()
+            for each in noted:
+                in_turn.run(each)
+            in_turn.end()
+
+        return run
 
 
 def _together(program: Program, gradients: Sequence[str]) -> list[list[str]]:

@@ -27,7 +27,7 @@ log = logging.getLogger("psrt.executor")
 
 PATIENCE_S = 60.0
 GRACE_S = 10.0
-_OFFERS = 100  # at a time: 0.1 ms or more, then the deadline is looked at
+_OFFERS = 1000  # at a time: 1 ms or more, then the deadline is looked at
 
 Execute = Callable[[int], None]
 Waiting = Callable[[], AbstractContextManager[object]]

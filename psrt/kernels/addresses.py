@@ -83,16 +83,16 @@ def address_of_rows(matrix: F32) -> int:
     return found
 
 
-@kernel("const f4[::1] -> i8", group="op")
+@kernel("const f4[::1] -> i8", group="op", brief=True)
 def _of_vector(array: F32) -> int:
     return array.ctypes.data
 
 
-@kernel("const f4[:, ::1] -> i8", group="op")
+@kernel("const f4[:, ::1] -> i8", group="op", brief=True)
 def _of_matrix(array: F32) -> int:
     return array.ctypes.data
 
 
-@kernel("const f4[:, :] -> i8", group="op")
+@kernel("const f4[:, :] -> i8", group="op", brief=True)
 def _of_rows(array: F32) -> int:
     return array.ctypes.data

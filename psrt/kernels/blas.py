@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,18 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
-from threadpoolctl import threadpool_info
+from threadpoolctl import ThreadpoolController, threadpool_info
 
 from psrt.core.types import I64
 
 _NAMES = (("scipy_cblas_{}64_", 64), ("cblas_{}64_", 64), ("scipy_cblas_{}", 32), ("cblas_{}", 32))
 """How builds of BLAS call their C functions, and the bits of their integers."""
+
+_THREAD_COUNTS = [
+    f"{prefix}openblas_get_num_threads{suffix}"
+    for prefix in ("scipy_", "")
+    for suffix in ("64_", "")
+]
 
 ROW_MAJOR, COLUMN_MAJOR, AS_IS, TURNED = 101, 102, 111, 112  # of cblas.h
 
@@ -40,6 +47,20 @@ def routines() -> I64 | None:
             if all(found):
                 return np.array([*found, bits], np.int64)
     return None
+
+
+def thread_counts() -> list[Callable[[], int]]:
+    """For each BLAS that is loaded, what tells how many threads it uses now.
+
+    OpenBLAS is asked with the interpreter's lock: to give it away for that costs more than all the
+    rest if another thread takes it.
+    """
+    found = []
+    for each in ThreadpoolController().select(user_api="blas").lib_controllers:
+        library = ctypes.PyDLL(each.filepath)
+        known = [getattr(library, name, None) for name in _THREAD_COUNTS]
+        found.append(next(filter(None, known), each.get_num_threads))
+    return found
 
 
 def _address(library: ctypes.CDLL, name: str) -> int:

@@ -58,12 +58,18 @@ class Kernel:
     `_entry is _load_and_call` until the machine code is in place, then it is the numba dispatcher.
     """
 
-    def __init__(self, function: Callable[..., Any], signature: str, groups: frozenset[str]):
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        signature: str,
+        groups: frozenset[str],
+        brief: bool = False,
+    ):
         self.python = function
         self.name = f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}"
         self.signature = signature
         self.groups = groups
-        self.dispatcher = numba.njit(**_OPTIONS)(function)
+        self.dispatcher = numba.njit(**_OPTIONS | {"nogil": not brief})(function)
         self._entry: Callable[..., Any] = self._load_and_call
         self.__doc__ = function.__doc__
 
@@ -103,7 +109,9 @@ class Kernel:
         return self.dispatcher(*args)
 
 
-def kernel(signature: str, group: str) -> Callable[[Callable[..., Any]], Kernel]:
+def kernel(
+    signature: str, group: str, brief: bool = False
+) -> Callable[[Callable[..., Any]], Kernel]:
     """Declare a kernel: `@kernel("f4[::1], const f4[::1], f4 -> void", group="pserver trainer")`.
 
     `group` lists who warms it up, separated by blanks: `pserver`, `trainer`, `data` (the readers of
@@ -111,11 +119,13 @@ def kernel(signature: str, group: str) -> Callable[[Callable[..., Any]], Kernel]
     `psrt.kernels.rules`), `table` (a trainer that holds a table, when made), `op` (the executor of
     a program with an op that needs it, when made), `half` (who stores or sends numbers of less than
     32 bits), `policy` (a pserver with a table of that admission or lifecycle, when made).
+    A `brief` one keeps the interpreter's lock: another thread that waits for it would take it, and
+    have to be waited for, at every call.
     The body must be a module-level function: numba's cache knows functions by file and line.
     """
 
     def declare(function: Callable[..., Any]) -> Kernel:
-        declared = Kernel(function, signature, frozenset(group.split()))
+        declared = Kernel(function, signature, frozenset(group.split()), brief)
         _registry.append(declared)
         return declared
 

@@ -93,6 +93,16 @@ def _number(ids: I64, cells: I32, unique_ids: I64, inverse: I32) -> int:
     return count
 
 
+@kernel("const i8[::1], i8, i4[::1] -> b1", group="trainer", brief=True)
+def as_rows(ids: I64, height: int, out: I32) -> bool:
+    """`out` (n,) = `ids` (n,); whether all of them are from 0 to `height` − 1."""
+    bad = np.uint64(0)
+    for i in range(len(ids)):
+        bad |= np.uint64(np.uint64(ids[i]) >= np.uint64(height))
+        out[i] = ids[i]
+    return bool(bad == 0)
+
+
 @kernel("const f4[:, ::1], const i4[::1], f4[:, ::1] -> void", group="pserver trainer")
 def gather(src: F32, index: I32, out: F32) -> None:
     """`out` (n, d) = `src` (m, d)[`index` (n,)]."""

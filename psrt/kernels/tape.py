@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,11 +26,38 @@ _ITEM_BYTES = 4
 _MOST = 2**31 - 1  # numbers of a dimension, for a BLAS of 32 bits
 
 
+class Mark(NamedTuple):
+    """A place on a tape: how often it was played, and how much stood on it."""
+
+    plays: int
+    numbers: int
+    arrays: int
+
+
+class Note(NamedTuple):
+    """A piece of a tape, and the arrays it names."""
+
+    numbers: list[int]
+    arrays: list[Any]
+
+
 class AtOnce:
     """Every method computes before it returns."""
 
     def play(self) -> None:
         """Nothing is left to do."""
+
+    def mark(self) -> Mark:
+        """Where the tape is now."""
+        return Mark(0, 0, 0)
+
+    def since(self, begin: Mark) -> Note | None:
+        """What was noted since, to `repeat`; None if some of it is done already."""
+        return None
+
+    def repeat(self, note: Note) -> None:
+        """Note once more what was noted before, for the same arrays."""
+        raise NotImplementedError("what is done at once is not remembered")
 
     def product(self, x: Array, y: Array, out: Array, adds: bool = False) -> None:
         """`out` (m, n) = x (m, k) · y (k, n), or += that; x and y may have any strides."""
@@ -98,9 +125,23 @@ class Tape(AtOnce):
         self._routines = routines
         self._steps: list[int] = []
         self._kept: list[Any] = []
+        self._plays = 0
+
+    def mark(self) -> Mark:
+        return Mark(self._plays, len(self._steps), len(self._kept))
+
+    def since(self, begin: Mark) -> Note | None:
+        if self._plays != begin.plays:
+            return None
+        return Note(self._steps[begin.numbers :], self._kept[begin.arrays :])
+
+    def repeat(self, note: Note) -> None:
+        self._steps += note.numbers
+        self._kept += note.arrays
 
     def play(self) -> None:
         """Do what was noted since the last time."""
+        self._plays += 1
         if self._steps:
             play.play(np.array(self._steps, np.int64), self._routines)
             self._steps.clear()

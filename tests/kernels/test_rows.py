@@ -53,6 +53,18 @@ def test_kept_results_survive_one_call_and_are_memory_of_the_one_after():
     assert np.shares_memory(ids, again)
 
 
+@pytest.mark.parametrize(("ids", "height", "fit"), [
+    ([], 3, True), ([0, 2, 1], 3, True), ([0, 3], 3, False), ([-1, 0], 3, False),
+    ([2**62], 3, False), ([-(2**63)], 2**31, False),
+])  # fmt: skip
+def test_ids_become_rows_if_they_are_rows(ids, height, fit):
+    out = np.full(len(ids), -7, np.int32)
+
+    assert rows.as_rows(read_only(np.array(ids, np.int64)), height, out) is fit
+    if fit:
+        assert out.tolist() == ids
+
+
 def test_unique_results_survive_the_next_call():
     ids, inverse = rows.unique(np.array([7, 8, 7]))
 

@@ -209,3 +209,37 @@ def test_a_blas_without_known_names_is_none(monkeypatch):
 def test_every_code_of_a_tape_has_a_place():
     """Codes are told apart by their order: products, steps over matrices, steps over elements."""
     assert play.GEMM < play.GEMV < play.OUTER < play.COLUMN_SUMS < play.RELU < play.SIGMOID_LOSS
+
+
+# --- noted once more ------------------------------------------------------------------------------
+
+
+def test_a_piece_of_a_tape_is_noted_again_for_what_its_arrays_hold_then():
+    x, out, other = (np.full((3, 2), value, np.float32) for value in (1, 0, 0))
+    taken = new_tape()
+    taken.copy(x, other)
+    begin = taken.mark()
+    taken.add(out, x)
+    note = taken.since(begin)
+    taken.play()
+
+    x += 4
+    taken.repeat(note)
+    taken.play()
+
+    np.testing.assert_array_equal(out, np.full((3, 2), 1 + 5))
+    np.testing.assert_array_equal(other, np.full((3, 2), 1))
+
+
+def test_a_piece_that_was_played_in_part_is_none():
+    x, out, taken = floats(3, 2), np.zeros((3, 2), np.float32), new_tape()
+    begin = taken.mark()
+    taken.add(out, x)
+    taken.play()
+    taken.add(out, x)
+
+    assert taken.since(begin) is None
+
+
+def test_what_is_done_at_once_is_never_remembered():
+    assert AtOnce().since(AtOnce().mark()) is None

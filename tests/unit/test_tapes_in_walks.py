@@ -90,8 +90,7 @@ def test_a_parameter_that_does_not_fit_is_named_with_its_op_and_layer():
     weights = scope["fc_1.w_0"]
 
     with psrt.ParallelExecutor(program, scope, 2, keep=[loss]) as executor:
-        feed = {"x": np.ones((8, 3), np.float32)}
-        executor.run(feed, [loss], roles=("forward",))
+        executor.run({"x": np.ones((8, 3), np.float32)}, [loss], roles=("forward",))
         weights.shape = (2, 4)  # behind the back of the check of new arrays
         with pytest.raises(PsrtError, match="fc of layer fc_1"):
-            executor.run(feed, [loss], roles=("forward",))
+            executor.run({"x": np.ones((6, 3), np.float32)}, [loss], roles=("forward",))

@@ -25,15 +25,13 @@ from psrt.executor.compute import (
     shapes,
     values,
 )
+from psrt.executor.compute.noted import InTurn, Noted, Step
 from psrt.executor.compute.table import (
     COMPUTE,
     SHAPES_ONLY,
     SHARING,
     Bound,
     Compute,
-    InTurn,
-    Noted,
-    Step,
     computes,
 )
 

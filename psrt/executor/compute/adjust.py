@@ -10,7 +10,8 @@ import numpy as np
 from psrt.core.types import Array
 from psrt.executor.bindings import Rows
 from psrt.executor.cells import Cell
-from psrt.executor.compute.table import Bound, Step, computes
+from psrt.executor.compute.noted import Step
+from psrt.executor.compute.table import Bound, computes
 from psrt.kernels import dense
 
 # --- regularisation -------------------------------------------------------------------------------

@@ -8,7 +8,8 @@ import numpy as np
 
 from psrt.core.errors import DataError
 from psrt.core.types import I64, Array
-from psrt.executor.compute.table import Bound, Step, computes
+from psrt.executor.compute.noted import Step
+from psrt.executor.compute.table import Bound, computes
 from psrt.kernels import losses
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from psrt.core.types import Array
 from psrt.executor.cells import Cell
 from psrt.executor.compute.elementwise import sum_to
-from psrt.executor.compute.table import Bound, Step, computes
+from psrt.executor.compute.noted import Step
+from psrt.executor.compute.table import Bound, computes
 from psrt.kernels.tape import AtOnce
 
 

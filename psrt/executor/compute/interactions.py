@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from psrt.core.types import Array
-from psrt.executor.compute.table import Bound, Step, computes
+from psrt.executor.compute.noted import Step
+from psrt.executor.compute.table import Bound, computes
 from psrt.kernels import interactions
 
 

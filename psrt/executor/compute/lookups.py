@@ -13,8 +13,9 @@ import numpy as np
 
 from psrt.core.types import Array
 from psrt.executor.cells import Cell
+from psrt.executor.compute.noted import Step
 from psrt.executor.compute.pooling import Segments, Slots, flat_rows
-from psrt.executor.compute.table import Bound, Step, computes
+from psrt.executor.compute.table import Bound, computes
 from psrt.graph.gradients import BEFORE
 from psrt.kernels import pooling, rows
 from psrt.kernels.pooling import POOLS

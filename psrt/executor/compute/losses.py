@@ -11,7 +11,8 @@ import numpy as np
 
 from psrt.core.types import Array
 from psrt.executor.cells import Cell
-from psrt.executor.compute.table import Bound, Step, computes
+from psrt.executor.compute.noted import Step
+from psrt.executor.compute.table import Bound, computes
 from psrt.kernels import nn
 from psrt.kernels.tape import AtOnce
 

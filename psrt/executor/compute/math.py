@@ -12,7 +12,8 @@ import numpy as np
 
 from psrt.core.types import Array
 from psrt.executor.cells import Cell
-from psrt.executor.compute.table import Bound, Step, computes
+from psrt.executor.compute.noted import Step
+from psrt.executor.compute.table import Bound, computes
 from psrt.graph.ops.math import BY_NAME
 from psrt.kernels import activations, nn
 from psrt.kernels.jit import Kernel

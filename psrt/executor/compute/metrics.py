@@ -9,7 +9,8 @@ import numpy as np
 
 from psrt.core.types import I64, Array
 from psrt.executor.compute.class_losses import class_labels
-from psrt.executor.compute.table import Bound, Step, computes
+from psrt.executor.compute.noted import Step
+from psrt.executor.compute.table import Bound, computes
 from psrt.kernels import metrics, nn
 
 # --- areas under curves ---------------------------------------------------------------------------

@@ -10,7 +10,8 @@ import math
 import numpy as np
 
 from psrt.core.types import Array
-from psrt.executor.compute.table import Bound, Step, computes
+from psrt.executor.compute.noted import Step
+from psrt.executor.compute.table import Bound, computes
 
 
 def _invert_(squares: Array, count: int, epsilon: float) -> None:

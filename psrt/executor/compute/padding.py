@@ -6,6 +6,7 @@ import numpy as np
 
 from psrt.core.types import I64, Array
 from psrt.executor.cells import Cell
+from psrt.executor.compute.noted import Step
 from psrt.executor.compute.sequence import (
     check_slices,
     new_places,
@@ -13,7 +14,7 @@ from psrt.executor.compute.sequence import (
     offsets_of,
     take,
 )
-from psrt.executor.compute.table import Bound, Step, computes
+from psrt.executor.compute.table import Bound, computes
 from psrt.kernels import sequence
 
 

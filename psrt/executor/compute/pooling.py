@@ -13,7 +13,8 @@ import numpy as np
 from psrt.core.types import I32, I64, Array
 from psrt.executor.bindings import Rows, join, rows_of_whole
 from psrt.executor.cells import Cell
-from psrt.executor.compute.table import Bound, Step, computes
+from psrt.executor.compute.noted import Step
+from psrt.executor.compute.table import Bound, computes
 from psrt.kernels import pooling
 from psrt.kernels.pooling import POOLS
 
@@ -70,6 +71,9 @@ class Slots:
         """The row of the gradient that each id adds to."""
         if not table.is_numbered:
             return self.index(table)
+        places = table.places_of(self._slots)
+        if places is not None:
+            return places
         return self._joined([table.place_of(ids) for ids in self._slots])
 
     def _joined_ids(self) -> Array:
@@ -87,12 +91,12 @@ class Slots:
 
     def offsets(self) -> I64:
         """(slots, examples + 1): which of its slot's ids belong to each example."""
+        joined = self._offsets.value
+        if self._are_regular and {len(ids.value) for ids in self._slots} == {joined.shape[-1] - 1}:
+            return joined
         parts = [segments.offsets() for segments in self._segments]
         if self.count == 1:
             return parts[0][None]
-        joined = self._offsets.value
-        if self._are_regular and joined.shape == (self.count, len(parts[0])):
-            return joined
         joined = self._offsets.reserve((self.count, len(parts[0])))
         np.concatenate(parts, out=joined.reshape(-1))
         return joined

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from psrt.executor.compute.table import Bound, Step, computes
+from psrt.executor.compute.noted import Step
+from psrt.executor.compute.table import Bound, computes
 from psrt.graph.ops import ROWS
 from psrt.kernels import random as kernels
 

@@ -9,7 +9,8 @@ import numpy as np
 from psrt.core.types import I64, Array
 from psrt.executor.compute.class_losses import class_labels, softmax_loss, softmax_loss_grad
 from psrt.executor.compute.losses import opposite_gradients
-from psrt.executor.compute.table import Bound, Step, computes
+from psrt.executor.compute.noted import Step
+from psrt.executor.compute.table import Bound, computes
 from psrt.kernels import losses, nn
 
 # --- one class with the others --------------------------------------------------------------------

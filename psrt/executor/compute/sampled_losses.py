@@ -9,7 +9,8 @@ import numpy as np
 from psrt.core.types import Array, Shape
 from psrt.executor.cells import Cell
 from psrt.executor.compute.class_losses import softmax_loss
-from psrt.executor.compute.table import Bound, Step, computes
+from psrt.executor.compute.noted import Step
+from psrt.executor.compute.table import Bound, computes
 from psrt.graph.ops import ROWS
 from psrt.kernels import losses, sampling
 

@@ -18,49 +18,11 @@ import numpy as np
 from psrt.core.types import Shape
 from psrt.executor.bindings import Rows
 from psrt.executor.cells import Cell, Scratch
+from psrt.executor.compute.noted import Noted, Step
 from psrt.executor.moment import Moment
 from psrt.graph.program import Op, Var
 from psrt.kernels.jit import Kernel
 from psrt.kernels.tape import AtOnce, tapes_for
-
-Step: TypeAlias = Callable[[], None]
-
-
-class Noted:
-    """A step that is a part of a tape: `note` looks at shapes alone and says what to do.
-
-    Such steps that follow each other in a thread are noted on one tape and played by one call, see
-    `InTurn`.
-    """
-
-    def __init__(self, note: Callable[[AtOnce], None], new_tape: Callable[[], AtOnce]) -> None:
-        self.note, self.new_tape = note, new_tape
-
-    def __call__(self) -> None:
-        tape = self.new_tape()
-        self.note(tape)
-        tape.play()
-
-
-class InTurn:
-    """Runs steps one after the other, those in a row that a tape takes by one call."""
-
-    def __init__(self) -> None:
-        self._tape: AtOnce | None = None
-
-    def run(self, step: Step) -> None:
-        """Run a step, or note it: it is done by the next one that computes at once, or by `end`."""
-        if isinstance(step, Noted):
-            self._tape = self._tape or step.new_tape()
-            step.note(self._tape)
-            return
-        self.end()
-        step()
-
-    def end(self) -> None:
-        """Do what is left to do."""
-        if self._tape is not None:
-            self._tape.play()
 
 
 @dataclass(frozen=True)
@@ -75,7 +37,7 @@ class Bound:
     vars: Mapping[str, Var]
     cells: Mapping[str, Cell]
     tables: Mapping[str, Rows]
-    shared: Cell
+    shared: Scratch
     dtype: Any
     moment: Moment
     spent: Collection[str] = ()
@@ -132,14 +94,20 @@ class Bound:
         is_wide = any(var.dtype == "float64" and var.kind != "state" for var in read)
         return np.dtype(np.float64) if is_wide else self.dtype
 
-    def noted(self, note: Callable[[AtOnce], None]) -> Step:
+    def noted(self, note: Callable[[AtOnce], None], reads_moment: bool = False) -> Step:
         """A step that consists of what `note` writes down on the tape it is given.
 
-        A tape has one type: an op of another computes at once, in its turn.
+        What it writes must follow from the arrays in the op's cells, unless it `reads_moment`. A
+        tape has one type: an op of another computes at once, in its turn.
         """
         if self.floats != self.dtype:
             return partial(note, AtOnce())
-        return Noted(note, tapes_for(self.dtype))
+        read = [] if reads_moment else [name for name in self.op.reads() if name]
+        if any(self.vars[name].kind == "data" for name in read):  # other arrays in every step
+            read = []
+        written = [self.cells[name] for name in self.op.writes() if name]
+        cells = [self.cells[name] for name in read]
+        return Noted(note, tapes_for(self.dtype), cells, written, self.shared)
 
     def form(self, kernel: Kernel) -> Callable[..., Any]:
         """The machine code of a kernel for float32, loaded now so that no step waits for it.

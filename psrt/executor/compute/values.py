@@ -6,7 +6,8 @@ import numpy as np
 
 from psrt.core.errors import DataError
 from psrt.core.types import I64, Array, Shape
-from psrt.executor.compute.table import Bound, Step, computes
+from psrt.executor.compute.noted import Step
+from psrt.executor.compute.table import Bound, computes
 from psrt.kernels import rows
 from psrt.kernels.tape import AtOnce
 
@@ -61,7 +62,7 @@ def loss_gradient(op: Bound) -> Step:
         result = out.reserve(x.value.shape)
         tape.fill(result, np.array(moment.loss_gradient, result.dtype))
 
-    return op.noted(note)
+    return op.noted(note, reads_moment=True)
 
 
 @computes("fill_constant")
