@@ -6,6 +6,7 @@ binds; `Rows` is a table as lookup ops see it, be it a row batch or a whole arra
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 from psrt.core.errors import ErrorCode, ProgramError
 from psrt.core.tensors import Ragged
 from psrt.core.types import I32, I64, Array
-from psrt.executor.cells import Cell
+from psrt.executor.cells import Cell, Memory
 from psrt.executor.scope import check_shape, check_writeable
 from psrt.graph.program import Parameter, Program
 from psrt.kernels.rows import as_rows, unique
@@ -64,12 +65,12 @@ def join(parts: Sequence[Array], out: Array) -> Array:
     `numpy.concatenate` gives the interpreter's lock away and takes it back for each of its arrays:
     with the ids of 26 slots a thread was put to sleep 6 times a step while another one computed.
     """
-    if all(part.dtype == out.dtype and part.flags.c_contiguous for part in parts):
-        target, start = out.data.cast("B"), 0
+    if all(part.dtype is out.dtype and part.flags.c_contiguous for part in parts):
+        target, start = out.data, 0
         for part in parts:
-            if part.size:  # memory without elements has no bytes to cast
-                target[start : start + part.nbytes] = part.data.cast("B")
-                start += part.nbytes
+            stop = start + len(part)
+            target[start:stop] = part.data
+            start = stop
     else:
         np.concatenate(parts, out=out, casting="unsafe")
     return out
@@ -91,13 +92,47 @@ class Joined:
         return index
 
 
+class SharedIds:
+    """The ids in several cells, one cell after the other: joined once a step, by the first thread
+    that asks for them."""
+
+    def __init__(self, slots: Sequence[Cell]) -> None:
+        self._slots = slots
+        self._names = [ids.name for ids in slots]
+        self._memory = Memory()
+        self._lock = threading.Lock()
+        self._joined: I64 | None = None
+
+    def renew(self) -> None:
+        """The cells hold other ids."""
+        self._joined = None
+
+    def are_of(self, slots: Sequence[Cell]) -> bool:
+        """Whether they are the ids of just these vars."""
+        return [ids.name for ids in slots] == self._names
+
+    def counts(self) -> dict[str, int]:
+        """How many of them are of each var."""
+        return {name: ids.value.size for name, ids in zip(self._names, self._slots, strict=True)}
+
+    def ids(self) -> I64:
+        """All of them, (n,)."""
+        with self._lock:
+            if self._joined is None:
+                parts = [ids.value.reshape(-1) for ids in self._slots]
+                memory = self._memory.array((sum(map(len, parts)),), np.dtype(np.int64))
+                self._joined = join(parts, memory)
+            return self._joined
+
+
 class Rows:
     """One table in one step, as lookup ops see it.
 
     `values` (n, width) holds its rows, `index` the row of each id by data var. `ids` are the ids of
     the rows, None for a whole table, in which id i is row i. `padding_row` is where the padding id
-    lies, -1 for nowhere. The gradient has the same rows, unless those of a whole table were
-    `number`ed: then it has one for each of `ids`.
+    lies, -1 for nowhere. `looked_up` are all ids of a whole table, if somebody joins them. The
+    gradient has the same rows, unless those of a whole table were `number`ed: then it has one for
+    each of `ids`.
     """
 
     def __init__(self, parameter: Parameter) -> None:
@@ -107,6 +142,7 @@ class Rows:
         self.index: dict[str, I32] = {}
         self.is_whole = False
         self.padding_row = -1
+        self.looked_up: SharedIds | None = None
         self._slots: I32 | None = None
         self._places: Joined | None = None
         self._place_of: dict[str, I32] = {}
@@ -122,7 +158,8 @@ class Rows:
             )
         self.values = np.ascontiguousarray(batch.rows, dtype)
         self.ids, self.index = batch.ids, dict(batch.index)
-        self.is_whole, self._places, self._slots = False, None, None
+        self.is_whole, self.looked_up = False, None
+        self._places, self._slots = None, None
         self.padding_row = -1
         if self.parameter.padding_id is not None:
             (found,) = np.nonzero(batch.ids == self.parameter.padding_id)
@@ -133,7 +170,8 @@ class Rows:
         if table is not self.values:
             self._check_whole(table)
         self.values, self.ids = table, None
-        self.is_whole, self._places, self._slots = True, None, None
+        self.is_whole, self.looked_up = True, None
+        self._places, self._slots = None, None
         self.index.clear()
         if self.parameter.padding_id is not None:
             self.padding_row = self.parameter.padding_id

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from psrt.core.tensors import Ragged
 from psrt.core.types import Array
-from psrt.executor import feeds
 from psrt.executor.compiled import Compiled
-from psrt.executor.feeds import Feed
+from psrt.executor.feeds import Feed, Intake
 from psrt.graph.derived import derived_ops, derived_vars
 from psrt.graph.program import Program, Var
 
@@ -27,13 +26,14 @@ class DerivedIds:
         self._compiled = Compiled(part, "float32")
         self._compiled.moment.first_example = first_example
         self._data = {var.name: var for var in part.data_vars()}
+        self._intake = Intake(self._data, self._compiled.cells)
 
     def extend(self, feed: Feed, step: int) -> Feed:
         """`feed` with the derived ids of step `step`; itself if it has them, or if none exist."""
         if all(name in feed for name in self._names):
             return feed
         mine = {name: feed[name] for name in self._data if name in feed}
-        feeds.load(mine, self._data, self._compiled.cells)
+        self._intake.load(mine)
         self._compiled.moment.step = step
         self._compiled.run("forward")
         return {**feed, **{name: self._value(name) for name in self._names}}

@@ -17,41 +17,71 @@ from psrt.graph.program import Var
 Feed: TypeAlias = Mapping[str, Array | Ragged]
 
 
-def load(feed: Feed, vars: Mapping[str, Var], cells: Mapping[str, Cell]) -> Feed:
-    """Set the cells of `vars`, and return the batch as `checked` does."""
-    fitting = checked(feed, vars, cells)
-    put(fitting, cells)
-    return fitting
+class Intake:
+    """Takes batches into the cells of `vars`, of one compiled program.
 
-
-def checked(feed: Feed, vars: Mapping[str, Var], cells: Mapping[str, Cell]) -> Feed:
-    """The batch in the dtypes of cells, C-contiguous; raises `DataError` naming what does not fit.
-
-    All data vars must be of the same number of examples; derived ids may be of any.
+    A batch is mostly what the vars declare, in memory as kernels want it. To see that takes one
+    look a var; only what differs is converted, or refused.
     """
-    if feed.keys() != vars.keys():
-        check_names(feed, vars)
-    sizes: dict[int, str] = {}
-    fitting = {name: _checked_one(feed[name], var, cells[name]) for name, var in vars.items()}
-    for name, fed in fitting.items():
-        if vars[name].kind == "data":
+
+    def __init__(self, vars: Mapping[str, Var], cells: Mapping[str, Cell]) -> None:
+        self._vars, self._cells = vars, cells
+        self._plain = [
+            (name, cells[name].dtype, var.shape[1:]) for name, var in vars.items() if not var.ragged
+        ]
+        self._data = [name for name, var in vars.items() if var.kind == "data"]
+
+    def load(self, feed: Feed) -> Feed:
+        """Set the cells, and return the batch as `checked` does."""
+        fitting = self.checked(feed)
+        self.put(fitting)
+        return fitting
+
+    def checked(self, feed: Feed) -> Feed:
+        """The batch in the dtypes of cells, C-contiguous; raises `DataError` naming what does not
+        fit.
+
+        All data vars must be of the same number of examples; derived ids may be of any.
+        """
+        return feed if self._fits(feed) else self._made_to_fit(feed)
+
+    def put(self, fed: Feed) -> None:
+        """Set the cells to a checked batch, or to a share of one."""
+        for name, each in fed.items():
+            cell = self._cells[name]
+            if isinstance(each, Ragged):
+                cell.share(each.values)
+                cell.follows = None
+                cell.offsets = each.offsets
+            else:
+                cell.share(each)
+
+    def _fits(self, feed: Feed) -> bool:
+        """Whether it is a batch of ordinary vars that is taken as it is."""
+        if len(self._plain) < len(self._vars) or feed.keys() != self._vars.keys():
+            return False
+        for name, dtype, shape in self._plain:
+            fed = feed[name]
+            if type(fed) is not np.ndarray or fed.dtype != dtype or fed.ndim == 0:
+                return False
+            if fed.shape[1:] != shape or not fed.flags.c_contiguous:
+                return False
+        return len({len(feed[name]) for name in self._data}) <= 1  # type: ignore[arg-type]
+
+    def _made_to_fit(self, feed: Feed) -> Feed:
+        check_names(feed, self._vars)
+        sizes: dict[int, str] = {}
+        fitting = {
+            name: _checked_one(feed[name], var, self._cells[name])
+            for name, var in self._vars.items()
+        }
+        for name in self._data:
+            fed = fitting[name]
             sizes.setdefault(fed.batch_size if isinstance(fed, Ragged) else len(fed), name)
-    if len(sizes) > 1:
-        (first, name), (second, other) = list(sizes.items())[:2]
-        raise DataError(f"The batch feeds {first} examples as {name}, but {second} as {other}.")
-    return fitting
-
-
-def put(fed: Feed, cells: Mapping[str, Cell]) -> None:
-    """Set the cells of a checked batch, or of a share of one."""
-    for name, each in fed.items():
-        cell = cells[name]
-        if isinstance(each, Ragged):
-            cell.share(each.values)
-            cell.follows = None
-            cell.offsets = each.offsets
-        else:
-            cell.share(each)
+        if len(sizes) > 1:
+            (first, name), (second, other) = list(sizes.items())[:2]
+            raise DataError(f"The batch feeds {first} examples as {name}, but {second} as {other}.")
+        return fitting
 
 
 def check_is_batch(feed: object) -> None:
@@ -78,22 +108,6 @@ def check_names(feed: Feed, vars: Mapping[str, Var]) -> None:
 
 
 def _checked_one(fed: Array | Ragged, var: Var, cell: Cell) -> Array | Ragged:
-    return fed if _fits(fed, var, cell) else _made_to_fit(fed, var, cell)
-
-
-def _fits(fed: Array | Ragged, var: Var, cell: Cell) -> bool:
-    """Whether an ordinary var is fed with just what it takes."""
-    return (
-        type(fed) is np.ndarray
-        and fed.dtype == cell.dtype
-        and not var.ragged
-        and fed.shape[1:] == var.shape[1:]
-        and fed.ndim == len(var.shape)
-        and fed.flags.c_contiguous
-    )
-
-
-def _made_to_fit(fed: Array | Ragged, var: Var, cell: Cell) -> Array | Ragged:
     if var.ragged != isinstance(fed, Ragged):
         kind = "a ragged" if var.ragged else "an ordinary"
         raise DataError(

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from psrt.core.types import I64, Array
-from psrt.executor.bindings import Joined, join
+from psrt.executor.bindings import Joined, SharedIds, join
 from psrt.executor.cells import Memory
 from psrt.executor.replicas import Replica
 from psrt.executor.scope import Scope
@@ -22,13 +21,15 @@ _ID = np.dtype(np.int64)
 
 
 class TableInPlace:
-    """One table, for all replicas; `number` is a part of every step with a backward."""
+    """One table, for all replicas; in every step `load` before it, and `number` as a part of it if
+    there is a backward."""
 
     def __init__(self, name: str, names: Sequence[str], replicas: Sequence[Replica]) -> None:
         """`names` are the data vars that look up the table."""
-        self.name, self._names = name, names
+        self.name = name
         self._tables = [replica.compiled.rows[name] for replica in replicas]
-        self._slots = [[replica.compiled.cells[each] for each in names] for replica in replicas]
+        cells = [replica.compiled.cells for replica in replicas]
+        self._shares = [SharedIds([each[name] for name in names]) for each in cells]
         self._dtype = replicas[0].compiled.dtype
         self._memory, self._cells = Memory(), Cells(keeps=True)
 
@@ -37,24 +38,24 @@ class TableInPlace:
         arrays = (scope[self.name] for scope in scopes)
         return all(array.dtype == self._dtype and array.flags.c_contiguous for array in arrays)
 
+    def load(self) -> None:
+        """The replicas have taken another batch."""
+        for table, share in zip(self._tables, self._shares, strict=True):
+            share.renew()
+            table.looked_up = share
+
     def number(self, active: Sequence[int]) -> None:
         """Find the distinct ids of the shares of the `active` replicas, for the gradients of all.
 
         The shares stand one behind the other, so that what is found of a replica's is one array.
         """
-        shares = [[ids.value.reshape(-1) for ids in self._slots[number]] for number in active]
-        counts = [[len(ids) for ids in share] for share in shares]
-        sizes = [sum(each) for each in counts]
-        ids, places = unique(self._joined(shares, sum(sizes)), self._cells)
+        shares = [self._shares[number].ids() for number in active]
+        joined = join(shares, self._memory.array((sum(map(len, shares)),), _ID))
+        ids, places = unique(joined, self._cells)
         slots, stop = ids.astype(np.int32), 0
         for table in self._tables:
             table.number(ids, slots, None)
-        for number, each, size in zip(active, counts, sizes, strict=True):
-            start, stop = stop, stop + size
-            own = Joined(places[start:stop], dict(zip(self._names, each, strict=True)))
+        for number, share in zip(active, shares, strict=True):
+            start, stop = stop, stop + len(share)
+            own = Joined(places[start:stop], self._shares[number].counts())
             self._tables[number].number(ids, slots, own)
-
-    def _joined(self, shares: Sequence[Sequence[Array]], size: int) -> I64:
-        parts = [ids for share in shares for ids in share]
-        joined: I64 = join(parts, self._memory.array((size,), _ID))
-        return joined

@@ -248,6 +248,8 @@ class ParallelExecutor:
             replica.load(share, feed, fetched, scope)
             replica.compiled.moment.first_example = self._first_example + share.start
             replica.compiled.moment.loss_gradient = start.for_share(share)
+        for table in whole:
+            table.load()
 
     def _fetched(self, name: str, cut: Sequence[Share], merge: bool) -> Any:
         if self.program.vars[name].kind == "parameter":

@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from psrt.core.types import Array
-from psrt.executor import feeds
 from psrt.executor.bindings import RowBatch
 from psrt.executor.compiled import Compiled
 from psrt.executor.derived import fed_vars
-from psrt.executor.feeds import Feed
+from psrt.executor.feeds import Feed, Intake
 from psrt.executor.in_scope import InScope
 from psrt.executor.preparation import Prepared
 from psrt.executor.scope import Scope
@@ -32,6 +31,7 @@ class Replica:
         self.compiled = Compiled(prepared.program, dtype, roles, prepared.memory)
         self._in_scope = InScope(self.compiled)
         self.fed = fed_vars(prepared.program)
+        self._intake = Intake(self.fed, self.compiled.cells)
 
     def share_updates(self, other: Replica) -> None:
         """Count steps and keep optimizer state together with another replica from now on."""
@@ -43,8 +43,8 @@ class Replica:
         self._in_scope.bind(arrays, roles)
 
     def checked(self, feed: Feed) -> Feed:
-        """A batch as replicas take it, see `feeds.checked`."""
-        return feeds.checked(feed, self.fed, self.compiled.cells)
+        """A batch as replicas take it, see `Intake.checked`."""
+        return self._intake.checked(feed)
 
     def load(self, share: Share, feed: Feed, rows: dict[str, RowBatch], arrays: Scope) -> None:
         """Take a share of a checked batch; `rows` are of the whole batch, of sparse tables.
@@ -54,7 +54,7 @@ class Replica:
         """
         compiled = self.compiled
         if not share.is_empty:
-            feeds.put(part_of_feed(share, feed, self.fed), compiled.cells)
+            self._intake.put(part_of_feed(share, feed, self.fed))
         for name, table in compiled.rows.items():
             if name in rows:
                 part = part_of_rows(share, rows[name], feed, self.fed)

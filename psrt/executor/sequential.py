@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 
 from psrt.core.tensors import Ragged
 from psrt.core.types import Array
-from psrt.executor import feeds
 from psrt.executor.announce import telling_steps
 from psrt.executor.bindings import RowBatch
 from psrt.executor.compiled import Compiled
 from psrt.executor.derived import DerivedIds, fed_vars
+from psrt.executor.feeds import Intake, check_is_batch
 from psrt.executor.fetches import Fetch, Fetches, copy_of
 from psrt.executor.in_scope import InScope
 from psrt.executor.ports import Gradient, GradSink, OnGradient, ParamSource
@@ -57,7 +57,7 @@ class Executor:
         self._in_scope = InScope(self._compiled)
         self._compiled.moment.first_example = first_example
         self._derived = DerivedIds(program, first_example)
-        self._fed = fed_vars(program)
+        self._intake = Intake(fed_vars(program), self._cells)
         self._supply = RowSupply(program, scope, source)
         self._fetches = Fetches(program, prepared)
         self._silent_steps = self._compiled.steps
@@ -111,10 +111,10 @@ class Executor:
         names = self._fetches.names_of(fetch, roles)
         self._in_scope.bind(self.scope, roles)
         if "forward" in roles:
-            feeds.check_is_batch(feed)
+            check_is_batch(feed)
             self._supply.check_bound(rows)
             whole = self._derived.extend(feed, self._compiled.moment.step)
-            self._bind_rows(feeds.load(whole, self._fed, self._cells), rows)
+            self._bind_rows(self._intake.load(whole), rows)
         if "backward" in roles and "optimize" not in roles:
             self._compiled.swap_gradients()
         for role in ROLES:

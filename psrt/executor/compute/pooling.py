@@ -64,7 +64,7 @@ class Slots:
     def index(self, table: Rows) -> I32:
         """The row of each id."""
         if table.is_whole:
-            return rows_of_whole(table.parameter, self._joined_ids())
+            return rows_of_whole(table.parameter, self._joined_ids(table))
         return self._joined([table.index_of(ids) for ids in self._slots])
 
     def places(self, table: Rows) -> I32:
@@ -76,7 +76,9 @@ class Slots:
             return places
         return self._joined([table.place_of(ids) for ids in self._slots])
 
-    def _joined_ids(self) -> Array:
+    def _joined_ids(self, table: Rows) -> Array:
+        if table.looked_up is not None and table.looked_up.are_of(self._slots):
+            return table.looked_up.ids()
         parts = [ids.value.reshape(-1) for ids in self._slots]
         if self.count == 1:
             return parts[0]
