@@ -15,6 +15,7 @@ from psrt.kernels.hashing import mix64, virtual_shard
 from psrt.kernels.jit import kernel
 from psrt.kernels.prefetch import AHEAD, FAR_BYTES, prefetch_row
 
+_MANY = 1 << 40
 _CELLS_AN_ID = 2.5  # fewer collide more often, more lie further away
 
 
@@ -22,14 +23,19 @@ class Cells:
     """Cells of the last `unique`: fresh pages from the kernel would cost more than the rest of it.
 
     With `keeps` so are its results: they stay as they are during the next call, not longer.
+    `distinct` is how many ids were, the last time: batches are alike, and cells that are not needed
+    push other things out of the cache (26,624 ids, 10,300 of them distinct: 0.37 → 0.29 ms a step).
     """
 
     def __init__(self, keeps: bool = False) -> None:
+        self.distinct = _MANY
         self._cells: I32 = np.empty(0, np.int32)
         self._keeps = keeps
         self._results = [_new_results(0), _new_results(0)]
 
-    def empty(self, count: int) -> I32:
+    def empty(self, ids: int) -> I32:
+        """Room for so many distinct ids."""
+        count = 1 << int(ids * _CELLS_AN_ID).bit_length()
         if len(self._cells) < count:
             self._cells = np.empty(count, np.int32)
         cells = self._cells[:count]
@@ -66,21 +72,28 @@ def unique(ids: I64, scratch: Cells | None = None) -> tuple[I64, I32]:
     Who calls from changing threads brings its own `scratch`; otherwise each thread keeps one.
     """
     scratch = scratch or _of_thread.cells
-    cells = scratch.empty(1 << int(len(ids) * _CELLS_AN_ID).bit_length())
     unique_ids, inverse = scratch.results(len(ids))
-    count = _number(ids, cells, unique_ids, inverse)
+    likely = min(len(ids), scratch.distinct + scratch.distinct // 4)
+    count = _number(ids, scratch.empty(likely), unique_ids, inverse)
+    if count < 0:
+        count = _number(ids, scratch.empty(len(ids)), unique_ids, inverse)
+    scratch.distinct = count
     return unique_ids[:count], inverse
 
 
 @kernel("const i8[::1], i4[::1], i8[::1], i4[::1] -> i8", group="pserver trainer")
 def _number(ids: I64, cells: I32, unique_ids: I64, inverse: I32) -> int:
-    """Number distinct `ids` (n,) 0, 1, 2, …; `cells`, a power of two, are −1; returns how many.
+    """Number distinct `ids` (n,) 0, 1, 2, …; returns how many, or −1 if half of the cells are full.
+
+    `cells`, a power of two, are −1.
 
     An id is written down as the next new one before it is looked up, so that new and known ids take
     the same path: the processor cannot guess which it will be (13,312 skewed ids: 141 → 53 µs).
     """
-    mask, count = np.uint64(len(cells) - 1), 0
+    mask, count, most = np.uint64(len(cells) - 1), 0, len(cells) // 2
     for i in range(len(ids)):
+        if count > most:
+            return -1
         unique_ids[count] = ids[i]
         cell = mix64(np.uint64(ids[i])) & mask
         number = cells[cell] if cells[cell] >= 0 else count

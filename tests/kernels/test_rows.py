@@ -65,6 +65,18 @@ def test_ids_become_rows_if_they_are_rows(ids, height, fit):
         assert out.tolist() == ids
 
 
+def test_more_distinct_ids_than_the_last_time_are_all_found():
+    cells = rows.Cells()
+    rng = np.random.default_rng(2)
+    for count, of in ((1000, 3), (1000, 900), (0, 1), (5, 5), (40_000, 10**9), (40_000, 20)):
+        ids = rng.integers(0, of, count)
+        found, inverse = rows.unique(ids, cells)
+        expected, expected_inverse = oracle.unique(ids)
+        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(inverse, expected_inverse)
+        assert cells.distinct == len(expected)
+
+
 def test_unique_results_survive_the_next_call():
     ids, inverse = rows.unique(np.array([7, 8, 7]))
 
