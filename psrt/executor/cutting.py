@@ -15,42 +15,54 @@ from psrt.executor.parts import SMALL
 from psrt.executor.ssa import Node, Place, union
 from psrt.executor.updates import Update, in_turn
 
-_BEGUN: frozenset[Place] = frozenset(["updates have begun"])
+BEGUN: frozenset[Place] = frozenset(["updates have begun"])
 
 
-def cut(
-    nodes: Sequence[Node],
-    updates: Mapping[str, Update],
-    parts: int,
-    summed: Sequence[frozenset[Place]],
-    late: frozenset[Place],
-    ends: frozenset[Place],
-) -> Iterator[Node]:
-    """The same `nodes`, all of update ops; those that are worth it in `parts`.
+class Cutting:
+    """The `nodes` of all update ops, of which those that are worth it come in `parts`."""
 
-    Part p of all of them is at home with replica p, and of the sums of gradients needs `summed[p]`
-    alone, if these have as many parts. To begin an update does not need what is in `late`, but
-    waits for `ends`.
-    """
-    all_summed = union(summed)
-    cuttable = {}
-    for at, node in enumerate(nodes):
-        of_node = _updates_of(node, updates)
-        if parts > 1 and all(each.may_be_cut for each in of_node) and _is_large(of_node):
-            cuttable[at] = of_node
-        else:
-            yield dataclasses.replace(node, reads=node.reads | all_summed)
-    for at, of_node in cuttable.items():
-        begin = in_turn([update.begin for update in of_node])
-        reads, writes = nodes[at].reads - late | ends, nodes[at].writes | _BEGUN
-        yield dataclasses.replace(nodes[at], run=begin, reads=reads, writes=writes)
-    for number in range(parts):
-        for at, of_node in cuttable.items():
-            run = in_turn([partial(update.part, number, parts) for update in of_node])
-            own = summed[number] if len(summed) == parts else all_summed
-            reads = nodes[at].reads | own | nodes[at].writes | _BEGUN
-            part = frozenset([("part of updates", number)])
-            yield dataclasses.replace(nodes[at], run=run, reads=reads, writes=part, home=number)
+    def __init__(self, nodes: Sequence[Node], updates: Mapping[str, Update], parts: int) -> None:
+        self._nodes, self._parts = nodes, parts
+        self._cut: dict[int, list[Update]] = {}
+        for at, node in enumerate(nodes):
+            of_node = _updates_of(node, updates)
+            if parts > 1 and all(each.may_be_cut for each in of_node) and _is_large(of_node):
+                self._cut[at] = of_node
+
+    def begin_early(self, known: frozenset[Place]) -> Iterator[Node]:
+        """The beginning of all that is cut, needing nothing but what stands in `known`: for
+        parts that wait for sums, which wait for everybody who reads a parameter."""
+        if self._cut:
+            run = in_turn([update.begin for each in self._cut.values() for update in each])
+            reads = union(self._nodes[at].reads for at in self._cut) & known
+            yield Node("beginning of updates", run, reads, BEGUN)
+
+    def begin(self, late: frozenset[Place]) -> Iterator[Node]:
+        """The beginnings, each once nobody reads the parameter any more; what is in `late` it does
+        not need."""
+        for at, of_node in self._cut.items():
+            run = in_turn([update.begin for update in of_node])
+            node = self._nodes[at]
+            reads, writes = node.reads - late, node.writes | BEGUN
+            yield dataclasses.replace(node, run=run, reads=reads, writes=writes)
+
+    def whole(self, summed: frozenset[Place]) -> Iterator[Node]:
+        """The nodes that are not cut, once all is `summed`."""
+        for at, node in enumerate(self._nodes):
+            if at not in self._cut:
+                yield dataclasses.replace(node, reads=node.reads | summed)
+
+    def in_parts(self, summed: Sequence[frozenset[Place]]) -> Iterator[Node]:
+        """Parts of the others: part p of all of them is at home with replica p, and of the sums of
+        gradients needs `summed[p]` alone, if these have as many parts."""
+        for number in range(self._parts):
+            own = summed[number] if len(summed) == self._parts else union(summed)
+            for at, of_node in self._cut.items():
+                run = in_turn([partial(update.part, number, self._parts) for update in of_node])
+                node = self._nodes[at]
+                reads = node.reads | own | node.writes | BEGUN
+                part = frozenset([("part of updates", number)])
+                yield dataclasses.replace(node, run=run, reads=reads, writes=part, home=number)
 
 
 def _updates_of(node: Node, updates: Mapping[str, Update]) -> list[Update]:

@@ -213,6 +213,7 @@ class ParallelExecutor:
         self._load(feed, rows, cut, scopes, whole)
         graph = self._planner.graph(active, roles, whole)
         self._pool.walk(graph, self._replicas, self.profiler)
+        self._planner.finish(active, roles)
         self._steps += 1
         return active
 

@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from psrt.executor.announce import tellers
 from psrt.executor.chains import chained
-from psrt.executor.cutting import cut
+from psrt.executor.cutting import BEGUN, Cutting
 from psrt.executor.drawing import draw
 from psrt.executor.in_place import TableInPlace
 from psrt.executor.places import ORDER, Places
@@ -84,6 +84,12 @@ class Planner:
             self._graphs[key] = chained(graph)
         return self._graphs[key]
 
+    def finish(self, shares: Sequence[Share], roles: Sequence[Role]) -> None:
+        """After a walk along that graph: what no node of it had to wait for."""
+        active = [share.number for share in shares]
+        if self._one_copy and "backward" in roles and self._ends(active):
+            self._summing.tell(active)
+
     def _nodes(
         self, active: Sequence[int], roles: Sequence[Role], whole: Sequence[TableInPlace]
     ) -> Iterator[Node]:
@@ -96,23 +102,31 @@ class Planner:
             numbers = frozenset([_numbers_of(table.name)])
             number = partial(table.number, active)
             yield Node(f"distinct ids of {table.name}", number, writes=numbers)
+        updates = self._updates(roles)
+        is_early = self._one_copy and len(self._replicas) > 1 and bool(ends)
+        if is_early:
+            known = frozenset(_numbers_of(table.name) for table in whole)
+            for each in updates:
+                yield from each.begin_early(known)
         yield from self._pass("backward", active, ends)
         summed: list[frozenset[Place]] = []
         if len(self._replicas) == 1:
             yield from self._barrier(roles)
         elif ends:  # which are a barrier
-            yield from self._summing.in_parts(active, ends)
+            yield from self._summing.in_parts(active, ends | (BEGUN if is_early else frozenset()))
             summed = self._summing.parts(active)
+            if not self._one_copy:
+                yield self._summing.telling(active)
         else:
             yield from self._summing.each(active)
             yield from self._barrier(roles)
-        once = self._one_copy or "optimize" not in roles
-        updating = range(1 if once else len(self._replicas))
-        for replica in updating:
+        for replica in range(1 if self._one_copy or not updates else len(self._replicas)):
             yield from self._ops(replica, "adjust", after=union(summed))
-        if "optimize" in roles:
-            for replica in updating:
-                yield from self._updates(replica, summed, ends)
+        for each in updates:
+            yield from each.whole(union(summed))
+            if not is_early:
+                yield from each.begin(self._summing.places() if summed else frozenset())
+            yield from each.in_parts(summed)
 
     def _barrier(self, roles: Sequence[Role]) -> Iterator[Node]:
         if "optimize" in roles and self._build.enable_backward_optimizer_op_deps:
@@ -148,14 +162,14 @@ class Planner:
             writes = self._places.of(op.writes(), replica) | order
             yield Node(str(op), step, reads, writes, op, replica)
 
-    def _updates(
-        self, replica: int, summed: Sequence[frozenset[Place]], ends: frozenset[Place]
-    ) -> Iterator[Node]:
-        nodes = list(self._ops(replica, "optimize"))
-        updates, late = self._replicas[replica].compiled.updates, frozenset[Place]()
-        if summed:
-            late = self._summing.places()
-        yield from cut(nodes, updates, self._parts, summed, late, ends if summed else late)
+    def _updates(self, roles: Sequence[Role]) -> list[Cutting]:
+        """Those of each replica that updates, if any does."""
+        if "optimize" not in roles:
+            return []
+        return [
+            Cutting(list(self._ops(at, "optimize")), replica.compiled.updates, self._parts)
+            for at, replica in enumerate(self._replicas[: 1 if self._one_copy else None])
+        ]
 
     def _tell(self, nodes: list[Node], on_gradient: OnGradient) -> None:
         """Let the last writer of each gradient of the first replica, who hands them out, tell."""

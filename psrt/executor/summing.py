@@ -45,16 +45,27 @@ class Summing:
         """All sums, once the replicas have written `ends`.
 
         They are in the memory of the first replica as soon as all `parts` are written; the others
-        are told of it then.
+        are to be told of it then.
         """
         sums, until = self._sums(self._gradients, active), self.places() | ends
         for number, part in enumerate(self.parts(active)):
             run = self._noted(sums, number, len(active))
             label = f"sums of gradients, part {number + 1} of {len(active)}"
             yield Node(label, run, until, part, home=active[number])
-        tell = in_turn([each.tell for each in sums])
+
+    def telling(self, active: Sequence[int]) -> Node:
+        """Let all replicas have the sums."""
         others = self.places() - self._places.of(self._gradients, active[0])
-        yield Node("sums for all replicas", tell, union(self.parts(active)), others)
+        tell = partial(self.tell, active)
+        return Node("sums for all replicas", tell, union(self.parts(active)), others)
+
+    def tell(self, active: Sequence[int]) -> None:
+        """Let all replicas have the sums, which are those of the first active one."""
+        cells = [replica.compiled.cells for replica in self._replicas]
+        for name in self._gradients:
+            total = cells[active[0]][name].value
+            for each in cells:
+                each[name].value = total
 
     def parts(self, active: Sequence[int]) -> list[frozenset[Place]]:
         """What each of the nodes of `in_parts` writes."""

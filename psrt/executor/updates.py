@@ -27,7 +27,8 @@ from psrt.kernels.rules import RowTable, Rule, TouchedRows, rule_of
 class Update(Protocol):
     """The update of one parameter: `run` it, or `begin` and then run each of some parts.
 
-    Parts are run by any threads, at the same time; only what `may_be_cut` has more than one.
+    To begin moves nothing and counts nothing, the first part counts the step. Parts are run by any
+    threads, at the same time; only what `may_be_cut` has more than one.
     """
 
     parameter: Parameter
@@ -75,10 +76,9 @@ class Pace:
         self.schedule = parameter.learning_rate
         self.steps = self.other_steps = 0
 
-    def next_rate(self) -> float:
-        rate = rate_at(self.schedule, self.steps + self.other_steps)
-        self.steps += 1
-        return rate
+    def next(self) -> tuple[float, int]:
+        """The rate and the number of the next step."""
+        return rate_at(self.schedule, self.steps + self.other_steps), self.steps + 1
 
 
 class DenseUpdate:
@@ -91,7 +91,7 @@ class DenseUpdate:
         size = int(np.prod(parameter.shape))
         self.state: Array = np.empty((rule.state_vectors, size), gradient.dtype)
         self.state[:] = np.reshape(rule.first, (-1, 1))
-        self._rate = 0.0
+        self._rate, self._step = 0.0, 0
 
     def share(self, other: Update) -> None:
         """Keep state and count of steps together with the update of another replica."""
@@ -108,16 +108,17 @@ class DenseUpdate:
         self.part(0, 1)
 
     def begin(self) -> None:
-        """Count the step."""
-        self._rate = self.pace.next_rate()
+        """Look up the rate."""
+        self._rate, self._step = self.pace.next()
 
     def part(self, number: int, of: int) -> None:
         """Move the `number`-th of `of` parts of the numbers."""
+        self.pace.steps += number == 0
         w, g = self.value.value.reshape(-1), self.gradient.value.reshape(-1)
         here = part_of(len(w), number, of)
         if here.start < here.stop:
             state = self.state[:, here]
-            self.rule.update_block(w[here], state, g[here], self._rate, self.pace.steps)
+            self.rule.update_block(w[here], state, g[here], self._rate, self._step)
 
 
 class RowUpdate:
@@ -137,7 +138,7 @@ class RowUpdate:
         self._stamp: Any = stamp_ if gradient.dtype == np.float32 else stamp_.python
         self._order: I32 = np.empty(0, np.int32)
         self._slots: I32 = np.empty(0, np.int32)
-        self._rate = 0.0
+        self._rate, self._step = 0.0, 0
 
     def share(self, other: Update) -> None:
         """Keep state and count of steps together with the update of another replica."""
@@ -153,19 +154,20 @@ class RowUpdate:
         self.begin()
         self.part(0, 1)
         if self.rule.moves_all_rows:
-            table, step, width = self._table(), self.pace.steps, self.parameter.shape[1]
+            table, step, width = self._table(), self._step, self.parameter.shape[1]
             self.rule.update_rest(table, len(table.state), step, width, self._rate, step)
 
     def begin(self) -> None:
-        """Count the step and find its rows."""
-        self._rate = self.pace.next_rate()
+        """Look up the rate and find the rows of the step."""
+        self._rate, self._step = self.pace.next()
         self._slots = self.rows.slots
         self._beside()  # made here if at all, by one thread for all
         self._positions(len(self._slots))
 
     def part(self, number: int, of: int) -> None:
         """Move the `number`-th of `of` parts of the rows."""
-        step, count = self.pace.steps, len(self._slots)
+        self.pace.steps += number == 0
+        step, count = self._step, len(self._slots)
         here = part_of(count, number, of, self.parameter.shape[1])
         slots, table = self._slots[here], self._table()
         if self.rule.reads_headers:

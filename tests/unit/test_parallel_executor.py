@@ -641,3 +641,42 @@ def test_gradients_of_replicas_that_do_not_wait_are_pushed_one_by_one():
         executor.run_from(batches(4, 6) * 5)
 
     assert Sink.pushed == 20
+
+
+@pytest.mark.parametrize("strategy", list(ReduceStrategy))
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_a_step_that_fails_in_backward_counts_and_updates_nothing(strategy, threads):
+    with psrt.program(seed=2) as program:
+        x = layers.data("x", shape=(100,))
+        loss = layers.mean(layers.fc(layers.fc(x, 100, act="relu"), 1))
+        psrt.optimizer.Adam(0.1).minimize(loss)
+    scope = psrt.Scope()
+    scope.init_parameters(program)
+    before = {name: scope[name].copy() for name in scope}
+    build, how = BuildStrategy(reduce_strategy=strategy), ExecutionStrategy(num_threads=threads)
+
+    with ParallelExecutor(program, scope, 2, build, how) as executor:
+        backward = executor._replicas[1].compiled.steps["backward"]
+        op, step = backward[-1]
+
+        def fail() -> None:
+            raise ValueError("staged")
+
+        backward[-1] = (op, fail)
+        feed = {"x": np.ones((8, 100), np.float32)}
+        with pytest.raises(ProgramError, match="staged"):
+            executor.run(feed, roles=ALL)
+        counted = [
+            update.pace.steps
+            for replica in executor._replicas
+            for update in replica.compiled.updates.values()
+        ]
+        for name, value in before.items():
+            np.testing.assert_array_equal(scope[name], value, err_msg=name)
+        assert set(counted) == {0}
+
+        backward[-1] = (op, step)
+        executor._planner._graphs.clear()
+        executor.run(feed, roles=ALL)
+        updates = executor._replicas[0].compiled.updates.values()
+        assert {update.pace.steps for update in updates} == {1}
