@@ -12,6 +12,7 @@ from psrt.core.errors import DataError, ErrorCode
 from psrt.core.tensors import Ragged
 from psrt.core.types import I64, Array
 from psrt.executor.cells import Cell
+from psrt.graph.ops import ROWS
 from psrt.graph.program import Var
 
 Feed: TypeAlias = Mapping[str, Array | Ragged]
@@ -30,6 +31,10 @@ class Intake:
             (name, cells[name].dtype, var.shape[1:]) for name, var in vars.items() if not var.ragged
         ]
         self._data = [name for name, var in vars.items() if var.kind == "data"]
+        self._are_examples = all(
+            var.kind == "data" and not var.ragged and var.shape[:1] == (ROWS,)
+            for var in vars.values()
+        )
 
     def load(self, feed: Feed) -> Feed:
         """Set the cells, and return the batch as `checked` does."""
@@ -55,6 +60,15 @@ class Intake:
                 cell.offsets = each.offsets
             else:
                 cell.share(each)
+
+    def put_examples(self, fed: Feed, start: int, stop: int) -> bool:
+        """Set the cells to examples of a checked batch of nothing but ordinary data; False if it is
+        another, and nothing is done."""
+        if not self._are_examples:
+            return False
+        for name in self._data:
+            self._cells[name].value = fed[name][start:stop]  # type: ignore[index]
+        return True
 
     def _fits(self, feed: Feed) -> bool:
         """Whether it is a batch of ordinary vars that is taken as it is."""

@@ -11,13 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from psrt.executor.bindings import Joined, SharedIds, join
-from psrt.executor.cells import Memory
+from psrt.executor.bindings import Joined, SharedIds
 from psrt.executor.replicas import Replica
 from psrt.executor.scope import Scope
-from psrt.kernels.rows import Cells, unique
-
-_ID = np.dtype(np.int64)
+from psrt.kernels.rows import Cells, unique_of
 
 
 class TableInPlace:
@@ -31,7 +28,7 @@ class TableInPlace:
         cells = [replica.compiled.cells for replica in replicas]
         self._shares = [SharedIds([each[name] for name in names]) for each in cells]
         self._dtype = replicas[0].compiled.dtype
-        self._memory, self._cells = Memory(), Cells(keeps=True)
+        self._cells = Cells(keeps=True)
 
     def fits(self, scopes: Sequence[Scope]) -> bool:
         """Whether kernels take the arrays as they are."""
@@ -50,8 +47,7 @@ class TableInPlace:
         The shares stand one behind the other, so that what is found of a replica's is one array.
         """
         shares = [self._shares[number].ids() for number in active]
-        joined = join(shares, self._memory.array((sum(map(len, shares)),), _ID))
-        ids, places = unique(joined, self._cells)
+        ids, places = unique_of(shares, self._cells)
         slots, stop = ids.astype(np.int32), 0
         for table in self._tables:
             table.number(ids, slots, None)

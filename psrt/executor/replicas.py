@@ -53,7 +53,7 @@ class Replica:
         update by the others' gradients.
         """
         compiled = self.compiled
-        if not share.is_empty:
+        if not share.is_empty and not self._intake.put_examples(feed, share.start, share.stop):
             self._intake.put(part_of_feed(share, feed, self.fed))
         for name, table in compiled.rows.items():
             if name in rows:

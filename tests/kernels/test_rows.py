@@ -77,6 +77,17 @@ def test_more_distinct_ids_than_the_last_time_are_all_found():
         assert cells.distinct == len(expected)
 
 
+def test_several_lists_are_numbered_as_one():
+    rng = np.random.default_rng(3)
+    lists = [rng.integers(0, 50, count) for count in (20, 0, 300, 1)]
+
+    ids, inverse = rows.unique_of(lists, rows.Cells())
+
+    expected, expected_inverse = oracle.unique(np.concatenate(lists))
+    np.testing.assert_array_equal(ids, expected)
+    np.testing.assert_array_equal(inverse, expected_inverse)
+
+
 def test_unique_results_survive_the_next_call():
     ids, inverse = rows.unique(np.array([7, 8, 7]))
 
