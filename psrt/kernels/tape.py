@@ -57,7 +57,7 @@ class AtOnce:
 
     def repeat(self, note: Note) -> None:
         """Note once more what was noted before, for the same arrays."""
-        raise NotImplementedError("what is done at once is not remembered")
+        raise AssertionError("what is done at once is never remembered")
 
     def product(self, x: Array, y: Array, out: Array, adds: bool = False) -> None:
         """`out` (m, n) = x (m, k) · y (k, n), or += that; x and y may have any strides."""
