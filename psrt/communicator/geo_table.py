@@ -15,7 +15,7 @@ from psrt.core.specs import SparseTableSpec
 from psrt.core.tensors import SelectedRows
 from psrt.core.types import F32, I32, I64, U8, Array
 from psrt.kernels import agreement
-from psrt.kernels.row_store import RowStore
+from psrt.kernels.row_store import RowStore, no_hints
 from psrt.kernels.row_update import RowUpdate
 
 
@@ -64,7 +64,7 @@ class GeoTable(LocalTable):
         """Rows `ids` (n,), distinct, are `agreed` (n, width) on the pservers; own progress since
         the last `give` stays on top of that."""
         order = self._trained(ids)
-        found = np.empty(len(order), np.int32)
+        found = no_hints(len(order))
         self._rows.touch(ids, order, found)
         self._make_room()
         rows = agreed if len(order) == len(ids) else agreed[order]

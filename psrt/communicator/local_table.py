@@ -19,7 +19,7 @@ from psrt.core.types import F32, I32, I64
 from psrt.kernels import jit
 from psrt.kernels.initialize import encode
 from psrt.kernels.row_layout import row_layout
-from psrt.kernels.row_store import RowStore
+from psrt.kernels.row_store import RowStore, no_hints
 from psrt.kernels.row_update import RowUpdate
 from psrt.kernels.rules import rule_of
 
@@ -53,7 +53,7 @@ class LocalTable:
     def read(self, ids: I64) -> F32:
         """Rows (n, width) of `ids` (n,); zeros for the padding id."""
         out = np.empty((len(ids), self.spec.width), np.float32)
-        order, found = np.arange(len(ids), dtype=np.int32), np.empty(len(ids), np.int32)
+        order, found = np.arange(len(ids), dtype=np.int32), no_hints(len(ids))
         self._rows.read(ids, order, found, out)
         if self.spec.padding_id is not None:
             out[ids == self.spec.padding_id] = 0
@@ -65,7 +65,7 @@ class LocalTable:
         self._updates += 1
         update = RowUpdate(self._rule, ids, gradients, self._updates, rate)
         order = self._trained(ids)
-        self._apply(update, order, np.empty(len(order), np.int32))
+        self._apply(update, order, no_hints(len(order)))
 
     def pages(self, page_rows: int) -> Iterator[tuple[I64, F32]]:
         """All rows: ids (n,) and weights (n, width) of at most `page_rows` at a time, copied."""

@@ -24,7 +24,7 @@ from psrt.core.specs import MODES, CommunicationMode, Sync
 from psrt.core.threads import SCHEDULING
 from psrt.core.wire import Wire
 
-BUSY_POLL_US = 300
+BUSY_POLL_US = 700
 CARRIERS = ("stream", "grpc")
 SHARES = ("modulo", "suffix", "contiguous", "size")
 DATA_FORMATS = ("multislot", "libsvm", "csv", "pairs", "criteo", "parquet", "arrow")

@@ -13,6 +13,7 @@ In reading order:
     hashing      stable hashes: virtual shards, counters to random bits
     initialize   the value of an untouched parameter as a pure function of (seed, key, column)
     growing      memory for rows that grows where it lies
+    copying      rows copied and added, eight numbers at a time
     prefetch     naming memory that a loop will need soon
     decay        delay compensation and decay of gradients, right before an update
     optimizer_rows, adam_rows  updates of rows of a table

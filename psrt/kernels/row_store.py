@@ -1,7 +1,7 @@
 """Rows by id in memory: an index and a slab, kept in step.
 
 One thread at a time; the caller owns the lock. Rows lie in slots 0 … rows − 1 without holes, so a
-dropped row makes the last one move; whoever keeps slots drops nothing meanwhile. Reading never
+dropped row makes the last one move; whoever relies on slots drops nothing meanwhile. Reading never
 creates a row: what is not there reads as its initial value.
 
 No method binds `slab.rows` to a name that outlives it: a mapping with views cannot grow.
@@ -75,21 +75,26 @@ class RowStore:
     # --- finding ---
 
     def read(self, ids: I64, order: I32, found: I32, out: F32) -> None:
-        """`out[i]` (n, width) = weights of rows `ids[i]`, i in `order`; `found` is scratch."""
+        """`out[i]` (n, width) = weights of rows `ids[i]`, i in `order`, and `found` (n,) their
+        slots, as of `find`."""
         directory, cells, _, _ = self._index.arrays
-        slab.read_rows(
-            *(directory, cells, self.slab.rows, self.layout.weights_at),
+        read = slab.read_few_rows if len(order) <= slab.FEW else slab.read_rows
+        read(
+            *(directory, cells, self.slab.rows, self.rows, self.layout.weights_at),
             *(ids, order, found, *self._absent, out),
         )
 
     def find(self, ids: I64, order: I32, found: I32) -> None:
-        """`found` (n,) = slots of rows `ids[order]`, −1 where there is none."""
+        """`found` (n,) = slots of rows `ids[order]`, −1 where there is none.
+
+        It comes with hints, where rows were found before, or with UNKNOWN.
+        """
         directory, cells, _, _ = self._index.arrays
-        words = self.layout.state_at
-        slab.find(directory, cells, self.slab.rows, ids, order, found, words)
+        where = directory, cells, self.slab.rows, self.rows
+        slab.find(*where, ids, order, found, self.layout.state_at)
 
     def touch(self, ids: I64, order: I32, found: I32, version: int = -1, hour: int = 0) -> None:
-        """`found` (n,) = slots of rows `ids[order]`, created where there are none.
+        """`found` (n,) = slots of rows `ids[order]`, created where there are none; as of `find`.
 
         They count one more update, the `version`-th of the table, made in this hour since 1970;
         none with version −1. One that stands twice has counted both before the first is made: the
@@ -102,7 +107,7 @@ class RowStore:
         stamp = (version & VERSION_MASK if version >= 0 else -1, self.layout.seen_at, hour)
         try:
             while (end := self._touch(ids, order, found, end, stamp)) < len(order):
-                self._index.grow(int(found[end]) >> leaves.CELL_BITS)
+                self._index.grow(~int(found[end]) >> leaves.CELL_BITS)
         except BaseException:
             self._take_back(found[:end], stamp)
             raise
@@ -147,7 +152,7 @@ class RowStore:
 
     def drop_ids(self, ids: I64) -> None:
         """Forget these rows, those of them that are there."""
-        order, found = np.arange(len(ids), dtype=np.int32), np.empty(len(ids), np.int32)
+        order, found = np.arange(len(ids), dtype=np.int32), no_hints(len(ids))
         self.find(ids, order, found)
         found = found[found >= 0]
         if len(found):
@@ -189,6 +194,11 @@ class RowStore:
         self.slab.reserve(rows)
         self._index.reserve(rows)
         self._room = rows
+
+
+def no_hints(count: int) -> I32:
+    """Where rows are, (count,), as long as nobody knows."""
+    return np.full(count, slab.UNKNOWN, np.int32)
 
 
 def _full() -> TableError:

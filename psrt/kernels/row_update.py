@@ -30,7 +30,8 @@ class RowUpdate:
     counts: F32 = field(default_factory=lambda: ONE_SHOW_EACH)
 
     def apply(self, store: RowStore, order: I32, found: I32) -> None:
-        """Update the rows at positions `order` of the batch; `found` (n,) becomes their slots."""
+        """Update the rows at positions `order` of the batch; `found` (n,) becomes their slots
+        (see `RowStore.find`)."""
         store.touch(self.ids, order, found, self.version, self.hour)
         store.count(found, order, self.counts)
         store.move(self._move, found, order)

@@ -12,6 +12,7 @@ import numpy as np
 
 from psrt.core.tensors import SelectedRows
 from psrt.core.types import F32, I32, I64
+from psrt.kernels.copying import add_row, copy_row
 from psrt.kernels.hashing import mix64, virtual_shard
 from psrt.kernels.jit import kernel
 from psrt.kernels.prefetch import AHEAD, FAR_BYTES, prefetch_row
@@ -142,27 +143,21 @@ def gather(src: F32, index: I32, out: F32) -> None:
     for i in range(len(index)):
         if i + ahead < len(index):
             prefetch_row(src, index[i + ahead])
-        row, target = src[index[i]], out[i]
-        for j in range(len(target)):
-            target[j] = row[j]
+        copy_row(out[i], src[index[i]])
 
 
 @kernel("f4[:, ::1], const i4[::1], const f4[:, ::1] -> void", group="trainer")
 def scatter(out: F32, index: I32, values: F32) -> None:
     """`out` (m, d)[`index` (n,)] = `values` (n, d), in order."""
     for i in range(len(index)):
-        target, row = out[index[i]], values[i]
-        for j in range(len(row)):
-            target[j] = row[j]
+        copy_row(out[index[i]], values[i])
 
 
 @kernel("f4[:, ::1], const i4[::1], const f4[:, ::1] -> void", group="pserver trainer")
 def scatter_add_(out: F32, index: I32, values: F32) -> None:
     """`out` (m, d)[`index` (n,)] += `values` (n, d), in order; an index may stand twice."""
     for i in range(len(index)):
-        target, row = out[index[i]], values[i]
-        for j in range(len(row)):
-            target[j] += row[j]
+        add_row(out[index[i]], values[i])
 
 
 def merge(rows: SelectedRows) -> SelectedRows:

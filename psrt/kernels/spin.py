@@ -38,6 +38,20 @@ def _look(typing_context: Any, array: Any) -> Any:
 look: Any = intrinsic(_look)
 
 
+def _count_up(typing_context: Any, array: Any) -> Any:
+    """`count_up(array)`: its first element becomes one more, for all threads at once."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        fields = _fields_of(signature.args[0])(context, builder, args[0])
+        builder.atomic_rmw("add", fields.data, ir.Constant(ir.IntType(64), 1), "release")
+        return context.get_dummy_value()
+
+    return types.void(array), generate
+
+
+count_up: Any = intrinsic(_count_up)
+
+
 def _yield_core(typing_context: Any) -> Any:
     """`yield_core()`: let another thread of this core run, if one is waiting (`sched_yield`)."""
 
@@ -92,9 +106,10 @@ has_input: Any = intrinsic(_has_input)
 
 _TAKEN_NS = 20_000  # an offer that lasted longer was taken: the core has other work
 _LOOKS = 256  # between two offers: about as long as an offer takes
+_LINGER = 4096  # looks: 1 µs
 
 
-@kernel("const i8[::1], i8, i8 -> void", group="op")
+@kernel("const i8[::1], i8, i8 -> void", group="op pserver")
 def await_change(counter: I64, seen: int, offers: int) -> None:
     """Return once `counter` (1,) is not `seen` any more, or the core was offered so many times.
 
@@ -105,6 +120,18 @@ def await_change(counter: I64, seen: int, offers: int) -> None:
             if look(counter) != seen:
                 return
         yield_core()
+
+
+@kernel("i8[::1] -> void", group="pserver")
+def announce(counter: I64) -> None:
+    """One more in `counter` (1,), for a thread that waits for it by `await_change`.
+
+    It comes back 1 µs later. That thread then has the interpreter's lock: had it found the lock
+    taken by this one it would have gone to sleep, and been woken 80 µs later.
+    """
+    count_up(counter)
+    for _ in range(_LINGER):
+        look(counter)
 
 
 def await_input(fd: int, patience_ns: int) -> None:

@@ -1,26 +1,75 @@
-"""A lock that a thread which takes it again and again cannot keep from the others."""
+"""A lock for readers and writers, which nobody keeps from others by taking it again and again."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from types import TracebackType
+
+MOST_JOINS = 100
 
 
 class FairLock:
-    """Whoever waits stands in the door: it holds `_door` while it waits for `_inside`.
+    """Held by one thread that `writes`, or by any number that `reads`.
 
-    A plain lock goes to whoever asks first after the release, which is the thread that has just
-    released it; here that one finds the door taken. So work in slices, each under the lock, lets
-    others in between.
+    Whoever waits stands in the door: it holds `_door` while it waits for `_inside`. A plain lock
+    goes to whoever asks first after the release, which is the thread that has just released it;
+    here that one finds the door taken. So work in slices, each under the lock, lets others in
+    between.
+
+    Who needs the lock `shortly` goes past those in the door: it waits for who is inside, and does
+    not even do that to read beside others who read. After `MOST_JOINS` of these in a row it stands
+    in the door as well, or a writer might wait for ever.
     """
 
     def __init__(self) -> None:
         self._door = threading.Lock()
         self._inside = threading.Lock()
+        self._counting = threading.Lock()  # guards `_readers`; the first waits holding it
+        self._readers = 0
+        self._joins = 0  # since nobody read
+        self.reads = _Hold(self._read_in_turn, self._stop_reading)
+        self.reads_shortly = _Hold(self._read_shortly, self._stop_reading)
+        self.writes = _Hold(self._write_in_turn, self._inside.release)
+        self.writes_shortly = _Hold(self._inside.acquire, self._inside.release)
 
-    def __enter__(self) -> None:
+    def _write_in_turn(self) -> None:
         with self._door:
             self._inside.acquire()
+
+    def _read_in_turn(self) -> None:
+        with self._door:
+            self._read()
+
+    def _read_shortly(self) -> None:
+        if self._joins < MOST_JOINS:
+            self._read()
+        else:
+            self._read_in_turn()
+
+    def _read(self) -> None:
+        with self._counting:
+            if not self._readers:
+                self._inside.acquire()
+                self._joins = 0
+            self._readers += 1
+            self._joins += 1
+
+    def _stop_reading(self) -> None:
+        with self._counting:
+            self._readers -= 1
+            if not self._readers:
+                self._inside.release()
+
+
+class _Hold:
+    """`with` of one way to have the lock."""
+
+    def __init__(self, take: Callable[[], object], release: Callable[[], None]) -> None:
+        self._take, self._release = take, release
+
+    def __enter__(self) -> None:
+        self._take()
 
     def __exit__(
         self,
@@ -28,4 +77,4 @@ class FairLock:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._inside.release()
+        self._release()

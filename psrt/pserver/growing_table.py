@@ -116,7 +116,7 @@ class GrowingTable:
         short = np.empty((len(out), self._embed), np.float32)
         long = np.empty((len(out), self.spec.width - self._embed), np.float32)
         version = self._short.read(routed, short)
-        self._long.read(routed, long)
+        self._long.read(routed.elsewhere(), long)
         out[:, : self._embed], out[:, self._embed :] = short, long
         return version
 
@@ -138,7 +138,7 @@ class GrowingTable:
         self._short.apply(routed, short_gradients, rate, counts, now)
         scores = np.full((len(routed.ids), 2), -np.inf, np.float32)
         scores[:, 0] = self.scores(routed)
-        self._long.apply(routed, long_gradients, rate, scores)
+        self._long.apply(routed.elsewhere(), long_gradients, rate, scores)
 
     def scores(self, routed: Routed) -> F32:
         """Scores (n,) of the rows; −∞ for one that is not there."""

@@ -35,20 +35,13 @@ class HotIds:
         self._seen = 0
 
     def pulled(self, ids: I64) -> None:
-        """`ids` (n,) were pulled."""
-        with self._lock:
-            if self._skipped >= len(ids):  # as in most small pulls
-                self._skipped -= len(ids)
-                return
-            sample = ids[self._skipped :: EVERY]
-            self._skipped = (self._skipped - len(ids)) % EVERY
-            while len(sample):
-                taken = sample[: _NOTES - self._noted]
-                self._notes[self._noted : self._noted + len(taken)] = taken
-                self._noted += len(taken)
-                sample = sample[len(taken) :]
-                if self._noted == _NOTES:
-                    self._count()
+        """`ids` (n,) were pulled. While another thread counts they are left out: it is a sample,
+        and a pull need not wait for it."""
+        if self._lock.acquire(blocking=False):
+            try:
+                self._note(ids)
+            finally:
+                self._lock.release()
 
     def top(self, most: int = 10) -> list[tuple[int, float]]:
         """The ids pulled most, each with the share of all pulls that it makes up at least."""
@@ -57,6 +50,20 @@ class HotIds:
             first = np.argsort(-self._counts, kind="stable")[:most]
             shares = self._counts[first] / max(1, self._seen)
             return list(zip(self._ids[first].tolist(), shares.tolist(), strict=True))
+
+    def _note(self, ids: I64) -> None:
+        if self._skipped >= len(ids):  # as in most small pulls
+            self._skipped -= len(ids)
+            return
+        sample = ids[self._skipped :: EVERY]
+        self._skipped = (self._skipped - len(ids)) % EVERY
+        while len(sample):
+            taken = sample[: _NOTES - self._noted]
+            self._notes[self._noted : self._noted + len(taken)] = taken
+            self._noted += len(taken)
+            sample = sample[len(taken) :]
+            if self._noted == _NOTES:
+                self._count()
 
     def _count(self) -> None:
         """Notes into the summary."""

@@ -4,6 +4,9 @@ A handler thread that has several independent things to do - stripes of a large 
 large block - does them itself, and spare threads that are idle at that moment take some off it. So
 a pserver with one busy trainer uses its other cores, and one with many is not slowed by waiting for
 each other: nobody ever waits for a thread that is busy elsewhere.
+
+A run takes less than a millisecond, and to be woken takes a tenth of one: whoever has done all that
+was left looks for the end of the others for a moment before it sleeps (`psrt.kernels.spin`).
 """
 
 from __future__ import annotations
@@ -12,12 +15,21 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from queue import SimpleQueue
 from typing import TypeAlias
+
+import numpy as np
+
+from psrt.core.types import I64
+from psrt.kernels.spin import announce, await_change
 
 log = logging.getLogger("psrt.pserver")
 
 Job: TypeAlias = Callable[[], None]
+
+_OFFERS = 500
+"""How often a thread that looks for the end of another offers its core: for half a millisecond,
+or as long as others take it."""
 
 
 class SpareThreads:
@@ -29,9 +41,12 @@ class SpareThreads:
     """
 
     def __init__(self, count: int) -> None:
-        self._idle = threading.Semaphore(count)
-        self._pool = ThreadPoolExecutor(count, "spare") if count else None
-        self._calling = threading.Lock()  # so that nobody is called after `close`
+        self._lock = threading.Lock()  # guards the four below
+        self._is_open = count > 0
+        self._idle = count
+        self._callers = 0
+        self._threads: list[threading.Thread] = []
+        self._inbox: SimpleQueue[_Run | None] = SimpleQueue()
 
     def run(self, jobs: Sequence[Job]) -> None:
         """Do all `jobs`; over when all of them are.
@@ -39,80 +54,143 @@ class SpareThreads:
         If one raises, those that have not begun are dropped, those that have are awaited, and then
         the error is raised, the caller's own rather than one of another thread.
         """
-        left, helpers, errors = deque(jobs), list[Future[None]](), list[BaseException]()
+        run, errors = _Run(jobs), list[BaseException]()
         try:
-            self._call(helpers, len(jobs) - 1, left, errors)
-            _work(left)
+            self._call(run, len(jobs) - 1)
+            run.work()
         except BaseException as error:
-            errors.insert(0, error)
-        left.clear()
-        wait([helper for helper in helpers if not self._is_cancelled(helper)])
+            errors.append(error)
+        self._leave(run.cancel())
+        run.await_helpers()
+        errors += run.errors
+        run.errors.clear()
         del errors[1:]
         if errors:  # kept by nobody from here on: its frames may have views of rows, which then
             raise errors.pop()  # could not grow
 
     def close(self) -> None:
         """From now on callers do their jobs alone; the threads end, after jobs that have begun."""
-        with self._calling:
-            pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.shutdown()
+        with self._lock:
+            self._dismiss()
+        for thread in self._threads:
+            thread.join()
 
-    def _call(
-        self,
-        helpers: list[Future[None]],
-        most: int,
-        left: deque[Job],
-        errors: list[BaseException],
-    ) -> None:
-        """Let idle threads work at what is `left`, and note them in `helpers`."""
-        with self._calling:
-            while self._pool is not None and len(helpers) < most and self._is_one_idle():
-                helpers.append(Future())
-                try:
-                    self._pool.submit(self._help, helpers[-1], left, errors)
-                except RuntimeError as error:  # the call waits all the same, for those that began
-                    log.warning("large requests get no more help of other threads: %s", error)
-                    self._pool.shutdown(wait=False)
-                    self._pool = None
+    def _call(self, run: _Run, most: int) -> None:
+        """Let idle threads work at what is left of `run`, `most` of them; each other caller takes
+        the core of one."""
+        with self._lock:
+            self._callers += 1
+            count = min(most, self._idle + 1 - self._callers) if self._is_open else 0
+            if count > 0 and not self._threads:
+                count = self._start(count)
+            if count > 0:
+                self._idle -= count
+                run.called(count)
+                for _ in range(count):
+                    self._inbox.put(run)
 
-    def _is_one_idle(self) -> bool:
-        """Whether a thread was idle; it is taken then."""
-        return self._idle.acquire(blocking=False)
-
-    def _help(self, helper: Future[None], left: deque[Job], errors: list[BaseException]) -> None:
-        if not helper.set_running_or_notify_cancel():
-            return
+    def _start(self, count: int) -> int:
+        """Start the threads; returns `count`, or 0 if one did not start, and no more is called."""
         try:
-            _work(left)
-        except BaseException as error:
-            errors.append(error)
-        self._idle.release()  # before the caller hears of it: its next run finds this thread idle
-        helper.set_result(None)
+            for number in range(self._idle):
+                thread = threading.Thread(target=self._serve, name=f"spare_{number}", daemon=True)
+                thread.start()
+                self._threads.append(thread)
+        except RuntimeError as error:
+            log.warning("large requests get no more help of other threads: %s", error)
+            self._dismiss()
+            return 0
+        return count
 
-    def _is_cancelled(self, helper: Future[None]) -> bool:
-        """Let go of a thread that has not begun."""
-        is_cancelled = helper.cancel()
-        if is_cancelled:
-            self._idle.release()
-        return is_cancelled
+    def _dismiss(self) -> None:
+        """With the lock held: no more calls; the threads end once they have seen those before."""
+        if self._is_open:
+            self._is_open = False
+            for _ in self._threads:
+                self._inbox.put(None)
+
+    def _leave(self, cancelled: int) -> None:
+        """A caller has no more work, and did not need so many of the threads it called."""
+        with self._lock:
+            self._callers -= 1
+            self._idle += cancelled
+
+    def _helped(self) -> None:
+        with self._lock:
+            self._idle += 1
+
+    def _serve(self) -> None:
+        """Help with one run after another."""
+        while (run := self._inbox.get()) is not None:
+            if run.begin():
+                self._help(run)
+            del run  # and what its errors refer to
+
+    def _help(self, run: _Run) -> None:
+        try:
+            run.work()
+        except BaseException as error:
+            run.errors.append(error)
+        self._helped()  # before the caller hears of it: its next run finds this thread idle
+        run.end()
+
+
+class _Run:
+    """The jobs of one caller, and the helpers that were called for them."""
+
+    def __init__(self, jobs: Sequence[Job]) -> None:
+        self.errors: list[BaseException] = []
+        self._left = deque(jobs)
+        self._lock = threading.Lock()  # guards the two below
+        self._called = 0
+        self._begun = 0
+        self._ended: I64 = np.zeros(1, np.int64)
+        self._ends: SimpleQueue[None] = SimpleQueue()
+
+    def called(self, helpers: int) -> None:
+        self._called = helpers
+
+    def begin(self) -> bool:
+        """Whether a helper comes in time."""
+        with self._lock:
+            if not self._called:
+                return False
+            self._called -= 1
+            self._begun += 1
+            return True
+
+    def cancel(self) -> int:
+        """No job is left: how many helpers have not begun, and will not any more."""
+        with self._lock:
+            cancelled, self._called = self._called, 0
+            return cancelled
+
+    def work(self) -> None:
+        """Do jobs until none is left; one that raises is the last that begins, here and
+        elsewhere."""
+        try:
+            while (job := self._next()) is not None:
+                job()
+        finally:
+            self._left.clear()
+
+    def end(self) -> None:
+        """A helper has done what it could."""
+        self._ends.put(None)
+        announce(self._ended)
+
+    def await_helpers(self) -> None:
+        """Return when all that have begun have ended; nobody begins any more."""
+        for number in range(self._begun):
+            await_change(self._ended, number, _OFFERS)
+            self._ends.get()
+
+    def _next(self) -> Job | None:
+        try:
+            return self._left.popleft()
+        except IndexError:
+            return None
 
 
 ALONE = SpareThreads(0)
 """No threads: callers do everything themselves."""
-
-
-def _work(left: deque[Job]) -> None:
-    """Do jobs until none is left; one that raises is the last that begins, here and elsewhere."""
-    try:
-        while (job := _next(left)) is not None:
-            job()
-    finally:
-        left.clear()
-
-
-def _next(left: deque[Job]) -> Job | None:
-    try:
-        return left.popleft()
-    except IndexError:
-        return None

@@ -29,7 +29,7 @@ from psrt.kernels.hashing import virtual_shards
 from psrt.kernels.initialize import encode
 from psrt.kernels.row_layout import table_layout
 from psrt.kernels.row_lives import ONE_SHOW_EACH
-from psrt.kernels.row_store import Start
+from psrt.kernels.row_store import Start, no_hints
 from psrt.kernels.row_update import RowUpdate
 from psrt.kernels.rules import Rule, rule_of
 from psrt.pserver.admission import admission_of
@@ -48,12 +48,15 @@ _STRIPE_SHIFT = 40  # a cursor is stripe << 40 | slots of it still to come
 
 @dataclass(frozen=True)
 class Routed:
-    """A batch of ids (n,) grouped by stripe (`psrt.kernels.slab.route`); one thread uses it."""
+    """A batch of ids (n,) grouped by stripe (`psrt.kernels.slab.route`); one thread uses it.
+
+    `slots` is where their rows were when they were found last: `RowStore.find`.
+    """
 
     ids: I64
     order: I32
     starts: list[int]
-    scratch: I32
+    slots: I32
 
     def touches(self, stripe: int) -> bool:
         return self.starts[stripe] < self.starts[stripe + 1]
@@ -63,20 +66,24 @@ class Routed:
         return self.order[self.starts[stripe] : self.starts[stripe + 1]]
 
     def found(self, stripe: int) -> I32:
-        """Scratch for the slots of these ids."""
-        return self.scratch[self.starts[stripe] : self.starts[stripe + 1]]
+        """The slots of these ids."""
+        return self.slots[self.starts[stripe] : self.starts[stripe + 1]]
 
     @property
     def nbytes(self) -> int:
-        return self.ids.nbytes + self.order.nbytes
+        return self.ids.nbytes + self.order.nbytes + self.slots.nbytes
 
     def copy(self) -> Routed:
-        """The same batch, to be kept: without scratch, and not in the memory of a message."""
-        return Routed(self.ids.copy(), self.order, self.starts, self.scratch[:0])
+        """The same batch, to be kept: not in the memory of a message."""
+        return Routed(self.ids.copy(), self.order, self.starts, self.slots)
 
     def again(self) -> Routed:
-        """The same batch for another thread: scratch of its own."""
-        return Routed(self.ids, self.order, self.starts, np.empty_like(self.order))
+        """The same batch for another thread: slots of its own."""
+        return Routed(self.ids, self.order, self.starts, self.slots.copy())
+
+    def elsewhere(self) -> Routed:
+        """The same batch for a table that has other rows of these ids."""
+        return Routed(self.ids, self.order, self.starts, no_hints(len(self.order)))
 
 
 class _Place(NamedTuple):
@@ -179,16 +186,17 @@ class SparseTable:
 
     def route(self, ids: I64) -> Routed:
         """Group `ids` (n,) by stripe; raises `TableError` if one belongs to another pserver."""
-        order, scratch = np.empty(len(ids), np.int32), np.empty(len(ids), np.int32)
+        order, slots = np.empty(len(ids), np.int32), np.empty(len(ids), np.int32)
         starts = np.empty(len(self._stripes) + 2, np.int64)
         padding = self.spec.padding_id
-        foreign = slab.route(
+        route = slab.route_few if len(ids) <= slab.FEW else slab.route
+        foreign = route(
             *(ids, self._stripe_of_shard, padding is not None, padding or 0),
-            *(scratch, order, starts),
+            *(slots, order, starts),
         )
         if foreign >= 0:
             raise self._foreign(ids[foreign : foreign + 1])
-        return Routed(ids, order, starts.tolist(), scratch)
+        return Routed(ids, order, starts.tolist(), slots)
 
     def read(self, routed: Routed, out: F32) -> int:
         """`out` (n, width) = weights of the rows; zeros for the padding id. The version read."""

@@ -2,7 +2,8 @@
 
 A batch takes the lock for a slice of its rows at a time, some hundred microseconds, and others come
 in between: a request of a million rows does not keep one of ten waiting. Only an update that moves
-all rows of the table is one piece.
+all rows of the table is one piece. Batches are read side by side, and a few rows before those that
+wait for their turn (one row, while four trainers move 13,312 each: p99 6.7 → 5.3 ms).
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ view of them."""
 
 _SLICE_ROWS = 16_384
 _SLICE_BYTES = 4 << 20
+_FEW_ROWS = 512  # need the lock for as long as it takes to wait for it
 _SWEEP_SHARE = 4  # dropping a row takes longer than updating one
 
 
@@ -79,33 +81,37 @@ class Stripe:
         return self._admission.nbytes if self._admission is not None else 0
 
     def read(self, ids: I64, order: I32, found: I32, out: F32) -> None:
-        """`out[i]` (n, width) = weights of rows `ids[i]`, i in `order`; `found` is scratch."""
+        """`out[i]` (n, width) = weights of rows `ids[i]`, i in `order`; `found` (n,) = their slots,
+        with those of before as hints."""
+        lock = self._lock.reads_shortly if len(order) <= _FEW_ROWS else self._lock.reads
         for part in self._slices(len(order)):
-            with self._lock:
+            with lock:
                 self._store.read(ids, order[part], found[part], out)
 
     def apply(self, update: RowUpdate, order: I32, found: I32) -> None:
-        """Update the rows at positions `order` of the batch; `found` is scratch for their slots."""
+        """Update the rows at positions `order` (n,) of the batch, which rise; `found` as of
+        `read`."""
         if update.rule.moves_all_rows:
-            with self._lock:
+            with self._lock.writes:
                 self._apply(update, order, found)
                 update.apply_to_rest(self._store)
                 self._look_ahead()
             return
+        lock = self._lock.writes_shortly if len(order) <= _FEW_ROWS else self._lock.writes
         for part in self._slices(len(order)):
-            with self._lock:
+            with lock:
                 self._apply(update, order[part], found[part])
                 self._look_ahead()
 
     def ids(self) -> I64:
         """A copy of the ids of all rows."""
-        with self._lock:
+        with self._lock.writes:
             return self._store.ids()
 
     def page(self, end: int, max_rows: int) -> tuple[I64, F32, int]:
         """Copies of ids and weights of the last `max_rows` rows before slot `end`, and the slot
         where they begin."""
-        with self._lock:
+        with self._lock.writes:
             end = min(end, self.rows)
             first = max(0, end - max_rows)
             return *self._store.page(first, end), first
@@ -113,7 +119,7 @@ class Stripe:
     def sweep(self, end: int, max_rows: int, decide: Decide) -> tuple[int, int]:
         """Drop what `decide` says of the last `max_rows` rows before slot `end`: how many that
         were, and the slot where the page began."""
-        with self._lock:
+        with self._lock.writes:
             end = min(end, self.rows)
             first = max(0, end - min(max_rows, self._slice_rows // _SWEEP_SHARE or 1))
             dropped = decide(self._store.slab.rows[first:end])
@@ -124,7 +130,7 @@ class Stripe:
 
     def read_scores(self, ids: I64, order: I32, found: I32, score: Score, out: F32) -> None:
         """`out[i]` (n,) = score of row `ids[i]`, i in `order`; where there is no row it stays."""
-        with self._lock:
+        with self._lock.writes:
             self._store.find(ids, order, found)
             places = self._store.layout.show_at, self._store.layout.click_at
             row_lives.read_scores(
@@ -134,7 +140,7 @@ class Stripe:
 
     def drop(self, ids: I64) -> None:
         """Forget these rows, those of them that are there."""
-        with self._lock:
+        with self._lock.writes:
             self._store.drop_ids(ids)
 
     def _apply(self, update: RowUpdate, order: I32, found: I32) -> None:
@@ -143,7 +149,8 @@ class Stripe:
             self._store.find(update.ids, order, found)
             admitted = self._admission.admit(update.ids, order, found, update.counts)
             self.refused += len(order) - len(admitted)
-        update.apply(self._store, admitted, found[: len(admitted)])
+            found = found[np.searchsorted(order, admitted)]
+        update.apply(self._store, admitted, found)
 
     def _look_ahead(self) -> None:
         if self._room is not None and self._store.rows != self._looked_at:

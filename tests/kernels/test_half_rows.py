@@ -9,6 +9,7 @@ from psrt.core import specs
 from psrt.kernels.half_rows import HalfRowStore
 from psrt.kernels.initialize import encode, fill_rows
 from psrt.kernels.row_layout import row_layout
+from psrt.kernels.row_store import no_hints
 from psrt.kernels.row_update import RowUpdate
 from psrt.kernels.rules import RowTable, TouchedRows, rule_of
 from tests.support.optimizer_formulas import OPTIMIZERS
@@ -79,7 +80,7 @@ def test_every_optimizer_computes_in_float32_and_stores_rounded(
     for version in range(1, 7):
         slots = everyone if version == 1 else rng.permutation(everyone)[:25]
         gradients = rng.standard_normal((len(slots), width), np.float32)
-        order, found = np.arange(len(slots), dtype=np.int32), np.empty(len(slots), np.int32)
+        order, found = np.arange(len(slots), dtype=np.int32), no_hints(len(slots))
         update = RowUpdate(twin.rule, IDS[slots], gradients, version, 0.1)
         update.apply(store, order, found)
         update.apply_to_rest(store)
@@ -94,7 +95,7 @@ def test_an_untouched_row_reads_as_it_would_be_stored(storage: str, width: int) 
     store = store_of(storage, width, np.empty(0, np.float32))
     before = read(store, IDS)
 
-    store.touch(IDS, np.arange(len(IDS), dtype=np.int32), np.empty(len(IDS), np.int32))
+    store.touch(IDS, np.arange(len(IDS), dtype=np.int32), no_hints(len(IDS)))
 
     np.testing.assert_array_equal(before, rounded(initial_rows(IDS, width), storage))
     np.testing.assert_array_equal(read(store, IDS), before)
@@ -108,7 +109,7 @@ def test_an_id_that_stands_twice_is_updated_twice(storage: str) -> None:
     ids, gradients = np.array([7, 8, 7]), np.full((3, 3), 0.5, np.float32)
 
     update = RowUpdate(rule, ids, gradients, 1, 0.125)
-    update.apply(store, np.arange(3, dtype=np.int32), np.empty(3, np.int32))
+    update.apply(store, np.arange(3, dtype=np.int32), no_hints(3))
 
     headers = store.slab.rows[:2].view(np.int32)
     start = rounded(initial_rows(np.array([7, 8]), 3), storage)

@@ -14,7 +14,7 @@ from psrt.kernels.hashing import mix64
 from psrt.kernels.initialize import encode, fill_rows
 from psrt.kernels.leaves import CELLS, COUNT, DEPTH, EMPTY, PREFIX
 from psrt.kernels.row_layout import ID_WORD, row_layout
-from psrt.kernels.row_store import RowStore
+from psrt.kernels.row_store import RowStore, no_hints
 
 WIDTH = 3
 START = Uniform(-1.0, 1.0)
@@ -27,7 +27,7 @@ def store_of(initializer: Constant | Uniform = START, state_words: int = 2) -> R
 
 
 def touch(store: RowStore, ids: np.ndarray, *stamp: int) -> np.ndarray:
-    found = np.empty(len(ids), np.int32)
+    found = no_hints(len(ids))
     store.touch(ids, np.arange(len(ids), dtype=np.int32), found, *stamp)
     return found
 
@@ -146,6 +146,56 @@ def test_rows_agree_with_a_dictionary_through_growing_and_shrinking(seed: int, s
     wanted = np.array([expected.get(id_, 0) for id_ in asked.tolist()], np.float32)
     np.testing.assert_array_equal(read(store, asked), np.repeat(wanted[:, None], WIDTH, axis=1))
     assert sorted(store.ids().tolist()) == sorted(expected)
+
+
+def test_hints_that_hold_are_kept() -> None:
+    store, ids = store_of(), np.arange(100, dtype=np.int64)
+    slots = touch(store, ids)
+    found = slots.copy()
+
+    store.find(ids, np.arange(100, dtype=np.int32), found)
+
+    np.testing.assert_array_equal(found, slots)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_hints_may_say_anything(seed: int) -> None:
+    """Slots of others, of rows that have moved or are gone, and none at all."""
+    rng, store, twin = np.random.default_rng(seed), store_of(), store_of()
+    ids = rng.permutation(20_000).astype(np.int64)
+    before = touch(store, ids[:15_000])
+    touch(twin, ids[:15_000])
+    for each in store, twin:
+        drop(each, ids[5000:8000])
+    hints = np.concatenate([before, rng.integers(-(2**31), 2**31, 5000).astype(np.int32)])
+    hints[:1000] = rng.permutation(hints[:1000])
+    order = rng.permutation(len(ids)).astype(np.int32)
+    wanted, out, again = touch(twin, ids[order]), np.empty((2, len(ids), WIDTH), np.float32), None
+
+    store.read(ids, order, found := hints[order], out[0])
+    np.testing.assert_array_equal(out[0], read(twin, ids))
+    store.find(ids, order, again := hints[order])
+    np.testing.assert_array_equal(again, found)
+    store.touch(ids, order, again, 1)
+
+    np.testing.assert_array_equal(again, wanted)
+    np.testing.assert_array_equal(store.ids(), twin.ids())
+    check_index(store)
+
+
+def test_the_remains_of_a_dropped_row_are_not_the_row() -> None:
+    store, ids = store_of(), np.arange(10, dtype=np.int64)
+    add(store, ids, 1.0)
+    drop(store, ids[9:])
+    found = np.array([9], np.int32)  # its id still stands there
+    assert store.slab.rows.view(np.int64)[9, ID_WORD // 2] == 9
+
+    store.find(ids[9:], np.zeros(1, np.int32), found)
+    assert found.tolist() == [-1]
+    out = np.empty((1, WIDTH), np.float32)
+    store.read(ids[9:], np.zeros(1, np.int32), np.array([9], np.int32), out)
+
+    np.testing.assert_array_equal(out, initial_rows(ids[9:]))
 
 
 def test_leaves_grow_one_at_a_time_and_their_loads_are_spread() -> None:

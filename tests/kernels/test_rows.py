@@ -120,14 +120,15 @@ def test_scatter_adds_equal_rows_in_order(count, width):
     np.testing.assert_array_equal(out, expected)
 
 
+@pytest.mark.parametrize("width", [5, 24])
 @pytest.mark.parametrize("count", [0, 1, 20])
-def test_scatter_puts_rows_where_their_index_says(count):
+def test_scatter_puts_rows_where_their_index_says(count, width):
     index = read_only(RNG.permutation(20)[:count].astype(np.int32))
-    out, expected = floats(20, 5).copy(), floats(20, 5).copy()
+    out, expected = floats(20, width).copy(), floats(20, width).copy()
 
-    rows.scatter(out, index, floats(count, 5))
+    rows.scatter(out, index, floats(count, width))
 
-    expected[index] = floats(count, 5)
+    expected[index] = floats(count, width)
     np.testing.assert_array_equal(out, expected)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from psrt.kernels.spin import await_change, await_input, look_for_input
+from psrt.kernels.spin import announce, await_change, await_input, look_for_input
 
 
 def test_a_change_before_ends_it_at_once():
@@ -29,6 +29,20 @@ def test_a_change_by_another_thread_ends_it():
 
     waiting.join(30)
     assert not waiting.is_alive()
+
+
+def test_what_several_threads_announce_is_counted_and_ends_it():
+    counter, threads = np.array([0]), 4
+    telling = [threading.Thread(target=announce, args=(counter,)) for _ in range(threads)]
+
+    for thread in telling:
+        thread.start()
+    for seen in range(threads):
+        await_change(counter, seen, 1 << 62)
+
+    for thread in telling:
+        thread.join(30)
+    assert counter.tolist() == [threads]
 
 
 Ends = tuple[socket.socket, socket.socket]

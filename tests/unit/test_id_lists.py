@@ -64,7 +64,30 @@ def test_a_recalled_list_updates_the_rows_that_the_list_itself_would() -> None:
     np.testing.assert_array_equal(out, 2 * gradients)
 
 
-def test_two_threads_that_recall_a_list_share_no_scratch() -> None:
+def test_a_recalled_list_finds_its_rows_though_they_have_moved() -> None:
+    lists, table, twin = IdLists(), SparseTable(SPEC, 1), SparseTable(SPEC, 1)
+    ones = np.ones((COUNT, 2), np.float32)
+    for each in table, twin:
+        each.apply(each.route(IDS), ones, 1.0)
+    pulled = table.route(IDS)
+    table.read(pulled, np.empty((COUNT, 2), np.float32))
+    lists.remember(0, "emb", 1, pulled)
+    for each in table, twin:
+        each.drop(IDS[: COUNT // 3])
+
+    found = lists.recall(0, "emb", 1)
+    assert found is not None
+    table.apply(found, ones, 1.0)
+    twin.apply(twin.route(IDS), ones, 1.0)
+
+    out, wanted = np.empty((2, COUNT, 2), np.float32)
+    table.read(table.route(IDS), out)
+    twin.read(twin.route(IDS), wanted)
+    np.testing.assert_array_equal(out, wanted)
+    assert table.rows == twin.rows == COUNT
+
+
+def test_two_threads_that_recall_a_list_share_no_slots() -> None:
     lists = IdLists()
     lists.remember(0, "emb", 1, routed())
 
@@ -72,7 +95,7 @@ def test_two_threads_that_recall_a_list_share_no_scratch() -> None:
 
     assert one is not None
     assert other is not None
-    assert not np.shares_memory(one.scratch, other.scratch)
+    assert not np.shares_memory(one.slots, other.slots)
 
 
 def test_the_least_recently_used_lists_of_all_trainers_go_first() -> None:

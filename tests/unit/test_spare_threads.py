@@ -7,7 +7,6 @@ import gc
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
@@ -71,8 +70,15 @@ def occupied(spare: SpareThreads, gate: threading.Event) -> threading.Thread:
     return caller
 
 
-def pool_of(spare: SpareThreads) -> Any:
-    return spare._pool
+class LateHelper:
+    """A run that keeps the thread which helps with it until the `gate` opens."""
+
+    def __init__(self, gate: threading.Event) -> None:
+        self._gate = gate
+
+    def begin(self) -> bool:
+        assert self._gate.wait(WAIT_S)
+        return False
 
 
 def test_idle_threads_help_in_each_run(spare: SpareThreads) -> None:
@@ -103,7 +109,7 @@ def test_no_job_and_one_job_need_no_help(spare: SpareThreads) -> None:
     spare.run([notes.job])
 
     assert notes.threads == [threading.current_thread()]
-    assert not pool_of(spare)._threads
+    assert not spare._threads
 
 
 def test_nobody_waits_for_a_busy_thread(spare: SpareThreads) -> None:
@@ -120,13 +126,14 @@ def test_nobody_waits_for_a_busy_thread(spare: SpareThreads) -> None:
 
 def test_a_helper_that_has_not_begun_is_cancelled_and_not_awaited(spare: SpareThreads) -> None:
     gate, notes = threading.Event(), Notes()
-    holding = pool_of(spare).submit(gate.wait, WAIT_S)  # idle to all appearances, but slow to come
+    spare.run([meeting(2)] * 2)
+    inbox: Any = spare._inbox
+    inbox.put(LateHelper(gate))  # idle to all appearances, but slow to come
 
     spare.run([notes.job] * 10)
 
     assert notes.threads == [threading.current_thread()] * 10
     gate.set()
-    assert holding.result(WAIT_S)
     spare.run([meeting(2)] * 2)
     assert len(notes.threads) == 10
 
@@ -135,11 +142,11 @@ def test_an_error_of_the_caller_comes_after_jobs_that_have_begun_and_drops_the_o
     spare: SpareThreads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     meet, is_awaited, done = meeting(2), threading.Event(), list[str]()
+    await_helpers = spare_threads._Run.await_helpers
 
-    def waiting(helpers: list[Future[None]]) -> None:
+    def awaiting(run: Any) -> None:
         is_awaited.set()
-        for helper in helpers:
-            helper.exception(WAIT_S)
+        await_helpers(run)
 
     def job() -> None:
         meet()
@@ -148,7 +155,7 @@ def test_an_error_of_the_caller_comes_after_jobs_that_have_begun_and_drops_the_o
         assert is_awaited.wait(WAIT_S)
         done.append("begun")
 
-    monkeypatch.setattr(spare_threads, "wait", waiting)
+    monkeypatch.setattr(spare_threads._Run, "await_helpers", awaiting)
     with pytest.raises(CallerError):
         spare.run([job, job, partial(done.append, "not begun")])
 
@@ -162,8 +169,8 @@ def test_an_error_of_a_helper_drops_what_has_not_begun_and_is_raised(spare: Spar
         meet()
         if not is_caller():
             raise HelperError
-        assert spare._idle.acquire(timeout=WAIT_S)  # the helper is through
-        spare._idle.release()
+        while not spare._idle:  # until the helper is through
+            pass
         done.append("begun")
 
     with pytest.raises(HelperError):
@@ -229,10 +236,10 @@ def test_who_has_no_threads_does_everything_alone(closed: bool) -> None:
 def test_closing_ends_the_threads_after_jobs_that_have_begun(spare: SpareThreads) -> None:
     gate, notes = threading.Event(), Notes()
     caller = occupied(spare, gate)
-    threads = list(pool_of(spare)._threads)
+    threads = list(spare._threads)
     closing = threading.Thread(target=spare.close)
     closing.start()
-    while pool_of(spare) is not None:
+    while spare._is_open:
         pass
 
     spare.run([notes.job] * 5)
@@ -315,22 +322,18 @@ def raise_as_caller() -> None:
     raise CallerError
 
 
-def test_an_error_of_a_helper_whose_call_seemed_to_fail_is_raised(
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_thread_that_ends_late_is_slept_for(
+    spare: SpareThreads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spare, gate = SpareThreads(2), threading.Event()
-    pool = pool_of(spare)
-    submit = pool.submit
-
-    def submitted(*args: Any) -> None:
-        submit(*args).add_done_callback(lambda _: gate.set())
-        raise RuntimeError("can't start new thread")
+    meet, has_looked, done = meeting(2), threading.Event(), list[str]()
 
     def job() -> None:
+        meet()
         if not is_caller():
-            raise HelperError
-        assert gate.wait(WAIT_S)
+            assert has_looked.wait(WAIT_S)
+            done.append("late")
 
-    monkeypatch.setattr(pool, "submit", submitted)
-    with pytest.raises(HelperError):
-        spare.run([job, job])
+    monkeypatch.setattr(spare_threads, "await_change", lambda *_: has_looked.set())
+    spare.run([job, job])
+
+    assert done == ["late"]
