@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from psrt.core.tensors import SelectedRows
-from psrt.core.types import F32, I32, I64
+from psrt.core.types import F32, I32, I64, U8
 from psrt.kernels.copying import add_row, copy_row
 from psrt.kernels.hashing import mix64, virtual_shard
 from psrt.kernels.jit import kernel
@@ -124,6 +124,19 @@ def _number(ids: I64, cells: I32, unique_ids: I64, inverse: I32, count: int) -> 
         inverse[i] = number
         count += number == count
     return count
+
+
+@kernel("const i4[::1], const i8[::1], i8[::1], u1[::1] -> void", group="pserver")
+def newest_by(numbers: I32, trainers: I64, newest: I64, needed: U8) -> None:
+    """`needed` (n,): which of the entries, newest first, are the newest of their id, or the newest
+    by another trainer than the newest's. `numbers` (n,) stand for ids; `newest` (n,) is −1."""
+    for i in range(len(numbers)):
+        first = newest[numbers[i]]
+        needed[i] = first == -1 or (first >= 0 and first != trainers[i])
+        if first == -1:
+            newest[numbers[i]] = trainers[i]
+        elif needed[i]:
+            newest[numbers[i]] = -2
 
 
 @kernel("const i8[::1], i8, i4[::1] -> b1", group="trainer", brief=True)

@@ -22,9 +22,9 @@ from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from psrt.core.types import I64
+from psrt.kernels import rows as row_kernels
 
 _SLACK = 2
 _LEAST_IDS = 1 << 16  # 512 KiB: below, compaction is not worth the time
@@ -63,7 +63,7 @@ class ChangeLog:
             self._compact()
 
     def since(self, trainer: int, position: int) -> I64 | None:
-        """The distinct ids (n,), rising, that others pushed from `position` to `end`.
+        """The distinct ids (n,) that others pushed from `position` to `end`.
 
         None if the log does not reach back so far: then it may be any row. Acknowledges what is
         before `position` for `trainer`.
@@ -73,7 +73,9 @@ class ChangeLog:
         if position < self.start:
             return None
         others = [b.ids for b in self._batches if b.position >= position and b.trainer != trainer]
-        return np.unique(np.concatenate([np.empty(0, np.int64), *others]))
+        ids = np.concatenate([np.empty(0, np.int64), *others])
+        # Sorting them would take ten times as long: a fifth of what a pserver has to do in Geo.
+        return ids if len(others) == 1 else row_kernels.unique(ids, row_kernels.Cells())[0]
 
     def release(self, trainer: int) -> None:
         """`trainer` asks for nothing more."""
@@ -89,7 +91,11 @@ class ChangeLog:
         newest_first = list(reversed(self._batches))
         ids = np.concatenate([batch.ids for batch in newest_first])
         trainers = np.repeat([b.trainer for b in newest_first], [len(b.ids) for b in newest_first])
-        needed = _needed(ids, trainers)
+        _, numbers = row_kernels.unique(ids, row_kernels.Cells())
+        needed = np.empty(len(ids), np.bool_)
+        row_kernels.newest_by(
+            numbers, trainers, np.full(len(ids), -1, np.int64), needed.view(np.uint8)
+        )
         kept: deque[_Batch] = deque()
         first = 0
         for batch in newest_first:
@@ -99,20 +105,3 @@ class ChangeLog:
                 kept.appendleft(_Batch(batch.position, batch.trainer, batch.ids[of_batch]))
         self._batches, self._size = kept, int(np.count_nonzero(needed))
         self._limit = max(self._least, _SLACK * self._size)
-
-
-def _needed(ids: I64, trainers: I64) -> npt.NDArray[np.bool_]:
-    """Which of `ids` (n,), newest first, are the newest of that id, or the newest by another
-    trainer than the newest's."""
-    order = np.argsort(ids, kind="stable")
-    is_newest = np.ones(len(ids), np.bool_)
-    is_newest[1:] = ids[order][1:] != ids[order][:-1]
-    group = np.cumsum(is_newest) - 1
-    by = trainers[order]
-    of_others = np.flatnonzero(by != by[is_newest][group])
-    is_newest_of_others = np.ones(len(of_others), np.bool_)
-    is_newest_of_others[1:] = group[of_others][1:] != group[of_others][:-1]
-    needed = np.zeros(len(ids), np.bool_)
-    needed[order[is_newest]] = True
-    needed[order[of_others[is_newest_of_others]]] = True
-    return needed
