@@ -173,6 +173,18 @@ def scatter_add_(out: F32, index: I32, values: F32) -> None:
         add_row(out[index[i]], values[i])
 
 
+@kernel("f4[:, ::1], const i4[::1], const f4[::1], i8, i8 -> void", group="trainer")
+def scatter_add_groups_(out: F32, index: I32, values: F32, rows: int, apart: int) -> None:
+    """As `scatter_add_`, of rows that lie in groups of `rows`, one behind the other; the groups
+    begin `apart` numbers from each other in `values`, which may be columns of something wider."""
+    width = out.shape[1]
+    for first in range(0, len(index), rows):
+        at = first // rows * apart
+        for i in range(first, min(first + rows, len(index))):
+            add_row(out[index[i]], values[at : at + width])
+            at += width
+
+
 def merge(rows: SelectedRows) -> SelectedRows:
     """The same gradient with each id once: values and counts of equal ids are summed in order."""
     if rows.unique:

@@ -120,6 +120,21 @@ def test_scatter_adds_equal_rows_in_order(count, width):
     np.testing.assert_array_equal(out, expected)
 
 
+@pytest.mark.parametrize("width", [3, 8])
+@pytest.mark.parametrize(("groups", "of_group"), [(0, 2), (1, 5), (4, 1), (4, 3)])
+def test_rows_of_groups_that_lie_apart_are_added_in_order(groups, of_group, width):
+    apart = of_group * width + 3
+    index = read_only(RNG.integers(0, 6, groups * of_group).astype(np.int32))
+    wide = floats(max(1, groups), apart)
+    values = np.ascontiguousarray(wide[:groups, : of_group * width]).reshape(-1, width)
+    out, expected = floats(6, width).copy(), floats(6, width).copy()
+
+    rows.scatter_add_groups_(out, index, wide.reshape(-1), of_group, apart)
+
+    oracle.scatter_add_(expected, index, values)
+    np.testing.assert_array_equal(out, expected)
+
+
 @pytest.mark.parametrize("width", [5, 24])
 @pytest.mark.parametrize("count", [0, 1, 20])
 def test_scatter_puts_rows_where_their_index_says(count, width):

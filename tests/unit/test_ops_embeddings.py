@@ -125,6 +125,30 @@ def test_gradient_of_embedding_of_three_dimensions() -> None:
     check_gradients(build, {"i": RNG.integers(0, 6, (4, 3, 2))})
 
 
+def test_gradient_of_embedding_beside_other_features() -> None:
+    """Rows come as columns of the gradient of all features, and stay there."""
+
+    def build() -> Var:
+        found = layers.embedding(layers.data("i", (3, 2), "int64"), SIZE)
+        dense = layers.tanh(layers.data("x", (3,)))
+        beside = [dense, layers.reshape(found, (-1, 6 * SIZE[1])), dense]
+        return weighted(layers.concat(beside, axis=1))
+
+    check_gradients(build, {"i": RNG.integers(0, 6, (4, 3, 2)), "x": DENSE})
+
+
+def test_gradient_of_what_is_reshaped_beside_other_features() -> None:
+    """Whoever takes the part of a wider gradient takes it as it lies."""
+
+    def build() -> Var:
+        x = layers.data("x", (3,))
+        cubes = layers.reshape(layers.fc(x, 8, act="tanh"), (-1, 2, 2, 2))
+        flat = layers.reshape(layers.tanh(cubes), (-1, 8))
+        return weighted(layers.concat([layers.fc(x, 2, param="other"), flat], axis=1))
+
+    check_gradients(build, {"x": DENSE})
+
+
 def test_embedding_of_computed_ids_of_a_dense_table() -> None:
     build, feed = build_of(
         lambda: weighted(layers.embedding(layers.reshape(ids(), (-1, 1)), SIZE)),

@@ -13,8 +13,9 @@ import numpy as np
 
 from psrt.core.types import Array
 from psrt.executor.cells import Cell
+from psrt.executor.compute.apart import flat_groups, flat_rows
 from psrt.executor.compute.noted import Step
-from psrt.executor.compute.pooling import Segments, Slots, flat_rows
+from psrt.executor.compute.pooling import Segments, Slots
 from psrt.executor.compute.table import Bound, computes
 from psrt.graph.gradients import BEFORE
 from psrt.kernels import pooling, rows
@@ -37,11 +38,11 @@ def embedding(op: Bound) -> Step:
 @computes("embedding_grad")
 def embedding_grad(op: Bound) -> Step:
     ids, table, grad = op.one("ids"), op.rows("table"), op.one("out@GRAD")
-    accumulator, scatter_add_ = _accumulator(op), op.form(rows.scatter_add_)
+    accumulator, scatter_add_groups_ = _accumulator(op), op.form(rows.scatter_add_groups_)
 
     def run() -> None:
         sums = accumulator()
-        scatter_add_(sums, table.place_of(ids), _rows_of(grad, sums.shape[1]))
+        scatter_add_groups_(sums, table.place_of(ids), *flat_groups(grad.value, sums.shape[1]))
         table.forget_padding_(sums)
 
     return run

@@ -13,6 +13,7 @@ import numpy as np
 from psrt.core.types import I32, I64, Array
 from psrt.executor.bindings import Rows, join, rows_of_whole
 from psrt.executor.cells import Cell
+from psrt.executor.compute.apart import flat_rows
 from psrt.executor.compute.noted import Step
 from psrt.executor.compute.table import Bound, computes
 from psrt.kernels import pooling
@@ -102,20 +103,6 @@ class Slots:
         joined = self._offsets.reserve((self.count, len(parts[0])))
         np.concatenate(parts, out=joined.reshape(-1))
         return joined
-
-
-def flat_rows(values: Array) -> tuple[Array, int]:
-    """The memory (n,) in which the rows of `values` lie, and how far apart they begin.
-
-    A gradient is often some columns of a wider one: kernels read it where it is.
-    """
-    rows, width = values.shape
-    stride, rest = divmod(values.strides[0], values.itemsize)
-    if rows == 0 or values.strides[1] != values.itemsize or rest or stride < width:
-        return np.ascontiguousarray(values).reshape(-1), width
-    size = (rows - 1) * stride + width
-    flat: Array = np.lib.stride_tricks.as_strided(values, (size,), (values.itemsize,))
-    return flat, stride
 
 
 def width_of(op: Bound, slot: str) -> int:

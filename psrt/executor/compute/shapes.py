@@ -8,6 +8,7 @@ import numpy as np
 
 from psrt.core.types import Array, Shape
 from psrt.executor.cells import Cell
+from psrt.executor.compute.apart import lie_apart, regrouped
 from psrt.executor.compute.noted import Step
 from psrt.executor.compute.table import Bound, computes
 from psrt.graph.ops import ROWS
@@ -170,8 +171,17 @@ def reshape(op: Bound) -> Step:
 
 @computes("reshape_grad")
 def reshape_grad(op: Bound) -> Step:
+    """Columns of a wider gradient stay where they are if examples stay examples."""
     x, grad, x_grad = op.one("x"), op.one("out@GRAD"), op.one("x@GRAD")
-    return lambda: _rename(grad.value, x.value.shape, x_grad)
+
+    def run() -> None:
+        shape, d = x.value.shape, grad.value
+        if len(shape) > 1 and shape[:1] == d.shape[:1] and lie_apart(d):
+            x_grad.share(regrouped(d, shape))
+        else:
+            _rename(d, shape, x_grad)
+
+    return run
 
 
 @computes("transpose")
