@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -44,8 +45,17 @@ def _live(port: int) -> Iterator[LivePserver]:
         server.stop(0.0)
 
 
+_NOT_CHOSEN = (15_000, 32_000)
+
+
 def free_port() -> int:
-    """A port that nobody listens on, for as long as nobody takes it."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that nobody listens on, for as long as nobody takes it.
+
+    It is none of those that systems choose from: a data port of a pserver, or the end of somebody's
+    connection, would take one of them before it is listened on.
+    """
+    while True:
+        port = random.SystemRandom().randrange(*_NOT_CHOSEN)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port

@@ -6,15 +6,14 @@ Output goes to files. Every process has a deadline, and none is left behind.
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.live_pservers import free_port
 from tests.support.processes import ROOT
 
 DEADLINE_S = 150.0
@@ -32,11 +31,10 @@ class Ended:
 
 def endpoints(count: int) -> list[str]:
     """Free ports of this host, no two alike."""
-    with ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [f"127.0.0.1:{probe.getsockname()[1]}" for probe in probes]
+    ports: set[int] = set()
+    while len(ports) < count:
+        ports.add(free_port())
+    return [f"127.0.0.1:{port}" for port in ports]
 
 
 def cluster_variables(pservers: Sequence[str], trainers: int) -> dict[str, dict[str, str]]:
