@@ -25,6 +25,8 @@ from psrt.rpc.frames import PRECISION_CODES, Message
 PUSH_DENSE, PUSH_ROWS, PULL_DENSE, PULL_ROWS, PULL_CHANGED = 1, 2, 3, 4, 5
 """Numbers of `pb.Part.kind`; protos/psrt/v1/frame.proto says what tensors each kind carries."""
 
+_WORTH_BYTES = 64 * 1024
+
 _WIRE = {**PRECISION_CODES, "float32": 0}  # what needs no saying is not said
 
 
@@ -33,7 +35,7 @@ class Sink(NamedTuple):
 
     `out` is a block (size,) or all rows (n, width) of a table; `positions` says which of these rows
     come, None all of them in order. `known` is the list of ids that the pserver, `endpoint`, was
-    asked to remember.
+    asked to remember. Large rows that come whole and in float32 are taken as they are, into `rows`.
     """
 
     table: str
@@ -41,6 +43,7 @@ class Sink(NamedTuple):
     positions: I32 | None = None
     known: IdList | None = None
     endpoint: int = 0
+    rows: dict[str, F32] | None = None
 
     @property
     def shape(self) -> Shape:
@@ -58,6 +61,9 @@ class Sink(NamedTuple):
         if numbers[0] is self.out:
             return  # it was received there
         if self.positions is None:
+            if self.rows is not None and numbers[0].dtype == np.float32 and self.out.nbytes >= _WORTH_BYTES:
+                self.rows[self.table] = numbers[0]
+                return
             widen(numbers, self.out)
         else:
             row_kernels.scatter(self.out, self.positions, widened(numbers))

@@ -83,17 +83,20 @@ class Router:
 
     def pull_rows(self, requests: list[Request], wanted: Mapping[str, I64]) -> dict[str, F32]:
         """Ask for rows; the arrays returned are filled when all replies were received."""
-        return {
-            name: self._pull_table(requests, self._table(name), ids) for name, ids in wanted.items()
-        }
+        rows: dict[str, F32] = {}
+        for name, ids in wanted.items():
+            rows[name] = self._pull_table(requests, self._table(name), ids, rows)
+        return rows
 
-    def _pull_table(self, requests: list[Request], table: SparseTableSpec, ids: I64) -> F32:
+    def _pull_table(
+        self, requests: list[Request], table: SparseTableSpec, ids: I64, rows: dict[str, F32]
+    ) -> F32:
         out = np.empty((len(ids), table.width), np.float32)
         known = self.known_ids.pulled(table.name, ids, lambda: self._by_owner(ids))
         for endpoint, positions in known.shares:
             asked = ids if positions is None else ids[positions]
             remembered = known if known.number and self.known_ids.trusts(endpoint) else None
-            sink = Sink(table.name, out, positions, remembered, endpoint)
+            sink = Sink(table.name, out, positions, remembered, endpoint, rows)
             requests[endpoint].pull_rows(sink, asked, self._wire.of(table.name))
         return out
 

@@ -114,6 +114,11 @@ class PserverConfig:
     unix_dir: str = setting(
         "", "Directory of the Unix socket for trainers on this host; empty = private, off = none."
     )
+    shared_mib: int = setting(
+        64,
+        "Largest payload handed to trainers of this host in shared memory, in MiB; 0 = none.",
+        minimum=0,
+    )
     ready_file: str = setting("", "JSON file written once the pserver serves: endpoints and pid.")
     stripes: int = setting(
         0, "Lock groups of a sparse table; 0 = one per core, at most 16.", minimum=0

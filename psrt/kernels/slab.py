@@ -33,7 +33,55 @@ from psrt.kernels.row_layout import ID_WORD
 _ID = ID_WORD // 2  # of a row in words of 8 bytes
 FEW = 64  # rows for which `route_few` and `read_few_rows` are there
 UNKNOWN = -1  # in `found`: no hint
+_FEW_GROUPS = 3  # two stripes and the padding id
 FOREIGN = -1  # in a shard → stripe table: another pserver holds this virtual shard
+
+
+@device
+def owners_of(ids: I64, stripe_of_shard: I32, owner: I32) -> bool:
+    """`owner` (n,) = stripe of each id; whether all of them have one. Loops of their own: numba
+    hashes eight ids at a time, and looks eight up."""
+    for i in range(len(ids)):
+        owner[i] = virtual_shard(ids[i], len(stripe_of_shard))
+    least = np.int32(0)
+    for i in range(len(ids)):
+        owner[i] = stripe_of_shard[owner[i]]
+        least = min(least, owner[i])
+    return least >= 0
+
+
+@device
+def filter_groups(owner: I32, order: I32, starts: I64) -> None:
+    """Group positions by passing over all of them for each group, without a branch to mispredict:
+    a third of the time of a counting sort if there are two."""
+    at = 0
+    for group in range(len(starts) - 1):
+        starts[group] = at
+        if at < len(owner):
+            for i in range(len(owner)):
+                order[at] = i
+                at += owner[i] == group
+    starts[-1] = at
+
+
+@device
+def count_groups(owner: I32, order: I32, starts: I64) -> None:
+    """Group positions by a counting sort."""
+    groups = len(starts) - 1
+    starts[:] = 0
+    for i in range(len(owner)):
+        starts[owner[i]] += 1
+    total = 0
+    for group in range(groups + 1):
+        count = starts[group]
+        starts[group] = total
+        total += count
+    for i in range(len(owner)):
+        order[starts[owner[i]]] = i
+        starts[owner[i]] += 1
+    for group in range(groups, 0, -1):
+        starts[group] = starts[group - 1]
+    starts[0] = 0
 
 
 @device
@@ -46,34 +94,27 @@ def route_(
     order: I32,
     starts: I64,
 ) -> int:
-    """Group a batch by stripe, keeping the order of ids inside each (counting sort).
+    """Group a batch by stripe, keeping the order of ids inside each.
 
     `stripe_of_shard` (shards,) maps virtual shards to stripes 0 … S-1 or FOREIGN. Writes `order`
-    (n,) and `starts` (S + 2,): stripe s has `order[starts[s]:starts[s + 1]]`, and the padding id
-    is group S. `owner` (n,) is scratch, and UNKNOWN in the end. Returns −1, or the position of the
-    first foreign id.
+    (n + 1,), of which the last is scratch, and `starts` (S + 2,): stripe s has
+    `order[starts[s]:starts[s + 1]]`, and the padding id is group S. `owner` (n,) is scratch, and
+    UNKNOWN in the end. Returns −1, or the position of the first foreign id.
     """
     groups = len(starts) - 1
-    starts[:] = 0
-    for i in range(len(ids)):
-        stripe = stripe_of_shard[virtual_shard(ids[i], len(stripe_of_shard))]
-        if has_padding and ids[i] == padding_id:
-            stripe = groups - 1
-        if stripe < 0:
-            return i
-        owner[i] = stripe
-        starts[stripe] += 1
-    total = 0
-    for group in range(groups + 1):
-        count = starts[group]
-        starts[group] = total
-        total += count
-    for i in range(len(ids)):
-        order[starts[owner[i]]] = i
-        starts[owner[i]] += 1
-    for group in range(groups, 0, -1):
-        starts[group] = starts[group - 1]
-    starts[0] = 0
+    are_ours = owners_of(ids, stripe_of_shard, owner)
+    if has_padding:
+        for i in range(len(ids)):
+            if ids[i] == padding_id:
+                owner[i] = groups - 1
+    if not are_ours:
+        for i in range(len(ids)):
+            if owner[i] < 0:
+                return i
+    if groups <= _FEW_GROUPS:
+        filter_groups(owner, order, starts)
+    else:
+        count_groups(owner, order, starts)
     owner[:] = UNKNOWN
     return -1
 

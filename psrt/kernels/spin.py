@@ -104,7 +104,6 @@ def _has_input(typing_context: Any, fd: Any, array: Any) -> Any:
 
 has_input: Any = intrinsic(_has_input)
 
-_TAKEN_NS = 20_000  # an offer that lasted longer was taken: the core has other work
 _LOOKS = 256  # between two offers: about as long as an offer takes
 _LINGER = 4096  # looks: 1 µs
 
@@ -136,17 +135,13 @@ def announce(counter: I64) -> None:
 
 def await_input(fd: int, patience_ns: int) -> None:
     """Return once there is something to read from socket `fd`, or it was closed at the other end;
-    after `patience_ns` at the latest, and as soon as another thread has work for this core."""
+    after `patience_ns` at the latest, or when threads that took the core meanwhile leave it."""
     look_for_input(fd, patience_ns, np.empty(2, np.int64))
 
 
 @kernel("i8, i8, i8[::1] -> void", group="pserver trainer")
 def look_for_input(fd: int, patience_ns: int, scratch: I64) -> None:
     """See `await_input`; `scratch` (2,)."""
-    began = now = clock_ns(scratch)
-    while now - began < patience_ns and not has_input(fd, scratch):
-        before = clock_ns(scratch)
+    began = clock_ns(scratch)
+    while clock_ns(scratch) - began < patience_ns and not has_input(fd, scratch):
         yield_core()
-        now = clock_ns(scratch)
-        if now - before > _TAKEN_NS:
-            return

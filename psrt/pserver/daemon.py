@@ -158,6 +158,7 @@ def _open(config: PserverConfig, service: PserverService, ending: Ending) -> Ser
         config.port,
         ports_num=config.ports_num + config.ports_num_for_sparse,
         unix_dir=config.unix_dir,
+        shared_bytes=config.shared_mib << 20,
         max_message_bytes=config.max_message_mib << 20,
         max_connections=config.max_connections,
         crashes=ending.crashes,

@@ -23,7 +23,7 @@ from psrt.pserver.id_lists import IdLists
 from psrt.pserver.sparse_table import Routed
 from psrt.pserver.tables import Tables
 from psrt.rpc import pb
-from psrt.rpc.frames import PRECISION_CODES, Message
+from psrt.rpc.frames import PRECISION_CODES, Empty, Message, empty
 
 PUSH_DENSE, PUSH_ROWS, PULL_DENSE, PULL_ROWS, PULL_CHANGED = 1, 2, 3, 4, 5  # pb.PartKind
 
@@ -72,10 +72,12 @@ Pull: TypeAlias = DensePull | RowsPull | ChangedPull
 
 @dataclass
 class Parts:
-    """What one call asks of the tables; pulls are answered in their order."""
+    """What one call asks of the tables; pulls are answered in their order, with arrays that `empty`
+    makes."""
 
     pushes: list[Push] = field(default_factory=list)
     pulls: list[Pull] = field(default_factory=list)
+    empty: Empty = empty
 
     @property
     def acknowledges(self) -> bool:
@@ -88,7 +90,7 @@ def parse(tables: Tables, lists: IdLists, message: Message) -> Parts:
 
     `lists` has the ids of pushes that name a list instead of bringing it.
     """
-    parts = Parts()
+    parts = Parts(empty=message.empty)
     tensors = iter(message.tensors)
     for part in message.header.parts:
         kind = part.kind

@@ -277,7 +277,7 @@ class PserverService:
         return parse(self.tables, self._id_lists, message)
 
     def _read(self, parts: Parts, trainer: int, reply: pb.Header) -> Message:
-        return read(parts.pulls, trainer, reply, self._id_lists, self.meters)
+        return read(parts, trainer, reply, self._id_lists, self.meters)
 
 
 def _caller(header: pb.Header) -> tuple[int, int]:

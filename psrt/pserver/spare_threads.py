@@ -60,8 +60,9 @@ class SpareThreads:
             run.work()
         except BaseException as error:
             errors.append(error)
-        self._leave(run.cancel())
+        run.cancel()
         run.await_helpers()
+        self._leave(run.helpers)
         errors += run.errors
         run.errors.clear()
         del errors[1:]
@@ -109,15 +110,11 @@ class SpareThreads:
             for _ in self._threads:
                 self._inbox.put(None)
 
-    def _leave(self, cancelled: int) -> None:
-        """A caller has no more work, and did not need so many of the threads it called."""
+    def _leave(self, helpers: int) -> None:
+        """A caller is through, and so are those it called, or they will not begin."""
         with self._lock:
             self._callers -= 1
-            self._idle += cancelled
-
-    def _helped(self) -> None:
-        with self._lock:
-            self._idle += 1
+            self._idle += helpers
 
     def _serve(self) -> None:
         """Help with one run after another."""
@@ -131,7 +128,6 @@ class SpareThreads:
             run.work()
         except BaseException as error:
             run.errors.append(error)
-        self._helped()  # before the caller hears of it: its next run finds this thread idle
         run.end()
 
 
@@ -140,30 +136,30 @@ class _Run:
 
     def __init__(self, jobs: Sequence[Job]) -> None:
         self.errors: list[BaseException] = []
+        self.helpers = 0  # that were called
         self._left = deque(jobs)
         self._lock = threading.Lock()  # guards the two below
-        self._called = 0
+        self._expected = 0  # helpers that have not begun
         self._begun = 0
         self._ended: I64 = np.zeros(1, np.int64)
         self._ends: SimpleQueue[None] = SimpleQueue()
 
     def called(self, helpers: int) -> None:
-        self._called = helpers
+        self.helpers = self._expected = helpers
 
     def begin(self) -> bool:
         """Whether a helper comes in time."""
         with self._lock:
-            if not self._called:
+            if not self._expected:
                 return False
-            self._called -= 1
+            self._expected -= 1
             self._begun += 1
             return True
 
-    def cancel(self) -> int:
-        """No job is left: how many helpers have not begun, and will not any more."""
+    def cancel(self) -> None:
+        """No job is left: helpers that have not begun will not."""
         with self._lock:
-            cancelled, self._called = self._called, 0
-            return cancelled
+            self._expected = 0
 
     def work(self) -> None:
         """Do jobs until none is left; one that raises is the last that begins, here and
@@ -176,14 +172,16 @@ class _Run:
 
     def end(self) -> None:
         """A helper has done what it could."""
-        self._ends.put(None)
         announce(self._ended)
+        self._ends.put(None)
 
     def await_helpers(self) -> None:
         """Return when all that have begun have ended; nobody begins any more."""
         for number in range(self._begun):
             await_change(self._ended, number, _OFFERS)
-            self._ends.get()
+        if self._ended[0] < self._begun:
+            for _ in range(self._begun):
+                self._ends.get()
 
     def _next(self) -> Job | None:
         try:

@@ -75,7 +75,8 @@ class Routed:
 
     def copy(self) -> Routed:
         """The same batch, to be kept: not in the memory of a message."""
-        return Routed(self.ids.copy(), self.order, self.starts, self.slots)
+        ids = self.ids if self.ids.flags.owndata else self.ids.copy()
+        return Routed(ids, self.order, self.starts, self.slots)
 
     def again(self) -> Routed:
         """The same batch for another thread: slots of its own."""
@@ -186,7 +187,7 @@ class SparseTable:
 
     def route(self, ids: I64) -> Routed:
         """Group `ids` (n,) by stripe; raises `TableError` if one belongs to another pserver."""
-        order, slots = np.empty(len(ids), np.int32), np.empty(len(ids), np.int32)
+        order, slots = np.empty(len(ids) + 1, np.int32), np.empty(len(ids), np.int32)
         starts = np.empty(len(self._stripes) + 2, np.int64)
         padding = self.spec.padding_id
         route = slab.route_few if len(ids) <= slab.FEW else slab.route
@@ -196,7 +197,7 @@ class SparseTable:
         )
         if foreign >= 0:
             raise self._foreign(ids[foreign : foreign + 1])
-        return Routed(ids, order, starts.tolist(), slots)
+        return Routed(ids, order[:-1], starts.tolist(), slots)
 
     def read(self, routed: Routed, out: F32) -> int:
         """`out` (n, width) = weights of the rows; zeros for the padding id. The version read."""

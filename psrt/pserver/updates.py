@@ -25,14 +25,14 @@ from psrt.pserver.parts import (
     ChangedPull,
     DensePull,
     DensePush,
-    Pull,
+    Parts,
     Push,
     RowsPull,
     RowsPush,
 )
 from psrt.pserver.sparse_table import Routed
 from psrt.rpc import pb
-from psrt.rpc.frames import Message
+from psrt.rpc.frames import Empty, Message
 
 
 def close_round(pushes: Sequence[Sequence[Push]], round: int, meters: Meters) -> None:
@@ -63,22 +63,21 @@ def apply_now(pushes: Sequence[Push], step: int, trainer: int, meters: Meters) -
                 push.table.log(trainer, push.rows)
 
 
-def read(
-    pulls: Sequence[Pull], trainer: int, reply: pb.Header, lists: IdLists, meters: Meters
-) -> Message:
+def read(parts: Parts, trainer: int, reply: pb.Header, lists: IdLists, meters: Meters) -> Message:
     """The reply to some pulls of `trainer`: for each a part with the version read, and tensors.
 
     Lists of ids that it wants remembered go to `lists`.
     """
     tensors: list[Array] = []
+    pulls = parts.pulls
     meters.blocks_read.add(sum([isinstance(pull, DensePull) for pull in pulls]))
     for pull in pulls:
         if isinstance(pull, DensePull):
             tensors += _read_block(pull, trainer, reply)
         elif isinstance(pull, ChangedPull):
-            tensors += _read_changed(pull, trainer, reply, meters)
+            tensors += _read_changed(pull, trainer, reply, meters, parts.empty)
         else:
-            tensors += _read_rows(pull, trainer, reply, lists, meters)
+            tensors += _read_rows(pull, trainer, reply, lists, meters, parts.empty)
     return Message(reply, tensors)
 
 
@@ -89,9 +88,14 @@ def _read_block(pull: DensePull, trainer: int, reply: pb.Header) -> tuple[Array,
 
 
 def _read_rows(
-    pull: RowsPull, trainer: int, reply: pb.Header, lists: IdLists, meters: Meters
+    pull: RowsPull,
+    trainer: int,
+    reply: pb.Header,
+    lists: IdLists,
+    meters: Meters,
+    empty: Empty,
 ) -> tuple[Array, ...]:
-    rows, version = _rows(pull.table, pull.rows, meters)
+    rows, version = _rows(pull.table, pull.rows, meters, empty)
     part = reply.parts.add(kind=PULL_ROWS, table=pull.table.spec.name, version=version)
     if pull.number and lists.remember(trainer, part.table, pull.number, pull.rows):
         part.keys = pull.number
@@ -99,18 +103,18 @@ def _read_rows(
 
 
 def _read_changed(
-    pull: ChangedPull, trainer: int, reply: pb.Header, meters: Meters
+    pull: ChangedPull, trainer: int, reply: pb.Header, meters: Meters, empty: Empty
 ) -> tuple[I64, F32]:
     table = pull.table
     ids, position = table.changed(trainer, pull.position)
-    rows, version = _rows(table, table.route(ids), meters)
+    rows, version = _rows(table, table.route(ids), meters, empty)
     reply.parts.add(kind=PULL_CHANGED, table=table.spec.name, version=version, position=position)
     return ids, rows
 
 
-def _rows(table: RowsTable, routed: Routed, meters: Meters) -> tuple[F32, int]:
+def _rows(table: RowsTable, routed: Routed, meters: Meters, empty: Empty) -> tuple[F32, int]:
     """Rows (n, width), and the version read."""
-    rows: F32 = np.empty((len(routed.ids), table.spec.width), np.float32)
+    rows = empty((len(routed.ids), table.spec.width))
     version = table.read(routed, rows)
     meters.rows_read.add(len(rows))
     return rows, version

@@ -9,13 +9,13 @@ only where messages come that quickly as a rule, and by fewer threads than there
 from __future__ import annotations
 
 import os
-import threading
+from collections import deque
 from collections.abc import Callable
 from typing import TypeAlias
 
 Look: TypeAlias = Callable[[int, int], object]
 """`look(fd, nanoseconds)` returns when there is something to read, or so much later at most. It
-leaves the core to other threads that need it, and the interpreter's lock all the time
+offers the core to other threads all the time, and leaves them the interpreter's lock
 (`psrt.kernels.spin.await_input`)."""
 
 _ENOUGH, _MOST = 2, 3
@@ -51,7 +51,7 @@ class BusyPoll:
         others = (os.cpu_count() or 1) - 1
         self._limit_us = limit_us
         self._look = look
-        self._free = threading.Semaphore(others if at_once is None else at_once)
+        self._free = deque([None] * (others if at_once is None else at_once))
 
     def habit(self) -> Habit:
         """For one more socket."""
@@ -59,11 +59,14 @@ class BusyPoll:
 
     def look(self, fd: int) -> None:
         """Return when a message has begun to come, after the limit, or at once if enough look."""
-        if self._free.acquire(blocking=False):
-            try:
-                self._look(fd, self._limit_us * 1000)
-            finally:
-                self._free.release()
+        try:
+            self._free.pop()
+        except IndexError:
+            return
+        try:
+            self._look(fd, self._limit_us * 1000)
+        finally:
+            self._free.append(None)
 
 
 NEVER = BusyPoll(0, lambda fd, nanoseconds: None)

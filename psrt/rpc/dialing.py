@@ -59,7 +59,8 @@ def dialer(
         if hello is None or carrier == "grpc":
             return GrpcConnection(endpoint, max_bytes)
         if hello.unix_path and hello.host_id == host_id() and os.path.exists(hello.unix_path):
-            return connect_unix(hello.unix_path, timeout_s, max_bytes, busy_poll)
+            shared_bytes = hello.shared_bytes
+            return connect_unix(hello.unix_path, timeout_s, max_bytes, busy_poll, shared_bytes)
         port = hello.data_endpoints[next(ports) % len(hello.data_endpoints)]
         return connect_tcp(reachable(port, endpoint), timeout_s, max_bytes, busy_poll)
 

@@ -13,7 +13,7 @@ the frame: `encode` adds them, `decode` takes them off again.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NoReturn, TypeAlias
@@ -22,12 +22,13 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from psrt.core.errors import WireError
-from psrt.core.types import Array
+from psrt.core.types import F32, Array, Shape
 from psrt.rpc import pb
 from psrt.rpc.buffers import ALIGNMENT, aligned_empty
 from psrt.rpc.preamble import MAX_FRAME_BYTES, truncated
 
 Buffer: TypeAlias = bytes | memoryview
+Empty: TypeAlias = Callable[[Shape], F32]
 
 _TAG_HEADER, _TAG_PAYLOAD = 0x0A, 0x12
 _HEADER, _PAYLOAD = bytes([_TAG_HEADER]), bytes([_TAG_PAYLOAD])
@@ -41,22 +42,31 @@ _DTYPES = ("<f4", "<i8", "<f8", "<i4", "u1", "<f2", "<u2", "i1")
 _DTYPE_OF_CODE = dict(enumerate(map(np.dtype, _DTYPES), start=1))
 _CODE_OF_DTYPE = {dtype: code for code, dtype in _DTYPE_OF_CODE.items()}
 
+_WHOLE = tuple(map(np.dtype, ("<i8", "<i4", "u1")))  # tell what to do, and where
+
 PRECISION_CODES = {"float32": 1, "float16": 6, "bfloat16": 7, "int8": 8}
 """`DType` of what numbers travel in (`psrt.core.wire`)."""
+
+
+def empty(shape: Shape) -> F32:
+    """As numpy does it."""
+    return np.empty(shape, np.float32)
 
 
 @dataclass
 class Message:
     """One call or one reply; `header.parts` use up `tensors` in order.
 
-    Two fields do not travel: `into` says of a call where large tensors of its reply may be received
-    (`psrt.rpc.placing`), `reply_limit` tells a handler how many bytes the carrier sends at most.
+    Three fields do not travel: `into` says of a call where large tensors of its reply may be
+    received (`psrt.rpc.placing`), `reply_limit` tells a handler how many bytes the carrier sends at
+    most, and `empty` makes arrays (shape) of float32 that it sends at the least expense.
     """
 
     header: pb.Header
     tensors: list[Array] = field(default_factory=list)
     into: Sequence[Array | None] = ()
     reply_limit: int = MAX_FRAME_BYTES
+    empty: Empty = empty
 
 
 # --- encoding -------------------------------------------------------------------------------------
@@ -69,11 +79,18 @@ def encode(message: Message) -> list[Buffer]:
     return [frame_head(header, payload_bytes), *payload]
 
 
+def encode_apart(message: Message, starts: tuple[int, ...], payload_bytes: int) -> bytes:
+    """The frame of a message whose payload does not travel in it; each tensor has its place."""
+    kinds = tuple([(_code(tensor), tensor.shape) for tensor in message.tensors])
+    header = message.header.SerializeToString() + _description(kinds, starts, payload_bytes)
+    return frame_head(header, 0)
+
+
 def lay_out(tensors: Sequence[Array]) -> tuple[bytes, list[Buffer], int]:
     """Where each tensor goes as part of a header, the payload as a gather list, and its size."""
     if not tensors:
         return b"", [], 0
-    kinds = [(_CODE_OF_DTYPE.get(each.dtype) or _no_code(each), each.shape) for each in tensors]
+    kinds = [(_code(tensor), tensor.shape) for tensor in tensors]
     layout, starts, end = _layout(tuple(kinds))
     payload: list[Buffer] = []
     filled = 0
@@ -92,16 +109,26 @@ def _layout(
 ) -> tuple[bytes, tuple[int, ...], int]:
     """Of tensors of these codes and shapes, which are the same in most messages of a kind: the
     part of the header, where each begins, and the size of the payload."""
-    layout, starts, end = pb.Header(), list[int](), 0
+    starts, end = list[int](), 0
     for code, shape in kinds:
         size_bytes = math.prod(shape) * _DTYPE_OF_CODE[code].itemsize
         # An empty tensor lies at the start: behind the last one may be outside of the payload.
         starts.append(-(-end // ALIGNMENT) * ALIGNMENT if size_bytes else 0)
-        layout.tensors.add(dtype=code, shape=shape, offset=starts[-1])
         if size_bytes:
             end = starts[-1] + size_bytes
-    layout.payload_bytes = end
-    return layout.SerializeToString(), tuple(starts), end
+    return _description(kinds, tuple(starts), end), tuple(starts), end
+
+
+@lru_cache(maxsize=1024)
+def _description(
+    kinds: tuple[tuple[int, tuple[int, ...]], ...], starts: tuple[int, ...], payload_bytes: int
+) -> bytes:
+    """The part of the header that says where tensors lie."""
+    layout = pb.Header(payload_bytes=payload_bytes)
+    for (code, shape), start in zip(kinds, starts, strict=True):
+        layout.tensors.add(dtype=code, shape=shape, offset=start)
+    described: bytes = layout.SerializeToString()
+    return described
 
 
 def frame_head(header: bytes, payload_bytes: int) -> bytes:
@@ -121,6 +148,10 @@ def frame_head(header: bytes, payload_bytes: int) -> bytes:
         padding += ALIGNMENT
         size = _varint(length + padding)
     return b"".join((_HEADER, size, header, _TAG_PADDING, _varint(padding), bytes(padding), tail))
+
+
+def _code(tensor: Array) -> int:
+    return _CODE_OF_DTYPE.get(tensor.dtype) or _no_code(tensor)
 
 
 def _no_code(tensor: Array) -> NoReturn:
@@ -147,6 +178,17 @@ def decode(buffer: Any) -> Message:
     if header.payload_start or header.payload_bytes != len(payload):
         raise truncated(f"{len(payload)} bytes of payload", f"{header.payload_bytes}")
     return assemble(header, payload)
+
+
+def decode_apart(buffer: Any, payload: Callable[[int], memoryview]) -> Message:
+    """The message of a frame without its payload, which `payload(size_bytes)` finds.
+
+    Others may still write there: tensors of whole numbers are copies, all others views.
+    """
+    header, _ = parse(buffer)
+    message = assemble(header, payload(header.payload_bytes))
+    message.tensors = [each.copy() if each.dtype in _WHOLE else each for each in message.tensors]
+    return message
 
 
 def parse(buffer: Any) -> tuple[pb.Header, memoryview]:

@@ -1,13 +1,14 @@
 """The 16 bytes before each frame on the stream carrier, and the checks every carrier makes first.
 
-Magic `PSRT`, version u16, flags u16 (0), size of the frame u64; little-endian. The size is checked
-before any memory is allocated for it.
+Magic `PSRT`, version u16, flags u16, size of the frame u64; little-endian. The size is checked
+before any memory is allocated for it. Flags are 0 but between ends that share memory
+(`psrt.rpc.sharing`).
 """
 
 from __future__ import annotations
 
 import struct
-from typing import Any
+from typing import Any, NamedTuple
 
 from psrt.core.errors import ErrorCode, WireError
 
@@ -23,19 +24,26 @@ class StrangerError(WireError):
     """The peer is no psrt at all: a psrt frame in reply would only be noise to it."""
 
 
-def preamble(size_bytes: int, version: int = PROTOCOL) -> bytes:
+class Announced(NamedTuple):
+    """What a preamble says of the frame that follows."""
+
+    size_bytes: int
+    flags: int
+
+
+def preamble(size_bytes: int, version: int = PROTOCOL, flags: int = 0) -> bytes:
     """What announces a frame of `size_bytes`."""
-    return _PREAMBLE.pack(MAGIC, version, 0, size_bytes)
+    return _PREAMBLE.pack(MAGIC, version, flags, size_bytes)
 
 
-def parse_preamble(buffer: Any, max_bytes: int = MAX_FRAME_BYTES) -> int:
-    """Size of the frame that follows; refuses strangers, other versions and oversized frames."""
-    magic, version, _, size_bytes = _PREAMBLE.unpack_from(buffer)
+def parse_preamble(buffer: Any, max_bytes: int = MAX_FRAME_BYTES) -> Announced:
+    """What it announces; refuses strangers, other versions and oversized frames."""
+    magic, version, flags, size_bytes = _PREAMBLE.unpack_from(buffer)
     if magic != MAGIC:
         raise StrangerError(f"The peer does not speak psrt: it began with {bytes(magic)!r}.")
     check_version(version)
     check_size(size_bytes, max_bytes)
-    return int(size_bytes)
+    return Announced(size_bytes, flags)
 
 
 def check_version(theirs: int) -> None:

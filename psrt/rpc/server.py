@@ -33,6 +33,7 @@ class Server:
 
     `port` 0 picks one, as the kernel does for the `ports_num` stream ports. `unix_dir` is where the
     Unix socket goes: "" means a private temporary directory, "off" or None means no Unix socket.
+    Payloads of up to `shared_bytes` lie in memory that a process of this host shares.
     The handler is told with each request how large its reply may be (`Message.reply_limit`).
     """
 
@@ -46,6 +47,7 @@ class Server:
         unix_dir: str | None = None,
         max_message_bytes: int = MAX_FRAME_BYTES,
         max_connections: int = MOST_CONNECTIONS,
+        shared_bytes: int = 0,
         crashes: CrashReport | None = None,
         busy_poll: BusyPoll = NEVER,
     ) -> None:
@@ -57,12 +59,14 @@ class Server:
         self._host = host
         self._ports_num = ports_num
         self._unix_dir = UNIX_DIR_OFF if unix_dir is None else unix_dir
+        self._shared_bytes = shared_bytes
         self._host_id = host_id()
         self._unix: UnixSocketPath | None = None
         self._stop_once = threading.Lock()
         self._grpc = GrpcServer(self._answer, max_message_bytes)
         self._stream = StreamServer(
-            self._answer, max_message_bytes, crashes, busy_poll, max_connections
+            *(self._answer, max_message_bytes, crashes, busy_poll),
+            *(max_connections, shared_bytes),
         )
 
     def start(self) -> None:
@@ -125,5 +129,5 @@ class Server:
         if not hello.data_endpoints:
             hello.data_endpoints.extend(self.data_endpoints)
         if not hello.unix_path:
-            hello.unix_path = self.unix_path
+            hello.unix_path, hello.shared_bytes = self.unix_path, self._shared_bytes
         hello.host_id = hello.host_id or self._host_id

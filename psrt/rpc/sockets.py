@@ -18,13 +18,17 @@ import struct
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TypeVar
 
-from psrt.core.types import U8, Array
+from psrt.core.types import F32, U8, Array, Shape
 from psrt.rpc.buffers import ALIGNMENT, ReceiveBuffers, room_for
 from psrt.rpc.busy_poll import NEVER, BusyPoll
-from psrt.rpc.frames import Message, decode, encode
+from psrt.rpc.frames import Message, decode, empty, encode
 from psrt.rpc.placing import place, without
 from psrt.rpc.preamble import PREAMBLE_BYTES, check_size, parse_preamble, preamble, truncated
+from psrt.rpc.sharing import ANCILLARY_BYTES, Outgoing, Sharing
+
+T = TypeVar("T")
 
 _TCP_BUFFER_BYTES = 4 << 20  # the kernel caps it; a whole mini-batch of rows should fit
 # A mini-batch of rows fits, so that its sender need not wait until the other end was woken: a step
@@ -34,19 +38,30 @@ _UNIX_BUFFER_BYTES = 1 << 20
 _IOV_MAX = os.sysconf("SC_IOV_MAX")
 _TIMEVAL = struct.Struct("ll")
 _DRAIN_S = 1.0
+_CLOSE_ON_EXEC, _WAIT_ALL = int(socket.MSG_CMSG_CLOEXEC), int(socket.MSG_WAITALL)
 _BEGIN = ALIGNMENT - PREAMBLE_BYTES  # of a preamble in a buffer: the frame behind it is aligned
 _FIRST_END = 60 * 1024  # in a buffer, of what is read before the places of the rest are known
 _TOLD = 0.8  # of the time that is left: for how long the kernel is told to wait
 
 
 class FrameSocket:
-    """Sends and receives whole messages; `max_bytes` bounds a frame in both directions."""
+    """Sends and receives whole messages; `max_bytes` bounds a frame in both directions.
 
-    def __init__(self, sock: socket.socket, max_bytes: int, busy_poll: BusyPoll = NEVER) -> None:
+    With `sharing`, large payloads lie in memory that both ends map, and do not travel.
+    """
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        max_bytes: int,
+        busy_poll: BusyPoll = NEVER,
+        sharing: Sharing | None = None,
+    ) -> None:
         self._sock = sock
         self._max_bytes = max_bytes
         self._busy_poll = busy_poll
         self._habit = busy_poll.habit()
+        self._sharing = sharing
         self._buffers = ReceiveBuffers()
         self._ahead = b""  # what came behind the last frame
         self._deadline: float | None = None
@@ -58,14 +73,21 @@ class FrameSocket:
         self._deadline = deadline
 
     def send(self, message: Message) -> None:
-        parts = encode(message)
-        size_bytes = sum(len(part) for part in parts)
+        sharing = self._sharing
+        outgoing = Outgoing(encode(message)) if sharing is None else sharing.outgoing(message)
+        parts, ancillary = outgoing.parts, outgoing.ancillary
+        size_bytes = sum(map(len, parts))
         check_size(size_bytes, self._max_bytes)
-        parts[0] = preamble(size_bytes) + parts[0]
+        parts[0] = preamble(size_bytes, flags=outgoing.flags) + parts[0]
         while parts:
             some = parts[:_IOV_MAX]
-            sent = self._in_time(socket.SO_SNDTIMEO, partial(self._sock.sendmsg, some))
-            parts = without(parts, sent)
+            sent = self._in_time(socket.SO_SNDTIMEO, partial(self._sock.sendmsg, some, ancillary))
+            parts, ancillary = without(parts, sent), []
+        outgoing.sent()
+
+    def empty(self, shape: Shape) -> F32:
+        """Memory for a tensor of the next message to send, where it need not be copied."""
+        return empty(shape) if self._sharing is None else self._sharing.outbox.empty(shape)
 
     def receive(self, into: Sequence[Array | None] = ()) -> Message | None:
         """The next message, or None when the peer closed between two frames.
@@ -79,14 +101,20 @@ class FrameSocket:
             return None
         if got < PREAMBLE_BYTES:
             raise truncated(f"{got} bytes", f"a preamble of {PREAMBLE_BYTES}")
-        size_bytes = parse_preamble(buffer[_BEGIN:ALIGNMENT], self._max_bytes)
-        end, got_end = ALIGNMENT + size_bytes, _BEGIN + got
+        announced = parse_preamble(buffer[_BEGIN:ALIGNMENT], self._max_bytes)
+        decode_it = decode if self._sharing is None else self._sharing.decoder(announced.flags)
+        end, got_end = ALIGNMENT + announced.size_bytes, _BEGIN + got
         if end <= got_end:
             self._ahead = buffer[end:got_end].tobytes() + self._ahead
-            return decode(buffer[ALIGNMENT:end])
+            return decode_it(buffer[ALIGNMENT:end])
         if end > len(buffer):
             buffer, got_end = self._make_room(buffer, got_end, end, trusted=bool(into))
-        return self._rest(buffer[ALIGNMENT:end], got_end - ALIGNMENT, into)
+        frame, got = buffer[ALIGNMENT:end], got_end - ALIGNMENT
+        placed = place(frame, got, into) if into and decode_it is decode else None
+        missing = self._fill([frame.data[got:]] if placed is None else placed.gather)
+        if missing:
+            raise truncated(f"{len(frame) - missing} bytes", f"{len(frame)}")
+        return decode_it(frame) if placed is None else placed.message
 
     def drain(self) -> None:
         """After a refusal: say goodbye and read what is still coming, for a second at most.
@@ -112,6 +140,8 @@ class FrameSocket:
 
     def close(self) -> None:
         self._sock.close()
+        if self._sharing is not None:
+            self._sharing.close()
 
     def _begin(self, buffer: U8) -> int:
         """Receive a preamble and what else is there of its frame; returns the bytes received."""
@@ -148,19 +178,11 @@ class FrameSocket:
             if missing:
                 raise truncated(f"{got - ALIGNMENT} bytes", f"{end - ALIGNMENT}")
 
-    def _rest(self, frame: U8, got: int, into: Sequence[Array | None]) -> Message:
-        """Receive all but the first `got` bytes of `frame`, and decode it."""
-        placed = place(frame, got, into) if into else None
-        missing = self._fill([frame.data[got:]] if placed is None else placed.gather)
-        if missing:
-            raise truncated(f"{len(frame) - missing} bytes", f"{len(frame)}")
-        return decode(frame) if placed is None else placed.message
-
     def _fill(self, gather: list[memoryview]) -> int:
         """Receive until all of `gather` is full or the peer closes; returns the bytes missing."""
         missing = sum(map(len, gather))
         while missing:
-            got = self._read(gather[:_IOV_MAX], socket.MSG_WAITALL)
+            got = self._read(gather[:_IOV_MAX], _WAIT_ALL)
             if not got:
                 break
             missing -= got
@@ -173,10 +195,17 @@ class FrameSocket:
             got = min(len(self._ahead), len(gather[0]))
             gather[0][:got], self._ahead = self._ahead[:got], self._ahead[got:]
             return got
-        receive = self._sock.recvmsg_into
-        return self._in_time(socket.SO_RCVTIMEO, lambda: receive(gather, 0, flags)[0])
+        receive, sharing = self._sock.recvmsg_into, self._sharing
+        if sharing is None:
+            return self._in_time(socket.SO_RCVTIMEO, lambda: receive(gather, 0, flags)[0])
+        flags |= _CLOSE_ON_EXEC
+        got, ancillary, *_ = self._in_time(
+            socket.SO_RCVTIMEO, lambda: receive(gather, ANCILLARY_BYTES, flags)
+        )
+        sharing.received(ancillary)
+        return got
 
-    def _in_time(self, option: int, transfer: Callable[[], int]) -> int:
+    def _in_time(self, option: int, transfer: Callable[[], T]) -> T:
         """What `transfer` returns; `option` is the timeout of the kernel that ends it.
 
         The kernel is told less than is left, so that it need not be told again for each call.

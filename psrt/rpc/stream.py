@@ -16,6 +16,7 @@ from psrt.rpc.busy_poll import NEVER, BusyPoll
 from psrt.rpc.frames import Message
 from psrt.rpc.hosts import split_endpoint
 from psrt.rpc.preamble import MAX_FRAME_BYTES
+from psrt.rpc.sharing import Sharing
 from psrt.rpc.sockets import FrameSocket
 
 
@@ -28,9 +29,10 @@ class StreamConnection:
         where: str,
         max_bytes: int = MAX_FRAME_BYTES,
         busy_poll: BusyPoll = NEVER,
+        sharing: Sharing | None = None,
     ) -> None:
         self.where = where
-        self._frames = FrameSocket(sock, max_bytes, busy_poll)
+        self._frames = FrameSocket(sock, max_bytes, busy_poll, sharing)
 
     def call(self, message: Message, timeout_s: float) -> Message:
         """Send `message` and wait for its reply; the reply may report an error in its header."""
@@ -96,7 +98,9 @@ def connect_unix(
     timeout_s: float,
     max_bytes: int = MAX_FRAME_BYTES,
     busy_poll: BusyPoll = NEVER,
+    shared_bytes: int = 0,
 ) -> StreamConnection:
+    """`shared_bytes` is the largest payload that the pserver wants in shared memory."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     sock.settimeout(timeout_s)
     try:
@@ -104,4 +108,5 @@ def connect_unix(
     except OSError as error:
         sock.close()
         raise UnavailableError(f"Cannot connect to {path}: {error}.") from error
-    return StreamConnection(sock, path, max_bytes, busy_poll)
+    sharing = Sharing(shared_bytes, agreed=True) if shared_bytes else None
+    return StreamConnection(sock, path, max_bytes, busy_poll, sharing)

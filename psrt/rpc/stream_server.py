@@ -24,6 +24,7 @@ from psrt.rpc import pb
 from psrt.rpc.busy_poll import NEVER, BusyPoll
 from psrt.rpc.preamble import MAX_FRAME_BYTES, StrangerError, no_memory
 from psrt.rpc.serving import Handler, Later, Peer, begin, error_reply, settle
+from psrt.rpc.sharing import Sharing
 from psrt.rpc.sockets import FrameSocket
 
 log = logging.getLogger("psrt.rpc")
@@ -50,11 +51,13 @@ class StreamServer:
         crashes: CrashReport | None = None,
         busy_poll: BusyPoll = NEVER,
         most_connections: int = MOST_CONNECTIONS,
+        shared_bytes: int = 0,
     ) -> None:
         self._handler = handler
         self._max_bytes = max_bytes
         self._most_connections = most_connections
         self._busy_poll = busy_poll
+        self._shared_bytes = shared_bytes
         self._crashes = crashes or CrashReport()
         self._stopping = threading.Event()
         self._lock = threading.Lock()
@@ -115,7 +118,9 @@ class StreamServer:
                     self._stopping.wait(_ACCEPT_PAUSE_S)
 
     def _add(self, sock: socket.socket, peer: Peer) -> None:
-        frames = FrameSocket(sock, self._max_bytes, self._busy_poll)
+        may_share = sock.family == socket.AF_UNIX and self._shared_bytes
+        sharing = Sharing(self._shared_bytes) if may_share else None
+        frames = FrameSocket(sock, self._max_bytes, self._busy_poll, sharing)
         try:
             with self._lock:
                 self._begin_serving(frames, peer)
@@ -163,17 +168,22 @@ class StreamServer:
                 del self._connections[frames]
 
     def _answer_one(self, frames: FrameSocket, peer: Peer) -> bool:
-        """One call; its request and reply die with this frame, so their buffers are free again."""
+        """One call; request and reply die with this frame, so their buffers are free again.
+
+        The request dies before the reply is sent, which tells the caller whose memory is free.
+        """
         request = frames.receive()
         if request is None:
             return False
+        request.empty, asked = frames.empty, request.header
         reply = begin(self._handler, request, peer)
+        del request
         if isinstance(reply, Later):
-            reply = settle(reply, request.header, peer)
+            reply = settle(reply, asked, peer)
         try:
             frames.send(reply)
         except WireError as error:  # of the reply itself: nothing of it was sent
-            frames.send(error_reply(request.header, error, peer))
+            frames.send(error_reply(asked, error, peer))
         return True
 
     def _refuse(self, frames: FrameSocket, peer: Peer, error: WireError) -> None:

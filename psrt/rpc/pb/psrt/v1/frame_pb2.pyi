@@ -123,18 +123,20 @@ class Hello(_message.Message):
     def __init__(self, job_id: _Optional[str] = ..., plan_hash: _Optional[str] = ..., trainers: _Optional[int] = ..., mode: _Optional[str] = ..., software: _Optional[str] = ...) -> None: ...
 
 class HelloReply(_message.Message):
-    __slots__ = ("data_endpoints", "unix_path", "host_id", "incarnation", "software")
+    __slots__ = ("data_endpoints", "unix_path", "host_id", "incarnation", "software", "shared_bytes")
     DATA_ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
     UNIX_PATH_FIELD_NUMBER: _ClassVar[int]
     HOST_ID_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     SOFTWARE_FIELD_NUMBER: _ClassVar[int]
+    SHARED_BYTES_FIELD_NUMBER: _ClassVar[int]
     data_endpoints: _containers.RepeatedScalarFieldContainer[str]
     unix_path: str
     host_id: str
     incarnation: int
     software: str
-    def __init__(self, data_endpoints: _Optional[_Iterable[str]] = ..., unix_path: _Optional[str] = ..., host_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., software: _Optional[str] = ...) -> None: ...
+    shared_bytes: int
+    def __init__(self, data_endpoints: _Optional[_Iterable[str]] = ..., unix_path: _Optional[str] = ..., host_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., software: _Optional[str] = ..., shared_bytes: _Optional[int] = ...) -> None: ...
 
 class Register(_message.Message):
     __slots__ = ("specs",)
