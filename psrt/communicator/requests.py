@@ -25,8 +25,7 @@ from psrt.rpc.frames import PRECISION_CODES, Message
 PUSH_DENSE, PUSH_ROWS, PULL_DENSE, PULL_ROWS, PULL_CHANGED = 1, 2, 3, 4, 5
 """Numbers of `pb.Part.kind`; protos/psrt/v1/frame.proto says what tensors each kind carries."""
 
-_WORTH_BYTES = 64 * 1024
-
+_LEAST_KEPT_BYTES = 64 * 1024
 _WIRE = {**PRECISION_CODES, "float32": 0}  # what needs no saying is not said
 
 
@@ -35,7 +34,8 @@ class Sink(NamedTuple):
 
     `out` is a block (size,) or all rows (n, width) of a table; `positions` says which of these rows
     come, None all of them in order. `known` is the list of ids that the pserver, `endpoint`, was
-    asked to remember. Large rows that come whole and in float32 are taken as they are, into `rows`.
+    asked to remember. Large rows that come all together and in float32 are not copied: they take
+    the place of `out` in `rows`, read-only.
     """
 
     table: str
@@ -60,13 +60,12 @@ class Sink(NamedTuple):
     def write(self, numbers: list[Array]) -> None:
         if numbers[0] is self.out:
             return  # it was received there
-        if self.positions is None:
-            if self.rows is not None and numbers[0].dtype == np.float32 and self.out.nbytes >= _WORTH_BYTES:
-                self.rows[self.table] = numbers[0]
-                return
-            widen(numbers, self.out)
-        else:
+        if self.positions is not None:
             row_kernels.scatter(self.out, self.positions, widened(numbers))
+        elif self.rows is not None and _is_worth_keeping(numbers[0]):
+            self.rows[self.table] = numbers[0]
+        else:
+            widen(numbers, self.out)
 
 
 @dataclass(frozen=True)
@@ -215,6 +214,12 @@ class Request:
                     f"and rows of {rows.dtype} {rows.shape}"
                 )
             self.changed[part.table] = Changed(ids, rows, part.position)
+
+
+def _is_worth_keeping(rows: Array) -> bool:
+    """Whether to copy these rows costs more than to leave their carrier without the memory they
+    lie in, for as long as somebody looks at them."""
+    return rows.dtype == np.float32 and rows.nbytes >= _LEAST_KEPT_BYTES
 
 
 def _numbers(tensors: Iterator[Array], shape: Shape, table: str) -> list[Array]:

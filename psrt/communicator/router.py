@@ -82,7 +82,8 @@ class Router:
                 requests[endpoint].pull_block(spec.name, block, precision)
 
     def pull_rows(self, requests: list[Request], wanted: Mapping[str, I64]) -> dict[str, F32]:
-        """Ask for rows; the arrays returned are filled when all replies were received."""
+        """Ask for rows, which are in the result when all replies were received: in the arrays that
+        are there now, or in read-only ones that take their place."""
         rows: dict[str, F32] = {}
         for name, ids in wanted.items():
             rows[name] = self._pull_table(requests, self._table(name), ids, rows)

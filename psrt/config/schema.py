@@ -115,8 +115,8 @@ class PserverConfig:
         "", "Directory of the Unix socket for trainers on this host; empty = private, off = none."
     )
     shared_mib: int = setting(
-        64,
-        "Largest payload handed to trainers of this host in shared memory, in MiB; 0 = none.",
+        8,
+        "Largest payload that trainers of this host are handed in shared memory, in MiB; 0 = none.",
         minimum=0,
     )
     ready_file: str = setting("", "JSON file written once the pserver serves: endpoints and pid.")

@@ -25,6 +25,7 @@ In reading order:
     row_layout   what lies where in a row of a sparse table
     leaves       extendible hashing: cells, leaves and a directory from ids to slots
     id_index     the same as an object: grows and shrinks leaf by leaf
+    routing      which stripe of a table has which ids of a batch
     slab         passes over rows by id: find, create, read
     row_store    rows by id in memory: index and slab, kept in step
     half_rows    rows with weights of 16 bits
@@ -42,6 +43,7 @@ In reading order:
     addresses    addresses of arrays, and arrays at addresses
     play         the kernel that plays a tape
     tape         small computations noted down, then done in one call
+    denormals    numbers too small to be worth their time, taken for zero
     spin         waiting a moment for a change in memory, or for a message
     activations  activations and their derivatives
     losses       softmax cross-entropy, logistic and ranking losses

@@ -16,7 +16,7 @@ import numpy as np
 
 from psrt.core.errors import ErrorCode, TableError
 from psrt.core.types import F32, I32, I64, U8
-from psrt.kernels import leaves, row_lives, slab
+from psrt.kernels import leaves, routing, row_lives, slab
 from psrt.kernels.growing import Slab
 from psrt.kernels.id_index import IdIndex
 from psrt.kernels.optimizer_rows import UPDATES_WORD
@@ -198,7 +198,7 @@ class RowStore:
 
 def no_hints(count: int) -> I32:
     """Where rows are, (count,), as long as nobody knows."""
-    return np.full(count, slab.UNKNOWN, np.int32)
+    return np.full(count, routing.UNKNOWN, np.int32)
 
 
 def _full() -> TableError:

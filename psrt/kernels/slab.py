@@ -1,9 +1,9 @@
 """Fused passes over one stripe of a sparse table: find rows by id, to read or to update them.
 
-A stripe is an index (`leaves`) and a slab of rows (`row_layout`). `route` groups a batch by stripe
-once; every other kernel then gets the positions `order` of its stripe's ids in the batch, and reads
-or writes the caller's arrays in place: nothing is gathered in between. Callers hold the stripe's
-lock and have reserved room.
+A stripe is an index (`leaves`) and a slab of rows (`row_layout`). A batch is grouped by stripe once
+(`routing`). Every kernel then gets the positions `order` of its stripe's ids in the batch, and
+reads or writes the caller's arrays in place: nothing is gathered in between. Callers hold the
+stripe's lock and have reserved room.
 
 `found` (n,) says where rows are. A kernel gets it with −1, or with the slots where rows stood when
 they were found last, and leaves their slots in it. A trainer pushes what it has pulled, and rows
@@ -22,7 +22,7 @@ import numpy as np
 from psrt.core.types import F32, I32, I64, U32
 from psrt.kernels import leaves
 from psrt.kernels.copying import copy_row
-from psrt.kernels.hashing import mix64, virtual_shard
+from psrt.kernels.hashing import mix64
 from psrt.kernels.initialize import initial_row
 from psrt.kernels.jit import device, kernel
 from psrt.kernels.leaves import CELL_BITS, COUNT, EMPTY, LIMIT
@@ -31,123 +31,7 @@ from psrt.kernels.prefetch import AHEAD, prefetch, prefetch_words
 from psrt.kernels.row_layout import ID_WORD
 
 _ID = ID_WORD // 2  # of a row in words of 8 bytes
-FEW = 64  # rows for which `route_few` and `read_few_rows` are there
-UNKNOWN = -1  # in `found`: no hint
-_FEW_GROUPS = 3  # two stripes and the padding id
-FOREIGN = -1  # in a shard → stripe table: another pserver holds this virtual shard
-
-
-@device
-def owners_of(ids: I64, stripe_of_shard: I32, owner: I32) -> bool:
-    """`owner` (n,) = stripe of each id; whether all of them have one. Loops of their own: numba
-    hashes eight ids at a time, and looks eight up."""
-    for i in range(len(ids)):
-        owner[i] = virtual_shard(ids[i], len(stripe_of_shard))
-    least = np.int32(0)
-    for i in range(len(ids)):
-        owner[i] = stripe_of_shard[owner[i]]
-        least = min(least, owner[i])
-    return least >= 0
-
-
-@device
-def filter_groups(owner: I32, order: I32, starts: I64) -> None:
-    """Group positions by passing over all of them for each group, without a branch to mispredict:
-    a third of the time of a counting sort if there are two."""
-    at = 0
-    for group in range(len(starts) - 1):
-        starts[group] = at
-        if at < len(owner):
-            for i in range(len(owner)):
-                order[at] = i
-                at += owner[i] == group
-    starts[-1] = at
-
-
-@device
-def count_groups(owner: I32, order: I32, starts: I64) -> None:
-    """Group positions by a counting sort."""
-    groups = len(starts) - 1
-    starts[:] = 0
-    for i in range(len(owner)):
-        starts[owner[i]] += 1
-    total = 0
-    for group in range(groups + 1):
-        count = starts[group]
-        starts[group] = total
-        total += count
-    for i in range(len(owner)):
-        order[starts[owner[i]]] = i
-        starts[owner[i]] += 1
-    for group in range(groups, 0, -1):
-        starts[group] = starts[group - 1]
-    starts[0] = 0
-
-
-@device
-def route_(
-    ids: I64,
-    stripe_of_shard: I32,
-    has_padding: bool,
-    padding_id: int,
-    owner: I32,
-    order: I32,
-    starts: I64,
-) -> int:
-    """Group a batch by stripe, keeping the order of ids inside each.
-
-    `stripe_of_shard` (shards,) maps virtual shards to stripes 0 … S-1 or FOREIGN. Writes `order`
-    (n + 1,), of which the last is scratch, and `starts` (S + 2,): stripe s has
-    `order[starts[s]:starts[s + 1]]`, and the padding id is group S. `owner` (n,) is scratch, and
-    UNKNOWN in the end. Returns −1, or the position of the first foreign id.
-    """
-    groups = len(starts) - 1
-    are_ours = owners_of(ids, stripe_of_shard, owner)
-    if has_padding:
-        for i in range(len(ids)):
-            if ids[i] == padding_id:
-                owner[i] = groups - 1
-    if not are_ours:
-        for i in range(len(ids)):
-            if owner[i] < 0:
-                return i
-    if groups <= _FEW_GROUPS:
-        filter_groups(owner, order, starts)
-    else:
-        count_groups(owner, order, starts)
-    owner[:] = UNKNOWN
-    return -1
-
-
-_ROUTE = "const i8[::1], const i4[::1], b1, i8, i4[::1], i4[::1], i8[::1] -> i8"
-
-
-@kernel(_ROUTE, group="pserver")
-def route(
-    ids: I64,
-    stripe_of_shard: I32,
-    has_padding: bool,
-    padding_id: int,
-    owner: I32,
-    order: I32,
-    starts: I64,
-) -> int:
-    """See `route_`."""
-    return route_(ids, stripe_of_shard, has_padding, padding_id, owner, order, starts)
-
-
-@kernel(_ROUTE, group="pserver", brief=True)
-def route_few(
-    ids: I64,
-    stripe_of_shard: I32,
-    has_padding: bool,
-    padding_id: int,
-    owner: I32,
-    order: I32,
-    starts: I64,
-) -> int:
-    """`route` for a few ids: whoever has them need not wait for the interpreter's lock again."""
-    return route_(ids, stripe_of_shard, has_padding, padding_id, owner, order, starts)
+FEW = 64  # rows for which `read_few_rows` is there
 
 
 @device
@@ -331,7 +215,7 @@ def read_few_rows(
     seed: int,
     out: F32,
 ) -> None:
-    """`read_rows` of a few rows: see `route_few`."""
+    """`read_rows` of a few: whoever has them need not wait for the interpreter's lock again."""
     read_rows_(directory, cells, slab, size, at, ids, order, found, kind, a, b, seed, out)
 
 

@@ -13,6 +13,7 @@ In reading order, doing below and deciding above:
     stripe         rows of some virtual shards, and their lock
     change_log     who pushed which rows, for trainers under Geo
     hot_ids        which ids are pulled most
+    routed         a batch of ids, grouped by the stripes of its table
     sparse_table   one pserver's share of a sparse table, over its stripes
     growing_table  rows that start short: two sparse tables that look like one
     id_lists       lists of ids that trainers have pulled and will push gradients of

@@ -31,6 +31,7 @@ from psrt.core.allocator import keep_freed_memory
 from psrt.core.errors import ErrorCode, InternalError, JobError, PsrtError
 from psrt.core.specs import TableSpec
 from psrt.core.threads import CrashReport, schedule
+from psrt.kernels.denormals import denormals_flushed
 from psrt.kernels.jit import on_compile, set_cache_dir, warm_up
 from psrt.kernels.spin import await_input
 from psrt.pserver.machine import Job
@@ -105,6 +106,15 @@ def serve_until(
     schedule(config.scheduling)
     _remove_abandoned_sockets(Path(tempfile.gettempdir()))
     _warm_up(config)
+    with denormals_flushed():
+        _serve(ending, config, job, tables)
+    if ending.error is not None:
+        raise ending.error
+
+
+def _serve(
+    ending: Ending, config: PserverConfig, job: Job | None, tables: Sequence[TableSpec]
+) -> None:
     service = PserverService(
         stripes=config.stripes or stripes_for(os.cpu_count() or 1),
         wait_timeout_s=config.wait_timeout_s,
@@ -125,8 +135,6 @@ def serve_until(
         service.stop()
         server.stop(GRACE_S)
         _remove_ready_file(config)
-    if ending.error is not None:
-        raise ending.error
 
 
 def _warm_up(config: PserverConfig) -> None:

@@ -22,8 +22,9 @@ from psrt.kernels.initialize import CONSTANT
 from psrt.kernels.row_layout import ID_WORD, RowLayout
 from psrt.pserver.admission import Grown
 from psrt.pserver.room_ahead import RoomAhead
+from psrt.pserver.routed import Routed
 from psrt.pserver.spare_threads import ALONE, SpareThreads
-from psrt.pserver.sparse_table import Routed, SparseTable, first_row, per_show
+from psrt.pserver.sparse_table import SparseTable, first_row, per_show
 from psrt.pserver.stripe import Decide, Stripe
 
 _ZEROS = (CONSTANT, 0.0, 0.0, 0)

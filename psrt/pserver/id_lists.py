@@ -12,7 +12,7 @@ import threading
 from collections import OrderedDict
 from typing import TypeAlias
 
-from psrt.pserver.sparse_table import Routed
+from psrt.pserver.routed import Routed
 
 LIMIT_BYTES = 256 << 20
 MOST_LISTS = 8

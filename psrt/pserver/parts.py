@@ -20,7 +20,7 @@ from psrt.kernels.narrow import precision_of, scales_of, widened
 from psrt.pserver.dense_table import DenseTable
 from psrt.pserver.growing_table import RowsTable
 from psrt.pserver.id_lists import IdLists
-from psrt.pserver.sparse_table import Routed
+from psrt.pserver.routed import Routed
 from psrt.pserver.tables import Tables
 from psrt.rpc import pb
 from psrt.rpc.frames import PRECISION_CODES, Empty, Message, empty

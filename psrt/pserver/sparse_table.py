@@ -13,7 +13,6 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -23,19 +22,20 @@ from psrt.core.clock import hours_since_1970
 from psrt.core.errors import ErrorCode, TableError
 from psrt.core.specs import SparseTableSpec, scales_by_shows
 from psrt.core.types import F32, I32, I64
-from psrt.kernels import slab
+from psrt.kernels import routing
 from psrt.kernels.decay import decay_of
 from psrt.kernels.hashing import virtual_shards
 from psrt.kernels.initialize import encode
 from psrt.kernels.row_layout import table_layout
 from psrt.kernels.row_lives import ONE_SHOW_EACH
-from psrt.kernels.row_store import Start, no_hints
+from psrt.kernels.row_store import Start
 from psrt.kernels.row_update import RowUpdate
 from psrt.kernels.rules import Rule, rule_of
 from psrt.pserver.admission import admission_of
 from psrt.pserver.change_log import ChangeLog
 from psrt.pserver.hot_ids import HotIds
 from psrt.pserver.room_ahead import RoomAhead
+from psrt.pserver.routed import Routed
 from psrt.pserver.spare_threads import ALONE, SpareThreads
 from psrt.pserver.stripe import Decide, Stripe
 
@@ -44,47 +44,6 @@ LARGE_ROWS = 12_288
 0.1 ms each, and both wait longer for memory. Of 8,192 rows of 16 weights nothing is gained."""
 
 _STRIPE_SHIFT = 40  # a cursor is stripe << 40 | slots of it still to come
-
-
-@dataclass(frozen=True)
-class Routed:
-    """A batch of ids (n,) grouped by stripe (`psrt.kernels.slab.route`); one thread uses it.
-
-    `slots` is where their rows were when they were found last: `RowStore.find`.
-    """
-
-    ids: I64
-    order: I32
-    starts: list[int]
-    slots: I32
-
-    def touches(self, stripe: int) -> bool:
-        return self.starts[stripe] < self.starts[stripe + 1]
-
-    def of(self, stripe: int) -> I32:
-        """Positions in the batch of the ids of `stripe`."""
-        return self.order[self.starts[stripe] : self.starts[stripe + 1]]
-
-    def found(self, stripe: int) -> I32:
-        """The slots of these ids."""
-        return self.slots[self.starts[stripe] : self.starts[stripe + 1]]
-
-    @property
-    def nbytes(self) -> int:
-        return self.ids.nbytes + self.order.nbytes + self.slots.nbytes
-
-    def copy(self) -> Routed:
-        """The same batch, to be kept: not in the memory of a message."""
-        ids = self.ids if self.ids.flags.owndata else self.ids.copy()
-        return Routed(ids, self.order, self.starts, self.slots)
-
-    def again(self) -> Routed:
-        """The same batch for another thread: slots of its own."""
-        return Routed(self.ids, self.order, self.starts, self.slots.copy())
-
-    def elsewhere(self) -> Routed:
-        """The same batch for a table that has other rows of these ids."""
-        return Routed(self.ids, self.order, self.starts, no_hints(len(self.order)))
 
 
 class _Place(NamedTuple):
@@ -129,7 +88,7 @@ class SparseTable:
         self.layout = table_layout(spec, len(self._rule.first_state(spec.width)))
         held = spec.last_shard - spec.first_shard
         count = min(stripes, held)
-        self._stripe_of_shard: I32 = np.full(spec.virtual_shards, slab.FOREIGN, np.int32)
+        self._stripe_of_shard: I32 = np.full(spec.virtual_shards, routing.FOREIGN, np.int32)
         self._stripe_of_shard[spec.first_shard : spec.last_shard] = np.arange(held) * count // held
         bounds = [spec.first_shard - (-held * number // count) for number in range(count + 1)]
         self._stripes = [self._stripe(*shards) for shards in itertools.pairwise(bounds)]
@@ -190,7 +149,7 @@ class SparseTable:
         order, slots = np.empty(len(ids) + 1, np.int32), np.empty(len(ids), np.int32)
         starts = np.empty(len(self._stripes) + 2, np.int64)
         padding = self.spec.padding_id
-        route = slab.route_few if len(ids) <= slab.FEW else slab.route
+        route = routing.route_few if len(ids) <= routing.FEW else routing.route
         foreign = route(
             *(ids, self._stripe_of_shard, padding is not None, padding or 0),
             *(slots, order, starts),

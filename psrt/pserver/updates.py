@@ -30,7 +30,7 @@ from psrt.pserver.parts import (
     RowsPull,
     RowsPush,
 )
-from psrt.pserver.sparse_table import Routed
+from psrt.pserver.routed import Routed
 from psrt.rpc import pb
 from psrt.rpc.frames import Empty, Message
 

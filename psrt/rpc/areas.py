@@ -73,5 +73,5 @@ def area_bytes(payload_bytes: int) -> int:
 
 
 def _mapped(fd: int, size_bytes: int, protection: int) -> U8:
-    """The mapping lives as long as the last view of the array."""
+    """The mapping lives as long as the last view of the array; it has a descriptor of its own."""
     return np.frombuffer(mmap.mmap(fd, size_bytes, mmap.MAP_SHARED, protection), np.uint8)

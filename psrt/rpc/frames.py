@@ -187,7 +187,7 @@ def decode_apart(buffer: Any, payload: Callable[[int], memoryview]) -> Message:
     """
     header, _ = parse(buffer)
     message = assemble(header, payload(header.payload_bytes))
-    message.tensors = [each.copy() if each.dtype in _WHOLE else each for each in message.tensors]
+    message.tensors = [_copy(each) if each.dtype in _WHOLE else each for each in message.tensors]
     return message
 
 
@@ -228,6 +228,13 @@ def assemble(header: pb.Header, payload: memoryview) -> Message:
     for name in ("tensors", "payload_bytes", "padding"):
         header.ClearField(name)
     return Message(header, tensors)
+
+
+def _copy(tensor: Array) -> Array:
+    """Read-only, as views are."""
+    copy = tensor.copy()
+    copy.flags.writeable = False
+    return copy
 
 
 def _parse_header(encoded: memoryview) -> pb.Header:

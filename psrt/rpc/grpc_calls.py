@@ -1,8 +1,10 @@
 """The two RPCs of psrt.v1.Pserver on grpc.aio: bytes in, handler on a pool, bytes out.
 
-The event loop only moves bytes. Handlers run in a small thread pool; a call that waits for a round
-holds no thread of it: when its future is done, the reply is finished on the pool. A reply that
-reports an error becomes a gRPC status with the `pb.Error` in its trailing metadata.
+The event loop moves bytes. Handlers run in a small thread pool; a call that waits for a round
+holds no thread of it: when its future is done, the reply is finished on the pool. But a short PULL
+or PUSH that no other call is beside is carried out by the loop itself, which has nothing else to
+do: to hand it over and back takes a tenth of the time of 13,312 rows of 16. A reply that reports an
+error becomes a gRPC status with the `pb.Error` in its trailing metadata.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from psrt.core.errors import ErrorCode, PsrtError, UnavailableError, WireError
 from psrt.rpc import pb
 from psrt.rpc.frames import Message, decode, encode
 from psrt.rpc.grpc_carrier import SERVICE, reply_too_large
+from psrt.rpc.methods import Method
 from psrt.rpc.pieces import SPLIT_BYTES, Joiner, split
 from psrt.rpc.preamble import check_size, too_large
 from psrt.rpc.serving import Handler, Later, Peer, begin, settle
@@ -27,6 +30,9 @@ from psrt.rpc.status import ERROR_METADATA, grpc_status, to_wire
 MOST_CALLS = 4096
 """Calls that may be under way at once, each with its message: a caller's channel carries any number
 of them, unlike a connection of the stream carrier."""
+
+_SHORT = (Method.PULL, Method.PUSH)
+_SHORT_BYTES = 1 << 20
 
 
 class GrpcCalls:
@@ -115,7 +121,10 @@ class GrpcCalls:
 
     async def _carry_out(self, request: Message, peer: Peer) -> Message:
         loop = asyncio.get_running_loop()
-        reply = await loop.run_in_executor(self._pool, begin, self._handler, request, peer)
+        if self._running == 1 and _is_short(request):
+            reply = begin(self._handler, request, peer)
+        else:
+            reply = await loop.run_in_executor(self._pool, begin, self._handler, request, peer)
         if isinstance(reply, Later):
             await _done(reply.future, loop)
             reply = await loop.run_in_executor(self._pool, settle, reply, request.header, peer)
@@ -143,6 +152,12 @@ class GrpcCalls:
             self._running -= 1
             if not self._running:
                 self._idle.set()
+
+
+def _is_short(request: Message) -> bool:
+    """Whether its handler waits for nobody, and not even a health check waits for it for long."""
+    size_bytes = sum(tensor.nbytes for tensor in request.tensors)
+    return request.header.method in _SHORT and size_bytes <= _SHORT_BYTES
 
 
 async def _done(future: Future[None], loop: asyncio.AbstractEventLoop) -> None:

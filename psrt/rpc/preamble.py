@@ -2,7 +2,7 @@
 
 Magic `PSRT`, version u16, flags u16, size of the frame u64; little-endian. The size is checked
 before any memory is allocated for it. Flags are 0 but between ends that share memory
-(`psrt.rpc.sharing`).
+(`psrt.rpc.shared_memory`).
 """
 
 from __future__ import annotations

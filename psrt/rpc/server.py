@@ -33,7 +33,7 @@ class Server:
 
     `port` 0 picks one, as the kernel does for the `ports_num` stream ports. `unix_dir` is where the
     Unix socket goes: "" means a private temporary directory, "off" or None means no Unix socket.
-    Payloads of up to `shared_bytes` lie in memory that a process of this host shares.
+    Payloads of up to `shared_bytes` lie in memory shared with the client, over the Unix socket.
     The handler is told with each request how large its reply may be (`Message.reply_limit`).
     """
 
@@ -59,14 +59,14 @@ class Server:
         self._host = host
         self._ports_num = ports_num
         self._unix_dir = UNIX_DIR_OFF if unix_dir is None else unix_dir
-        self._shared_bytes = shared_bytes
+        self._shared_bytes = min(shared_bytes, max_message_bytes)
         self._host_id = host_id()
         self._unix: UnixSocketPath | None = None
         self._stop_once = threading.Lock()
         self._grpc = GrpcServer(self._answer, max_message_bytes)
         self._stream = StreamServer(
             *(self._answer, max_message_bytes, crashes, busy_poll),
-            *(max_connections, shared_bytes),
+            *(max_connections, self._shared_bytes),
         )
 
     def start(self) -> None:

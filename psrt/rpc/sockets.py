@@ -26,7 +26,7 @@ from psrt.rpc.busy_poll import NEVER, BusyPoll
 from psrt.rpc.frames import Message, decode, empty, encode
 from psrt.rpc.placing import place, without
 from psrt.rpc.preamble import PREAMBLE_BYTES, check_size, parse_preamble, preamble, truncated
-from psrt.rpc.sharing import ANCILLARY_BYTES, Outgoing, Sharing
+from psrt.rpc.shared_memory import ANCILLARY_BYTES, Outgoing, SharedMemory
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ _TOLD = 0.8  # of the time that is left: for how long the kernel is told to wait
 class FrameSocket:
     """Sends and receives whole messages; `max_bytes` bounds a frame in both directions.
 
-    With `sharing`, large payloads lie in memory that both ends map, and do not travel.
+    With `shared`, payloads may lie in memory that both ends map, and do not travel.
     """
 
     def __init__(
@@ -55,13 +55,13 @@ class FrameSocket:
         sock: socket.socket,
         max_bytes: int,
         busy_poll: BusyPoll = NEVER,
-        sharing: Sharing | None = None,
+        shared: SharedMemory | None = None,
     ) -> None:
         self._sock = sock
         self._max_bytes = max_bytes
         self._busy_poll = busy_poll
         self._habit = busy_poll.habit()
-        self._sharing = sharing
+        self._shared = shared
         self._buffers = ReceiveBuffers()
         self._ahead = b""  # what came behind the last frame
         self._deadline: float | None = None
@@ -73,8 +73,8 @@ class FrameSocket:
         self._deadline = deadline
 
     def send(self, message: Message) -> None:
-        sharing = self._sharing
-        outgoing = Outgoing(encode(message)) if sharing is None else sharing.outgoing(message)
+        shared = self._shared
+        outgoing = Outgoing(encode(message)) if shared is None else shared.outgoing(message)
         parts, ancillary = outgoing.parts, outgoing.ancillary
         size_bytes = sum(map(len, parts))
         check_size(size_bytes, self._max_bytes)
@@ -87,7 +87,7 @@ class FrameSocket:
 
     def empty(self, shape: Shape) -> F32:
         """Memory for a tensor of the next message to send, where it need not be copied."""
-        return empty(shape) if self._sharing is None else self._sharing.outbox.empty(shape)
+        return empty(shape) if self._shared is None else self._shared.empty(shape)
 
     def receive(self, into: Sequence[Array | None] = ()) -> Message | None:
         """The next message, or None when the peer closed between two frames.
@@ -102,19 +102,16 @@ class FrameSocket:
         if got < PREAMBLE_BYTES:
             raise truncated(f"{got} bytes", f"a preamble of {PREAMBLE_BYTES}")
         announced = parse_preamble(buffer[_BEGIN:ALIGNMENT], self._max_bytes)
-        decode_it = decode if self._sharing is None else self._sharing.decoder(announced.flags)
+        read = decode if self._shared is None else self._shared.decoder(announced.flags)
         end, got_end = ALIGNMENT + announced.size_bytes, _BEGIN + got
         if end <= got_end:
             self._ahead = buffer[end:got_end].tobytes() + self._ahead
-            return decode_it(buffer[ALIGNMENT:end])
+            return read(buffer[ALIGNMENT:end])
         if end > len(buffer):
             buffer, got_end = self._make_room(buffer, got_end, end, trusted=bool(into))
-        frame, got = buffer[ALIGNMENT:end], got_end - ALIGNMENT
-        placed = place(frame, got, into) if into and decode_it is decode else None
-        missing = self._fill([frame.data[got:]] if placed is None else placed.gather)
-        if missing:
-            raise truncated(f"{len(frame) - missing} bytes", f"{len(frame)}")
-        return decode_it(frame) if placed is None else placed.message
+        if read is not decode:
+            into = ()  # the tensors are not in the frame
+        return self._rest(buffer[ALIGNMENT:end], got_end - ALIGNMENT, into, read)
 
     def drain(self) -> None:
         """After a refusal: say goodbye and read what is still coming, for a second at most.
@@ -140,8 +137,8 @@ class FrameSocket:
 
     def close(self) -> None:
         self._sock.close()
-        if self._sharing is not None:
-            self._sharing.close()
+        if self._shared is not None:
+            self._shared.close()
 
     def _begin(self, buffer: U8) -> int:
         """Receive a preamble and what else is there of its frame; returns the bytes received."""
@@ -178,6 +175,16 @@ class FrameSocket:
             if missing:
                 raise truncated(f"{got - ALIGNMENT} bytes", f"{end - ALIGNMENT}")
 
+    def _rest(
+        self, frame: U8, got: int, into: Sequence[Array | None], read: Callable[[U8], Message]
+    ) -> Message:
+        """Receive all but the first `got` bytes of `frame`, and decode it."""
+        placed = place(frame, got, into) if into else None
+        missing = self._fill([frame.data[got:]] if placed is None else placed.gather)
+        if missing:
+            raise truncated(f"{len(frame) - missing} bytes", f"{len(frame)}")
+        return read(frame) if placed is None else placed.message
+
     def _fill(self, gather: list[memoryview]) -> int:
         """Receive until all of `gather` is full or the peer closes; returns the bytes missing."""
         missing = sum(map(len, gather))
@@ -195,14 +202,14 @@ class FrameSocket:
             got = min(len(self._ahead), len(gather[0]))
             gather[0][:got], self._ahead = self._ahead[:got], self._ahead[got:]
             return got
-        receive, sharing = self._sock.recvmsg_into, self._sharing
-        if sharing is None:
+        receive, shared = self._sock.recvmsg_into, self._shared
+        if shared is None:
             return self._in_time(socket.SO_RCVTIMEO, lambda: receive(gather, 0, flags)[0])
         flags |= _CLOSE_ON_EXEC
         got, ancillary, *_ = self._in_time(
             socket.SO_RCVTIMEO, lambda: receive(gather, ANCILLARY_BYTES, flags)
         )
-        sharing.received(ancillary)
+        shared.received(ancillary)
         return got
 
     def _in_time(self, option: int, transfer: Callable[[], T]) -> T:

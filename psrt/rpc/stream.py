@@ -16,7 +16,7 @@ from psrt.rpc.busy_poll import NEVER, BusyPoll
 from psrt.rpc.frames import Message
 from psrt.rpc.hosts import split_endpoint
 from psrt.rpc.preamble import MAX_FRAME_BYTES
-from psrt.rpc.sharing import Sharing
+from psrt.rpc.shared_memory import SharedMemory
 from psrt.rpc.sockets import FrameSocket
 
 
@@ -29,10 +29,10 @@ class StreamConnection:
         where: str,
         max_bytes: int = MAX_FRAME_BYTES,
         busy_poll: BusyPoll = NEVER,
-        sharing: Sharing | None = None,
+        shared: SharedMemory | None = None,
     ) -> None:
         self.where = where
-        self._frames = FrameSocket(sock, max_bytes, busy_poll, sharing)
+        self._frames = FrameSocket(sock, max_bytes, busy_poll, shared)
 
     def call(self, message: Message, timeout_s: float) -> Message:
         """Send `message` and wait for its reply; the reply may report an error in its header."""
@@ -108,5 +108,5 @@ def connect_unix(
     except OSError as error:
         sock.close()
         raise UnavailableError(f"Cannot connect to {path}: {error}.") from error
-    sharing = Sharing(shared_bytes, agreed=True) if shared_bytes else None
-    return StreamConnection(sock, path, max_bytes, busy_poll, sharing)
+    shared = SharedMemory(shared_bytes, agreed=True) if shared_bytes else None
+    return StreamConnection(sock, path, max_bytes, busy_poll, shared)

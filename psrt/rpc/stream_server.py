@@ -24,7 +24,7 @@ from psrt.rpc import pb
 from psrt.rpc.busy_poll import NEVER, BusyPoll
 from psrt.rpc.preamble import MAX_FRAME_BYTES, StrangerError, no_memory
 from psrt.rpc.serving import Handler, Later, Peer, begin, error_reply, settle
-from psrt.rpc.sharing import Sharing
+from psrt.rpc.shared_memory import SharedMemory
 from psrt.rpc.sockets import FrameSocket
 
 log = logging.getLogger("psrt.rpc")
@@ -119,8 +119,8 @@ class StreamServer:
 
     def _add(self, sock: socket.socket, peer: Peer) -> None:
         may_share = sock.family == socket.AF_UNIX and self._shared_bytes
-        sharing = Sharing(self._shared_bytes) if may_share else None
-        frames = FrameSocket(sock, self._max_bytes, self._busy_poll, sharing)
+        shared = SharedMemory(self._shared_bytes) if may_share else None
+        frames = FrameSocket(sock, self._max_bytes, self._busy_poll, shared)
         try:
             with self._lock:
                 self._begin_serving(frames, peer)

@@ -7,6 +7,7 @@ code under test; the in-process carrier uses its own fault script.
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import tempfile
 import threading
@@ -25,7 +26,8 @@ from psrt.rpc.retry import RetryPolicy
 from psrt.rpc.server import Server
 from psrt.rpc.serving import Handler, Later, Peer
 
-CARRIERS = ("stream-tcp", "stream-unix", "grpc", "inproc")
+CARRIERS = ("stream-tcp", "stream-unix", "stream-shared", "grpc", "inproc")
+SHARED_BYTES = 16 << 20
 AT_ONCE = RetryPolicy(initial_s=0.001, max_s=0.01)
 INCARNATION = 77
 
@@ -75,9 +77,10 @@ class CuttableLine:
                 return
             with self._lock:
                 self._open += [near, far]
-            back = threading.Thread(target=_pump, args=(far, near), daemon=True)
+            pump = _pump_descriptors if near.family == socket.AF_UNIX else _pump
+            back = threading.Thread(target=pump, args=(far, near), daemon=True)
             back.start()
-            _pump(near, far)
+            pump(near, far)
             back.join()
 
 
@@ -85,7 +88,25 @@ def _pump(source: socket.socket, sink: socket.socket) -> None:
     with contextlib.suppress(OSError):
         while data := source.recv(1 << 16):
             sink.sendall(data)
-    for end in (source, sink):
+    _shut(source, sink)
+
+
+def _pump_descriptors(source: socket.socket, sink: socket.socket) -> None:
+    """As `_pump`; what comes beside bytes goes on beside the same."""
+    with contextlib.suppress(OSError):
+        while True:
+            data, fds, *_ = socket.recv_fds(source, 1 << 16, 4)
+            if not data:
+                break
+            sent = socket.send_fds(sink, [data], fds) if fds else 0
+            for fd in fds:
+                os.close(fd)
+            sink.sendall(data[sent:])
+    _shut(source, sink)
+
+
+def _shut(*ends: socket.socket) -> None:
+    for end in ends:
         with contextlib.suppress(OSError):
             end.shutdown(socket.SHUT_RDWR)
 
@@ -105,7 +126,10 @@ class Station:
         self._lines: list[CuttableLine] = []
         self._directory = tempfile.TemporaryDirectory(prefix="psrt-test-")
         self._inproc = InprocServer(self._answer)
-        self._server = Server(self._answer, unix_dir=str(self._unix_dir))
+        self._shared_bytes = SHARED_BYTES if carrier == "stream-shared" else 0
+        self._server = Server(
+            self._answer, unix_dir=str(self._unix_dir), shared_bytes=self._shared_bytes
+        )
         self._endpoint = "inproc"
         self._tcp_data_line = self._unix_line = ""
         if carrier != "inproc":
@@ -212,7 +236,7 @@ class Station:
             reply = answer
         hello = reply.header.hello_reply
         hello.data_endpoints.append(self._tcp_data_line)
-        hello.unix_path = self._unix_line
+        hello.unix_path, hello.shared_bytes = self._unix_line, self._shared_bytes
         if self.carrier == "stream-tcp":
             hello.host_id = "somewhere else"
         return reply

@@ -231,7 +231,7 @@ def test_preamble_is_16_bytes_and_gives_the_size_back() -> None:
     start = preamble(123456)
 
     assert len(start) == PREAMBLE_BYTES == 16
-    assert parse_preamble(start) == 123456
+    assert parse_preamble(start) == (123456, 0)
 
 
 def test_preamble_of_a_stranger_another_version_or_an_oversized_frame_is_refused() -> None:

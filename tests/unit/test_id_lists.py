@@ -8,7 +8,8 @@ import pytest
 from psrt.communicator import known_ids
 from psrt.core import specs
 from psrt.pserver.id_lists import MOST_LISTS, IdLists
-from psrt.pserver.sparse_table import Routed, SparseTable
+from psrt.pserver.routed import Routed
+from psrt.pserver.sparse_table import SparseTable
 
 SPEC = specs.SparseTableSpec(
     "emb", 2, specs.Constant(0.0), specs.Add(), specs.ConstantRate(1.0), seed=1

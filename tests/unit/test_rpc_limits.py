@@ -71,7 +71,7 @@ def tell(server: Server, data: bytes) -> pb.Error:
         sock.sendall(data)
         sock.shutdown(socket.SHUT_WR)
         received = b"".join(iter(lambda: sock.recv(1 << 16), b""))
-    assert len(received) == 16 + parse_preamble(received[:16])
+    assert len(received) == 16 + parse_preamble(received[:16]).size_bytes
     return decode(received[16:]).header.error
 
 

@@ -57,7 +57,7 @@ def tell(server: Server, data: bytes, *, hang_up: bool = False) -> bytes:
 
 
 def error_in(reply: bytes) -> pb.Error:
-    size = parse_preamble(reply[:16])
+    size = parse_preamble(reply[:16]).size_bytes
     assert len(reply) == 16 + size
     return decode(reply[16:]).header.error
 
@@ -115,7 +115,7 @@ def test_unknown_method_is_answered_and_the_connection_stays(server: Server) -> 
         server, preamble(len(unknown)) + unknown + preamble(len(good)) + good, hang_up=True
     )
 
-    first = 16 + parse_preamble(replies[:16])
+    first = 16 + parse_preamble(replies[:16]).size_bytes
     assert error_in(replies[:first]).code == ErrorCode.WIRE_UNKNOWN_METHOD
     assert not decode(replies[first + 16 :]).header.HasField("error")
 

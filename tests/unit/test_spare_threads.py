@@ -162,17 +162,24 @@ def test_an_error_of_the_caller_comes_after_jobs_that_have_begun_and_drops_the_o
     assert done == ["begun"]
 
 
-def test_an_error_of_a_helper_drops_what_has_not_begun_and_is_raised(spare: SpareThreads) -> None:
-    meet, done = meeting(2), list[str]()
+def test_an_error_of_a_helper_drops_what_has_not_begun_and_is_raised(
+    spare: SpareThreads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meet, is_through, done = meeting(2), threading.Event(), list[str]()
+    end = spare_threads._Run.end
+
+    def ending(run: Any) -> None:
+        is_through.set()
+        end(run)
 
     def job() -> None:
         meet()
         if not is_caller():
             raise HelperError
-        while not spare._idle:  # until the helper is through
-            pass
+        assert is_through.wait(WAIT_S)
         done.append("begun")
 
+    monkeypatch.setattr(spare_threads._Run, "end", ending)
     with pytest.raises(HelperError):
         spare.run([job, job, partial(done.append, "not begun")])
 

@@ -1,13 +1,12 @@
 """Payloads that lie in shared memory instead of travelling through the socket.
 
-Both ends of a connection over a Unix socket may share: each owns up to `MOST_AREAS` areas that it
-lays large payloads out in (`Outbox`), and maps those of the other (`Inbox`). A frame then brings
-the header alone; the tensors of the message are views of the area they were written to. Floats are
-looked at there, in place. Whole numbers - ids, counts - are copied first: nobody may change them
-behind the back of who has checked them.
+Both ends of a connection over a Unix socket may share memory: each lays large payloads out in areas
+of its own (`OwnAreas`) and maps those of the other (`TheirAreas`). A frame then brings the header
+alone. Its tensors are views of the area: floats are looked at in place, whole numbers (ids, counts)
+are copied first, so that nobody changes them behind the back of who has checked them.
 
 An area is written again only when nobody reads it. Each frame says in the flags of its preamble
-which areas of the other end its sender still has views of; where all are looked at, payloads travel
+which areas of the other end its sender still has views of; while all have readers, payloads travel
 as ever. A connection carries one call at a time, so no other word about it is needed.
 """
 
@@ -23,11 +22,11 @@ from typing import NamedTuple
 import numpy as np
 
 from psrt.core.errors import WireError
-from psrt.core.types import U8
+from psrt.core.types import F32, U8, Shape
 from psrt.rpc.areas import area_bytes, attach
 from psrt.rpc.buffers import is_alone
-from psrt.rpc.frames import Buffer, Message, decode, decode_apart, encode, encode_apart
-from psrt.rpc.outbox import MOST_AREAS, Outbox
+from psrt.rpc.frames import Buffer, Message, decode, decode_apart, empty, encode, encode_apart
+from psrt.rpc.own_areas import MOST_AREAS, OwnAreas
 
 SHARES, APART, NEW = 1, 2, 4
 """Flags of a preamble: this end reads areas; the payload lies in one; its descriptor comes too."""
@@ -52,12 +51,13 @@ class Outgoing(NamedTuple):
         return [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack("i", self.fd))]
 
 
-class Inbox:
+class TheirAreas:
     """The areas that the other end writes, as far as it has passed them."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._most_bytes = area_bytes(limit_bytes)
-        self._areas: list[U8] = [np.empty(0, np.uint8) for _ in range(MOST_AREAS)]
+        self._areas: list[U8] = []
+        self.close()
 
     @property
     def held(self) -> int:
@@ -70,6 +70,10 @@ class Inbox:
         """An area in the place of a former one; views of that stay what they are."""
         self._areas[_checked(number)] = attach(fd, self._most_bytes)
 
+    def close(self) -> None:
+        """Mappings stay as long as somebody looks at them."""
+        self._areas = [np.empty(0, np.uint8) for _ in range(MOST_AREAS)]
+
     def payload(self, number: int, size_bytes: int) -> memoryview:
         area = self._areas[_checked(number)]
         if size_bytes > len(area):
@@ -77,7 +81,7 @@ class Inbox:
         return area.data[:size_bytes]
 
 
-class Sharing:
+class SharedMemory:
     """One end's part; `agreed` says whether the other end is known to read areas.
 
     A pserver says so in its reply to HELLO, a client by the flags of its frames.
@@ -85,13 +89,17 @@ class Sharing:
 
     def __init__(self, limit_bytes: int, *, agreed: bool = False) -> None:
         self._agreed = agreed
-        self._inbox = Inbox(limit_bytes)
-        self.outbox = Outbox(limit_bytes)
-        self._fds: list[int] = []
+        self._theirs = TheirAreas(limit_bytes)
+        self._own = OwnAreas(limit_bytes)
+        self._fds: list[int] = []  # that came, and belong to no area yet
+
+    def empty(self, shape: Shape) -> F32:
+        """An array for the next message that need not be copied, if there is room; else any."""
+        return self._own.empty(shape) if self._agreed else empty(shape)
 
     def outgoing(self, message: Message) -> Outgoing:
-        flags = SHARES | self._inbox.held << _HELD_AT
-        packed = self.outbox.pack(message.tensors) if self._agreed else None
+        flags = SHARES | self._theirs.held << _HELD_AT
+        packed = self._own.pack(message.tensors) if self._agreed else None
         if packed is None:
             return Outgoing(encode(message), flags)
         flags |= APART | packed.number << _NUMBER_AT | (NEW if packed.area.fd is not None else 0)
@@ -109,19 +117,20 @@ class Sharing:
         """What reads the frame that these flags announce."""
         number, held = flags >> _NUMBER_AT & 0xF, flags >> _HELD_AT
         self._agreed = self._agreed or bool(flags & SHARES)
-        self.outbox.told(held)
+        self._own.told(held)
         if flags & NEW:
             if not self._fds:
                 raise WireError(f"The descriptor of area {number} did not come with its frame.")
-            self._inbox.attach(number, self._fds.pop(0))
+            self._theirs.attach(number, self._fds.pop(0))
         if len(self._fds) > MOST_AREAS:
             raise WireError("The peer passed descriptors that no frame has announced.")
         if not flags & APART:
             return decode
-        return partial(decode_apart, payload=partial(self._inbox.payload, number))
+        return partial(decode_apart, payload=partial(self._theirs.payload, number))
 
     def close(self) -> None:
-        self.outbox.close()
+        self._own.close()
+        self._theirs.close()
         while self._fds:
             os.close(self._fds.pop())
 

@@ -15,6 +15,7 @@ import numpy as np
 from psrt.core.types import F32, U8, Array, Shape
 from psrt.rpc.areas import Area
 from psrt.rpc.buffers import ALIGNMENT
+from psrt.rpc.frames import empty
 
 MOST_AREAS = 2
 """Of each end: one that is filled while the other is still read."""
@@ -32,7 +33,7 @@ class Packed(NamedTuple):
     payload_bytes: int
 
 
-class Outbox:
+class OwnAreas:
     """The areas that this end writes; one thread at a time."""
 
     def __init__(self, limit_bytes: int) -> None:
@@ -50,11 +51,11 @@ class Outbox:
         self._forget()
 
     def empty(self, shape: Shape) -> F32:
-        """An array for the next message that need not be copied, if there is room; else any."""
+        """An array in the area of the next message, if that has room; else elsewhere."""
         size_bytes = 4 * math.prod(shape)
         area = self._open(size_bytes) if size_bytes >= LEAST_BYTES else None
         if area is None or self._end + size_bytes > len(area.memory):
-            return np.empty(shape, np.float32)
+            return empty(shape)
         array: F32 = np.ndarray(shape, np.float32, area.memory, self._end)
         self._reserved[id(array)] = self._end, array
         self._end = _aligned(self._end + size_bytes)
@@ -82,6 +83,7 @@ class Outbox:
                 area.passed()
         self._areas = [None] * MOST_AREAS
         self._limit_bytes = 0
+        self._forget()
 
     def _put(self, memory: U8, tensor: Array) -> int:
         """Where `tensor` lies in the area."""
