@@ -10,6 +10,7 @@ exit code of the error when the job was aborted or the process could not start.
 from __future__ import annotations
 
 import contextlib
+import glob
 import ipaddress
 import json
 import logging
@@ -229,7 +230,8 @@ def _remove_ready_file(config: PserverConfig) -> None:
 
 def _remove_abandoned_sockets(temporary: Path) -> None:
     """Those that pservers left in private directories of `temporary` when they were killed."""
-    for path in temporary.glob("psrt-*/psrt-*.sock"):
+    # Not by `temporary.glob`, which fails when a directory goes while it looks.
+    for path in map(Path, glob.glob(f"{glob.escape(str(temporary))}/psrt-*/psrt-*.sock")):
         # Another pserver may be as quick, or something else be in the directory, which then stays.
         with contextlib.suppress(OSError):
             if _is_private(path.parent) and _is_abandoned(path):
