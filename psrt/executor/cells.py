@@ -112,15 +112,16 @@ class GradientCell(Cell):
     communicator may still read it while the trainer computes.
     """
 
-    __slots__ = ("_resting",)
+    __slots__ = ("_resting", "_resting_own")
 
     def __init__(self, name: str, dtype: Any) -> None:
         super().__init__(name, dtype)
-        self._resting = Memory()
+        self._resting, self._resting_own = Memory(), self._own
 
     def swap(self) -> None:
         """Before a backward: write into the memory of the backward before the last."""
         self.memory, self._resting = self._resting, self.memory
+        self._own, self._resting_own = self._resting_own, self._own
 
     def share(self, array: Array) -> None:
         """Another cell's memory does not take turns: copy."""

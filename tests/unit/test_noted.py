@@ -1,4 +1,4 @@
-"""A step is noted again without asking as long as its arrays are those of the step before."""
+"""A step is noted again without asking as long as its arrays are those of a step before."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 
 import psrt
 from psrt import layers
-from psrt.executor.cells import Cell, Scratch
+from psrt.executor.cells import Cell, GradientCell, Scratch
 from psrt.executor.compute import Noted
-from psrt.executor.compute.noted import _MISSES, _REST
+from psrt.executor.compute.noted import _MISSES, _REST, MOST_REMEMBERED
 from psrt.kernels.tape import tapes_for
 
 TRAIN = ("forward", "backward", "optimize")
@@ -63,6 +63,49 @@ def test_another_array_is_asked_for():
 
     np.testing.assert_array_equal(result, np.full((4, 2), 10))
     assert doubling.asked == 2
+
+
+def test_arrays_that_come_in_turn_are_asked_for_once_each():
+    """As parameters do that pservers send into one of a few sets."""
+    doubling = Doubling()
+    sets = [np.full((4, 2), value, np.float32) for value in range(MOST_REMEMBERED)]
+
+    for number in [*range(MOST_REMEMBERED), 2, 0, 1, 3, 3, 0] * 3:
+        doubling.x.value = sets[number]
+        np.testing.assert_array_equal(doubling.run(), np.full((4, 2), 2 * number))
+
+    assert doubling.asked == MOST_REMEMBERED
+
+
+def test_gradients_that_take_turns_are_asked_for_once_each():
+    """As those that a communicator may still read do."""
+    doubling = Doubling()
+    doubling.out = GradientCell("out", np.float32)
+    doubling.step = Noted(doubling._note, NEW_TAPE, [doubling.x], [doubling.out])
+    results = []
+
+    for value in range(6):
+        doubling.out.swap()
+        doubling.feed(value)
+        results.append(doubling.run())
+        np.testing.assert_array_equal(results[-1], np.full((4, 2), 2 * value))
+        if value:
+            np.testing.assert_array_equal(results[-2], np.full((4, 2), 2 * value - 2))
+
+    assert doubling.asked == 2
+    assert {id(result) for result in results} == {id(results[0]), id(results[1])}
+
+
+def test_one_more_takes_the_place_of_the_oldest():
+    doubling = Doubling()
+    sets = [np.full((4, 2), value, np.float32) for value in range(MOST_REMEMBERED + 1)]
+
+    for values in [*sets, *sets[1:], sets[0]]:
+        doubling.x.value = values
+        np.testing.assert_array_equal(doubling.run(), 2 * values)
+
+    assert doubling.asked == MOST_REMEMBERED + 2
+    assert len(doubling.step._memories) == MOST_REMEMBERED
 
 
 def test_a_result_that_somebody_replaced_is_written_where_it_was():
@@ -130,7 +173,7 @@ def test_arrays_that_always_change_are_not_kept_for_long():
     for value in range(_MISSES + 2):
         doubling.x.value = np.full((4, 2), value, np.float32)
         doubling.run()
-    assert doubling.step._last is None
+    assert not doubling.step._memories
 
     doubling.feed(7)
     for _ in range(_REST + 2):
@@ -192,6 +235,6 @@ def test_batches_of_many_sizes_and_new_parameters_give_the_bits_of_an_executor_t
         return found
 
     remembering = losses()
-    monkeypatch.setattr(Noted, "_is_as_before", lambda self: False)
+    monkeypatch.setattr(Noted, "_is_written_to", lambda self, results: False)
 
     assert losses() == remembering

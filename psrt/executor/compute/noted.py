@@ -1,15 +1,15 @@
 """Steps that are noted on tapes, and what they noted last.
 
 To look at shapes and addresses and note what to do takes Python 13 µs an op, with the interpreter's
-lock, for which other threads wait. In most steps all arrays are those of the step before, and so is
-what there is to note.
+lock, for which other threads wait. In most steps all arrays are those of one of the steps before,
+and so is what there is to note: memory is used again, and parameters that come back from pservers
+come in a few sets of arrays, in turn.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import is_
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from psrt.core.types import Array
 from psrt.executor.cells import Cell, Scratch
@@ -17,8 +17,20 @@ from psrt.kernels.tape import AtOnce, Note
 
 Step: TypeAlias = Callable[[], None]
 
-_MISSES, _REST = 3, 64
+MOST_REMEMBERED = 8
+"""Parameters that come back from pservers are in one of up to four sets of arrays, gradients that
+leave for them in one of two."""
+
+_MISSES, _REST = MOST_REMEMBERED + 2, 64
 """After so many steps in a row with other arrays than before, none are remembered for a while."""
+
+
+class _Memory(NamedTuple):
+    """What a step noted with these `arrays`: it lies in the cells written, as `results`."""
+
+    arrays: list[Array | None]
+    results: list[Array]
+    note: Note
 
 
 class Noted:
@@ -54,18 +66,19 @@ class Noted:
         if self._rest or not self._read:
             self._rest = max(0, self._rest - 1)
             self._note(tape)
-        elif self._last is not None and self._is_as_before():
+            return
+        arrays = self._held()
+        known = self._memories.get(tuple(map(id, arrays)))
+        if known is not None and self._is_written_to(known.results):
             self._misses = 0
-            self._write_again()
-            tape.repeat(self._last)
+            self._write_again(known.results)
+            tape.repeat(known.note)
         else:
             self._remember(tape)
 
     def forget(self) -> None:
-        """Let go of the arrays of the last step."""
-        self._arrays: list[Array | None] = []
-        self._results: list[Array] = []
-        self._last: Note | None = None
+        """Let go of the arrays of earlier steps."""
+        self._memories: dict[tuple[int, ...], _Memory] = {}  # by the identities of arrays it keeps
 
     def _remember(self, tape: AtOnce) -> None:
         self._misses += 1
@@ -76,21 +89,32 @@ class Noted:
             return
         begin = tape.mark()
         self._note(tape)
-        self._last, self._arrays = tape.since(begin), self._held()
-        self._results = [cell.value for cell in self._written]
+        note = tape.since(begin)
+        if note is not None:
+            results = [cell.value for cell in self._written]
+            self._keep(_Memory(self._held(), results, note))
 
-    def _is_as_before(self) -> bool:
-        if not all(map(is_, self._held(), self._arrays)):
-            return False
-        pairs = zip(self._written, self._results, strict=True)
+    def _keep(self, memory: _Memory) -> None:
+        """In the place of what was noted with the same arrays, or else of the oldest."""
+        key = tuple(map(id, memory.arrays))
+        self._memories.pop(key, None)
+        if len(self._memories) == MOST_REMEMBERED:
+            del self._memories[next(iter(self._memories))]
+        self._memories[key] = memory
+
+    def _is_written_to(self, results: Sequence[Array]) -> bool:
+        """Whether the cells written would lie where they lay."""
+        pairs = zip(self._written, results, strict=True)
         return all(cell.would_hand_out(array) for cell, array in pairs)
 
-    def _write_again(self) -> None:
-        for cell, array in zip(self._written, self._results, strict=True):
+    def _write_again(self, results: Sequence[Array]) -> None:
+        for cell, array in zip(self._written, results, strict=True):
             cell.value = array
 
     def _held(self) -> list[Array | None]:
+        """What there is to note follows from these."""
         held: list[Array | None] = [cell.value for cell in self._read]
+        held += [cell.memory.owner for cell in self._written]
         if self._scratch is not None:
             held.append(self._scratch.owner)
         return held
