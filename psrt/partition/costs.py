@@ -1,6 +1,6 @@
 """CPU time that a pserver spends on the calls of trainers: four constants, measured.
 
-`benchmarks/size_model.py` measures them (`costs`); these are of a busy virtual host, Xeon at 2.8
+`benchmarks/size_model.py` measures them (`costs`); these are of a quiet virtual host, Xeon at 2.6
 GHz, Python 3.11, SGD. Adam moves three times the bytes of a row, and other hosts are faster or
 slower: take what follows from them as right within a factor of 2. Python runs on one core at a
 time, however many there are, which bounds calls and parts; copying bytes and updating rows happen
@@ -13,13 +13,13 @@ from collections.abc import Iterable
 
 from psrt.partition.traffic import Call
 
-CALL_S = 200e-6
+CALL_S = 130e-6
 """Of one call: waking a thread, decoding and encoding headers, one part."""
-PART_S = 12e-6
+PART_S = 7e-6
 """Of each further block or table that a call names."""
-BYTE_S = 0.55e-9
+BYTE_S = 0.3e-9
 """Of each byte in or out: through the socket, and into or out of a table."""
-ROW_S = 130e-9
+ROW_S = 75e-9
 """Of each row found, read or updated, besides its bytes."""
 
 
