@@ -39,6 +39,11 @@ def room_for(size_bytes: int, got: int) -> int:
     return min(size_bytes, got + max(got, _BELIEVED_BYTES))
 
 
+def aligned(size_bytes: int) -> int:
+    """The next boundary at or behind `size_bytes`."""
+    return -(-size_bytes // ALIGNMENT) * ALIGNMENT
+
+
 class ReceiveBuffers:
     """A few buffers of one connection; `take` never returns one that is still looked at.
 

@@ -24,7 +24,7 @@ from google.protobuf.message import DecodeError
 from psrt.core.errors import WireError
 from psrt.core.types import F32, Array, Shape
 from psrt.rpc import pb
-from psrt.rpc.buffers import ALIGNMENT, aligned_empty
+from psrt.rpc.buffers import ALIGNMENT, aligned, aligned_empty
 from psrt.rpc.preamble import MAX_FRAME_BYTES, truncated
 
 Buffer: TypeAlias = bytes | memoryview
@@ -113,7 +113,7 @@ def _layout(
     for code, shape in kinds:
         size_bytes = math.prod(shape) * _DTYPE_OF_CODE[code].itemsize
         # An empty tensor lies at the start: behind the last one may be outside of the payload.
-        starts.append(-(-end // ALIGNMENT) * ALIGNMENT if size_bytes else 0)
+        starts.append(aligned(end) if size_bytes else 0)
         if size_bytes:
             end = starts[-1] + size_bytes
     return _description(kinds, tuple(starts), end), tuple(starts), end

@@ -6,6 +6,7 @@ to where the other process looks at them; what a message brings from elsewhere i
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,8 +15,10 @@ import numpy as np
 
 from psrt.core.types import F32, U8, Array, Shape
 from psrt.rpc.areas import Area
-from psrt.rpc.buffers import ALIGNMENT
+from psrt.rpc.buffers import aligned
 from psrt.rpc.frames import empty
+
+log = logging.getLogger("psrt.rpc")
 
 MOST_AREAS = 2
 """Of each end: one that is filled while the other is still read."""
@@ -58,13 +61,13 @@ class OwnAreas:
             return empty(shape)
         array: F32 = np.ndarray(shape, np.float32, area.memory, self._end)
         self._reserved[id(array)] = self._end, array
-        self._end = _aligned(self._end + size_bytes)
+        self._end = aligned(self._end + size_bytes)
         return array
 
     def pack(self, tensors: Sequence[Array]) -> Packed | None:
         """Lay the payload of a message out, copying what is not in its area yet; None if it shall
         travel."""
-        sizes = [0 if id(each) in self._reserved else _aligned(each.nbytes) for each in tensors]
+        sizes = [0 if id(each) in self._reserved else aligned(each.nbytes) for each in tensors]
         end = self._end + sum(sizes)
         area = None
         if LEAST_BYTES <= end <= self._limit_bytes:
@@ -93,7 +96,7 @@ class OwnAreas:
             return 0
         start, end = self._end, self._end + tensor.nbytes
         memory[start:end].view(tensor.dtype).reshape(tensor.shape)[...] = tensor
-        self._end = _aligned(end)
+        self._end = aligned(end)
         return start
 
     def _open(self, size_bytes: int) -> Area | None:
@@ -112,8 +115,9 @@ class OwnAreas:
     def _make(self, number: int, size_bytes: int) -> Area | None:
         try:
             area = Area(size_bytes)
-        except OSError:
+        except OSError as error:
             self._limit_bytes = 0  # there is none, or none is allowed: it will not get better
+            log.info("no memory to share (%s): payloads travel through the socket", error)
             return None
         before, self._areas[number] = self._areas[number], area
         if before is not None:
@@ -124,7 +128,3 @@ class OwnAreas:
     def _forget(self) -> None:
         self._reserved.clear()
         self._end = 0
-
-
-def _aligned(size_bytes: int) -> int:
-    return -(-size_bytes // ALIGNMENT) * ALIGNMENT

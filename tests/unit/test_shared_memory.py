@@ -237,8 +237,12 @@ def test_an_end_that_was_not_told_of_shared_memory_is_sent_payloads() -> None:
 
 @pytest.mark.parametrize("error", [OSError(28, "no space"), OSError(1, "not permitted")])
 def test_without_memory_to_share_payloads_travel_and_it_is_asked_for_once(
-    ends: Ends, error: OSError, monkeypatch: pytest.MonkeyPatch
+    ends: Ends,
+    error: OSError,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level("INFO", "psrt.rpc")
     asked = []
 
     def refuse(name: str, flags: int) -> int:
@@ -252,6 +256,9 @@ def test_without_memory_to_share_payloads_travel_and_it_is_asked_for_once(
         ends.reply()
 
     assert len(asked) == 1
+    assert [record.message for record in caplog.records] == [
+        f"no memory to share ({error}): payloads travel through the socket"
+    ]
 
 
 def test_a_descriptor_of_an_area_that_cannot_be_filled_is_closed(
