@@ -27,7 +27,7 @@ from psrt.communicator.geo_agreement import Agreement, Given, OwnParameters
 from psrt.communicator.geo_rhythm import Rhythm
 from psrt.communicator.over_pservers import OverPservers, time_left
 from psrt.communicator.pservers import Answer, Pservers
-from psrt.communicator.requests import Request
+from psrt.communicator.requests import Request, count_steps
 from psrt.core.errors import DeadlineError, InternalError
 from psrt.core.metrics import Registry
 from psrt.core.modes import Geo
@@ -156,8 +156,7 @@ class GeoCommunicator(OverPservers):
         requests = self._agreement.requests(given.room, exact)
         self._pservers.router.push(requests, given.changes, self._versions, exact)
         steps = self._rhythm.started()
-        for request in requests:
-            request.header.step = steps
+        count_steps(requests, steps)
         answer = self._pservers.submit(self._lanes, Method.PUSH, requests, timeout_s)
         self._under_way = Exchange(given, requests, answer, self._own_steps)
         self._metrics.exchanges.add()

@@ -98,9 +98,9 @@ class Agreement:
         since the last answer."""
         requests = self._router.requests()
         self._router.pull_dense(requests, room, exact)
-        for endpoint, request in enumerate(requests):
-            for name, spec in self._specs.items():
-                request.pull_changed(spec, self._positions.get((endpoint, name), 0))
+        for request in requests:
+            if request.section == 0:
+                self._ask_for_rows(request)
         return requests
 
     def take(self, room: Mapping[str, F32], requests: Sequence[Request]) -> None:
@@ -114,9 +114,13 @@ class Agreement:
             table.other_steps = steps
         self._own.agreed(steps)
 
+    def _ask_for_rows(self, request: Request) -> None:
+        for name, spec in self._specs.items():
+            request.pull_changed(spec, self._positions.get((request.endpoint, name), 0))
+
     def _take_rows(self, requests: Sequence[Request]) -> None:
-        for endpoint, request in enumerate(requests):
+        for request in requests:
             for name, changed in request.changed.items():
                 self._tables[name].take(changed.ids, changed.rows)
-                self._positions[endpoint, name] = changed.position
+                self._positions[request.endpoint, name] = changed.position
                 self._rows_pulled.add(len(changed.ids))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from psrt.communicator.base import Versions
 from psrt.communicator.pservers import Pservers
-from psrt.communicator.requests import Request
+from psrt.communicator.requests import Request, count_steps
 from psrt.rpc.methods import Method
 
 
@@ -27,8 +27,7 @@ class Arrivals:
         """Nothing to ask for: a push belongs to no round."""
 
     def send(self, requests: list[Request], trained: bool) -> Versions:
-        for request in requests:
-            request.header.step = 1
+        count_steps(requests, 1)
         with self._exchanging.time():
             versions = self._pservers.call(Method.PUSH, requests)
         self._steps.add()

@@ -27,6 +27,7 @@ from psrt.core.threads import CrashReport
 from psrt.core.types import F32, I64
 from psrt.core.wire import Wire
 from psrt.partition.plan import PartitionPlan
+from psrt.partition.sections import BESIDE
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.frames import Message
@@ -43,7 +44,7 @@ _UNTOLD = nullcontext()
 
 
 class Answer:
-    """Calls under way to several pservers."""
+    """Calls under way to several pservers, or sections of them."""
 
     def __init__(
         self,
@@ -115,6 +116,7 @@ class Pservers:
 
     def lanes(self, purpose: str, threads: int = 1) -> Lanes:
         """Further threads for each pserver, for calls that must not queue behind others."""
+        threads = max(threads, BESIDE) if self.router.has_sections else threads
         return Lanes(self.plan.endpoints, purpose, self.crashes, threads)
 
     def connect(self, timeout_s: float, on_wait: Callable[[str], None]) -> None:
@@ -122,14 +124,16 @@ class Pservers:
         jobs = [partial(self._introduce, client, timeout_s, on_wait) for client in self._clients]
         self._on_all("start: connecting to the pservers", jobs, timeout_s)
 
-    def open_rounds(self) -> list[int]:
-        """The synchronous round each pserver has open; a trainer that joins late begins there."""
+    def open_rounds(self) -> list[dict[int, int]]:
+        """The synchronous round that each section of each pserver has open, but for those that have
+        had none; a trainer that joins late begins there."""
         jobs = [
             partial(client.call, Method.STATUS, timeout_s=self.call_timeout_s)
             for client in self._clients
         ]
         replies = self._on_all("start: asking for the open round", jobs, self.call_timeout_s)
-        return [int(json.loads(reply.header.status_json)["round"]) for reply in replies]
+        told = [json.loads(reply.header.status_json)["rounds"] for reply in replies]
+        return [{int(section): open_round for section, open_round in of_one} for of_one in told]
 
     def global_step(self) -> int:
         """How many mini-batches of all trainers the first pserver has been told of."""
@@ -175,9 +179,11 @@ class Pservers:
         rest of a small call. With several it must be free to hear of the first failure.
         """
         timeout_s = self.call_timeout_s if timeout_s is None else timeout_s
-        if len(requests) == 1 and _is_asked(method, requests[0]):
-            read = self._call(0, method, requests[0], timeout_s)
-            return {(0, table): version for table, version in read.items()}
+        if len(self._clients) == 1:
+            asked = [request for request in requests if _is_asked(method, request)]
+            if len(asked) == 1:
+                read = self._call(method, asked[0], timeout_s)
+                return {(0, table): version for table, version in read.items()}
         answer = self.submit(lanes or self._lanes, method, requests, timeout_s)
         return answer.wait(method.name, timeout_s)
 
@@ -185,10 +191,13 @@ class Pservers:
         self, lanes: Lanes, method: Method, requests: Sequence[Request], timeout_s: float
     ) -> Answer:
         """Send without waiting; pservers that are asked and told nothing are left out."""
-        asked = [i for i, request in enumerate(requests) if _is_asked(method, request)]
-        jobs = [partial(self._call, i, method, requests[i], timeout_s) for i in asked]
-        futures = [lanes.submit(i, job) for i, job in zip(asked, jobs, strict=True)]
-        return Answer(asked, futures, [self.plan.endpoints[i] for i in asked])
+        asked = [request for request in requests if _is_asked(method, request)]
+        futures = [
+            lanes.submit(request.endpoint, partial(self._call, method, request, timeout_s))
+            for request in asked
+        ]
+        endpoints = [request.endpoint for request in asked]
+        return Answer(endpoints, futures, [self.plan.endpoints[i] for i in endpoints])
 
     def complete(self, timeout_s: float) -> None:
         """Tell every pserver that this trainer has finished."""
@@ -204,27 +213,25 @@ class Pservers:
     def close(self) -> None:
         self._lanes.close()
 
-    def _call(
-        self, endpoint: int, method: Method, request: Request, timeout_s: float
-    ) -> dict[str, int]:
-        client, header = self._clients[endpoint], request.header
+    def _call(self, method: Method, request: Request, timeout_s: float) -> dict[str, int]:
+        client, header = self._clients[request.endpoint], request.header
         if METHODS[method].has_push_key:
             header.push_key.CopyFrom(client.next_push_key())
         log.debug("%r to %s", method, client.endpoint)
         with _UNTOLD if self.timeline is None else self.span(request.does):
-            reply = self._say(endpoint, method, request, timeout_s)
+            reply = self._say(method, request, timeout_s)
         self._pushed.add(request.tensor_bytes)
         self._unsaid.add(request.unsaid_bytes)
         self._pulled.add(sum([tensor.nbytes for tensor in reply.tensors]))
         return request.receive(reply)
 
-    def _say(self, endpoint: int, method: Method, request: Request, timeout_s: float) -> Message:
+    def _say(self, method: Method, request: Request, timeout_s: float) -> Message:
         """The reply; a pserver that has forgotten ids which it remembered is told them.
 
         It refuses such a push before it admits it, so the same push key serves once more.
         """
         say = partial(
-            self._clients[endpoint].call,
+            self._clients[request.endpoint].call,
             method,
             header=request.header,
             tensors=request.tensors,
@@ -236,9 +243,9 @@ class Pservers:
         except TableError as error:
             if error.code is not ErrorCode.ID_LIST_UNKNOWN or not request.say_all():
                 raise
-            log.debug("%s: %s", self.plan.endpoints[endpoint], error.message)
+            log.debug("%s: %s", self.plan.endpoints[request.endpoint], error.message)
         self._misses.add()
-        self.router.known_ids.missed(endpoint)
+        self.router.known_ids.missed(request.endpoint)
         return say()
 
     def _introduce(self, client: Client, timeout_s: float, on_wait: Callable[[str], None]) -> None:

@@ -97,9 +97,12 @@ class Request:
     Large tensors of the answer may be received straight into arrays of `into`: nobody looks at
     these before the call has succeeded. Of the answer, `changed` holds what `pull_changed` asked
     for, by table; `global_step` is how many mini-batches of all trainers a pserver has been told
-    of, in an answer to a PUSH.
+    of, in an answer to a PUSH. `endpoint` is the number of the pserver, `section` that of what it
+    holds: rows, and whatever is said once to each pserver, belong to section 0.
     """
 
+    endpoint: int = 0
+    section: int = 0
     header: pb.Header = field(default_factory=pb.Header)
     tensors: list[Array] = field(default_factory=list)
     into: list[Array | None] = field(default_factory=list)
@@ -214,6 +217,12 @@ class Request:
                     f"and rows of {rows.dtype} {rows.shape}"
                 )
             self.changed[part.table] = Changed(ids, rows, part.position)
+
+
+def count_steps(requests: Sequence[Request], steps: int) -> None:
+    """Let a push stand for `steps` mini-batches; every pserver hears of them once."""
+    for request in requests:
+        request.header.step = steps if request.section == 0 else 0
 
 
 def _is_worth_keeping(rows: Array) -> bool:

@@ -2,9 +2,10 @@
 
 Dense blocks that travel in float32 are views of the gradient, nothing is copied. A sparse table
 costs one partition pass over its ids and one gather of its gradient rows; with a single pserver
-both are sent as they are. All tables of a step travel in one request per pserver. What narrow
-gradients lose is kept for the next one (`residuals`), and lists of ids that pservers remember are
-not sent again (`known_ids`).
+both are sent as they are. All tables of a step travel in one request per pserver, or per section of
+one that holds large dense parameters (`psrt.partition.sections`). What narrow gradients lose is
+kept for the next one (`residuals`), and lists of ids that pservers remember are not sent again
+(`known_ids`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,6 +32,13 @@ from psrt.kernels.narrow import narrow
 from psrt.partition.plan import PartitionPlan
 
 
+class _Seat(NamedTuple):
+    """One section of one pserver."""
+
+    section: int
+    endpoint: int
+
+
 class Router:
     """Knows the plan; `requests()` starts a step, the other methods add to its requests.
 
@@ -39,10 +48,12 @@ class Router:
     def __init__(self, plan: PartitionPlan, wire: Wire | None = None) -> None:
         number = {endpoint: i for i, endpoint in enumerate(plan.endpoints)}
         self._endpoints = len(plan.endpoints)
+        self._seats = _seats(plan, number)
+        place = {seat: i for i, seat in enumerate(self._seats)}
         self._blocks: dict[str, list[tuple[int, DenseTableSpec]]] = {}
         for block in plan.blocks:
-            placed = number[block.endpoint], block.spec
-            self._blocks.setdefault(block.spec.parameter, []).append(placed)
+            seat = _Seat(block.spec.section, number[block.endpoint])
+            self._blocks.setdefault(block.spec.parameter, []).append((place[seat], block.spec))
         self._tables = {spec.name: spec for spec in plan.sparse}
         self._shard_bounds = np.asarray(plan.shard_bounds, np.int64)
         self._wire = wire or Wire()
@@ -52,9 +63,15 @@ class Router:
         if self._wire.narrows:
             jit.warm_up(["half"])
 
+    @property
+    def has_sections(self) -> bool:
+        """Whether a pserver has more than one, so that several calls to it are made at a time."""
+        return len(self._seats) > self._endpoints
+
     def requests(self) -> list[Request]:
-        """An empty request per endpoint, in the order of the plan."""
-        return [Request() for _ in range(self._endpoints)]
+        """An empty request for section 0 of each endpoint, in the order of the plan, then for all
+        others, section by section."""
+        return [Request(seat.endpoint, seat.section) for seat in self._seats]
 
     def push(
         self,
@@ -77,9 +94,9 @@ class Router:
         """Ask for all blocks of the parameters in `into`; replies are written to these arrays."""
         for name, whole in into.items():
             flat, precision = whole.reshape(-1), "float32" if exact else self._wire.of(name)
-            for endpoint, spec in self._parameter(name):
+            for place, spec in self._parameter(name):
                 block = flat[spec.offset : spec.offset + spec.size]
-                requests[endpoint].pull_block(spec.name, block, precision)
+                requests[place].pull_block(spec.name, block, precision)
 
     def pull_rows(self, requests: list[Request], wanted: Mapping[str, I64]) -> dict[str, F32]:
         """Ask for rows, which are in the result when all replies were received: in the arrays that
@@ -116,9 +133,9 @@ class Router:
         flat = np.ascontiguousarray(gradient, np.float32).reshape(-1)
         specs = [spec for _, spec in blocks]
         made = self._residuals.narrowed(name, flat, specs, precision)
-        for (endpoint, spec), block in zip(blocks, made, strict=True):
-            version = versions.get((endpoint, spec.name), 0)
-            requests[endpoint].push_block(spec.name, version, block)
+        for (place, spec), block in zip(blocks, made, strict=True):
+            version = versions.get((self._seats[place].endpoint, spec.name), 0)
+            requests[place].push_block(spec.name, version, block)
 
     def _push_rows(
         self,
@@ -163,6 +180,12 @@ class Router:
         if name not in self._tables:
             raise _unknown(name, "sparse table")
         return self._tables[name]
+
+
+def _seats(plan: PartitionPlan, number: Mapping[str, int]) -> list[_Seat]:
+    """Whom there are requests to; the first are sections 0, so their places are the endpoints'."""
+    further = {_Seat(block.spec.section, number[block.endpoint]) for block in plan.blocks}
+    return sorted(further | {_Seat(0, endpoint) for endpoint in number.values()})
 
 
 def _rows_of(

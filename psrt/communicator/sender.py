@@ -15,7 +15,7 @@ from psrt.communicator.gradient_queue import Merged
 from psrt.communicator.lanes import BACKSTOP_S
 from psrt.communicator.merge_queue import MergeQueue
 from psrt.communicator.pservers import Pservers
-from psrt.communicator.requests import Request
+from psrt.communicator.requests import Request, count_steps
 from psrt.core.errors import DeadlineError
 from psrt.core.metrics import Registry
 from psrt.rpc.methods import Method
@@ -107,8 +107,7 @@ class Sender:
         """To pservers that get a gradient; to all if it stands for steps: each counts them."""
         requests = self._pservers.router.requests()
         self._pservers.router.push(requests, merged.gradients(), merged.versions)
-        for request in requests:
-            request.header.step = merged.steps
+        count_steps(requests, merged.steps)
         answered = self._along(requests, merged)
         versions = self._pservers.call(Method.PUSH, requests, lanes=self._lanes)
         self._metrics.count(merged)

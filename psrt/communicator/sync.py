@@ -18,7 +18,7 @@ class Rounds:
 
     def __init__(self, pservers: Pservers) -> None:
         self._pservers = pservers
-        self._open: list[int] = []
+        self._open: list[dict[int, int]] = []
         counters = pservers.counters
         self._rounds = counters.counter("rounds", "synchronous rounds this trainer took part in")
         self._exchanging = counters.timer("exchange_s", "seconds spent in rounds")
@@ -27,10 +27,12 @@ class Rounds:
         self._open = self._pservers.open_rounds()
 
     def send(self, requests: list[Request], trained: bool) -> Versions:
-        for request, open_round in zip(requests, self._open, strict=True):
-            request.header.round, request.header.step = open_round, int(trained)
+        for request in requests:
+            open_rounds = self._open[request.endpoint]
+            request.header.round = open_rounds.get(request.section, 0)
+            request.header.step = int(trained)
+            open_rounds[request.section] = request.header.round + 1
         with self._exchanging.time():
             versions = self._pservers.call(Method.EXCHANGE, requests)
-        self._open = [open_round + 1 for open_round in self._open]
         self._rounds.add()
         return versions

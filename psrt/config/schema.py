@@ -320,6 +320,12 @@ class PartitionConfig:
 
     slice_var_up: bool = setting(True, "Cut large parameters into blocks.")
     min_block_size: int = setting(8192, "Least elements of a block.", minimum=1)
+    max_block_size: int = setting(
+        1 << 20,
+        "Most elements of a block. Blocks of a pserver that hold more together travel and are "
+        "updated beside each other, about so many elements at a time.",
+        minimum=1,
+    )
     split_method: str = setting(
         "RoundRobin", "How blocks are dealt to pservers.", choices=("RoundRobin", "HashName")
     )

@@ -104,7 +104,8 @@ class DenseTableSpec:
     `name` is unique in the job (`fc_0.w_0.block1`; a parameter of one block keeps its own name);
     `shape` is the whole parameter's; the block covers elements `[offset, offset + size)` of its
     flattened form. Element i of the parameter starts at a pure function of (`seed`, i).
-    `regularizer` counts in every update, before the optimizer.
+    `regularizer` counts in every update, before the optimizer. Blocks of one `section` of a pserver
+    travel and are updated together, those of several beside each other.
     """
 
     name: str
@@ -117,6 +118,7 @@ class DenseTableSpec:
     learning_rate: LearningRate
     seed: int
     regularizer: Regularizer | None = None
+    section: int = 0
 
 
 @dataclass(frozen=True)

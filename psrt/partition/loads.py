@@ -68,14 +68,17 @@ class PserverLoad:
 
     @property
     def connections(self) -> int:
-        """One for every kind of call of every trainer, and as many threads."""
-        return self.trainers * len(self.calls)
+        """One for every kind of call of every trainer, more for sections; and as many threads."""
+        return self.trainers * sum(call.connections for call in self.calls)
 
     @property
     def buffer_bytes(self) -> float:
         """What connections hold when all trainers call at once, as they do in Sync: requests, and
         rows on their way out. Dense values are sent from a snapshot that all share."""
-        busy = sum(call.request.size_bytes + call.reply.row_bytes for call in self.calls)
+        busy = sum(
+            call.connections * (call.request.size_bytes + call.reply.row_bytes)
+            for call in self.calls
+        )
         return self.trainers * busy + self.connections * CONNECTION_BYTES
 
     @property
@@ -176,7 +179,8 @@ def _load_of(held: _Held, virtual_shards: int, workload: Workload, stripes: int)
     travelling = sum(
         dense_wire_bytes(spec.size, workload.wire.of(spec.parameter)) for spec in held.blocks
     )
-    share = Share(travelling, len(held.blocks), of_tables)
+    sections = len({spec.section for spec in held.blocks} | {0})
+    share = Share(travelling, len(held.blocks), of_tables, sections)
     calls = calls_of_step(mode, uses, share, trainers)
     return PserverLoad(
         "",

@@ -39,7 +39,8 @@ from psrt.core.specs import (
 )
 from psrt.core.types import Shape
 from psrt.partition.dispatchers import Dispatcher, dispatch, round_robin
-from psrt.partition.slicing import DEFAULT_MIN_BLOCK_SIZE, Block, cut
+from psrt.partition.sections import in_sections
+from psrt.partition.slicing import DEFAULT_MAX_BLOCK_SIZE, DEFAULT_MIN_BLOCK_SIZE, Block, cut
 from psrt.partition.vshards import shard_bounds
 
 _FLOAT_BYTES = 4
@@ -176,6 +177,7 @@ def build_plan(
     *,
     slice_var_up: bool = True,
     min_block_size: int = DEFAULT_MIN_BLOCK_SIZE,
+    max_block_size: int = DEFAULT_MAX_BLOCK_SIZE,
     dispatcher: Dispatcher = round_robin,
     mode: CommunicationMode | None = None,
 ) -> PartitionPlan:
@@ -199,12 +201,18 @@ def build_plan(
             len(endpoints),
             slice_var_up=slice_var_up and not isinstance(p.optimizer, LAYER_WISE),
             min_block_size=min_block_size,
+            max_block_size=max_block_size,
         )
     ]
-    placed = zip(dispatch(dispatcher, blocks, endpoints), blocks, strict=True)
+    places = dispatch(dispatcher, blocks, endpoints)
+    sections = in_sections(places, [block.size for block in blocks], max_block_size)
+    placed = zip(places, blocks, sections, strict=True)
     plan = PartitionPlan(
         tuple(endpoints),
-        tuple(PlacedBlock(at, _dense_spec(block, dense[block.parameter])) for at, block in placed),
+        tuple(
+            PlacedBlock(at, _dense_spec(block, dense[block.parameter], section))
+            for at, block, section in placed
+        ),
         tuple(_sparse_spec(parameter) for parameter in sparse),
     )
     return _adding(plan) if isinstance(mode, Geo) else plan
@@ -270,7 +278,7 @@ def _rule(parameter: ParameterLike) -> tuple[Optimizer, LearningRate]:
     return parameter.optimizer, parameter.learning_rate
 
 
-def _dense_spec(block: Block, parameter: ParameterLike) -> DenseTableSpec:
+def _dense_spec(block: Block, parameter: ParameterLike, section: int) -> DenseTableSpec:
     optimizer, rate = _rule(parameter)
     return DenseTableSpec(
         name=block.name,
@@ -283,6 +291,7 @@ def _dense_spec(block: Block, parameter: ParameterLike) -> DenseTableSpec:
         learning_rate=rate,
         seed=parameter.seed,
         regularizer=parameter.regularizer,
+        section=section,
     )
 
 

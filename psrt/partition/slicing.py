@@ -4,6 +4,10 @@ A block is a contiguous run of the flattened parameter. With S pservers and a sm
 elements a parameter of N elements becomes cnt = min(S, max(1, N // m)) blocks of ceil(N / cnt)
 elements, rounded up to whole rows so that no row of a matrix is ever cut; rounding may leave fewer
 blocks than cnt. The blocks of a parameter cover it exactly once, in order.
+
+Beyond that formula, which is Fluid's, no block has more than `max_block_size` elements, unless a
+row or `min_block_size` has: pieces of a large parameter travel and are updated beside each other
+(`sections`).
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from psrt.core.errors import ConfigError
 from psrt.core.types import Shape
 
 DEFAULT_MIN_BLOCK_SIZE = 8192
+DEFAULT_MAX_BLOCK_SIZE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -33,12 +38,13 @@ class Block:
         return self.parameter if self.count == 1 else f"{self.parameter}.block{self.index}"
 
 
-def _block_size(shape: Shape, pservers: int, min_block_size: int) -> int:
+def _block_size(shape: Shape, pservers: int, least: int, most: int) -> int:
     """Elements of every block but the last, which holds the rest."""
     size = math.prod(shape)
-    wanted = min(pservers, max(1, size // min_block_size))
-    even = -(-size // wanted)
     width = math.prod(shape[1:]) if len(shape) > 1 else 1
+    needed = -(-(size // width) // max(1, most // width))
+    wanted = max(min(pservers, max(1, size // least)), needed)
+    even = -(-size // wanted)
     return -(-even // width) * width
 
 
@@ -49,6 +55,7 @@ def cut(
     *,
     slice_var_up: bool = True,
     min_block_size: int = DEFAULT_MIN_BLOCK_SIZE,
+    max_block_size: int = DEFAULT_MAX_BLOCK_SIZE,
 ) -> list[Block]:
     """The blocks of one dense parameter, in order; one block when `slice_var_up` is off."""
     size = math.prod(shape)
@@ -56,7 +63,8 @@ def cut(
         raise ConfigError(f"parameter {parameter} of shape {shape} has no elements to place")
     if min_block_size < 1:
         raise ConfigError(f"min_block_size is {min_block_size}; it must be at least 1 element")
-    step = _block_size(shape, pservers, min_block_size) if slice_var_up else size
+    most = max(min_block_size, max_block_size)
+    step = _block_size(shape, pservers, min_block_size, most) if slice_var_up else size
     count = -(-size // step)
     return [
         Block(parameter, index, count, index * step, min(step, size - index * step))

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, SparseTableSpec, Ssp, Sync
+from psrt.partition.sections import BESIDE
 
 ID_BYTES, FLOAT_BYTES = 8, 4
 _NUMBER_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}
@@ -60,11 +61,18 @@ class TableUse:
 @dataclass(frozen=True)
 class Share:
     """What lies on one pserver: dense blocks, of so many bytes when they travel, and a part of each
-    table, 0 to 1."""
+    table, 0 to 1. Each of the `sections` that blocks are dealt to has calls of its own."""
 
     dense_bytes: float
-    blocks: int
+    blocks: float
     of_tables: float
+    sections: int = 1
+
+    @property
+    def of_a_section(self) -> Share:
+        """Of the first one, which has all rows."""
+        count = self.sections
+        return Share(self.dense_bytes / count, self.blocks / count, self.of_tables)
 
 
 @dataclass(frozen=True)
@@ -75,8 +83,8 @@ class Body:
     they lie, rows are put together for this one message.
     """
 
-    parts: int = 0
-    tensors: int = 0
+    parts: float = 0
+    tensors: float = 0
     payload_bytes: float = 0.0
     rows: float = 0.0
     row_bytes: float = 0.0
@@ -98,7 +106,7 @@ class Body:
 
 @dataclass(frozen=True)
 class Call:
-    """One kind of call, `per_step` of them a step, that keeps a connection of its own busy."""
+    """One kind of call, `per_step` of them a step, that keeps `connections` of its own busy."""
 
     name: str
     per_step: float
@@ -106,6 +114,7 @@ class Call:
     reply: Body
     to_all: bool = True
     """False: to the first pserver of the plan only."""
+    connections: int = 1
 
     @property
     def up_bytes(self) -> float:
@@ -128,6 +137,27 @@ def calls_of_step(
     mode: CommunicationMode, uses: Sequence[TableUse], share: Share, trainers: int
 ) -> tuple[Call, ...]:
     """The calls of one trainer to the pserver with that share."""
+    section = share.of_a_section
+    first = _calls(mode, uses, section, trainers)
+    if share.sections == 1:
+        return first
+    further = [
+        replace(
+            call,
+            name=f"{call.name}, further sections",
+            per_step=call.per_step * (share.sections - 1),
+            connections=min(share.sections, BESIDE) - 1,
+        )
+        for call in _calls(mode, (), section, trainers)
+        if call.request.parts
+    ]
+    return (*first, *further)
+
+
+def _calls(
+    mode: CommunicationMode, uses: Sequence[TableUse], share: Share, trainers: int
+) -> tuple[Call, ...]:
+    """The calls about one section."""
     asks = _Asks(uses, share)
     match mode:
         case Sync():

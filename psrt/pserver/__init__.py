@@ -29,6 +29,7 @@ In reading order, doing below and deciding above:
     dedupe         which pushes were admitted already                  │
     pushes         when a push is applied and answered                 │ pure: (event, now)
     rounds         when a synchronous round closes, and with whom      │ → instructions
+    sections       rounds of tables that are updated beside each other │
     notes          what trainers tell each other when they meet        │
     clocks         how far trainers are, and who waits for whom        │
     mode_rules     which settings of a mode are accepted               │

@@ -16,7 +16,8 @@ from psrt.core.errors import PsrtError
 class Call:
     """One EXCHANGE, PUSH or MEET that waits. `content` is opaque here: the shell's own.
 
-    `round` is None when the caller leaves it to the pserver; a MEET has sequence 0.
+    `round` is None when the caller leaves it to the pserver; a MEET has sequence 0. `section` is
+    that of the tables an EXCHANGE is about.
     """
 
     trainer: int
@@ -25,6 +26,7 @@ class Call:
     deadline_s: float
     round: int | None = None
     content: Any = None
+    section: int = 0
 
     @property
     def key(self) -> tuple[int, int]:
@@ -38,6 +40,11 @@ class Close:
 
     round: int
     pushes: tuple[Call, ...]
+
+    @property
+    def section(self) -> int:
+        """That of all the pushes."""
+        return self.pushes[0].section
 
 
 @dataclass(frozen=True)

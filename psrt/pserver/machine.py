@@ -19,7 +19,7 @@ from psrt.pserver.clocks import Clocks, Meeting
 from psrt.pserver.membership import Membership
 from psrt.pserver.mode_rules import check_mode
 from psrt.pserver.pushes import MOST_STEPS, Pushes
-from psrt.pserver.rounds import Rounds
+from psrt.pserver.sections import Sections
 
 MAX_TRAINERS = 1 << 16
 
@@ -58,7 +58,7 @@ class Machine:
     ) -> None:
         self.job: Job | None = None
         self.members = Membership(0)
-        self.rounds: Rounds | None = None
+        self.rounds: Sections | None = None
         self.pushes = Pushes()
         self.clocks = Clocks(self.members, wait_timeout_s)
         self.aborted: PsrtError | None = None
@@ -132,10 +132,10 @@ class Machine:
         members.running(call.trainer, call.incarnation, now)
         return self.clocks.arrive(call, meeting, now)
 
-    def closed(self) -> list[Instruction]:
-        """The round that a `Close` named has been applied."""
+    def closed(self, section: int = 0) -> list[Instruction]:
+        """The round that a `Close` of `section` named has been applied."""
         assert self.rounds is not None, "only rounds give a Close"
-        return self.rounds.closed()
+        return self.rounds.closed(section)
 
     def applied(self, call: Call, error: PsrtError | None = None) -> list[Instruction]:
         """The push that an `Apply` named has been applied, or could not be."""
@@ -155,10 +155,10 @@ class Machine:
             return ended
         return [*ended, *self._look(now)]
 
-    def abort(self, error: PsrtError, *, closing: bool = False) -> list[Instruction]:
+    def abort(self, error: PsrtError, *, closing: int | None = None) -> list[Instruction]:
         """End the job: every call that waits gets `error`, and every later one that would wait.
 
-        With `closing`, also the calls of the round that was being applied and now will not be.
+        Also the calls of the round that was being applied in section `closing` and now will not be.
         """
         self.aborted = error
         in_round = self.rounds.abort(error, closing=closing) if self.rounds is not None else []
@@ -209,6 +209,7 @@ class Machine:
             "plan_hash": job.plan_hash if job else "",
             "mode": type(job.mode).__name__ if job else "",
             "round": self.open_round,
+            "rounds": self.rounds.opens() if self.rounds is not None else [],
             "waiting": self.rounds.waiting() if self.rounds is not None else [],
             "global_step": self.global_step,
             "clocks": self.clocks.describe(),
@@ -232,7 +233,7 @@ class Machine:
         self.job, self.members = job, members
         self.clocks = Clocks(members, self._wait_timeout_s)
         if isinstance(job.mode, Sync):
-            self.rounds = Rounds(members, job.mode.on_trainer_loss, self._wait_timeout_s)
+            self.rounds = Sections(members, job.mode.on_trainer_loss, self._wait_timeout_s)
 
     def _look(self, now: float) -> list[Instruction]:
         """End the job if everybody it waits for has left: no call would ever come to notice it."""

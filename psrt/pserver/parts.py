@@ -117,6 +117,21 @@ def parse(tables: Tables, lists: IdLists, message: Message) -> Parts:
     return parts
 
 
+def section_of(parts: Parts) -> int:
+    """The section of all tables that a call is about; raises if they belong to several."""
+    both = (*parts.pushes, *parts.pulls)
+    sections = {
+        each.table.spec.section if isinstance(each, DensePush | DensePull) else 0 for each in both
+    }
+    if len(sections) > 1:
+        raise WireError(
+            f"an EXCHANGE is about tables of sections {sorted(sections)}; it was refused.",
+            hint="Each section has rounds of its own, so each needs a call of its own; rows of "
+            "sparse tables belong to section 0.",
+        )
+    return sections.pop() if sections else 0
+
+
 def _dense_push(tables: Tables, part: pb.Part, tensors: Iterator[Array]) -> DensePush:
     table = tables.dense(part.table)
     gradient = _numbers(part, tensors, "gradient", (table.spec.size,))

@@ -23,7 +23,7 @@ from psrt.pserver.clocks import Meeting
 from psrt.pserver.id_lists import IdLists
 from psrt.pserver.machine import Job, Machine
 from psrt.pserver.meters import Meters
-from psrt.pserver.parts import Parts, parse
+from psrt.pserver.parts import Parts, parse, section_of
 from psrt.pserver.presence import Presence
 from psrt.pserver.room_ahead import RoomAhead
 from psrt.pserver.shell import Shell, Waiting
@@ -214,6 +214,7 @@ class PserverService:
             *(*_caller(header), _sequence(header), _deadline(header, started)),
             round=header.round or None,
             content=waiting,
+            section=section_of(waiting.parts),
         )
         self._shell.decide(lambda machine, now: machine.exchange(call, now))
         return waiting.reply(lambda: self._after_round(waiting, header.trainer, started))

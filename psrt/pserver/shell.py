@@ -159,9 +159,9 @@ class Shell:
         except Exception as error:  # tables may hold half a round, so the job must end
             broken = _unfinished(f"round {close.round}", pushes, error)
             with self._lock:
-                return self._machine.abort(broken, closing=True)
+                return self._machine.abort(broken, closing=close.section)
         with self._lock:
-            return self._machine.closed()
+            return self._machine.closed(close.section)
 
     def _apply(self, apply: Apply) -> list[Instruction]:
         call, broken = apply.call, None

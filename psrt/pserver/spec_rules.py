@@ -28,6 +28,7 @@ _INT64 = range(-(1 << 63), 1 << 63)
 _MAX_WIDTH = 1 << 20
 _MAX_SIZE = 1 << 40
 _MAX_SHARDS = 1 << 20
+_MAX_SECTIONS = 1 << 10
 
 
 def read_spec(text: str) -> TableSpec:
@@ -75,6 +76,8 @@ def _block_problems(spec: DenseTableSpec) -> Iterator[str]:
             f"elements {spec.offset} to {spec.offset + spec.size} do not lie in a parameter of "
             f"shape {spec.shape}"
         )
+    if not _is_int(spec.section, range(_MAX_SECTIONS)):
+        yield f"its section is {spec.section!r}"
     if isinstance(spec.optimizer, LAYER_WISE) and spec.size < math.prod(spec.shape):
         yield (
             f"{type(spec.optimizer).__name__} takes norms of a whole parameter, and the block is "

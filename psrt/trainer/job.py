@@ -56,6 +56,7 @@ class Job:
             endpoints,
             slice_var_up=partition.slice_var_up,
             min_block_size=partition.min_block_size,
+            max_block_size=partition.max_block_size,
             dispatcher=dispatcher_named(partition.split_method),
             mode=self.config.communication,
         )

@@ -95,6 +95,24 @@ def test_the_number_of_pservers_does_not_change_a_single_bit(optimizer: str) -> 
         train(program, loss, shares(big_batches(), 2), pservers) for pservers in (1, 2, 3)
     ]
 
+    assert_same_bits(first, *others)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("pservers", [1, 2])
+def test_blocks_that_are_updated_beside_each_other_do_not_change_a_single_bit(
+    optimizer: str, pservers: int
+) -> None:
+    program, loss = model(optimizer)
+    batches = shares(big_batches(), 2)
+
+    whole = train(program, loss, batches, pservers)
+    in_sections = train(program, loss, batches, pservers, max_block_size=32)
+
+    assert_same_bits(whole, in_sections)
+
+
+def assert_same_bits(first: Outcome, *others: Outcome) -> None:
     for other in others:
         for name, values in first.dense.items():
             assert values.tobytes() == other.dense[name].tobytes(), name

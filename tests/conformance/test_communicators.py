@@ -41,9 +41,9 @@ from tests.support.communicators import (
 EVERY_MODE = pytest.mark.parametrize("mode", MODES_UNDER_TEST.values(), ids=MODES_UNDER_TEST)
 
 
-@pytest.fixture(params=["fake", "pserver"])
+@pytest.fixture(params=["fake", "pserver", "sections"])
 def cluster(request: pytest.FixtureRequest) -> Iterator[Builder]:
-    """Clusters of fakes, and of the pserver that ships."""
+    """Clusters of fakes, of the pserver that ships, and of it with tables in two sections."""
     builder = Builder(request.param)
     yield builder
     builder.close()

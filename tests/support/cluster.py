@@ -21,6 +21,7 @@ from psrt.core.types import F32, I64
 from psrt.executor.bindings import RowBatch, distinct_ids, lookups_by_table
 from psrt.graph.program import Program
 from psrt.partition.plan import PartitionPlan, build_plan
+from psrt.partition.slicing import DEFAULT_MAX_BLOCK_SIZE
 from psrt.partition.transpile import program_for
 from psrt.pserver.service import PserverService
 from psrt.rpc import pb
@@ -82,12 +83,18 @@ def train(
     pservers: int,
     mode: CommunicationMode | None = None,
     min_block_size: int = 16,
+    max_block_size: int = DEFAULT_MAX_BLOCK_SIZE,
 ) -> Outcome:
     """Train on `feeds[trainer][step]` by `len(feeds)` trainers and `pservers` pservers."""
     mode = mode or Sync()
     endpoints = [f"pserver-{index}:1" for index in range(pservers)]
     parameters = program.parameters.values()
-    plan = build_plan(parameters, endpoints, min_block_size=min_block_size, mode=mode)
+    plan = build_plan(
+        *(parameters, endpoints),
+        min_block_size=min_block_size,
+        max_block_size=max_block_size,
+        mode=mode,
+    )
     with services(pservers) as servers:
         trainers = [Trainer(program_for(program, mode), loss, mode, batches) for batches in feeds]
         for index, trainer in enumerate(trainers):

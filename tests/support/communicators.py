@@ -11,7 +11,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
@@ -60,6 +60,15 @@ def plan_of(initializer: specs.Initializer = UNIFORM, rate: float = float(RATE))
 
 
 PLAN = plan_of()
+
+
+def in_sections(plan: PartitionPlan) -> PartitionPlan:
+    """The same, but for the second pserver, which has `w` in a section of its own."""
+    blocks = [
+        replace(block, spec=replace(block.spec, section=int(block.spec.name == "w.block1")))
+        for block in plan.blocks
+    ]
+    return replace(plan, blocks=tuple(blocks))
 
 
 @dataclass(frozen=True)
@@ -192,7 +201,8 @@ class Cluster:
 
 
 class Builder:
-    """Builds clusters of one kind of pserver and takes them down."""
+    """Builds clusters of one kind of pserver and takes them down: `fake`, `pserver`, or `sections`,
+    of which one has two."""
 
     def __init__(self, kind: str, retry: RetryPolicy = RETRY) -> None:
         self._kind, self._retry = kind, retry
@@ -209,6 +219,7 @@ class Builder:
     ) -> Cluster:
         is_geo = isinstance(under_test.mode, specs.Geo)
         (table,) = plan.sparse
+        plan = in_sections(plan) if self._kind == "sections" else plan
         plan = with_add(plan) if is_geo else plan
         pservers = [self._pserver(trainers) for _ in ENDPOINTS]
         cluster = Cluster(pservers, plan, under_test.mode, self._retry)

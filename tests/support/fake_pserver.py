@@ -121,13 +121,17 @@ class FakePserver:
             Method.MEET: self._meet,
             Method.COMPLETE: self._complete,
             Method.STATUS: lambda message: Message(
-                pb.Header(status_json=json.dumps({"round": self.round, "global_step": self.steps}))
+                pb.Header(status_json=json.dumps(self._status()))
             ),
         }
 
     def __call__(self, message: Message, peer: Peer) -> Message | Later:
         with self.lock:
             return self._methods[message.header.method](message)
+
+    def _status(self) -> dict[str, object]:
+        rounds = [(0, self.round)]
+        return {"round": self.round, "rounds": rounds, "global_step": self.steps}
 
     def _register(self, message: Message) -> Message:
         for spec in map(specs.from_json, message.header.register.specs):

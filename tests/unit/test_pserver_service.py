@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -207,6 +208,45 @@ def test_a_completed_trainer_lets_the_waiting_round_close() -> None:
         after = waits.result(60.0)
 
     np.testing.assert_allclose(after, before - 0.5, atol=1e-7)
+
+
+# --- sections --------------------------------------------------------------------------------
+
+
+FURTHER = replace(DENSE, name="v", parameter="v", section=1)
+
+
+def test_tables_of_two_sections_have_rounds_of_their_own() -> None:
+    with inproc_pserver(trainers=2) as pserver, ThreadPoolExecutor(1) as pool:
+        one, two = (pserver.join(trainer, DENSE, FURTHER) for trainer in (0, 1))
+        waits = pool.submit(exchange, one, 1.0)
+        eventually(lambda: waiting_trainers(pserver) == [0], "the first push")
+
+        further = side_by_side(lambda: exchange_further(one), lambda: exchange_further(two))
+
+        assert pserver.service.status()["rounds"] == [(0, 0), (1, 1)]
+        exchange(two, 1.0)
+        waits.result(60.0)
+        assert pserver.service.status()["rounds"] == [(0, 1), (1, 1)]
+    assert further[0].tobytes() == further[1].tobytes()
+
+
+def test_a_call_about_tables_of_two_sections_is_refused_and_changes_none() -> None:
+    with inproc_pserver() as pserver:
+        client = pserver.join(0, DENSE, FURTHER)
+        before = pull(client).copy()
+        parts, tensors = ((PUSH_DENSE, "w"), (PUSH_DENSE, "v")), [np.ones(4, np.float32)] * 2
+
+        with pytest.raises(WireError, match=r"tables of sections \[0, 1\]"):
+            call(client, Method.EXCHANGE, *parts, tensors=tensors)
+
+        np.testing.assert_array_equal(pull(client), before)
+
+
+def exchange_further(client: Client) -> np.ndarray:
+    parts = (PUSH_DENSE, "v"), (PULL_DENSE, "v")
+    tensors = [np.ones(4, np.float32)]
+    return call(client, Method.EXCHANGE, *parts, tensors=tensors).tensors[0].copy()
 
 
 # --- faults ----------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import math
 import pytest
 
 from psrt.core.errors import ConfigError
+from psrt.partition.sections import MOST_SECTIONS, in_sections
 from psrt.partition.slicing import cut
 
 
@@ -37,6 +38,32 @@ def test_sizes_follow_the_published_formula(
     assert [block.size for block in blocks] == sizes
 
 
+@pytest.mark.parametrize(
+    ("shape", "pservers", "max_block_size", "sizes"),
+    [
+        ((1024,), 1, 1024, [1024]),
+        ((1025,), 1, 1024, [513, 512]),
+        ((4096,), 2, 1024, [1024] * 4),
+        # two pservers want two blocks, which would be too large
+        ((100, 30), 2, 1000, [750] * 4),
+        # a row is never cut
+        ((3, 5000), 2, 1000, [5000] * 3),
+    ],
+)
+def test_no_block_is_larger_than_the_largest_or_a_row(
+    shape: tuple[int, ...], pservers: int, max_block_size: int, sizes: list[int]
+) -> None:
+    blocks = cut("w", shape, pservers, min_block_size=64, max_block_size=max_block_size)
+
+    assert [block.size for block in blocks] == sizes
+
+
+def test_a_smallest_block_that_is_larger_than_the_largest_counts() -> None:
+    blocks = cut("w", (4096,), 1, min_block_size=2048, max_block_size=1024)
+
+    assert [block.size for block in blocks] == [2048, 2048]
+
+
 @pytest.mark.parametrize("pservers", [1, 2, 3, 7, 64])
 @pytest.mark.parametrize("shape", [(1,), (9973,), (331, 401), (17, 5, 7), (100_003,)])
 def test_blocks_cover_the_parameter_once_and_never_cut_a_row(
@@ -65,6 +92,27 @@ def test_a_single_block_keeps_the_name_and_several_are_numbered() -> None:
 
     assert [block.name for block in single] == ["fc_0.b_0"]
     assert [block.name for block in several] == ["fc_0.w_0.block0", "fc_0.w_0.block1"]
+
+
+def test_what_a_pserver_holds_is_one_section_if_it_is_little() -> None:
+    assert in_sections(["a", "b", "a", "b"], [40, 90, 60, 10], enough=100) == [0, 0, 0, 0]
+
+
+def test_sections_of_a_pserver_are_runs_of_about_equal_size() -> None:
+    places, sizes = ["a", "b", "a", "a", "a"], [100, 5, 60, 40, 80]
+
+    assert in_sections(places, sizes, enough=100) == [0, 0, 1, 1, 2]
+
+
+def test_a_block_much_larger_than_the_others_has_a_section_of_its_own() -> None:
+    assert in_sections(["a"] * 3, [10, 1000, 10], enough=100) == [0, 0, 10]
+
+
+def test_a_pserver_has_no_more_sections_than_it_can_look_at() -> None:
+    sections = in_sections(["a"] * 1000, [100] * 1000, enough=100)
+
+    assert sorted(set(sections)) == list(range(MOST_SECTIONS))
+    assert max(sections.count(section) for section in sections) == 16
 
 
 def test_an_empty_parameter_is_refused_by_name() -> None:

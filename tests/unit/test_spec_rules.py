@@ -52,6 +52,12 @@ def test_numbers_that_break_a_formula_are_refused(optimizer: specs.Optimizer, me
         read_spec(specs.to_json(replace(BLOCK, optimizer=optimizer)))
 
 
+@pytest.mark.parametrize("section", [-1, 1 << 20, True, "1"])
+def test_a_section_that_no_pserver_has_is_refused(section: int) -> None:
+    with pytest.raises(PsrtError, match=f"its section is {section!r}"):
+        read_spec(specs.to_json(replace(BLOCK, section=section)))
+
+
 @pytest.mark.parametrize("name", ["", "half a \ud800", 3])
 def test_a_name_that_no_call_could_bear_is_refused(name: str) -> None:
     with pytest.raises(PsrtError, match="its name is not a text"):

@@ -14,6 +14,7 @@ from psrt.graph import builder
 from psrt.graph.program import Program
 from psrt.partition.loads import Workload, loads_of
 from psrt.partition.plan import build_plan
+from psrt.partition.slicing import DEFAULT_MAX_BLOCK_SIZE
 from psrt.partition.traffic import TableUse
 from psrt.rpc import inproc
 from psrt.rpc.frames import Message, encode
@@ -37,16 +38,18 @@ MODES = [
 
 
 class Wire:
-    """Counts the bytes of frames by direction, as the stream carrier would send them."""
+    """Counts calls about tables, and bytes of frames by direction, as a stream would carry them."""
 
     def __init__(self) -> None:
         self.bytes: Counter[str] = Counter()
+        self.calls = 0
 
     def carry(self, message: Message) -> None:
         up = not message.header.reply
         if message.header.method in OF_A_STEP:
             size = PREAMBLE_BYTES + sum(map(len, encode(message)))
             self.bytes["up" if up else "down"] += size
+            self.calls += up and bool(message.header.parts)
 
 
 @pytest.fixture
@@ -87,20 +90,27 @@ def feeds(trainer: int, steps: int) -> list[Feed]:
     ]
 
 
-def travelled(wire: Wire, mode: CommunicationMode, steps: int, trainers: int) -> Counter[str]:
+def travelled(
+    wire: Wire, mode: CommunicationMode, steps: int, trainers: int, most: int
+) -> Counter[str]:
     wire.bytes.clear()
+    wire.calls = 0
     made, loss = program()
-    train(made, loss, [feeds(t, steps) for t in range(trainers)], PSERVERS, mode, MIN_BLOCK)
-    return Counter(wire.bytes)
+    train(made, loss, [feeds(t, steps) for t in range(trainers)], PSERVERS, mode, MIN_BLOCK, most)
+    return Counter({**wire.bytes, "calls": wire.calls})
 
 
+@pytest.mark.parametrize("max_block_size", [DEFAULT_MAX_BLOCK_SIZE, 320], ids=["", "sections"])
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: type(mode).__name__)
-def test_predicted_bytes_are_those_that_travel(wire: Wire, mode: CommunicationMode) -> None:
+def test_predicted_bytes_are_those_that_travel(
+    wire: Wire, mode: CommunicationMode, max_block_size: int
+) -> None:
     trainers = 1 if isinstance(mode, Geo) else 2  # what others have changed depends on the moment
     plan = build_plan(
         program()[0].parameters.values(),
         [f"p{n}:1" for n in range(PSERVERS)],
         min_block_size=MIN_BLOCK,
+        max_block_size=max_block_size,
         mode=mode,
     )
     distinct = BATCH * SLOTS
@@ -108,9 +118,12 @@ def test_predicted_bytes_are_those_that_travel(wire: Wire, mode: CommunicationMo
     loads = loads_of(plan, Workload(mode, trainers, 0.0, (use,)), stripes=4)
     up = sum(call.up_bytes for load in loads for call in load.calls) * trainers
     down = sum(call.down_bytes for load in loads for call in load.calls) * trainers
+    about_tables = [call for load in loads for call in load.calls if call.request.parts]
+    calls = sum(call.per_step for call in about_tables) * trainers
 
-    more = travelled(wire, mode, 3 * STEPS, trainers)
-    more.subtract(travelled(wire, mode, STEPS, trainers))
+    more = travelled(wire, mode, 3 * STEPS, trainers, max_block_size)
+    more.subtract(travelled(wire, mode, STEPS, trainers, max_block_size))
 
     assert more["up"] / (2 * STEPS) == pytest.approx(up, rel=0.05)
     assert more["down"] / (2 * STEPS) == pytest.approx(down, rel=0.05)
+    assert more["calls"] / (2 * STEPS) == pytest.approx(calls, rel=0.05)
