@@ -111,7 +111,8 @@ def decay_(rows: F32, first: int, last: int, show_at: int, click_at: int, factor
 
 
 @kernel(
-    "const f4[:, ::1], i8, i8, i8, i8, i8, i8, i8, i8, i8, f4, f4, f4, i8, i8, u1[::1] -> i8",
+    "const f4[:, ::1], i8, i8, i8, i8, i8, i8, i8, i8, i8, f4, f4, f4, i8, i8, u1[::1], i8[::1] "
+    "-> i8",
     group="policy",
 )
 def judge(
@@ -131,9 +132,10 @@ def judge(
     oldest_bin: int,
     quota: int,
     reasons: U8,
+    ended: I64,
 ) -> int:
     """`reasons` (last − first,) says of each row why it ends, or KEPT; returns what is left of
-    `quota`.
+    `quota`. `ended` (REASONS,) grows by the rows that end, by reason.
 
     A limit ≤ 0 does not count; so does a place −1. Rows of an age beyond bin `oldest_bin` end by
     memory, and as many as `quota` of those in it.
@@ -159,6 +161,8 @@ def judge(
                 reason = BY_MEMORY
                 quota -= 1
         reasons[i - first] = reason
+        if reason != KEPT:
+            ended[reason] += 1
     return quota
 
 

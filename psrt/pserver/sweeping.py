@@ -38,7 +38,7 @@ def sweep(
     layout, score = table.layout, table.spec.score
     row_bytes = table.nbytes // max(1, table.rows)
     time = sentence.time & VERSION_MASK
-    dropped = Dropped()
+    ended: I64 = np.zeros(len(REASONS), np.int64)
 
     def decide(rows: F32) -> U8:
         rows = rows.copy() if dry_run else rows
@@ -50,12 +50,13 @@ def sweep(
             *(rows, 0, len(rows), time, sentence.ttl_rounds, layout.seen_at),
             *(sentence.hour, sentence.ttl_hours, layout.show_at, layout.click_at),
             *(score.nonclick_coeff, score.click_coeff, sentence.least_score),
-            *(sentence.oldest_bin, sentence.quota, reasons),
+            *(sentence.oldest_bin, sentence.quota, reasons, ended),
         )
-        dropped.add(np.bincount(reasons, minlength=len(REASONS)), row_bytes)
         return np.zeros_like(reasons) if dry_run else (reasons != KEPT).view(np.uint8)
 
     _walk(table, decide, pause)
+    dropped = Dropped()
+    dropped.add(ended, row_bytes)
     return dropped
 
 

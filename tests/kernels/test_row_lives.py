@@ -40,12 +40,14 @@ def judged(
     rows: np.ndarray, sentence: Sentence, first: int = 0, last: int | None = None
 ) -> list[str]:
     last = len(rows) if last is None else last
-    reasons = np.full(last - first, 77, np.uint8)
+    reasons, ended = np.full(last - first, 77, np.uint8), np.zeros(len(REASONS), np.int64)
     sentence.quota = row_lives.judge(
         *(rows, first, last, sentence.time, sentence.ttl_rounds, SEEN, sentence.hour),
         *(sentence.ttl_hours, SHOW, CLICK, NONCLICK, CLICKED, sentence.least_score),
-        *(sentence.oldest_bin, sentence.quota, reasons),
+        *(sentence.oldest_bin, sentence.quota, reasons, ended),
     )
+    counts = np.bincount(reasons, minlength=len(REASONS))
+    assert ended.tolist() == [0, *counts[1:].tolist()]
     return [REASONS[reason] for reason in reasons]
 
 
