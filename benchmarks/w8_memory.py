@@ -1,9 +1,10 @@
 """W8: what rows cost a pserver: bytes of resident memory, time to make and to save them.
 
     python -m benchmarks.w8_memory [--rows 5000000] [--width 16] [--optimizers sgd,adam]
-    python -m benchmarks.w8_memory --rows 50000000 --width 8 --optimizers sgd --no-save
+    python -m benchmarks.w8_memory --rows 50000000 --width 8 --optimizers sgd --no-save [--no-ages]
 
-Per optimizer:
+With `--no-ages` rows have no time to end at, so that nothing looks through the table while it
+grows, and none are dropped. Per optimizer:
 
     bytes_per_row         resident memory of the daemon with the rows, less that before, ÷ rows
     resident_gib          of the whole daemon, with the rows
@@ -18,7 +19,8 @@ Per optimizer:
                           written, synced and hashed by the trainer
     load_s                null: nothing brings saved rows back into a pserver yet
     shrunk_share          what is left of that memory after half of the rows were dropped: the
-                          second half, once the first was pushed twice more, by their age
+                          second half, once the first was pushed twice more, by their age; null
+                          with `--no-ages`
 
 Read `longest_request_ms` on a quiet host, and beside that of the control: each is one number out of
 many. One trainer waits for each push, so the client's part is in the time too.
@@ -70,8 +72,9 @@ def run(args: argparse.Namespace) -> harness.Figures:
 
 
 def of_optimizer(optimizer: str, args: argparse.Namespace) -> harness.Figures:
-    ages = TableOptions(lifecycle=Lifecycle(ttl_rounds=-(-args.rows // args.batch)))
-    table = sparse_table(TABLE, args.rows, args.width, optimizer, options=ages)
+    ages = None if args.no_ages else Lifecycle(ttl_rounds=-(-args.rows // args.batch))
+    options = TableOptions(lifecycle=ages)
+    table = sparse_table(TABLE, args.rows, args.width, optimizer, options=options)
     tables = [table, sparse_table(CONTROL, args.batch, args.width, optimizer)]
     with harness.daemons(1) as (daemon,):
         with connected(daemon.endpoint, tables, Who()) as pservers:
@@ -81,15 +84,15 @@ def of_optimizer(optimizer: str, args: argparse.Namespace) -> harness.Figures:
             figures = inserted(pservers, args)
             resident = processes.resident_bytes(daemon.pid)
         save_s = None if args.no_save else round(saved_s(daemon.endpoint, tables, args.rows), 2)
-        shrink(daemon.endpoint, tables, args)
-        left = processes.resident_bytes(daemon.pid) - before
+        made = resident - before
+        left = None if args.no_ages else shrunk_bytes(daemon, tables, args) - before
     return {
-        "bytes_per_row": round((resident - before) / (args.rows - args.batch), 1),
+        "bytes_per_row": round(made / (args.rows - args.batch), 1),
         "resident_gib": round(resident / (processes.MIB << 10), 3),
         **figures,
         "save_s": save_s,
         "load_s": None,
-        "shrunk_share": round(left / (resident - before), 3),
+        "shrunk_share": None if left is None else round(left / made, 3),
     }
 
 
@@ -148,14 +151,18 @@ def saved_s(endpoint: str, tables: Sequence[Parameter], rows: int) -> float:
     return taken
 
 
-def shrink(endpoint: str, tables: Sequence[Parameter], args: argparse.Namespace) -> None:
-    """Push the first half of the rows twice more, and have those dropped that are too old then."""
-    with connected(endpoint, tables, Who(incarnation=2)) as pservers:
+def shrunk_bytes(
+    daemon: harness.Daemon, tables: Sequence[Parameter], args: argparse.Namespace
+) -> int:
+    """Push the first half of the rows twice more, and have those dropped that are too old then;
+    the resident memory."""
+    with connected(daemon.endpoint, tables, Who(incarnation=2)) as pservers:
         for start in [*range(0, args.rows // 2, args.batch)] * 2:
             push_new_rows(pservers, start, args.batch, args)
-    with cluster(endpoint, tables, TIMEOUT_S + args.rows / SWEPT_ROWS_PER_S) as pserver:
+    with cluster(daemon.endpoint, tables, TIMEOUT_S + args.rows / SWEPT_ROWS_PER_S) as pserver:
         pserver.shrink([TABLE], dry_run=False)
     time.sleep(SETTLE_S)
+    return processes.resident_bytes(daemon.pid)
 
 
 @contextlib.contextmanager
@@ -178,4 +185,5 @@ if __name__ == "__main__":
     parser.add_argument("--batch", type=int, default=13_312, help="rows a push")
     parser.add_argument("--optimizers", default="sgd,adam", help=f"of {','.join(OPTIMIZERS)}")
     parser.add_argument("--no-save", action="store_true")
+    parser.add_argument("--no-ages", action="store_true")
     harness.main(parser, run)
