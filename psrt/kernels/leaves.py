@@ -45,13 +45,13 @@ COUNT, LIMIT, DEPTH, PREFIX = 0, 1, 2, 3
 FACTS = 4
 """Of a leaf: ids in it, ids at which it is full, bits of the directory it stands for, and those."""
 
-_LEAST_LOAD, _LOADS = 0.6, 0.25
+_LEAST_LOAD, _LOADS = 0.5, 0.38
 _SLOT_MASK = np.uint32(SLOTS)
 _ID = ID_WORD // 2  # of a row in words of 8 bytes
 
 
 def limit_of(prefix: int, depth: int) -> int:
-    """Ids at which a leaf is full, between 0.6 and 0.85 of its cells: by 1/φ steps, so that any run
+    """Ids at which a leaf is full, between 0.5 and 0.88 of its cells: by 1/φ steps, so that any run
     of neighbours is spread evenly."""
     share = ((prefix + (1 << depth)) * 0.6180339887498949) % 1.0
     return int(CELLS * (_LEAST_LOAD + _LOADS * share))
