@@ -322,8 +322,8 @@ class PartitionConfig:
     min_block_size: int = setting(8192, "Least elements of a block.", minimum=1)
     max_block_size: int = setting(
         1 << 20,
-        "Most elements of a block. Blocks of a pserver that hold more together travel and are "
-        "updated beside each other, about so many elements at a time.",
+        "Most elements of a block. Blocks of a pserver that hold twice as many together travel and "
+        "are updated beside each other, at least so many elements at a time.",
         minimum=1,
     )
     split_method: str = setting(

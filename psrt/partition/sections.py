@@ -1,9 +1,10 @@
 """Which blocks of a pserver travel together.
 
-The dense blocks of a pserver that hold many numbers are dealt to sections. Each section has calls
-of its own, so that while one is on its way the next is being updated and a third comes back; in
-mode Sync it has rounds of its own, as if it were a pserver of its own. What several blocks have in
-common, the time of a call, counts little in a section of `DEFAULT_MAX_BLOCK_SIZE` numbers.
+The dense blocks of a pserver that hold twice `DEFAULT_MAX_BLOCK_SIZE` numbers or more are dealt to
+sections. Each section has calls of its own, so that while one is on its way the next is being
+updated and a third comes back; in mode Sync it has rounds of its own, as if it were a pserver of
+its own. The time of a call counts little in a section of that size or more, and one of less than
+twice that size travels through shared memory.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ is applied, one on its way back."""
 def in_sections(places: Sequence[str], sizes: Sequence[int], enough: int) -> list[int]:
     """The section of each block within its pserver, 0, 1, …, given place and size of all blocks.
 
-    Sections are runs of blocks of about equal size, as many as it takes to hold about `enough`
-    numbers each, `MOST_SECTIONS` at most; everything else of a pserver belongs to its section 0.
+    Sections are runs of blocks of about equal size, as many as have `enough` numbers each,
+    `MOST_SECTIONS` at most; everything else of a pserver belongs to its section 0.
     """
     totals: dict[str, int] = defaultdict(int)
     for place, size in zip(places, sizes, strict=True):
         totals[place] += size
-    counts = {place: min(-(-total // enough), MOST_SECTIONS) for place, total in totals.items()}
+    counts = {place: min(max(1, total // enough), MOST_SECTIONS) for place, total in totals.items()}
     before: dict[str, int] = defaultdict(int)
     sections = []
     for place, size in zip(places, sizes, strict=True):

@@ -22,7 +22,7 @@ from tests.support.pserver import CALL_TIMEOUT_S, daemon, onlooker, status
 
 STEPS, SIZE, MOST = 6, 300_000, 32_768
 RATE = specs.ConstantRate(0.5)
-SECTIONS = 10  # of 30,000 numbers, which lie in memory that both ends share
+SECTIONS = 9  # of 30,000 or 60,000 numbers, which lie in memory that both ends share
 
 
 def plan_for(endpoint: str, mode: CommunicationMode) -> PartitionPlan:
