@@ -32,7 +32,10 @@ class Rounds:
             request.header.round = open_rounds.get(request.section, 0)
             request.header.step = int(trained)
             open_rounds[request.section] = request.header.round + 1
+        # A process that took a place may have found some sections a round further than others.
+        # Calls for earlier rounds go first: they would queue behind calls that wait for them.
+        in_order = sorted(requests, key=lambda request: request.header.round)
         with self._exchanging.time():
-            versions = self._pservers.call(Method.EXCHANGE, requests)
+            versions = self._pservers.call(Method.EXCHANGE, in_order)
         self._rounds.add()
         return versions
