@@ -15,7 +15,6 @@ from collections.abc import Sequence
 MOST_SECTIONS = 64
 """Of one pserver, which looks at all of them when it decides what waits."""
 
-
 BESIDE = 3
 """Calls of a trainer to one pserver at a time, if it has sections: one on its way there, one that
 is applied, one on its way back."""

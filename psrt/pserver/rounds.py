@@ -170,7 +170,7 @@ class Rounds:
                 f"trainer {call.trainer} pushed for round {call.round}, but round {self.open} is "
                 "open on this pserver; the push was refused.",
                 code=ErrorCode.JOB_MISMATCH,
-                hint="A trainer that joins late begins at the round the HELLO reply names.",
+                hint="A trainer that joins late begins at the rounds that STATUS names.",
             )
 
     def _round_is_due(self, now: float) -> bool:

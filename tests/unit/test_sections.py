@@ -32,6 +32,12 @@ class TwoSections:
         )
         return self._checked(self.machine.exchange(call, 0.0))
 
+    def push_all(self) -> None:
+        """Both trainers push for both sections, so that both rounds close."""
+        for section in (0, 1):
+            self.push(0, section)
+            self.push(1, section)
+
     def closed(self, section: int) -> list[Instruction]:
         return self._checked(self.machine.closed(section))
 
@@ -82,9 +88,7 @@ def test_each_section_closes_when_all_trainers_have_pushed_for_it() -> None:
 
 def test_a_section_goes_on_while_another_is_being_applied() -> None:
     world = TwoSections()
-    for section in (0, 1):
-        world.push(0, section)
-        world.push(1, section)
+    world.push_all()
 
     world.closed(0)
     world.push(0, section=0, round=1)
@@ -154,9 +158,7 @@ def test_a_process_that_takes_a_place_pushes_again_where_its_former_self_has_not
 
 def test_an_update_that_failed_ends_the_job_but_lets_the_other_section_finish() -> None:
     world = TwoSections()
-    for section in (0, 1):
-        world.push(0, section)
-        world.push(1, section)
+    world.push_all()
 
     instructions = world.machine.abort(InternalError("the update failed"), closing=0)
 
