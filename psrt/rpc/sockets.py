@@ -234,9 +234,16 @@ class FrameSocket:
             raise BlockingIOError("deadline passed")
         if not _TOLD * _TOLD * left_s <= self._armed_s[option] <= left_s:
             told_s = self._armed_s[option] = told * left_s
-            # A zero timeval means for ever, so never round down to it.
-            timeval = _TIMEVAL.pack(int(told_s), int(told_s % 1 * 1e6) + 1)
-            self._sock.setsockopt(socket.SOL_SOCKET, option, timeval)
+            self._sock.setsockopt(socket.SOL_SOCKET, option, _timeval(told_s))
+
+
+def _timeval(duration_s: float) -> bytes:
+    """A `struct timeval` of at least one microsecond; the kernel takes zero for no timeout.
+
+    The carry goes into the seconds: setsockopt refuses 1,000,000 microseconds with EDOM.
+    """
+    seconds, microseconds = divmod(int(duration_s * 1e6) + 1, 1_000_000)
+    return _TIMEVAL.pack(seconds, microseconds)
 
 
 def _tune(sock: socket.socket) -> None:
