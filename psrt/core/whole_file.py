@@ -1,8 +1,9 @@
 """Files that others read: at every moment what stands at their path is complete.
 
-A file is written beside its place and renamed into it, which leaves nothing of what stood there. So
-a path is followed to the file it means first; and a device, a pipe, or the file that is this
-process's own output is written to as it is.
+A file is written beside its place, synced to the disk and renamed into its place, which leaves
+nothing of what was there. Then its directory is synced: the rename outlives a power failure, too.
+So a path is followed to the file it means first; and a device, a pipe, or the file that is this
+process's own output is written to as it is, and not synced.
 """
 
 from __future__ import annotations
@@ -21,14 +22,17 @@ _OUTPUTS = (1, 2)  # stdout and stderr
 
 
 def write(path: Path, text: str) -> None:
-    """Put `text` at `path`, all of it or, if that fails with an `OSError`, nothing."""
+    """Put `text` at `path`, all of it or, if that fails with an `OSError`, nothing.
+
+    The sync of the directory comes last: if it raises, the file is in place.
+    """
     with writing(path) as out:
         out.write(text)
 
 
 @contextmanager
 def writing(path: Path) -> Iterator[TextIO]:
-    """What is written here stands at `path` once the block has ended without an error."""
+    """What is written here is at `path`, and on the disk, once the block ends without an error."""
     if not _may_be_replaced(path):
         with path.open("a", encoding="utf-8") as out:
             yield out
@@ -37,9 +41,12 @@ def writing(path: Path) -> Iterator[TextIO]:
     try:
         with unfinished.open("w", encoding="utf-8") as out:
             yield out
+            out.flush()
+            os.fsync(out.fileno())
         unfinished.replace(place)
     finally:
         unfinished.unlink(missing_ok=True)
+    _sync_directory(place.parent)
 
 
 def probe(path: Path) -> None:
@@ -66,6 +73,21 @@ def unwritable(path: str, flag: str, error: OSError) -> ConfigError:
         f"{flag} {path} cannot be written ({error.strerror}).",
         hint=f"Give {flag} a file in a directory that exists and may be written.",
     )
+
+
+def _sync_directory(directory: Path) -> None:
+    """Put the names in `directory` on the disk, where permissions and file system allow it."""
+    try:
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    except PermissionError:  # files may be made in it, and it cannot be opened
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)
 
 
 def _may_be_replaced(path: Path) -> bool:

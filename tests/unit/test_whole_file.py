@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import stat
@@ -37,6 +38,100 @@ def test_a_writer_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
 
     assert path.read_text() == "before"
     assert list(tmp_path.iterdir()) == [path]
+
+
+class DiskCalls:
+    """Records, in order, what is synced with what size, and what is renamed to what."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.events: list[tuple[str, str, str | int]] = []
+        self.refused: dict[int, OSError] = {}  # by file type: the error of its fsync
+        self._fsync, self._replace = os.fsync, os.replace
+        monkeypatch.setattr(os, "fsync", self.fsync)
+        monkeypatch.setattr(os, "replace", self.replace)
+
+    def fsync(self, descriptor: int) -> None:
+        status, name = os.fstat(descriptor), os.readlink(f"/proc/self/fd/{descriptor}")
+        kind = stat.S_IFMT(status.st_mode)
+        self.events.append(("fsync", name, status.st_size if stat.S_ISREG(kind) else "directory"))
+        if kind in self.refused:
+            raise self.refused[kind]
+        self._fsync(descriptor)
+
+    def replace(self, source: Path, target: Path) -> None:
+        self.events.append(("rename", str(source), str(target)))
+        self._replace(source, target)
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> DiskCalls:
+    return DiskCalls(monkeypatch)
+
+
+def test_a_file_is_on_the_disk_before_its_name_and_then_its_name_is(
+    tmp_path: Path, disk: DiskCalls
+) -> None:
+    path, text = tmp_path / "out", "all of it"
+
+    whole_file.write(path, text)
+
+    unfinished = f"{path}.{os.getpid()}.tmp"
+    assert disk.events == [
+        ("fsync", unfinished, len(text)),
+        ("rename", unfinished, str(path)),
+        ("fsync", str(tmp_path), "directory"),
+    ]
+
+
+def test_a_disk_that_fails_leaves_what_was_there(tmp_path: Path, disk: DiskCalls) -> None:
+    path = tmp_path / "out"
+    path.write_text("before")
+    disk.refused[stat.S_IFREG] = OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with pytest.raises(OSError, match="Input/output error"):
+        whole_file.write(path, "new")
+
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("code", [errno.EINVAL, errno.ENOTSUP])
+def test_a_file_system_that_syncs_no_directories_is_written_to(
+    tmp_path: Path, disk: DiskCalls, code: int
+) -> None:
+    disk.refused[stat.S_IFDIR] = OSError(code, os.strerror(code))
+
+    whole_file.write(tmp_path / "out", "new")
+
+    assert (tmp_path / "out").read_text() == "new"
+
+
+def test_a_directory_that_cannot_be_listed_is_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = os.open
+
+    def refusing(path: Path, flags: int, *rest: int) -> int:
+        if flags & os.O_DIRECTORY:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return opened(path, flags, *rest)
+
+    monkeypatch.setattr(os, "open", refusing)
+
+    whole_file.write(tmp_path / "out", "new")
+
+    assert (tmp_path / "out").read_text() == "new"
+
+
+def test_what_is_written_in_place_is_not_synced(tmp_path: Path, disk: DiskCalls) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+
+    whole_file.write(pipe, "new")
+
+    os.close(reader)
+    assert disk.events == []
 
 
 @pytest.mark.parametrize("there", [True, False])
