@@ -1,7 +1,7 @@
-"""The tables of docs/scaling.md, computed: one CTR job from 1 to 1,000 trainers.
+"""The tables of docs/how-to/size-a-cluster.md, computed: one CTR job from 1 to 1,000 trainers.
 
     python -m benchmarks.scaling_table            prints them
-    python -m benchmarks.scaling_table --write    puts them into docs/scaling.md
+    python -m benchmarks.scaling_table --write    puts them into docs/how-to/size-a-cluster.md
 
 The job is W1's network with Adagrad and a table of 10^9 rows of 16. A trainer is one core that
 makes steps of 512 or of 8,192 examples; pservers have 64 GiB, 8 cores, and links of 10 Gbit/s like
@@ -32,7 +32,7 @@ from psrt.partition.plan import PartitionPlan, build_plan
 from psrt.partition.sizing import Limits, Sizing, size
 from psrt.partition.traffic import TableUse
 
-DOC = Path(__file__).parents[1] / "docs" / "scaling.md"
+DOC = Path(__file__).parents[1] / "docs" / "how-to" / "size-a-cluster.md"
 ROWS = 10**9
 TRAINERS = (1, 8, 64, 256, 1000)
 LIMITS = Limits(memory_bytes=64 << 30, link_bytes_per_s=1.25e9, cores=8, stripes=8)
@@ -188,7 +188,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--write", action="store_true", help="change docs/scaling.md")
+    parser.add_argument("--write", action="store_true", help="change docs/how-to/size-a-cluster.md")
     if parser.parse_args().write:
         DOC.write_text(written(DOC.read_text(encoding="utf-8")), encoding="utf-8")
     else:

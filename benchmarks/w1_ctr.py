@@ -96,7 +96,7 @@ def mode_of(args: argparse.Namespace) -> CommunicationMode:
 
 
 def scheduling_of(mode: str) -> str:
-    """What docs/semantics.md advises where trainers and pservers share cores."""
+    """What docs/explanation/semantics.md advises where trainers and pservers share cores."""
     return "batch" if mode in ("async", "ssp") else "normal"
 
 

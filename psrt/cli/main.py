@@ -2,7 +2,7 @@
 
 Subcommands are imported when they run, so `psrt --help` stays quick and a pserver never loads
 trainer code. Exit codes: 0 success, 2 wrong usage, 128 + n ended by signal n, 130 Ctrl-C; an error
-of the catalogue gives the code of docs/errors.md. Messages go to stderr.
+of the catalogue gives the code of docs/reference/errors.md. Messages go to stderr.
 """
 
 from __future__ import annotations

@@ -44,8 +44,8 @@ def plan(**flags: Any) -> None:
     trainer sends and receives in a step, by call; and, once a speed is given, requests and traffic
     of a second. Without --pservers and --endpoints it finds the least number of pservers whose
     memory and links are enough, and says which of the two decides. The options from --trainers on
-    describe the cluster; they may stand in [size] of the job file. docs/scaling.md says what the
-    arithmetic rests on, and how near it comes.
+    describe the cluster; they may stand in [size] of the job file.
+    docs/how-to/size-a-cluster.md explains the arithmetic and how near it comes.
     """
     names = {field.name for field in dataclasses.fields(PlanConfig)}
     of_plan = {name: value for name, value in flags.items() if name in names}

@@ -30,7 +30,7 @@ _HEADER = """\
 # A setting is taken from, in this order: the flag (--batch-size style, where its command has one),
 # psrt.init in a script, the variable PSRT_<SECTION>_<KEY>, the variables of other launchers named
 # below, a TOML file such as this one, the default. Unknown keys are errors. `psrt config show
-# --origin JOB.toml` tells what is in force and why. See docs/starting.md.
+# --origin JOB.toml` tells what is in force and why. See docs/how-to/start-a-cluster.md.
 """
 _COMMUNICATION = (
     "How gradients travel. Besides `mode`, `wire` and `wire_tables`, only its own keys are legal."
@@ -77,7 +77,7 @@ _WIRE_TABLES = """\
 _TABLES = """\
 [tables]
 # Of a sparse table by its name: what counts instead of what the program says. Each line below is
-# one thing to say, its numbers are the defaults; see docs/tables.md.
+# one thing to say, its numbers are the defaults; see docs/reference/tables.md.
 # [tables.NAME]"""
 
 _DATA_COLUMNS = """\

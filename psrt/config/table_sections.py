@@ -35,7 +35,7 @@ from psrt.core.specs import (
 )
 
 SECTION = "tables"
-_HINT = "docs/tables.md tells what a job file can say of a table."
+_HINT = "docs/reference/tables.md tells what a job file can say of a table."
 
 
 @dataclass(frozen=True)

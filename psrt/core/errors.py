@@ -4,7 +4,7 @@
     ├── ConfigError       a setting, flag, TOML key or variable is wrong
     ├── ProgramError      a program or layer call is not legal
     ├── DataError         a file cannot be read or parsed (names file, line, slot)
-    ├── WireError         bytes from the network do not follow docs/wire-format.md
+    ├── WireError         bytes from the network do not follow docs/reference/wire-format.md
     ├── TableError        a table is missing, conflicts, or a shape does not fit
     ├── UnavailableError  the other side cannot be reached (worth a retry)
     ├── DeadlineError     a wait ended; the message names whom it waited for
@@ -12,8 +12,8 @@
     └── InternalError     a defect in psrt
 
 A message is made of sentences: what happened, to whom, what psrt did; `hint` says what the reader
-can do next. Codes map to gRPC statuses, exit codes and sections of docs/errors.md; a test keeps
-the three complete. Removed codes stay reserved: never reuse a number.
+can do next. Codes map to gRPC statuses, exit codes and sections of docs/reference/errors.md; a
+test keeps the three complete. Removed codes stay reserved: never reuse a number.
 """
 
 from __future__ import annotations
@@ -113,8 +113,8 @@ class PsrtError(Exception):
 
     @property
     def docs_section(self) -> str:
-        """Anchor in docs/errors.md."""
-        return self.code.name.lower().replace("_", "-")
+        """Anchor in docs/reference/errors.md."""
+        return self.code.name.lower()
 
     def __str__(self) -> str:
         hint = f" {self.hint}" if self.hint else ""
@@ -129,9 +129,8 @@ class PsrtError(Exception):
         lines = [f"error: {self.message}"]
         if self.hint:
             lines.append(f"  what you can do: {self.hint}")
-        lines.append(
-            f"  {self.code.name} (exit {self.spec.exit_code}), docs/errors.md#{self.docs_section}"
-        )
+        page = f"docs/reference/errors.md#{self.docs_section}"
+        lines.append(f"  {self.code.name} (exit {self.spec.exit_code}), {page}")
         return "\n".join(lines)
 
 

@@ -1,6 +1,6 @@
 """How rows of a sparse table grow and end: plain frozen data.
 
-A limit of 0 is none. Ages count pushes of the row, not reads. See docs/tables.md.
+A limit of 0 is none. Ages count pushes of the row, not reads. See docs/reference/tables.md.
 """
 
 from __future__ import annotations

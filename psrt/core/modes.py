@@ -1,5 +1,5 @@
 """Communication modes as plain frozen data: five types, each with the settings that mean something
-in it. docs/semantics.md says what they do. Public through `psrt.core.specs`.
+in it. docs/explanation/semantics.md says what they do. Public through `psrt.core.specs`.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ STORAGES = ("float32", "float16", "bfloat16")
 
 @dataclass(frozen=True)
 class TableOptions:
-    """The fields are those of `psrt.core.specs.SparseTableSpec`; see docs/tables.md.
+    """The fields are those of `psrt.core.specs.SparseTableSpec`; see docs/reference/tables.md.
 
     They say what pservers do with rows. A trainer without pservers keeps every row it updates,
     whole and in float32. What makes no sense raises `ConfigError`.
@@ -33,7 +33,7 @@ class TableOptions:
         if problem:
             raise ConfigError(
                 f"options of a sparse table were refused: {problem}.",
-                hint="docs/tables.md tells all options and their limits.",
+                hint="docs/reference/tables.md tells all options and their limits.",
             )
 
 

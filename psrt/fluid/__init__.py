@@ -2,7 +2,7 @@
 
 A thin facade: programs, layers and optimizers are those of `psrt.graph`, runs those of
 `psrt.executor`, clusters those of `psrt.partition` and `psrt.trainer`. What Fluid has and psrt has
-not answers with what there is instead; docs/fluid.md lists it all. In reading order:
+not answers with what there is instead; docs/reference/fluid.md lists it all. In reading order:
 
     names            missing · unique_name · core · places
     programs         variable · framework · param_attr · entry_attr

@@ -1,7 +1,7 @@
 """Which ids own rows of an embedding, by Fluid's names: `embedding(…, entry=CountFilterEntry(5))`.
 
-What they ask is checked as Fluid does; what they do is docs/tables.md's. `ProbabilityEntry(p)`
-admits with p, where Fluid's admits with 1 − p.
+Arguments are checked as in Fluid; docs/reference/tables.md describes the effects.
+`ProbabilityEntry(p)` admits with p, where Fluid's admits with 1 − p.
 """
 
 from __future__ import annotations

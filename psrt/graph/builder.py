@@ -153,7 +153,9 @@ class Layer(Arguments):
                 "Say is_sparse=True or is_distributed=True of an embedding, or leave them out.",
             )
         for problem in option_problems(made.options, shape[-1]) if made.sparse else ():
-            raise self.error(f"table {name}: {problem}", "docs/tables.md tells options and limits.")
+            raise self.error(
+                f"table {name}: {problem}", "docs/reference/tables.md tells options and limits."
+            )
         if known is None:
             var = self.var(name, shape, "float32", "parameter")
             self.program.parameters[name] = made

@@ -6,7 +6,7 @@
     )
     layers.embedding(ids, (1, 16), is_distributed=True, param=psrt.Param(table=table))
 
-All of them with defaults and limits: docs/tables.md.
+All of them with defaults and limits: docs/reference/tables.md.
 """
 
 from __future__ import annotations

@@ -307,7 +307,7 @@ def _sparse_spec(parameter: ParameterLike) -> SparseTableSpec:
     for problem in option_problems(options, parameter.shape[1]):
         raise ConfigError(
             f"table {parameter.name} cannot be placed: {problem}",
-            hint="docs/tables.md tells all options and their limits.",
+            hint="docs/reference/tables.md tells all options and their limits.",
         )
     return SparseTableSpec(
         name=parameter.name,

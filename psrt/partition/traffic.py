@@ -1,6 +1,7 @@
 """What one trainer asks of one pserver in one step, by mode, in bytes: arithmetic, nothing is sent.
 
-The calls are those of `psrt.communicator`, the bytes those of docs/wire-format.md, as they go into
+The calls are those of `psrt.communicator`, the bytes those of docs/reference/wire-format.md, as
+they go into
 a socket; TCP, IP and Ethernet add theirs (`LINK_EFFICIENCY`). Numbers are means over many steps.
 Where a mode leaves it to the moment how much is sent, this is the most: Async pulls all dense
 parameters once for `min_send_grad_num_before_recv` steps, with the answer of a push (large ones may

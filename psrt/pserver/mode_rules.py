@@ -24,7 +24,7 @@ def check_mode(mode: CommunicationMode) -> None:
     if problem:
         raise ConfigError(
             f"mode {type(mode).__name__} has {problem}.",
-            hint="See docs/semantics.md for what each setting means.",
+            hint="See docs/explanation/semantics.md for what each setting means.",
         )
 
 

@@ -1,4 +1,4 @@
-"""Messages and their bytes: docs/wire-format.md in code.
+"""Messages and their bytes: docs/reference/wire-format.md in code.
 
 A `Message` is a header and its tensors; a frame is one protobuf `Frame` whose payload holds the
 tensors. `encode` writes header bytes by hand and returns a gather list, so tensor memory is never

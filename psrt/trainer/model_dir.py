@@ -1,14 +1,14 @@
 """The layout of a saved model directory: names, manifest, checksums. No arrays are touched here.
 
     DIR/manifest.json                 format, version, program text, table specs, files, row counts,
-                                      and what prediction feeds and fetches (docs/model-format.md)
+                                      and what prediction feeds and fetches
     DIR/dense/<parameter>.npy         the whole parameter, float32
     DIR/sparse/<table>-00000.ids.npy  ids (n,) int64 of one page of rows, no id twice in a table
     DIR/sparse/<table>-00000.rows.npy their weights (n, width) float32
 
 Arrays only, never pickle. The manifest is written last, into a temporary directory which is then
 renamed, so a directory with its final name is complete. Every problem found while reading is a
-`DataError` MODEL_UNREADABLE that names the file.
+`DataError` MODEL_UNREADABLE that names the file. Reference: docs/reference/model-format.md.
 """
 
 from __future__ import annotations

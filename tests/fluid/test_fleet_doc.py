@@ -1,4 +1,4 @@
-"""docs/fleet.md says what the code does, row by row."""
+"""docs/reference/fleet.md says what the code does, row by row."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler.runtime_co
     ServerRuntimeConfig,
     TrainerRuntimeConfig,
 )
-from tests.support.processes import ROOT
+from tests.support.pages import page
 
-TEXT = (ROOT / "docs" / "fleet.md").read_text()
+TEXT = page("reference/fleet.md")
 MODES: dict[str, type[Any]] = {"Sync": Sync, "HalfAsync": HalfAsync, "Async": Async, "Geo": Geo}
 
 
 def rows(header: str) -> list[list[str]]:
     """The cells of the tables whose header begins so, without back quotes around a whole cell."""
     tables = re.findall(rf"^\| {re.escape(header)}.*\n\|[-|]+\|\n((?:\|.*\n)+)", TEXT, re.M)
-    assert tables, f"docs/fleet.md has no table | {header}"
+    assert tables, f"docs/reference/fleet.md has no table | {header}"
     lines = "".join(tables).splitlines()
     return [
         [re.sub(r"^`([^`]*)`$", r"\1", c.strip()) for c in line[1:-1].split("|")] for line in lines

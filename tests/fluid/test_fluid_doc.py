@@ -1,4 +1,4 @@
-"""docs/fluid.md says what `psrt.fluid` has, what differs and what is refused, and nothing else."""
+"""docs/reference/fluid.md lists what `psrt.fluid` has, what differs and what is refused."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from psrt.core.errors import DataError, PsrtError
 from psrt.core.tensors import Ragged
 from psrt.fluid import clip, initializer, io, layer_table, nets, optimizer
 from psrt.fluid.layers import LAYERS, signature_of
+from tests.support.pages import page
 
-TEXT = (Path(__file__).parents[2] / "docs" / "fluid.md").read_text()
+TEXT = page("reference/fluid.md")
 
 INSTEAD = {
     "fluid": fluid._INSTEAD,

@@ -1,4 +1,4 @@
-"""Readers of the text formats in plain Python, as docs/data.md describes them: an oracle.
+"""Plain-Python readers of the text formats of docs/how-to/read-data.md: an oracle.
 
 Nothing here knows psrt's parsers: lines are cut by `bytes.split`, numbers read by `int` and
 `float`, texts hashed in Python's unbounded integers. A row is a list of values for each slot, ids

@@ -1,4 +1,4 @@
-"""The settings of Async, each seen to do what docs/semantics.md says of it.
+"""The settings of Async, each seen to do what docs/explanation/semantics.md says of it.
 
 Pservers are fakes; SGD at rate 0.5 on what they are sent.
 """

@@ -1,4 +1,4 @@
-"""The tables of docs/data.md name what the code has, no more and no less."""
+"""The tables of docs/how-to/read-data.md name what the code has, no more and no less."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from psrt.data.datasets import InMemoryDataset, QueueDataset
 from psrt.data.fields import Field
 from psrt.data.places import Position
 from psrt.data.settings import DatasetSettings
+from tests.support.pages import page
 
-TEXT = (Path(__file__).parents[2] / "docs" / "data.md").read_text()
+TEXT = page("how-to/read-data.md")
 
 
 def table(head: str) -> Iterator[list[str]]:

@@ -1,23 +1,23 @@
-"""The error catalogue, its classes and docs/errors.md are complete and agree."""
+"""The error catalogue, its classes and docs/reference/errors.md are complete and agree."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import grpc
 import pytest
 
 from psrt.core import errors
 from psrt.core.errors import CATALOGUE, ErrorCode, InternalError, PsrtError, from_code
+from tests.support.pages import page
 
-DOCS = (Path(__file__).parents[2] / "docs" / "errors.md").read_text(encoding="utf-8")
+DOCS = page("reference/errors.md")
 CODES = pytest.mark.parametrize("code", list(ErrorCode), ids=lambda code: code.name)
 
 
 def section_of(code: ErrorCode) -> str:
     found = re.search(rf"^## {code.name}\n(.*?)(?=^## |\Z)", DOCS, re.S | re.M)
-    assert found, f"docs/errors.md has no section {code.name}"
+    assert found, f"docs/reference/errors.md has no section {code.name}"
     return found[1]
 
 
@@ -93,5 +93,5 @@ def test_a_story_tells_message_hint_code_and_where_to_read_on() -> None:
     assert story.splitlines() == [
         "error: trainer 1 is missing.",
         "  what you can do: Read its log.",
-        "  DEADLINE (exit 60), docs/errors.md#deadline",
+        "  DEADLINE (exit 60), docs/reference/errors.md#deadline",
     ]

@@ -1,4 +1,4 @@
-"""docs/executor.md names every field of the strategies, with its true default and effect."""
+"""docs/explanation/executor.md lists the fields of the strategies, with defaults and effects."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ import psrt
 from psrt.graph import passes
 from psrt.graph.passes.memory import MIN_ELEMENTS
 from psrt.graph.program import ROLES
+from tests.support.pages import DOCS, page
 
 ROOT = Path(__file__).parents[2]
-TEXT = (ROOT / "docs" / "executor.md").read_text()
+TEXT = page("explanation/executor.md")
 STRATEGIES = [psrt.ExecutionStrategy, psrt.BuildStrategy]
 
 
@@ -88,11 +89,11 @@ def test_the_least_size_of_shared_memory_is_told() -> None:
 
 
 def test_files_and_sections_linked_to_exist() -> None:
-    for page in ("executor.md", "layers.md"):
-        text = (ROOT / "docs" / page).read_text()
+    for name in ("explanation/executor.md", "reference/layers.md"):
+        text = page(name)
         for link in re.findall(r"\]\(([^)]+)\)", text):
             file, _, anchor = link.partition("#")
-            path = ROOT / "docs" / (file or page)
+            path = (DOCS / name).parent / file if file else DOCS / name
             assert path.exists(), link
             if anchor:
                 headings = re.findall(r"^## (.*)$", path.read_text(), re.M)

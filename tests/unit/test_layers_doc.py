@@ -1,19 +1,19 @@
-"""docs/layers.md shows every layer and declaration as it is called, and nothing else."""
+"""docs/reference/layers.md shows every layer and declaration as it is called, and nothing else."""
 
 from __future__ import annotations
 
 import inspect
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
 import psrt
+from tests.support.pages import page
 
-TEXT = (Path(__file__).parents[2] / "docs" / "layers.md").read_text()
+TEXT = page("reference/layers.md")
 
 ROOMS: tuple[ModuleType, ...] = (
     psrt.layers,

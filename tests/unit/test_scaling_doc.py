@@ -1,4 +1,4 @@
-"""docs/scaling.md shows what the model computes, and names what there is."""
+"""docs/how-to/size-a-cluster.md shows what the model computes, and names what there is."""
 
 from __future__ import annotations
 

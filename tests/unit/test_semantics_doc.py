@@ -1,10 +1,9 @@
-"""docs/semantics.md names every setting with its true default, and every counter."""
+"""docs/explanation/semantics.md names every setting with its true default, and every counter."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -19,9 +18,10 @@ from psrt.rpc.client import Client
 from psrt.rpc.inproc import InprocServer
 from tests.support.fake_pserver import FakePserver
 from tests.support.geo import TABLE, OwnByHand
+from tests.support.pages import page
 
 MODES = (Sync, Async, Ssp, HalfAsync, Geo)
-TEXT = (Path(__file__).parents[2] / "docs" / "semantics.md").read_text()
+TEXT = page("explanation/semantics.md")
 
 
 def shown(value: object) -> str:

@@ -1,4 +1,4 @@
-"""docs/starting.md names every way to tell a process its part, and what each sets."""
+"""docs/how-to/start-a-cluster.md names every way to tell a process its part, and what each sets."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from psrt.config.init import Arguments
 from psrt.config.older_flags import INSTEAD
 from psrt.config.schema import SECTIONS
 from psrt.config.settings import settings_of
+from tests.support.pages import page
 
 ROOT = Path(__file__).parents[2]
-TEXT = (ROOT / "docs" / "starting.md").read_text()
+TEXT = page("how-to/start-a-cluster.md")
 ONLY_FOR_ROLES = {
     "TRAINING_ROLE",
     "PADDLE_TRAINER_ENDPOINTS",

@@ -18,9 +18,9 @@ from psrt.core import specs
 from psrt.core.errors import ConfigError, ErrorCode
 from psrt.graph.program import Parameter
 from psrt.trainer.job import load_job
+from tests.support.pages import page
 
-DOC = Path(__file__).parents[2] / "docs" / "tables.md"
-EXAMPLE = re.findall(r"```toml\n(.*?)```", DOC.read_text(encoding="utf-8"), re.S)[0]
+EXAMPLE = re.findall(r"```toml\n(.*?)```", page("reference/tables.md"), re.S)[0]
 PROGRAM = """
 import psrt
 from psrt import layers, tables

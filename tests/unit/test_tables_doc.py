@@ -1,10 +1,9 @@
-"""docs/tables.md shows every option of a sparse table as it is written, and its example runs."""
+"""docs/reference/tables.md shows every option of a sparse table, and its example runs."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +12,9 @@ import psrt
 from psrt import tables
 from psrt.core import specs
 from psrt.kernels.row_layout import STORAGES
+from tests.support.pages import page
 
-TEXT = (Path(__file__).parents[2] / "docs" / "tables.md").read_text()
+TEXT = page("reference/tables.md")
 TOLD = set(re.findall(r"`(?:tables\.)?(\w+\(.*?\))`", TEXT))
 
 

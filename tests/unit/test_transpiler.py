@@ -6,7 +6,6 @@ import itertools
 import zlib
 from collections.abc import Callable
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from psrt.core.specs import (
 from psrt.graph.program import Program
 from psrt.partition.transpiler import DistributeTranspiler, endpoints_of
 from psrt.partition.transpiler_config import DistributeTranspilerConfig, mode_of
+from tests.support.pages import page
 
 ENDPOINTS = "ps0:6170,ps1:6170"
 
@@ -411,7 +411,7 @@ def test_endpoints_may_be_written_with_blanks() -> None:
 
 
 def test_the_document_explains_every_field_of_the_config() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "transpiler.md").read_text(encoding="utf-8")
+    text = page("reference/transpiler.md")
 
     missing = [f.name for f in fields(DistributeTranspilerConfig) if f"`{f.name}`" not in text]
 

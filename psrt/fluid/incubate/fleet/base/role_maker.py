@@ -4,7 +4,7 @@ A role maker answers from a `ClusterRole` it finds out at the first question (`g
 it): `PaddleCloudRoleMaker` from the variables of a launcher, `MPISymetricRoleMaker` from those of
 `mpirun` or `srun` (no mpi4py: psrt needs ranks, not messages), `UserDefinedRoleMaker` from its
 arguments. A variable that is missing is named in the error. Which variables there are:
-docs/fleet.md. Collectives have no pservers and are refused; so is `GeneralRoleMaker`.
+docs/reference/fleet.md. Collectives have no pservers and are refused; so is `GeneralRoleMaker`.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class DistributedStrategy:
         idle = self._trainer_runtime_config.idle(mode) + list(self._server_runtime_config.turned())
         if idle:
             log.warning(
-                "%s: no effect in psrt: %s (docs/fleet.md says why).",
+                "%s: no effect in psrt: %s (docs/reference/fleet.md says why).",
                 type(self).__name__,
                 ", ".join(idle),
             )
