@@ -14,6 +14,8 @@ from psrt.core.attributes import PlainFields
 
 @dataclass(frozen=True)
 class ConstantRate(PlainFields):
+    """`rate` at every step."""
+
     rate: float = 0.01
 
 

@@ -67,17 +67,23 @@ from psrt.core.table_options import DEFAULT_OPTIONS, STORAGES, TableOptions
 
 @dataclass(frozen=True)
 class Constant:
+    """Every element is `value`."""
+
     value: float = 0.0
 
 
 @dataclass(frozen=True)
 class Uniform:
+    """Independent draws, low ≤ x ≤ high."""
+
     low: float = -1.0
     high: float = 1.0
 
 
 @dataclass(frozen=True)
 class Normal:
+    """Independent draws of this mean and standard deviation."""
+
     mean: float = 0.0
     std: float = 1.0
 

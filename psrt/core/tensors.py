@@ -47,6 +47,7 @@ class Ragged:
 
     @property
     def batch_size(self) -> int:
+        """Number of examples."""
         return len(self.offsets) - 1
 
     @classmethod

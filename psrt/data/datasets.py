@@ -57,9 +57,11 @@ class QueueDataset(DatasetSettings):
                 yield self._shaped(batch)
 
     def local_shuffle(self, *args: Any, **options: Any) -> NoReturn:
+        """Raise an error: a queue keeps no records to shuffle."""
         raise _streams("local_shuffle")
 
     def global_shuffle(self, *args: Any, **options: Any) -> NoReturn:
+        """Raise an error: a queue keeps no records to shuffle."""
         raise _streams("global_shuffle")
 
 

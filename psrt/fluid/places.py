@@ -15,10 +15,12 @@ class CPUPlace:
 
 
 def CUDAPlace(id: int = 0) -> NoReturn:
+    """Raise `ConfigError`: psrt computes on CPUs."""
     raise no_cuda(f"fluid.CUDAPlace({id})")
 
 
 def CUDAPinnedPlace() -> NoReturn:
+    """Raise `ConfigError`: psrt computes on CPUs."""
     raise no_cuda("fluid.CUDAPinnedPlace()")
 
 
@@ -28,6 +30,7 @@ def cpu_places(device_count: int | None = None) -> list[CPUPlace]:
 
 
 def cuda_places(device_ids: object = None) -> NoReturn:
+    """Raise `ConfigError`: psrt computes on CPUs."""
     raise no_cuda("fluid.cuda_places()")
 
 

@@ -45,6 +45,7 @@ def hard_sigmoid(x: Var, slope: float = 0.2, offset: float = 0.5) -> Var:
 
 
 def tanh(x: Var) -> Var:
+    """tanh x."""
     return _function("tanh", x)
 
 
@@ -82,6 +83,7 @@ def log_softmax(x: Var, axis: int = -1) -> Var:
 
 
 def exp(x: Var) -> Var:
+    """eˣ."""
     return _function("exp", x)
 
 
@@ -91,6 +93,7 @@ def log(x: Var) -> Var:
 
 
 def sqrt(x: Var) -> Var:
+    """√x."""
     return _function("sqrt", x)
 
 
@@ -100,6 +103,7 @@ def rsqrt(x: Var) -> Var:
 
 
 def square(x: Var) -> Var:
+    """x²."""
     return _function("square", x)
 
 
@@ -114,10 +118,12 @@ def reciprocal(x: Var) -> Var:
 
 
 def sin(x: Var) -> Var:
+    """sin x."""
     return _function("sin", x)
 
 
 def cos(x: Var) -> Var:
+    """cos x."""
     return _function("cos", x)
 
 
