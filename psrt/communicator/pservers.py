@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
@@ -23,7 +22,7 @@ from psrt.communicator.router import Router
 from psrt.core.errors import ConfigError, ErrorCode, TableError
 from psrt.core.metrics import Registry
 from psrt.core.specs import to_json
-from psrt.core.threads import CrashReport
+from psrt.core.threads import CrashReport, start_timer
 from psrt.core.types import F32, I64
 from psrt.core.wire import Wire
 from psrt.partition.plan import PartitionPlan
@@ -252,12 +251,12 @@ class Pservers:
         client.connect(timeout_s, on_wait)
         specs = [to_json(spec) for spec in self.plan.specs_for(client.endpoint)]
         header = pb.Header(register=pb.Register(specs=specs))
-        slow = threading.Timer(SLOW_S, on_wait, [_registering(client.endpoint, len(specs))])
-        slow.start()
+        announce = partial(on_wait, _registering(client.endpoint, len(specs)))
+        slow = start_timer(SLOW_S, announce, f"slow start {client.endpoint}", self.crashes)
         try:
             client.call(Method.REGISTER, header=header, timeout_s=timeout_s)
         finally:
-            slow.cancel()
+            slow.set()
         log.debug("registered %d tables at %s", len(specs), client.endpoint)
 
     def _on_all(self, doing: str, jobs: Sequence[Callable[[], T]], timeout_s: float) -> list[T]:

@@ -63,6 +63,23 @@ def start_thread(
     return thread
 
 
+def start_timer(
+    delay_s: float, target: Callable[[], object], name: str, crashes: CrashReport
+) -> threading.Event:
+    """Run `target` in a named thread after `delay_s` seconds; setting the event returned cancels.
+
+    An exception goes to `crashes`.
+    """
+    cancelled = threading.Event()
+
+    def wait_and_run() -> None:
+        if not cancelled.wait(delay_s):
+            target()
+
+    start_thread(wait_and_run, name, crashes)
+    return cancelled
+
+
 def join_threads(
     threads: Iterable[threading.Thread], timeout_s: float, reading: Callable[[str], object]
 ) -> None:

@@ -67,7 +67,7 @@ class PserverService:
     ) -> None:
         self._crashes = crashes or CrashReport()
         self._room = RoomAhead(self._crashes)
-        self._spare = SpareThreads(spare_threads)
+        self._spare = SpareThreads(spare_threads, self._crashes)
         self.tables = Tables(stripes, hours, self._room, self._spare)
         self.meters = Meters()
         self._upkeep = Upkeep(self.tables.all_sparse, self.meters, hours, self._job_time)

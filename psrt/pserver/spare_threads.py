@@ -20,6 +20,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from psrt.core.threads import CrashReport, start_thread
 from psrt.core.types import I64
 from psrt.kernels.spin import announce, await_change
 
@@ -35,12 +36,14 @@ or as long as others take it."""
 class SpareThreads:
     """Any thread may `run`; the `count` threads begin when they are first called, end with `close`.
 
-    If the system will not start one, callers do their jobs alone from then on.
+    If the system will not start one, callers do their jobs alone from then on. Errors of jobs go to
+    the caller of `run`, and what else ends a thread goes to `crashes`.
 
     Jobs of one run must not wait for each other: the caller may do all of them, one by one.
     """
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, crashes: CrashReport | None = None) -> None:
+        self._crashes = crashes or CrashReport()
         self._lock = threading.Lock()  # guards the four below
         self._is_open = count > 0
         self._idle = count
@@ -94,8 +97,7 @@ class SpareThreads:
         """Start the threads; returns `count`, or 0 if one did not start, and no more is called."""
         try:
             for number in range(self._idle):
-                thread = threading.Thread(target=self._serve, name=f"spare_{number}", daemon=True)
-                thread.start()
+                thread = start_thread(self._serve, f"spare_{number}", self._crashes)
                 self._threads.append(thread)
         except RuntimeError as error:
             log.warning("large requests get no more help of other threads: %s", error)

@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 
 import uvloop
 
+from psrt.core.threads import CrashReport, start_thread
+
 T = TypeVar("T")
 
 
@@ -23,11 +25,17 @@ class LoopThread:
 
     def __init__(self) -> None:
         self._loop = uvloop.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="psrt-grpc", daemon=True)
-        self._thread.start()
+        self._crashes = CrashReport()
+        self._thread = start_thread(self._run, "psrt-grpc", self._crashes)
 
     def run(self, coroutine: Coroutine[Any, Any, T], timeout_s: float) -> T:
-        """Run `coroutine` on the loop and wait for its result on this thread."""
+        """Run `coroutine` on the loop and wait for its result on this thread.
+
+        Raises `InternalError` if the loop has crashed: no result would come.
+        """
+        if self._crashes.error is not None:
+            coroutine.close()
+            self._crashes.check()
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(timeout_s)
 
     def stop(self, timeout_s: float = 2.0) -> None:

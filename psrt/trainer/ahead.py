@@ -7,13 +7,13 @@ it waits for room in the queue, and closes the generator; it waits for an item t
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
 from psrt.core.errors import DeadlineError
+from psrt.core.threads import CrashReport, start_thread
 from psrt.data.queue import BoundedQueue
 
 Item = TypeVar("Item")
@@ -30,8 +30,7 @@ class Ahead(Generic[Item]):
     ) -> None:
         self._source = source
         self._items: BoundedQueue[Item] = BoundedQueue(max(1, capacity), producers=1)
-        self._thread = threading.Thread(target=self._produce, name=name, daemon=True)
-        self._thread.start()
+        self._thread = start_thread(self._produce, name, CrashReport())
 
     def __iter__(self) -> Iterator[Item]:
         return self

@@ -16,7 +16,7 @@ from psrt.core.clock import ManualClock, MonotonicClock
 from psrt.core.errors import InternalError
 from psrt.core.metrics import Registry
 from psrt.core.tensors import Ragged, SelectedRows
-from psrt.core.threads import CrashReport, schedule, start_thread
+from psrt.core.threads import CrashReport, schedule, start_thread, start_timer
 
 JOIN_S = 30.0
 
@@ -145,6 +145,33 @@ def test_a_thread_carries_its_name_for_logs_and_debuggers() -> None:
     thread.join(JOIN_S)
 
     assert seen == ["recv"]
+
+
+@pytest.mark.usefixtures("quiet")
+def test_a_timer_that_crashes_is_reported() -> None:
+    crashed = threading.Event()
+    crashes = CrashReport(on_crash=lambda _: crashed.set())
+
+    def target() -> None:
+        raise KeyError("w")
+
+    start_timer(0.0, target, "late", crashes)
+
+    assert crashed.wait(JOIN_S)
+    assert crashes.thread_name == "late"
+
+
+def test_a_timer_that_is_cancelled_ends_without_running() -> None:
+    crashes, called = CrashReport(), list[str]()
+    before = set(threading.enumerate())
+
+    cancelled = start_timer(JOIN_S, lambda: called.append("late"), "late", crashes)
+    (thread,) = set(threading.enumerate()) - before
+    cancelled.set()
+    thread.join(JOIN_S / 2)
+
+    assert not thread.is_alive()
+    assert called == []
 
 
 @pytest.mark.skipif(not hasattr(os, "SCHED_BATCH"), reason="a policy of Linux")

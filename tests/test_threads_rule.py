@@ -1,0 +1,96 @@
+"""Threads are constructed in `psrt/core/threads.py` alone: a crash of others goes unreported.
+
+Pools of `concurrent.futures` are no threads in this sense: their futures hand errors to a caller.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "psrt"
+CONSTRUCTOR = PACKAGE / "core" / "threads.py"
+NAMES = {
+    "threading.Thread",
+    "threading.Timer",
+    "_thread.start_new_thread",
+    "_thread.start_new",
+}
+
+
+def constructed(tree: ast.AST) -> Iterator[int]:
+    """Lines that call or subclass one of NAMES, under whatever name it was imported."""
+    imported = dict(imports(tree))
+    for node in ast.walk(tree):
+        used: list[ast.expr] = []
+        if isinstance(node, ast.Call):
+            used = [node.func, *node.args]  # of partial, too
+        elif isinstance(node, ast.ClassDef):
+            used = node.bases
+        for each in used:
+            if dotted(each, imported) in NAMES:
+                yield each.lineno
+
+
+def imports(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """Local name and full name of everything imported."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.asname or alias.name, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                yield alias.asname or alias.name, f"{node.module}.{alias.name}"
+
+
+def dotted(node: ast.expr, imported: dict[str, str]) -> str:
+    if isinstance(node, ast.Name):
+        return imported.get(node.id, node.id)
+    if isinstance(node, ast.Attribute):
+        return f"{dotted(node.value, imported)}.{node.attr}"
+    return ""
+
+
+def test_only_one_file_constructs_threads() -> None:
+    found = {
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if path != CONSTRUCTOR
+        for line in constructed(ast.parse(path.read_text()))
+    }
+
+    assert found == set()
+    assert list(constructed(ast.parse(CONSTRUCTOR.read_text())))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import threading\nthreading.Thread(target=print)",
+        "import threading\nthreading.Timer(1.0, print)",
+        "import threading\nclass Mine(threading.Thread): ...",
+        "import threading as t\nt.Thread(target=print)",
+        "from threading import Thread\nThread(target=print)",
+        "from threading import Timer as Later\nclass Mine(Later): ...",
+        "from functools import partial\nimport threading\npartial(threading.Thread, target=print)",
+        "import _thread\n_thread.start_new_thread(print, ())",
+    ],
+)
+def test_every_way_to_construct_one_is_found(source: str) -> None:
+    assert list(constructed(ast.parse(source)))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import threading\nthreads: list[threading.Thread] = [threading.current_thread()]",
+        "from threading import Thread\ndef join(threads: list[Thread]) -> None: ...",
+        "import threading\nclass Mine(threading.local): ...",
+        "from psrt.core.threads import start_thread\nstart_thread(print, 'name', None)",
+    ],
+)
+def test_what_only_names_threads_is_allowed(source: str) -> None:
+    assert not list(constructed(ast.parse(source)))
