@@ -6,27 +6,30 @@ for the next batch in its background thread, an executor for what was not done b
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from psrt.core.tensors import Ragged
 from psrt.core.types import Array
 from psrt.executor.compiled import Compiled
 from psrt.executor.feeds import Feed, Intake
 from psrt.graph.derived import derived_ops, derived_vars
 from psrt.graph.program import Program, Var
+from psrt.graph.verify import verify
 
 
 class DerivedIds:
     """The derived ids of one program; one of these belongs to one thread.
 
-    `first_example` counts the examples of a step that other trainers have before this one's.
+    Their part of the program is verified at once, and compiled for the first batch without ids: an
+    executor whose trainer derives them ahead never compiles it. `first_example` counts the examples
+    of a step that other trainers have before this one's.
     """
 
     def __init__(self, program: Program, first_example: int = 0) -> None:
         self._names = derived_vars(program)
-        part = part_of(program)
-        self._compiled = Compiled(part, "float32")
-        self._compiled.moment.first_example = first_example
-        self._data = {var.name: var for var in part.data_vars()}
-        self._intake = Intake(self._data, self._compiled.cells)
+        self._part, self._first_example = part_of(program), first_example
+        verify(self._part)
+        self._data = {var.name: var for var in self._part.data_vars()}
 
     def extend(self, feed: Feed, step: int) -> Feed:
         """`feed` with the derived ids of step `step`; itself if it has them, or if none exist."""
@@ -37,6 +40,16 @@ class DerivedIds:
         self._compiled.moment.step = step
         self._compiled.run("forward")
         return {**feed, **{name: self._value(name) for name in self._names}}
+
+    @cached_property
+    def _compiled(self) -> Compiled:
+        compiled = Compiled(self._part, "float32")
+        compiled.moment.first_example = self._first_example
+        return compiled
+
+    @cached_property
+    def _intake(self) -> Intake:
+        return Intake(self._data, self._compiled.cells)
 
     def _value(self, name: str) -> Array | Ragged:
         cell = self._compiled.cells[name]
