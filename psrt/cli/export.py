@@ -21,7 +21,7 @@ def export(model: str, out: Path, fetch: str) -> None:
     """Write a saved model as an ONNX file.
 
     Inputs and outputs have the names of the program's vars; a prediction that is a logit stays one.
-    Needs the package onnx (pip install 'psrt[onnx]'). Ragged inputs, distributed tables and ops
+    Needs the package onnx (pip install '.[onnx]'). Ragged inputs, distributed tables and ops
     without an ONNX form are refused by name.
     """
     from psrt.trainer.inference import load_inference_model

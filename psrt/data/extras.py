@@ -31,5 +31,5 @@ def found(module: str) -> ModuleType | None:
 def missing(module: str, extra: str, what: str) -> ConfigError:
     return ConfigError(
         f"{what} needs the Python package {module.partition('.')[0]!r}, which is not installed.",
-        hint=f"pip install 'psrt[{extra}]'",
+        hint=f"Install psrt[{extra}] from a checkout of psrt: pip install '.[{extra}]'.",
     )

@@ -102,7 +102,8 @@ def _onnx() -> Any:
         import onnx.numpy_helper
     except ImportError as error:
         raise ConfigError(
-            f"the package onnx cannot be imported ({error}).", hint="pip install 'psrt[onnx]'"
+            f"the package onnx cannot be imported ({error}).",
+            hint="Install psrt[onnx] from a checkout of psrt: pip install '.[onnx]'.",
         ) from error
     return onnx
 

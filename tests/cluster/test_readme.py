@@ -39,8 +39,10 @@ def test_the_readme_shows_quickstart_and_test_first() -> None:
     assert commands()[:2] == ["bin/quickstart", "bin/test"]
 
 
-def test_ci_calls_the_test_command_of_the_readme() -> None:
-    assert "bin/test" in (ROOT / ".ci" / "run").read_text().splitlines()
+def test_ci_checks_builds_the_documentation_and_tests() -> None:
+    steps = (ROOT / ".ci" / "run").read_text().splitlines()[-3:]
+
+    assert steps == ["bin/check", "bin/docs", "bin/test"]
 
 
 @pytest.mark.slow

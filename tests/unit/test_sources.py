@@ -120,7 +120,7 @@ def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch, conten
 
     with pytest.raises(ConfigError, match=f"needs the Python package '{package}'") as raised:
         read(place)
-    assert raised.value.hint == f"pip install 'psrt[{extra}]'"
+    assert raised.value.hint.endswith(f"pip install '.[{extra}]'.")
 
 
 def test_a_glob_on_a_url_lists_its_files_by_name(memory):
