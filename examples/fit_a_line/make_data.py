@@ -24,7 +24,7 @@ Row = tuple[Sequence[float], float]
 
 
 def planted(rows: int, draw: random.Random, weights: Sequence[float]) -> list[Row]:
-    made = []
+    made: list[Row] = []
     for _ in range(rows):
         x = [draw.gauss(0, 1) for _ in weights]
         price = sum(w * value for w, value in zip(weights, x, strict=True)) + 3

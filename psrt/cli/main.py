@@ -22,6 +22,8 @@ from psrt.core.errors import ConfigError, ErrorCode, InternalError, PsrtError
 
 INTERRUPTED = 130
 _EPILOG = """\b
+A job to start from, with the commands that train it in its README:
+  psrt init my-job
 A cluster on this host, from a job file to a saved model:
   psrt launch --pservers 2 --trainers 2 --save model/ ctr_dnn.toml
   psrt predict model/ data/test-00000.txt
@@ -41,6 +43,7 @@ class Subcommand:
 
 
 SUBCOMMANDS = {
+    "init": Subcommand("psrt.cli.init", "init", "Write a job to start from into a new folder."),
     "pserver": Subcommand("psrt.cli.pserver", "pserver", "Run one pserver."),
     "trainer": Subcommand(
         "psrt.cli.trainer", "trainer", "Run one trainer, of a job file or a script."

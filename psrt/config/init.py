@@ -5,6 +5,7 @@
 Its arguments count over the environment for this process, whatever reads settings later. What is
 not given comes from the environment (`PADDLE_INIT_*`, or the names of later launchers), else from
 the defaults of `Arguments`. Nothing is exported: processes started from here do not see it.
+The command `psrt init`, which writes a job to start from, is unrelated.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from psrt.cli.config import config
 from psrt.cli.data import data
 from psrt.cli.export import export
 from psrt.cli.graph import graph
+from psrt.cli.init import init
 from psrt.cli.launch import launch
 from psrt.cli.options import options_of
 from psrt.cli.predict import predict
@@ -103,7 +104,10 @@ def test_a_wrong_value_is_reported_before_anything_is_started(
 
 @pytest.mark.parametrize(
     "own",
-    [pserver, trainer, launch, predict, export, graph, data, version, *config.commands.values()],
+    [
+        *(init, pserver, trainer, launch, predict, export, graph, data, version),
+        *config.commands.values(),
+    ],
 )
 def test_every_command_teaches_with_an_example(own: click.Command) -> None:
     assert own.help
