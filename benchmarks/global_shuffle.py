@@ -25,15 +25,15 @@ import psrt
 from benchmarks import processes
 from benchmarks.harness import Figures, main, pservers
 from psrt import layers
-from psrt.core.modes import Async
+from psrt.core.specs.modes import Async
 from psrt.core.tensors import Ragged
-from psrt.data.packing import Packer
-from psrt.data.records import Layout, Records
-from psrt.data.scattering import BATCH_RECORDS, Scattering
+from psrt.data.datasets.packing import Packer
+from psrt.data.datasets.records import Layout, Records
+from psrt.data.datasets.scattering import BATCH_RECORDS, Scattering
 from psrt.data.slots import Batch, Slot
 from psrt.kernels import jit
 from psrt.partition.transpiler import DistributeTranspiler, TrainerProgram
-from psrt.trainer.connected import ConnectedExecutor
+from psrt.trainer.training.connected import ConnectedExecutor
 
 CATEGORIES, NUMBERS, PIECE_ROWS = 26, 13, 2048
 SLOTS = (

@@ -24,7 +24,7 @@ import numpy as np
 from benchmarks import limits, row_trainer
 from benchmarks.row_trainer import TABLE, Load
 from benchmarks.trainers import Who, connected, fill, start_line
-from psrt.communicator.pservers import Pservers
+from psrt.communicator.requests.pserver_group import Pservers
 
 WARM_UP_CALLS = 200
 PERCENTILES = {"p50_us": 50, "p90_us": 90, "p99_us": 99, "p99_9_us": 99.9, "max_us": 100}

@@ -25,7 +25,7 @@ os.environ.update(harness.ONE_THREAD)
 from benchmarks import row_trainer
 from benchmarks.row_trainer import TABLE, Load
 from benchmarks.trainers import Who, connected, fill, pull_and_push, sparse_table
-from psrt.communicator.pservers import Pservers
+from psrt.communicator.requests.pserver_group import Pservers
 from psrt.core.types import I64
 from psrt.rpc.dialing import Carrier
 

@@ -26,11 +26,11 @@ from psrt.core.quantities import say_bytes, say_rate
 from psrt.core.specs import VIRTUAL_SHARDS, Async, CommunicationMode, Geo, HalfAsync, Sync
 from psrt.graph import builder
 from psrt.graph.program import Program
-from psrt.partition import costs
-from psrt.partition.loads import Workload, loads_of
 from psrt.partition.plan import PartitionPlan, build_plan
-from psrt.partition.sizing import Limits, Sizing, size
-from psrt.partition.traffic import TableUse
+from psrt.sizing import costs
+from psrt.sizing.loads import Workload, loads_of
+from psrt.sizing.sizing import Limits, Sizing, size
+from psrt.sizing.traffic import TableUse
 
 DOC = Path(__file__).parents[1] / "docs" / "how-to" / "size-a-cluster.md"
 ROWS = 10**9

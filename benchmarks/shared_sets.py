@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from psrt.core.errors import PsrtError
-from psrt.data import idx, imikolov
-from psrt.data.formats import format_named
-from psrt.data.queue import QueueReader
-from psrt.data.sharded import Destination, Split
+from psrt.data.convert import idx, imikolov
+from psrt.data.convert.sharded import Destination, Split
+from psrt.data.formats.formats import format_named
+from psrt.data.reading.queue import QueueReader
 from psrt.data.slots import Slot, batch_rows
 
 Count: TypeAlias = Callable[[Path], int]

@@ -5,9 +5,9 @@
 `memory`: rows × 16 are inserted into one pserver, once with SGD and once with Adam; growth of its
 resident memory beside the prediction. `traffic`: a trainer that computes nothing sends W1's
 gradients to two pservers over TCP, in every mode but geo, whose gradients are changes of a training
-(tests/unit/test_traffic.py has it); bytes of a step by TCP's own count beside the prediction, and
-the CPU time of one pserver. `costs`: the CPU time that `psrt.partition.costs` counts with. Linux
-only, and one BLAS thread.
+(tests/unit/sizing/test_traffic.py has it); bytes of a step by TCP's own count beside the
+prediction, and the CPU time of one pserver. `costs`: the CPU time that `psrt.sizing.costs` counts
+with. Linux only, and one BLAS thread.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from psrt.core.specs import (
 from psrt.core.tensors import SelectedRows
 from psrt.graph import builder
 from psrt.graph.program import Parameter
-from psrt.kernels.rows import unique
-from psrt.partition.footprint import sparse_footprint
-from psrt.partition.loads import Workload, loads_of
+from psrt.kernels.tables.rows import unique
 from psrt.partition.plan import PartitionPlan, build_plan
-from psrt.partition.traffic import FLOAT_BYTES, ID_BYTES, TableUse
 from psrt.rpc import pb
 from psrt.rpc.client import Client
+from psrt.sizing.footprint import sparse_footprint
+from psrt.sizing.loads import Workload, loads_of
+from psrt.sizing.traffic import FLOAT_BYTES, ID_BYTES, TableUse
 
 STRIPES, PSERVERS, WARM_UP_STEPS = 4, 2, 10
 DENSE_ELEMENTS, SMALL_PARTS = 1 << 20, 64

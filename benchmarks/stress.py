@@ -39,7 +39,7 @@ import numpy as np
 
 from benchmarks import processes
 from benchmarks.trainers import Who, connected, push, sparse_table
-from psrt.communicator.pservers import Pservers
+from psrt.communicator.requests.pserver_group import Pservers
 from psrt.core.specs import Constant, ConstantRate, Sgd
 from psrt.core.tensors import SelectedRows
 from psrt.core.types import F32, I64

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 import psrt
 from benchmarks.torch_models import Feed, Model
-from psrt.executor.derived import DerivedIds
+from psrt.executor.program.derived import DerivedIds
 from psrt.graph.optimizer import Declaration
 
 TRAIN = ("forward", "backward", "optimize")

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from psrt.communicator.base import Gradients, Versions
-from psrt.communicator.pservers import Pservers
+from psrt.communicator.requests.pserver_group import Pservers
 from psrt.config.schema import BUSY_POLL_US
 from psrt.core.allocator import keep_freed_memory
 from psrt.core.specs import (
@@ -31,11 +31,11 @@ from psrt.core.specs import (
     Uniform,
     to_json,
 )
-from psrt.core.table_options import DEFAULT_OPTIONS, TableOptions
+from psrt.core.specs.table_options import DEFAULT_OPTIONS, TableOptions
 from psrt.core.tensors import SelectedRows
 from psrt.core.types import I64
 from psrt.graph.program import Parameter
-from psrt.kernels.spin import await_input
+from psrt.kernels.lowlevel.spin import await_input
 from psrt.partition.plan import PartitionPlan, build_plan
 from psrt.rpc import pb
 from psrt.rpc.busy_poll import BusyPoll

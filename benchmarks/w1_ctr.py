@@ -34,13 +34,13 @@ from psrt.config.schema import JobConfig, TrainerConfig
 from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync
 from psrt.core.threads import SCHEDULING
 from psrt.core.wire import PRECISIONS, Wire
-from psrt.trainer.ahead import Ahead
-from psrt.trainer.cluster import Cluster, cluster_of
-from psrt.trainer.job import Job, load_job
-from psrt.trainer.loop import Loop
-from psrt.trainer.outputs import Measured, Outputs
-from psrt.trainer.prefetch import Prepared, prepare
-from psrt.trainer.workshop import Workshop, prepared_process
+from psrt.trainer.inputs.ahead import Ahead
+from psrt.trainer.inputs.job import Job, load_job
+from psrt.trainer.inputs.outputs import Measured, Outputs
+from psrt.trainer.inputs.prefetch import Prepared, prepare
+from psrt.trainer.training.cluster import Cluster, cluster_of
+from psrt.trainer.training.loop import Loop
+from psrt.trainer.training.workshop import Workshop, prepared_process
 
 WARM_UP_STEPS, GEMM_SECONDS = 20, 4.0
 LEARNING_RATES = {"sgd": (0.1, 50.0), "adagrad": (0.02, 2.5), "adam": (1e-3, 1.0)}

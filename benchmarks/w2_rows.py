@@ -17,9 +17,9 @@ import numpy as np
 
 from benchmarks import ctr_data, harness, processes
 from benchmarks.trainers import OPTIMIZERS, Who, connected, pull_and_push, push, sparse_table
-from psrt.communicator.pservers import Pservers
+from psrt.communicator.requests.pserver_group import Pservers
 from psrt.core.tensors import SelectedRows
-from psrt.kernels.rows import gather, merge, unique
+from psrt.kernels.tables.rows import gather, merge, unique
 
 WARM_UP_STEPS = 80
 TABLE = "table"

@@ -34,8 +34,8 @@ import numpy as np
 
 from psrt.core import specs
 from psrt.core.types import F32
-from psrt.kernels.optimizer_rows import HEADER_WORDS, UPDATES_WORD
-from psrt.kernels.rules import RowTable, Rule, TouchedRows, rule_of
+from psrt.kernels.optimizers.registry import RowTable, Rule, TouchedRows, rule_of
+from psrt.kernels.optimizers.row_updates import HEADER_WORDS, UPDATES_WORD
 
 ELEMENTS = 16 << 20
 WIDTH, ROWS, ROW_REPEATS = 16, 4096, 20

@@ -39,10 +39,10 @@ os.environ.update(harness.ONE_THREAD)
 import psrt
 from benchmarks import w5_train
 from psrt.core.tensors import Ragged
-from psrt.data import criteo
-from psrt.data.sharded import Destination
+from psrt.data.convert import criteo
+from psrt.data.convert.sharded import Destination
+from psrt.data.convert.synthetic import Planted, generate
 from psrt.data.slots import Batch, Slot, batch_rows
-from psrt.data.synthetic import Planted, generate
 
 FILES = 4
 MB = 1e6

@@ -26,7 +26,7 @@ from benchmarks import harness, w7_executor, w7_model
 from benchmarks.ctr_data import DENSE, SLOTS, w1_batches
 from psrt.core.allocator import keep_freed_memory
 from psrt.data.slots import Batch, Slot
-from psrt.kernels.lines import format_rows, row_bytes
+from psrt.kernels.text.lines import format_rows, row_bytes
 
 BATCHES, BATCH, FILES = 96, 512, 2
 READ_SLOTS = (

@@ -36,7 +36,7 @@ import numpy as np
 
 from benchmarks import harness, word_scores, zipf_text
 from benchmarks.limited_network import Network, limited
-from psrt.trainer import saved_model
+from psrt.trainer.models import saved_model
 
 EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "word2vec"
 PSRT = (sys.executable, "-m", "psrt")

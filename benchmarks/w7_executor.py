@@ -44,7 +44,7 @@ import psrt
 from benchmarks import processes, w7_model
 from benchmarks.gemm import gemm_by_threads
 from benchmarks.w7_figures import summary
-from psrt.executor.profile import Profiler
+from psrt.executor.profiling.profile import Profiler
 from psrt.executor.strategies import ReduceStrategy
 
 MEMORY = {

@@ -47,18 +47,18 @@ import numpy as np
 from benchmarks import processes
 from benchmarks.row_trainer import TABLE
 from benchmarks.trainers import JOB, OPTIMIZERS, TIMEOUT_S, Who, connected, push, sparse_table
-from psrt.communicator.pservers import Pservers
-from psrt.core.lifecycle import Lifecycle
+from psrt.communicator.requests.pserver_group import Pservers
 from psrt.core.specs import Async, TableSpec
-from psrt.core.table_options import TableOptions
+from psrt.core.specs.lifecycle import Lifecycle
+from psrt.core.specs.table_options import TableOptions
 from psrt.core.tensors import SelectedRows
 from psrt.core.types import I64
 from psrt.graph.program import Parameter, Program
 from psrt.partition.plan import build_plan
 from psrt.partition.transpiler import TrainerProgram
-from psrt.trainer import export
-from psrt.trainer.cluster import Cluster
-from psrt.trainer.model_dir import Manifest
+from psrt.trainer.models import export
+from psrt.trainer.models.model_dir import Manifest
+from psrt.trainer.training.cluster import Cluster
 
 ODD = 0x9E3779B97F4A7C15  # 2⁶⁴ / golden ratio: i · ODD mod 2⁶⁴ is another number for every i
 CONTROL = "control"

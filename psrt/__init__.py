@@ -38,23 +38,13 @@ if TYPE_CHECKING:
     from psrt import reader
     from psrt.config.init import init
     from psrt.data.datasets import InMemoryDataset, QueueDataset
-    from psrt.data.generator import (
-        DataGenerator,
-        MultiSlotDataGenerator,
-        MultiSlotStringDataGenerator,
-    )
-    from psrt.executor import (
-        BuildStrategy,
-        ExecutionStrategy,
-        Executor,
-        ParallelExecutor,
-        Scope,
-    )
+    from psrt.data.python import DataGenerator, MultiSlotDataGenerator, MultiSlotStringDataGenerator
+    from psrt.executor import BuildStrategy, ExecutionStrategy, Executor, ParallelExecutor, Scope
     from psrt.partition.transpiler import DistributeTranspiler
     from psrt.partition.transpiler_config import DistributeTranspilerConfig
-    from psrt.pserver.in_process import serve
-    from psrt.trainer.connected import ConnectedExecutor
-    from psrt.trainer.inference import load_inference_model, save_inference_model
+    from psrt.pserver.serving import serve
+    from psrt.trainer.models import load_inference_model, save_inference_model
+    from psrt.trainer.training import ConnectedExecutor
 
 __version__ = "0.1.0"
 
@@ -94,22 +84,22 @@ __all__ = [
 
 _MODULE_OF = {
     "BuildStrategy": "psrt.executor",
-    "ConnectedExecutor": "psrt.trainer.connected",
-    "DataGenerator": "psrt.data.generator",
+    "ConnectedExecutor": "psrt.trainer.training.connected",
+    "DataGenerator": "psrt.data.python.generator",
     "DistributeTranspiler": "psrt.partition.transpiler",
     "DistributeTranspilerConfig": "psrt.partition.transpiler_config",
     "ExecutionStrategy": "psrt.executor",
     "Executor": "psrt.executor",
-    "MultiSlotDataGenerator": "psrt.data.generator",
-    "MultiSlotStringDataGenerator": "psrt.data.generator",
+    "MultiSlotDataGenerator": "psrt.data.python.generator",
+    "MultiSlotStringDataGenerator": "psrt.data.python.generator",
     "InMemoryDataset": "psrt.data.datasets",
     "ParallelExecutor": "psrt.executor",
     "QueueDataset": "psrt.data.datasets",
     "Scope": "psrt.executor",
     "init": "psrt.config.init",
-    "load_inference_model": "psrt.trainer.inference",
-    "save_inference_model": "psrt.trainer.inference",
-    "serve": "psrt.pserver.in_process",
+    "load_inference_model": "psrt.trainer.models.inference",
+    "save_inference_model": "psrt.trainer.models.inference",
+    "serve": "psrt.pserver.serving.in_process",
 }
 
 

@@ -8,17 +8,18 @@ A data set in files is read much faster by `psrt.QueueDataset`.
 
 from __future__ import annotations
 
-from psrt.data.decorators import (
+from psrt.data.python import (
     ComposeNotAligned,
     batch,
+    buffered,
     cache,
     chain,
     compose,
     firstn,
     map_readers,
     shuffle,
+    xmap_readers,
 )
-from psrt.data.read_ahead import buffered, xmap_readers
 
 __all__ = [
     "ComposeNotAligned",

@@ -1,60 +1,33 @@
-"""The house stands as docs/ARCHITECTURE.md says: imports go down, rooms have no circles."""
+"""The house stands as docs/ARCHITECTURE.md says: imports go down, faces are kept, no circles."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-PACKAGE = ROOT / "psrt"
+from tests import house
+from tests.house import PACKAGE, ROOT
 
 
 def layer_table() -> dict[str, tuple[int, set[str]]]:
-    """Room → (layer, rooms it may import), read from the fenced block of the design file."""
-    text = (ROOT / "docs" / "ARCHITECTURE.md").read_text()
-    block = re.search(r"```layers\n(.*?)```", text, re.S)
-    assert block, "docs/ARCHITECTURE.md has no ```layers block"
-    table = {}
-    for line in block[1].strip().splitlines():
-        match = re.match(r"(\d+) (\w+)\s*:\s*(.*)", line)
-        assert match, f"layer line not understood: {line!r}"
-        table[match[2]] = (int(match[1]), set(match[3].split()))
-    return table
+    """Room → (layer, rooms it may import)."""
+    return {
+        match[2]: (int(match[1]), set(match[3].split())) for match in house.layer_lines("layers")
+    }
 
 
-def rooms() -> list[str]:
-    return sorted(p.name for p in PACKAGE.iterdir() if (p / "__init__.py").exists())
-
-
-def imports_of(path: Path) -> Iterator[tuple[int, str]]:
-    """(line, dotted name) of each psrt import of a file, `from a import b` as a.b."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}:{node.lineno} relative import"
-            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
-
-
-def room_imports(room: str) -> Iterator[tuple[str, str]]:
-    for path in sorted((PACKAGE / room).rglob("*.py")):
-        if "pb" in path.parts:
-            continue
-        for line, name in imports_of(path):
-            parts = name.split(".")
-            if parts[0] == "psrt" and len(parts) > 1 and (PACKAGE / parts[1]).is_dir():
-                yield f"{path.relative_to(ROOT)}:{line}", parts[1]
+def sub_room_table() -> dict[str, set[str]]:
+    """Sub-room, as `room/sub` → sub-rooms of its room that it may import."""
+    return {match[2]: set(match[3].split()) for match in house.layer_lines("subrooms")}
 
 
 def test_every_room_has_a_line_in_the_layer_table() -> None:
-    assert set(rooms()) <= set(layer_table())
+    assert set(house.rooms()) <= set(layer_table())
 
 
-@pytest.mark.parametrize("room", rooms())
+@pytest.mark.parametrize("room", house.rooms())
 def test_room_imports_only_what_its_layer_line_allows(room: str) -> None:
     layer, allowed = layer_table()[room]
     everything_below = {name for name, (level, _) in layer_table().items() if level < layer}
@@ -63,40 +36,80 @@ def test_room_imports_only_what_its_layer_line_allows(room: str) -> None:
     assert allowed <= everything_below, f"the table lets {room} import upwards"
 
     upward = [
-        f"{where} imports {name}"
-        for where, name in room_imports(room)
-        if name not in allowed | {room}
+        f"{each.where} imports {each.target}"
+        for module in house.modules()
+        if module == f"psrt.{room}" or module.startswith(f"psrt.{room}.")
+        for each in house.imports_of(module)
+        if room_of(each.target) not in allowed | {room, ""}
     ]
 
     assert upward == []
 
 
-@pytest.mark.parametrize("room", rooms())
-def test_files_of_a_room_form_no_circle(room: str) -> None:
-    files = {p.stem: p for p in (PACKAGE / room).glob("*.py")}
-    wanted = {
-        stem: {
-            name.split(".")[2]
-            for _, name in imports_of(path)
-            if name.startswith(f"psrt.{room}.") and name.split(".")[2] in files
-        }
-        - {stem}
-        for stem, path in files.items()
-    }
-
-    order: list[str] = []
-    while ready := [
-        stem for stem, needs in wanted.items() if needs <= set(order) and stem not in order
-    ]:
-        order += ready
-
-    assert sorted(order) == sorted(files), f"circle among {sorted(set(files) - set(order))}"
+def room_of(module: str) -> str:
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 and parts[1] in house.rooms() else ""
 
 
-@pytest.mark.parametrize("room", rooms())
+def test_every_sub_room_has_a_line_in_the_table_of_sub_rooms() -> None:
+    top = {name.removeprefix("psrt.").replace(".", "/") for name in house.sub_rooms()}
+
+    assert {name for name in top if name.count("/") == 1} == set(sub_room_table())
+
+
+@pytest.mark.parametrize("name", sorted(sub_room_table()))
+def test_sub_room_imports_only_the_sub_rooms_its_line_allows(name: str) -> None:
+    room, sub = name.split("/")
+    package, allowed = f"psrt.{room}.{sub}", sub_room_table()[name]
+
+    sideways = [
+        f"{each.where} imports {each.target}"
+        for module in house.modules()
+        if module == package or module.startswith(f"{package}.")
+        for each in house.imports_of(module)
+        if (face := house.face_between(module, each.target)) is not None
+        and face.startswith(f"psrt.{room}.")
+        and face.split(".")[2] not in allowed | {sub}
+    ]
+
+    assert sideways == []
+
+
+def test_every_sub_room_has_a_face() -> None:
+    assert [name for name in house.sub_rooms() if house.names_of_face(name) is None] == []
+
+
+def test_nothing_is_imported_past_a_face() -> None:
+    past = [
+        f"{each.where} takes {each.name or each.module} from {each.module}, past {face}"
+        for module in house.modules()
+        for each in house.imports_of(module)
+        if (face := house.face_between(module, each.target)) is not None
+        and not (each.module == face and each.name in (house.names_of_face(face) or []))
+        and each.target != face
+    ]
+
+    assert past == []
+
+
+def test_modules_form_no_circle() -> None:
+    wanted = {module: house.needs(module) for module in house.modules() if module.count(".") > 0}
+    rooms = {f"psrt.{room}" for room in house.rooms()}
+    for face in house.sub_rooms():
+        inside = {each for each in wanted if each != face and house.package_of(each) == face}
+        wanted[face] |= inside
+    order: set[str] = set(rooms)
+    while ready := {name for name in wanted.keys() - order if wanted[name] <= order}:
+        order |= ready
+
+    assert sorted(wanted.keys() - order) == []
+
+
+@pytest.mark.parametrize("room", [f"psrt.{room}" for room in house.rooms()] + house.sub_rooms())
 def test_the_docstring_of_a_room_lists_its_files(room: str) -> None:
-    text = ast.get_docstring(ast.parse((PACKAGE / room / "__init__.py").read_text())) or ""
-    files = [p.stem for p in (PACKAGE / room).iterdir() if p.name[0] not in "_."]
+    path = house.modules()[room]
+    text = ast.get_docstring(house.tree(path)) or ""
+    files = [p.stem for p in path.parent.iterdir() if p.name[0] not in "_."]
 
     unlisted = [stem for stem in files if not re.search(rf"\b{stem}\b", text)]
 
@@ -114,7 +127,7 @@ def test_only_config_load_reads_the_environment() -> None:
 
 
 def test_every_dependency_is_justified_in_the_design_file() -> None:
-    text = (ROOT / "docs" / "ARCHITECTURE.md").read_text()
+    text = house.DESIGN.read_text()
     project = re.search(
         r"\ndependencies = \[\n(.*?)\n\]", (ROOT / "pyproject.toml").read_text(), re.S
     )

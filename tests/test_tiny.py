@@ -12,11 +12,11 @@ import psrt
 from psrt import layers
 from psrt.core.specs import Async, Sync
 from psrt.graph.program import Program
-from psrt.kernels.optimizers import adagrad_
+from psrt.kernels.optimizers.dense_updates import adagrad_
 from psrt.partition.plan import build_plan
-from psrt.pserver.dense_table import DenseTable
+from psrt.pserver.tables.dense_table import DenseTable
 from psrt.rpc import pb
-from psrt.rpc.frames import Message, decode, encode
+from psrt.rpc.wire.frames import Message, decode, encode
 from tests.support.cluster import Feed, train
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from psrt.trainer import saved_model
+from psrt.trainer.models import saved_model
 
 SHOWN = 8
 

@@ -24,9 +24,7 @@ def export(model: str, out: Path, fetch: str) -> None:
     Needs the package onnx (pip install '.[onnx]'). Ragged inputs, distributed tables and ops
     without an ONNX form are refused by name.
     """
-    from psrt.trainer.inference import load_inference_model
-    from psrt.trainer.onnx_export import export_onnx
-    from psrt.trainer.predict import check_target, writing
+    from psrt.trainer.models import check_target, export_onnx, load_inference_model, writing
 
     check_target(str(out), model)
     names = [name.strip() for name in fetch.split(",") if name.strip()]

@@ -73,7 +73,7 @@ def _rendered(job: str, as_dot: bool, role: str) -> str:
     # Only now: importing numba takes a second, which a mistake in a flag should not.
     from psrt.graph import render
     from psrt.graph.program import ROLES
-    from psrt.trainer.job import load_job as build
+    from psrt.trainer.inputs import load_job as build
 
     roles = ROLES if role == "all" else ROLES[:1]
     show = render.to_dot if as_dot else render.to_text

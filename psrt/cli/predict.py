@@ -40,7 +40,7 @@ def predict(model: str, files: tuple[str, ...], **flags: Any) -> None:
     settings = load(PredictConfig, flags=flags).config
     if settings.out == "-":  # as for psrt graph
         settings = dataclasses.replace(settings, out="")
-    from psrt.trainer import predict as prediction  # loads numba: after the settings are right
+    from psrt.trainer.models import predict as prediction
 
     paths = prediction.data_files(files)
     with _progress(settings, paths) as advance:
@@ -56,6 +56,6 @@ def _progress(
     sized = [path for path in paths if isinstance(path, Path)]
     if not settings.out or len(sized) < len(paths):
         return nullcontext(lambda size_bytes: None)
-    from psrt.data.files import text_bytes
+    from psrt.data.sources import text_bytes
 
     return progress("predicting", sum(text_bytes(path) for path in sized))

@@ -35,8 +35,6 @@ def pserver(config: str, **flags: Any) -> int:
     log.configure("pserver", settings.log_level)
     if said := roles.contradiction(environment(), roles.PSERVER):
         logging.getLogger("psrt.cli").warning("%s; the command decides.", said)
-    from psrt.pserver import (
-        daemon,
-    )  # after the settings are known to be right: loading numba is slow
+    from psrt.pserver.serving import daemon
 
     return daemon.run(settings)

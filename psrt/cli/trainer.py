@@ -59,7 +59,7 @@ def trainer(arguments: tuple[str, ...], **flags: Any) -> int:
     if said := roles.contradiction(environment(), roles.TRAINER):
         logging.getLogger("psrt.cli").warning("%s; the command decides.", said)
     # Only now: importing numba takes a second, which a mistake in a flag should not.
-    from psrt.trainer import saved_session, session
+    from psrt.trainer.training import saved_session, session
 
     run = saved_session.test_saved if settings.evaluate else session.train
     return run(settings, job, click.echo)

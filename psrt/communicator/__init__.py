@@ -1,15 +1,12 @@
-"""How a trainer's gradients reach the pservers and how parameters come back.
+"""Gradients to the pservers, parameters back to the trainer.
 
-Reading order: `base` says what every communicator promises the trainer, `known_ids` which lists of
-ids need not be sent again, `requests` what one pserver is sent and where its reply goes,
-`residuals` what narrow gradients have lost, `router` turns gradients into parts per pserver,
-`snapshots` keeps the buffers parameters arrive in, `lanes` is small threads for each pserver,
-`pservers` speaks to all of them at once, `over_pservers` is what communicators have in common.
+In reading order:
 
-    a step is one call     stepwise, which takes its turns from sync (rounds) or half_async
-    gradients wait         gradient_queue · merge_queue · background (threads) · sender
-    and parameters return  dense_pulls · queued, which takes them from async_ or ssp (a gate)
-    trained on trainers    local_table · geo_table · geo_dense · geo_agreement · geo_rhythm · geo
-
-`factory` chooses.
+    base               the protocol that every communicator offers its trainer
+    requests           routing, requests and replies of one pserver, and all of them at once
+    base_communicator  life and calls that the modes share
+    sync               one exchange a step: Sync (rounds) and HalfAsync
+    async_             gradients queue and merge in the background: Async and Ssp
+    geo                training on the trainer, changes pushed every few steps
+    factory            communication mode to communicator
 """

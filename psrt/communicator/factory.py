@@ -5,16 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-from psrt.communicator.async_ import FreePulls, queue_of
+from psrt.communicator.async_ import FreePulls, GatedPulls, Queued, queue_of, queue_of_ssp
 from psrt.communicator.base import Communicator
-from psrt.communicator.geo import GeoCommunicator
-from psrt.communicator.geo_agreement import OwnParameters
-from psrt.communicator.half_async import Arrivals
-from psrt.communicator.pservers import Pservers
-from psrt.communicator.queued import Queued
-from psrt.communicator.ssp import GatedPulls, queue_of_ssp
-from psrt.communicator.stepwise import StepByStep
-from psrt.communicator.sync import Rounds
+from psrt.communicator.geo import GeoCommunicator, OwnParameters
+from psrt.communicator.requests import Pservers
+from psrt.communicator.sync import Arrivals, Rounds, StepByStep
 from psrt.core.errors import ConfigError
 from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync
 from psrt.core.wire import Wire

@@ -1,6 +1,6 @@
 """The `[communication]` section: `mode`, `wire`, and the settings of that mode only.
 
-The modes are the dataclasses of `psrt.core.modes`, which know nothing of configuration; this
+The modes are the dataclasses of `psrt.core.specs.modes`, which know nothing of configuration; this
 module adds the help lines and turns (mode, values) into one of them. `wire` and the table
 `wire_tables` mean the same in every mode: `psrt.core.wire`.
 """

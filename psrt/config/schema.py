@@ -289,7 +289,8 @@ class PredictConfig:
 class DataConfig:
     """The files of a job and how they are read. Globs are relative to the TOML file.
 
-    `columns` and `options` are checked by the format: `psrt.data.fields`, `psrt.data.formats`.
+    `columns` and `options` are checked by the format: `psrt.data.formats.fields`,
+    `psrt.data.formats`.
     """
 
     train: tuple[str, ...] = setting(

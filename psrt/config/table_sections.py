@@ -3,7 +3,7 @@
 A key counts instead of what the program says (`psrt.Param(table=…, optimizer=…)`), and replaces all
 of it; what is left out stays as the program says. Options are the dataclasses of `psrt.core.specs`
 as TOML tables, whose key `kind` names the class where there are several. Whether the program has a
-table of the name is known once it is built: `psrt.trainer.table_changes`.
+table of the name is known once it is built: `psrt.trainer.inputs.table_changes`.
 """
 
 from __future__ import annotations
@@ -16,13 +16,6 @@ from typing import Any
 
 from psrt.config.settings import Setting, check_keys, toml_key, unknown
 from psrt.core.errors import ConfigError
-from psrt.core.formula_rules import optimizer_problems
-from psrt.core.policy_rules import (
-    admission_problems,
-    growth_problems,
-    lifecycle_problems,
-    score_problems,
-)
 from psrt.core.specs import (
     STORAGES,
     Add,
@@ -31,6 +24,11 @@ from psrt.core.specs import (
     Lifecycle,
     Optimizer,
     Score,
+    admission_problems,
+    growth_problems,
+    lifecycle_problems,
+    optimizer_problems,
+    score_problems,
     to_plain,
 )
 

@@ -4,14 +4,14 @@ A thin facade: programs, layers and optimizers are those of `psrt.graph`, runs t
 `psrt.executor`, clusters those of `psrt.partition` and `psrt.trainer`. What Fluid has and psrt has
 not answers with what there is instead; docs/reference/fluid.md lists it all. In reading order:
 
-    names            missing · unique_name · core · places
-    programs         variable · framework · param_attr · entry_attr
-    declarations     clip · regularizer · initializer · optimizer · backward · learning_rates
-    layers           layer_table · adapter · own_layers · layers · nets
-    running          scope · values · runs · ending · connection · compiler · parallel_executor
-                     data_feeder · reader · watching · executor
-    clusters         memory · transpiler · communicator (refuses)
-    data and files   dataset · saved_vars · saved_models · io · metrics
+    names            missing · unique_name · variable · places, in a sub-room; core
+    programs         framework · param_attr · entry_attr
+    declarations     clip · regularizer · initializer · optimizer · backward
+    layers           adapting (psrt's layers under Fluid's signatures) · layers · nets
+    running          scopes, values, runs and saved files, in a sub-room; compiler · data_feeder
+                     parallel_executor · reader · executor
+    clusters         transpiler · communicator (refuses)
+    data and files   dataset · io · metrics
     fleet            incubate · distributed
 
 Importing it loads no kernels; what runs programs is loaded when it is first asked for.
@@ -32,8 +32,9 @@ from psrt.fluid import (
     layers,
     optimizer,
     regularizer,
-    unique_name,
 )
+from psrt.fluid.adapting import input_data as data
+from psrt.fluid.adapting import lookup as embedding
 from psrt.fluid.core import is_compiled_with_cuda
 from psrt.fluid.framework import (
     Program,
@@ -44,11 +45,16 @@ from psrt.fluid.framework import (
     name_scope,
     program_guard,
 )
-from psrt.fluid.missing import missing
-from psrt.fluid.own_layers import input_data as data
-from psrt.fluid.own_layers import lookup as embedding
+from psrt.fluid.names import (
+    CPUPlace,
+    CUDAPinnedPlace,
+    CUDAPlace,
+    cpu_places,
+    cuda_places,
+    missing,
+    unique_name,
+)
 from psrt.fluid.param_attr import ParamAttr
-from psrt.fluid.places import CPUPlace, CUDAPinnedPlace, CUDAPlace, cpu_places, cuda_places
 
 _LATER = {
     "BuildStrategy": "compiler",

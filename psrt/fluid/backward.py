@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from psrt.fluid.framework import Program
+from psrt.fluid.names import Variable
 from psrt.fluid.optimizer import Names, ParamsGrads, freeze
-from psrt.fluid.variable import Variable
 from psrt.graph import backward as _psrt
 
 

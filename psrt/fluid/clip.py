@@ -7,8 +7,7 @@ from collections.abc import Iterable
 
 from psrt.core.errors import ProgramError
 from psrt.fluid.framework import Program, default_main_program
-from psrt.fluid.missing import missing
-from psrt.fluid.variable import Variable
+from psrt.fluid.names import Variable, missing
 from psrt.graph.builder import Param
 from psrt.graph.clip import ByGlobalNorm, ByNorm, ByValue, Clip
 

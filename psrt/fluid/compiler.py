@@ -9,10 +9,8 @@ from psrt.config.load import cpu_num
 from psrt.core.errors import ProgramError
 from psrt.executor.strategies import BuildStrategy, ExecutionStrategy
 from psrt.fluid.framework import Program
-from psrt.fluid.missing import nearest
-from psrt.fluid.places import CPUPlace
-from psrt.fluid.runs import LocalRun, ReplicatedRun, Run
-from psrt.fluid.scope import Scope
+from psrt.fluid.names import CPUPlace, nearest
+from psrt.fluid.running import LocalRun, ReplicatedRun, Run, Scope
 from psrt.partition.transpiler import TrainerProgram
 
 
@@ -58,7 +56,7 @@ class CompiledProgram:
     def run_over(self, scope: Scope) -> Run:
         """What runs this over `scope`; the same one each time."""
         if isinstance(self.program.job, TrainerProgram):
-            from psrt.fluid.connection import connected
+            from psrt.fluid.running import connected
 
             return connected(self.program, scope, self.replicas or 1, self._build, self._how)
         if self not in scope.runs:

@@ -11,8 +11,7 @@ from psrt.core.errors import DataError
 from psrt.core.tensors import Ragged
 from psrt.core.types import Array
 from psrt.fluid.framework import Program, default_main_program
-from psrt.fluid.places import CPUPlace
-from psrt.fluid.variable import Variable
+from psrt.fluid.names import CPUPlace, Variable
 from psrt.graph.program import Var
 
 

@@ -14,11 +14,10 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from psrt.core.errors import ConfigError
-from psrt.data import datasets
-from psrt.data.settings import DatasetSettings
+from psrt.data.datasets import datasets
+from psrt.data.reading import DatasetSettings
 from psrt.data.slots import DataVar, Slot
-from psrt.fluid.missing import nearest
-from psrt.fluid.variable import Variable
+from psrt.fluid.names import Variable, nearest
 
 Field: TypeAlias = Variable | DataVar | Slot
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from psrt.core.admission import Admission, CountFilter, Probability, ShowClick
 from psrt.core.errors import ConfigError
+from psrt.core.specs import Admission, CountFilter, Probability, ShowClick
 
 
 class CountFilterEntry:

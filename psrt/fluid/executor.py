@@ -15,12 +15,23 @@ from typing import Any, Protocol, TypeAlias
 from psrt.core.errors import ProgramError
 from psrt.fluid.compiler import CompiledProgram
 from psrt.fluid.framework import Program, default_main_program
-from psrt.fluid.places import CPUPlace
+from psrt.fluid.names import CPUPlace
 from psrt.fluid.reader import next_feed
-from psrt.fluid.runs import Run, initialise, sequential
-from psrt.fluid.scope import Scope, chosen, global_scope, scope_guard
-from psrt.fluid.values import Feed, Fetch, feed_of, names_of, returned
-from psrt.fluid.watching import run_watched
+from psrt.fluid.running import (
+    Feed,
+    Fetch,
+    Run,
+    Scope,
+    chosen,
+    feed_of,
+    global_scope,
+    initialise,
+    names_of,
+    returned,
+    run_watched,
+    scope_guard,
+    sequential,
+)
 from psrt.partition.transpiler import PserverProgram, TrainerProgram
 
 AnyProgram: TypeAlias = Program | CompiledProgram
@@ -121,7 +132,7 @@ class Executor:
 
     def close(self) -> None:
         """Complete every trainer that this executor has connected."""
-        from psrt.fluid.connection import disconnect
+        from psrt.fluid.running import disconnect
 
         while self._connected:
             disconnect(self._connected.pop())
@@ -134,7 +145,7 @@ class Executor:
             return program.run_over(scope)
         if not isinstance(program.job, TrainerProgram):
             return sequential(program, scope)
-        from psrt.fluid.connection import connected
+        from psrt.fluid.running import connected
 
         return connected(program, scope)
 
@@ -142,7 +153,7 @@ class Executor:
 def _begin(program: Program, scope: Scope) -> None:
     """Run a program without ops: a pserver's, or a startup program."""
     if isinstance(program.job, PserverProgram):
-        from psrt.pserver.in_process import serve
+        from psrt.pserver.serving import serve
 
         serve(program.job)
         return

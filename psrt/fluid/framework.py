@@ -13,9 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from psrt.core.errors import ProgramError
-from psrt.fluid import unique_name
-from psrt.fluid.missing import nearest
-from psrt.fluid.variable import Parameter, Variable, unwrapped
+from psrt.fluid.names import Parameter, Variable, nearest, unique_name, unwrapped
 from psrt.graph.builder import Builder
 from psrt.graph.program import Op, Var
 from psrt.graph.program import Program as Graph

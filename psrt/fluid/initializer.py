@@ -7,7 +7,7 @@ without talking. A `seed` of an initializer's own is refused; 0 is Fluid's "of t
 from __future__ import annotations
 
 from psrt.core.errors import ProgramError
-from psrt.fluid.missing import missing
+from psrt.fluid.names import missing
 from psrt.graph import initializer as _psrt
 from psrt.graph.initializer import AnyInitializer
 

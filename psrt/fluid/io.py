@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from psrt.data.decorators import (
+from psrt.data.python import (
     ComposeNotAligned,
     batch,
+    buffered,
     cache,
     chain,
     compose,
     firstn,
     map_readers,
     shuffle,
+    xmap_readers,
 )
-from psrt.data.read_ahead import buffered, xmap_readers
-from psrt.fluid.missing import missing
+from psrt.fluid.names import missing
 from psrt.fluid.reader import DataLoader, PyReader
-from psrt.fluid.saved_models import load_inference_model, save_inference_model
-from psrt.fluid.saved_vars import (
+from psrt.fluid.running import (
     is_parameter,
     is_persistable,
+    load_inference_model,
     load_params,
     load_persistables,
     load_vars,
+    save_inference_model,
     save_params,
     save_persistables,
     save_vars,

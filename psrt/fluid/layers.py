@@ -10,10 +10,19 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from psrt.fluid import learning_rates, own_layers
-from psrt.fluid.adapter import Layer, adapted, signature_like, signatures
-from psrt.fluid.layer_table import ALIKE, INSTEAD, OWN, SIGNATURES
-from psrt.fluid.missing import missing
+from psrt.fluid.adapting import (
+    ALIKE,
+    INSTEAD,
+    OWN,
+    SIGNATURES,
+    Layer,
+    adapted,
+    learning_rates,
+    signature_like,
+    signatures,
+    written_layers,
+)
+from psrt.fluid.names import missing
 from psrt.graph import layers as psrt_layers
 
 
@@ -22,7 +31,7 @@ def _layers() -> dict[str, Layer]:
     for name in (ALIKE + OWN).split():
         found[name] = signature_like(getattr(psrt_layers, name))
     made = {name: adapted(name, like, getattr(psrt_layers, name)) for name, like in found.items()}
-    for room in (own_layers, learning_rates):
+    for room in (written_layers, learning_rates):
         made |= {name: getattr(room, name) for name in room.__all__}
     return dict(sorted(made.items()))
 

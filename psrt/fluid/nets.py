@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from psrt.fluid.adapter import adapted, signatures
-from psrt.fluid.missing import missing
+from psrt.fluid.adapting import adapted, signatures
+from psrt.fluid.names import missing
 from psrt.graph import layers as psrt_layers
 
 _SIGNATURE = """

@@ -1,4 +1,5 @@
-"""Optimizers by Fluid's names, each also as `…Optimizer`; formulas stand in `psrt.core.optimizers`.
+"""Optimizers by Fluid's names, each also as `…Optimizer`; formulas stand in
+`psrt.core.specs.optimizers`.
 
 `minimize` writes into the program of the loss. Defaults are Fluid's: Adam moves all rows of a
 sparse table unless `lazy_mode`, and Adadelta does not use its rate.
@@ -13,8 +14,7 @@ from typing import TypeAlias, TypedDict, Unpack
 from psrt.core.errors import ProgramError
 from psrt.core.specs import LearningRate
 from psrt.fluid.framework import Program
-from psrt.fluid.missing import missing
-from psrt.fluid.variable import Variable
+from psrt.fluid.names import Variable, missing
 from psrt.graph import optimizer as _psrt
 from psrt.graph.clip import Clip
 from psrt.graph.optimizer import Declaration

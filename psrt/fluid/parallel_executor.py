@@ -9,9 +9,8 @@ from psrt.core.errors import ConfigError
 from psrt.executor.strategies import BuildStrategy, ExecutionStrategy
 from psrt.fluid.compiler import CompiledProgram
 from psrt.fluid.framework import Program, default_main_program
-from psrt.fluid.places import no_cuda
-from psrt.fluid.scope import Scope, chosen
-from psrt.fluid.values import Feed, Fetch, feed_of, names_of, returned
+from psrt.fluid.names import no_cuda
+from psrt.fluid.running import Feed, Fetch, Scope, chosen, feed_of, names_of, returned
 
 
 class ParallelExecutor:

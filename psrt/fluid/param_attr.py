@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from psrt.core.errors import ProgramError
-from psrt.core.regularizers import Regularizer
-from psrt.core.specs import Constant, Normal, TruncatedNormal, Uniform
-from psrt.core.table_options import TableOptions
+from psrt.core.specs import Constant, Normal, Regularizer, TableOptions, TruncatedNormal, Uniform
 from psrt.graph.builder import Param
 from psrt.graph.clip import Clip
 from psrt.graph.initializer import AnyInitializer, Msra, Xavier

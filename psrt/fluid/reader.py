@@ -7,7 +7,7 @@
 
 With `iterable=False` the program of `feed_list` takes its batches itself: `start()`, then runs
 without a feed until `core.EOFException`, then `reset()`. A thread ends with its iteration, see
-`psrt.data.read_ahead`; what a generator raises, the consumer gets.
+`psrt.data.python.read_ahead`; what a generator raises, the consumer gets.
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from typing import Any, TypeAlias
 
 from psrt.core.errors import DataError, ProgramError
-from psrt.data.decorators import Reader, batch
-from psrt.data.read_ahead import buffered
+from psrt.data.python import Reader, batch, buffered
 from psrt.fluid.core import EOFException
 from psrt.fluid.data_feeder import DataFeeder
 from psrt.fluid.framework import Program
-from psrt.fluid.places import CPUPlace
-from psrt.fluid.values import Batch, feed_of
-from psrt.fluid.variable import Variable
+from psrt.fluid.names import CPUPlace, Variable
+from psrt.fluid.running import Batch, feed_of
 
 Places: TypeAlias = CPUPlace | Sequence[CPUPlace] | None
 

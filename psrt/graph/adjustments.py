@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from psrt.core.formula_rules import check_formula
+from psrt.core.specs import check_formula
 from psrt.graph.clip import ByGlobalNorm, ByNorm, ByValue, Clip, check_clip
 from psrt.graph.program import Op, Program, Var, gradient_name
 from psrt.graph.regularizer import L1Decay, L2Decay, Regularizer

@@ -17,8 +17,7 @@ from typing import Any, TypeAlias
 
 from psrt.core.attributes import plain
 from psrt.core.errors import ErrorCode, ProgramError
-from psrt.core.policy_rules import option_problems
-from psrt.core.specs import DEFAULT_OPTIONS
+from psrt.core.specs import DEFAULT_OPTIONS, option_problems
 from psrt.core.types import Shape
 from psrt.graph.arguments import Arguments, shown
 from psrt.graph.initializer import AnyInitializer, resolve

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from psrt.graph.ops.table import OPS, OpDef, Slot, slots
+from psrt.graph.ops import OPS, OpDef, Slot, slots
 
 
 @dataclass(frozen=True)

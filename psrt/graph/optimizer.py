@@ -2,9 +2,9 @@
 
 `minimize` appends the backward, clipping and regularisation, and one update op a parameter, and
 writes optimizer, learning rate and regularizer into each parameter's record, from which the
-partition plan makes the pservers' tables. Formulas stand in `psrt.core.optimizers` and
-`psrt.core.schedules`. Names and defaults of arguments are Fluid's; `regularization` and `grad_clip`
-hold for all parameters that do not say otherwise themselves.
+partition plan makes the pservers' tables. Formulas stand in `psrt.core.specs.optimizers` and
+`psrt.core.specs.schedules`. Names and defaults of arguments are Fluid's; `regularization` and
+`grad_clip` hold for all parameters that do not say otherwise themselves.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from typing import TypedDict, Unpack
 
 from psrt.core import specs
-from psrt.core.formula_rules import check_formula
-from psrt.core.rates import scaled, schedule_of
 from psrt.core.specs import (
     ConstantRate,
     CosineDecay,
@@ -27,6 +25,9 @@ from psrt.core.specs import (
     PiecewiseDecay,
     PolynomialDecay,
     Warmup,
+    check_formula,
+    scaled,
+    schedule_of,
 )
 from psrt.graph.adjustments import append_clipping, append_regularization
 from psrt.graph.backward import append_backward

@@ -7,8 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from psrt.core.attributes import PlainFields
-from psrt.core.formula_rules import formula_problems, is_float32
-from psrt.core.specs import Initializer, LearningRate, Optimizer, TableOptions
+from psrt.core.specs import (
+    Initializer,
+    LearningRate,
+    Optimizer,
+    TableOptions,
+    formula_problems,
+    is_float32,
+)
 from psrt.graph.clip import Clip, clip_problems
 from psrt.graph.initializer import AnyInitializer, Msra, Xavier, fan_problems
 from psrt.graph.regularizer import Regularizer

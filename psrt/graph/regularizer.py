@@ -6,6 +6,6 @@ which then counts instead. Of a sparse table only the rows of the step are regul
 
 from __future__ import annotations
 
-from psrt.core.regularizers import L1Decay, L2Decay, Regularizer
+from psrt.core.specs import L1Decay, L2Decay, Regularizer
 
 __all__ = ["L1Decay", "L2Decay", "Regularizer"]

@@ -11,9 +11,15 @@ All of them with defaults and limits: docs/reference/tables.md.
 
 from __future__ import annotations
 
-from psrt.core.admission import CountFilter, Probability, Score, ShowClick
-from psrt.core.lifecycle import Growth, Lifecycle
-from psrt.core.table_options import TableOptions
+from psrt.core.specs import (
+    CountFilter,
+    Growth,
+    Lifecycle,
+    Probability,
+    Score,
+    ShowClick,
+    TableOptions,
+)
 
 __all__ = [
     "CountFilter",

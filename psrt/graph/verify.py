@@ -12,8 +12,7 @@ from collections.abc import Iterable
 
 from psrt.core.errors import ErrorCode, ProgramError
 from psrt.graph.gradients import RULES
-from psrt.graph.ops import OPS, Call, Mismatch, OpDef
-from psrt.graph.ops.values import DTYPES
+from psrt.graph.ops import DTYPES, OPS, Call, Mismatch, OpDef
 from psrt.graph.program import ROLES, Op, Program
 
 _ACCUMULATING = {type for type, rule in RULES.items() if rule.accumulates}

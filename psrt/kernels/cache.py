@@ -49,7 +49,7 @@ def directory() -> Path:
 def fingerprint() -> str:
     """Name of the cache directory, such as `numba-0.68.1-icelake-server-0f3a9c41d2e7`."""
     digest = hashlib.sha256(llvm.get_host_cpu_features().flatten().encode())
-    for source in sorted(Path(__file__).parent.glob("*.py")):
+    for source in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(source.read_bytes())
     return f"numba-{numba.__version__}-{llvm.get_host_cpu_name()}-{digest.hexdigest()[:12]}"
 

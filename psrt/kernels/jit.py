@@ -116,11 +116,11 @@ def kernel(
 
     `group` lists who warms it up, separated by blanks: `pserver`, `trainer`, `data` (the readers of
     a trainer), `convert` (the data tools), `rule` (whoever has a table of that optimizer: see
-    `psrt.kernels.rules`), `table` (a trainer that holds a table, when made), `op` (the executor of
-    a program with an op that needs it, when made), `half` (who stores or sends numbers of less than
-    32 bits), `policy` (a pserver with a table of that admission or lifecycle, when made).
-    A `brief` one keeps the interpreter's lock: another thread that waits for it would take it, and
-    have to be waited for, at every call.
+    `psrt.kernels.optimizers.registry`), `table` (a trainer that holds a table, when made), `op`
+    (the executor of a program with an op that needs it, when made), `half` (who stores or sends
+    numbers of less than 32 bits), `policy` (a pserver with a table of that admission or lifecycle,
+    when made). A `brief` one keeps the interpreter's lock: another thread that waits for it would
+    take it, and have to be waited for, at every call.
     The body must be a module-level function: numba's cache knows functions by file and line.
     """
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias
 
 from psrt.core.errors import ConfigError
 from psrt.core.types import Shape
-from psrt.kernels.hashing import stable_hash
+from psrt.kernels.lowlevel import stable_hash
 from psrt.partition.slicing import Block
 
 Dispatcher: TypeAlias = Callable[[Sequence[Block], Sequence[str]], Sequence[str]]

@@ -19,7 +19,6 @@ from typing import Protocol, TypeVar
 
 from psrt.core.columns import aligned
 from psrt.core.errors import ConfigError, ErrorCode, ProgramError
-from psrt.core.policy_rules import option_problems
 from psrt.core.specs import (
     LAYER_WISE,
     Add,
@@ -35,11 +34,12 @@ from psrt.core.specs import (
     SparseTableSpec,
     TableOptions,
     TableSpec,
+    option_problems,
     to_plain,
 )
 from psrt.core.types import Shape
+from psrt.partition.buckets import in_sections
 from psrt.partition.dispatchers import Dispatcher, dispatch, round_robin
-from psrt.partition.sections import in_sections
 from psrt.partition.slicing import DEFAULT_MAX_BLOCK_SIZE, DEFAULT_MIN_BLOCK_SIZE, Block, cut
 from psrt.partition.vshards import shard_bounds
 

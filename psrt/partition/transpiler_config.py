@@ -1,7 +1,7 @@
 """The settings of the transpiler by Fluid's names, and which communication mode they mean.
 
 Fluid says a mode by flags of which few combinations are legal; `mode_of` turns them into one of the
-types of `psrt.core.modes` and refuses those that contradict each other.
+types of `psrt.core.specs.modes` and refuses those that contradict each other.
 
     sync_mode (the default), or completely_not_async      Sync
     geo_sgd_mode                                          Geo
@@ -103,7 +103,7 @@ def mode_of(config: DistributeTranspilerConfig, sync_mode: bool | None = None) -
 
 
 def checked_mode(mode: CommunicationMode) -> CommunicationMode:
-    """The same mode; raises `ConfigError` if it is none of `psrt.core.modes`."""
+    """The same mode; raises `ConfigError` if it is none of `psrt.core.specs.modes`."""
     kinds = tuple(MODES.values())
     if isinstance(mode, kinds):
         return mode

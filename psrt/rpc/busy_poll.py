@@ -16,7 +16,7 @@ from typing import TypeAlias
 Look: TypeAlias = Callable[[int, int], object]
 """`look(fd, nanoseconds)` returns when there is something to read, or so much later at most. It
 offers the core to other threads all the time, and leaves them the interpreter's lock
-(`psrt.kernels.spin.await_input`)."""
+(`psrt.kernels.lowlevel.spin.await_input`)."""
 
 _ENOUGH, _MOST = 2, 3
 

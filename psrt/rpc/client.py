@@ -20,13 +20,12 @@ from psrt.core.types import Array
 from psrt.rpc import pb
 from psrt.rpc.busy_poll import NEVER, BusyPoll
 from psrt.rpc.dialing import Carrier, Connection, dialer
-from psrt.rpc.frames import Message
+from psrt.rpc.error_text import describe, failed, restarted, unreachable
 from psrt.rpc.methods import METHODS, Method
 from psrt.rpc.pool import ConnectionPool
-from psrt.rpc.preamble import PROTOCOL
 from psrt.rpc.retry import RetryPolicy
 from psrt.rpc.status import from_wire
-from psrt.rpc.stories import describe, failed, restarted, unreachable
+from psrt.rpc.wire import PROTOCOL, Message
 
 log = logging.getLogger("psrt.rpc")
 

@@ -14,12 +14,11 @@ from typing import Literal, Protocol, TypeAlias
 
 from psrt.rpc import pb
 from psrt.rpc.busy_poll import NEVER, BusyPoll
-from psrt.rpc.frames import Message
-from psrt.rpc.grpc_carrier import GrpcConnection
+from psrt.rpc.grpc_ import GrpcConnection
 from psrt.rpc.hosts import host_id, reachable
 from psrt.rpc.inproc import InprocConnection, InprocServer
-from psrt.rpc.preamble import MAX_FRAME_BYTES
 from psrt.rpc.stream import connect_tcp, connect_unix
+from psrt.rpc.wire import MAX_FRAME_BYTES, Message
 
 
 class Connection(Protocol):

@@ -15,10 +15,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from psrt.core.errors import DeadlineError, UnavailableError
-from psrt.rpc.buffers import aligned_empty
-from psrt.rpc.frames import Message, decode, encode
 from psrt.rpc.methods import Method
 from psrt.rpc.serving import Handler, Later, Peer, begin, settle
+from psrt.rpc.wire import Message, aligned_empty, decode, encode
 
 _PEER = Peer("inproc", "same process")
 

@@ -13,19 +13,12 @@ import time
 from psrt.core.errors import UnavailableError
 from psrt.core.threads import CrashReport
 from psrt.rpc.busy_poll import NEVER, BusyPoll
-from psrt.rpc.frames import Message
-from psrt.rpc.grpc_server import GrpcServer
-from psrt.rpc.hosts import (
-    UNIX_DIR_OFF,
-    UnixSocketPath,
-    host_id,
-    join_endpoint,
-    split_endpoint,
-)
+from psrt.rpc.grpc_ import GrpcServer
+from psrt.rpc.hosts import UNIX_DIR_OFF, UnixSocketPath, host_id, join_endpoint, split_endpoint
 from psrt.rpc.methods import Method
-from psrt.rpc.preamble import MAX_FRAME_BYTES
 from psrt.rpc.serving import Handler, Later, Peer
-from psrt.rpc.stream_server import MOST_CONNECTIONS, StreamServer
+from psrt.rpc.stream import MOST_CONNECTIONS, StreamServer
+from psrt.rpc.wire import MAX_FRAME_BYTES, Message
 
 
 class Server:

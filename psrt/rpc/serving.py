@@ -17,10 +17,9 @@ from typing import TypeAlias
 
 from psrt.core.errors import ErrorCode, PsrtError, WireError
 from psrt.rpc import pb
-from psrt.rpc.frames import Message
 from psrt.rpc.methods import METHODS
-from psrt.rpc.preamble import PROTOCOL, check_version
 from psrt.rpc.status import to_wire
+from psrt.rpc.wire import PROTOCOL, Message, check_version
 
 log = logging.getLogger("psrt.rpc")
 

@@ -20,7 +20,7 @@ from psrt.core.errors import (
     from_code,
 )
 from psrt.rpc import pb
-from psrt.rpc.preamble import no_memory
+from psrt.rpc.wire import no_memory
 
 ERROR_METADATA = "psrt-error-bin"
 

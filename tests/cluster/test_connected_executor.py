@@ -18,8 +18,8 @@ from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync
 from psrt.graph.program import Program
 from psrt.partition.transpiler import DistributeTranspiler, TrainerProgram
 from psrt.partition.transpiler_config import DistributeTranspilerConfig
-from psrt.pserver.service import PserverService
-from psrt.trainer.connected import ConnectedExecutor
+from psrt.pserver.serving.service import PserverService
+from psrt.trainer.training.connected import ConnectedExecutor
 from tests.support.carriers import eventually
 from tests.support.cluster import Feed, in_threads
 from tests.support.live_pservers import LivePserver, free_port, live_pservers

@@ -13,10 +13,10 @@ from psrt import layers
 from psrt.core.errors import ConfigError, UnavailableError
 from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync
 from psrt.core.tensors import Ragged
-from psrt.data.scattering import Scattering
+from psrt.data.datasets.scattering import Scattering
 from psrt.data.slots import Slot
 from psrt.partition.transpiler import DistributeTranspiler, TrainerProgram
-from psrt.trainer.connected import ConnectedExecutor
+from psrt.trainer.training.connected import ConnectedExecutor
 from tests.support.cluster import in_threads
 from tests.support.live_pservers import live_pservers
 

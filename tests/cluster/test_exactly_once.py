@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from psrt.core import specs
-from psrt.pserver.service import PserverService
+from psrt.pserver.serving.service import PserverService
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.methods import Method

@@ -15,8 +15,8 @@ from psrt.config.schema import TrainerConfig
 from psrt.core import specs
 from psrt.executor.strategies import ReduceStrategy
 from psrt.graph.program import Program
-from psrt.trainer import session
-from psrt.trainer.own import OwnParameters, OwnUpdates
+from psrt.trainer.training import session
+from psrt.trainer.training.local_parameters import OwnParameters, OwnUpdates
 from tests.cluster.test_train_evaluate import run_trainers
 from tests.support.cluster import Feed, Outcome, train
 from tests.support.small_job import BATCH as JOB_BATCH

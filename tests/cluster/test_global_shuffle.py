@@ -13,15 +13,15 @@ import pytest
 
 from psrt.core import specs
 from psrt.core.errors import DeadlineError, JobError, PsrtError, UnavailableError, WireError
-from psrt.data.records import Layout, Records
-from psrt.data.scattering import Scattering
+from psrt.data.datasets.records import Layout, Records
+from psrt.data.datasets.scattering import Scattering
 from psrt.data.slots import Slot
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.methods import Method
-from psrt.trainer.inbox import Inbox
-from psrt.trainer.shuffle import Seat, exchange
-from psrt.trainer.tally import Word
+from psrt.trainer.shuffle.inbox import Inbox
+from psrt.trainer.shuffle.shuffle import Seat, exchange
+from psrt.trainer.shuffle.tally import Word
 from tests.support.live_pservers import free_port
 from tests.support.pserver import InprocPserver, inproc_pserver
 from tests.support.records import DENSE, RAGGED, TEXT, pieces_of, plain

@@ -13,9 +13,9 @@ from psrt.config.load import load_job
 from psrt.config.schema import JobConfig, TrainerConfig
 from psrt.core.errors import ConfigError
 from psrt.kernels import jit
-from psrt.trainer import session
-from psrt.trainer.saved_model import SavedModel, load
-from psrt.trainer.saved_session import test_saved as evaluate_saved
+from psrt.trainer.models.saved_model import SavedModel, load
+from psrt.trainer.training import session
+from psrt.trainer.training.saved_session import test_saved as evaluate_saved
 from tests.cluster.test_train_evaluate import run_trainers
 from tests.support.processes import psrt
 from tests.support.small_job import BATCH, PROGRAM, TABLE, TABLE_ROWS, lines, write_files

@@ -18,11 +18,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from psrt.communicator import merge_queue
+from psrt.communicator.async_ import merge_queue
 from psrt.communicator.base import Communicator, Gradients
 from psrt.core import specs
 from psrt.core.tensors import SelectedRows
-from psrt.pserver.service import PserverService
+from psrt.pserver.serving.service import PserverService
 from psrt.rpc.inproc import Fault
 from psrt.rpc.methods import Method
 from psrt.rpc.retry import RetryPolicy

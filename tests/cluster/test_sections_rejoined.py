@@ -8,18 +8,18 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from psrt.communicator.router import Router
-from psrt.communicator.stepwise import StepByStep
+from psrt.communicator.requests.router import Router
+from psrt.communicator.sync.stepwise import StepByStep
 from psrt.core import specs
 from psrt.core.types import F32
 from psrt.graph.program import Parameter
 from psrt.partition.plan import PartitionPlan, build_plan
-from psrt.pserver.service import PserverService
+from psrt.pserver.serving.service import PserverService
 from psrt.rpc import pb
 from psrt.rpc.client import Client
-from psrt.rpc.frames import Message
 from psrt.rpc.inproc import InprocServer
 from psrt.rpc.methods import Method
+from psrt.rpc.wire.frames import Message
 from tests.support.carriers import eventually
 from tests.support.cluster import connect, services
 

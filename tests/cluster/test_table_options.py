@@ -18,8 +18,8 @@ from psrt.graph.program import Program
 from psrt.partition.plan import build_plan
 from psrt.partition.transpiler import DistributeTranspiler
 from psrt.partition.transpiler_config import DistributeTranspilerConfig
-from psrt.trainer.connected import ConnectedExecutor
-from psrt.trainer.counts import counted_tables, counts_of
+from psrt.trainer.inputs.counts import counted_tables, counts_of
+from psrt.trainer.training.connected import ConnectedExecutor
 from tests.support.live_pservers import live_pservers
 
 EXAMPLES, STEPS, IDS = 16, 5, 40

@@ -16,14 +16,14 @@ import pytest
 from psrt.config.load import load_job
 from psrt.config.schema import JobConfig, TrainerConfig
 from psrt.kernels import jit
-from psrt.pserver.service import PserverService
+from psrt.pserver.serving.service import PserverService
 from psrt.rpc.server import Server
-from psrt.trainer import job as jobs
-from psrt.trainer.cluster import cluster_of
-from psrt.trainer.saved_model import load
-from psrt.trainer.saved_session import test_saved as evaluate_saved
-from psrt.trainer.session import Session, workshop
-from psrt.trainer.signals import StopSignals
+from psrt.trainer.inputs import job as jobs
+from psrt.trainer.models.saved_model import load
+from psrt.trainer.training.cluster import cluster_of
+from psrt.trainer.training.saved_session import test_saved as evaluate_saved
+from psrt.trainer.training.session import Session, workshop
+from psrt.trainer.training.signals import StopSignals
 from tests.support.small_job import BATCH, TABLE, TABLE_ROWS, lines, write_files
 
 WAIT_S = 60.0

@@ -20,9 +20,9 @@ from psrt.core.errors import (
     WireError,
 )
 from psrt.rpc import pb
-from psrt.rpc.frames import Message
 from psrt.rpc.methods import Method
 from psrt.rpc.serving import Handler, Later, Peer
+from psrt.rpc.wire.frames import Message
 from tests.support.carriers import CARRIERS, INCARNATION, Station, eventually, station
 
 Serve = Callable[[Handler], Station]

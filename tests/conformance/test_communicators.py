@@ -14,8 +14,9 @@ from contextlib import AbstractContextManager, nullcontext
 import numpy as np
 import pytest
 
-from psrt.communicator import merge_queue, pservers
+from psrt.communicator.async_ import merge_queue
 from psrt.communicator.base import Communicator, Pulled
+from psrt.communicator.requests import pserver_group
 from psrt.core import specs
 from psrt.core.errors import DeadlineError, InternalError, UnavailableError
 from psrt.rpc.inproc import Fault
@@ -112,7 +113,7 @@ def test_start_waits_for_a_pserver_that_is_not_up_and_says_which(cluster: Builde
 def test_start_speaks_of_a_pserver_that_takes_long_over_its_tables(
     fakes: Builder, mode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pservers, "SLOW_S", 0.0)
+    monkeypatch.setattr(pserver_group, "SLOW_S", 0.0)
     said, gate = list[str](), threading.Event()
 
     def let_it_go_on(text: str) -> None:

@@ -16,14 +16,14 @@ import pytest
 from click.testing import CliRunner
 
 import psrt
-from psrt.cli.data import data
+from psrt.cli.data.commands import data
 from psrt.core.errors import DataError
 from psrt.core.tensors import Ragged
-from psrt.data.criteo import slots
-from psrt.data.files import expand
-from psrt.data.queue import QueueReader
-from psrt.data.sharing import cut_at_lines, modulo
+from psrt.data.convert.criteo import slots
+from psrt.data.reading.queue import QueueReader
 from psrt.data.slots import Slot
+from psrt.data.sources.files import expand
+from psrt.data.sources.sharing import cut_at_lines, modulo
 
 ROWS = 400
 

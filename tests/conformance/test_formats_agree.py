@@ -16,10 +16,10 @@ import pytest
 import zstandard
 
 from psrt.core.tensors import Ragged
-from psrt.data.criteo import Conversion, convert, slots
-from psrt.data.formats import format_named
-from psrt.data.queue import QueueReader
-from psrt.data.sharded import Destination
+from psrt.data.convert.criteo import Conversion, convert, slots
+from psrt.data.convert.sharded import Destination
+from psrt.data.formats.formats import format_named
+from psrt.data.reading.queue import QueueReader
 from psrt.data.slots import Batch, Slot
 
 RECORDS, BATCH = 1000, 64

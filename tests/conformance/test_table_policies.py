@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 from psrt.core import specs
-from psrt.kernels.initialize import fill_rows
-from psrt.pserver.growing_table import GrowingTable, RowsTable
-from psrt.pserver.lifecycle import Dropped, Sentence, by_shrink
-from psrt.pserver.sparse_table import SparseTable
-from psrt.pserver.sweeping import sweep
+from psrt.kernels.tables.initialize import fill_rows
+from psrt.pserver.tables.lifecycle import Dropped, Sentence, by_shrink
+from psrt.pserver.tables.sparse_table import SparseTable
+from psrt.pserver.tables.sweeping import sweep
+from psrt.pserver.tables.two_part_table import GrowingTable, RowsTable
 from tests.support.optimizer_formulas import CTR, OPTIMIZERS, Published
 
 WIDTH, RATE, HOUR = 4, 0.1, 480_000

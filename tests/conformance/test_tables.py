@@ -16,11 +16,11 @@ import pytest
 
 from psrt.core import specs
 from psrt.core.errors import ErrorCode, TableError
-from psrt.kernels.initialize import fill_block, fill_rows
-from psrt.pserver.dense_table import DenseTable
-from psrt.pserver.growing_table import GrowingTable
-from psrt.pserver.spare_threads import Job, SpareThreads
-from psrt.pserver.sparse_table import LARGE_ROWS, SparseTable
+from psrt.kernels.tables.initialize import fill_block, fill_rows
+from psrt.pserver.tables.dense_table import DenseTable
+from psrt.pserver.tables.spare_threads import Job, SpareThreads
+from psrt.pserver.tables.sparse_table import LARGE_ROWS, SparseTable
+from psrt.pserver.tables.two_part_table import GrowingTable
 from tests.support.optimizer_formulas import EAGER, ELEMENT_WISE, LAZY, OPTIMIZERS, Published
 
 WIDTH = 5

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from psrt.communicator.router import Router
+from psrt.communicator.requests.router import Router
 from psrt.core.errors import ConfigError, TableError, WireError
 from psrt.core.wire import Wire
-from psrt.pserver.service import PserverService
+from psrt.pserver.serving.service import PserverService
 from psrt.rpc import pb
-from psrt.rpc.frames import Message
 from psrt.rpc.methods import Method
+from psrt.rpc.wire.frames import Message
 from tests.support.communicators import (
     ASYNC_AT_ONCE,
     ASYNC_POOL,

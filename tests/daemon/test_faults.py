@@ -17,8 +17,8 @@ import pytest
 from psrt.core.errors import CATALOGUE, ErrorCode, UnavailableError
 from psrt.rpc.client import Client
 from psrt.rpc.dialing import Carrier
-from psrt.rpc.preamble import MAX_FRAME_BYTES, preamble
 from psrt.rpc.retry import RetryPolicy
+from psrt.rpc.wire.preamble import MAX_FRAME_BYTES, preamble
 from tests.support.carriers import eventually
 from tests.support.processes import DEADLINE_S, Running, child_with, psrt
 from tests.support.pserver import (

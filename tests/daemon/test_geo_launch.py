@@ -6,7 +6,7 @@ import json
 import signal
 from pathlib import Path
 
-from psrt.trainer.saved_model import load
+from psrt.trainer.models.saved_model import load
 from tests.support.processes import psrt
 from tests.support.pserver import daemon
 from tests.support.small_job import TABLE, TABLE_ROWS, lines, write_files

@@ -17,7 +17,7 @@ import pytest
 import psrt
 from psrt.core.errors import ConfigError, ErrorCode, JobError, PsrtError
 from psrt.partition.transpiler import DistributeTranspiler, PserverProgram
-from psrt.trainer.connected import ConnectedExecutor
+from psrt.trainer.training.connected import ConnectedExecutor
 from tests.cluster.test_connected_executor import big_batches, model
 from tests.support.live_pservers import free_port
 from tests.support.processes import ROOT, Running, clean_environment

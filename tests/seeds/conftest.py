@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.fluid.conftest import fresh
+from tests.unit.fluid.conftest import fresh
 
 __all__ = ["fresh"]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from psrt.data.sharded import Destination
-from psrt.data.synthetic import Planted, generate
+from psrt.data.convert.sharded import Destination
+from psrt.data.convert.synthetic import Planted, generate
 from tests.support.processes import ROOT
 from tests.support.scripts import (
     Ended,

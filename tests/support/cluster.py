@@ -18,16 +18,16 @@ from psrt.communicator.base import Communicator
 from psrt.communicator.factory import make
 from psrt.core.specs import CommunicationMode, Geo, Sync, to_json
 from psrt.core.types import F32, I64
-from psrt.executor.bindings import RowBatch, distinct_ids, lookups_by_table
+from psrt.executor.memory.bindings import RowBatch, distinct_ids, lookups_by_table
 from psrt.graph.program import Program
 from psrt.partition.plan import PartitionPlan, build_plan
 from psrt.partition.slicing import DEFAULT_MAX_BLOCK_SIZE
 from psrt.partition.transpile import program_for
-from psrt.pserver.service import PserverService
+from psrt.pserver.serving.service import PserverService
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.inproc import InprocServer
-from psrt.trainer.own import OwnParameters, OwnUpdates
+from psrt.trainer.training.local_parameters import OwnParameters, OwnUpdates
 
 TIMEOUT_S = 60.0
 

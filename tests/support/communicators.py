@@ -21,16 +21,16 @@ from psrt.communicator.factory import make
 from psrt.core import specs
 from psrt.core.tensors import SelectedRows
 from psrt.core.wire import Wire
-from psrt.kernels import initialize
+from psrt.kernels.tables import initialize
 from psrt.partition.plan import PartitionPlan, PlacedBlock
-from psrt.pserver.service import PserverService
+from psrt.pserver.serving.service import PserverService
 from psrt.rpc import pb
 from psrt.rpc.client import Client
-from psrt.rpc.frames import Message
 from psrt.rpc.inproc import Fault, Faults, InprocServer
 from psrt.rpc.methods import Method
 from psrt.rpc.retry import RetryPolicy
 from psrt.rpc.serving import Later, Peer
+from psrt.rpc.wire.frames import Message
 from tests.support.fake_pserver import FakePserver
 from tests.support.geo import GeoByHand, OwnByHand, with_add
 

@@ -18,11 +18,11 @@ import numpy as np
 
 from psrt.core import specs
 from psrt.core.errors import TableError
-from psrt.kernels import initialize
+from psrt.kernels.tables import initialize
 from psrt.rpc import pb
-from psrt.rpc.frames import Message
 from psrt.rpc.methods import Method
 from psrt.rpc.serving import Later, Peer
+from psrt.rpc.wire.frames import Message
 
 PUSH_DENSE, PUSH_ROWS, PULL_DENSE, PULL_ROWS, PULL_CHANGED = 1, 2, 3, 4, 5
 PUSHES = (PUSH_DENSE, PUSH_ROWS)

@@ -36,13 +36,13 @@ import zstandard
 
 from psrt.core.errors import DataError
 from psrt.core.tensors import Ragged
-from psrt.data.arrow_ends import check_file
-from psrt.data.formats import Format, MultiSlotFormat, format_named
-from psrt.data.in_memory import InMemoryDataset
-from psrt.data.places import DataFile
-from psrt.data.readers import reader_of
+from psrt.data.datasets.in_memory import InMemoryDataset
+from psrt.data.formats.arrow_ends import check_file
+from psrt.data.formats.formats import Format, MultiSlotFormat, format_named
+from psrt.data.reading.readers import reader_of
 from psrt.data.slots import Batch, Slot
-from psrt.data.sources import Blocks, Files, blocks
+from psrt.data.sources.places import DataFile
+from psrt.data.sources.sources import Blocks, Files, blocks
 from tests.support import plain_readers as plain
 from tests.support.plain_readers import Column, Row
 

@@ -14,12 +14,12 @@ from dataclasses import replace
 import numpy as np
 
 from psrt.communicator.base import Communicator, Gradient, Gradients, Pulled, Timeline
-from psrt.communicator.geo_table import GeoTable
+from psrt.communicator.geo.geo_table import GeoTable
 from psrt.core import specs
 from psrt.core.metrics import Registry
 from psrt.core.tensors import SelectedRows
 from psrt.core.types import F32, I64
-from psrt.kernels import initialize
+from psrt.kernels.tables import initialize
 from psrt.partition.plan import PartitionPlan, PlacedBlock
 
 RATE = np.float32(0.5)

@@ -248,7 +248,7 @@ def _named_values(slot: Slot, words: list[bytes], missing: float) -> list[float]
 
 @dataclass(frozen=True)
 class Column:
-    """One slot: cells `places` of a row, read as `kind`, see `psrt.data.fields`."""
+    """One slot: cells `places` of a row, read as `kind`, see `psrt.data.formats.fields`."""
 
     places: tuple[int, ...]
     kind: str

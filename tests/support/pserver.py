@@ -15,7 +15,7 @@ import numpy as np
 
 from psrt.core import specs
 from psrt.core.clock import Clock
-from psrt.pserver.service import PserverService
+from psrt.pserver.serving.service import PserverService
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.dialing import Carrier

@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 
 from psrt.core.tensors import Ragged
-from psrt.data.packing import Packer
-from psrt.data.records import Layout, Records
+from psrt.data.datasets.packing import Packer
+from psrt.data.datasets.records import Layout, Records
 from psrt.data.slots import Batch, Slot
 
 RAGGED = (Slot("label", "float", 1), Slot("ids", "uint64"), Slot("more", "float"))

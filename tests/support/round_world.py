@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from psrt.core.clock import ManualClock
 from psrt.core.errors import PsrtError
 from psrt.core.specs import Sync
-from psrt.pserver.calls import Answer, Call, Close, Fail, Instruction
-from psrt.pserver.machine import Job, Machine
+from psrt.pserver.decisions.calls import Answer, Call, Close, Fail, Instruction
+from psrt.pserver.decisions.pserver_state import Job, Machine
 
 WAIT_TIMEOUT_S = 10.0
 

@@ -24,10 +24,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from psrt.core import specs
-from psrt.kernels.row_layout import ID_WORD
-from psrt.pserver import sparse_table
-from psrt.pserver.spare_threads import ALONE, SpareThreads
-from psrt.pserver.sparse_table import SparseTable
+from psrt.kernels.tables.row_layout import ID_WORD
+from psrt.pserver.tables import sparse_table
+from psrt.pserver.tables.spare_threads import ALONE, SpareThreads
+from psrt.pserver.tables.sparse_table import SparseTable
 
 WIDTH = 4
 SHARED, OWN = 20_000, 3_000

@@ -1,62 +1,75 @@
-"""Computations by family, in the families of `psrt.graph.ops`; importing fills `COMPUTE`."""
+"""Computations by family, in the families of `psrt.graph.ops`; importing fills `COMPUTE`.
+
+First registry (op type to step), lengths (offsets of ragged vars), parts (pieces of large arrays)
+and updates (optimizer ops in local training); then by family: dense · elementwise · lookups ·
+pooling · padding · interactions · losses · metrics · math · norms · reductions · shapes · sequence
+· images · random · values · adjust.
+"""
 
 from __future__ import annotations
 
 from psrt.executor.compute import (
     adjust,
-    class_losses,
     dense,
     elementwise,
     images,
     interactions,
     lookups,
-    losses,
     math,
     metrics,
     norms,
     padding,
     pooling,
     random,
-    ranking,
     reductions,
-    sampled_losses,
-    sampling,
     sequence,
     shapes,
     values,
 )
-from psrt.executor.compute.noted import InTurn, Noted, Step
-from psrt.executor.compute.table import (
+from psrt.executor.compute.lengths import checked
+from psrt.executor.compute.losses import class_losses, losses, ranking, sampled_losses, sampling
+from psrt.executor.compute.parts import SMALL, part_of
+from psrt.executor.compute.registry import (
     COMPUTE,
     SHAPES_ONLY,
     SHARING,
     Bound,
     Compute,
+    InTurn,
+    Noted,
+    Step,
     computes,
 )
+from psrt.executor.compute.updates import Update, in_turn, make_update
 
 __all__ = [
     "COMPUTE",
     "SHAPES_ONLY",
     "SHARING",
+    "SMALL",
     "Bound",
     "Compute",
     "InTurn",
     "Noted",
     "Step",
+    "Update",
     "adjust",
+    "checked",
     "class_losses",
     "computes",
     "dense",
     "elementwise",
     "images",
+    "in_turn",
     "interactions",
     "lookups",
     "losses",
+    "make_update",
     "math",
     "metrics",
     "norms",
     "padding",
+    "part_of",
     "pooling",
     "random",
     "ranking",

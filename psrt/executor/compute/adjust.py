@@ -8,11 +8,9 @@ from collections.abc import Callable
 import numpy as np
 
 from psrt.core.types import Array
-from psrt.executor.bindings import Rows
-from psrt.executor.cells import Cell
-from psrt.executor.compute.noted import Step
-from psrt.executor.compute.table import Bound, computes
-from psrt.kernels import dense
+from psrt.executor.compute.registry import Bound, Step, computes
+from psrt.executor.memory import Cell, Rows
+from psrt.kernels.optimizers import elementwise
 
 # --- regularisation -------------------------------------------------------------------------------
 
@@ -110,4 +108,4 @@ def _scale(gradient: Cell, out: Cell, norm: float, found: float) -> None:
 def _squares(x: Array) -> float:
     """Σ x² in double precision."""
     flat = x.reshape(-1)
-    return dense.sum_squares(flat) if flat.dtype == np.float32 else float(np.dot(flat, flat))
+    return elementwise.sum_squares(flat) if flat.dtype == np.float32 else float(np.dot(flat, flat))

@@ -7,11 +7,10 @@ from collections.abc import Callable
 import numpy as np
 
 from psrt.core.types import Array
-from psrt.executor.cells import Cell
 from psrt.executor.compute.elementwise import sum_to
-from psrt.executor.compute.noted import Step
-from psrt.executor.compute.table import Bound, computes
-from psrt.kernels.tape import AtOnce
+from psrt.executor.compute.registry import Bound, Step, computes
+from psrt.executor.memory import Cell
+from psrt.kernels.ops import AtOnce
 
 
 @computes("fc")

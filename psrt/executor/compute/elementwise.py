@@ -8,10 +8,9 @@ from typing import TypeAlias
 import numpy as np
 
 from psrt.core.types import Array, Shape
-from psrt.executor.cells import Cell
-from psrt.executor.compute.noted import Step
-from psrt.executor.compute.table import Bound, computes
-from psrt.graph.ops.elementwise import aligned
+from psrt.executor.compute.registry import Bound, Step, computes
+from psrt.executor.memory import Cell
+from psrt.graph.ops import aligned
 
 # --- forward --------------------------------------------------------------------------------------
 

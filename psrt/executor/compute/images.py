@@ -15,9 +15,8 @@ from typing import TypeAlias
 import numpy as np
 
 from psrt.core.types import Array, Shape
-from psrt.executor.compute.noted import Step
-from psrt.executor.compute.table import Bound, computes
-from psrt.kernels import images as kernels
+from psrt.executor.compute.registry import Bound, Step, computes
+from psrt.kernels.ops import images as kernels
 
 TILE_IMAGES = 16  # a cache line of float32
 TILE_ELEMENTS = 1 << 18  # 1 MB of columns: what a level 2 cache holds

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from psrt.core.types import Array
-from psrt.executor.compute.noted import Step
-from psrt.executor.compute.table import Bound, computes
-from psrt.kernels import interactions
+from psrt.executor.compute.registry import Bound, Step, computes
+from psrt.kernels.ops import interactions
 
 
 def _dot(x: Array, y: Array) -> Array:

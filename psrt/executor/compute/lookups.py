@@ -12,14 +12,12 @@ from collections.abc import Callable
 import numpy as np
 
 from psrt.core.types import Array
-from psrt.executor.cells import Cell
-from psrt.executor.compute.apart import flat_groups, flat_rows
-from psrt.executor.compute.noted import Step
 from psrt.executor.compute.pooling import Segments, Slots
-from psrt.executor.compute.table import Bound, computes
+from psrt.executor.compute.registry import Bound, Step, computes, flat_groups, flat_rows
+from psrt.executor.memory import Cell
 from psrt.graph.gradients import BEFORE
-from psrt.kernels import pooling, rows
-from psrt.kernels.pooling import POOLS
+from psrt.kernels.ops import POOLS, pooling
+from psrt.kernels.tables import rows
 
 
 @computes("embedding")

@@ -11,12 +11,11 @@ from typing import TypeAlias
 import numpy as np
 
 from psrt.core.types import Array
-from psrt.executor.cells import Cell
-from psrt.executor.compute.noted import Step
-from psrt.executor.compute.table import Bound, computes
-from psrt.graph.ops.math import BY_NAME
-from psrt.kernels import activations, nn
+from psrt.executor.compute.registry import Bound, Step, computes
+from psrt.executor.memory import Cell
+from psrt.graph.ops import BY_NAME
 from psrt.kernels.jit import Kernel
+from psrt.kernels.ops import activations, nn
 
 Loop: TypeAlias = Callable[..., object]
 """`(x, out, *attrs)` forward, `(seen, d, grad_x, *attrs)` backward; `seen` is x or out, whichever

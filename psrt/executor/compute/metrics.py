@@ -8,10 +8,9 @@ from collections.abc import Callable
 import numpy as np
 
 from psrt.core.types import I64, Array
-from psrt.executor.compute.class_losses import class_labels
-from psrt.executor.compute.noted import Step
-from psrt.executor.compute.table import Bound, computes
-from psrt.kernels import metrics, nn
+from psrt.executor.compute.losses import class_labels
+from psrt.executor.compute.registry import Bound, Step, computes
+from psrt.kernels.ops import metrics, nn
 
 # --- areas under curves ---------------------------------------------------------------------------
 

@@ -10,8 +10,7 @@ import math
 import numpy as np
 
 from psrt.core.types import Array
-from psrt.executor.compute.noted import Step
-from psrt.executor.compute.table import Bound, computes
+from psrt.executor.compute.registry import Bound, Step, computes
 
 
 def _invert_(squares: Array, count: int, epsilon: float) -> None:

@@ -5,17 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from psrt.core.types import I64, Array
-from psrt.executor.cells import Cell
-from psrt.executor.compute.noted import Step
-from psrt.executor.compute.sequence import (
-    check_slices,
-    new_places,
-    offsets_from,
-    offsets_of,
-    take,
-)
-from psrt.executor.compute.table import Bound, computes
-from psrt.kernels import sequence
+from psrt.executor.compute.registry import Bound, Step, computes
+from psrt.executor.compute.sequence import check_slices, new_places, offsets_from, offsets_of, take
+from psrt.executor.memory import Cell
+from psrt.kernels.ops import sequence
 
 
 class _Padding:

@@ -11,13 +11,9 @@ import math
 import numpy as np
 
 from psrt.core.types import I32, I64, Array
-from psrt.executor.bindings import Rows, join, rows_of_whole
-from psrt.executor.cells import Cell
-from psrt.executor.compute.apart import flat_rows
-from psrt.executor.compute.noted import Step
-from psrt.executor.compute.table import Bound, computes
-from psrt.kernels import pooling
-from psrt.kernels.pooling import POOLS
+from psrt.executor.compute.registry import Bound, Step, computes, flat_rows
+from psrt.executor.memory import Cell, Rows, join, rows_of_whole
+from psrt.kernels.ops import POOLS, pooling
 
 
 class InOrder:

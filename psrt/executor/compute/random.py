@@ -1,13 +1,12 @@
-"""Ops that draw numbers: from the op's seed and the moment, see `psrt.kernels.random`."""
+"""Ops that draw numbers: from the op's seed and the moment, see `psrt.kernels.ops.random`."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from psrt.executor.compute.noted import Step
-from psrt.executor.compute.table import Bound, computes
+from psrt.executor.compute.registry import Bound, Step, computes
 from psrt.graph.ops import ROWS
-from psrt.kernels import random as kernels
+from psrt.kernels.ops import random as kernels
 
 
 @computes("dropout")

@@ -7,9 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from psrt.core.types import Array, Shape
-from psrt.executor.compute.noted import Step
-from psrt.executor.compute.table import Bound, computes
-from psrt.kernels import nn
+from psrt.executor.compute.registry import Bound, Step, computes
+from psrt.kernels.ops import nn
 
 # --- over dimensions ------------------------------------------------------------------------------
 

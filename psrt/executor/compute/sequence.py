@@ -12,11 +12,10 @@ import numpy as np
 
 from psrt.core.errors import ProgramError
 from psrt.core.types import I64, Array
-from psrt.executor.cells import Cell
-from psrt.executor.compute.noted import Step
 from psrt.executor.compute.pooling import InOrder, width_of
-from psrt.executor.compute.table import Bound, computes
-from psrt.kernels import pooling, sequence
+from psrt.executor.compute.registry import Bound, Step, computes
+from psrt.executor.memory import Cell
+from psrt.kernels.ops import pooling, sequence
 
 
 def offsets_of(x: Cell) -> I64:

@@ -7,12 +7,10 @@ import math
 import numpy as np
 
 from psrt.core.types import Array, Shape
-from psrt.executor.cells import Cell
-from psrt.executor.compute.apart import lie_apart, regrouped
-from psrt.executor.compute.noted import Step
-from psrt.executor.compute.table import Bound, computes
+from psrt.executor.compute.registry import Bound, Step, computes, lie_apart, regrouped
+from psrt.executor.memory import Cell
 from psrt.graph.ops import ROWS
-from psrt.kernels.tape import AtOnce
+from psrt.kernels.ops import AtOnce
 
 # --- joining --------------------------------------------------------------------------------------
 

@@ -6,10 +6,9 @@ import numpy as np
 
 from psrt.core.errors import DataError
 from psrt.core.types import I64, Array, Shape
-from psrt.executor.compute.noted import Step
-from psrt.executor.compute.table import Bound, computes
-from psrt.kernels import rows
-from psrt.kernels.tape import AtOnce
+from psrt.executor.compute.registry import Bound, Step, computes
+from psrt.kernels.ops import AtOnce
+from psrt.kernels.tables import rows
 
 
 @computes("cast")

@@ -1,11 +1,8 @@
-"""Where Fluid keeps the generators of MultiSlot text; they are those of `psrt.data.generator`."""
+"""Where Fluid keeps the generators of MultiSlot text; they are those of
+`psrt.data.python.generator`."""
 
 from __future__ import annotations
 
-from psrt.data.generator import (
-    DataGenerator,
-    MultiSlotDataGenerator,
-    MultiSlotStringDataGenerator,
-)
+from psrt.data.python import DataGenerator, MultiSlotDataGenerator, MultiSlotStringDataGenerator
 
 __all__ = ["DataGenerator", "MultiSlotDataGenerator", "MultiSlotStringDataGenerator"]

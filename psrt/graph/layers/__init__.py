@@ -2,16 +2,14 @@
 
 Call them inside `with psrt.program():`. Arguments that do not fit raise a `ProgramError` that names
 the layer, the argument, both shapes and your line.
+
+By family: inputs · dense · elementwise · lookups · interactions · losses · ranking · sampling ·
+metrics · math · norms · reductions · shapes · sequence · images · random · values.
 """
 
 from __future__ import annotations
 
-from psrt.graph.layers.dense import (
-    dot,
-    fc,
-    matmul,
-    mul,
-)
+from psrt.graph.layers.dense import dot, fc, matmul, mul
 from psrt.graph.layers.elementwise import (
     elementwise_add,
     elementwise_div,

@@ -10,7 +10,7 @@ from psrt.core.types import Shape
 from psrt.graph.builder import Layer
 from psrt.graph.initializer import Constant, Xavier
 from psrt.graph.layers.elementwise import activate
-from psrt.graph.ops.dense import FUSED_ACTIVATIONS
+from psrt.graph.ops import FUSED_ACTIVATIONS
 from psrt.graph.param import Param
 from psrt.graph.program import Var
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from psrt.graph.builder import Layer
-from psrt.graph.ops.math import BY_NAME
+from psrt.graph.ops import BY_NAME
 from psrt.graph.program import Var
 
 

@@ -13,7 +13,7 @@ from psrt.graph.arguments import are_several
 from psrt.graph.builder import Layer
 from psrt.graph.initializer import Constant, Normal
 from psrt.graph.layers.elementwise import activate
-from psrt.graph.ops.dense import FUSED_ACTIVATIONS
+from psrt.graph.ops import FUSED_ACTIVATIONS
 from psrt.graph.param import Param
 from psrt.graph.program import Var
 

@@ -1,4 +1,9 @@
-"""Op types by family; importing this package fills the table `OPS`."""
+"""Op types by family; importing this package fills the table `OPS`.
+
+First table (the type of an op, inference of shapes) and slots; then by family: values · dense ·
+elementwise · lookups · interactions · losses · ranking · sampling · metrics · math · norms ·
+reductions · shapes · sequence · images · random · adjust · updates.
+"""
 
 from __future__ import annotations
 
@@ -22,16 +27,26 @@ from psrt.graph.ops import (
     updates,
     values,
 )
-from psrt.graph.ops.table import OPS, ROWS, Call, Mismatch, OpDef, TensorType
+from psrt.graph.ops.dense import FUSED_ACTIVATIONS
+from psrt.graph.ops.elementwise import aligned
+from psrt.graph.ops.math import BY_NAME
+from psrt.graph.ops.table import OPS, OWN, ROWS, Call, Mismatch, OpDef, Slot, TensorType, slots
+from psrt.graph.ops.values import DTYPES
 
 __all__ = [
+    "BY_NAME",
+    "DTYPES",
+    "FUSED_ACTIVATIONS",
     "OPS",
+    "OWN",
     "ROWS",
     "Call",
     "Mismatch",
     "OpDef",
+    "Slot",
     "TensorType",
     "adjust",
+    "aligned",
     "dense",
     "elementwise",
     "images",
@@ -47,6 +62,7 @@ __all__ = [
     "sampling",
     "sequence",
     "shapes",
+    "slots",
     "updates",
     "values",
 ]

@@ -14,10 +14,11 @@ from psrt.graph.passes.dead_code import drop_dead_code
 from psrt.graph.passes.embeddings import fuse_embeddings
 from psrt.graph.passes.losses import fuse_losses
 from psrt.graph.passes.memory import MemoryPlan, plan_memory
-from psrt.graph.passes.products import split_products
+from psrt.graph.passes.products import LATE, split_products
 from psrt.graph.passes.updates import fuse_updates
 
 __all__ = [
+    "LATE",
     "MemoryPlan",
     "drop_dead_code",
     "fuse_activations",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection
 
-from psrt.graph.ops.dense import FUSED_ACTIVATIONS
+from psrt.graph.ops import FUSED_ACTIVATIONS
 from psrt.graph.passes.uses import Uses, rewritten
 from psrt.graph.program import Op, Program
 

@@ -8,9 +8,7 @@ import numpy as np
 import psrt.fluid as fluid
 from psrt.fluid.incubate.fleet.base import role_maker
 from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler import fleet
-from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy import (
-    StrategyFactory,
-)
+from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy import StrategyFactory
 
 x = fluid.layers.data(name="x", shape=[13], dtype="float32")
 y = fluid.layers.data(name="y", shape=[1], dtype="float32")

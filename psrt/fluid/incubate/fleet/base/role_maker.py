@@ -17,7 +17,7 @@ from typing import NoReturn
 from psrt.config.load import environment
 from psrt.config.roles import ClusterRole, cloud_role, mpi_role
 from psrt.core.errors import ConfigError
-from psrt.fluid.missing import missing
+from psrt.fluid.names import missing
 
 __all__ = [
     "GeneralRoleMaker",

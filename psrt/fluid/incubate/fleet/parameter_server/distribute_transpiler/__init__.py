@@ -1,4 +1,4 @@
-"""`fleet` by the path programs of Fluid import it from, and the names they import beside it."""
+"""`fleet` under the path that programs of Fluid import it from, and the names next to it."""
 
 from __future__ import annotations
 

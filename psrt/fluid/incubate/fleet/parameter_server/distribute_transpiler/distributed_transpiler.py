@@ -22,10 +22,8 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from psrt.core.errors import ConfigError, ProgramError
-from psrt.data.records import Records
-from psrt.data.scattering import Scattering
+from psrt.data.datasets import Records, Scattering
 from psrt.fluid import io
-from psrt.fluid.connection import connected, disconnect
 from psrt.fluid.executor import Executor
 from psrt.fluid.framework import Program
 from psrt.fluid.incubate.fleet.base.role_maker import PaddleCloudRoleMaker, RoleMakerBase
@@ -36,13 +34,12 @@ from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler.transpiler
     Parts,
     TranspilerOptimizer,
 )
-from psrt.fluid.missing import missing
+from psrt.fluid.names import Variable, missing
 from psrt.fluid.optimizer import Optimizer
-from psrt.fluid.scope import global_scope
+from psrt.fluid.running import connected, disconnect, global_scope
 from psrt.fluid.transpiler import DistributeTranspilerConfig
-from psrt.fluid.variable import Variable
 from psrt.rpc.hosts import split_endpoint
-from psrt.trainer.shrinking import Shrunk
+from psrt.trainer.training import Shrunk
 
 _INSTEAD = {
     "all_reduce": "Fetch and add up where the job's results are gathered, or read the reports of "

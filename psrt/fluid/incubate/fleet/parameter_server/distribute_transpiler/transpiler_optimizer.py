@@ -15,9 +15,9 @@ from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler.distribute
     StrategyFactory,
     strategy_of,
 )
+from psrt.fluid.names import Variable
 from psrt.fluid.optimizer import Optimizer
 from psrt.fluid.transpiler import DistributeTranspiler, DistributeTranspilerConfig
-from psrt.fluid.variable import Variable
 
 
 @dataclass(frozen=True)

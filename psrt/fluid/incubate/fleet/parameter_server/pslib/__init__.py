@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from psrt.fluid.missing import refused
+from psrt.fluid.names import refused
 
 
 def __getattr__(name: str) -> NoReturn:

@@ -1,0 +1,64 @@
+"""`psrt data split` and `check`: before a job reads its files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from psrt.cli import results
+from psrt.cli.data.options import format_options
+from psrt.cli.progress import progress
+from psrt.data.convert import splitting
+from psrt.data.formats import Format
+from psrt.data.inspect import checking
+from psrt.data.sources import expand, text_bytes
+
+
+@click.command("split", epilog="\b\nExample:\n  psrt data split train.txt.gz -n 3 --out parts")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("-n", "--parts", required=True, type=click.IntRange(1, 10_000), help="Files to make.")
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Directory to write to; made if missing.",
+)
+@click.option("--gzip", "gzipped", is_flag=True, help="Write .gz files.")
+@click.option("--replace", is_flag=True, help="Remove parts of an earlier split.")
+def split(*, file: Path, parts: int, out: Path, gzipped: bool, replace: bool) -> None:
+    """Cut a text file into parts of consecutive lines, name-00000 … in --out.
+
+    Compressed files go to trainers whole, so that each trainer needs one. The lines of the parts
+    are counted before they are published.
+    """
+    written = splitting.split(file, parts, out, gzipped, replace)
+    for path, lines in written:
+        click.echo(f"{path}: {lines:,} lines")
+    click.echo(f"{sum(lines for _, lines in written):,} lines in all, as in {file}")
+
+
+@click.command("check", epilog="\b\nExample:\n  psrt data check data/*.txt --job ctr_dnn.toml")
+@click.argument("files", nargs=-1, required=True, metavar="FILES…")
+@format_options
+def check(*, files: tuple[str, ...], format: Format) -> int:
+    """Read files to their ends and tell all that a job would stop at.
+
+    The first 20 errors are shown by file, line and slot, the rest is counted. Exit code 1 if there
+    are any. In formats other than MultiSlot text, the first error of each file.
+    """
+    paths = expand(files)
+    with progress("checking", sum(map(text_bytes, paths))) as advance:
+        found = checking.check(paths, format, advance)
+    for message in found.shown:
+        results.tell(message)
+    if found.errors > len(found.shown):
+        results.tell(f"… and {found.errors - len(found.shown):,} more errors")
+    results.tell(
+        f"{found.examples:,} examples are well formed; {found.errors:,} errors in "
+        f"{found.files_with_errors} of {len(paths)} files"
+    )
+    return 1 if found.errors else 0
+
+
+COMMANDS = (split, check)

@@ -1,0 +1,162 @@
+"""`psrt data`: make the files a job trains on, and say what to do with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from psrt.cli.data import check, public, stat
+from psrt.cli.data.options import destination_options, in_words, split_options, tell
+from psrt.cli.progress import progress
+from psrt.data.convert import Destination, Split, idx, synthetic
+from psrt.data.convert import criteo as criteo_table
+from psrt.data.convert import libsvm as libsvm_text
+from psrt.data.sources import expand, text_bytes
+
+_EXAMPLES = """\b
+Examples:
+  psrt data synth-ctr --out data/synth --rows 200000 --files 2
+  psrt data criteo train.tsv.gz --out data/criteo --files 2
+  psrt data libsvm a9a --test a9a.t --out data/a9a
+  psrt data mnist train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz --out data/mnist
+  psrt data split train.txt.gz -n 3 --out parts
+  psrt data check data/train-*.txt --job ctr_dnn.toml
+  psrt data stat data/train-*.txt --job ctr_dnn.toml
+"""
+_CRITEO_SLOTS = "click (1 float), dense_input (13 floats)"
+
+
+@click.group(epilog=_EXAMPLES)
+def data() -> None:
+    """Make training files and look at them.
+
+    Commands named after a format write MultiSlot text, train-00000.txt … and test-00000.txt …, and
+    print the lines of a job file that read it. split cuts a file for several trainers, stat and
+    check tell what is in files and what is wrong with them.
+    """
+
+
+for _command in (*public.COMMANDS, *check.COMMANDS, stat.stat):
+    data.add_command(_command)
+
+
+@data.command("criteo", epilog="\b\nExample:\n  psrt data criteo train.tsv.gz --out data/criteo")
+@click.argument("inputs", nargs=-1, required=True, metavar="IN.tsv[.gz]…")
+@destination_options
+@split_options
+@click.option("--bucket-ints", is_flag=True, help="Add slots I1 … I13: integers as bucket ids.")
+def criteo(
+    *,
+    inputs: tuple[str, ...],
+    destination: Destination,
+    test_fraction: float,
+    seed: int,
+    bucket_ints: bool,
+) -> None:
+    """Convert the public Criteo table (label, I1 … I13, C1 … C26, tab-separated)."""
+    paths = expand(inputs)
+    conversion = criteo_table.Conversion(test_fraction, seed, bucket_ints)
+    with progress("converting", sum(text_bytes(path) for path in paths)) as advance:
+        writer = criteo_table.convert(
+            paths,
+            destination,
+            conversion,
+            lambda rows, size_bytes: advance(size_bytes),
+        )
+    ids = "C1 … C26, I1 … I13" if bucket_ints else "C1 … C26"
+    tell(writer, f"{_CRITEO_SLOTS}, {ids} (1 id each)", "clicks")
+
+
+_LIBSVM_EPILOG = """\b
+Examples:
+  psrt data libsvm a9a --test a9a.t --out data/a9a
+  psrt data libsvm rcv1.gz --test-fraction 0.2 --out data/rcv1
+"""
+
+
+@data.command("libsvm", epilog=_LIBSVM_EPILOG)
+@click.argument("inputs", nargs=-1, required=True, metavar="IN[.gz]…")
+@click.option(
+    "--test", "tests", multiple=True, metavar="IN[.gz]", help="Test rows, in place of a share."
+)
+@destination_options
+@split_options
+def libsvm(
+    *,
+    inputs: tuple[str, ...],
+    tests: tuple[str, ...],
+    destination: Destination,
+    test_fraction: float,
+    seed: int,
+) -> None:
+    """Convert libsvm text with two classes (label index:value index:value …)."""
+    paths, held_back = expand(inputs), expand(tests)
+    split = Split(test_fraction, seed)
+    with progress("converting", sum(map(text_bytes, paths + held_back))) as advance:
+        writer = libsvm_text.convert(paths, destination, split, held_back, advance)
+    tell(writer, in_words(libsvm_text.SLOTS), "positives")
+
+
+_MNIST_EPILOG = """\b
+Example:
+  psrt data mnist train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz \\
+    --test t10k-images-idx3-ubyte.gz t10k-labels-idx1-ubyte.gz --out data/mnist
+"""
+
+
+@data.command("mnist", epilog=_MNIST_EPILOG)
+@click.argument("images", type=click.Path(path_type=Path))
+@click.argument("labels", type=click.Path(path_type=Path))
+@click.option(
+    "--test",
+    nargs=2,
+    type=click.Path(path_type=Path),
+    metavar="IMAGES LABELS",
+    help="Test images and their labels, in place of a share.",
+)
+@destination_options
+@split_options
+def mnist(
+    *,
+    images: Path,
+    labels: Path,
+    test: tuple[Path, Path] | None,
+    destination: Destination,
+    test_fraction: float,
+    seed: int,
+) -> None:
+    """Convert IDX files of images and labels, MNIST's among them; pixels become 0 … 1."""
+    train = idx.read_images(images, labels)
+    tests = idx.read_images(*test) if test else None
+    total = len(train.labels) + (len(tests.labels) if tests else 0)
+    with progress("converting", total) as advance:
+        writer = idx.convert(train, destination, Split(test_fraction, seed), tests, advance)
+    tell(writer, in_words(idx.slots(train)))
+
+
+@data.command("synth-ctr", epilog="\b\nExample:\n  psrt data synth-ctr --out data/synth")
+@destination_options
+@click.option("--rows", default=200_000, show_default=True, help="Training rows.")
+@click.option("--test-rows", default=50_000, show_default=True, help="Test rows.")
+@click.option("--seed", default=0, show_default=True, help="Same seed, same files.")
+@click.option("--ids-per-slot", default=500, show_default=True, help="Ids of the largest slot.")
+@click.option("--skew", default=2.0, show_default=True, help="Exponent of Zipf's law in a slot.")
+def synth_ctr(
+    *,
+    destination: Destination,
+    rows: int,
+    test_rows: int,
+    seed: int,
+    ids_per_slot: int,
+    skew: float,
+) -> None:
+    """Generate Criteo-shaped rows whose best possible AUC is known."""
+    planted = synthetic.Planted(rows, test_rows, seed, ids_per_slot, skew)
+    with progress("generating", rows + test_rows) as advance:
+        writer, report = synthetic.generate(planted, destination, advance)
+    tell(writer, f"{_CRITEO_SLOTS}, C1 … C26 (1 id each)", "clicks")
+    click.echo(
+        f"best possible test AUC {report.best_auc:.4f} (the planted model's own; "
+        f"also in {destination.directory / synthetic.REPORT_NAME})"
+    )

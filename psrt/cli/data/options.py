@@ -1,0 +1,132 @@
+"""What `psrt data` commands share: options, and what those that write files say at the end."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from psrt.core.errors import ConfigError
+from psrt.data.convert import PARTS, Destination, ShardedWriter
+from psrt.data.formats import Format, MultiSlotFormat
+from psrt.data.slots import Slot
+
+
+def destination_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add --out, --files, --gzip and --replace, given to `command` as one `destination`."""
+
+    @click.option(
+        "--out",
+        required=True,
+        type=click.Path(file_okay=False, path_type=Path),
+        help="Directory to write to; made if missing.",
+    )
+    @click.option(
+        "--files",
+        default=2,
+        show_default=True,
+        type=click.IntRange(1, 10_000),
+        help="Files per part; at least one per trainer.",
+    )
+    @click.option("--gzip", "gzipped", is_flag=True, help="Write .txt.gz files.")
+    @click.option(
+        "--replace", is_flag=True, help="Remove the train-* and test-* files now in --out."
+    )
+    @functools.wraps(command)
+    def with_destination(
+        *, out: Path, files: int, gzipped: bool, replace: bool, **others: Any
+    ) -> None:
+        command(destination=Destination(out, files, gzipped, replace), **others)
+
+    return with_destination
+
+
+def split_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add --test-fraction and --seed, given to `command` by these names."""
+    fraction = click.option(
+        "--test-fraction",
+        default=0.1,
+        show_default=True,
+        type=click.FloatRange(0, 1, max_open=True),
+        help="Share of the rows that go to the test files, by a hash of the row and the seed.",
+    )
+    seed = click.option("--seed", default=0, show_default=True, help="Another seed, other rows.")
+    return fraction(seed(command))
+
+
+def format_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --job and --slots, given to `command` as one `format`."""
+
+    @click.option("--job", metavar="JOB.toml", help="Read the files as this job does.")
+    @click.option(
+        "--slots",
+        metavar="NAME:DTYPE[:SIZE],…",
+        help="MultiSlot text of these slots: DTYPE is uint64 or float, no SIZE is any number.",
+    )
+    @functools.wraps(command)
+    def with_format(*, job: str | None, slots: str | None, **others: Any) -> Any:
+        return command(format=format_given(job, slots), **others)
+
+    return with_format
+
+
+def format_given(job: str | None, slots: str | None) -> Format:
+    """The format of --job or of --slots; raises `ConfigError` unless one of them is given."""
+    if slots and not job:
+        return MultiSlotFormat([slot_in(text) for text in slots.split(",")])
+    if not job or slots:
+        raise ConfigError(
+            "the files are read by --job JOB.toml or by --slots NAME:DTYPE:SIZE,…: give one.",
+            hint="For example --slots click:float:1,dense:float:13,ids:uint64",
+        )
+    # Only now: a program is built, which --slots does not need.
+    from psrt.config.load import load_job
+    from psrt.trainer.inputs import format_of
+    from psrt.trainer.inputs import load_job as build
+
+    return format_of(build(load_job(job).config))
+
+
+def slot_in(text: str) -> Slot:
+    """`ids:uint64` and `dense:float:13` as slots."""
+    name, _, kind = text.strip().partition(":")
+    dtype, _, size = kind.partition(":")
+    if not name or dtype not in ("uint64", "float") or not (size.isdecimal() or not size):
+        raise ConfigError(
+            f"--slots: {text!r} is not NAME:DTYPE or NAME:DTYPE:SIZE.",
+            hint="DTYPE is uint64 or float; leave SIZE out for any number of values.",
+        )
+    return Slot(name, "float" if dtype == "float" else "uint64", int(size) if size else None)
+
+
+def in_words(slots: tuple[Slot, ...]) -> str:
+    """`label (1 float), ids (any number of ids)`."""
+    kinds = {"float": "float", "uint64": "id"}
+    sizes = {slot.name: "any number of" if slot.size is None else slot.size for slot in slots}
+    return ", ".join(
+        f"{slot.name} ({sizes[slot.name]} {kinds[slot.dtype]}{'' if slot.size == 1 else 's'})"
+        for slot in slots
+    )
+
+
+def tell(writer: ShardedWriter, slots: str, positives: str = "") -> None:
+    """What was written, and the lines of a job file that read it."""
+    parts = [part for part in PARTS if writer.rows[part]]
+    for part in parts:
+        rows = writer.rows[part]
+        rate = f", {100 * writer.clicks[part] / rows:.1f} % {positives}" if positives else ""
+        names = f"{writer.paths(part)[0]} … {writer.paths(part)[-1].name}"
+        click.echo(f"{part}: {rows:,} rows{rate}, in {names}")
+    click.echo(f"slots: {slots}")
+    click.echo("next: put these lines into your job file and run `psrt launch` on it")
+    click.echo("  [data]")
+    for part in parts:
+        pattern = writer.paths(part)[0].resolve().with_name(f"{part}-*{_suffix(writer)}")
+        click.echo(f'  {part} = ["{pattern}"]')
+
+
+def _suffix(writer: ShardedWriter) -> str:
+    return ".txt.gz" if writer.destination.gzipped else ".txt"

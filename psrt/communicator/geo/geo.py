@@ -1,0 +1,194 @@
+"""Geo: every trainer trains by itself; now and then they agree on what has changed.
+
+Optimizers run on the trainer, on whole dense parameters in its scope and on its own `GeoTable`s.
+After every `update_frequency` steps, T being the number of trainers:
+
+    training thread, between two steps     lanes, while the next steps compute
+      delta = (train − old) / T
+      old += delta                    ───▶  PUSH delta (a pserver: p += delta), and in the same call
+                                            pull p: all dense blocks, the rows that others changed
+      train += p − old; old = p       ◀───  as soon as a step has ended after the answer
+
+Only the training thread touches parameters, so there is nothing to lock. Each push leaves the part
+1 − 1/T of the progress on the trainer; it goes out with later ones, and `flush` pushes all of it.
+So in the long run a pserver's parameters move by the sum of what all trainers have done.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from psrt.communicator.base import Gradient, Gradients, Pulled
+from psrt.communicator.base_communicator import OverPservers, time_left
+from psrt.communicator.geo.geo_agreement import Agreement, Given, OwnParameters
+from psrt.communicator.geo.sync_schedule import Rhythm
+from psrt.communicator.requests import Answer, Pservers, Request, count_steps
+from psrt.core.errors import DeadlineError, InternalError
+from psrt.core.metrics import Registry
+from psrt.core.specs import Geo
+from psrt.core.tensors import SelectedRows
+from psrt.core.types import F32, I64
+from psrt.kernels.tables import rows as row_kernels
+from psrt.rpc.methods import Method
+
+TRAINED = "trained"
+"""The clock that says 1 when a trainer has pushed everything it will."""
+
+MOST_PASSES = 4
+"""A residual that was pushed leaves what its rounding has lost; the next pass pushes that, and then
+nothing is left. Numbers that are not finite never get there."""
+
+
+class GeoMetrics:
+    def __init__(self, counters: Registry) -> None:
+        self.steps = counters.counter("steps_sent", "mini-batches whose changes were pushed")
+        self.exchanges = counters.counter("exchanges", "exchanges with all pservers at once")
+        self.wait_s = counters.timer("geo_wait_s", "seconds spent waiting for an exchange")
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One that is under way; it began after `own_steps` steps of this trainer."""
+
+    given: Given
+    requests: list[Request]
+    answer: Answer
+    own_steps: int
+
+
+class GeoCommunicator(OverPservers):
+    """`finish` takes the gradients of sparse tables; dense parameters are up to date by then."""
+
+    def __init__(
+        self, mode: Geo, pservers: Pservers, on_wait: Callable[[str], None], own: OwnParameters
+    ) -> None:
+        super().__init__(pservers, on_wait)
+        self._tables = own.tables
+        self._agreement = Agreement(pservers.plan, pservers.router, own, pservers.counters)
+        self._rhythm = Rhythm(mode.update_frequency)
+        self._lanes = pservers.lanes("geo")
+        self._under_way: Exchange | None = None
+        self._wanted: Mapping[str, I64] = {}
+        self._own_steps = self._global_step = 0
+        self._metrics = GeoMetrics(pservers.counters)
+
+    def start(self, timeout_s: float) -> dict[str, F32]:
+        """Parameters as the pservers hold them; the trainer is to train in the arrays returned."""
+        self._pservers.connect(timeout_s, self._on_wait)
+        shapes = self._pservers.plan.dense_shapes
+        dense = {name: np.empty(shape, np.float32) for name, shape in shapes.items()}
+        self._agreement.begin(dense, self._pull(dense, self._pservers.call_timeout_s))
+        return dense
+
+    def pull_rows(self, wanted: Mapping[str, I64]) -> dict[str, F32]:
+        """The trainer's own rows."""
+        self._check()
+        return {name: self._tables[name].read(ids) for name, ids in wanted.items()}
+
+    def begin(self, wanted: Mapping[str, I64]) -> None:
+        """Remembered only: rows of the next step contain the updates of this one."""
+        self._wanted = wanted
+
+    def offer(self, name: str, gradient: Gradient) -> None:
+        """Gradients are not sent."""
+
+    def finish(self, gradients: Gradients) -> Pulled:
+        """Update the tables, exchange if it is time, and read the rows of the next step."""
+        self._check()
+        for name, gradient in gradients.items():
+            self._apply(name, gradient)
+        self._own_steps += 1
+        due = self._rhythm.step(self._under_way is not None and self._under_way.answer.is_there)
+        if due.merge:
+            self._merge(self._pservers.call_timeout_s)
+        if due.start:
+            given = self._agreement.give(self._pservers.trainers)
+            self._start(given, self._pservers.call_timeout_s, exact=False)
+        wanted, self._wanted = self._wanted, {}
+        return Pulled(rows=self.pull_rows(wanted))
+
+    def flush(self, timeout_s: float, final: bool = False) -> dict[str, F32]:
+        """Push all that this trainer has changed, to the last bit, and take what others have."""
+        self._check()
+        deadline = time.monotonic() + timeout_s
+        if self._under_way is not None:
+            self._merge(time_left(deadline))
+        for number in range(MOST_PASSES):
+            given = self._agreement.give(1, all_rows=True)
+            if number and not given.changes:
+                break
+            self._start(given, time_left(deadline), exact=True)
+            self._merge(time_left(deadline))
+        if final:
+            self._pservers.meet(TRAINED, reached=1, awaited=0, timeout_s=time_left(deadline))
+        return self._agreement.dense
+
+    def close(self) -> None:
+        self._lanes.close()
+        super().close()
+
+    def _last(self, timeout_s: float) -> dict[str, F32]:
+        """`flush`, wait until all others have trained, take what they have, complete.
+
+        Waits for other trainers as long as they push, and gives up when none has for `timeout_s`;
+        not at all if this process was asked to end, which leaves it with parameters of its own.
+        """
+        self.flush(timeout_s, final=True)
+        if not self._pservers.is_hurried:
+            self._await_others(timeout_s)
+            room = self._agreement.room()
+            self._agreement.take(room, self._pull(room, timeout_s))
+        self._pservers.complete(timeout_s)
+        return self._agreement.dense
+
+    def _apply(self, name: str, gradient: Gradient) -> None:
+        if not isinstance(gradient, SelectedRows) or name not in self._tables:
+            raise InternalError(f"{name} got a gradient, but in Geo the executor updates it itself")
+        rows = row_kernels.merge(gradient)
+        self._tables[name].apply(rows.ids, rows.values)
+
+    def _start(self, given: Given, timeout_s: float, exact: bool) -> None:
+        requests = self._agreement.requests(given.room, exact)
+        self._pservers.router.push(requests, given.changes, self._versions, exact)
+        steps = self._rhythm.started()
+        count_steps(requests, steps)
+        answer = self._pservers.submit(self._lanes, Method.PUSH, requests, timeout_s)
+        self._under_way = Exchange(given, requests, answer, self._own_steps)
+        self._metrics.exchanges.add()
+        self._metrics.steps.add(steps)
+
+    def _merge(self, timeout_s: float) -> None:
+        assert self._under_way is not None
+        exchange, self._under_way = self._under_way, None
+        waiting = self._pservers.span("wait for exchange")
+        # What was given may be in some pservers and not in others.
+        with self._for_good(), self._metrics.wait_s.time(), waiting:
+            self._versions = exchange.answer.wait("exchanging changes", timeout_s)
+        self._rhythm.merged()
+        self._agreement.take(exchange.given.room, exchange.requests)
+        self._global_step = max(request.global_step for request in exchange.requests)
+        self._agreement.count_others(self._global_step - exchange.own_steps)
+
+    def _pull(self, room: Mapping[str, F32], timeout_s: float) -> list[Request]:
+        """What pservers hold now, without a push."""
+        requests = self._agreement.requests(room, exact=True)
+        with self._for_good():
+            self._versions = self._pservers.call(Method.PULL, requests, timeout_s)
+        return requests
+
+    def _await_others(self, patience_s: float) -> None:
+        moved_s = time.monotonic()
+        while True:
+            try:
+                self._pservers.meet(TRAINED, reached=1, awaited=1, timeout_s=patience_s)
+                return
+            except DeadlineError:
+                step, now = self._pservers.global_step(), time.monotonic()
+                if step > self._global_step:
+                    self._global_step, moved_s = step, now
+                elif now - moved_s >= patience_s:
+                    raise

@@ -1,0 +1,79 @@
+"""A sparse table in the memory of the trainer that trains it.
+
+Any int64 is an id; a row exists once it was updated, and reads before that as its initial value.
+Rows and update rules are those of pservers (`psrt.kernels.tables.row_store` and `rules`), so that
+the numbers are theirs too, but for the storage of weights, which is float32 here. Gradients come
+regularised: whoever trains here does that to dense and sparse parameters alike. One thread at a
+time; an evaluation may read while nothing trains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from psrt.core.specs import SparseTableSpec, rate_at
+from psrt.core.types import F32, I32, I64
+from psrt.kernels import jit
+from psrt.kernels.optimizers import rule_of
+from psrt.kernels.tables import RowStore, RowUpdate, encode, no_hints, row_layout
+
+
+class LocalTable:
+    """Rows by id.
+
+    A subclass may ask for a `kind` of its own of rows, with `vectors_beside` more numbers per
+    weight, behind their state. `other_steps` are mini-batches of other trainers, by which the
+    learning-rate schedule is further than the updates made here.
+    """
+
+    def __init__(
+        self, spec: SparseTableSpec, kind: type[RowStore] = RowStore, vectors_beside: int = 0
+    ) -> None:
+        jit.warm_up(["table"])
+        self.spec = spec
+        self.other_steps = 0
+        self._rule = rule_of(spec.optimizer)
+        first_state = np.concatenate(
+            [self._rule.first_state(spec.width), np.zeros(spec.width * vectors_beside, np.float32)]
+        )
+        start = (*encode(spec.initializer), spec.seed)
+        self._rows = kind(row_layout(spec.width, len(first_state)), start, first_state)
+        self._updates = 0
+
+    def __len__(self) -> int:
+        """How many rows exist."""
+        return self._rows.rows
+
+    def read(self, ids: I64) -> F32:
+        """Rows (n, width) of `ids` (n,); zeros for the padding id."""
+        out = np.empty((len(ids), self.spec.width), np.float32)
+        order, found = np.arange(len(ids), dtype=np.int32), no_hints(len(ids))
+        self._rows.read(ids, order, found, out)
+        if self.spec.padding_id is not None:
+            out[ids == self.spec.padding_id] = 0
+        return out
+
+    def apply(self, ids: I64, gradients: F32) -> None:
+        """One update by `gradients` (n, width) of distinct `ids`; the padding id stays as it is."""
+        rate = rate_at(self.spec.learning_rate, self._updates + self.other_steps)
+        self._updates += 1
+        update = RowUpdate(self._rule, ids, gradients, self._updates, rate)
+        order = self._trained(ids)
+        self._apply(update, order, no_hints(len(order)))
+
+    def pages(self, page_rows: int) -> Iterator[tuple[I64, F32]]:
+        """All rows: ids (n,) and weights (n, width) of at most `page_rows` at a time, copied."""
+        for start in range(0, len(self), page_rows):
+            yield self._rows.page(start, min(start + page_rows, len(self)))
+
+    def _trained(self, ids: I64) -> I32:
+        """Positions of the ids that are not the padding id."""
+        if self.spec.padding_id is None:
+            return np.arange(len(ids), dtype=np.int32)
+        return np.flatnonzero(ids != self.spec.padding_id).astype(np.int32)
+
+    def _apply(self, update: RowUpdate, order: I32, found: I32) -> None:
+        update.apply(self._rows, order, found)
+        update.apply_to_rest(self._rows)

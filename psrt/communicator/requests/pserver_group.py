@@ -1,0 +1,277 @@
+"""All pservers of a plan, as one trainer speaks to them.
+
+All modes stand on this: reach everybody, register, push, pull, meet, complete. Each call goes to
+its pservers in parallel and is over when all have answered, or when the first has failed. The
+clients belong to the caller, who made them and closes them; the threads belong to this object.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import TypeVar
+
+from psrt.communicator.base import Timeline, Versions
+from psrt.communicator.requests.endpoint_threads import Lanes, results
+from psrt.communicator.requests.requests import Request
+from psrt.communicator.requests.router import Router
+from psrt.core.errors import ConfigError, ErrorCode, TableError
+from psrt.core.metrics import Registry
+from psrt.core.specs import to_json
+from psrt.core.threads import CrashReport, start_timer
+from psrt.core.types import F32, I64
+from psrt.core.wire import Wire
+from psrt.partition.buckets import BESIDE
+from psrt.partition.plan import PartitionPlan
+from psrt.rpc import pb
+from psrt.rpc.client import Client
+from psrt.rpc.methods import METHODS, Method
+from psrt.rpc.wire import Message
+
+T = TypeVar("T")
+
+log = logging.getLogger("psrt.communicator")
+
+SLOW_S = 3.0
+"""A pserver that needs longer for its tables is spoken of."""
+
+_UNTOLD = nullcontext()
+
+
+class Answer:
+    """Calls under way to several pservers, or sections of them."""
+
+    def __init__(
+        self,
+        endpoints: Sequence[int],
+        futures: Sequence[Future[dict[str, int]]],
+        names: Sequence[str],
+    ) -> None:
+        self._endpoints, self._futures, self._names = endpoints, futures, names
+
+    @property
+    def is_there(self) -> bool:
+        """Whether `wait` would return, or raise, at once."""
+        done = [future for future in self._futures if future.done()]
+        return len(done) == len(self._futures) or any(future.exception() for future in done)
+
+    def wait(self, doing: str, timeout_s: float) -> Versions:
+        """Everything asked for has been written; the versions read."""
+        versions = results(self._futures, self._names, doing, timeout_s)
+        return {
+            (endpoint, table): version
+            for endpoint, read in zip(self._endpoints, versions, strict=True)
+            for table, version in read.items()
+        }
+
+
+class Pservers:
+    """`call_timeout_s` limits every call that is given no deadline of its own."""
+
+    def __init__(
+        self,
+        plan: PartitionPlan,
+        clients: Sequence[Client],
+        *,
+        call_timeout_s: float,
+        wire: Wire | None = None,
+    ) -> None:
+        endpoints = tuple(client.endpoint for client in clients)
+        if endpoints != plan.endpoints:
+            raise ConfigError(
+                f"clients for {', '.join(endpoints)} do not fit a plan for "
+                f"{', '.join(plan.endpoints)}: one client per endpoint, in the order of the plan"
+            )
+        self.plan = plan
+        self.router = Router(plan, wire)
+        self.call_timeout_s = call_timeout_s
+        self.counters = Registry()
+        self.crashes = CrashReport()
+        self.timeline: Timeline | None = None
+        self._clients = tuple(clients)
+        self._lanes = self.lanes("pserver")
+        self._pushed = self.counters.counter("push_bytes", "bytes of tensors sent to pservers")
+        self._pulled = self.counters.counter("pull_bytes", "bytes of tensors received")
+        self._unsaid = self.counters.counter(
+            "unsaid_bytes", "bytes of ids not sent again, since a pserver remembered them"
+        )
+        self._misses = self.counters.counter(
+            "id_lists_missed", "pushes sent once more, since a pserver had forgotten their ids"
+        )
+
+    @property
+    def trainers(self) -> int:
+        """T, how many trainers the job has."""
+        return self._clients[0].trainers
+
+    @property
+    def is_hurried(self) -> bool:
+        """Whether this process was asked to end."""
+        return any(client.is_hurried for client in self._clients)
+
+    def lanes(self, purpose: str, threads: int = 1) -> Lanes:
+        """Further threads for each pserver, for calls that must not queue behind others."""
+        threads = max(threads, BESIDE) if self.router.has_sections else threads
+        return Lanes(self.plan.endpoints, purpose, self.crashes, threads)
+
+    def connect(self, timeout_s: float, on_wait: Callable[[str], None]) -> None:
+        """Reach every pserver, waiting for those that are not up yet, and register its tables."""
+        jobs = [partial(self._introduce, client, timeout_s, on_wait) for client in self._clients]
+        self._on_all("start: connecting to the pservers", jobs, timeout_s)
+
+    def open_rounds(self) -> list[dict[int, int]]:
+        """The synchronous round that each section of each pserver has open, but for those that have
+        had none; a trainer that joins late begins there."""
+        jobs = [
+            partial(client.call, Method.STATUS, timeout_s=self.call_timeout_s)
+            for client in self._clients
+        ]
+        replies = self._on_all("start: asking for the open round", jobs, self.call_timeout_s)
+        told = [json.loads(reply.header.status_json)["rounds"] for reply in replies]
+        return [{int(section): open_round for section, open_round in of_one} for of_one in told]
+
+    def global_step(self) -> int:
+        """How many mini-batches of all trainers the first pserver has been told of."""
+        reply = self._clients[0].call(Method.STATUS, timeout_s=self.call_timeout_s)
+        return int(json.loads(reply.header.status_json)["global_step"])
+
+    def pull_dense(
+        self, dense: Mapping[str, F32], timeout_s: float | None = None, *, exact: bool = True
+    ) -> Versions:
+        """Fill whole parameters, in float32 or, unless `exact`, as they travel in each step."""
+        requests = self.router.requests()
+        self.router.pull_dense(requests, dense, exact)
+        return self.call(Method.PULL, requests, timeout_s)
+
+    def pull_rows(self, wanted: Mapping[str, I64]) -> tuple[dict[str, F32], Versions]:
+        """Rows of distinct ids per table."""
+        requests = self.router.requests()
+        rows = self.router.pull_rows(requests, wanted)
+        return rows, self.call(Method.PULL, requests)
+
+    def meet(self, clock: str, reached: int, awaited: int, timeout_s: float | None = None) -> int:
+        """Say how far this trainer is on a clock, and wait until all others are at `awaited`.
+
+        Returns the least time of the others; with none left, a number larger than any time. Clocks
+        are kept by the first pserver of the plan.
+        """
+        timeout_s = self.call_timeout_s if timeout_s is None else timeout_s
+        header = pb.Header(meet=pb.Meet(clock=clock, reached=reached, awaited=awaited))
+        with self.span("meet"):
+            reply = self._clients[0].call(Method.MEET, header=header, timeout_s=timeout_s)
+        return int(reply.header.meet_reply.slowest)
+
+    def call(
+        self,
+        method: Method,
+        requests: Sequence[Request],
+        timeout_s: float | None = None,
+        lanes: Lanes | None = None,
+    ) -> Versions:
+        """Send and wait, `call_timeout_s` unless told otherwise.
+
+        With a single pserver the caller does it itself: waking another thread costs more than the
+        rest of a small call. With several it must be free to hear of the first failure.
+        """
+        timeout_s = self.call_timeout_s if timeout_s is None else timeout_s
+        if len(self._clients) == 1:
+            asked = [request for request in requests if _is_asked(method, request)]
+            if len(asked) == 1:
+                read = self._call(method, asked[0], timeout_s)
+                return {(0, table): version for table, version in read.items()}
+        answer = self.submit(lanes or self._lanes, method, requests, timeout_s)
+        return answer.wait(method.name, timeout_s)
+
+    def submit(
+        self, lanes: Lanes, method: Method, requests: Sequence[Request], timeout_s: float
+    ) -> Answer:
+        """Send without waiting; pservers that are asked and told nothing are left out."""
+        asked = [request for request in requests if _is_asked(method, request)]
+        futures = [
+            lanes.submit(request.endpoint, partial(self._call, method, request, timeout_s))
+            for request in asked
+        ]
+        endpoints = [request.endpoint for request in asked]
+        return Answer(endpoints, futures, [self.plan.endpoints[i] for i in endpoints])
+
+    def complete(self, timeout_s: float) -> None:
+        """Tell every pserver that this trainer has finished."""
+        jobs = [
+            partial(client.call, Method.COMPLETE, timeout_s=timeout_s) for client in self._clients
+        ]
+        self._on_all("stop: completing", jobs, timeout_s)
+
+    def span(self, name: str) -> AbstractContextManager[None]:
+        """The calling thread does `name` inside, for the timeline, if somebody keeps one."""
+        return _UNTOLD if self.timeline is None else self.timeline.span(name, "communicate")
+
+    def close(self) -> None:
+        self._lanes.close()
+
+    def _call(self, method: Method, request: Request, timeout_s: float) -> dict[str, int]:
+        client, header = self._clients[request.endpoint], request.header
+        if METHODS[method].has_push_key:
+            header.push_key.CopyFrom(client.next_push_key())
+        log.debug("%r to %s", method, client.endpoint)
+        with _UNTOLD if self.timeline is None else self.span(request.does):
+            reply = self._say(method, request, timeout_s)
+        self._pushed.add(request.tensor_bytes)
+        self._unsaid.add(request.unsaid_bytes)
+        self._pulled.add(sum([tensor.nbytes for tensor in reply.tensors]))
+        return request.receive(reply)
+
+    def _say(self, method: Method, request: Request, timeout_s: float) -> Message:
+        """The reply; a pserver that has forgotten ids which it remembered is told them.
+
+        It refuses such a push before it admits it, so the same push key serves once more.
+        """
+        say = partial(
+            self._clients[request.endpoint].call,
+            method,
+            header=request.header,
+            tensors=request.tensors,
+            into=request.into,
+            timeout_s=timeout_s,
+        )
+        try:
+            return say()
+        except TableError as error:
+            if error.code is not ErrorCode.ID_LIST_UNKNOWN or not request.say_all():
+                raise
+            log.debug("%s: %s", self.plan.endpoints[request.endpoint], error.message)
+        self._misses.add()
+        self.router.known_ids.missed(request.endpoint)
+        return say()
+
+    def _introduce(self, client: Client, timeout_s: float, on_wait: Callable[[str], None]) -> None:
+        client.connect(timeout_s, on_wait)
+        specs = [to_json(spec) for spec in self.plan.specs_for(client.endpoint)]
+        header = pb.Header(register=pb.Register(specs=specs))
+        announce = partial(on_wait, _registering(client.endpoint, len(specs)))
+        slow = start_timer(SLOW_S, announce, f"slow start {client.endpoint}", self.crashes)
+        try:
+            client.call(Method.REGISTER, header=header, timeout_s=timeout_s)
+        finally:
+            slow.set()
+        log.debug("registered %d tables at %s", len(specs), client.endpoint)
+
+    def _on_all(self, doing: str, jobs: Sequence[Callable[[], T]], timeout_s: float) -> list[T]:
+        futures = [self._lanes.submit(i, job) for i, job in enumerate(jobs)]
+        return results(futures, self.plan.endpoints, doing, timeout_s)
+
+
+def _registering(endpoint: str, tables: int) -> str:
+    return (
+        f"waiting for pserver {endpoint} to make {tables} tables; kernels of optimizers that are "
+        "new to its host are compiled first, which can take half a minute"
+    )
+
+
+def _is_asked(method: Method, request: Request) -> bool:
+    """Whether a pserver needs to hear of a request; one that counts steps does."""
+    may_be_left_out = method is Method.PULL or (method is Method.PUSH and not request.header.step)
+    return not (request.is_empty and may_be_left_out)

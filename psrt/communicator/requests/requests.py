@@ -1,0 +1,245 @@
+"""One request to one pserver: its parts, their tensors, and where the answer goes.
+
+A request is used by one thread at a time. Everything of a reply is checked before the first of it
+is written, but for what the carrier received where it belongs. Tensors travel in the precision that
+was chosen for their table and are float32 on either side: `psrt.kernels.precision.narrow`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from psrt.communicator.requests.known_ids import IdList
+from psrt.core.errors import WireError
+from psrt.core.specs import SparseTableSpec
+from psrt.core.types import F32, I32, I64, Array, Shape
+from psrt.kernels.precision import Narrow, precision_of, scales_of, widen, widened
+from psrt.kernels.tables import rows as row_kernels
+from psrt.rpc import pb
+from psrt.rpc.wire import PRECISION_CODES, Message
+
+PUSH_DENSE, PUSH_ROWS, PULL_DENSE, PULL_ROWS, PULL_CHANGED = 1, 2, 3, 4, 5
+"""Numbers of `pb.Part.kind`; protos/psrt/v1/frame.proto says what tensors each kind carries."""
+
+_LEAST_KEPT_BYTES = 64 * 1024
+_WIRE = {**PRECISION_CODES, "float32": 0}  # what needs no saying is not said
+
+
+class Sink(NamedTuple):
+    """Where the numbers of one pull go.
+
+    `out` is a block (size,) or all rows (n, width) of a table; `positions` says which of these rows
+    come, None all of them in order. `known` is the list of ids that the pserver, `endpoint`, was
+    asked to remember. Large rows that come all together and in float32 are not copied: they take
+    the place of `out` in `rows`, read-only.
+    """
+
+    table: str
+    out: F32
+    positions: I32 | None = None
+    known: IdList | None = None
+    endpoint: int = 0
+    rows: dict[str, F32] | None = None
+
+    @property
+    def shape(self) -> Shape:
+        return (
+            self.out.shape if self.positions is None else (len(self.positions), *self.out.shape[1:])
+        )
+
+    def into(self, precision: str) -> list[Array | None]:
+        """Where each tensor of the reply may be received; None: nowhere, it is to be `write`n."""
+        if precision == "float32" and self.positions is None:
+            return [self.out]
+        return [None, None] if precision == "int8" else [None]
+
+    def write(self, numbers: list[Array]) -> None:
+        if numbers[0] is self.out:
+            return  # it was received there
+        if self.positions is not None:
+            row_kernels.scatter(self.out, self.positions, widened(numbers))
+        elif self.rows is not None and _is_worth_keeping(numbers[0]):
+            self.rows[self.table] = numbers[0]
+        else:
+            widen(numbers, self.out)
+
+
+@dataclass(frozen=True)
+class Changed:
+    """The rows of one table that others have changed: ids (n,), rows (n, width); their pserver
+    wants to be asked from `position` next time. Arrays are views of the reply."""
+
+    ids: I64
+    rows: F32
+    position: int
+
+
+class RowsGradient(NamedTuple):
+    """Rows for one pserver: ids (n,), their gradients, and counts (n, 2) if its table wants them.
+
+    `number` is that of a list of exactly these ids which the pserver remembers, 0 = none.
+    """
+
+    ids: I64
+    values: Narrow
+    counts: F32 | None = None
+    number: int = 0
+
+
+@dataclass(eq=False)
+class Request:
+    """What one pserver is sent, and where its answer goes.
+
+    Large tensors of the answer may be received straight into arrays of `into`: nobody looks at
+    these before the call has succeeded. Of the answer, `changed` holds what `pull_changed` asked
+    for, by table; `global_step` is how many mini-batches of all trainers a pserver has been told
+    of, in an answer to a PUSH. `endpoint` is the number of the pserver, `section` that of what it
+    holds: rows, and whatever is said once to each pserver, belong to section 0.
+    """
+
+    endpoint: int = 0
+    section: int = 0
+    header: pb.Header = field(default_factory=pb.Header)
+    tensors: list[Array] = field(default_factory=list)
+    into: list[Array | None] = field(default_factory=list)
+    changed: dict[str, Changed] = field(default_factory=dict)
+    global_step: int = 0
+    _sinks: list[Sink] = field(default_factory=list)
+    _widths: dict[str, int] = field(default_factory=dict)
+    _unsaid: list[tuple[pb.Part, int, I64]] = field(default_factory=list)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.header.parts
+
+    @property
+    def does(self) -> str:
+        """What the request is for, in the words of a timeline."""
+        kinds = {part.kind for part in self.header.parts}
+        if kinds <= {PUSH_DENSE, PUSH_ROWS}:
+            return "push"
+        if kinds & {PUSH_DENSE, PUSH_ROWS}:
+            return "exchange"
+        return "pull dense" if PULL_DENSE in kinds else "pull rows"
+
+    @property
+    def tensor_bytes(self) -> int:
+        return sum([tensor.nbytes for tensor in self.tensors])
+
+    @property
+    def unsaid_bytes(self) -> int:
+        """Bytes of ids that were not sent, since the pserver remembers them."""
+        return sum([ids.nbytes for _, _, ids in self._unsaid])
+
+    def push_block(self, table: str, version: int, gradient: Narrow) -> None:
+        self._push(PUSH_DENSE, table, version, gradient)
+        self.tensors += gradient.tensors
+
+    def push_rows(self, table: str, version: int, rows: RowsGradient) -> None:
+        part = self._push(PUSH_ROWS, table, version, rows.values)
+        if rows.number:
+            part.keys = rows.number
+            self._unsaid.append((part, len(self.tensors), rows.ids))
+        else:
+            self.tensors.append(rows.ids)
+        self.tensors += rows.values.tensors
+        if rows.counts is not None:
+            part.counts = True
+            self.tensors.append(rows.counts)
+
+    def say_all(self) -> bool:
+        """Send the ids that the pserver was said to remember after all; False if there are none."""
+        unsaid, self._unsaid = self._unsaid, []
+        for part, place, ids in reversed(unsaid):
+            part.ClearField("keys")
+            self.tensors.insert(place, ids)
+        return bool(unsaid)
+
+    def pull_block(self, table: str, out: F32, precision: str = "float32") -> None:
+        """Ask for a block; the reply is written to `out` (size,)."""
+        self._pull(PULL_DENSE, Sink(table, out), precision)
+
+    def pull_rows(self, sink: Sink, ids: I64, precision: str = "float32") -> None:
+        part = self._pull(PULL_ROWS, sink, precision)
+        if sink.known is not None:
+            part.keys = sink.known.number
+        self.tensors.append(ids)
+
+    def pull_changed(self, table: SparseTableSpec, position: int) -> None:
+        """Ask for the rows that others have changed since `position`, after all other pulls."""
+        self.header.parts.add(kind=PULL_CHANGED, table=table.name, position=position)
+        self._widths[table.name] = table.width
+
+    def receive(self, reply: Message) -> dict[str, int]:
+        """Write the tensors of a reply where they were asked for; the version read, by table."""
+        self.global_step = reply.header.step
+        parts = list(reply.header.parts)
+        pulled = [part for part in parts if part.kind != PULL_CHANGED]
+        if [part.table for part in pulled] != [sink.table for sink in self._sinks]:
+            raise WireError(
+                f"a reply holds {[part.table for part in pulled]} "
+                f"where {[sink.table for sink in self._sinks]} were asked for"
+            )
+        tensors = iter(reply.tensors)
+        arrived = [_numbers(tensors, sink.shape, sink.table) for sink in self._sinks]
+        self._receive_changed(parts[len(pulled) :], list(tensors))
+        for part, sink, numbers in zip(pulled, self._sinks, arrived, strict=True):
+            sink.write(numbers)
+            if sink.known is not None and part.keys == sink.known.number:
+                sink.known.held_by.add(sink.endpoint)
+        return {part.table: part.version for part in parts}
+
+    def _push(self, kind: int, table: str, version: int, gradient: Narrow) -> pb.Part:
+        factor = 0.0 if gradient.factor == 1.0 else gradient.factor
+        return self.header.parts.add(kind=kind, table=table, version=version, factor=factor)
+
+    def _pull(self, kind: int, sink: Sink, precision: str) -> pb.Part:
+        self._sinks.append(sink)
+        self.into += sink.into(precision)
+        return self.header.parts.add(kind=kind, table=sink.table, wire=_WIRE[precision])
+
+    def _receive_changed(self, parts: Sequence[pb.Part], tensors: Sequence[Array]) -> None:
+        """They are the last parts, as they were in the request, with two tensors each."""
+        if [part.table for part in parts] != list(self._widths) or len(tensors) != 2 * len(parts):
+            raise WireError(
+                f"a reply tells of changes in {[part.table for part in parts]} by {len(tensors)} "
+                f"tensors where {list(self._widths)} were asked for"
+            )
+        for part, ids, rows in zip(parts, tensors[::2], tensors[1::2], strict=True):
+            fits = ids.ndim == 1 and rows.shape == (len(ids), self._widths[part.table])
+            if not fits or ids.dtype != np.int64 or rows.dtype != np.float32:
+                raise WireError(
+                    f"a reply tells of changes in {part.table} by ids of {ids.dtype} {ids.shape} "
+                    f"and rows of {rows.dtype} {rows.shape}"
+                )
+            self.changed[part.table] = Changed(ids, rows, part.position)
+
+
+def count_steps(requests: Sequence[Request], steps: int) -> None:
+    """Let a push stand for `steps` mini-batches; every pserver hears of them once."""
+    for request in requests:
+        request.header.step = steps if request.section == 0 else 0
+
+
+def _is_worth_keeping(rows: Array) -> bool:
+    """Whether to copy these rows costs more than to leave their carrier without the memory they
+    lie in, for as long as somebody looks at them."""
+    return rows.dtype == np.float32 and rows.nbytes >= _LEAST_KEPT_BYTES
+
+
+def _numbers(tensors: Iterator[Array], shape: Shape, table: str) -> list[Array]:
+    """The one or two tensors that come next and stand for numbers of `shape`."""
+    values = next(tensors, None)
+    if values is None or precision_of(values.dtype) is None or values.shape != shape:
+        got = "no tensor" if values is None else f"a tensor of {values.dtype} {values.shape}"
+        raise WireError(f"a reply holds {got} for {table} where shape {shape} was asked for")
+    if values.dtype != np.int8:
+        return [values]
+    scales = next(tensors, None)
+    if scales is None or scales.dtype != np.float32 or scales.shape != (scales_of(shape),):
+        raise WireError(f"a reply holds int8 for {table} without its scales")
+    return [values, scales]

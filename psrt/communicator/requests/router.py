@@ -1,0 +1,230 @@
+"""Gradients → parts per pserver, and where the rows and blocks of the answers go.
+
+Dense blocks that travel in float32 are views of the gradient, nothing is copied. A sparse table
+costs one partition pass over its ids and one gather of its gradient rows; with a single pserver
+both are sent as they are. All tables of a step travel in one request per pserver, or per section of
+one that holds large dense parameters (`psrt.partition.buckets`). What narrow gradients lose is
+kept for the next one (`residuals`), and lists of ids that pservers remember are not sent again
+(`known_ids`).
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from psrt.communicator.base import Gradients, Versions
+from psrt.communicator.requests.known_ids import KnownIds, Shares
+from psrt.communicator.requests.requests import Request, RowsGradient, Sink
+from psrt.communicator.requests.residuals import Residuals
+from psrt.core.errors import ConfigError, ErrorCode, TableError
+from psrt.core.specs import DenseTableSpec, SparseTableSpec, moves_all_rows
+from psrt.core.tensors import SelectedRows
+from psrt.core.types import F32, I32, I64
+from psrt.core.wire import Wire
+from psrt.kernels import jit
+from psrt.kernels.precision import narrow
+from psrt.kernels.tables import rows as row_kernels
+from psrt.partition.plan import PartitionPlan
+
+
+class _Seat(NamedTuple):
+    """One section of one pserver."""
+
+    section: int
+    endpoint: int
+
+
+class Router:
+    """Knows the plan; `requests()` starts a step, the other methods add to its requests.
+
+    `exact` asks for float32, whatever `wire` says.
+    """
+
+    def __init__(self, plan: PartitionPlan, wire: Wire | None = None) -> None:
+        number = {endpoint: i for i, endpoint in enumerate(plan.endpoints)}
+        self._endpoints = len(plan.endpoints)
+        self._seats = _seats(plan, number)
+        place = {seat: i for i, seat in enumerate(self._seats)}
+        self._blocks: dict[str, list[tuple[int, DenseTableSpec]]] = {}
+        for block in plan.blocks:
+            seat = _Seat(block.spec.section, number[block.endpoint])
+            self._blocks.setdefault(block.spec.parameter, []).append((place[seat], block.spec))
+        self._tables = {spec.name: spec for spec in plan.sparse}
+        self._shard_bounds = np.asarray(plan.shard_bounds, np.int64)
+        self._wire = wire or Wire()
+        self._residuals = Residuals()
+        self.known_ids = KnownIds()
+        _check_names(self._wire, [*self._blocks, *self._tables])
+        if self._wire.narrows:
+            jit.warm_up(["half"])
+
+    @property
+    def has_sections(self) -> bool:
+        """Whether a pserver has more than one, so that several calls to it are made at a time."""
+        return len(self._seats) > self._endpoints
+
+    def requests(self) -> list[Request]:
+        """An empty request for section 0 of each endpoint, in the order of the plan, then for all
+        others, section by section."""
+        return [Request(seat.endpoint, seat.section) for seat in self._seats]
+
+    def push(
+        self,
+        requests: list[Request],
+        gradients: Gradients,
+        versions: Versions,
+        exact: bool = False,
+    ) -> None:
+        """Add the gradients, each with the version of the table it was computed on."""
+        for name, gradient in gradients.items():
+            precision = "float32" if exact else self._wire.of(name)
+            if isinstance(gradient, SelectedRows):
+                self._push_rows(requests, self._table(name), gradient, versions, precision)
+            else:
+                self._push_dense(requests, name, gradient, versions, precision)
+
+    def pull_dense(
+        self, requests: list[Request], into: Mapping[str, F32], exact: bool = False
+    ) -> None:
+        """Ask for all blocks of the parameters in `into`; replies are written to these arrays."""
+        for name, whole in into.items():
+            flat, precision = whole.reshape(-1), "float32" if exact else self._wire.of(name)
+            for place, spec in self._parameter(name):
+                block = flat[spec.offset : spec.offset + spec.size]
+                requests[place].pull_block(spec.name, block, precision)
+
+    def pull_rows(self, requests: list[Request], wanted: Mapping[str, I64]) -> dict[str, F32]:
+        """Ask for rows, which are in the result when all replies were received: in the arrays that
+        are there now, or in read-only ones that take their place."""
+        rows: dict[str, F32] = {}
+        for name, ids in wanted.items():
+            rows[name] = self._pull_table(requests, self._table(name), ids, rows)
+        return rows
+
+    def _pull_table(
+        self, requests: list[Request], table: SparseTableSpec, ids: I64, rows: dict[str, F32]
+    ) -> F32:
+        out = np.empty((len(ids), table.width), np.float32)
+        known = self.known_ids.pulled(table.name, ids, lambda: self._by_owner(ids))
+        for endpoint, positions in known.shares:
+            asked = ids if positions is None else ids[positions]
+            remembered = known if known.number and self.known_ids.trusts(endpoint) else None
+            sink = Sink(table.name, out, positions, remembered, endpoint, rows)
+            requests[endpoint].pull_rows(sink, asked, self._wire.of(table.name))
+        return out
+
+    def _push_dense(
+        self,
+        requests: list[Request],
+        name: str,
+        gradient: F32,
+        versions: Versions,
+        precision: str,
+    ) -> None:
+        blocks = self._parameter(name)
+        shape = blocks[0][1].shape
+        if gradient.size != math.prod(shape):
+            raise _misfit(name, gradient.shape, shape)
+        flat = np.ascontiguousarray(gradient, np.float32).reshape(-1)
+        specs = [spec for _, spec in blocks]
+        made = self._residuals.narrowed(name, flat, specs, precision)
+        for (place, spec), block in zip(blocks, made, strict=True):
+            version = versions.get((self._seats[place].endpoint, spec.name), 0)
+            requests[place].push_block(spec.name, version, block)
+
+    def _push_rows(
+        self,
+        requests: list[Request],
+        table: SparseTableSpec,
+        gradient: SelectedRows,
+        versions: Versions,
+        precision: str,
+    ) -> None:
+        if gradient.values.shape[1] != table.width:
+            raise _misfit(table.name, gradient.values.shape, (len(gradient.ids), table.width))
+        merged = row_kernels.merge(gradient)
+        to_all = moves_all_rows(table.optimizer)
+        known = None if to_all else self.known_ids.find(table.name, merged.ids)
+        shares = known.shares if known is not None else self._by_owner(merged.ids, to_all)
+        for endpoint, positions in shares:
+            number = self.known_ids.number_for(known, endpoint)
+            rows = _rows_of(merged, positions, number, precision)
+            version = versions.get((endpoint, table.name), 0)
+            requests[endpoint].push_rows(table.name, version, rows)
+
+    def _by_owner(self, ids: I64, to_all: bool = False) -> Shares:
+        """Who owns which of `ids`; endpoints that hold none are left out, unless `to_all`."""
+        if not len(ids) and not to_all:
+            return []
+        if self._endpoints == 1:
+            return [(0, None)]
+        order, counts = row_kernels.partition_ids(
+            ids, self._shard_bounds, int(self._shard_bounds[-1])
+        )
+        ends = np.cumsum(counts).tolist()
+        starts = [0, *ends[:-1]]
+        shares = enumerate(zip(starts, ends, strict=True))
+        return [(e, order[start:end]) for e, (start, end) in shares if start < end or to_all]
+
+    def _parameter(self, name: str) -> list[tuple[int, DenseTableSpec]]:
+        if name not in self._blocks:
+            raise _unknown(name, "dense parameter")
+        return self._blocks[name]
+
+    def _table(self, name: str) -> SparseTableSpec:
+        if name not in self._tables:
+            raise _unknown(name, "sparse table")
+        return self._tables[name]
+
+
+def _seats(plan: PartitionPlan, number: Mapping[str, int]) -> list[_Seat]:
+    """Whom there are requests to; the first are sections 0, so their places are the endpoints'."""
+    further = {_Seat(block.spec.section, number[block.endpoint]) for block in plan.blocks}
+    return sorted(further | {_Seat(0, endpoint) for endpoint in number.values()})
+
+
+def _rows_of(
+    merged: SelectedRows, positions: I32 | None, number: int, precision: str
+) -> RowsGradient:
+    """The share of one pserver in a gradient of distinct ids; see `RowsGradient.number`."""
+    if positions is None:
+        ids, values, counts = merged.ids, merged.values, merged.counts
+    else:
+        ids, values = merged.ids[positions], _gathered(merged.values, positions)
+        counts = None if merged.counts is None else _gathered(merged.counts, positions)
+    return RowsGradient(ids, narrow(values, precision, small=True), counts, number)
+
+
+def _gathered(values: F32, positions: I32) -> F32:
+    out = np.empty((len(positions), values.shape[1]), np.float32)
+    row_kernels.gather(values, positions, out)
+    return out
+
+
+def _check_names(wire: Wire, known: list[str]) -> None:
+    for name in wire.tables:
+        if name not in known:
+            nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.5) or known[:8]
+            raise ConfigError(
+                f"a wire precision is given for {name!r}, which is no parameter of the program.",
+                hint=f"Did you mean {nearest[0]!r}?" if nearest else "",
+            )
+
+
+def _unknown(name: str, kind: str) -> TableError:
+    return TableError(
+        f"the partition plan has no {kind} {name}; nothing was sent for it",
+        hint="The plan must be built from the program that runs.",
+    )
+
+
+def _misfit(name: str, got: tuple[int, ...], wanted: tuple[int, ...]) -> TableError:
+    return TableError(
+        f"the gradient of {name} has shape {got} where {wanted} is needed; it was not sent",
+        code=ErrorCode.TABLE_SHAPE,
+    )

@@ -1,0 +1,211 @@
+"""Optimizers as plain frozen data: which formula moves weights, and its numbers.
+
+In the formulas w is a weight, g its gradient, lr the rate of the step; other letters are state that
+stands beside each weight and begins at 0 unless said otherwise. Defaults are Fluid's where it has
+them. On sparse tables only the rows of a gradient move, state and all, and t counts the updates of
+the row. `psrt.kernels` computes them. Public through `psrt.core.specs`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from psrt.core.attributes import PlainFields
+from psrt.core.specs.ctr_optimizers import CtrAdagrad, CtrAdam, CtrSgd, CtrSharedAdam, CtrStdAdagrad
+
+
+@dataclass(frozen=True)
+class Sgd(PlainFields):
+    """w −= lr · g   (Robbins & Monro 1951)."""
+
+
+@dataclass(frozen=True)
+class Momentum(PlainFields):
+    """v = momentum · v + g; w −= lr · v   (Polyak 1964).
+
+    `nesterov`: w −= lr · (g + momentum · v)   (Sutskever et al. 2013).
+    """
+
+    momentum: float = 0.9
+    nesterov: bool = False
+
+
+@dataclass(frozen=True)
+class Adagrad(PlainFields):
+    """m += g²; w −= lr · g / (√m + epsilon)   (Duchi et al. 2011, diagonal form).
+
+    m begins at `initial_accumulator`.
+    """
+
+    epsilon: float = 1e-6
+    initial_accumulator: float = 0.0
+
+
+@dataclass(frozen=True)
+class DecayedAdagrad(PlainFields):
+    """m = decay · m + (1 − decay) · g²; w −= lr · g / (√m + epsilon)   (Fluid's own)."""
+
+    decay: float = 0.95
+    epsilon: float = 1e-6
+
+
+@dataclass(frozen=True)
+class Adadelta(PlainFields):
+    """a = rho · a + (1 − rho) · g²; d = g · √((b + epsilon) / (a + epsilon));
+    b = rho · b + (1 − rho) · d²; w −= lr · d   (Zeiler 2012, where lr is 1).
+    """
+
+    rho: float = 0.95
+    epsilon: float = 1e-6
+
+
+@dataclass(frozen=True)
+class RmsProp(PlainFields):
+    """a = rho · a + (1 − rho) · g²; v = momentum · v + lr · g / √(a + epsilon); w −= v.
+
+    Tieleman & Hinton 2012, lecture 6.5, with Fluid's momentum. `centered` divides by
+    √(a − c² + epsilon), c = rho · c + (1 − rho) · g (Graves 2013, eq. 38 to 45).
+    """
+
+    rho: float = 0.95
+    epsilon: float = 1e-6
+    momentum: float = 0.0
+    centered: bool = False
+
+
+@dataclass(frozen=True)
+class Adam(PlainFields):
+    """m = beta1 · m + (1 − beta1) · g; v = beta2 · v + (1 − beta2) · g²;
+    w −= lr · (m / (1 − beta1ᵗ)) / (√(v / (1 − beta2ᵗ)) + epsilon)
+    (Kingma & Ba 2015, algorithm 1).
+
+    `lazy` says what happens to rows of a sparse table that a gradient does not touch: they stay as
+    they are. lazy=False moves them at every update as the formula does for g = 0, with t the number
+    of updates of the table; such an update costs time for every row that exists.
+    """
+
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-8
+    lazy: bool = True
+
+
+@dataclass(frozen=True)
+class AdamW(PlainFields):
+    """Adam, and w −= lr · weight_decay · w with the w before the step
+    (Loshchilov & Hutter 2019, algorithm 2).
+
+    `lazy` as for Adam. A row that no gradient ever touched stays at its initial value in any case.
+    """
+
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-8
+    weight_decay: float = 0.01
+    lazy: bool = True
+
+
+@dataclass(frozen=True)
+class Adamax(PlainFields):
+    """m = beta1 · m + (1 − beta1) · g; u = max(beta2 · u + epsilon, |g|);
+    w −= lr / (1 − beta1ᵗ) · m / u   (Kingma & Ba 2015, algorithm 2; Fluid's epsilon keeps u > 0).
+    """
+
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-8
+
+
+@dataclass(frozen=True)
+class Ftrl(PlainFields):
+    """FTRL-Proximal (McMahan et al. 2013, algorithm 1), in Fluid's form, p = −lr_power:
+
+    s = n + g²; z += g − w · (sᵖ − nᵖ) / lr; n = s;
+    w = (l1 · sign(z) − z) / (nᵖ / lr + 2 · l2) where |z| > l1, else 0.
+
+    n begins at `initial_accumulator`. A weight whose z never leaves [−l1, l1] becomes 0. Nothing
+    moves in a step with lr = 0.
+    """
+
+    l1: float = 0.0
+    l2: float = 0.0
+    lr_power: float = -0.5
+    initial_accumulator: float = 0.0
+
+
+@dataclass(frozen=True)
+class LarsMomentum(PlainFields):
+    """v = momentum · v + r · (g + lars_weight_decay · w); w −= v, with the rate of the layer
+    r = lr · lars_coeff · ‖w‖ / (‖g‖ + lars_weight_decay · ‖w‖ + epsilon)
+    (You, Gitman & Ginsburg 2017, algorithm 1); r = lr where a norm is 0.
+    """
+
+    momentum: float = 0.9
+    lars_coeff: float = 0.001
+    lars_weight_decay: float = 0.0005
+    epsilon: float = 0.0
+
+
+@dataclass(frozen=True)
+class Lamb(PlainFields):
+    """m, v as Adam's; u = (m / (1 − beta1ᵗ)) / (√(v / (1 − beta2ᵗ)) + epsilon) +
+    lamb_weight_decay · w; w −= lr · (‖w‖ / ‖u‖) · u
+    (You et al. 2020, algorithm 2); the ratio is 1 where a norm is 0.
+    """
+
+    lamb_weight_decay: float = 0.01
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-6
+
+
+@dataclass(frozen=True)
+class Add(PlainFields):
+    """w += g, whatever the rate: g is a change that was computed elsewhere. Tables of mode Geo."""
+
+
+Optimizer: TypeAlias = (
+    Sgd
+    | Momentum
+    | Adagrad
+    | DecayedAdagrad
+    | Adadelta
+    | RmsProp
+    | Adam
+    | AdamW
+    | Adamax
+    | Ftrl
+    | LarsMomentum
+    | Lamb
+    | Add
+    | CtrSgd
+    | CtrAdagrad
+    | CtrStdAdagrad
+    | CtrAdam
+    | CtrSharedAdam
+)
+
+LAYER_WISE = (LarsMomentum, Lamb, CtrAdagrad, CtrSharedAdam)
+"""They use norms or means of the whole parameter, which is not cut into blocks then; in sparse
+tables, of the row."""
+
+SHARED_STATE = (CtrAdagrad, CtrSharedAdam)
+"""A row has one number of each kind of state, not one for every weight."""
+
+
+def moves_all_rows(optimizer: Optimizer) -> bool:
+    """Whether an update of a sparse table also moves rows without a gradient."""
+    return isinstance(optimizer, Adam | AdamW) and not optimizer.lazy
+
+
+def scales_by_shows(optimizer: Optimizer) -> bool:
+    """Whether a row's gradient is divided by the shows that were pushed with it."""
+    return isinstance(optimizer, CtrAdagrad | CtrStdAdagrad) and optimizer.show_scale
+
+
+def without_show_scale(optimizer: Optimizer) -> Optimizer:
+    """The same for gradients that were divided by their shows already."""
+    if isinstance(optimizer, CtrAdagrad | CtrStdAdagrad):
+        return replace(optimizer, show_scale=False)
+    return optimizer

@@ -1,0 +1,83 @@
+"""The table of Avazu's click-through contest, `train.csv` with its header, as MultiSlot files.
+
+    click           float × 1
+    hour_of_day     id × 1       0 … 23, of the column `hour`, YYMMDDHH
+    all others      id × 1       one slot for each column but `id`: 64 bits of BLAKE2b over
+                                 "column=value", so that columns share a table without sharing rows
+
+Which rows are for testing depends on the text of a row and the seed only. A table of a job is
+distributed, or its ids are taken modulo its rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from psrt.core.errors import DataError
+from psrt.data.convert.sharded import Destination, ShardedWriter, Split
+from psrt.data.convert.splitter import Dealer, fields_of, numbered_lines
+from psrt.data.slots import Slot
+
+_SITES = ("site_id", "site_domain", "site_category", "app_id", "app_domain", "app_category")
+_DEVICES = ("device_id", "device_ip", "device_model", "device_type", "device_conn_type")
+_CODES = tuple(f"C{i}" for i in range(14, 22))
+HASHED = ("C1", "banner_pos", *_SITES, *_DEVICES, *_CODES)
+COLUMNS = ("id", "click", "hour", *HASHED)
+SLOTS = (
+    Slot("click", "float", 1),
+    *(Slot(name, "uint64", 1) for name in ("hour_of_day", *HASHED)),
+)
+_CACHED_VALUES = 1 << 20
+
+
+def convert(
+    inputs: Sequence[Path | str],
+    destination: Destination,
+    split: Split,
+    on_bytes: Callable[[int], None] = lambda size_bytes: None,
+) -> ShardedWriter:
+    """Convert tables in order, each with its header."""
+    header = ",".join(COLUMNS).encode()
+    with ShardedWriter(destination) as writer:
+        dealer = Dealer(writer, split)
+        for path in inputs:
+            for number, line in numbered_lines(path, on_bytes):
+                if number == 1:
+                    _check_header(path, line, header)
+                    continue
+                click, text = row(path, number, line)
+                dealer.write(dealer.part_of(line), [text], click)
+        dealer.flush()
+    return writer
+
+
+def row(path: Path | str, number: int, line: bytes) -> tuple[bool, bytes]:
+    """Whether it was a click, and the MultiSlot line of a row."""
+    fields = fields_of(path, number, line, b",", COLUMNS)
+    click, hour = fields[1], fields[2]
+    if click not in (b"0", b"1") or len(hour) != 8 or not hour.isdigit() or hour[6:] > b"23":
+        raise DataError(
+            f"{path}, line {number}: expected click 0 or 1 and hour YYMMDDHH, found "
+            f"{click.decode('latin-1')!r}, {hour.decode('latin-1')!r}. Nothing was written."
+        )
+    ids = [id_of(name, value) for name, value in zip(HASHED, fields[3:], strict=True)]
+    tokens = " ".join(f"1 {value}" for value in (int(hour[6:]), *ids))
+    return click == b"1", f"1 {click.decode()} {tokens}\n".encode()
+
+
+@lru_cache(_CACHED_VALUES)
+def id_of(column: str, value: bytes) -> int:
+    """The id of a value of a column, 0 … 2^64 − 1."""
+    digest = hashlib.blake2b(column.encode() + b"=" + value, digest_size=8)
+    return int.from_bytes(digest.digest(), "little")
+
+
+def _check_header(path: Path | str, line: bytes, header: bytes) -> None:
+    if line.strip() != header:
+        raise DataError(
+            f"{path}, line 1: this is not the header of Avazu's train.csv. Nothing was written.",
+            hint=f"It is {header.decode()}; test.csv has no clicks.",
+        )

@@ -1,0 +1,147 @@
+"""The public Criteo table (Kaggle 2014, 1TB logs) as MultiSlot files.
+
+In: tab-separated `label`, I1 … I13, C1 … C26, plain or gzip; gaps allowed in I and C. Out, per row:
+
+    click          float × 1
+    dense_input    float × 13   sign(x) · ln(1 + |x|), a missing integer is 0
+    C1 … C26       one id each  63-bit hash of (slot, text); missing has an id of its own per slot
+    I1 … I13       one id each  only with `bucket_integers`: logarithmic buckets, missing is one
+
+Which rows are for testing depends on the text of a row and the seed only, not on order or files.
+A row with another number of fields, a label other than 0 or 1 or an integer that is none is an
+error naming file and line: nothing is skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from psrt.core.errors import ConfigError, DataError
+from psrt.core.types import F32, F64, I64, U8
+from psrt.data.convert.sharded import Destination, Rows, ShardedWriter
+from psrt.data.slots import Slot
+from psrt.data.sources import blocks
+from psrt.kernels.text import DONE
+from psrt.kernels.text import criteo as kernel
+
+DENSE = kernel.INTEGERS
+_ROWS_PER_CALL = 8192
+
+
+def slots(bucket_integers: bool = False, ids_per_slot: int | None = 1) -> tuple[Slot, ...]:
+    """The slots of a converted file, in order."""
+    names = [f"C{i}" for i in range(1, kernel.CATEGORIES + 1)]
+    names += [f"I{i}" for i in range(1, DENSE + 1)] if bucket_integers else []
+    dense = (Slot("click", "float", 1), Slot("dense_input", "float", DENSE))
+    return dense + tuple(Slot(name, "uint64", ids_per_slot) for name in names)
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """How to convert: the share of test rows, the seed of that choice, integers as ids too."""
+
+    test_fraction: float = 0.1
+    seed: int = 0
+    bucket_integers: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.test_fraction < 1:
+            raise ConfigError(f"test_fraction is in [0, 1), not {self.test_fraction}")
+
+
+def convert(
+    inputs: Sequence[Path | str],
+    destination: Destination,
+    conversion: Conversion,
+    on_rows: Callable[[int, int], None] = lambda rows, size_bytes: None,
+) -> ShardedWriter:
+    """Convert `inputs` in order; `on_rows` hears of rows and bytes of text as they are written."""
+    reader = CriteoReader(conversion)
+    with ShardedWriter(destination) as writer:
+        for path in inputs:
+            for rows, draws, size_bytes in reader.read(path):
+                is_test = draws < conversion.test_fraction
+                writer.write("train", rows.select(~is_test))
+                writer.write("test", rows.select(is_test))
+                on_rows(len(draws), size_bytes)
+    return writer
+
+
+class CriteoReader:
+    """Reads Criteo text into arrays, `_ROWS_PER_CALL` rows at a time, in buffers it reuses."""
+
+    def __init__(self, conversion: Conversion) -> None:
+        self._conversion = conversion
+        n = _ROWS_PER_CALL
+        self._labels: U8 = np.empty(n, np.uint8)
+        self._integers: I64 = np.empty((n, DENSE), np.int64)
+        self._ids: I64 = np.empty((n, kernel.CATEGORIES), np.int64)
+        self._draws: F64 = np.empty(n, np.float64)
+        self._report: I64 = np.zeros(kernel.REPORT_CELLS, np.int64)
+
+    def read(self, path: Path | str) -> Iterator[tuple[Rows, F64, int]]:
+        """Yields (rows, draws, bytes of text read); valid until the next step."""
+        line = 1
+        for text in blocks(path):
+            position = 0
+            while position < len(text):
+                count = self._parse(text, position)
+                if self._report[kernel.STATUS] != DONE:
+                    raise malformed(path, line + count, text, self._report)
+                stop = int(self._report[kernel.POSITION])
+                yield self._rows(count), self._draws[:count], stop - position
+                line, position = line + count, stop
+
+    def _parse(self, text: U8, position: int) -> int:
+        """Returns the number of rows read."""
+        self._report[kernel.POSITION] = position
+        kernel.parse_criteo_rows(
+            text,
+            len(text),
+            self._labels,
+            self._integers,
+            self._ids,
+            self._draws,
+            self._conversion.seed,
+            self._report,
+        )
+        return int(self._report[kernel.ROWS])
+
+    def _rows(self, count: int) -> Rows:
+        integers, ids = self._integers[:count], self._ids[:count]
+        if self._conversion.bucket_integers:
+            buckets = np.empty_like(integers)
+            kernel.bucket_integers(integers, kernel.CATEGORIES + 1, buckets)
+            ids = np.concatenate([ids, buckets], axis=1)
+        return Rows(self._labels[:count], dense_values(integers), ids)
+
+
+def dense_values(integers: I64) -> F32:
+    """sign(x) · ln(1 + |x|) of `integers` (n, 13); MISSING is 0."""
+    values = np.where(integers == kernel.MISSING, 0, integers).astype(np.float64)
+    return np.asarray(np.sign(values) * np.log1p(np.abs(values)), np.float32)
+
+
+def malformed(path: Path | str, line: int, text: U8, report: I64) -> DataError:
+    """The error for a row the kernel refused."""
+    status, at, _, field = report.tolist()
+    rest = text[at : at + 64].tobytes()
+    shown = repr(rest.split(b"\n")[0].split(b"\t")[0].decode("utf-8", "backslashreplace"))
+    where = f"{path}, line {line}"
+    if status == kernel.WRONG_FIELDS:
+        return DataError(
+            f"{where}: expected {kernel.FIELDS} fields between tabs (label, I1 … I13, C1 … C26), "
+            f"found {field}. Nothing was written.",
+            hint="39 fields may be the unlabelled test set of the challenge, which has no clicks.",
+        )
+    name, expected = f"I{field}", "an integer or nothing"
+    if status == kernel.BAD_LABEL:
+        name, expected = "label", "0 or 1"
+    return DataError(
+        f"{where}, field {name}: expected {expected}, found {shown}. Nothing was written.",
+        hint="Repair or remove that row.",
+    )

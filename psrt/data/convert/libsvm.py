@@ -1,0 +1,91 @@
+"""libsvm text (also svmlight) as MultiSlot files.
+
+In: `label index:value index:value …`, plain or gzip, with blank lines and `# comments`. Labels are
+1 or +1 for the positive class, −1 or 0 for the other. Out, per row:
+
+    label          float × 1      1 or 0
+    ids            ragged uint64  the indices as they stand, so that the table of a job needs a row
+                                  more than the largest
+    values         ragged float   as many values, digit by digit as they stand
+
+Which rows are for testing is given by files of their own, or depends on the text of a row and the
+seed only. A malformed row is an error naming file and line: nothing is skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from psrt.core.errors import DataError
+from psrt.core.types import F64, I64, U8
+from psrt.data.convert.sharded import Destination, Lines, ShardedWriter, Split, lines_of
+from psrt.data.slots import Slot
+from psrt.data.sources import blocks
+from psrt.kernels.text import DONE
+from psrt.kernels.text import libsvm as kernel
+
+SLOTS = (Slot("label", "float", 1), Slot("ids", "uint64"), Slot("values", "float"))
+_ROWS_PER_CALL = 8192
+_SHOWN_BYTES = 40
+
+
+def convert(
+    inputs: Sequence[Path | str],
+    destination: Destination,
+    split: Split,
+    tests: Sequence[Path | str] = (),
+    on_bytes: Callable[[int], None] = lambda size_bytes: None,
+) -> ShardedWriter:
+    """Convert `inputs` in order and set a share of them aside, or, if given, `tests` instead."""
+    fraction = 0.0 if tests else split.test_fraction
+    with ShardedWriter(destination) as writer:
+        for path in inputs:
+            for rows, draws, size_bytes in read(path, split.seed):
+                writer.write("train", rows.select(draws >= fraction))
+                writer.write("test", rows.select(draws < fraction))
+                on_bytes(size_bytes)
+        for path in tests:
+            for rows, _, size_bytes in read(path, split.seed):
+                writer.write("test", rows)
+                on_bytes(size_bytes)
+    return writer
+
+
+def read(path: Path | str, seed: int = 0) -> Iterator[tuple[Lines, F64, int]]:
+    """Yields (rows, a draw from [0, 1) for each, bytes of text read); valid until the next step."""
+    labels, draws = np.empty(_ROWS_PER_CALL, np.uint8), np.empty(_ROWS_PER_CALL, np.float64)
+    ends, report = np.empty(_ROWS_PER_CALL, np.int64), np.zeros(kernel.REPORT_CELLS, np.int64)
+    line = 1
+    for text in blocks(path):
+        position = 0
+        out = np.empty(len(text) + _ROWS_PER_CALL * kernel.ROW_BYTES, np.uint8)
+        while position < len(text):
+            report[kernel.POSITION] = position
+            kernel.convert_rows(text, len(text), labels, draws, out, ends, seed, report)
+            line += int(report[kernel.LINES])
+            if report[kernel.STATUS] != DONE:
+                raise malformed(path, line, text, report)
+            rows, stop = int(report[kernel.ROWS]), int(report[kernel.POSITION])
+            yield Lines(labels[:rows], lines_of(out, ends[:rows])), draws[:rows], stop - position
+            position = stop
+
+
+def malformed(path: Path | str, line: int, text: U8, report: I64) -> DataError:
+    """The error for a row the kernel refused."""
+    status, at = int(report[kernel.STATUS]), int(report[kernel.POSITION])
+    words = text[at : at + _SHOWN_BYTES].tobytes().split(b"\n")[0].split()
+    shown = repr(words[0].decode("utf-8", "backslashreplace")) if words else "nothing"
+    where = "label" if status == kernel.BAD_LABEL else f"entry {int(report[kernel.ENTRY]) + 1}"
+    expected = {
+        kernel.BAD_LABEL: "1 or +1, −1 or 0",
+        kernel.BAD_INDEX: "index:value with an index of at most 18 digits",
+        kernel.NO_COLON: "index:value",
+        kernel.BAD_VALUE: "a finite number behind the colon",
+    }[status]
+    return DataError(
+        f"{path}, line {line}, {where}: expected {expected}, found {shown}. Nothing was written.",
+        hint="Repair or remove that row. Ranking (qid:) and multi-class files are not for psrt.",
+    )

@@ -1,0 +1,191 @@
+"""Writing a data set: rows dealt in turn over MultiSlot files, published all at once.
+
+`ShardedWriter` fills `.train-00000.txt.part` … and renames them when the `with` block ends well, so
+a half-written set is never trained on. Old files of the same kind in the directory would be read
+along with the new ones: they are refused, or, with `replace`, removed when the new ones are whole.
+A part without rows has no files.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self, TypeAlias, cast
+
+import numpy as np
+
+from psrt.core.errors import ConfigError, DataError, ErrorCode
+from psrt.core.types import F32, I64, U8
+from psrt.kernels.text import format_rows, row_bytes
+
+Text: TypeAlias = bytes | memoryview
+Chosen: TypeAlias = np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+PARTS = ("train", "test")
+_FAST_GZIP = 1
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Where a data set goes: `files` files of each part in `directory`, gzipped or not."""
+
+    directory: Path
+    files: int = 2
+    gzipped: bool = False
+    replace: bool = False
+
+    def __post_init__(self) -> None:
+        if self.files < 1:
+            raise ConfigError(f"files is 1 or more, not {self.files}")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Examples as arrays: `labels` (n,) 0 or 1, `dense` (n, d), `ids` (n, s) bit patterns."""
+
+    labels: U8
+    dense: F32
+    ids: I64
+
+    def select(self, chosen: Chosen) -> Rows:
+        return Rows(self.labels[chosen], self.dense[chosen], self.ids[chosen])
+
+    def text(self) -> Sequence[Text]:
+        """One MultiSlot line per row."""
+        count = len(self.labels)
+        out = np.empty(count * row_bytes(self.dense.shape[1], self.ids.shape[1]), np.uint8)
+        ends = np.empty(count, np.int64)
+        format_rows(self.labels, self.dense, self.ids, out, ends)
+        return lines_of(out, ends)
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Examples that are MultiSlot lines already; `labels` (n,) are theirs."""
+
+    labels: U8
+    lines: Sequence[Text]
+
+    def select(self, chosen: Chosen) -> Lines:
+        return Lines(self.labels[chosen], [self.lines[i] for i in np.flatnonzero(chosen).tolist()])
+
+    def text(self) -> Sequence[Text]:
+        return self.lines
+
+
+@dataclass(frozen=True)
+class Split:
+    """Which rows are for testing: a share of them, chosen by a hash of the row and the seed."""
+
+    test_fraction: float = 0.1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.test_fraction < 1:
+            raise ConfigError(f"test_fraction is in [0, 1), not {self.test_fraction}")
+
+
+class ShardedWriter:
+    """`with ShardedWriter(destination) as writer: writer.write("train", rows)`, then `paths`."""
+
+    def __init__(self, destination: Destination) -> None:
+        self.destination = destination
+        self.rows = dict.fromkeys(PARTS, 0)
+        self.clicks = dict.fromkeys(PARTS, 0)
+        self._files: dict[str, list[IO[bytes]]] = {}
+        self._old: list[Path] = []
+
+    def __enter__(self) -> Self:
+        where = self.destination
+        try:
+            where.directory.mkdir(parents=True, exist_ok=True)
+            self._old = self._earlier_files()
+            for part in PARTS:
+                self._files[part] = [
+                    _create(_unfinished(p), where.gzipped) for p in self.paths(part)
+                ]
+        except OSError as error:
+            raise _unwritable(where.directory, error) from error
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for file in (file for files in self._files.values() for file in files):
+            file.close()
+        if error is None:
+            for path in self._old:
+                path.unlink(missing_ok=True)
+        for part in self._files:
+            for path in self.paths(part):
+                if error is None and self.rows[part]:
+                    _unfinished(path).replace(path)
+                else:
+                    _unfinished(path).unlink()
+
+    def paths(self, part: str) -> list[Path]:
+        """The files of `part`, in order."""
+        suffix = ".txt.gz" if self.destination.gzipped else ".txt"
+        names = [f"{part}-{i:05d}{suffix}" for i in range(self.destination.files)]
+        return [self.destination.directory / name for name in names]
+
+    def write(self, part: str, rows: Rows | Lines) -> None:
+        """Append rows; row i of the part goes to file i mod `files`."""
+        lines, files = rows.text(), self._files[part]
+        for i in range(len(files)):
+            first = (i - self.rows[part]) % len(files)
+            try:
+                files[i].write(b"".join(lines[first :: len(files)]))
+            except OSError as error:
+                raise _unwritable(self.paths(part)[i], error) from error
+        self.rows[part] += len(lines)
+        self.clicks[part] += int(rows.labels.sum())
+
+    def _earlier_files(self) -> list[Path]:
+        directory = self.destination.directory
+        old = [path for part in PARTS for path in directory.glob(f"{part}-?????.txt*")]
+        if old and not self.destination.replace:
+            raise DataError(
+                f"{directory} already holds {len(old)} data files ({_names(old)}). "
+                "Nothing was written.",
+                code=ErrorCode.DATA_MISSING,
+                hint="Choose another --out, or give --replace to have them removed.",
+            )
+        return old
+
+
+def lines_of(text: U8, ends: I64) -> list[Text]:
+    """Line i of `text` ends at `ends[i]`; windows on `text`, nothing is copied."""
+    view, bounds = text.data, [0, *ends.tolist()]
+    return [view[bounds[i] : bounds[i + 1]] for i in range(len(ends))]
+
+
+def _create(path: Path, gzipped: bool) -> IO[bytes]:
+    # Level 1: digits of hashed ids hardly compress further, and level 9 takes five times longer.
+    if gzipped:
+        return cast("IO[bytes]", gzip.open(path, "wb", compresslevel=_FAST_GZIP))
+    return open(path, "wb")
+
+
+def _unfinished(path: Path) -> Path:
+    """Hidden, so that the globs of a job never match it."""
+    return path.with_name(f".{path.name}.part")
+
+
+def _names(paths: Sequence[Path]) -> str:
+    names = sorted(path.name for path in paths)
+    return ", ".join(names[:2]) + (", …" if len(names) > 2 else "")
+
+
+def _unwritable(path: Path, error: OSError) -> DataError:
+    return DataError(
+        f"{path} cannot be written: {error.strerror or error}.",
+        code=ErrorCode.DATA_MISSING,
+        hint="Check the directory's permissions and free space.",
+    )

@@ -1,0 +1,33 @@
+"""Memory for the words of many records, taken piece by piece.
+
+An arena belongs to one thread. The allocator gives such large arrays back to the system as soon as
+the last piece on them is gone, and pages of them that were never reached cost nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from psrt.core.types import U32
+from psrt.kernels.text import WORD_BYTES
+
+# glibc may keep smaller ones for itself.
+_ARENA_WORDS = (64 << 20) // WORD_BYTES
+
+
+class Arena:
+    """`free` (n,) uint32: words nobody has taken."""
+
+    def __init__(self) -> None:
+        self.free: U32 = np.empty(0, np.uint32)
+
+    def renew(self, words: int = 0) -> None:
+        """Leave what is free; there are `words` now, or more."""
+        self.free = np.empty(max(words, _ARENA_WORDS), np.uint32)
+
+    def take(self, words: int) -> U32:
+        """The next so many, of a new array if there are not enough."""
+        if words > len(self.free):
+            self.renew(words)
+        taken, self.free = self.free[:words], self.free[words:]
+        return taken

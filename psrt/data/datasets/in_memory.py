@@ -1,0 +1,195 @@
+"""`InMemoryDataset`: every record of its files in memory once, in any order.
+
+    dataset = psrt.InMemoryDataset(slots, files=["part-*"], batch_size=512, threads=2)
+    dataset.load_into_memory()
+    for epoch in range(3):
+        dataset.local_shuffle()
+        for batch in dataset.batches(): …
+
+`psrt.data.datasets.records` tells the bytes it takes. Loading threads end with the load they
+belong to. A dataset belongs to one thread; what it loads ahead does not show until it is waited
+for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from psrt.core.errors import ConfigError
+from psrt.data.checks import at_least
+from psrt.data.datasets.loading import Loading
+from psrt.data.datasets.memory import Memory
+from psrt.data.datasets.packing import Packer
+from psrt.data.datasets.prefixes import CONTENT, INS_ID, Prefixed
+from psrt.data.datasets.record_lines import RecordParser
+from psrt.data.datasets.record_readers import PackedBatches, ParsedLines, RecordReader
+from psrt.data.datasets.records import Layout
+from psrt.data.datasets.scattering import BATCH_RECORDS, RecordExchange, Scattering
+from psrt.data.formats import Format, MultiSlotFormat
+from psrt.data.reading import DatasetSettings, reader_of
+from psrt.data.slots import Batch, DataVar, Slot, batch_rows
+
+_PARSED_ROWS = 2048  # they stay in the processor's cache until they are packed
+
+
+class InMemoryDataset(DatasetSettings):
+    """`seed` makes shuffles repeatable: the n-th one of a dataset is a function of seed and n.
+
+    Other settings are those of `DatasetSettings`. `memory` is for those who hand records on.
+    """
+
+    def __init__(
+        self, use_var: Sequence[DataVar | Slot] = (), *, seed: int = 0, **settings: Any
+    ) -> None:
+        super().__init__(use_var, **settings)
+        self.memory = Memory()
+        self._words: dict[str, bool] = {}
+        self._merge_size: int | None = None
+        self._send_batch_size = BATCH_RECORDS
+        self._loading: tuple[Loading, Layout] | None = None
+        self._seed, self._draws = seed, 0
+
+    def set_parse_ins_id(self, parse_ins_id: bool) -> None:
+        """Whether MultiSlot lines begin with `1 <ins_id>`."""
+        self._words[INS_ID] = parse_ins_id
+
+    def set_parse_content(self, parse_content: bool) -> None:
+        """Whether they have `1 <content>` in front, behind the ins_id if there is one."""
+        self._words[CONTENT] = parse_content
+
+    def set_merge_by_lineid(self, merge_size: int = 2) -> None:
+        """Make one record of those with the same ins_id, see `psrt.data.datasets.merging`.
+
+        That is done when records are first asked for: behind a global shuffle, if there is one.
+        """
+        if merge_size < 0:
+            raise ConfigError(f"merge_size is 0 (any number) or more, not {merge_size}.")
+        self._merge_size = merge_size
+        self.set_parse_ins_id(True)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Names of the words in front of a line, in their order, which are kept with a record."""
+        return tuple(word for word in (INS_ID, CONTENT) if self._words.get(word))
+
+    def load_into_memory(self, is_shuffle: bool = False) -> None:
+        """Read all files. What was in memory before is given up when they have been read."""
+        self.preload_into_memory()
+        self.wait_preload_done()
+        if is_shuffle:
+            self.local_shuffle()
+
+    def preload_into_memory(self, thread_num: int | None = None) -> None:
+        """Begin to read all files in the background, by `thread_num` threads or those set."""
+        if self._loading is not None:
+            raise ConfigError("the dataset is loading already.", hint="wait_preload_done() first.")
+        paths, format, source = self._paths(), self._format(), self._source()
+        count_bytes = self.counters.counter("data_bytes", "bytes of text parsed").add
+        layout = Layout(format.slots)
+
+        def reader() -> RecordReader:
+            if isinstance(format, MultiSlotFormat):
+                return ParsedLines(RecordParser(layout), source, count_bytes)
+            batches = partial(reader_of, format, _PARSED_ROWS, source, count_bytes)
+            return PackedBatches(batches, Packer(layout, self.texts))
+
+        loading = Loading(paths, source, reader, thread_num or self._threads)
+        self._loading = (loading, layout)
+
+    def wait_preload_done(self) -> None:
+        """Wait for the files that are being read; raises the first error of a reading thread."""
+        if self._loading is None:
+            raise ConfigError("the dataset is not loading.", hint="preload_into_memory() first.")
+        (loading, layout), self._loading = self._loading, None
+        try:
+            pieces = loading.wait(self.wait_timeout_s)
+        finally:
+            loading.close()
+        self.memory.load(layout, pieces, self._merge_size)
+
+    def batches(self, first: int = 0) -> Generator[Batch, None, None]:
+        """One pass over the records from the `first` on, arrays in the shapes the vars declare."""
+        examples = self.counters.counter("data_examples", "examples handed to the trainer")
+        for batch in self.memory.batches(self._batch_size, first):
+            examples.add(batch_rows(batch))
+            yield self._shaped(batch)
+
+    def local_shuffle(self, seed: int | None = None) -> None:
+        """Put the records into a random order, that of `seed` if it is given."""
+        self.memory.shuffle(self._draw(seed))
+
+    def global_shuffle(
+        self, fleet: RecordExchange | None = None, thread_num: int = 0, seed: int | None = None
+    ) -> None:
+        """Spread the records of all trainers over all trainers, then put them into a random order.
+
+        `fleet` is Fluid's, or a `ConnectedExecutor`; every trainer calls this equally often. Each
+        record goes to a trainer drawn for it, or, to be merged, to that of its ins_id. Slots that
+        were exchanged have their own values again. Without `fleet` it is a local shuffle.
+        `thread_num` is PaddlePaddle's: psrt has one thread for each other trainer. After an error
+        the memory is empty.
+        """
+        if fleet is not None:
+            scattering = Scattering(
+                self.memory.layout,
+                self.memory.take(),
+                self.texts,
+                self._send_batch_size,
+                seed=int(self._draw(seed).integers(1 << 62)),
+                by="" if self._merge_size is None else INS_ID,
+            )
+            self.memory.put(fleet.exchange_records(scattering))
+        self.local_shuffle(seed)
+
+    def set_fleet_send_batch_size(self, fleet_send_batch_size: int = BATCH_RECORDS) -> None:
+        """About how many records of a global shuffle travel together."""
+        self._send_batch_size = at_least(1, "fleet_send_batch_size", fleet_send_batch_size)
+
+    def slots_shuffle(self, slots: Sequence[str]) -> None:
+        """Give each record the values another was read with in these slots, all from the same one.
+
+        Slots exchanged before have their own values again; so have all if `slots` is empty.
+        """
+        self.memory.exchange(slots, self._draw())
+
+    def release_memory(self) -> None:
+        """Give up the records, and what is being loaded."""
+        if self._loading is not None:
+            self._loading[0].close()
+            self._loading = None
+        self.memory.clear()
+
+    def get_memory_data_size(self, fleet: RecordExchange | None = None) -> int:
+        """Records in memory; with `fleet`, as in `global_shuffle`, those of all trainers."""
+        return _summed(len(self.memory), fleet)
+
+    def get_shuffle_data_size(self, fleet: RecordExchange | None = None) -> int:
+        """Records in memory that have been shuffled: all or none of a trainer."""
+        return _summed(len(self.memory) if self.memory.is_shuffled else 0, fleet)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes that records and their order take."""
+        return self.memory.size_bytes
+
+    def _format(self) -> Format:
+        if not self.texts:
+            return super()._format()
+        if self._format_given != "multislot":
+            raise ConfigError(
+                f"format {self._format_given} has no ins_id or content.",
+                hint="They stand in front of MultiSlot lines: set_parse_ins_id(False).",
+            )
+        return Prefixed(self._slots, self.texts)
+
+    def _draw(self, seed: int | None = None) -> np.random.Generator:
+        self._draws += seed is None
+        return np.random.default_rng([self._seed, self._draws] if seed is None else seed)
+
+
+def _summed(records: int, fleet: RecordExchange | None) -> int:
+    return records if fleet is None else fleet.sum_records(records)

@@ -1,0 +1,118 @@
+"""Threads that read whole files into memory.
+
+`Loading` owns the threads. Each takes the next file nobody has taken and reads it with a reader of
+its own; a piece never spans files, so the order of records is that of files and lines for any
+number of threads. After an error the other threads stop at their next piece.
+Waiting without any progress ends with a `DeadlineError` that names the files being read.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import closing
+
+from psrt.core.errors import DeadlineError, PsrtError
+from psrt.core.threads import CrashReport, join_threads, start_thread
+from psrt.data.datasets.record_readers import RecordReader
+from psrt.data.datasets.records import Records
+from psrt.data.sources import DataFile, TextSource
+
+
+class Loading:
+    """Begins at once. `reader` makes one for each thread."""
+
+    def __init__(
+        self,
+        files: Sequence[DataFile],
+        source: TextSource,
+        reader: Callable[[], RecordReader],
+        threads: int,
+    ) -> None:
+        self._source, self._reader = source, reader
+        self._waiting = deque(enumerate(files))
+        self._pieces: list[deque[Records]] = [deque() for _ in files]
+        self._reading: dict[str, DataFile] = {}
+        self._running = max(1, min(threads, len(files)))
+        self._progress = 0
+        self._error: BaseException | None = None
+        self._stopped = False
+        self._changed = threading.Condition()
+        crashes = CrashReport()
+        self._threads = [
+            start_thread(self._run, f"data-loader-{i}", crashes) for i in range(self._running)
+        ]
+
+    def wait(self, timeout_s: float) -> deque[Records]:
+        """Pieces in the order of files, once all are read; raises what a thread has raised.
+
+        `timeout_s` bounds the time without any progress.
+        """
+        while self._wait_for_news(timeout_s):
+            pass
+        if self._error is not None:
+            raise self._error
+        return deque(piece for of_file in self._pieces for piece in of_file)
+
+    def close(self, timeout_s: float = 10.0) -> None:
+        """End the threads and wait for them; idempotent."""
+        self._stopped = True
+        self._source.stop()
+        join_threads(self._threads, timeout_s, self._reading.get)
+
+    def _wait_for_news(self, timeout_s: float) -> bool:
+        """Whether threads go on, after the next progress."""
+        with self._changed:
+            seen = self._progress
+            if not self._changed.wait_for(lambda: seen != self._progress or self._over, timeout_s):
+                names = ", ".join(str(path) for path in self._reading.values()) or "no file"
+                raise DeadlineError(
+                    f"nothing was loaded within {timeout_s:g} s; loader threads are in {names}.",
+                    hint="Check the storage the files are on.",
+                )
+            return not self._over
+
+    @property
+    def _over(self) -> bool:
+        return self._running == 0 or self._error is not None
+
+    def _run(self) -> None:
+        """One thread. An unexpected crash is reported twice: to the log and to who waits."""
+        error: BaseException | None = None
+        try:
+            self._load_files(self._reader())
+        except PsrtError as expected:
+            error = expected
+        except BaseException as crash:
+            error = crash
+            raise
+        finally:
+            with self._changed:
+                self._reading.pop(threading.current_thread().name, None)
+                self._error = self._error or error
+                self._running -= 1
+                self._changed.notify_all()
+
+    def _load_files(self, reader: RecordReader) -> None:
+        while taken := self._take_file():
+            number, path = taken
+            with closing(reader.read(path)) as pieces:
+                for piece in pieces:
+                    self._pieces[number].append(piece)
+                    if not self._go_on():
+                        return
+
+    def _take_file(self) -> tuple[int, DataFile] | None:
+        with self._changed:
+            if not self._waiting or self._stopped:
+                return None
+            taken = self._waiting.popleft()
+            self._reading[threading.current_thread().name] = taken[1]
+            return taken
+
+    def _go_on(self) -> bool:
+        with self._changed:
+            self._progress += 1
+            self._changed.notify_all()
+            return not self._stopped and self._error is None

@@ -1,0 +1,157 @@
+"""Which columns of a table feed which slot, and as what.
+
+A slot takes one column, by default that of its own name, or several, which are gathered into a
+dense slot. What a job file says in `[data.columns]`, a line per slot:
+
+    click = "label"                                     a column by name or by number, from 0
+    dense = { columns = ["I1", "I2"], scale = "log", missing = 0 }
+    site  = { column = "site", kind = "text" }
+    tags  = { column = 7, kind = "text", separator = "|" }
+    rich  = { column = 14, values = { "<=50K" = 0, ">50K" = 1 } }
+
+`kind`: float (slots of floats); id, an unsigned integer as it stands (slots of ids); text, a
+63-bit hash of its bytes; bucket, a hash of its logarithmic bucket, as `psrt.data.convert.criteo`
+makes them. `salt` makes the hashes of a slot its own. `scale = "log"` is sign(x) · ln(1 + |x|).
+`values` are texts, and the numbers they stand for: blanks around a text do not count, and any other
+text is an error. `separator` cuts a cell into values. A missing value is `missing` where that is
+given; otherwise text and bucket have an id for it, a ragged slot has no value, and anything else is
+an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, TypeAlias, cast
+
+from psrt.core.errors import ConfigError, DataError
+from psrt.data.checks import FLOAT32_MAX
+from psrt.data.slots import Slot
+
+Column: TypeAlias = "str | int"
+KINDS = {"float": ("float",), "uint64": ("id", "text", "bucket")}
+_SIGNED, _PATTERNS = 1 << 63, 1 << 64
+
+
+@dataclass(frozen=True)
+class Field:
+    """One slot of a table; see the head of the file."""
+
+    slot: Slot
+    columns: tuple[Column, ...]
+    kind: str
+    separator: str = ""
+    scale: str = ""
+    salt: int = 0
+    missing: float | None = None
+    values: Mapping[str, float] | None = None
+
+    def __post_init__(self) -> None:
+        kinds = KINDS[self.slot.dtype]
+        if self.kind not in kinds:
+            self._refuse("kind", self.kind, f"{' or '.join(kinds)} for a slot of {self.slot.dtype}")
+        if self.scale not in ("", "log") or (self.scale and self.kind != "float"):
+            self._refuse("scale", self.scale, 'nothing, or "log" for floats')
+        if self.values is not None:
+            self._check_values(self.values)
+        if not isinstance(self.separator, str) or len(self.separator.encode()) > 1:
+            self._refuse("separator", self.separator, "one ASCII character")
+        if not _is_integer(self.salt, _SIGNED):
+            self._refuse("salt", self.salt, "an integer of 64 bits with its sign")
+        if self.missing is not None:
+            self._check_missing(self.missing)
+        if len(self.columns) > 1 and self.slot.size != len(self.columns):
+            wanted = f"1 for a ragged slot, 1 or {self.slot.size} for a dense one"
+            self._refuse("columns", f"{len(self.columns)} columns", wanted)
+
+    def _check_values(self, values: Any) -> None:
+        legal = isinstance(values, Mapping) and values and self.kind == "float"
+        if not legal or not all(type(t) is str and _is_float32(n) for t, n in values.items()):
+            expected = "texts and the numbers they stand for, for floats, each within float32"
+            self._refuse("values", values, expected)
+
+    def _check_missing(self, missing: Any) -> None:
+        if self.kind in ("text", "bucket"):
+            self._refuse("missing", missing, "nothing: a missing text or bucket has an id")
+        if self.kind == "id" and not _is_integer(missing, _PATTERNS):
+            self._refuse("missing", missing, "an id, an integer of 64 bits")
+        if self.kind == "float" and not _is_float32(missing):
+            self._refuse("missing", missing, "a number within the range of float32")
+
+    @property
+    def missing_id(self) -> int:
+        """`missing` of a slot of ids as an int64 with the same bits."""
+        return (int(self.missing or 0) + _SIGNED) % _PATTERNS - _SIGNED
+
+    def _refuse(self, key: str, value: object, expected: str) -> None:
+        raise ConfigError(
+            f"data.columns.{self.slot.name}: {key} is {value!r}, expected {expected}."
+        )
+
+
+def _is_integer(value: object, stop: int) -> bool:
+    return type(value) is int and -_SIGNED <= value < stop
+
+
+def _is_float32(value: object) -> bool:
+    """A number, no bool, that is finite as float32; so no nan either."""
+    return type(value) in (int, float) and abs(cast("float", value)) <= FLOAT32_MAX
+
+
+def check_unique(path: str, column: Column, names: Sequence[str], field: Field) -> None:
+    """Refuse to choose among the columns of a file that have the same name."""
+    if list(names).count(str(column)) > 1:
+        raise DataError(
+            f"{path} has more than one column {column!r}, which slot {field.slot.name!r} takes.",
+            hint="Give them names that differ, or the slot its column by number in [data.columns].",
+        )
+
+
+def check_cells(field: Field) -> None:
+    """Refuse a dense slot of several values that one cell without a separator cannot hold."""
+    if not field.separator and field.slot.size not in (None, len(field.columns)):
+        raise ConfigError(
+            f"data.columns.{field.slot.name}: expected {field.slot.size} columns, or one with a "
+            f"separator, found {len(field.columns)}."
+        )
+
+
+def fields_of(slots: Sequence[Slot], columns: Mapping[str, Any] | None) -> tuple[Field, ...]:
+    """A field per slot, from what `[data.columns]` says of it."""
+    said = columns or {}
+    if not isinstance(said, Mapping):
+        raise ConfigError(f"data.columns is {said!r}, expected a table.")
+    names = [slot.name for slot in slots]
+    for name in said:
+        if name not in names:
+            hint = f"The slots are {', '.join(names)}."
+            raise ConfigError(
+                f"data.columns names {name!r}, which is no slot of the job.", hint=hint
+            )
+    return tuple(_field(slot, said.get(slot.name, slot.name)) for slot in slots)
+
+
+def _field(slot: Slot, said: Any) -> Field:
+    if not isinstance(said, Mapping):
+        said = {"columns" if isinstance(said, list) else "column": said}
+    known = {"column", *(field.name for field in fields(Field))} - {"slot"}
+    for key in said:
+        if key not in known:
+            raise ConfigError(
+                f"data.columns.{slot.name}: unknown key {key!r}.",
+                hint=f"Known: {', '.join(sorted(known))}.",
+            )
+    rest = {key: value for key, value in said.items() if key not in ("column", "columns")}
+    kind = rest.pop("kind", KINDS[slot.dtype][0])
+    return Field(slot, _columns(slot, said), kind, **rest)
+
+
+def _columns(slot: Slot, said: Mapping[str, Any]) -> tuple[Column, ...]:
+    many = said.get("columns", [said.get("column", slot.name)])
+    legal = isinstance(many, list | tuple) and many and not ("column" in said and "columns" in said)
+    if not legal or not all(isinstance(c, str | int) and not isinstance(c, bool) for c in many):
+        raise ConfigError(
+            f"data.columns.{slot.name}: expected column or columns, names or numbers from 0, "
+            f"got {dict(said)!r}."
+        )
+    return tuple(many)

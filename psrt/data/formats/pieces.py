@@ -1,0 +1,109 @@
+"""Pieces of any number of examples, cut and joined into batches of one size.
+
+Parsers that read a block or a row group at a time give what they have read to a `Cutter`. Batches
+within a piece are windows on it; only one that spans pieces is copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from psrt.core.tensors import Ragged
+from psrt.core.types import Array
+from psrt.data.checks import batch_size_of
+from psrt.data.slots import Batch, batch_rows
+
+
+class Cutter:
+    """Belongs to one thread; pieces must not be written after they were given.
+
+    `held` examples wait for their batch to fill; the next `skipping` ones will be dropped.
+    """
+
+    def __init__(self, batch_size: int) -> None:
+        self._batch_size = batch_size_of(batch_size)
+        self._pieces: list[Batch] = []
+        self.held = 0
+        self.skipping = 0
+
+    def skip(self, examples: int) -> None:
+        """Drop the next so many that are fed."""
+        self.skipping += examples
+
+    def feed(self, piece: Batch) -> Iterator[Batch]:
+        """Yields each batch that fills."""
+        rows = batch_rows(piece)
+        at = min(self.skipping, rows)
+        self.skipping -= at
+        while rows - at >= (wanted := self._batch_size - self.held):
+            self._hold(window(piece, at, at + wanted))
+            at += wanted
+            yield self._take()
+        if at < rows:
+            self._hold(window(piece, at, rows))
+
+    def finish(self) -> Batch | None:
+        """The last, smaller batch, if any examples are left."""
+        return self._take() if self._pieces else None
+
+    def _hold(self, piece: Batch) -> None:
+        self._pieces.append(piece)
+        self.held += batch_rows(piece)
+
+    def _take(self) -> Batch:
+        pieces, self._pieces, self.held = self._pieces, [], 0
+        return joined(pieces)
+
+
+class CuttingParser:
+    """What parsers have in common that read a block at a time into pieces."""
+
+    def __init__(self, batch_size: int) -> None:
+        self._cutter = Cutter(batch_size)
+
+    @property
+    def held(self) -> int:
+        return self._cutter.held
+
+    @property
+    def skipping(self) -> int:
+        return self._cutter.skipping
+
+    def skip(self, examples: int) -> None:
+        """Drop the next so many examples."""
+        self._cutter.skip(examples)
+
+    def finish(self) -> Batch | None:
+        """The last, smaller batch, if any examples are left."""
+        return self._cutter.finish()
+
+
+def window(batch: Batch, start: int, stop: int) -> Batch:
+    """Examples `start` to `stop`, without a copy of their values."""
+    return {name: _window(fed, start, stop) for name, fed in batch.items()}
+
+
+def joined(pieces: list[Batch]) -> Batch:
+    """The examples of all pieces, in order."""
+    if len(pieces) == 1:
+        return pieces[0]
+    return {name: _joined([piece[name] for piece in pieces]) for name in pieces[0]}
+
+
+def _window(fed: Array | Ragged, start: int, stop: int) -> Array | Ragged:
+    if not isinstance(fed, Ragged):
+        return fed[start:stop]
+    offsets = fed.offsets[start : stop + 1]
+    return Ragged(fed.values[offsets[0] : offsets[-1]], offsets - offsets[0])
+
+
+def _joined(parts: list[Array | Ragged]) -> Array | Ragged:
+    ragged = [part for part in parts if isinstance(part, Ragged)]
+    if not ragged:
+        return np.concatenate([part for part in parts if not isinstance(part, Ragged)])
+    lengths = np.concatenate([np.diff(part.offsets) for part in ragged])
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return Ragged(np.concatenate([part.values for part in ragged]), offsets)

@@ -1,0 +1,44 @@
+"""python: files in reading order.
+
+generator   Users' own preprocessing: their lines in, MultiSlot text out
+decorators  Reader decorators: from readers to readers, one example after the other
+read_ahead  Reader decorators with threads: `buffered` reads ahead, `xmap_readers` maps by
+            several workers
+"""
+
+from __future__ import annotations
+
+from psrt.data.python.decorators import (
+    ComposeNotAligned,
+    Reader,
+    batch,
+    cache,
+    chain,
+    compose,
+    firstn,
+    map_readers,
+    shuffle,
+)
+from psrt.data.python.generator import (
+    DataGenerator,
+    MultiSlotDataGenerator,
+    MultiSlotStringDataGenerator,
+)
+from psrt.data.python.read_ahead import buffered, xmap_readers
+
+__all__ = [
+    "ComposeNotAligned",
+    "DataGenerator",
+    "MultiSlotDataGenerator",
+    "MultiSlotStringDataGenerator",
+    "Reader",
+    "batch",
+    "buffered",
+    "cache",
+    "chain",
+    "compose",
+    "firstn",
+    "map_readers",
+    "shuffle",
+    "xmap_readers",
+]

@@ -1,0 +1,227 @@
+"""Reader threads that keep a bounded queue of mini-batches filled.
+
+`QueueReader` owns the threads. Each takes the next file nobody has taken, so that uneven files
+balance; a batch may span the files of one thread. With one thread the order of examples is that of
+the files and lines. The consumer is one thread: it iterates, sees a reader's error after the
+batches that came before it, and closes. Parsing and file reads run without the GIL.
+
+A reading can be left behind any batch and continued from its `place`: by one thread with the very
+batches that were to come, by several with each example that was not handed out, once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from functools import partial
+from types import TracebackType
+from typing import Generic, NamedTuple, Self, TypeVar
+
+from psrt.core.errors import DeadlineError, PsrtError
+from psrt.core.metrics import Registry
+from psrt.core.threads import CrashReport, join_threads, start_thread
+from psrt.data.formats import Format, MultiSlotFormat
+from psrt.data.reading.readers import FileReader, reader_of
+from psrt.data.slots import Batch, Slot, batch_rows
+from psrt.data.sources import (
+    BEGINNING,
+    Bookmark,
+    DataFile,
+    Files,
+    Place,
+    Position,
+    Reading,
+    TextSource,
+)
+
+_T = TypeVar("_T")
+
+
+class BoundedQueue(Generic[_T]):
+    """Several producers, one consumer. Ends when all producers are done, at an error, or closed.
+
+    Producers that found it full go on when it is half empty: a thread that is woken for each item
+    costs more than the item does.
+    """
+
+    def __init__(self, capacity: int, producers: int) -> None:
+        self._capacity = capacity
+        self._producers = producers
+        self._items: deque[_T] = deque()
+        self._error: BaseException | None = None
+        self._closed = False
+        lock = threading.Lock()
+        self._has_news, self._has_room = threading.Condition(lock), threading.Condition(lock)
+
+    def put(self, item: _T) -> bool:
+        """Wait for room (the consumer's pace, or `close`); False = closed, stop producing."""
+        with self._has_room:
+            self._has_room.wait_for(lambda: self._closed or len(self._items) < self._capacity)
+            if not self._closed:
+                self._items.append(item)
+                self._has_news.notify()
+            return not self._closed
+
+    def producer_done(self, error: BaseException | None = None) -> None:
+        with self._has_news:
+            self._producers -= 1
+            self._error = self._error or error
+            self._has_news.notify()
+
+    def get(self, timeout_s: float) -> _T | None:
+        """The next item, None at the end; raises `TimeoutError`, or a producer's error."""
+        with self._has_news:
+            if not self._has_news.wait_for(lambda: self._items or self._over, timeout_s):
+                raise TimeoutError
+            if not self._items:
+                if self._error is not None:
+                    raise self._error
+                return None
+            item = self._items.popleft()
+            if len(self._items) <= self._capacity // 2:
+                self._has_room.notify_all()
+            return item
+
+    def close(self) -> None:
+        """Drop what is queued and let producers and consumer go."""
+        with self._has_news:
+            self._closed = True
+            self._items.clear()
+            self._has_news.notify_all()
+            self._has_room.notify_all()
+
+    @property
+    def _over(self) -> bool:
+        return self._closed or self._error is not None or self._producers == 0
+
+
+class _Read(NamedTuple):
+    """A batch of a thread, and where it ends; `begun` since the batch before."""
+
+    batch: Batch
+    thread: int
+    begun: tuple[int, ...]
+    position: Position
+
+
+class QueueReader:
+    """Iterate once: `with QueueReader(files, slots, 512) as batches: for batch in batches: …`.
+
+    Files are MultiSlot text of `slots`, unless `format` says otherwise; reading begins at their
+    start, or at `first`, a `place` of an earlier reader of the same files. Threads start at once;
+    `close` (or leaving the `with`) ends and joins them. Iterating past `wait_timeout_s` without a
+    batch raises `DeadlineError` with the files being read.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[DataFile],
+        slots: Sequence[Slot],
+        batch_size: int,
+        threads: int = 1,
+        capacity: int = 8,
+        *,
+        source: TextSource | None = None,
+        format: Format | None = None,
+        first: Place = BEGINNING,
+        wait_timeout_s: float = 120.0,
+        counters: Registry | None = None,
+    ) -> None:
+        self._bookmark = Bookmark(files, first)
+        self._waiting = deque(self._bookmark.readings())
+        threads = max(1, min(threads, len(self._waiting)))
+        registry = counters or Registry()
+        self._bytes = registry.counter("data_bytes", "bytes of text parsed")
+        self._examples = registry.counter("data_examples", "examples handed to the trainer")
+        self._wait_s = registry.timer("data_wait_s", "seconds the trainer waited for a batch")
+        self._wait_timeout_s = wait_timeout_s
+        self._source = source or Files()
+        self._reading: dict[str, DataFile] = {}
+        self._queue: BoundedQueue[_Read] = BoundedQueue(max(1, capacity), threads)
+        self._crashes = CrashReport()
+        format = format or MultiSlotFormat(slots)
+        readers = [
+            reader_of(format, batch_size, self._source, self._bytes.add) for _ in range(threads)
+        ]
+        self._threads = [
+            start_thread(partial(self._run, i, reader), f"data-reader-{i}", self._crashes)
+            for i, reader in enumerate(readers)
+        ]
+
+    def __iter__(self) -> Iterator[Batch]:
+        while (read := self._next()) is not None:
+            self._examples.add(batch_rows(read.batch))
+            self._bookmark.hand(read.thread, read.begun, read.position)
+            yield read.batch
+
+    @property
+    def place(self) -> Place:
+        """Behind the last batch that was handed out; for the thread that iterates."""
+        return self._bookmark.place
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self, timeout_s: float = 10.0) -> None:
+        """End the threads and wait for them; idempotent."""
+        self._queue.close()
+        self._source.stop()
+        join_threads(self._threads, timeout_s, self._reading.get)
+
+    def _next(self) -> _Read | None:
+        with self._wait_s.time():
+            try:
+                return self._queue.get(self._wait_timeout_s)
+            except TimeoutError:
+                names = ", ".join(str(path) for path in list(self._reading.values())) or "no file"
+                raise DeadlineError(
+                    f"no batch within {self._wait_timeout_s:g} s; reader threads are in {names}.",
+                    hint="Check the storage the files are on.",
+                ) from None
+
+    def _run(self, thread: int, reader: FileReader) -> None:
+        """One reader thread. An unexpected crash is reported twice: to the log and the consumer."""
+        error: BaseException | None = None
+        try:
+            self._read_files(thread, reader)
+        except PsrtError as expected:
+            error = expected
+        except BaseException as crash:
+            error = crash
+            raise
+        finally:
+            self._reading.pop(threading.current_thread().name, None)
+            self._queue.producer_done(error)
+
+    def _read_files(self, thread: int, reader: FileReader) -> None:
+        begun: list[int] = []
+
+        def put(batch: Batch) -> bool:
+            read = _Read(batch, thread, tuple(begun), reader.position)
+            begun.clear()
+            return self._queue.put(read)
+
+        while reading := self._take_file():
+            self._reading[threading.current_thread().name] = reading.file
+            begun.append(reading.number)
+            with closing(reader.read(reading.file, reading.first)) as batches:
+                if not all(put(batch) for batch in batches):
+                    return
+        if last := reader.finish():
+            put(last)
+
+    def _take_file(self) -> Reading | None:
+        try:
+            return self._waiting.popleft()
+        except IndexError:
+            return None

@@ -1,0 +1,151 @@
+"""The bytes of a file, a URL or the standard input: as they are stored, and decompressed.
+
+Gzip and zstd are recognised by their first bytes, not by their name. Nothing that is cut off,
+damaged or written meanwhile passes for a whole file: every failure is a `DataError` that names it.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from typing import IO, Any, cast
+
+from psrt.core.errors import DataError
+from psrt.data.sources.compressed import (
+    GZIP_ERRORS,
+    GZIP_MAGIC,
+    ZSTD_MAGIC,
+    GzipText,
+    ZstdText,
+    begins_zstd,
+    cut_off,
+    damaged,
+)
+from psrt.data.sources.places import DataFile
+from psrt.data.sources.remote import is_url, open_url, unreadable
+from psrt.data.sources.text_ahead import TextAhead
+
+STDIN = "<stdin>"
+"""Stands for the standard input where a file is named; it is read once, to its end."""
+
+_AHEAD_BYTES = 1 << 20
+
+
+def open_text(path: Path | str) -> IO[bytes]:
+    """The bytes of a file, decompressed; a plain file of this host is an `io.FileIO`."""
+    file = open_stored(path)
+    try:
+        start = _first_bytes(file)
+        if start.startswith(GZIP_MAGIC):
+            return _ahead(GzipText(unchanging(file, path)), path)
+        if begins_zstd(start):
+            return _ahead(ZstdText(unchanging(file, path), path), path)
+    except BaseException as error:
+        file.close()
+        if isinstance(error, OSError):
+            raise unreadable(path, error) from error
+        raise
+    return file
+
+
+def _ahead(text: io.RawIOBase, path: Path | str) -> IO[bytes]:
+    """A text that is decompressed while the lines before are parsed."""
+    return cast("IO[bytes]", io.BufferedReader(TextAhead(text, str(path)), _AHEAD_BYTES))
+
+
+def _standard_input() -> IO[bytes]:
+    try:
+        return cast("IO[bytes]", open(0, "rb", closefd=False))
+    except OSError as error:
+        raise unreadable(STDIN, error) from error
+
+
+def open_stored(path: Path | str) -> IO[bytes]:
+    """The bytes of a file as they are stored: seekable unless they come through a pipe."""
+    if path == STDIN:
+        return _standard_input()
+    if is_url(path):
+        return open_url(str(path))
+    try:
+        file = open(path, "rb", buffering=0)  # noqa: SIM115 (the caller closes it)
+        return cast("IO[bytes]", file if file.seekable() else io.BufferedReader(file))
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def _first_bytes(file: IO[bytes]) -> bytes:
+    """Enough to tell a compression; a pipe or URL cannot go back, so they stay in its buffer."""
+    if isinstance(file, io.BufferedReader):
+        return file.peek(len(ZSTD_MAGIC))
+    start = file.read(len(ZSTD_MAGIC))
+    file.seek(0)
+    return start
+
+
+def read_some(file: IO[bytes], into: memoryview, path: DataFile) -> int:
+    """Bytes of an open file, 0 at its end; raises `DataError` where it is damaged."""
+    try:
+        return cast("int", file.readinto(into))  # type: ignore[attr-defined]
+    except EOFError as error:
+        raise cut_off(path, "gzip") from error
+    except GZIP_ERRORS as error:
+        raise damaged(path, "gzip", error) from error
+    except DataError:
+        raise
+    except Exception as error:
+        if isinstance(error, OSError) or is_url(path):
+            raise unreadable(path, error) from error
+        raise
+
+
+class Stamp:
+    """How a plain file was when this was made; of a pipe or URL, nothing is known."""
+
+    def __init__(self, file: IO[bytes], path: DataFile) -> None:
+        self._file, self._path = file, path
+        self._before = self._now()
+
+    def check(self) -> None:
+        """Raises `DataError` if the file was written: what was read may be of two files."""
+        after = self._now()
+        if after != self._before:
+            raise DataError(
+                f"{self._path}: the file was changed while it was read: it had "
+                f"{self._before[0]:,} bytes, and has {after[0]:,}. Reading stopped.",
+                hint="Write files under another name and rename them when they are whole.",
+            )
+
+    def _now(self) -> tuple[int, int]:
+        if not _is_plain(self._file):
+            return 0, 0
+        found = os.fstat(self._file.fileno())
+        return found.st_size, found.st_mtime_ns
+
+
+def unchanging(file: IO[bytes], path: DataFile) -> IO[bytes]:
+    """A file of this host from where it is, which is a `DataError` at its end if it was changed."""
+    return cast("IO[bytes]", _Unchanging(file, path)) if _is_plain(file) else file
+
+
+def _is_plain(file: IO[bytes]) -> bool:
+    return isinstance(file, io.FileIO) and file.seekable()
+
+
+class _Unchanging(io.RawIOBase):
+    def __init__(self, file: IO[bytes], path: DataFile) -> None:
+        self._file, self._path = file, path
+        self._stamp = Stamp(file, path)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: Any) -> int:
+        got = read_some(self._file, memoryview(into), self._path)
+        if not got:
+            self._stamp.check()
+        return got
+
+    def close(self) -> None:
+        super().close()
+        self._file.close()

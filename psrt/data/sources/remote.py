@@ -1,0 +1,88 @@
+"""Files named by URL, through fsspec: `s3://…`, `gs://…`, `hdfs://…`, `http://…`, `memory://…`.
+
+Which protocols work, and where their credentials come from, is fsspec's business: it looks at the
+environment and configuration files of each storage. Whatever goes wrong there is a `DataError`
+that names the URL. psrt itself only opens, lists and sizes.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from typing import IO, Any, TypeVar, cast
+
+from psrt.core.errors import ConfigError, DataError, ErrorCode
+from psrt.data.extras import missing, required
+from psrt.data.sources.places import DataFile
+
+_T = TypeVar("_T")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+
+
+def is_url(path: DataFile) -> bool:
+    """Whether fsspec reads it: a text with `protocol://`, of two letters or more, in front."""
+    return isinstance(path, str) and _URL.match(path) is not None
+
+
+def is_pattern(url: str) -> bool:
+    """Whether it stands for many; a question mark begins a query."""
+    return "*" in url or "[" in url
+
+
+def open_url(url: str) -> IO[bytes]:
+    """The bytes as stored, buffered."""
+    return guarded(url, lambda: cast("IO[bytes]", io.BufferedReader(_located(url, "open"))))
+
+
+def matches(url: str) -> list[str]:
+    """The URLs a pattern stands for, sorted; one without a pattern stands for itself if it is a
+    file."""
+
+    def found() -> list[str]:
+        system, path = _system(url)
+        if is_pattern(path):
+            names = [name for name in system.glob(path) if system.isfile(name)]
+        else:
+            names = [path] if system.isfile(path) else []
+        return sorted(str(system.unstrip_protocol(name)) for name in names)
+
+    return guarded(url, found)
+
+
+def size_bytes(url: str) -> int:
+    """Bytes as stored; 0 where the storage does not tell."""
+    return guarded(url, lambda: int(_located(url, "size") or 0))
+
+
+def guarded(url: str, action: Callable[[], _T]) -> _T:
+    """Every storage has exceptions of its own: they become a `DataError` naming the URL."""
+    try:
+        return action()
+    except (ConfigError, DataError):
+        raise
+    except ImportError as error:
+        raise missing(error.name or str(error), "fsspec", f"reading {url}") from error
+    except Exception as error:
+        raise unreadable(url, error) from error
+
+
+def unreadable(url: DataFile, error: Exception) -> DataError:
+    """The error for a file or URL that cannot be opened or read on."""
+    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    place = "at that address" if is_url(url) else "on this host"
+    return DataError(
+        f"data file {url} cannot be read: {reason}.",
+        code=ErrorCode.DATA_MISSING,
+        hint=f"Check that it exists {place} and that this user may read it.",
+    )
+
+
+def _located(url: str, action: str) -> Any:
+    system, path = _system(url)
+    return getattr(system, action)(path)
+
+
+def _system(url: str) -> tuple[Any, str]:
+    core = required("fsspec.core", "fsspec", f"reading {url}")
+    return cast("tuple[Any, str]", core.url_to_fs(url))

@@ -1,0 +1,200 @@
+"""Local training: the update ops of a program, by the rules and kernels of the pservers.
+
+An update owns the optimizer state and the step count of one parameter; they begin at zero with the
+executor. The learning rate of step t is `rate_at(schedule, t)`, as on a pserver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from psrt.core.errors import ProgramError
+from psrt.core.specs import LAYER_WISE, rate_at
+from psrt.core.types import I32, Array
+from psrt.executor.compute.parts import part_of
+from psrt.executor.compute.registry import Step
+from psrt.executor.memory import Cell, Rows
+from psrt.graph.program import Parameter
+from psrt.kernels.optimizers import HEADER_WORDS, RowTable, Rule, TouchedRows, rule_of, stamp_
+
+
+class Update(Protocol):
+    """The update of one parameter: `run` it, or `begin` and then run each of some parts.
+
+    To begin moves nothing and counts nothing, the first part counts the step. Parts are run by any
+    threads, at the same time; only what `may_be_cut` has more than one.
+    """
+
+    parameter: Parameter
+    pace: Pace
+
+    @property
+    def may_be_cut(self) -> bool: ...
+    def run(self) -> None: ...
+    def begin(self) -> None: ...
+    def part(self, number: int, of: int) -> None: ...
+    def share(self, other: Update) -> None: ...
+
+
+def make_update(parameter: Parameter, value: Cell, gradient: Cell, rows: Rows | None) -> Update:
+    """What applies `gradient` to `value`; `rows` are those of a sparse parameter."""
+    if parameter.optimizer is None or parameter.learning_rate is None:
+        raise ProgramError(f"Parameter {parameter.name} has an update op, but no optimizer.")
+    rule = rule_of(parameter.optimizer, gradient.dtype)
+    if rows is None:
+        return DenseUpdate(parameter, rule, value, gradient)
+    return RowUpdate(parameter, rule, value, gradient, rows)
+
+
+def in_turn(steps: Sequence[Step]) -> Step:
+    """One step that runs several."""
+    if len(steps) == 1:
+        return steps[0]
+
+    def run() -> None:
+        for step in steps:
+            step()
+
+    return run
+
+
+class Pace:
+    """How often a parameter was updated here, and its rate.
+
+    `other_steps` are mini-batches of other trainers: the schedule is that much further than the
+    count, by which an optimizer corrects its bias.
+    """
+
+    def __init__(self, parameter: Parameter) -> None:
+        assert parameter.learning_rate is not None, parameter.name
+        self.schedule = parameter.learning_rate
+        self.steps = self.other_steps = 0
+
+    def next(self) -> tuple[float, int]:
+        """The rate and the number of the next step."""
+        return rate_at(self.schedule, self.steps + self.other_steps), self.steps + 1
+
+
+class DenseUpdate:
+    """One dense parameter: every number moves at every step; `state` (state_vectors, size)."""
+
+    def __init__(self, parameter: Parameter, rule: Rule, value: Cell, gradient: Cell) -> None:
+        self.parameter, self.rule = parameter, rule
+        self.value, self.gradient = value, gradient
+        self.pace = Pace(parameter)
+        size = int(np.prod(parameter.shape))
+        self.state: Array = np.empty((rule.state_vectors, size), gradient.dtype)
+        self.state[:] = np.reshape(rule.first, (-1, 1))
+        self._rate, self._step = 0.0, 0
+
+    def share(self, other: Update) -> None:
+        """Keep state and count of steps together with the update of another replica."""
+        assert isinstance(other, DenseUpdate)
+        self.state, self.pace = other.state, other.pace
+
+    @property
+    def may_be_cut(self) -> bool:
+        """Whether every number moves by itself."""
+        return not isinstance(self.parameter.optimizer, LAYER_WISE)
+
+    def run(self) -> None:
+        self.begin()
+        self.part(0, 1)
+
+    def begin(self) -> None:
+        """Look up the rate."""
+        self._rate, self._step = self.pace.next()
+
+    def part(self, number: int, of: int) -> None:
+        """Move the `number`-th of `of` parts of the numbers."""
+        self.pace.steps += number == 0
+        w, g = self.value.value.reshape(-1), self.gradient.value.reshape(-1)
+        here = part_of(len(w), number, of)
+        if here.start < here.stop:
+            state = self.state[:, here]
+            self.rule.update_block(w[here], state, g[here], self._rate, self._step)
+
+
+class RowUpdate:
+    """One sparse table held whole: rows move as on a pserver, each by its own count of updates.
+
+    `beside` (height, ·) holds header and state of each row, once there was a step. Parts are of the
+    ids of a step, which stand once each.
+    """
+
+    def __init__(
+        self, parameter: Parameter, rule: Rule, value: Cell, gradient: Cell, rows: Rows
+    ) -> None:
+        self.parameter, self.rule = parameter, rule
+        self.value, self.gradient, self.rows = value, gradient, rows
+        self.pace = Pace(parameter)
+        self.beside: Array | None = None
+        self._stamp: Any = stamp_ if gradient.dtype == np.float32 else stamp_.python
+        self._order: I32 = np.empty(0, np.int32)
+        self._slots: I32 = np.empty(0, np.int32)
+        self._rate, self._step = 0.0, 0
+
+    def share(self, other: Update) -> None:
+        """Keep state and count of steps together with the update of another replica."""
+        assert isinstance(other, RowUpdate)
+        self.beside, self.pace = other._beside(), other.pace
+
+    @property
+    def may_be_cut(self) -> bool:
+        """Whether `part` can do it; rows that nobody touched have no part they belong to."""
+        return not self.rule.moves_all_rows
+
+    def run(self) -> None:
+        self.begin()
+        self.part(0, 1)
+        if self.rule.moves_all_rows:
+            table, step, width = self._table(), self._step, self.parameter.shape[1]
+            self.rule.update_rest(table, len(table.state), step, width, self._rate, step)
+
+    def begin(self) -> None:
+        """Look up the rate and find the rows of the step."""
+        self._rate, self._step = self.pace.next()
+        self._slots = self.rows.slots
+        self._beside()  # made here if at all, by one thread for all
+        self._positions(len(self._slots))
+
+    def part(self, number: int, of: int) -> None:
+        """Move the `number`-th of `of` parts of the rows."""
+        self.pace.steps += number == 0
+        step, count = self._step, len(self._slots)
+        here = part_of(count, number, of, self.parameter.shape[1])
+        slots, table = self._slots[here], self._table()
+        if self.rule.reads_headers:
+            self._stamp(table.weights, table.state, slots, step)
+        touched = TouchedRows(slots, self._positions(count)[here], self.gradient.value)
+        self.rule.update_rows(table, touched, self._rate, step)
+
+    def _table(self) -> RowTable:
+        return RowTable(self.value.value, 0, self._beside(), HEADER_WORDS)
+
+    def _beside(self) -> Array:
+        if self.beside is None:
+            self.beside = self._fresh_state()
+        return self.beside
+
+    def _fresh_state(self) -> Array:
+        if self.parameter.distributed:
+            raise ProgramError(
+                f"Table {self.parameter.name} is distributed, so no executor can update it.",
+                hint="Push its gradients to pservers, or declare it is_distributed=False.",
+            )
+        height, width = self.parameter.shape
+        first = self.rule.first_state(width)
+        beside: Array = np.zeros((height, HEADER_WORDS + len(first)), self.gradient.dtype)
+        if first.any():  # else the pages of rows that are never used stay untouched
+            beside[:, HEADER_WORDS:] = first
+        return beside
+
+    def _positions(self, count: int) -> I32:
+        """0, 1, …: row i of the gradient is that of the i-th slot."""
+        if len(self._order) < count:
+            self._order = np.arange(2 * count, dtype=np.int32)
+        return self._order[:count]

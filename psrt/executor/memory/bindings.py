@@ -1,0 +1,263 @@
+"""Rows of tables for one step: which ids a batch looks up, and where their rows lie.
+
+The rows of a sparse table are fetched before the step, each id once. `RowBatch` is what the trainer
+binds; `Rows` is a table as lookup ops see it, be it a row batch or a whole array in the scope.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from psrt.core.errors import ErrorCode, ProgramError
+from psrt.core.tensors import Ragged
+from psrt.core.types import I32, I64, Array
+from psrt.executor.memory.cells import Cell, Memory
+from psrt.executor.memory.scope import check_shape, check_writeable
+from psrt.graph.program import Parameter, Program
+from psrt.kernels.tables import as_rows, unique
+
+
+@dataclass(frozen=True)
+class RowBatch:
+    """The rows one batch needs of one sparse table.
+
+    `ids` (n,) int64 stand once each, `rows` (n, width) are theirs, the row of a padding id zeros.
+    `index[var]` (ids of that data var, flat) int32 says which row each of them is.
+    """
+
+    ids: I64
+    rows: Array
+    index: Mapping[str, I32]
+
+
+def lookups_by_table(program: Program) -> dict[str, tuple[str, ...]]:
+    """The data vars that look up each sparse table, in program order."""
+    found: dict[str, dict[str, None]] = {}
+    for op in program.ops:
+        if op.role == "forward" and "table" in op.inputs:
+            (table,) = op.inputs["table"]
+            if program.parameters[table].sparse:
+                found.setdefault(table, {}).update(dict.fromkeys(op.inputs["ids"]))
+    return {table: tuple(names) for table, names in found.items()}
+
+
+def distinct_ids(
+    feed: Mapping[str, Array | Ragged], names: Sequence[str]
+) -> tuple[I64, dict[str, I32]]:
+    """The distinct ids of data vars `names`, and the `RowBatch.index` that goes with them."""
+    parts = []
+    for name in names:
+        fed = feed[name]
+        parts.append((fed.values if isinstance(fed, Ragged) else fed).reshape(-1))
+    counts = [len(part) for part in parts]
+    ids, positions = unique(join(parts, np.empty(sum(counts), np.int64)))
+    return ids, Joined(positions, dict(zip(names, counts, strict=True))).by_var()
+
+
+def join(parts: Sequence[Array], out: Array) -> Array:
+    """`out` (n,) = the flat `parts`, which have n elements together; returns it.
+
+    `numpy.concatenate` gives the interpreter's lock away and takes it back for each of its arrays:
+    with the ids of 26 slots a thread was put to sleep 6 times a step while another one computed.
+    """
+    if all(part.dtype is out.dtype and part.flags.c_contiguous for part in parts):
+        target, start = out.data, 0
+        for part in parts:
+            stop = start + len(part)
+            target[start:stop] = part.data
+            start = stop
+    else:
+        np.concatenate(parts, out=out, casting="unsafe")
+    return out
+
+
+@dataclass(frozen=True)
+class Joined:
+    """What is said of the ids of data vars: `flat` (n,), one var after the other."""
+
+    flat: I32
+    counts: Mapping[str, int]
+
+    def by_var(self) -> dict[str, I32]:
+        """The same, apart."""
+        index, start = {}, 0
+        for name, count in self.counts.items():
+            index[name] = self.flat[start : start + count]
+            start += count
+        return index
+
+
+class SharedIds:
+    """The ids in several cells, one cell after the other: joined once a step, by the first thread
+    that asks for them."""
+
+    def __init__(self, slots: Sequence[Cell]) -> None:
+        self._slots = slots
+        self._names = [ids.name for ids in slots]
+        self._memory = Memory()
+        self._lock = threading.Lock()
+        self._joined: I64 | None = None
+
+    def renew(self) -> None:
+        """The cells hold other ids."""
+        self._joined = None
+
+    def are_of(self, slots: Sequence[Cell]) -> bool:
+        """Whether they are the ids of just these vars."""
+        return [ids.name for ids in slots] == self._names
+
+    def counts(self) -> dict[str, int]:
+        """How many of them are of each var."""
+        return {name: ids.value.size for name, ids in zip(self._names, self._slots, strict=True)}
+
+    def ids(self) -> I64:
+        """All of them, (n,)."""
+        with self._lock:
+            if self._joined is None:
+                parts = [ids.value.reshape(-1) for ids in self._slots]
+                memory = self._memory.array((sum(map(len, parts)),), np.dtype(np.int64))
+                self._joined = join(parts, memory)
+            return self._joined
+
+
+class Rows:
+    """One table in one step, as lookup ops see it.
+
+    `values` (n, width) holds its rows, `index` the row of each id by data var. `ids` are the ids of
+    the rows, None for a whole table, in which id i is row i. `padding_row` is where the padding id
+    lies, -1 for nowhere. `looked_up` are all ids of a whole table, if somebody joins them. The
+    gradient has the same rows, unless those of a whole table were `number`ed: then it has one for
+    each of `ids`.
+    """
+
+    def __init__(self, parameter: Parameter) -> None:
+        self.parameter = parameter
+        self.values: Array = np.empty((0, parameter.shape[1]))
+        self.ids: I64 | None = None
+        self.index: dict[str, I32] = {}
+        self.is_whole = False
+        self.padding_row = -1
+        self.looked_up: SharedIds | None = None
+        self._slots: I32 | None = None
+        self._places: Joined | None = None
+        self._place_of: dict[str, I32] = {}
+
+    def bind(self, batch: RowBatch, dtype: Any) -> None:
+        """Use the rows somebody fetched."""
+        if batch.rows.shape != (len(batch.ids), self.parameter.shape[1]):
+            raise ProgramError(
+                f"Rows of shape {batch.rows.shape} are bound for {len(batch.ids)} ids of table "
+                f"{self.parameter.name}, whose rows are {self.parameter.shape[1]} wide.",
+                code=ErrorCode.SHAPE_MISMATCH,
+                hint="Bind a row of that width for each of the ids.",
+            )
+        self.values = np.ascontiguousarray(batch.rows, dtype)
+        self.ids, self.index = batch.ids, dict(batch.index)
+        self.is_whole, self.looked_up = False, None
+        self._places, self._slots = None, None
+        self.padding_row = -1
+        if self.parameter.padding_id is not None:
+            (found,) = np.nonzero(batch.ids == self.parameter.padding_id)
+            self.padding_row = int(found[0]) if len(found) else -1
+
+    def bind_whole(self, table: Array) -> None:
+        """Use the whole table; its padding row becomes zeros, whatever trained it."""
+        if table is not self.values:
+            self._check_whole(table)
+        self.values, self.ids = table, None
+        self.is_whole, self.looked_up = True, None
+        self._places, self._slots = None, None
+        self.index.clear()
+        if self.parameter.padding_id is not None:
+            self.padding_row = self.parameter.padding_id
+            table[self.padding_row] = 0
+
+    def _check_whole(self, table: Array) -> None:
+        """Ids are checked against the declared height, so the array must have it."""
+        check_shape(self.parameter.name, table, self.parameter.shape)
+        if self.parameter.padding_id is not None:
+            check_writeable(self.parameter.name, table)
+
+    def number(self, ids: I64, slots: I32, places: Joined | None) -> None:
+        """Let the gradient of a whole table have a row for each of `ids`, which stand once.
+
+        `slots` are the same numbers, rows of the table if lookups of them succeeded. `places` says
+        which of the rows each id of the data vars adds to; None for a replica without examples.
+        """
+        self.ids, self._slots, self._places = ids, slots, places
+        self._place_of.clear()
+
+    @property
+    def slots(self) -> I32:
+        """The ids of the gradient as rows of a whole table."""
+        if self._slots is None:
+            assert self.ids is not None, "rows of a sparse table are bound by their ids"
+            return rows_of_whole(self.parameter, self.ids)
+        return self._slots
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether rows of the gradient are not those of the table."""
+        return self.is_whole and self.ids is not None
+
+    @property
+    def gradient_shape(self) -> tuple[int, int]:
+        height, width = self.values.shape
+        return (height if self.ids is None else len(self.ids), width)
+
+    def forget_padding_(self, gradient: Array) -> None:
+        """The padding row is not trained."""
+        if self.padding_row >= 0:
+            gradient[self.padding_row] = 0
+
+    def index_of(self, ids: Cell) -> I32:
+        """The row of each id of a data var (n,), whose cell is given."""
+        known = self.index.get(ids.name)
+        if known is not None:
+            return known
+        if not self.is_whole:
+            raise ProgramError(
+                f"The rows bound for table {self.parameter.name} have no index for {ids.name}.",
+                hint="Make the RowBatch from all data vars of lookups_by_table.",
+            )
+        return self.index.setdefault(ids.name, rows_of_whole(self.parameter, ids.value))
+
+    def place_of(self, ids: Cell) -> I32:
+        """The row of the gradient that each id of a data var (n,) adds to."""
+        if self._places is None:
+            return self.index_of(ids)
+        if not self._place_of:
+            self._place_of = self._places.by_var()
+        return self._place_of[ids.name]
+
+    def places_of(self, slots: Sequence[Cell]) -> I32 | None:
+        """The same of several data vars together, if they are all that look up the table."""
+        if self._places is None or [ids.name for ids in slots] != list(self._places.counts):
+            return None
+        return self._places.flat
+
+
+def rows_of_whole(parameter: Parameter, ids: Array) -> I32:
+    """Ids as rows of a whole table, once they are known to lie within it."""
+    flat = np.ascontiguousarray(ids, np.int64).reshape(-1)
+    rows: I32 = np.empty(len(flat), np.int32)
+    if not as_rows(flat, parameter.shape[0], rows):
+        check_rows(parameter, ids)
+    return rows
+
+
+def check_rows(parameter: Parameter, ids: Array) -> None:
+    """Raise `ProgramError` unless all ids are rows of a table that is not distributed."""
+    flat = ids.reshape(-1)
+    height = parameter.shape[0]
+    if len(flat) and (flat.min() < 0 or flat.max() >= height):
+        bad = flat[(flat < 0) | (flat >= height)][0]
+        raise ProgramError(
+            f"Id {bad} is not a row of table {parameter.name}, which has rows 0 to {height - 1}.",
+            hint="Enlarge the table, or make it distributed: then any int64 is an id.",
+        )

@@ -1,0 +1,125 @@
+"""Running batches until the data end: one after the other, or by replicas that do not wait.
+
+With `async_mode` every replica takes whole batches from one source and runs them by itself over
+shared parameters and shared optimizer state, without a lock (Niu et al. 2011, "Hogwild!"): updates
+may overwrite each other, which sparse ones seldom do, and results depend on who was first. Only the
+first replica's fetches are returned. The end of the data is a normal event; the first error stops
+all replicas after the batch they are at.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from psrt.executor.memory import RowSupply, Scope
+from psrt.executor.parallel.replicas import Replica
+from psrt.executor.parallel.shares import Share, examples_of
+from psrt.executor.ports import GradSink, ParamSource
+from psrt.executor.program import DerivedIds, Feed, copy_of
+from psrt.graph.program import ROLES, Program, Role
+
+
+@dataclass
+class UntilEnd:
+    """What was run until the data ended; `fetched` are the values of the last batch."""
+
+    batches: int = 0
+    examples: int = 0
+    fetched: list[Any] = field(default_factory=list)
+
+    def count(self, examples: int, fetched: list[Any]) -> None:
+        self.batches += 1
+        self.examples += examples
+        self.fetched = fetched
+
+
+def together(parts: Sequence[UntilEnd]) -> UntilEnd:
+    """What several replicas did; the values are the first one's."""
+    batches, examples = sum(p.batches for p in parts), sum(p.examples for p in parts)
+    return UntilEnd(batches, examples, parts[0].fetched)
+
+
+class Source:
+    """Batches for several threads, each with its number, until they end or somebody stops."""
+
+    def __init__(self, batches: Iterable[Feed]) -> None:
+        self._numbered = zip(itertools.count(), batches, strict=False)
+        self._lock = threading.Lock()
+        self._stopped = False
+        self._failure: Exception | None = None
+
+    def __iter__(self) -> Iterator[tuple[int, Feed]]:
+        while (found := self._next()) is not None:
+            yield found
+
+    def stop(self) -> None:
+        self._stopped = True
+
+    def check(self) -> None:
+        """Raise what ended the batches early: it is the reader's own, and of no replica."""
+        if self._failure is not None:
+            raise self._failure
+
+    def _next(self) -> tuple[int, Feed] | None:
+        with self._lock:
+            try:
+                return None if self._stopped else next(self._numbered, None)
+            except Exception as error:
+                self._failure, self._stopped = error, True
+                return None
+
+
+class Alone:
+    """One replica that runs whole batches by itself."""
+
+    def __init__(
+        self,
+        replica: Replica,
+        program: Program,
+        scope: Scope,
+        source: ParamSource | None,
+        sink: GradSink | None,
+        first_example: int,
+    ) -> None:
+        self._replica, self._scope, self._sink = replica, scope, sink
+        self._supply = RowSupply(program, scope, source)
+        self._first_example = first_example
+        self._derived = DerivedIds(program, first_example)
+        self.done = UntilEnd()
+
+    def working(
+        self, source: Source, names: Sequence[str], roles: Sequence[Role]
+    ) -> Callable[[], None]:
+        """What a thread of the pool runs."""
+
+        def run() -> None:
+            try:
+                for number, feed in source:
+                    self._step(number, feed, names, roles)
+            except BaseException:
+                source.stop()
+                raise
+
+        return run
+
+    def _step(self, number: int, feed: Feed, names: Sequence[str], roles: Sequence[Role]) -> None:
+        compiled = self._replica.compiled
+        examples = examples_of(feed, self._replica.fed)
+        moment = compiled.moment
+        moment.step, moment.first_example, moment.loss_gradient = number, self._first_example, 1.0
+        feed = self._replica.checked(self._derived.extend(feed, number))
+        rows = {table: self._supply.batch(table, feed) for table in self._supply.tables}
+        self._replica.see(self._scope, roles)
+        self._replica.load(Share(0, 0, examples, examples), feed, rows, self._scope)
+        if self._sink is not None:
+            compiled.swap_gradients()
+        for role in ROLES:
+            if role in roles or (role == "adjust" and "backward" in roles):
+                compiled.run(role)
+        if self._sink is not None and "backward" in roles:
+            self._sink.push(compiled.gradients())
+        self.done.count(examples, [copy_of(compiled.cells[name]) for name in names])

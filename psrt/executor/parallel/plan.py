@@ -1,0 +1,189 @@
+"""From replicas to a graph: which ops run, in which order they may, and what is added to them.
+
+    forward of each replica, beside it the numbering of ids
+    backward of each replica · a sum for each gradient · [barrier] · adjust · optimize
+
+Adjusting and updating happens once with one copy of the parameters (Reduce), in every replica with
+several (AllReduce). Graphs depend on how many replicas have examples, on the roles that run, and on
+the tables that are read in place.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+from psrt.executor.compute import in_turn
+from psrt.executor.parallel.chains import chained
+from psrt.executor.parallel.cutting import BEGUN, Cutting
+from psrt.executor.parallel.drawing import draw
+from psrt.executor.parallel.in_place import TableInPlace
+from psrt.executor.parallel.places import ORDER, Places
+from psrt.executor.parallel.replicas import Replica
+from psrt.executor.parallel.shares import Share
+from psrt.executor.parallel.ssa import Graph, Node, Place, union
+from psrt.executor.parallel.summing import Summing
+from psrt.executor.ports import OnGradient
+from psrt.executor.program import Prepared, tellers
+from psrt.executor.strategies import BuildStrategy
+from psrt.graph.program import Role
+
+Key: TypeAlias = tuple[tuple[int, ...], tuple[Role, ...], frozenset[str]]
+"""Replicas that have examples, roles, tables read in place."""
+
+
+class Planner:
+    """Makes the graphs of one parallel executor, each once."""
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        replicas: Sequence[Replica],
+        one_copy: bool,
+        build: BuildStrategy,
+        threads: int,
+    ) -> None:
+        program = prepared.program
+        self._replicas, self._one_copy = replicas, one_copy
+        self._places = Places(program, one_copy, prepared.memory.places)
+        self._build, self._threads = build, threads
+        self._parts = len(replicas) if one_copy and not build.enable_sequential_execution else 1
+        self._summing = Summing(program, replicas, self._places)
+        self._graphs: dict[Key, Graph] = {}
+        self._on_gradient: OnGradient | None = None
+
+    @property
+    def on_gradient(self) -> OnGradient | None:
+        return self._on_gradient
+
+    @on_gradient.setter
+    def on_gradient(self, on_gradient: OnGradient | None) -> None:
+        self._on_gradient = on_gradient
+        self._graphs.clear()
+
+    def graph(
+        self, shares: Sequence[Share], roles: Sequence[Role], whole: Sequence[TableInPlace] = ()
+    ) -> Graph:
+        """For a batch of which these are the shares that hold examples.
+
+        The ids of tables in `whole` are numbered before their gradients.
+        """
+        active = tuple(share.number for share in shares)
+        key = (active, tuple(roles), frozenset(table.name for table in whole))
+        if key not in self._graphs:
+            nodes = list(self._nodes(active, roles, whole))
+            if self._on_gradient is not None:
+                self._tell(nodes, self._on_gradient)
+            graph = Graph.of(nodes)
+            if self._build.debug_graphviz_path:
+                draw(graph, Path(self._build.debug_graphviz_path))
+            self._graphs[key] = chained(graph)
+        return self._graphs[key]
+
+    def finish(self, shares: Sequence[Share], roles: Sequence[Role]) -> None:
+        """After a walk along that graph: what no node of it had to wait for."""
+        active = [share.number for share in shares]
+        if self._one_copy and "backward" in roles and self._ends(active):
+            self._summing.tell(active)
+
+    def _nodes(
+        self, active: Sequence[int], roles: Sequence[Role], whole: Sequence[TableInPlace]
+    ) -> Iterator[Node]:
+        ends = self._ends(active)
+        if "forward" in roles:
+            yield from self._pass("forward", active, ends)
+        if "backward" not in roles:
+            return
+        for table in whole:
+            numbers = frozenset([_numbers_of(table.name)])
+            number = partial(table.number, active)
+            yield Node(f"distinct ids of {table.name}", number, writes=numbers)
+        updates = self._updates(roles)
+        is_early = self._one_copy and len(self._replicas) > 1 and bool(ends)
+        if is_early:
+            known = frozenset(_numbers_of(table.name) for table in whole)
+            for each in updates:
+                yield from each.begin_early(known)
+        yield from self._pass("backward", active, ends)
+        summed: list[frozenset[Place]] = []
+        if len(self._replicas) == 1:
+            yield from self._barrier(roles)
+        elif ends:  # which are a barrier
+            yield from self._summing.in_parts(active, ends | (BEGUN if is_early else frozenset()))
+            summed = self._summing.parts(active)
+            if not self._one_copy:
+                yield self._summing.telling(active)
+        else:
+            yield from self._summing.each(active)
+            yield from self._barrier(roles)
+        for replica in range(1 if self._one_copy or not updates else len(self._replicas)):
+            yield from self._ops(replica, "adjust", after=union(summed))
+        for each in updates:
+            yield from each.whole(union(summed))
+            if not is_early:
+                yield from each.begin(self._summing.places() if summed else frozenset())
+            yield from each.in_parts(summed)
+
+    def _barrier(self, roles: Sequence[Role]) -> Iterator[Node]:
+        if "optimize" in roles and self._build.enable_backward_optimizer_op_deps:
+            yield Node("barrier", _nothing, barrier=True)
+
+    def _pass(self, role: Role, active: Sequence[int], ends: frozenset[Place]) -> Iterator[Node]:
+        for replica in active:
+            yield from self._ops(replica, role, ends)
+
+    def _ends(self, active: Sequence[int]) -> frozenset[Place]:
+        """What forward and backward write last where every thread has replicas of its own, so that
+        it has nothing to gain from an op of another's: there ops of a replica run in program order,
+        as few nodes, and sums wait for the end of all. Not if somebody wants each gradient as soon
+        as it is there."""
+        if len(active) % self._threads or self._on_gradient is not None:
+            return frozenset()
+        return frozenset((replica, ORDER) for replica in active)
+
+    def _ops(
+        self,
+        replica: int,
+        role: Role,
+        ends: frozenset[Place] = frozenset(),
+        after: frozenset[Place] = frozenset(),
+    ) -> Iterator[Node]:
+        place: Place = (replica, ORDER)
+        is_ordered = place in ends or self._build.enable_sequential_execution
+        order = frozenset([place] if is_ordered else [])
+        for op, step in self._replicas[replica].compiled.steps[role]:
+            reads = self._places.of(op.reads(), replica) | after
+            if role != "forward":
+                reads |= {_numbers_of(name) for name in op.reads()}
+            writes = self._places.of(op.writes(), replica) | order
+            yield Node(str(op), step, reads, writes, op, replica)
+
+    def _updates(self, roles: Sequence[Role]) -> list[Cutting]:
+        """Those of each replica that updates, if any does."""
+        if "optimize" not in roles:
+            return []
+        return [
+            Cutting(list(self._ops(at, "optimize")), replica.compiled.updates, self._parts)
+            for at, replica in enumerate(self._replicas[: 1 if self._one_copy else None])
+        ]
+
+    def _tell(self, nodes: list[Node], on_gradient: OnGradient) -> None:
+        """Let the last writer of each gradient of the first replica, who hands them out, tell."""
+        for name, tell in tellers(self._replicas[0].compiled, on_gradient).items():
+            place = self._places.of([name], replica=0)
+            writers = [at for at, node in enumerate(nodes) if place <= node.writes]
+            if writers:
+                node = nodes[writers[-1]]
+                nodes[writers[-1]] = dataclasses.replace(node, run=in_turn([node.run, tell]))
+
+
+def _numbers_of(table: str) -> Place:
+    """Where the distinct ids of a table stand."""
+    return ("distinct ids", table)
+
+
+def _nothing() -> None:
+    pass

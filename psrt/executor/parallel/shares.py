@@ -1,0 +1,109 @@
+"""Cutting a batch into the shares of replicas: uneven where it must be, never an error.
+
+With fewer examples than replicas some replicas get nothing. A batch without examples is the first
+replica's, which runs it as one executor would. Views, nothing is copied but the offsets of ragged
+vars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+from psrt.core.errors import DataError, ErrorCode
+from psrt.core.tensors import Ragged
+from psrt.core.types import Array
+from psrt.executor.memory import RowBatch
+from psrt.executor.program import Feed, check_is_batch
+from psrt.graph.ops import ROWS
+from psrt.graph.program import Var
+
+
+@dataclass(frozen=True)
+class Share:
+    """Examples `start` to `stop` of a batch of `examples`; share `number` 0, 1, …"""
+
+    number: int
+    start: int
+    stop: int
+    examples: int
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the replica has nothing to do."""
+        return self.start == self.stop and (self.examples > 0 or self.number > 0)
+
+    @property
+    def weight(self) -> float:
+        if not self.examples:
+            return float(not self.is_empty)
+        return (self.stop - self.start) / self.examples
+
+    def part(self, fed: Array | Ragged, has_rows: bool = True) -> Array | Ragged:
+        """The share of one fed var; derived ids may have several rows an example, or none."""
+        if isinstance(fed, Ragged):
+            start, stop = self._elements(fed)
+            offsets = fed.offsets[self.start : self.stop + 1] - start
+            return Ragged(fed.values[start:stop], offsets)
+        if not has_rows:
+            return fed
+        each = len(fed) // max(1, self.examples)
+        return fed[self.start * each : self.stop * each]
+
+    def span(self, count: int, fed: Array | Ragged, has_rows: bool = True) -> slice:
+        """Where the share's own stand among the `count` flat ids of `fed`."""
+        if isinstance(fed, Ragged):
+            return slice(*self._elements(fed))
+        if not has_rows:
+            return slice(0, count)
+        each = count // max(1, self.examples)
+        return slice(self.start * each, self.stop * each)
+
+    def _elements(self, fed: Ragged) -> tuple[int, int]:
+        return int(fed.offsets[self.start]), int(fed.offsets[self.stop])
+
+
+@lru_cache(maxsize=64)
+def shares(examples: int, replicas: int) -> tuple[Share, ...]:
+    """One share for each replica, as even as can be, larger ones first, empty ones last."""
+    cuts = [-(-examples * r // replicas) for r in range(replicas + 1)]
+    return tuple(Share(r, start, stop, examples) for r, (start, stop) in enumerate(pairwise(cuts)))
+
+
+def examples_of(feed: Feed, vars: Mapping[str, Var]) -> int:
+    """The number of examples of a batch; 1 for a program that is fed nothing."""
+    check_is_batch(feed)
+    for var in vars.values():
+        if var.kind == "data" and var.name in feed:
+            return _length(feed[var.name], var)
+    for var in vars.values():
+        if var.kind == "data":
+            raise DataError(f"The batch does not feed {var.name}, declared as {var.type}.")
+    return 1
+
+
+def _length(fed: Array | Ragged, var: Var) -> int:
+    try:
+        return fed.batch_size if isinstance(fed, Ragged) else len(fed)
+    except TypeError as error:  # None, a number, or an array without dimensions
+        what = f"{var.name} is declared with shape {var.shape}, but fed with {fed!r}."
+        raise DataError(what, code=ErrorCode.SHAPE_MISMATCH) from error
+
+
+def part_of_feed(share: Share, feed: Feed, vars: Mapping[str, Var]) -> Feed:
+    return {name: share.part(fed, _has_rows(vars, name)) for name, fed in feed.items()}
+
+
+def part_of_rows(share: Share, batch: RowBatch, feed: Feed, vars: Mapping[str, Var]) -> RowBatch:
+    """The same rows, and the positions of the share's own ids among them."""
+    index = {
+        name: positions[share.span(len(positions), feed[name], _has_rows(vars, name))]
+        for name, positions in batch.index.items()
+    }
+    return RowBatch(batch.ids, batch.rows, index)
+
+
+def _has_rows(vars: Mapping[str, Var], name: str) -> bool:
+    return name not in vars or vars[name].shape[:1] == (ROWS,)

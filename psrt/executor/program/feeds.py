@@ -1,0 +1,161 @@
+"""One batch into the cells of the data vars, checked where it enters."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import numpy as np
+
+from psrt.core.errors import DataError, ErrorCode
+from psrt.core.tensors import Ragged
+from psrt.core.types import I64, Array
+from psrt.executor.memory import Cell
+from psrt.graph.ops import ROWS
+from psrt.graph.program import Var
+
+Feed: TypeAlias = Mapping[str, Array | Ragged]
+
+
+class Intake:
+    """Takes batches into the cells of `vars`, of one compiled program.
+
+    A batch is mostly what the vars declare, in memory as kernels want it. To see that takes one
+    look a var; only what differs is converted, or refused.
+    """
+
+    def __init__(self, vars: Mapping[str, Var], cells: Mapping[str, Cell]) -> None:
+        self._vars, self._cells = vars, cells
+        self._plain = [
+            (name, cells[name].dtype, var.shape[1:]) for name, var in vars.items() if not var.ragged
+        ]
+        self._data = [name for name, var in vars.items() if var.kind == "data"]
+        self._are_examples = all(
+            var.kind == "data" and not var.ragged and var.shape[:1] == (ROWS,)
+            for var in vars.values()
+        )
+
+    def load(self, feed: Feed) -> Feed:
+        """Set the cells, and return the batch as `checked` does."""
+        fitting = self.checked(feed)
+        self.put(fitting)
+        return fitting
+
+    def checked(self, feed: Feed) -> Feed:
+        """The batch in the dtypes of cells, C-contiguous; raises `DataError` naming what does not
+        fit.
+
+        All data vars must be of the same number of examples; derived ids may be of any.
+        """
+        return feed if self._fits(feed) else self._made_to_fit(feed)
+
+    def put(self, fed: Feed) -> None:
+        """Set the cells to a checked batch, or to a share of one."""
+        for name, each in fed.items():
+            cell = self._cells[name]
+            if isinstance(each, Ragged):
+                cell.share(each.values)
+                cell.follows = None
+                cell.offsets = each.offsets
+            else:
+                cell.share(each)
+
+    def put_examples(self, fed: Feed, start: int, stop: int) -> bool:
+        """Set the cells to examples of a checked batch of nothing but ordinary data; False if it is
+        another, and nothing is done."""
+        if not self._are_examples:
+            return False
+        for name in self._data:
+            self._cells[name].value = fed[name][start:stop]  # type: ignore[index]
+        return True
+
+    def _fits(self, feed: Feed) -> bool:
+        """Whether it is a batch of ordinary vars that is taken as it is."""
+        if len(self._plain) < len(self._vars) or feed.keys() != self._vars.keys():
+            return False
+        for name, dtype, shape in self._plain:
+            fed = feed[name]
+            if type(fed) is not np.ndarray or fed.dtype != dtype or fed.ndim == 0:
+                return False
+            if fed.shape[1:] != shape or not fed.flags.c_contiguous:
+                return False
+        return len({len(feed[name]) for name in self._data}) <= 1  # type: ignore[arg-type]
+
+    def _made_to_fit(self, feed: Feed) -> Feed:
+        check_names(feed, self._vars)
+        sizes: dict[int, str] = {}
+        fitting = {
+            name: _checked_one(feed[name], var, self._cells[name])
+            for name, var in self._vars.items()
+        }
+        for name in self._data:
+            fed = fitting[name]
+            sizes.setdefault(fed.batch_size if isinstance(fed, Ragged) else len(fed), name)
+        if len(sizes) > 1:
+            (first, name), (second, other) = list(sizes.items())[:2]
+            raise DataError(f"The batch feeds {first} examples as {name}, but {second} as {other}.")
+        return fitting
+
+
+def check_is_batch(feed: object) -> None:
+    """Raise `DataError` unless somebody fed a mapping."""
+    if not isinstance(feed, Mapping):
+        raise DataError(
+            f"A batch is fed as arrays by the names of data vars, not as {type(feed).__name__}.",
+            hint='Feed a dict: {"x": array}. A batch for all replicas is one dict.',
+        )
+
+
+def check_names(feed: Feed, vars: Mapping[str, Var]) -> None:
+    """Raise `DataError` unless a batch feeds `vars` and nothing else."""
+    for name in feed:
+        if name not in vars:
+            near = difflib.get_close_matches(name, vars, 1)
+            raise DataError(
+                f"The batch feeds {name}, which the program does not declare.",
+                hint=f"Did you mean {near[0]}?" if near else "Declare it with layers.data.",
+            )
+    for name, var in vars.items():
+        if name not in feed:
+            raise DataError(f"The batch does not feed {name}, declared as {var.type}.")
+
+
+def _checked_one(fed: Array | Ragged, var: Var, cell: Cell) -> Array | Ragged:
+    if var.ragged != isinstance(fed, Ragged):
+        kind = "a ragged" if var.ragged else "an ordinary"
+        raise DataError(
+            f"{var.name} is {kind} var of type {var.type}, but got {type(fed).__name__}."
+        )
+    values = np.asarray(fed.values if isinstance(fed, Ragged) else fed)
+    if values.shape[1:] != var.shape[1:] or values.ndim != len(var.shape):
+        raise DataError(
+            f"{var.name} is declared with shape {var.shape}, but fed with shape {values.shape}.",
+            code=ErrorCode.SHAPE_MISMATCH,
+        )
+    if values.dtype.kind not in ("f" if cell.dtype.kind == "f" else "iu"):
+        raise DataError(f"{var.name} holds {var.dtype}, but is fed with {values.dtype}.")
+    fitting = np.ascontiguousarray(values, cell.dtype)
+    if not isinstance(fed, Ragged):
+        return fitting
+    offsets = _checked_offsets(fed.offsets, len(fitting), var)
+    is_fed = fitting is fed.values and offsets is fed.offsets
+    return fed if is_fed else Ragged(fitting, offsets)
+
+
+def _checked_offsets(fed: object, count: int, var: Var) -> I64:
+    """Kernels trust offsets: a wrong one would read outside of the `count` values."""
+    offsets = np.asarray(fed)
+    if offsets.ndim != 1 or offsets.dtype.kind not in "iu":
+        raise DataError(
+            f"The offsets of {var.name} are {offsets.dtype} of shape {offsets.shape}, "
+            "not one integer for each place where an example begins.",
+            hint="Feed them as int64, one more than there are examples.",
+        )
+    is_run = len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == count
+    if not is_run or bool((offsets[1:] < offsets[:-1]).any()):
+        raise DataError(
+            f"The offsets of {var.name} do not rise from 0 to {count}, its number of elements.",
+            hint="Offsets say where each example begins, and end with the number of elements.",
+        )
+    return np.ascontiguousarray(offsets, np.int64)

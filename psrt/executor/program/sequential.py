@@ -1,0 +1,161 @@
+"""The sequential executor: the closures of a compiled program, run in order.
+
+An executor belongs to one thread. It promises that a failing step names op, layer and the user's
+line, and that fetched arrays are the caller's own. Gradients are not: see `Executor.gradients`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from psrt.core.tensors import Ragged
+from psrt.core.types import Array
+from psrt.executor.memory import RowBatch, RowSupply, Scope
+from psrt.executor.ports import Gradient, GradSink, OnGradient, ParamSource
+from psrt.executor.profiling import Profiler
+from psrt.executor.program.compiled import Compiled
+from psrt.executor.program.derived import DerivedIds, fed_vars
+from psrt.executor.program.feeds import Intake, check_is_batch
+from psrt.executor.program.fetches import Fetch, Fetches, copy_of
+from psrt.executor.program.gradient_hooks import telling_steps
+from psrt.executor.program.in_scope import InScope
+from psrt.executor.program.preparation import prepare
+from psrt.executor.strategies import BuildStrategy
+from psrt.graph.program import ROLES, Program, Role, Var
+
+
+class Executor:
+    """Runs one program over one scope.
+
+    `source` gives rows of sparse tables that were not bound for a step; without one they come from
+    the scope. `sink` is handed the gradients after each backward. `dtype` "float64" computes in
+    double precision, for gradient checks; the scope must hold float64 parameters then.
+    `build_strategy` asks for passes that save time and memory, `keep` names what will be fetched
+    then. `first_example` counts the examples of a step that other trainers have before this one's:
+    random ops draw for the whole step.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        scope: Scope,
+        source: ParamSource | None = None,
+        sink: GradSink | None = None,
+        dtype: str = "float32",
+        build_strategy: BuildStrategy | None = None,
+        keep: Sequence[str | Var] = (),
+        first_example: int = 0,
+    ) -> None:
+        build = build_strategy or BuildStrategy()
+        build.freeze()
+        prepared = prepare(program, build, keep)
+        self.program, self.scope, self.source, self.sink = program, scope, source, sink
+        self._compiled = Compiled(prepared.program, dtype, memory=prepared.memory)
+        self._cells = self._compiled.cells
+        self._in_scope = InScope(self._compiled)
+        self._compiled.moment.first_example = first_example
+        self._derived = DerivedIds(program, first_example)
+        self._intake = Intake(fed_vars(program), self._cells)
+        self._supply = RowSupply(program, scope, source)
+        self._fetches = Fetches(program, prepared)
+        self._silent_steps = self._compiled.steps
+        self._on_gradient: OnGradient | None = None
+
+    def run(
+        self,
+        feed: Mapping[str, Array | Ragged],
+        fetch: Fetch = (),
+        rows: Mapping[str, RowBatch] | None = None,
+        roles: Sequence[Role] = ("forward", "backward"),
+    ) -> list[Array | Ragged]:
+        """Run one batch through the ops of `roles`; returns copies of the vars in `fetch`.
+
+        `feed` holds every data var; batches may differ in size. `rows` binds fetched rows to sparse
+        tables. `roles` ("forward",) predicts; adding "optimize" trains here, without pservers.
+        """
+        if self.profiler is None:
+            return self._run(feed, fetch, rows or {}, roles)
+        with self.profiler.span("run", "step"):
+            return self._run(feed, fetch, rows or {}, roles)
+
+    @property
+    def profiler(self) -> Profiler | None:
+        """Records every op that is run from now on; None stops it."""
+        return self._compiled.profiler
+
+    @profiler.setter
+    def profiler(self, profiler: Profiler | None) -> None:
+        self._compiled.profiler = profiler
+
+    @property
+    def on_gradient(self) -> OnGradient | None:
+        """Told of each parameter's gradient as soon as it is final; None tells nobody."""
+        return self._on_gradient
+
+    @on_gradient.setter
+    def on_gradient(self, on_gradient: OnGradient | None) -> None:
+        self._on_gradient = on_gradient
+        self._compiled.steps = self._silent_steps
+        if on_gradient is not None:
+            self._compiled.steps = telling_steps(self._compiled, on_gradient)
+
+    def _run(
+        self,
+        feed: Mapping[str, Array | Ragged],
+        fetch: Fetch,
+        rows: Mapping[str, RowBatch],
+        roles: Sequence[Role],
+    ) -> list[Array | Ragged]:
+        names = self._fetches.names_of(fetch, roles)
+        self._in_scope.bind(self.scope, roles)
+        if "forward" in roles:
+            check_is_batch(feed)
+            self._supply.check_bound(rows)
+            whole = self._derived.extend(feed, self._compiled.moment.step)
+            self._bind_rows(self._intake.load(whole), rows)
+        if "backward" in roles and "optimize" not in roles:
+            self._compiled.swap_gradients()
+        for role in ROLES:
+            if role in roles or (role == "adjust" and "backward" in roles):
+                self._compiled.run(role)
+        self._compiled.moment.step += 1
+        if self.sink is not None and "backward" in roles:
+            self.sink.push(self.gradients())
+        return [self._fetched(name) for name in names]
+
+    def continue_from(self, other: Executor) -> None:
+        """Take over optimizer state and counts of steps from an executor of the same parameters."""
+        updates = other._compiled.updates
+        for name, update in self._compiled.updates.items():
+            if name in updates:
+                update.share(updates[name])
+        self._compiled.moment.step = other._compiled.moment.step
+
+    def gradients(self) -> dict[str, Gradient]:
+        """Gradients of the last backward by parameter name; of sparse tables as SelectedRows.
+
+        They are views of the executor's memory, of which there are two that take turns: the arrays
+        stay as they are during the next backward and are overwritten by the one after it. Hand them
+        to a communicator for one step; copy what is kept longer. After a run that trained here
+        ("optimize") there is one memory only, which the next run overwrites.
+        """
+        return self._compiled.gradients()
+
+    def parameters_changed(self, other_steps: int) -> None:
+        """Somebody wrote into arrays of the scope: the work of `other_steps` mini-batches on other
+        trainers so far, by which learning-rate schedules are further than the updates here."""
+        self._compiled.count_others(other_steps)
+
+    def _fetched(self, name: str) -> Array | Ragged:
+        if self.program.vars[name].kind == "parameter":
+            return self.scope[name].copy()
+        return copy_of(self._cells[name])
+
+    def _bind_rows(self, feed: Mapping[str, Array | Ragged], bound: Mapping[str, RowBatch]) -> None:
+        for name, rows in self._compiled.rows.items():
+            if name in bound:
+                rows.bind(bound[name], self._compiled.dtype)
+            elif rows.parameter.sparse:
+                rows.bind(self._supply.batch(name, feed), self._compiled.dtype)
+            else:
+                rows.bind_whole(self.scope[name])

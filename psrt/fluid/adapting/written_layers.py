@@ -1,0 +1,242 @@
+"""Layers of Fluid that are more than psrt's by other argument names.
+
+What Fluid computes otherwise is computed as Fluid does: ids of one column lose it in a lookup,
+tables start by Xavier, an AUC of two columns is that of the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from psrt.core.errors import ProgramError
+from psrt.core.specs import TableOptions
+from psrt.fluid.entry_attr import admission_of
+from psrt.fluid.framework import default_main_program
+from psrt.fluid.names import Variable
+from psrt.fluid.param_attr import ParamAttr, attr_of
+from psrt.graph import layers as psrt_layers
+from psrt.graph.initializer import Constant, Xavier
+from psrt.graph.ops import ROWS
+
+
+def data(
+    name: str,
+    shape: Sequence[int],
+    append_batch_size: bool = True,
+    dtype: str = "float32",
+    lod_level: int = 0,
+    type: Any = None,
+    stop_gradient: bool = True,
+) -> Variable:
+    """A var that is fed; `shape` is that of an example, or begins with −1 for the batch.
+
+    `lod_level` 1 takes any number of scalars an example; more levels are refused.
+    """
+    sizes = [ROWS if size is None else int(size) for size in shape]
+    if not append_batch_size or ROWS in sizes:
+        if sizes[:1] != [ROWS]:
+            raise ProgramError(
+                f"layers.data {name} was given shape {tuple(shape)}, whose first size is the batch "
+                "and fixed; batches of psrt differ in size.",
+                hint="Write -1 for it, or leave it out.",
+            )
+        sizes = sizes[1:]
+    if lod_level > 1:
+        raise ProgramError(
+            f"layers.data {name} was given lod_level {lod_level}; psrt has lists of scalars, 1.",
+            hint="Feed each list as a slot of its own.",
+        )
+    made: Variable = default_main_program().call(
+        psrt_layers.data, name, sizes, str(dtype), bool(lod_level)
+    )
+    return made
+
+
+def input_data(
+    name: str, shape: Sequence[int | None], dtype: str = "float32", lod_level: int = 0
+) -> Variable:
+    """`fluid.data`: None or −1 in front of the shape is the batch, which is not added."""
+    sizes = [ROWS if size is None else size for size in shape]
+    return data(name, sizes, append_batch_size=False, dtype=dtype, lod_level=lod_level)
+
+
+def embedding(
+    input: Variable,
+    size: Sequence[int],
+    is_sparse: bool = False,
+    is_distributed: bool = False,
+    padding_idx: int | None = None,
+    param_attr: Any = None,
+    dtype: str = "float32",
+    name: str | None = None,
+    entry: Any = None,
+) -> Variable:
+    """The row of each id: (rows, 1) → (rows, width), (rows, k, 1) → (rows, k, width).
+
+    Ids without a last dimension of 1, and ragged ones, get the width behind their dimensions.
+    `entry` says which ids own rows, one of `fluid.entry_attr`.
+    """
+    found = lookup(
+        input, size, is_sparse, is_distributed, padding_idx, param_attr, dtype, name, entry
+    )
+    shape = found.var.shape
+    if len(shape) < 3 or shape[-2] != 1:
+        return found
+    return _called(psrt_layers.reshape, found, (*shape[:-2], shape[-1]))
+
+
+def lookup(
+    input: Variable,
+    size: Sequence[int],
+    is_sparse: bool = False,
+    is_distributed: bool = False,
+    padding_idx: int | None = None,
+    param_attr: Any = None,
+    dtype: str = "float32",
+    name: str | None = None,
+    entry: Any = None,
+) -> Variable:
+    """`fluid.embedding`: (rows, k) → (rows, k, width). A negative padding_idx counts from the
+    end."""
+    if is_distributed and padding_idx is not None and padding_idx < 0:
+        padding_idx += size[0]  # to psrt it is an id of its own in such a table
+    return _called(
+        *(psrt_layers.embedding, input, size, is_sparse, is_distributed, padding_idx),
+        *(_admitting(_attr("embedding", param_attr), entry).param(Xavier()), dtype),
+        layer_name=name or "",
+    )
+
+
+def _admitting(attr: ParamAttr, entry: Any) -> ParamAttr:
+    """`attr` with the admission that `entry` asks for, which counts instead of its own."""
+    admission = admission_of(entry)
+    if admission is None:
+        return attr
+    return replace(attr, table=replace(attr.table or TableOptions(), admission=admission))
+
+
+def create_parameter(
+    shape: Sequence[int],
+    dtype: str = "float32",
+    name: str | None = None,
+    attr: Any = None,
+    is_bias: bool = False,
+    default_initializer: Any = None,
+) -> Variable:
+    """A parameter of its own: Xavier, a bias 0."""
+    if str(dtype) != "float32":
+        raise ProgramError(f"layers.create_parameter was given dtype {dtype}; psrt has float32.")
+    declared = _attr("create_parameter", attr or name)
+    default = default_initializer or (Constant(0.0) if is_bias else Xavier())
+    return _called(psrt_layers.create_parameter, shape, declared.param(default))
+
+
+def auc(
+    input: Variable,
+    label: Variable,
+    curve: str = "ROC",
+    num_thresholds: int = 2**12 - 1,
+    topk: int = 1,
+    slide_steps: int = 1,
+) -> tuple[Variable, Variable, list[Variable]]:
+    """AUC of all batches since the startup program, AUC of this batch, and the counts of the first.
+
+    `input` (rows, 2) has the probability of class 1 in its second column; (rows, 1) is it. Fluid's
+    batch AUC slides over `slide_steps` batches, here over one.
+    """
+    if slide_steps not in (0, 1):
+        raise ProgramError(f"layers.auc was given slide_steps {slide_steps}; psrt has 1.")
+    scores = input
+    if input.shape[-1] == 2:
+        scores = _called(psrt_layers.slice, input, [1], [1], [2])
+    if label.dtype == "int64":
+        label = label.astype("float32")
+    options = {"bins": num_thresholds + 1, "curve": curve}
+    running = _called(psrt_layers.auc, scores, label, **options)
+    of_batch = (
+        running if slide_steps == 0 else _called(psrt_layers.batch_auc, scores, label, **options)
+    )
+    program = running.program
+    layer = next(op for op in program.graph.ops if running.name in op.writes())
+    states = [name for name in layer.reads() if program.graph.vars[name].kind == "state"]
+    return running, of_batch, [program.variable(name) for name in states]
+
+
+def sequence_pool(
+    input: Variable, pool_type: str, is_test: bool = False, pad_value: float = 0.0
+) -> Variable:
+    """One row of each example: sum, average, sqrt, max, first or last; an empty one gives 0."""
+    if pad_value:
+        raise ProgramError(f"layers.sequence_pool was given pad_value {pad_value}; psrt has 0.")
+    return _called(psrt_layers.sequence_pool, input, pool_type.lower())
+
+
+def sequence_pad(
+    x: Variable,
+    pad_value: float | Variable,
+    maxlen: int | None = None,
+    name: str | None = None,
+) -> tuple[Variable, Variable]:
+    """ragged → (rows, maxlen, …) and its lengths; `pad_value` is a number or a fill_constant."""
+    if maxlen is None:
+        raise ProgramError(
+            "layers.sequence_pad was called without maxlen; shapes of psrt are known beforehand.",
+            hint="Give maxlen; longer examples are cut.",
+        )
+    value = _constant_of(pad_value) if isinstance(pad_value, Variable) else float(pad_value)
+    made: tuple[Variable, Variable] = default_main_program().call(
+        psrt_layers.sequence_pad, x, value, maxlen, layer_name=name or ""
+    )
+    return made
+
+
+def sum(x: Variable | Sequence[Variable]) -> Variable:
+    """The sum of vars of one type."""
+    return _called(psrt_layers.sums, [x] if isinstance(x, Variable) else list(x))
+
+
+def zeros(shape: Sequence[int], dtype: str, force_cpu: bool = False) -> Variable:
+    """0 everywhere in `shape`."""
+    return _called(psrt_layers.fill_constant, shape, dtype, 0.0)
+
+
+def ones(shape: Sequence[int], dtype: str, force_cpu: bool = False) -> Variable:
+    """1 everywhere in `shape`."""
+    return _called(psrt_layers.fill_constant, shape, dtype, 1.0)
+
+
+def _called(function: Any, *args: Any, **options: Any) -> Variable:
+    made: Variable = default_main_program().call(function, *args, **options)
+    return made
+
+
+def _attr(layer: str, given: Any) -> ParamAttr:
+    attr = attr_of(given)
+    if attr is False:
+        raise ProgramError(f"layers.{layer} was given False for its only parameter.")
+    return attr
+
+
+def _constant_of(variable: Variable) -> float:
+    made = [op for op in variable.program.graph.ops if variable.name in op.writes()]
+    if not made or made[-1].type != "fill_constant":
+        raise ProgramError(
+            f"layers.sequence_pad was given pad_value {variable.name}, which is no constant.",
+            hint="Give a number.",
+        )
+    return float(made[-1].attrs["value"])
+
+
+__all__ = [
+    "auc",
+    "create_parameter",
+    "data",
+    "embedding",
+    "ones",
+    "sequence_pad",
+    "sequence_pool",
+    "sum",
+    "zeros",
+]

@@ -1,0 +1,68 @@
+"""Models to predict with, in the form of `psrt.save_inference_model`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from psrt.fluid.framework import Program, default_main_program
+from psrt.fluid.names import Variable
+from psrt.fluid.running.scope import global_scope
+from psrt.fluid.running.values import Fetch, names_of
+from psrt.trainer.models import RowPages, inference
+
+
+def save_inference_model(
+    dirname: str | Path,
+    feeded_var_names: Sequence[str] | str,
+    target_vars: Sequence[Fetch] | Fetch,
+    executor: Any,
+    main_program: Program | None = None,
+    model_filename: str | None = None,
+    params_filename: str | None = None,
+) -> list[str]:
+    """Write the part of the program that computes `target_vars`, and its parameters.
+
+    Tables that are on pservers come from there. File names are psrt's own, so the last two
+    arguments change nothing. Returns the names of `target_vars`.
+    """
+    program = default_main_program() if main_program is None else main_program
+    feeds, fetches = names_of(feeded_var_names), names_of(target_vars)
+    tables = _tables(program)
+    inference.save_inference_model(dirname, feeds, fetches, program.graph, global_scope(), tables)
+    return fetches
+
+
+def load_inference_model(
+    dirname: str | Path,
+    executor: Any,
+    model_filename: str | None = None,
+    params_filename: str | None = None,
+) -> tuple[Program, list[str], list[Variable]]:
+    """The program, the names it is fed, and the vars to fetch; parameters go into the global scope.
+
+    Rows of its tables are read from the files when they are looked up.
+    """
+    predictor = inference.load_inference_model(dirname)
+    program, scope = Program(predictor.program), global_scope()
+    program.rows_from = predictor.rows
+    for name, parameter in predictor.program.parameters.items():
+        if not parameter.sparse:
+            scope[name] = predictor.parameter(name)
+    scope.reset_state(predictor.program)
+    return program, predictor.feeds, [program.variable(name) for name in predictor.fetches]
+
+
+def _tables(program: Program) -> dict[str, Callable[[], RowPages]]:
+    """Where the rows of tables come from that are on pservers; what was pulled is newest then."""
+    connection = program.origin.connection
+    if connection is None:
+        return {}
+    connection.executor.pull()
+    sparse = (p.name for p in program.graph.parameters.values() if p.sparse)
+    return {name: partial(connection.executor.rows, name) for name in sparse}
+
+
+__all__ = ["load_inference_model", "save_inference_model"]

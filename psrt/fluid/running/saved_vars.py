@@ -1,0 +1,177 @@
+"""Values of vars as array files: in a directory one `.npy` for each, or one `.npz` of all.
+
+Arrays only, never pickle. The state of optimizers is not saved; it begins anew after a load. Of a
+trainer's program the pservers are asked for the newest values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+from urllib.parse import quote, unquote
+
+import numpy as np
+
+from psrt.core.errors import DataError, ErrorCode, ProgramError
+from psrt.core.types import Array
+from psrt.executor.memory import initial_values
+from psrt.fluid.framework import Program, default_main_program
+from psrt.fluid.names import Parameter, Variable
+from psrt.fluid.running.scope import Scope, global_scope
+from psrt.fluid.running.values import names_of
+
+Predicate: TypeAlias = Callable[[Variable], bool]
+
+
+def save_vars(
+    executor: Any,
+    dirname: str | Path,
+    main_program: Program | None = None,
+    vars: Sequence[Variable | str] | None = None,
+    predicate: Predicate | None = None,
+    filename: str | None = None,
+) -> None:
+    """Write `vars`, or those the predicate holds for, from the global scope into `dirname`."""
+    program = default_main_program() if main_program is None else main_program
+    names = _chosen(program, vars, predicate)
+    scope = _newest(program, names)
+    arrays = {name: np.asarray(scope[name]) for name in names}
+    directory = Path(dirname)
+    directory.mkdir(parents=True, exist_ok=True)
+    if filename is not None:
+        with (directory / filename).open("wb") as file:
+            np.savez(file, allow_pickle=False, **{quote(n, safe=""): a for n, a in arrays.items()})
+        return
+    for name, values in arrays.items():
+        np.save(directory / _file(name), values, allow_pickle=False)
+
+
+def load_vars(
+    executor: Any,
+    dirname: str | Path,
+    main_program: Program | None = None,
+    vars: Sequence[Variable | str] | None = None,
+    predicate: Predicate | None = None,
+    filename: str | None = None,
+) -> None:
+    """Read what `save_vars` wrote into the global scope.
+
+    Raises `DataError` naming the file that is not there, or does not hold the var's shape.
+    """
+    program = default_main_program() if main_program is None else main_program
+    if program.job is not None:
+        raise ProgramError(
+            "Vars were to be loaded into a transpiled program, whose parameters are on pservers.",
+            hint="Load before transpile to compute here; first values of a job follow from its "
+            "initializers.",
+        )
+    directory, scope = Path(dirname), global_scope()
+    found = _read_all(directory / filename) if filename is not None else None
+    for name in _chosen(program, vars, predicate):
+        path = directory / (filename or _file(name))
+        values = found.get(name) if found is not None else _read(path)
+        wanted = program.graph.vars[name]
+        if values is None or values.shape != wanted.shape:
+            what = "does not have it" if values is None else f"holds shape {values.shape}"
+            raise DataError(f"{name} has shape {wanted.shape}, but {path} {what}.")
+        scope[name] = values.astype(wanted.dtype, copy=False)
+
+
+def save_params(
+    executor: Any,
+    dirname: str | Path,
+    main_program: Program | None = None,
+    filename: str | None = None,
+) -> None:
+    """Write every parameter."""
+    save_vars(executor, dirname, main_program, None, is_parameter, filename)
+
+
+def load_params(
+    executor: Any,
+    dirname: str | Path,
+    main_program: Program | None = None,
+    filename: str | None = None,
+) -> None:
+    """Read every parameter."""
+    load_vars(executor, dirname, main_program, None, is_parameter, filename)
+
+
+def save_persistables(
+    executor: Any,
+    dirname: str | Path,
+    main_program: Program | None = None,
+    filename: str | None = None,
+) -> None:
+    """Write every parameter and what metrics have counted."""
+    save_vars(executor, dirname, main_program, None, is_persistable, filename)
+
+
+def load_persistables(
+    executor: Any,
+    dirname: str | Path,
+    main_program: Program | None = None,
+    filename: str | None = None,
+) -> None:
+    """Read every parameter and what metrics have counted."""
+    load_vars(executor, dirname, main_program, None, is_persistable, filename)
+
+
+def is_parameter(var: Variable) -> bool:
+    return isinstance(var, Parameter)
+
+
+def is_persistable(var: Variable) -> bool:
+    """Whether it outlives a step."""
+    return var.var.kind in ("parameter", "state")
+
+
+def _chosen(
+    program: Program, vars: Sequence[Variable | str] | None, predicate: Predicate | None
+) -> list[str]:
+    if vars is not None:
+        return names_of(list(vars))
+    wanted = predicate or is_persistable
+    return [variable.name for variable in program.list_vars() if wanted(variable)]
+
+
+def _newest(program: Program, names: Iterable[str]) -> Scope:
+    """The global scope; of a trainer, a scope with what pservers hold."""
+    scope, records = global_scope(), program.graph.parameters
+    away = [name for name in names if name in records and records[name].distributed]
+    if away:
+        raise ProgramError(
+            f"{away[0]} is a distributed table, which no trainer holds as a whole.",
+            hint="Save it with fluid.io.save_inference_model, row by row.",
+        )
+    connection = program.origin.connection
+    if connection is None:
+        return scope
+    connection.executor.pull()
+    whole = Scope()
+    for name in names:
+        whole[name] = scope[name] if name in scope else initial_values(records[name])
+        if name in records and records[name].sparse:
+            for ids, rows in connection.executor.rows(name):
+                whole[name][ids] = rows
+    return whole
+
+
+def _file(name: str) -> str:
+    return f"{quote(name, safe='')}.npy"
+
+
+def _read(path: Path) -> Any:
+    try:
+        return np.load(path, allow_pickle=False)
+    except OSError as error:
+        what = f"{path} cannot be read: {error.strerror}."
+        raise DataError(what, code=ErrorCode.DATA_MISSING) from error
+    except ValueError as error:
+        raise DataError(f"{path} is no array file: {error}.") from error
+
+
+def _read_all(path: Path) -> dict[str, Array]:
+    with _read(path) as file:
+        return {unquote(name): file[name] for name in file.files}

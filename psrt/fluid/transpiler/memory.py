@@ -1,0 +1,40 @@
+"""`memory_optimize`: vars of a step whose lives do not overlap share memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from psrt.core.errors import ProgramError
+from psrt.fluid.framework import MemoryReuse, Program
+from psrt.fluid.names import Variable
+
+
+def memory_optimize(
+    input_program: Program,
+    skip_opt_set: Iterable[str | Variable] | None = None,
+    print_log: bool = False,
+    level: int = 0,
+    skip_grads: bool = False,
+) -> None:
+    """Mark the program of a trainer, before it is transpiled.
+
+    `skip_grads` leaves gradients alone, as one that sends them must. `skip_opt_set` are vars that
+    will be fetched; those of a fetch list are kept without being told. Raises `ProgramError` for a
+    program of a pserver, which has no steps, and for one that was transpiled already.
+    """
+    if input_program.job is not None:
+        raise ProgramError(
+            "memory_optimize was given a transpiled program.",
+            hint="On a trainer call it before transpile; a pserver holds tables and has nothing "
+            "to share.",
+        )
+    kept = (var if isinstance(var, str) else var.name for var in skip_opt_set or ())
+    input_program.memory = MemoryReuse(skip_grads, frozenset(kept))
+
+
+def release_memory(input_program: Program, skip_opt_set: Iterable[str] | None = None) -> None:
+    """Fluid frees what is spent behind each op; the memory a step needs is the same as here."""
+    memory_optimize(input_program, skip_opt_set)
+
+
+__all__ = ["memory_optimize", "release_memory"]

@@ -1,0 +1,262 @@
+"""Small computations noted down, and done in one call without the interpreter.
+
+A thread that comes back for the interpreter's lock after every product finds it taken now and then,
+is put to sleep, and to wake up takes a virtual machine 50 to 100 µs. So a `Tape` notes what to do
+with which arrays, and `play` does it all, in order. Arrays are float32 and C-contiguous unless a
+method says otherwise; they are kept, and nobody looks at them, before `play`.
+
+`AtOnce` does the same by numpy, at once: in float64, in which gradients are checked, and where
+kernels find no BLAS to call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from psrt.core.types import I64, Array
+from psrt.kernels.lowlevel import (
+    AS_IS,
+    COLUMN_MAJOR,
+    ROW_MAJOR,
+    TURNED,
+    address_of_rows,
+    addresses,
+    addresses_of,
+    blas,
+)
+from psrt.kernels.ops import execute
+
+_ITEM_BYTES = 4
+_MOST = 2**31 - 1  # numbers of a dimension, for a BLAS of 32 bits
+
+
+class Mark(NamedTuple):
+    """A place on a tape: how often it was played, and how much stood on it."""
+
+    plays: int
+    numbers: int
+    arrays: int
+
+
+class Note(NamedTuple):
+    """A piece of a tape, and the arrays it names."""
+
+    numbers: list[int]
+    arrays: list[Any]
+
+
+class AtOnce:
+    """Every method computes before it returns."""
+
+    def play(self) -> None:
+        """Nothing is left to do."""
+
+    def mark(self) -> Mark:
+        """Where the tape is now."""
+        return Mark(0, 0, 0)
+
+    def since(self, begin: Mark) -> Note | None:
+        """What was noted since, to `repeat`; None if some of it is done already."""
+        return None
+
+    def repeat(self, note: Note) -> None:
+        """Note once more what was noted before, for the same arrays."""
+        raise AssertionError("what is done at once is never remembered")
+
+    def product(self, x: Array, y: Array, out: Array, adds: bool = False) -> None:
+        """`out` (m, n) = x (m, k) · y (k, n), or += that; x and y may have any strides."""
+        if not adds:
+            np.matmul(x, y, out=out)
+        else:
+            out += np.matmul(x, y)
+
+    def outer(self, column: Array, row: Array, out: Array) -> None:
+        """`out` (n, d) = column (n, 1) · row (1, d)."""
+        np.multiply(column, row, out=out)
+
+    def copy(self, x: Array, out: Array) -> None:
+        """`out` = x, of any strides and dtype."""
+        np.copyto(out, x)
+
+    def bias(self, x: Array, bias: Array, is_relu: bool) -> None:
+        """`x` (n, d) += bias (d,), and then cut at 0 with `is_relu`."""
+        x += bias
+        if is_relu:
+            self.relu_(x)
+
+    def relu_(self, x: Array) -> None:
+        """`x` = max(x, 0)."""
+        np.maximum(x, 0, out=x)
+
+    def relu_grad(self, out: Array, grad: Array, into: Array, sums: Array) -> None:
+        """`into` (n, d) = grad where the relu's out is positive, else 0; `sums` (d,) by column.
+
+        `into` may be `grad`.
+        """
+        np.copyto(into, np.where(out > 0, grad, 0))
+        self.column_sums(into, sums)
+
+    def column_sums(self, x: Array, sums: Array) -> None:
+        """`sums` (d,) of x (n, d), in order of rows."""
+        np.add.reduce(x, axis=0, out=sums)
+
+    def add(self, out: Array, x: Array) -> None:
+        """`out` += x."""
+        out += x
+
+    def multiply(self, x: Array, y: Array, out: Array) -> None:
+        """`out` = x · y by element."""
+        np.multiply(x, y, out=out)
+
+    def mean(self, x: Array, out: Array) -> None:
+        """`out` () = the mean of all x."""
+        out.fill(np.add.reduce(x, axis=None) / x.size)
+
+    def fill(self, out: Array, value: Array, divisor: int = 1) -> None:
+        """Every element of `out` = value () / divisor."""
+        out.fill(value / divisor)
+
+    def sigmoid_loss(self, logits: Array, labels: Array, loss: Array, slope: Array) -> None:
+        """See `nn.sigmoid_loss`."""
+        np.subtract(np.logaddexp(0, logits), logits * labels, out=loss)
+        np.subtract(np.exp(-np.logaddexp(0, -logits)), labels, out=slope)
+
+
+class Tape(AtOnce):
+    """Every method notes what to do in `play`."""
+
+    def __init__(self, routines: I64) -> None:
+        self._routines = routines
+        self._steps: list[int] = []
+        self._kept: list[Any] = []
+        self._plays = 0
+
+    def mark(self) -> Mark:
+        return Mark(self._plays, len(self._steps), len(self._kept))
+
+    def since(self, begin: Mark) -> Note | None:
+        if self._plays != begin.plays:
+            return None
+        return Note(self._steps[begin.numbers :], self._kept[begin.arrays :])
+
+    def repeat(self, note: Note) -> None:
+        self._steps += note.numbers
+        self._kept += note.arrays
+
+    def play(self) -> None:
+        """Do what was noted since the last time."""
+        self._plays += 1
+        if self._steps:
+            execute.play(np.array(self._steps, np.int64), self._routines)
+            self._steps.clear()
+            self._kept.clear()
+
+    def _note(self, code: int, *numbers: int) -> None:
+        self._steps += (code, len(numbers), *numbers)
+
+    def _at(self, matrix: Array) -> int:
+        """The address of a matrix of any strides, which is kept."""
+        self._kept.append(matrix)
+        return address_of_rows(matrix)
+
+    def _all(self, *arrays: Array) -> list[int]:
+        """The addresses of C-contiguous arrays, which are kept."""
+        self._kept += arrays
+        return addresses_of(*arrays)
+
+    def product(self, x: Array, y: Array, out: Array, adds: bool = False) -> None:
+        (m, k), n = x.shape, y.shape[1]
+        left, right = _turn(x), _turn(y)
+        fits = y.shape[0] == k and out.shape == (m, n) and 1 < m <= _MOST and 0 < k <= _MOST
+        if not (left and right and fits and 0 < n <= _MOST):
+            self.play()
+            super().product(x, y, out, adds)
+        elif n == 1:
+            order = COLUMN_MAJOR if left == AS_IS else ROW_MAJOR
+            a, b = (self._at(x), _stride(x, left)), (self._at(y), y.strides[0] // _ITEM_BYTES)
+            self._note(execute.GEMV, adds, order, k, m, *a, *b, *self._all(out))
+        else:
+            a, b = (self._at(x), _stride(x, left)), (self._at(y), _stride(y, right))
+            self._note(execute.GEMM, adds, left, right, m, n, k, *a, *b, *self._all(out))
+
+    def outer(self, column: Array, row: Array, out: Array) -> None:
+        self._note(execute.OUTER, *out.shape, *self._all(column, row, out))
+
+    def copy(self, x: Array, out: Array) -> None:
+        if x.ndim != 2 or not _has_rows(x) or not _has_rows(out):
+            self.play()
+            super().copy(x, out)
+        else:
+            ends = self._at(x), x.strides[0], self._at(out), out.strides[0]
+            self._note(execute.COPY, *out.shape, *ends)
+
+    def bias(self, x: Array, bias: Array, is_relu: bool) -> None:
+        code = execute.BIAS_RELU if is_relu else execute.BIAS
+        self._note(code, *x.shape, *self._all(x, bias))
+
+    def relu_(self, x: Array) -> None:
+        self._note(execute.RELU, x.size, *self._all(x))
+
+    def relu_grad(self, out: Array, grad: Array, into: Array, sums: Array) -> None:
+        if into is grad:
+            self._note(execute.RELU_GRAD_SUMS_, *out.shape, *self._all(out, grad, sums))
+        else:
+            self._note(execute.RELU_GRAD_SUMS, *out.shape, *self._all(out, grad, into, sums))
+
+    def column_sums(self, x: Array, sums: Array) -> None:
+        self._note(execute.COLUMN_SUMS, *x.shape, *self._all(x, sums))
+
+    def add(self, out: Array, x: Array) -> None:
+        self._note(execute.ADD, out.size, *self._all(out, x))
+
+    def multiply(self, x: Array, y: Array, out: Array) -> None:
+        self._note(execute.MULTIPLY, out.size, *self._all(x, y, out))
+
+    def mean(self, x: Array, out: Array) -> None:
+        self._note(execute.MEAN, x.size, *self._all(x, out))
+
+    def fill(self, out: Array, value: Array, divisor: int = 1) -> None:
+        self._note(execute.FILL, out.size, *self._all(out, value), divisor)
+
+    def sigmoid_loss(self, logits: Array, labels: Array, loss: Array, slope: Array) -> None:
+        places = self._all(logits, labels, loss, slope)
+        self._note(execute.SIGMOID_LOSS, logits.size, *places)
+
+
+def _has_rows(x: Array) -> bool:
+    """Whether each row of a matrix lies in one piece."""
+    return x.dtype == np.float32 and x.strides[1] == _ITEM_BYTES
+
+
+def _turn(x: Array) -> int:
+    """How BLAS takes a matrix: `AS_IS`, `TURNED`, or 0 for not at all."""
+    rows, columns = x.shape
+    down, along = x.strides
+    if x.dtype != np.float32:
+        return 0
+    if along == _ITEM_BYTES and _is_stride(down, columns):
+        return AS_IS
+    return TURNED if down == _ITEM_BYTES and _is_stride(along, rows) else 0
+
+
+def _is_stride(size_bytes: int, numbers: int) -> bool:
+    return size_bytes % _ITEM_BYTES == 0 and size_bytes >= _ITEM_BYTES * numbers
+
+
+def _stride(x: Array, turn: int) -> int:
+    """Numbers from one row to the next, of the matrix as it lies in memory."""
+    return x.strides[0 if turn == AS_IS else 1] // _ITEM_BYTES
+
+
+def tapes_for(dtype: Any) -> Callable[[], AtOnce]:
+    """Makes tapes for floats of a type; machine code is loaded now, so that no step waits."""
+    routines = blas.routines() if dtype == np.float32 else None
+    if routines is None:
+        return AtOnce
+    execute.play.load()
+    addresses.load()
+    return partial(Tape, routines)

@@ -1,0 +1,100 @@
+"""Geo's arithmetic: what a trainer has changed since it agreed with the others, and the next time.
+
+Of every number a trainer keeps `train`, which its own optimizer moves, and `old`, what was last
+agreed on. Going out, `delta = (train − old) / T; old += delta`, and the pserver adds `delta` to its
+p in the same rounding; coming back, `train += p − old; old = p` (the scheme of Geo-SGD in
+PaddlePaddle). A number that has no progress of its own (train = old) becomes p as it is: adding a
+rounded difference would invent progress in its last bit, and replicas would never be equal.
+
+On dense blocks, and on rows of a slab with `train` and `old` at two columns. Nothing else may touch
+them meanwhile.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from psrt.core.types import F32, I32, I64, U8
+from psrt.kernels.jit import device, kernel
+from psrt.kernels.lowlevel import AHEAD, prefetch_row
+from psrt.kernels.tables.row_layout import ID_WORD
+
+
+@device
+def give_(train: F32, old: F32, trainers: float, delta: F32) -> bool:
+    """Write `delta` (n,), move `old` (n,); whether any of it is not 0."""
+    has_changed = False
+    for i in range(len(delta)):
+        delta[i] = (train[i] - old[i]) / trainers
+        old[i] += delta[i]
+        has_changed |= delta[i] != 0.0
+    return has_changed
+
+
+@device
+def take_(train: F32, old: F32, agreed: F32) -> None:
+    """`train` (n,) and `old` (n,) by what pservers hold now, `agreed` (n,)."""
+    for i in range(len(agreed)):
+        own = train[i]
+        others = agreed[i] - old[i]
+        train[i] = agreed[i] if own == old[i] else own + others
+        old[i] = agreed[i]
+
+
+@kernel("const f4[::1], f4[::1], f4, f4[::1] -> b1", group="table")
+def give_block_(train: F32, old: F32, trainers: float, delta: F32) -> bool:
+    """`give_` of a whole dense parameter."""
+    return give_(train, old, trainers, delta)
+
+
+@kernel("f4[::1], f4[::1], const f4[::1] -> void", group="table")
+def take_block_(train: F32, old: F32, agreed: F32) -> None:
+    """`take_` of a whole dense parameter."""
+    take_(train, old, agreed)
+
+
+@kernel("f4[:, ::1], i8, i8, const i4[::1], f4, i8[::1], f4[:, ::1] -> i8", group="table")
+def give_rows_(
+    slab: F32, at: int, old_at: int, slots: I32, trainers: float, ids: I64, deltas: F32
+) -> int:
+    """`give_` of the rows `slots` (n,), in which their ids stand.
+
+    Fills the first lines of `ids` (n,) and `deltas` (n, d) with the rows that have changed, and
+    returns how many these are.
+    """
+    keys, width, count = slab.view(np.int64), deltas.shape[1], 0
+    for k in range(len(slots)):
+        _prefetch(slab, slots, k)
+        row = slab[slots[k]]
+        ids[count] = keys[slots[k], ID_WORD // 2]
+        train, old = row[at : at + width], row[old_at : old_at + width]
+        count += give_(train, old, trainers, deltas[count])
+    return count
+
+
+@kernel("f4[:, ::1], i8, i8, const i4[::1], const f4[:, ::1] -> void", group="table")
+def take_rows_(slab: F32, at: int, old_at: int, slots: I32, agreed: F32) -> None:
+    """`take_` of the rows `slots` (n,) by `agreed` (n, d)."""
+    width = agreed.shape[1]
+    for k in range(len(slots)):
+        _prefetch(slab, slots, k)
+        row = slab[slots[k]]
+        take_(row[at : at + width], row[old_at : old_at + width], agreed[k])
+
+
+@kernel("const i4[::1], u1[::1], i4[::1], i8 -> i8", group="table")
+def note_(found: I32, is_noted: U8, noted: I32, count: int) -> int:
+    """Append those of `found` (n,) to the first `count` of `noted` that are not there yet, as
+    `is_noted` (rows,) says; the new count."""
+    for k in range(len(found)):
+        slot = found[k]
+        noted[count] = slot
+        count += not is_noted[slot]
+        is_noted[slot] = 1
+    return count
+
+
+@device
+def _prefetch(slab: F32, slots: I32, k: int) -> None:
+    if k + AHEAD < len(slots):
+        prefetch_row(slab, int(slots[k + AHEAD]))

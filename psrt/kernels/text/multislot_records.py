@@ -1,0 +1,111 @@
+"""MultiSlot lines to records, as `psrt.kernels.text.records` has them: the values of a line in a
+row.
+
+That is the order they are read in, so that memory is filled from its start to its end, and nothing
+is moved after.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from psrt.kernels.jit import device, kernel
+from psrt.kernels.text.multislot import (
+    COUNT,
+    COUNT_WIDE,
+    COUNTS,
+    ID_WORDS,
+    LINES,
+    POSITION,
+    RAGGED,
+    ROWS,
+    RUN,
+    SIZE,
+    SLOT_FULL,
+    STATUS,
+    TIES,
+    WORDS,
+    Target,
+    end_of_line,
+    is_blank_line,
+    parse_lone_ids,
+    parse_slot,
+    refused,
+)
+from psrt.kernels.text.text import DONE
+
+
+@device
+def put_count(counts: Any, row: Any, slot: Any, count: Any) -> Any:
+    """A little-endian number of `counts.shape[2]` bytes; returns the status."""
+    width = counts.shape[2]
+    if width < 8 and count >> (8 * width):
+        return COUNT_WIDE
+    for place in range(width):
+        counts[row, slot, place] = np.uint8(count >> (8 * place))
+    return DONE
+
+
+@device
+def parse_record(text: Any, at: Any, end: Any, to: Any, counts: Any, row: Any, target: Any) -> Any:
+    """Read one line to `words[to]`…; returns (its newline, behind its words, status)."""
+    layout, slot, room = target.layout, 0, len(target.words) - to
+    while slot < len(layout):
+        run = min(layout[slot, RUN], room // ID_WORDS)
+        if run > 0:
+            at, done = parse_lone_ids(text, at, run, to, ID_WORDS, target.words)
+            slot, to, room = slot + done, to + ID_WORDS * done, room - ID_WORDS * done
+            if done == run:
+                continue
+        at, count, status = parse_slot(text, at, end, slot, to, room, target)
+        if status == DONE and layout[slot, SIZE] == RAGGED:
+            status = put_count(counts, row, layout[slot, COUNTS], count)
+            target.report[COUNT] = count
+        if status != DONE:
+            at, status = refused(text, at, slot, status, target.report)
+            return at, to, status
+        used = count * layout[slot, WORDS]
+        slot, to, room = slot + 1, to + used, room - used
+    at, status = end_of_line(text, at)
+    return at, to, status
+
+
+@kernel(
+    "const u1[::1], i8, const i8[:, ::1], f4[::1], i8[::1], u1[:, :, ::1], i8[:, ::1], i8[::1]"
+    " -> void",
+    group="data",
+)
+def parse_records(
+    text: Any,
+    end: Any,
+    layout: Any,
+    words: Any,
+    ends: Any,
+    counts: Any,
+    ties: Any,
+    report: Any,
+) -> None:
+    """Read lines of `text` as `parse_rows` does, until as many are read as `counts` has rows.
+
+    Record i has `words[ends[i]:ends[i + 1]]`, and for its ragged slots `counts[i]`, little-endian
+    numbers. It stops with SLOT_FULL before a line that `words` has no room for, and with COUNT_WIDE
+    before one of more values, COUNT, than the bytes of `counts` can tell.
+    """
+    target = Target(layout, words, ties, report)
+    at, status = report[POSITION], DONE
+    while at < end and report[ROWS] < len(counts):
+        ties_before, start, row = report[TIES], at, report[ROWS]
+        is_blank, at = is_blank_line(text, at)
+        if not is_blank:
+            at, stop, status = parse_record(text, start, end, ends[row], counts, row, target)
+            if status != DONE:
+                report[TIES] = ties_before
+                at = at if status < SLOT_FULL else start
+                break
+            ends[row + 1] = stop
+            report[ROWS] += 1
+        report[LINES] += 1
+        at += 1
+    report[POSITION], report[STATUS] = at, status

@@ -1,0 +1,182 @@
+"""Named clocks of the trainers as pure decisions: (event, now) → instructions.
+
+A trainer tells how far it is on a clock and may wait until all others are as far as it asks:
+
+    arrive(reached, awaited) ── every other trainer ≥ awaited, completed or lost ──▶ Answer
+            │
+            └── the caller's deadline, `wait_timeout_s`, abort ──▶ Fail, names who is missing
+
+Times begin at 0 and never go back, also when a new process takes a trainer's place: the others need
+not wait for it to repeat what its predecessor did. So a retried call changes nothing and is one
+more call that waits. A trainer never waits for itself.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from typing import Any
+
+from psrt.core.errors import DeadlineError, ErrorCode, JobError, PsrtError, WireError
+from psrt.pserver.decisions.calls import Answer, Call, Fail, Instruction
+from psrt.pserver.decisions.membership import Membership
+from psrt.pserver.decisions.notes import Notes
+
+NOBODY_LEFT = (1 << 64) - 1
+"""The time of the slowest other trainer when there is none."""
+
+MAX_CLOCKS = 1024
+_MAX_NAME = 256
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """What a MEET says: the caller has `reached` this time, and waits for `awaited` (0 = not).
+
+    `note` is for those who wait for the time it has reached.
+    """
+
+    clock: str
+    reached: int
+    awaited: int
+    note: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class _Wait:
+    call: Call
+    meeting: Meeting
+    since_s: float
+    deadline_s: float
+
+
+class Clocks:
+    """The clocks of one job on one pserver."""
+
+    def __init__(self, members: Membership, wait_timeout_s: float) -> None:
+        self._members = members
+        self._wait_timeout_s = wait_timeout_s
+        self._times: dict[str, dict[int, int]] = {}
+        self._notes = Notes()
+        self._waits: list[_Wait] = []
+
+    # --- events ------------------------------------------------------------------------------
+
+    def arrive(self, call: Call, meeting: Meeting, now: float) -> list[Instruction]:
+        """A MEET of a running trainer's current process; raises if it names no clock."""
+        times = self._clock(meeting.clock)
+        self._notes.write(meeting.clock, call.trainer, meeting.reached, meeting.note)
+        times[call.trainer] = max(times.get(call.trainer, 0), meeting.reached)
+        deadline_s = min(call.deadline_s, now + self._wait_timeout_s)
+        self._waits.append(_Wait(call, meeting, now, deadline_s))
+        return self.answer_met()
+
+    def answer_met(self) -> list[Instruction]:
+        """To be called whenever an awaited trainer may have gone."""
+        least = {clock: self._least(clock) for clock in {w.meeting.clock for w in self._waits}}
+        met = [
+            wait
+            for wait in self._waits
+            if _slowest(least[wait.meeting.clock], wait.call.trainer) >= wait.meeting.awaited
+        ]
+        return [Answer(call) for call in self._end(met)]
+
+    def replaced(self, trainer: int) -> list[Instruction]:
+        """A new process took over `trainer` while the former one had not completed."""
+        error = JobError(
+            f"trainer {trainer} came back as a new process; the wait of the former one was ended.",
+            code=ErrorCode.TRAINER_LOST,
+            hint="Two processes may share one --trainer-id; stop this one.",
+        )
+        return [
+            Fail(call, error) for call in self._end([w for w in self._waits if _is_of(w, trainer)])
+        ]
+
+    def expire(self, now: float) -> list[Instruction]:
+        """End the waits that are over."""
+        due = [wait for wait in self._waits if wait.deadline_s <= now]
+        errors = [self._late(wait, now) for wait in due]
+        return [Fail(call, error) for call, error in zip(self._end(due), errors, strict=True)]
+
+    def abort(self, error: PsrtError) -> list[Instruction]:
+        """The job has ended with `error`."""
+        return [Fail(call, error) for call in self._end(list(self._waits))]
+
+    # --- questions ---------------------------------------------------------------------------
+
+    def slowest_but(self, trainer: int, clock: str) -> int:
+        """The least time of the others that have neither completed nor been lost."""
+        return _slowest(self._least(clock), trainer)
+
+    def notes(self, clock: str, time: int) -> list[str]:
+        """What each trainer of the job wrote for `time`; empty if nobody wrote anything."""
+        return self._notes.written(clock, time, len(self._members.members))
+
+    def next_deadline(self) -> float | None:
+        return min((wait.deadline_s for wait in self._waits), default=None)
+
+    def describe(self) -> list[dict[str, Any]]:
+        """One record per clock, for STATUS: the time of each trainer, and who waits."""
+        return [
+            {
+                "clock": name,
+                "reached": [times.get(member.trainer, 0) for member in self._members.members],
+                "waiting": sorted({w.call.trainer for w in self._waits if w.meeting.clock == name}),
+            }
+            for name, times in self._times.items()
+        ]
+
+    def check(self) -> None:
+        """Assert that nobody waits in vain; tests call it after every event."""
+        for wait in self._waits:
+            others = self._missing(wait)
+            assert others, f"trainer {wait.call.trainer} waits for nobody"
+            assert wait.call.trainer not in others, "a trainer waits for itself"
+
+    # --- inside ------------------------------------------------------------------------------
+
+    def _clock(self, name: str) -> dict[int, int]:
+        if name not in self._times and (
+            not 0 < len(name) <= _MAX_NAME or len(self._times) >= MAX_CLOCKS
+        ):
+            raise WireError(
+                f"MEET names clock {name[:_MAX_NAME]!r}, but names have 1 to {_MAX_NAME} letters "
+                f"and a job has at most {MAX_CLOCKS} clocks; the call was refused.",
+                hint="Meet again and again on one clock, at times 1, 2, 3 …",
+            )
+        return self._times.setdefault(name, {})
+
+    def _least(self, clock: str) -> list[tuple[int, int]]:
+        """The two slowest trainers that are awaited: one of them is another than the caller."""
+        times = self._times.get(clock, {})
+        return heapq.nsmallest(2, ((times.get(t, 0), t) for t in self._members.awaited()))
+
+    def _missing(self, wait: _Wait) -> list[int]:
+        times = self._times[wait.meeting.clock]
+        others = (t for t in self._members.awaited() if t != wait.call.trainer)
+        return [t for t in others if times.get(t, 0) < wait.meeting.awaited]
+
+    def _end(self, waits: list[_Wait]) -> list[Call]:
+        if waits:
+            self._waits = [wait for wait in self._waits if wait not in waits]
+        return [wait.call for wait in waits]
+
+    def _late(self, wait: _Wait, now: float) -> DeadlineError:
+        caller, meeting = wait.call.trainer, wait.meeting
+        return DeadlineError(
+            f"trainer {caller} waited {now - wait.since_s:.1f} s on clock {meeting.clock!r} for "
+            f"{self._members.describe(self._missing(wait), now)} to reach {meeting.awaited}; the "
+            f"slowest is at {self.slowest_but(caller, meeting.clock)}. The wait was ended.",
+            hint=(
+                "See the log of the missing trainer; to wait longer raise call_timeout_s of the "
+                "trainers and wait_timeout_s of the pservers."
+            ),
+        )
+
+
+def _slowest(least: list[tuple[int, int]], trainer: int) -> int:
+    return next((time for time, other in least if other != trainer), NOBODY_LEFT)
+
+
+def _is_of(wait: _Wait, trainer: int) -> bool:
+    return wait.call.trainer == trainer

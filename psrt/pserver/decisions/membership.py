@@ -1,0 +1,162 @@
+"""Which trainers of the job this pserver has met, and whom a round must wait for.
+
+Pure bookkeeping: no clock, thread or socket inside; `psrt.pserver.decisions.pserver_state` calls
+it under its lock.
+
+    UNSEEN ──join──▶ RUNNING ──complete──▶ COMPLETED
+                      │  ▲                    │
+                    lose └───── join ─────────┘   (join: a new incarnation only)
+                      ▼         ▲
+                     LOST ──────┘
+
+A trainer is one process at a time, its *incarnation*. Once another incarnation has joined, the
+former one is refused for good: a process that hung and wakes up must not write into the job.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from psrt.core.errors import ErrorCode, JobError, WireError
+
+
+class MemberState(enum.Enum):
+    UNSEEN = "unseen"  # has never said HELLO
+    RUNNING = "running"  # said HELLO; rounds wait for it
+    COMPLETED = "completed"  # said COMPLETE; rounds no longer wait for it
+    LOST = "lost"  # left without COMPLETE; rounds no longer wait for it
+
+
+@dataclass
+class Member:
+    """One trainer; `incarnation` is 0 exactly while the state is UNSEEN."""
+
+    trainer: int
+    state: MemberState = MemberState.UNSEEN
+    incarnation: int = 0
+    heard_s: float = 0.0
+    former: set[int] = field(default_factory=set)
+
+
+class Membership:
+    """The trainers 0 … T-1 of one job."""
+
+    def __init__(self, trainers: int) -> None:
+        self.members = [Member(trainer) for trainer in range(trainers)]
+
+    def join(self, trainer: int, incarnation: int, now: float) -> bool:
+        """HELLO of a process. True means that it takes the place of one that was still running."""
+        member = self.member(trainer)
+        if member.incarnation == incarnation:
+            self._refuse_lost(member)
+            member.heard_s = now
+            return False
+        if incarnation in member.former:
+            raise self._replaced(member)
+        replaces = member.state is MemberState.RUNNING
+        if member.incarnation:
+            member.former.add(member.incarnation)
+        member.state, member.incarnation, member.heard_s = MemberState.RUNNING, incarnation, now
+        return replaces
+
+    def heard(self, trainer: int, incarnation: int, now: float) -> None:
+        """A call arrived: raise unless its process is the current one of this trainer."""
+        member = self.member(trainer)
+        if member.state is MemberState.UNSEEN:
+            raise WireError(
+                f"trainer {trainer} has not said HELLO to this pserver; its call was refused.",
+                code=ErrorCode.JOB_MISMATCH,
+                hint="Send HELLO with job id and plan hash, then REGISTER, before any push.",
+            )
+        if member.incarnation != incarnation:
+            raise self._replaced(member)
+        self._refuse_lost(member)
+        member.heard_s = now
+
+    def running(self, trainer: int, incarnation: int, now: float) -> None:
+        """As `heard`, and the trainer must not have completed."""
+        self.heard(trainer, incarnation, now)
+        if self.member(trainer).state is MemberState.COMPLETED:
+            raise JobError(
+                f"trainer {trainer} called after it said COMPLETE; the call was refused.",
+                code=ErrorCode.TRAINER_LOST,
+                hint="COMPLETE must be the last call of a trainer.",
+            )
+
+    def complete(self, trainer: int) -> None:
+        self.member(trainer).state = MemberState.COMPLETED
+
+    def lose(self, trainers: Iterable[int]) -> None:
+        for trainer in trainers:
+            self.member(trainer).state = MemberState.LOST
+
+    def awaited(self) -> list[int]:
+        """Trainers without which no round may close."""
+        waiting = (MemberState.UNSEEN, MemberState.RUNNING)
+        return [member.trainer for member in self.members if member.state in waiting]
+
+    def all_left(self, is_gone: Callable[[int, int], bool]) -> bool:
+        """Whether each awaited trainer has come and, by trainer and incarnation, `is_gone`."""
+        awaited = [self.members[trainer] for trainer in self.awaited()]
+        return all(
+            member.state is MemberState.RUNNING and is_gone(member.trainer, member.incarnation)
+            for member in awaited
+        )
+
+    def last_heard_s(self) -> float:
+        """When any trainer called last; there is one that has."""
+        return max(member.heard_s for member in self.members if member.incarnation)
+
+    def ended(self) -> bool:
+        """Nobody is awaited and at least one trainer completed."""
+        completed = any(member.state is MemberState.COMPLETED for member in self.members)
+        return completed and not self.awaited()
+
+    def describe(self, trainers: Iterable[int], now: float) -> str:
+        """`trainer 1 (last heard of 3.2 s ago), trainer 2 (never seen)`."""
+        return ", ".join(_story(self.members[trainer], now) for trainer in trainers)
+
+    def records(self, now: float) -> list[dict[str, Any]]:
+        """One record per trainer, for STATUS; `silent_s` is None for one never seen."""
+        return [
+            {
+                "trainer": member.trainer,
+                "state": member.state.value,
+                "silent_s": round(now - member.heard_s, 3) if member.incarnation else None,
+            }
+            for member in self.members
+        ]
+
+    def member(self, trainer: int) -> Member:
+        if not 0 <= trainer < len(self.members):
+            raise WireError(
+                f"trainer id {trainer} does not exist: the job has trainers 0 to "
+                f"{len(self.members) - 1}; the call was refused.",
+                code=ErrorCode.JOB_MISMATCH,
+                hint="Start every trainer with the same --trainers, and ids below it.",
+            )
+        return self.members[trainer]
+
+    def _replaced(self, member: Member) -> JobError:
+        return JobError(
+            f"another process has said HELLO as trainer {member.trainer}; this one was refused.",
+            code=ErrorCode.TRAINER_LOST,
+            hint="Two processes may share one --trainer-id; stop this one.",
+        )
+
+    def _refuse_lost(self, member: Member) -> None:
+        if member.state is MemberState.LOST:
+            raise JobError(
+                f"trainer {member.trainer} was given up as lost; its call was refused.",
+                code=ErrorCode.TRAINER_LOST,
+                hint="Start the trainer again: a new process joins at the open round.",
+            )
+
+
+def _story(member: Member, now: float) -> str:
+    if member.state is MemberState.UNSEEN:
+        return f"trainer {member.trainer} (never seen)"
+    return f"trainer {member.trainer} (last heard of {now - member.heard_s:.1f} s ago)"

@@ -1,0 +1,216 @@
+"""Synchronous rounds as pure decisions: (event, now) → instructions.
+
+A round opens with its first push, closes when every awaited trainer has pushed, and is applied by
+whoever executes the `Close`; `closed` then lets all its calls be answered and opens the next one.
+
+    OPEN ──last awaited push, COMPLETE, or loss under `shrink`──▶ CLOSING ──closed()──▶ OPEN (+1)
+
+A push is known by its key (trainer, incarnation, sequence) and belongs to the round that is open
+when it arrives; a round number in the call is only checked. Every retry of a push is one more
+*call* that waits for the same round; the newest call owns the push (its buffers live as long as it
+waits), so a call that gives up takes the push with it. Invariants (`check`):
+  a trainer has a push ⇔ it has a waiting call; all its calls carry one key, the last owns the push;
+  CLOSING ⇒ there is a push; `deadline` is set ⇔ OPEN and there is a push.
+
+Two deadlines: a call's own (its caller stops waiting) fails that call only; the round's
+(`wait_timeout_s` after its first push) makes the missing trainers lost, by `on_trainer_loss`.
+"""
+
+from __future__ import annotations
+
+from psrt.core.errors import (
+    DeadlineError,
+    ErrorCode,
+    JobError,
+    PsrtError,
+    UnavailableError,
+    WireError,
+)
+from psrt.pserver.decisions.calls import Answer, Call, Close, Fail, Instruction
+from psrt.pserver.decisions.membership import Membership
+
+
+class Rounds:
+    """The rounds of one job on one pserver; see the module docstring for the states."""
+
+    def __init__(self, members: Membership, on_trainer_loss: str, wait_timeout_s: float) -> None:
+        self.open = 0
+        self.closing = False
+        self.aborted: PsrtError | None = None
+        self.deadline_s: float | None = None
+        self._opened_s = 0.0
+        self._members = members
+        self._policy = on_trainer_loss
+        self._wait_timeout_s = wait_timeout_s
+        self._calls: dict[int, list[Call]] = {}
+        self._taken: dict[int, tuple[int, int]] = {}
+
+    # --- events ------------------------------------------------------------------------------
+
+    def arrive(self, call: Call, now: float) -> list[Instruction]:
+        """A push of a running trainer's current process; raises if it fits no round."""
+        if self._was_applied(call):
+            return [Answer(call, repeated=True)]  # a retry whose first reply was lost
+        self._check_place(call)
+        if not self._calls:
+            self._opened_s, self.deadline_s = now, now + self._wait_timeout_s
+        self._calls.setdefault(call.trainer, []).append(call)
+        return self.close_if_complete()
+
+    def close_if_complete(self) -> list[Instruction]:
+        """To be called whenever an awaited trainer may have gone."""
+        if self.closing or not self._calls:
+            return []
+        if any(trainer not in self._calls for trainer in self._members.awaited()):
+            return []
+        self.closing, self.deadline_s = True, None
+        return [
+            Close(self.open, tuple(self._calls[trainer][-1] for trainer in sorted(self._calls)))
+        ]
+
+    def closed(self) -> list[Instruction]:
+        """The round's updates are in the tables."""
+        answers: list[Instruction] = [
+            Answer(call, repeated=call is not calls[-1])
+            for calls in self._calls.values()
+            for call in calls
+        ]
+        self._taken |= {trainer: calls[-1].key for trainer, calls in self._calls.items()}
+        self._calls.clear()
+        self.closing = False
+        self.open += 1
+        return answers
+
+    def replaced(self, trainer: int) -> list[Instruction]:
+        """A new process took over `trainer` while the former one had not completed."""
+        error = JobError(
+            f"trainer {trainer} came back as a new process before it had completed; "
+            f"round {self.open} was open.",
+            code=ErrorCode.TRAINER_LOST,
+            hint="With on_trainer_loss = wait or shrink a new process may take over.",
+        )
+        if self._policy == "abort":
+            return self.abort(error)
+        return [] if self.closing else self._withdraw(trainer, error)
+
+    def expire(self, now: float) -> list[Instruction]:
+        """Answer whatever may not wait any longer."""
+        if self.closing:
+            return []
+        instructions = self._expire_round(now) if self._round_is_due(now) else []
+        if any(isinstance(instruction, Close) for instruction in instructions):
+            return instructions  # the round goes on without the missing
+        for calls in list(self._calls.values()):
+            instructions += self._expire_calls(calls, now)
+        return instructions
+
+    def next_deadline(self) -> float | None:
+        """When `expire` has something to do at the earliest."""
+        if self.closing or self.deadline_s is None:
+            return None
+        return min(
+            [self.deadline_s, *(c.deadline_s for calls in self._calls.values() for c in calls)]
+        )
+
+    def abort(self, error: PsrtError, *, closing: bool = False) -> list[Instruction]:
+        """End the job with `error`.
+
+        The calls of a round that is being applied are left to `closed`, unless `closing` says that
+        it will not come.
+        """
+        self.aborted = error
+        if self.closing and not closing:
+            return []
+        self.closing = False
+        return [fail for trainer in list(self._calls) for fail in self._withdraw(trainer, error)]
+
+    # --- questions ---------------------------------------------------------------------------
+
+    def waiting(self) -> list[int]:
+        """Trainers with a push in the open round."""
+        return sorted(self._calls)
+
+    def missing(self) -> list[int]:
+        return [trainer for trainer in self._members.awaited() if trainer not in self._calls]
+
+    def check(self) -> None:
+        """Assert the invariants; tests call it after every event."""
+        keys = [{call.key for call in calls} for calls in self._calls.values()]
+        assert all(len(of_trainer) == 1 for of_trainer in keys), (
+            "a trainer has not exactly one push"
+        )
+        assert not self.closing or self._calls, "an empty round is closing"
+        assert (self.deadline_s is not None) == (bool(self._calls) and not self.closing)
+        assert not self.aborted or self.closing or not self._calls, "calls wait in an aborted job"
+
+    # --- inside ------------------------------------------------------------------------------
+
+    def _was_applied(self, call: Call) -> bool:
+        incarnation, sequence = self._taken.get(call.trainer, (0, 0))
+        return call.incarnation == incarnation and call.sequence <= sequence
+
+    def _check_place(self, call: Call) -> None:
+        """Raise unless `call` is a new push of the open round or one more call of its own push."""
+        others = self._calls.get(call.trainer)
+        if others and others[-1].key == call.key:
+            return
+        if self.closing:
+            raise UnavailableError(
+                f"round {self.open} is being applied; trainer {call.trainer} may push for the next."
+            )
+        if others:
+            raise WireError(
+                f"trainer {call.trainer} sent push {call.sequence} while its push "
+                f"{others[-1].sequence} waits in round {self.open}; it was refused.",
+                code=ErrorCode.JOB_MISMATCH,
+                hint="A trainer sends the push of a round when the one before was answered.",
+            )
+        if call.round is not None and call.round != self.open:
+            raise WireError(
+                f"trainer {call.trainer} pushed for round {call.round}, but round {self.open} is "
+                "open on this pserver; the push was refused.",
+                code=ErrorCode.JOB_MISMATCH,
+                hint="A trainer that joins late begins at the rounds that STATUS names.",
+            )
+
+    def _round_is_due(self, now: float) -> bool:
+        return self.deadline_s is not None and self.deadline_s <= now
+
+    def _expire_round(self, now: float) -> list[Instruction]:
+        missing = self.missing()
+        story = (
+            f"round {self.open} waited {now - self._opened_s:.1f} s for "
+            f"{self._members.describe(missing, now)}; "
+        )
+        if self._policy == "shrink":
+            self._members.lose(missing)
+            return self.close_if_complete()
+        if self._policy == "abort":
+            self._members.lose(missing)
+            hint = "See the lost trainer's log, then start the job again."
+            return self.abort(
+                JobError(f"{story}the job was aborted.", code=ErrorCode.TRAINER_LOST, hint=hint)
+            )
+        hint = "Start the missing trainer again, or raise wait_timeout_s."
+        error = DeadlineError(f"{story}the pushes of this round were handed back.", hint=hint)
+        return [fail for trainer in list(self._calls) for fail in self._withdraw(trainer, error)]
+
+    def _expire_calls(self, calls: list[Call], now: float) -> list[Instruction]:
+        """`calls` of one trainer; the last one owns the push."""
+        trainer = calls[-1].trainer
+        error = DeadlineError(
+            f"round {self.open} still waits for {self._members.describe(self.missing(), now)} "
+            f"at the deadline of trainer {trainer}'s call; its push was handed back.",
+            hint="Raise the trainer's call_timeout_s, or see why the others are late.",
+        )
+        if calls[-1].deadline_s <= now:
+            return self._withdraw(trainer, error)
+        late = [call for call in calls if call.deadline_s <= now]
+        self._calls[trainer] = [call for call in calls if call.deadline_s > now]
+        return [Fail(call, error) for call in late]
+
+    def _withdraw(self, trainer: int, error: PsrtError) -> list[Instruction]:
+        calls = self._calls.pop(trainer, [])
+        if not self._calls:
+            self.deadline_s = None
+        return [Fail(call, error) for call in calls]

@@ -1,0 +1,280 @@
+"""The pserver process: warm up, open the doors, say so, serve until the job ends or a signal.
+
+    run ─▶ warm_up ─▶ Server.start ─▶ ready file, "ready on" line ─▶ wait ─▶ stop ─▶ exit code
+
+The calling thread waits; carriers bring their own threads. It ends with 0 when all trainers have
+completed (unless `stay`) and after SIGTERM or SIGINT, once accepted calls are finished; with the
+exit code of the error when the job was aborted or the process could not start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import ipaddress
+import json
+import logging
+import os
+import signal
+import socket
+import stat
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import FrameType
+
+from psrt.config.schema import PserverConfig
+from psrt.config.sizing import stripes_for
+from psrt.core import whole_file
+from psrt.core.allocator import keep_freed_memory
+from psrt.core.errors import ErrorCode, InternalError, JobError, PsrtError
+from psrt.core.specs import TableSpec
+from psrt.core.threads import CrashReport, schedule
+from psrt.kernels.jit import on_compile, set_cache_dir, warm_up
+from psrt.kernels.lowlevel import await_input, denormals_flushed
+from psrt.pserver.decisions import Job
+from psrt.pserver.serving.service import PserverService
+from psrt.rpc.busy_poll import BusyPoll
+from psrt.rpc.server import Server
+
+log = logging.getLogger("psrt.pserver")
+
+GRACE_S = 10.0
+ABORT_LINGER_S = 10.0  # after an abort, so that trainers in mid-step still hear why
+LOOK_UP_S = 1.0  # Python handles a signal that came just before a wait only after that wait
+
+
+class Ending:
+    """Why the process shall end; set by a signal, by the service, or by a crashed thread."""
+
+    def __init__(self, stay: bool) -> None:
+        self._stay = stay
+        self._asked = threading.Event()
+        self._signalled = threading.Event()
+        self.error: PsrtError | None = None
+        self.crashes = CrashReport(self.crashed)
+
+    def crashed(self, error: BaseException) -> None:
+        """A thread the process cannot do without is gone."""
+        self.error = InternalError(f"a thread of the pserver crashed: {error!r}.")
+        self._asked.set()
+
+    def job_ended(self, error: PsrtError | None) -> None:
+        """All trainers completed, the job was aborted, or its last trainers were lost."""
+        if not self._stay:
+            self.error = error
+            self._asked.set()
+
+    def signalled(self, number: int, frame: FrameType | None) -> None:
+        self._signalled.set()
+        self._asked.set()
+
+    def wait(self) -> str:
+        """Block until there is a reason, which is returned as text for the log."""
+        while not self._asked.wait(LOOK_UP_S):
+            pass
+        if self._signalled.is_set():
+            return "a signal"
+        if self.error is None:
+            return "all trainers completed"
+        self._signalled.wait(ABORT_LINGER_S)
+        return f"{self.error.code.name}"
+
+
+def run(config: PserverConfig) -> int:
+    """Serve as configured; the exit code of the process."""
+    ending = Ending(config.stay)
+    keep_freed_memory()
+    try:
+        with signals_end(ending):
+            serve_until(ending, config)
+    except PsrtError as error:
+        print(error.story(), file=sys.stderr)
+        return error.spec.exit_code
+    return 0
+
+
+def serve_until(
+    ending: Ending, config: PserverConfig, job: Job | None = None, tables: Sequence[TableSpec] = ()
+) -> None:
+    """Serve until there is a reason to end; raises the error that aborted the job.
+
+    With a `job` it holds its `tables` from the start and refuses trainers of any other.
+    """
+    schedule(config.scheduling)
+    _remove_abandoned_sockets(Path(tempfile.gettempdir()))
+    _warm_up(config)
+    with denormals_flushed():
+        _serve(ending, config, job, tables)
+    if ending.error is not None:
+        raise ending.error
+
+
+def _serve(
+    ending: Ending, config: PserverConfig, job: Job | None, tables: Sequence[TableSpec]
+) -> None:
+    service = PserverService(
+        stripes=config.stripes or stripes_for(os.cpu_count() or 1),
+        wait_timeout_s=config.wait_timeout_s,
+        trainers=config.num_gradient_servers,
+        on_end=ending.job_ended,
+        crashes=ending.crashes,
+        spare_threads=(os.cpu_count() or 1) - 1,
+    )
+    if job is not None:
+        service.expect(job, tables)
+    server = _open(config, service, ending)
+    service.start()
+    try:
+        _report_ready(config, server)
+        log.info("stopping: %s", ending.wait())
+    finally:
+        server.set_serving(False)
+        service.stop()
+        server.stop(GRACE_S)
+        _remove_ready_file(config)
+
+
+def _warm_up(config: PserverConfig) -> None:
+    if config.cache_dir:
+        set_cache_dir(config.cache_dir)
+    on_compile(_SaidOnce("compiling kernels for this host (the first start only)"))
+    log.info("kernels ready in %.1f s", warm_up(["pserver"]))
+    on_compile(
+        _SaidOnce("compiling kernels for a table that is the first of its kind on this host")
+    )
+
+
+class _SaidOnce:
+    """A line for the log where kernels are not in the cache, however many of them."""
+
+    def __init__(self, line: str) -> None:
+        self._line = line
+
+    def __call__(self, kernel: str) -> None:
+        if self._line:
+            log.info(self._line)
+            self._line = ""
+
+
+def _open(config: PserverConfig, service: PserverService, ending: Ending) -> Server:
+    server = Server(
+        service.handle,
+        config.host,
+        config.port,
+        ports_num=config.ports_num + config.ports_num_for_sparse,
+        unix_dir=config.unix_dir,
+        shared_bytes=config.shared_mib << 20,
+        max_message_bytes=config.max_message_mib << 20,
+        max_connections=config.max_connections,
+        crashes=ending.crashes,
+        busy_poll=BusyPoll(config.busy_poll_us, await_input),
+    )
+    try:
+        server.start()
+    except (OSError, PsrtError) as error:
+        raise JobError(
+            f"the pserver could not listen on {config.host}:{config.port}: {error}",
+            code=ErrorCode.STARTUP_FAILED,
+            hint=f"Stop what uses port {config.port}, or choose another (--port 0 = any free one).",
+        ) from error
+    return server
+
+
+def _report_ready(config: PserverConfig, server: Server) -> None:
+    if not _is_loopback(config.host):
+        log.warning(
+            "listening on %s: traffic is neither encrypted nor authenticated yet; "
+            "let only trusted hosts reach this port",
+            config.host,
+        )
+    server.set_serving(True)
+    if config.ready_file:
+        _write_ready_file(Path(config.ready_file), _ready_facts(server))
+    print(f"psrt pserver ready on {server.endpoint}", flush=True)
+
+
+def _ready_facts(server: Server) -> str:
+    facts = {
+        "endpoint": server.endpoint,
+        "data_endpoints": server.data_endpoints,
+        "unix_path": server.unix_path,
+        "pid": os.getpid(),
+    }
+    return json.dumps(facts)
+
+
+def _write_ready_file(path: Path, text: str) -> None:
+    """Whoever waits for the file sees all of it or nothing."""
+    try:
+        whole_file.write(path, text)
+    except OSError as error:
+        raise JobError(
+            f"the ready file {path} could not be written: {error}.",
+            code=ErrorCode.STARTUP_FAILED,
+            hint="Choose a path in a directory that exists and is writable.",
+        ) from error
+
+
+def _remove_ready_file(config: PserverConfig) -> None:
+    if not config.ready_file:
+        return
+    try:
+        whole_file.remove(Path(config.ready_file))
+    except OSError as error:
+        log.warning("the ready file %s stays: %s", config.ready_file, error.strerror)
+
+
+def _remove_abandoned_sockets(temporary: Path) -> None:
+    """Those that pservers left in private directories of `temporary` when they were killed."""
+    # Not by `temporary.glob`, which fails when a directory goes while it looks.
+    for path in map(Path, glob.glob(f"{glob.escape(str(temporary))}/psrt-*/psrt-*.sock")):
+        # Another pserver may be as quick, or something else be in the directory, which then stays.
+        with contextlib.suppress(OSError):
+            if _is_private(path.parent) and _is_abandoned(path):
+                path.unlink()
+                path.parent.rmdir()
+
+
+def _is_private(directory: Path) -> bool:
+    there = directory.lstat()
+    return there.st_mode == stat.S_IFDIR | 0o700 and there.st_uid == os.getuid()
+
+
+def _is_abandoned(path: Path) -> bool:
+    """Whether no process has this socket; one that has does not notice the question.
+
+    A datagram socket is of the wrong kind for it, which only a socket that lives can answer, even
+    before it listens.
+    """
+    if not stat.S_ISSOCK(path.lstat().st_mode):
+        return False
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as asking:
+        try:
+            asking.connect(str(path))
+        except ConnectionRefusedError:
+            return True
+    return False
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:  # a name: assume the worst
+        return False
+
+
+@contextlib.contextmanager
+def signals_end(ending: Ending) -> Iterator[None]:
+    """SIGTERM and SIGINT end the process in order; former handlers come back afterwards."""
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    former = {number: signal.signal(number, ending.signalled) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)

@@ -1,0 +1,82 @@
+"""A pserver in the user's own process, for scripts of which one copy is a pserver.
+
+`serve` blocks as `psrt pserver` does, on the port of the part's endpoint, and holds the tables of
+its part from the start. It may be called on any thread; signals end it in order on the main one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import difflib
+import threading
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+from psrt.config.load import load
+from psrt.config.schema import PserverConfig
+from psrt.core.errors import ConfigError, ErrorCode
+from psrt.core.specs import CommunicationMode, TableSpec
+from psrt.pserver.decisions import Job
+from psrt.pserver.serving.daemon import Ending, serve_until, signals_end
+from psrt.rpc.hosts import is_here, split_endpoint
+
+
+class Hashed(Protocol):
+    """Something every process of a job must have alike."""
+
+    def hash(self) -> str: ...
+
+
+class PserverPart(Protocol):
+    """What one pserver is to a job; `psrt.partition.transpiler.PserverProgram` has it all."""
+
+    @property
+    def endpoint(self) -> str: ...
+    @property
+    def plan(self) -> Hashed: ...
+    @property
+    def specs(self) -> Sequence[TableSpec]: ...
+    @property
+    def mode(self) -> CommunicationMode: ...
+    @property
+    def trainers(self) -> int: ...
+    @property
+    def job_id(self) -> str: ...
+
+
+def serve(part: PserverPart, **settings: Any) -> None:
+    """Serve `part` until all its trainers have completed, or a signal.
+
+    `settings` are those of `psrt pserver` by name (`ports_num=2`), `host` among them, which is that
+    of the endpoint unless given. Raises what ended the job if it was aborted, `JobError` when the
+    port is taken, and `ConfigError` when the endpoint is not one of this host.
+    """
+    host, port = split_endpoint(part.endpoint)
+    _check_known(settings)
+    if "host" not in settings and not is_here(host):
+        raise ConfigError(
+            f"this process shall be the pserver at {part.endpoint}, but {host} is no address of "
+            "this host.",
+            hint="Start it on that host, or correct what says its endpoint (POD_IP and "
+            "PADDLE_PORT, or an argument) and the list of all pservers. Behind translated "
+            'addresses give host="0.0.0.0".',
+        )
+    config = load(PserverConfig, flags={"host": host, "port": port, **settings}).config
+    job = Job(part.job_id, part.plan.hash(), part.trainers, part.mode)
+    ending = Ending(config.stay)
+    on_main = threading.current_thread() is threading.main_thread()
+    with signals_end(ending) if on_main else contextlib.nullcontext():
+        serve_until(ending, config, job, part.specs)
+
+
+def _check_known(settings: Iterable[str]) -> None:
+    known = [field.name for field in dataclasses.fields(PserverConfig)]
+    for name in settings:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            raise ConfigError(
+                f"serve has no setting {name}.",
+                code=ErrorCode.CONFIG_UNKNOWN_KEY,
+                hint=f"Did you mean {near[0]}?" if near else f"It has {', '.join(known)}.",
+            )

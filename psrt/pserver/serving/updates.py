@@ -1,0 +1,180 @@
+"""Admitted gradients into tables, and tables into replies.
+
+Nothing here decides or waits. `close_round` is called by one thread at a time (rounds follow each
+other); `apply_now` and `read` by any number of handler threads at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from psrt.core.specs import rate_at
+from psrt.core.types import F32, I32, I64, Array
+from psrt.kernels.optimizers import scale_
+from psrt.kernels.precision import narrow
+from psrt.kernels.tables import rows as row_kernels
+from psrt.pserver.serving.id_lists import IdLists
+from psrt.pserver.serving.parts import (
+    PULL_CHANGED,
+    PULL_DENSE,
+    PULL_ROWS,
+    ChangedPull,
+    DensePull,
+    DensePush,
+    Parts,
+    Push,
+    RowsPull,
+    RowsPush,
+)
+from psrt.pserver.tables import Meters, Routed, RowsTable
+from psrt.rpc import pb
+from psrt.rpc.wire import Empty, Message
+
+
+def close_round(pushes: Sequence[Sequence[Push]], round: int, meters: Meters) -> None:
+    """Apply one round: `pushes` of each trainer that took part, in trainer order.
+
+    Per table, gradients are summed in that order and scaled by 1 / (number of trainers that took
+    part), whether or not all of them touched the table or the row. So the result is that of one
+    process with the big batch, and depends on neither the arrival order nor the partition.
+    """
+    meters.pushes.add(len(pushes))
+    with meters.apply.time():
+        for of_table in _by_table(pushes):
+            _apply_mean(of_table, len(pushes), round, meters)
+    meters.rounds.add()
+
+
+def apply_now(pushes: Sequence[Push], step: int, trainer: int, meters: Meters) -> None:
+    """Apply the gradients of one push of `trainer`; `step` counts mini-batches of all trainers."""
+    meters.pushes.add()
+    _count(pushes, meters)
+    with meters.apply.time():
+        for push in pushes:
+            rate = rate_at(push.table.spec.learning_rate, step)
+            if isinstance(push, DensePush):
+                push.table.apply(push.gradient, rate, trainer, push.version)
+            else:
+                push.table.apply(push.rows, push.gradients, rate, push.counts, step + 1)
+                push.table.log(trainer, push.rows)
+
+
+def read(parts: Parts, trainer: int, reply: pb.Header, lists: IdLists, meters: Meters) -> Message:
+    """The reply to some pulls of `trainer`: for each a part with the version read, and tensors.
+
+    Lists of ids that it wants remembered go to `lists`.
+    """
+    tensors: list[Array] = []
+    pulls = parts.pulls
+    meters.blocks_read.add(sum([isinstance(pull, DensePull) for pull in pulls]))
+    for pull in pulls:
+        if isinstance(pull, DensePull):
+            tensors += _read_block(pull, trainer, reply)
+        elif isinstance(pull, ChangedPull):
+            tensors += _read_changed(pull, trainer, reply, meters, parts.empty)
+        else:
+            tensors += _read_rows(pull, trainer, reply, lists, meters, parts.empty)
+    return Message(reply, tensors)
+
+
+def _read_block(pull: DensePull, trainer: int, reply: pb.Header) -> tuple[Array, ...]:
+    values, version = pull.table.read(trainer)
+    reply.parts.add(kind=PULL_DENSE, table=pull.table.spec.name, version=version)
+    return (values,) if pull.precision == "float32" else narrow(values, pull.precision).tensors
+
+
+def _read_rows(
+    pull: RowsPull,
+    trainer: int,
+    reply: pb.Header,
+    lists: IdLists,
+    meters: Meters,
+    empty: Empty,
+) -> tuple[Array, ...]:
+    rows, version = _rows(pull.table, pull.rows, meters, empty)
+    part = reply.parts.add(kind=PULL_ROWS, table=pull.table.spec.name, version=version)
+    if pull.number and lists.remember(trainer, part.table, pull.number, pull.rows):
+        part.keys = pull.number
+    return (rows,) if pull.precision == "float32" else narrow(rows, pull.precision).tensors
+
+
+def _read_changed(
+    pull: ChangedPull, trainer: int, reply: pb.Header, meters: Meters, empty: Empty
+) -> tuple[I64, F32]:
+    table = pull.table
+    ids, position = table.changed(trainer, pull.position)
+    rows, version = _rows(table, table.route(ids), meters, empty)
+    reply.parts.add(kind=PULL_CHANGED, table=table.spec.name, version=version, position=position)
+    return ids, rows
+
+
+def _rows(table: RowsTable, routed: Routed, meters: Meters, empty: Empty) -> tuple[F32, int]:
+    """Rows (n, width), and the version read."""
+    rows = empty((len(routed.ids), table.spec.width))
+    version = table.read(routed, rows)
+    meters.rows_read.add(len(rows))
+    return rows, version
+
+
+def _by_table(pushes: Sequence[Sequence[Push]]) -> list[list[Push]]:
+    """The pushes of each table, in trainer order."""
+    groups: dict[str, list[Push]] = {}
+    for of_trainer in pushes:
+        for push in of_trainer:
+            groups.setdefault(push.table.spec.name, []).append(push)
+    return list(groups.values())
+
+
+def _apply_mean(pushes: list[Push], trainers: int, round: int, meters: Meters) -> None:
+    _count(pushes, meters)
+    rate = rate_at(pushes[0].table.spec.learning_rate, round)
+    dense = [push for push in pushes if isinstance(push, DensePush)]
+    rows = [push for push in pushes if isinstance(push, RowsPush)]
+    if dense:
+        dense[0].table.apply_mean([push.gradient for push in dense], trainers, rate)
+    if rows:
+        _apply_mean_rows(rows, trainers, rate, round + 1)
+
+
+def _apply_mean_rows(pushes: list[RowsPush], trainers: int, rate: float, now: int) -> None:
+    table = pushes[0].table
+    if trainers == 1 and len(pushes) == 1:
+        table.apply(pushes[0].rows, pushes[0].gradients, rate, pushes[0].counts, now)
+        return
+    ids, inverse = row_kernels.unique(np.concatenate([push.rows.ids for push in pushes]))
+    ends = np.cumsum([len(push.rows.ids) for push in pushes])
+    places = np.split(inverse, ends[:-1])
+    total = _summed(len(ids), places, [push.gradients for push in pushes])
+    scale_(total.reshape(-1), 1.0 / trainers)
+    table.apply(table.route(ids), total, rate, _summed_counts(len(ids), places, pushes), now)
+
+
+def _summed(count: int, places: Sequence[I32], values: Sequence[F32]) -> F32:
+    """(count, width): each row of `values` added at its place, trainer by trainer."""
+    total: F32 = np.zeros((count, values[0].shape[1]), np.float32)
+    for of_trainer, rows in zip(places, values, strict=True):
+        row_kernels.scatter_add_(total, of_trainer, rows)
+    return total
+
+
+def _summed_counts(count: int, places: Sequence[I32], pushes: Sequence[RowsPush]) -> F32 | None:
+    """Shows and clicks of all trainers: events that happened, so no mean is formed of them.
+
+    Where no trainer tells, a round shows a row once, as the push of one process would.
+    """
+    told = [
+        (place, p.counts) for place, p in zip(places, pushes, strict=True) if p.counts is not None
+    ]
+    if not told:
+        return None
+    return _summed(count, [place for place, _ in told], [counts for _, counts in told])
+
+
+def _count(pushes: Sequence[Push], meters: Meters) -> None:
+    """Gradients that are about to be applied."""
+    rows = [len(push.rows.ids) for push in pushes if isinstance(push, RowsPush)]
+    meters.rows_applied.add(sum(rows))
+    meters.blocks_applied.add(len(pushes) - len(rows))
+    meters.staleness([push.table.version - push.version for push in pushes])

@@ -1,0 +1,145 @@
+"""The tables of one pserver by name; they come by registration and stay for the process's life.
+
+Any handler thread may call it. Registration is idempotent, since every trainer registers every
+table; a second spec that differs is refused, and then nothing of that call is registered.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from psrt.core.clock import hours_since_1970
+from psrt.core.errors import ErrorCode, TableError
+from psrt.core.specs import DenseTableSpec, TableSpec, differences
+from psrt.pserver.tables.change_log import ChangeLog
+from psrt.pserver.tables.dense_table import DenseTable
+from psrt.pserver.tables.slab_preallocator import RoomAhead
+from psrt.pserver.tables.spare_threads import ALONE, SpareThreads
+from psrt.pserver.tables.sparse_table import SparseTable
+from psrt.pserver.tables.two_part_table import GrowingTable, RowsTable
+
+Table = DenseTable | RowsTable
+
+_NAMES_SHOWN = 8
+
+
+class Tables:
+    """`stripes` is the number of lock groups of each sparse table, `hours` the time since 1970;
+    `room` makes memory ahead of their rows, `spare` threads help with large requests."""
+
+    def __init__(
+        self,
+        stripes: int,
+        hours: Callable[[], int] = hours_since_1970,
+        room: RoomAhead | None = None,
+        spare: SpareThreads = ALONE,
+    ) -> None:
+        self._stripes, self._hours, self._room, self._spare = stripes, hours, room, spare
+        self._tables: dict[str, Table] = {}
+        self._registering = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    def register(
+        self,
+        specs: Sequence[TableSpec],
+        compensation: float = 0.0,
+        *,
+        logs_changes: bool = False,
+    ) -> list[str]:
+        """Create the tables that do not exist yet, each of `specs` once; their names.
+
+        `compensation` is the λ of DC-ASGD for dense tables, 0 = none. With `logs_changes` sparse
+        tables remember which trainer changed which rows.
+        """
+        with self._registering:
+            known = {name: table.spec for name, table in self._tables.items()}
+            for spec in specs:
+                _check_conflict(known.setdefault(spec.name, spec), spec)
+            missing = {spec.name: spec for spec in specs if spec.name not in self._tables}
+            created = {
+                name: self._create(spec, compensation, logs_changes)
+                for name, spec in missing.items()
+            }
+            self._tables = {**self._tables, **created}
+        return list(created)
+
+    def release(self, trainer: int) -> None:
+        """Let go of what tables keep for a trainer that calls no more."""
+        for table in self._tables.values():
+            table.release(trainer)
+
+    def dense(self, name: str) -> DenseTable:
+        table = self._tables.get(name) or self._none(name)
+        if not isinstance(table, DenseTable):
+            raise self._wrong_kind(name, "sparse", "dense")
+        return table
+
+    def sparse(self, name: str) -> RowsTable:
+        table = self._tables.get(name) or self._none(name)
+        if isinstance(table, DenseTable):
+            raise self._wrong_kind(name, "dense", "sparse")
+        return table
+
+    def all_sparse(self) -> list[RowsTable]:
+        return [table for table in self._tables.values() if not isinstance(table, DenseTable)]
+
+    def describe(self) -> list[dict[str, Any]]:
+        """One record per table, for STATUS."""
+        return [_describe(table) for table in self._tables.values()]
+
+    def _none(self, name: str) -> NoReturn:
+        raise TableError(
+            f"table {name!r} is not registered at this pserver, which has {self._names()}; "
+            "the call was refused.",
+            hint="REGISTER the tables of the partition plan first; compare the plans.",
+        )
+
+    def _names(self) -> str:
+        names = sorted(self._tables)
+        if not names:
+            return "no tables yet"
+        more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+        return f"{', '.join(names[:_NAMES_SHOWN])}{more}"
+
+    def _create(self, spec: TableSpec, compensation: float, logs_changes: bool) -> Table:
+        try:
+            if isinstance(spec, DenseTableSpec):
+                return DenseTable(spec, compensation, self._spare)
+            if spec.growth is not None:
+                return GrowingTable(spec, self._stripes, self._hours, self._room, self._spare)
+            log = ChangeLog() if logs_changes else None
+            return SparseTable(spec, self._stripes, log, self._hours, self._room, self._spare)
+        except (MemoryError, OSError, ValueError) as error:
+            raise TableError(
+                f"there is no memory for table {spec.name!r}: {error}. It was not created.",
+                code=ErrorCode.TABLE_FULL,
+                hint="Spread the parameters over more pservers.",
+            ) from error
+
+    def _wrong_kind(self, name: str, is_kind: str, asked: str) -> TableError:
+        return TableError(
+            f"table {name!r} is {is_kind}, but the call treats it as {asked}; it was refused.",
+            code=ErrorCode.TABLE_SHAPE,
+            hint="Parts of kind *_DENSE are for dense blocks, *_ROWS for sparse tables.",
+        )
+
+
+def _check_conflict(registered: TableSpec, spec: TableSpec) -> None:
+    if registered != spec:
+        raise TableError(
+            f"table {spec.name!r} is registered with another spec (registered != asked for): "
+            f"{differences(registered, spec)}. The call was refused.",
+            code=ErrorCode.TABLE_CONFLICT,
+            hint="All trainers must run one program and plan; a new one needs new pservers.",
+        )
+
+
+def _describe(table: Table) -> dict[str, Any]:
+    common = {"name": table.spec.name, "version": table.version, "bytes": table.nbytes}
+    if isinstance(table, DenseTable):
+        return {"kind": "dense", **common, "size": table.spec.size}
+    return {"kind": "sparse", **common, **table.describe()}

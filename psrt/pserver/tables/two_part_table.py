@@ -1,0 +1,199 @@
+"""A sparse table whose rows start short: two tables that look like one.
+
+The *short part* holds the first `embed_width` weights of every row, with its shows and clicks; the
+*long part* holds the others, for ids whose score has reached the threshold, and reads as zeros for
+all that have not come so far. A row that has grown stays long while it exists; dropping its short
+part drops both. The parts are `SparseTable`s of one id space and of equal stripes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from psrt.core.clock import hours_since_1970
+from psrt.core.specs import SparseTableSpec, scales_by_shows, without_show_scale
+from psrt.core.types import F32, I64, U8
+from psrt.kernels.lowlevel import stable_hash
+from psrt.kernels.tables import CONSTANT, ID_WORD, RowLayout
+from psrt.pserver.tables.admission import Grown
+from psrt.pserver.tables.routed import Routed
+from psrt.pserver.tables.slab_preallocator import RoomAhead
+from psrt.pserver.tables.spare_threads import ALONE, SpareThreads
+from psrt.pserver.tables.sparse_table import SparseTable, first_row, per_show
+from psrt.pserver.tables.stripe import Decide, Stripe
+
+_ZEROS = (CONSTANT, 0.0, 0.0, 0)
+
+
+class LongPart(SparseTable):
+    """Rows of ids whose score, which `apply` gets in place of their shows, reaches `threshold`."""
+
+    def __init__(
+        self,
+        spec: SparseTableSpec,
+        stripes: int,
+        threshold: float,
+        room: RoomAhead | None,
+        spare: SpareThreads,
+    ) -> None:
+        self._threshold = threshold
+        super().__init__(spec, stripes, room=room, spare=spare)
+
+    def _stripe(self, first_shard: int, last_shard: int) -> Stripe:
+        begins = first_row(self.spec, self._rule)
+        grown = Grown(self._threshold)
+        return Stripe(self.layout, *begins, grown, absent=_ZEROS, room=self._room)
+
+
+class GrowingTable:
+    """What a `SparseTable` is to others; `spec.growth` is set."""
+
+    def __init__(
+        self,
+        spec: SparseTableSpec,
+        stripes: int,
+        hours: Callable[[], int] = hours_since_1970,
+        room: RoomAhead | None = None,
+        spare: SpareThreads = ALONE,
+    ) -> None:
+        assert spec.growth is not None, spec.name
+        self.spec = spec
+        self._embed = spec.growth.embed_width
+        threshold, short = spec.growth.embedx_threshold, replace(spec, width=self._embed)
+        self._short = SparseTable(short, stripes, None, hours, room, spare)
+        self._long = LongPart(_long_spec(spec), stripes, threshold, room, spare)
+
+    @property
+    def layout(self) -> RowLayout:
+        """That of the short part, which sweeps look at."""
+        return self._short.layout
+
+    @property
+    def version(self) -> int:
+        return self._short.version
+
+    @property
+    def rows(self) -> int:
+        return self._short.rows
+
+    @property
+    def nbytes(self) -> int:
+        return self._short.nbytes + self._long.nbytes
+
+    @property
+    def empty_bytes(self) -> int:
+        return self._short.empty_bytes + self._long.empty_bytes
+
+    @property
+    def refused(self) -> int:
+        return self._short.refused
+
+    @property
+    def logs_changes(self) -> bool:
+        return False
+
+    @property
+    def logged_to(self) -> int:
+        return 0
+
+    def describe(self) -> dict[str, Any]:
+        """Facts for STATUS."""
+        facts = {"width": self.spec.width, "grown_rows": self._long.rows}
+        return {**self._short.describe(), **facts}
+
+    def time(self, now: int) -> int:
+        return self._short.time(now)
+
+    def route(self, ids: I64) -> Routed:
+        return self._short.route(ids)
+
+    def read(self, routed: Routed, out: F32) -> int:
+        """`out` (n, width) = weights of the rows, zeros where they have not grown."""
+        short = np.empty((len(out), self._embed), np.float32)
+        long = np.empty((len(out), self.spec.width - self._embed), np.float32)
+        version = self._short.read(routed, short)
+        self._long.read(routed.elsewhere(), long)
+        out[:, : self._embed], out[:, self._embed :] = short, long
+        return version
+
+    def apply(
+        self,
+        routed: Routed,
+        gradients: F32,
+        rate: float,
+        counts: F32 | None = None,
+        now: int = 0,
+    ) -> None:
+        """One update by `gradients` (n, width): of the short parts, and of the long parts of rows
+        that have grown, or grow with these `counts`."""
+        if counts is not None and scales_by_shows(self.spec.optimizer):
+            long_gradients = per_show(gradients[:, self._embed :], counts)
+        else:
+            long_gradients = np.ascontiguousarray(gradients[:, self._embed :])
+        short_gradients = np.ascontiguousarray(gradients[:, : self._embed])
+        self._short.apply(routed, short_gradients, rate, counts, now)
+        scores = np.full((len(routed.ids), 2), -np.inf, np.float32)
+        scores[:, 0] = self.scores(routed)
+        self._long.apply(routed.elsewhere(), long_gradients, rate, scores)
+
+    def scores(self, routed: Routed) -> F32:
+        """Scores (n,) of the rows; −∞ for one that is not there."""
+        scores = np.full(len(routed.ids), -np.inf, np.float32)
+        self._short.read_scores(routed, scores)
+        return scores
+
+    def log(self, trainer: int, routed: Routed) -> None:
+        """No mode that logs changes has growing tables."""
+
+    def changed(self, trainer: int, position: int) -> tuple[I64, int]:
+        raise AssertionError("asked of a table without a log")
+
+    def release(self, trainer: int) -> None:
+        """Nothing is kept for a trainer."""
+
+    def export(self, cursor: int, max_rows: int) -> tuple[I64, F32, int]:
+        """As `SparseTable.export`."""
+        ids, _, cursor = self._short.export(cursor, max_rows)
+        rows = np.empty((len(ids), self.spec.width), np.float32)
+        self.read(self.route(ids), rows)
+        return ids, rows, cursor
+
+    def sweep(self, cursor: int, max_rows: int, decide: Decide) -> tuple[int, int]:
+        """As `SparseTable.sweep`; `decide` sees short parts, and drops long parts with them.
+
+        A push that comes between the two meets the long part of the row that was dropped; it is
+        dropped all the same.
+        """
+        gone: list[I64] = []
+
+        def decide_both(rows: F32) -> U8:
+            dropped = decide(rows)
+            gone.append(rows.view(np.int64)[dropped != 0, ID_WORD // 2].copy())
+            return dropped
+
+        dropped, cursor = self._short.sweep(cursor, max_rows, decide_both)
+        for ids in gone:
+            if len(ids):
+                self._long.drop(ids)
+        return dropped, cursor
+
+
+RowsTable: TypeAlias = SparseTable | GrowingTable
+
+
+def _long_spec(spec: SparseTableSpec) -> SparseTableSpec:
+    """Gradients come scaled by shows, and rows end with their short part."""
+    assert spec.growth is not None
+    return replace(
+        spec,
+        width=spec.width - spec.growth.embed_width,
+        seed=stable_hash(f"{spec.seed}/embedx"),
+        optimizer=without_show_scale(spec.optimizer),
+        admission=None,
+        lifecycle=None,
+        growth=None,
+    )

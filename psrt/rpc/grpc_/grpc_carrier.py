@@ -1,0 +1,108 @@
+"""The gRPC carrier, client side: control always, data when a job asks for it.
+
+gRPC in Python sends only `bytes`, so a message is joined once before it leaves and not copied when
+it arrives. A frame up to 4 MiB is one unary `Call`; a larger one is split and streamed by
+`CallLarge`. A caller cannot know the size of a reply: when the server refuses to put one into a
+unary reply, the call is repeated as `CallLarge` (repeatable by push key, like a retry), and if that
+was of use, the connection remembers the method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import grpc
+
+from psrt.core.errors import ErrorCode, WireError
+from psrt.rpc import pb
+from psrt.rpc.status import ERROR_METADATA, from_grpc
+from psrt.rpc.wire import (
+    MAX_FRAME_BYTES,
+    SPLIT_BYTES,
+    Joiner,
+    Message,
+    check_size,
+    decode,
+    encode,
+    split,
+)
+
+SERVICE = "psrt.v1.Pserver"
+
+# The piece of a split message and a header of many parts both fit; the stream below them need not.
+GRPC_OPTIONS: list[tuple[str, Any]] = [
+    ("grpc.max_send_message_length", SPLIT_BYTES),
+    ("grpc.max_receive_message_length", SPLIT_BYTES),
+]
+_CHANNEL_OPTIONS = [
+    *GRPC_OPTIONS,
+    # A connection of its own: gRPC would otherwise share one, with its back-off, among channels.
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.enable_http_proxy", 0),
+]
+
+
+class GrpcConnection:
+    """One channel to `where`; connects at the first call, `call` may run on several threads."""
+
+    def __init__(self, where: str, max_bytes: int = MAX_FRAME_BYTES) -> None:
+        self.where = where
+        self._max_bytes = max_bytes
+        self._channel = grpc.insecure_channel(where, _CHANNEL_OPTIONS)
+        # Without serializers the stubs take and give bytes as they are.
+        self._unary = self._channel.unary_unary(f"/{SERVICE}/Call")
+        self._stream = self._channel.stream_stream(f"/{SERVICE}/CallLarge")
+        self._large_replies: set[int] = set()
+
+    def call(self, message: Message, timeout_s: float) -> Message:
+        """Send `message` and wait for its reply; the reply may report an error in its header."""
+        method = message.header.method
+        refused = None
+        if method not in self._large_replies:
+            parts = encode(message)
+            if sum(len(part) for part in parts) <= SPLIT_BYTES:
+                refused = self._ask(lambda: decode(self._unary(b"".join(parts), timeout_s)))
+                if not _reply_too_large(refused):
+                    return refused
+        reply = self._ask(lambda: self._call_large(message, timeout_s))
+        if refused is not None and not _reply_too_large(reply):
+            self._large_replies.add(method)
+        return reply
+
+    def close(self) -> None:
+        self._channel.close()
+
+    def _call_large(self, message: Message, timeout_s: float) -> Message:
+        check_size(sum(tensor.nbytes for tensor in message.tensors), self._max_bytes)
+        joiner = Joiner(self._max_bytes)
+        frames: Iterable[bytes] = self._stream(split(message), timeout_s)
+        for frame in frames:
+            joiner.add(frame)
+        return joiner.message()
+
+    def _ask(self, call: Any) -> Message:
+        try:
+            reply: Message = call()
+        except grpc.RpcError as error:
+            return self._reported(error)
+        return reply
+
+    def _reported(self, error: grpc.RpcError) -> Message:
+        """The error reply that rides in the trailing metadata; raises if gRPC itself failed."""
+        for key, value in error.trailing_metadata() or ():
+            if key == ERROR_METADATA:
+                return Message(pb.Header(error=pb.Error.FromString(value)))
+        raise from_grpc(error, self.where) from error
+
+
+def reply_too_large(size_bytes: int) -> WireError:
+    return WireError(
+        f"The reply of {size_bytes} bytes is over the {SPLIT_BYTES} of a unary call.",
+        code=ErrorCode.WIRE_TOO_LARGE,
+        hint="Use CallLarge.",
+    )
+
+
+def _reply_too_large(reply: Message) -> bool:
+    return bool(reply.header.error.code == ErrorCode.WIRE_TOO_LARGE)

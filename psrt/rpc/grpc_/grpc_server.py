@@ -1,0 +1,104 @@
+"""The gRPC carrier, server side: one port with psrt.v1.Pserver and grpc.health.v1.
+
+grpc.aio objects belong to their loop, so every public method here only hands a coroutine to it and
+waits with a deadline.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+from psrt.core.errors import ErrorCode, UnavailableError
+from psrt.rpc.grpc_ import aio_loop
+from psrt.rpc.grpc_.grpc_calls import GrpcCalls
+from psrt.rpc.grpc_.grpc_carrier import GRPC_OPTIONS, SERVICE
+from psrt.rpc.serving import Handler
+from psrt.rpc.wire import MAX_FRAME_BYTES
+
+_POOL_THREADS = 8
+_START_S = 10.0
+_LAST_BYTES_S = 0.2
+_STOP_SLACK_S = 5.0
+
+
+class GrpcServer:
+    """Runs from `start` to `stop`; called from any thread but the loop's.
+
+    `_loop` is None exactly when it does not run, and then the other private fields mean nothing.
+    """
+
+    def __init__(self, handler: Handler, max_bytes: int = MAX_FRAME_BYTES) -> None:
+        self._handler = handler
+        self._max_bytes = max_bytes
+        self._pool = ThreadPoolExecutor(_POOL_THREADS, thread_name_prefix="psrt-grpc-call")
+        self._loop: aio_loop.LoopThread | None = None
+        self._server: Any
+        self._health: Any
+        self._calls: GrpcCalls
+
+    def start(self, endpoint: str) -> int:
+        """Serve on `endpoint` (port 0 picks one); returns the port."""
+        loop = aio_loop.acquire()
+        try:
+            bound = loop.run(self._start(endpoint), _START_S)
+        except BaseException:
+            aio_loop.release()
+            raise
+        self._loop = loop
+        return bound
+
+    def set_serving(self, serving: bool) -> None:
+        """What grpc.health.v1 answers, for the whole server and for the psrt service."""
+        if self._loop is not None:
+            self._loop.run(self._set_serving(serving), _START_S)
+
+    def stop(self, grace_s: float) -> None:
+        """Refuse new calls, let running ones finish for `grace_s`, then cancel them."""
+        loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.run(self._stop(grace_s), grace_s + _STOP_SLACK_S)
+            aio_loop.release()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _start(self, endpoint: str) -> int:
+        self._calls = GrpcCalls(self._handler, self._pool, self._max_bytes)
+        self._health = health.aio.HealthServicer()
+        self._server = grpc.aio.server(options=[*GRPC_OPTIONS, ("grpc.so_reuseport", 0)])
+        self._server.add_generic_rpc_handlers((self._calls.rpc_table(),))
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        await self._set_serving(False)
+        try:
+            port = _bind(self._server, endpoint)
+        except UnavailableError:
+            await self._server.stop(None)
+            raise
+        await self._server.start()
+        return port
+
+    async def _set_serving(self, serving: bool) -> None:
+        states = health_pb2.HealthCheckResponse
+        state = states.SERVING if serving else states.NOT_SERVING
+        for service in ("", SERVICE):
+            await self._health.set(service, state)
+
+    async def _stop(self, grace_s: float) -> None:
+        await self._health.enter_graceful_shutdown()
+        await self._calls.finish(grace_s)
+        # One stop only, and a short one: a second call while the first waits has crashed grpc.aio,
+        # and health watchers, which never end by themselves, would use up all of the grace.
+        await self._server.stop(min(grace_s, _LAST_BYTES_S))
+
+
+def _bind(server: Any, endpoint: str) -> int:
+    try:
+        return int(server.add_insecure_port(endpoint))
+    except RuntimeError as error:
+        raise UnavailableError(
+            f"Cannot listen on {endpoint}: {error}.",
+            code=ErrorCode.STARTUP_FAILED,
+            hint="Is another process using this port?",
+        ) from error

@@ -1,0 +1,111 @@
+"""The stream carrier, client side: one connection, one call at a time.
+
+A connection that failed in any way (no reply in time, reset, malformed reply) must be closed by its
+owner: a late reply would otherwise answer the next call. So must one that the pserver refused: it
+says why in a reply that is addressed to no call, and closes its end.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+
+from psrt.core.errors import DeadlineError, PsrtError, UnavailableError, WireError, from_code
+from psrt.rpc import pb
+from psrt.rpc.busy_poll import NEVER, BusyPoll
+from psrt.rpc.hosts import split_endpoint
+from psrt.rpc.shm import SharedMemory
+from psrt.rpc.stream.sockets import FrameSocket
+from psrt.rpc.wire import MAX_FRAME_BYTES, Message
+
+
+class StreamConnection:
+    """Open from construction to `close`; `where` is `host:port` or a path, for messages."""
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        where: str,
+        max_bytes: int = MAX_FRAME_BYTES,
+        busy_poll: BusyPoll = NEVER,
+        shared: SharedMemory | None = None,
+    ) -> None:
+        self.where = where
+        self._frames = FrameSocket(sock, max_bytes, busy_poll, shared)
+
+    def call(self, message: Message, timeout_s: float) -> Message:
+        """Send `message` and wait for its reply; the reply may report an error in its header."""
+        self._frames.expire_at(time.monotonic() + timeout_s)
+        try:
+            return self._exchange(message)
+        except BlockingIOError as error:
+            raise DeadlineError(f"{self.where} did not reply within {timeout_s:.3f} s.") from error
+        except OSError as error:
+            raise UnavailableError(f"The connection to {self.where} was lost: {error}.") from error
+
+    def close(self) -> None:
+        self._frames.close()
+
+    def _exchange(self, message: Message) -> Message:
+        try:
+            self._frames.send(message)
+        except ConnectionError as lost:
+            reply: Message | None = self._last_words(lost)
+        else:
+            reply = self._frames.receive(message.into)
+        if reply is None:
+            raise UnavailableError(f"{self.where} closed the connection before it replied.")
+        if reply.header.request_id != message.header.request_id:
+            raise self._unasked(reply.header)
+        return reply
+
+    def _unasked(self, header: pb.Header) -> PsrtError:
+        if header.HasField("error"):
+            return from_code(header.error.code, header.error.message, header.error.hint)
+        return WireError(f"{self.where} answered another call than the one it was asked.")
+
+    def _last_words(self, lost: ConnectionError) -> Message:
+        """A pserver that refuses a request closes early, but says why before it does."""
+        try:
+            reply = self._frames.receive()
+        except (OSError, PsrtError):
+            raise lost from None
+        if reply is None:
+            raise lost
+        return reply
+
+
+def connect_tcp(
+    endpoint: str,
+    timeout_s: float,
+    max_bytes: int = MAX_FRAME_BYTES,
+    busy_poll: BusyPoll = NEVER,
+) -> StreamConnection:
+    try:
+        sock = socket.create_connection(split_endpoint(endpoint), timeout_s)
+    except OSError as error:
+        raise UnavailableError(f"Cannot connect to {endpoint}: {error}.") from error
+    if sock.getsockname() == sock.getpeername():
+        # TCP lets a dialler meet itself on a free ephemeral port; nobody else is there.
+        sock.close()
+        raise UnavailableError(f"Cannot connect to {endpoint}: nobody listens.")
+    return StreamConnection(sock, endpoint, max_bytes, busy_poll)
+
+
+def connect_unix(
+    path: str,
+    timeout_s: float,
+    max_bytes: int = MAX_FRAME_BYTES,
+    busy_poll: BusyPoll = NEVER,
+    shared_bytes: int = 0,
+) -> StreamConnection:
+    """`shared_bytes` is the largest payload that the pserver wants in shared memory."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sock.settimeout(timeout_s)
+    try:
+        sock.connect(path)
+    except OSError as error:
+        sock.close()
+        raise UnavailableError(f"Cannot connect to {path}: {error}.") from error
+    shared = SharedMemory(shared_bytes, agreed=True) if shared_bytes else None
+    return StreamConnection(sock, path, max_bytes, busy_poll, shared)

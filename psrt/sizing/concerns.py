@@ -1,0 +1,79 @@
+"""What is wrong with a plan or a cluster, in sentences: uneven, too small, or beyond a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from psrt.core.quantities import say_bytes, say_rate
+from psrt.kernels.tables import SLOTS
+from psrt.partition.plan import PartitionPlan
+from psrt.sizing.loads import MAX_MESSAGE_BYTES
+from psrt.sizing.sizing import Sizing
+
+UNEVEN = 2.0
+"""From here on the fullest pserver, over the emptiest, is worth a word."""
+
+DENSE_THAT_MATTERS_BYTES = 1 << 20
+"""With less of it, it may lie where it wants."""
+_MANY_CONNECTIONS = 4096
+
+
+def of_plan(plan: PartitionPlan) -> Iterator[str]:
+    """Pservers that hold twice as much as others."""
+    held = [plan.held(endpoint) for endpoint in plan.endpoints]
+    most, least = (choose(held, key=lambda h: h.dense_bytes) for choose in (max, min))
+    if most.dense_bytes >= max(DENSE_THAT_MATTERS_BYTES, UNEVEN * least.dense_bytes):
+        yield (
+            f"dense parameters are uneven: {most.endpoint} holds {say_bytes(most.dense_bytes)}, "
+            f"{least.endpoint} {say_bytes(least.dense_bytes)}. Lower min_block_size in [partition] "
+            'to cut smaller parameters too, or try split_method = "HashName".'
+        )
+    wide, narrow = (choose(h.virtual_shards for h in held) for choose in (max, min))
+    if plan.sparse and wide >= UNEVEN * narrow:
+        yield (
+            f"sparse rows are uneven: some pservers hold {wide} virtual shards of every table, "
+            f"others {narrow}. With {plan.shard_bounds[-1]} virtual shards, {len(held)} pservers "
+            "are too many to share them evenly."
+        )
+
+
+def of_sizing(sizing: Sizing) -> Iterator[str]:
+    """Limits that are passed, and numbers that a real cluster would stumble over."""
+    yield from of_plan(sizing.plan)
+    for limit, part in sizing.used.items():
+        if part > 1:
+            yield f"a pserver would need {part:.1f} times its {limit}; take more of them."
+    limits = sizing.limits
+    if sizing.trainer.link_bytes_per_s > limits.link_bytes_per_s:
+        yield (
+            f"a trainer's own link would have to carry {say_rate(sizing.trainer.link_bytes_per_s)}:"
+            " more pservers do not help. Use larger steps, or a mode that sends less, such as geo."
+        )
+    yield from _of_stripes(sizing)
+    yield from _of_messages(sizing)
+
+
+def _of_stripes(sizing: Sizing) -> Iterator[str]:
+    stripes = sizing.limits.stripes
+    for table in max(sizing.loads, key=lambda load: load.rows).sparse:
+        if table.rows > stripes * SLOTS:
+            yield (
+                f"a pserver would hold {table.rows:,} rows of {table.table}, but at most {SLOTS:,} "
+                f"fit into a stripe and it has {stripes}: raise stripes in [pserver] and [size], "
+                "or take more pservers."
+            )
+
+
+def _of_messages(sizing: Sizing) -> Iterator[str]:
+    largest = max(load.largest_message_bytes for load in sizing.loads)
+    if largest > MAX_MESSAGE_BYTES:
+        yield (
+            f"a message of {say_bytes(largest)} is beyond what a pserver takes: raise "
+            "max_message_mib in [pserver], or take more pservers."
+        )
+    most = max(load.connections for load in sizing.loads)
+    if most > _MANY_CONNECTIONS:
+        yield (
+            f"a pserver has {most:,} connections, each with a thread: raise max_connections in "
+            "[pserver] and its limits of open files and threads."
+        )

@@ -1,0 +1,223 @@
+"""What the tables of one pserver take in memory, in bytes: arithmetic over the layout of a row.
+
+A sparse table is slabs of rows and an index over them, 4-byte cells and 4 bytes of hash a row, in
+stripes of their own, and cells for ids that wait to be admitted; a dense block is values and
+optimizer state, and the copies that readers and rounds work on. All of it is what is resident:
+memory that was mapped and never written takes nothing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+
+from psrt.core.specs import (
+    Admission,
+    Async,
+    CommunicationMode,
+    CountFilter,
+    DenseTableSpec,
+    Geo,
+    Optimizer,
+    ShowClick,
+    SparseTableSpec,
+    Sync,
+)
+from psrt.kernels.optimizers import Rule, rule_of
+from psrt.kernels.tables import BUCKET, CELLS, HASH_BYTES, RowLayout, limit_of, table_layout
+
+WORD_BYTES = 4
+ID_BYTES = 8
+WAITING_BYTES = 12
+"""A cell of an id that waits to be admitted: the id, and what it has gathered."""
+ID_LISTS_BYTES = 256 << 20
+"""What `psrt.pserver.serving.id_lists` keeps at most."""
+
+_SAMPLED_LEAVES = 1 << 10
+
+
+@dataclass(frozen=True)
+class RowBytes:
+    """One row of a sparse table: where its bytes go. State includes what aligns the next row."""
+
+    header: int
+    weights: int
+    state: int
+
+    @property
+    def total(self) -> int:
+        return self.header + self.weights + self.state
+
+
+@dataclass(frozen=True)
+class SparseFootprint:
+    """The rows of one table on one pserver; `index_bytes` find them by id, `waiting_bytes` are of
+    ids that wait to be admitted, once as many do as can."""
+
+    table: str
+    rows: int
+    row: RowBytes
+    index_bytes: int
+    waiting_bytes: int = 0
+
+    @property
+    def table_bytes(self) -> int:
+        """What a pserver says the table takes, and compares with `max_bytes`."""
+        return self.rows * self.row.total + self.index_bytes
+
+    @property
+    def total_bytes(self) -> int:
+        return self.table_bytes + self.waiting_bytes
+
+
+@dataclass(frozen=True)
+class DenseFootprint:
+    """The dense blocks of one pserver. `copies_bytes`: older values that readers still hold."""
+
+    blocks: int
+    values_bytes: int
+    state_bytes: int
+    copies_bytes: int
+
+    @property
+    def total_bytes(self) -> int:
+        return self.values_bytes + self.state_bytes + self.copies_bytes
+
+
+@cache
+def layout_of(spec: SparseTableSpec) -> RowLayout:
+    """How a pserver lays out the rows of a table."""
+    return table_layout(spec, len(_rule(spec.optimizer).first_state(spec.width)))
+
+
+@cache
+def _rule(optimizer: Optimizer) -> Rule:
+    """In float64, since those rules compile nothing; the state is the same."""
+    return rule_of(optimizer, np.float64)
+
+
+def row_bytes(spec: SparseTableSpec) -> RowBytes:
+    layout = layout_of(spec)
+    weights, state = layout.state_at - layout.weights_at, layout.words - layout.state_at
+    return RowBytes(layout.header_words * WORD_BYTES, weights * WORD_BYTES, state * WORD_BYTES)
+
+
+def held_footprint(spec: SparseTableSpec, rows: int, stripes: int, share: float) -> SparseFootprint:
+    """Of a pserver that holds `share` (0 to 1) of a table of so many `rows` in all: those that
+    `max_bytes` leaves it, and ids that wait."""
+    found = sparse_footprint(spec, round(rows * share), stripes)
+    most_bytes = spec.lifecycle.max_bytes * share if spec.lifecycle else 0
+    if most_bytes and found.table_bytes > most_bytes:
+        found = _largest_within(most_bytes, spec, found.rows, stripes)
+    return replace(found, waiting_bytes=_waiting_bytes(spec, share))
+
+
+def _largest_within(
+    most_bytes: float, spec: SparseTableSpec, rows: int, stripes: int
+) -> SparseFootprint:
+    """The most of `rows`, which are too many, that fit."""
+
+    def needed_bytes(kept: int) -> int:
+        return sparse_footprint(spec, kept, stripes).table_bytes
+
+    kept = bisect_left(range(rows), most_bytes, key=needed_bytes)
+    return sparse_footprint(spec, max(0, kept - 1), stripes)
+
+
+def _waiting_bytes(spec: SparseTableSpec, share: float) -> int:
+    """Every virtual shard has whole buckets of its own."""
+    buckets = -(-_waiting_ids(spec.admission) // (spec.virtual_shards * BUCKET))
+    return round(buckets * spec.virtual_shards * share) * BUCKET * WAITING_BYTES
+
+
+def _waiting_ids(rule: Admission | None) -> int:
+    """How many may wait; 0 where none has to."""
+    match rule:
+        case CountFilter(count=count) if count > 1:
+            return rule.waiting_ids
+        case ShowClick(threshold=threshold) if threshold > 0:
+            return rule.waiting_ids
+    return 0
+
+
+def sparse_footprint(spec: SparseTableSpec, rows: int, stripes: int) -> SparseFootprint:
+    """`rows` of a table on one pserver, spread over `stripes` stripes as evenly as hashes do.
+
+    Rows that start short are counted as if all of them had grown.
+    """
+    if spec.growth is not None:
+        return _grown_footprint(spec, spec.growth.embed_width, rows, stripes)
+    return SparseFootprint(spec.name, rows, row_bytes(spec), _index_bytes(rows, stripes))
+
+
+def _grown_footprint(
+    spec: SparseTableSpec, embed_width: int, rows: int, stripes: int
+) -> SparseFootprint:
+    """Such a table is two, of the short and of the long parts of its rows."""
+    short = row_bytes(replace(spec, width=embed_width))
+    long = row_bytes(replace(spec, width=spec.width - embed_width, lifecycle=None, growth=None))
+    row = RowBytes(
+        short.header + long.header, short.weights + long.weights, short.state + long.state
+    )
+    return SparseFootprint(spec.name, rows, row, 2 * _index_bytes(rows, stripes))
+
+
+def _index_bytes(rows: int, stripes: int) -> int:
+    leaves = stripes * expected_leaves(rows / stripes)
+    return round(leaves * CELLS * WORD_BYTES) + rows * HASH_BYTES
+
+
+def expected_leaves(ids: float) -> float:
+    """Leaves of an index that has grown to so many ids (`psrt.kernels.tables.leaves`).
+
+    All leaves of depth d expect ids / 2^d of them; those for whom that is too much are split. No
+    leaf is full at less than half of what fills another one, so the others are of one depth.
+    """
+    depth = 0
+    while ids / 2**depth > _limits(depth)[-1]:
+        depth += 1
+    limits = _limits(depth)
+    split = bisect_left(limits, ids / 2**depth)
+    return float(2**depth * (1 + split / len(limits)))
+
+
+@cache
+def _limits(depth: int) -> list[int]:
+    """The ids that leaves of a depth are full at, rising; a sample, if they are many."""
+    return sorted(limit_of(prefix, depth) for prefix in range(min(2**depth, _SAMPLED_LEAVES)))
+
+
+def dense_footprint(
+    specs: Iterable[DenseTableSpec], mode: CommunicationMode, trainers: int
+) -> DenseFootprint:
+    """The blocks of one pserver of a job of so many trainers."""
+    blocks = list(specs)
+    values = sum(spec.size for spec in blocks) * WORD_BYTES
+    state = sum(spec.size * _rule(spec.optimizer).state_vectors for spec in blocks)
+    return DenseFootprint(len(blocks), values, state * WORD_BYTES, values * _copies(mode, trainers))
+
+
+def _copies(mode: CommunicationMode, trainers: int) -> int:
+    """Arrays as large as the values: what a reply is sent from while the next update is made, and
+    with delay compensation what every trainer has pulled. A round closes when all replies of the
+    one before have arrived."""
+    if isinstance(mode, Sync):
+        return 0
+    if isinstance(mode, Async) and mode.dc_asgd:
+        return 1 + trainers
+    return 1
+
+
+def remembered_bytes(mode: CommunicationMode, distinct: float) -> float:
+    """Of ids that trainers need not send or must still hear of, at most.
+
+    Lists of ids that pulls have named fill up to their limit. Under Geo nothing is pulled by id,
+    but ids that trainers have still to read are logged: of each of the `distinct` rows that all
+    push between two exchanges the newest two pushes, and up to twice that before the log is
+    compacted (`psrt.pserver.tables.change_log`).
+    """
+    return 4 * ID_BYTES * distinct if isinstance(mode, Geo) else ID_LISTS_BYTES

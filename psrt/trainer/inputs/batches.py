@@ -1,0 +1,85 @@
+"""From a job's files to prepared batches: which files, parsed by reader threads, deduplicated.
+
+`feed` is the source of an `Ahead`: its code runs in the background thread, the reader's threads
+run behind it, and all of them end with the generator.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Generator, Sequence
+from pathlib import Path
+
+from psrt.core.errors import ConfigError
+from psrt.core.metrics import Registry
+from psrt.data.formats import Format, TextFormat, format_named
+from psrt.data.reading import QueueReader
+from psrt.data.sources import BEGINNING, DataFile, files, in_epoch, shared
+from psrt.executor.program import DerivedIds
+from psrt.trainer.inputs.counts import counted_tables
+from psrt.trainer.inputs.job import Job
+from psrt.trainer.inputs.prefetch import Prepared, checked, prepare
+from psrt.trainer.inputs.state import AT_THE_START, Reached
+
+PREPARED_AHEAD = 2
+"""Prepared batches that may wait for the trainer; parsed ones wait in the reader's queue."""
+
+
+def training_files(job: Job, trainer_id: int, trainers: int) -> list[DataFile]:
+    """The files, or parts of files, this trainer trains on."""
+    config = job.config
+    if not config.data.train:
+        raise ConfigError(
+            f"job {config.name} names no training files.",
+            hint='Add train = ["data/train-*"] to [data] of the job file.',
+        )
+    found = files.expand(config.data.train, config.resolve(""))
+    is_text = isinstance(format_of(job), TextFormat)
+    return shared(found, trainer_id, trainers, config.data.shard, is_text)
+
+
+def test_files(job: Job) -> list[Path | str]:
+    """The held-back files; none if the job has no test data."""
+    return files.expand(job.config.data.test, job.config.resolve(""))
+
+
+def format_of(job: Job) -> Format:
+    """How the files of a job are read; what is wrong with it names the job file."""
+    data = job.config.data
+    columns = {"columns": data.columns} if data.columns else {}
+    return format_named(data.format, job.slots, {**data.options, **columns}, job.config.path)
+
+
+def feed(
+    job: Job,
+    paths: Sequence[DataFile],
+    epochs: int = 1,
+    counters: Registry | None = None,
+    first_example: int = 0,
+    start: Reached = AT_THE_START,
+) -> Generator[Prepared, None, None]:
+    """All batches of all epochs, in one sequence, with the ids that the program derives from them.
+
+    The order of the files is drawn from the job's shuffle seed and the epoch. `first_example` is as
+    in `Executor`. What lies before `start` was trained on by an earlier
+    process; with one reader thread the batches are those that would have followed in it.
+    """
+    data, format = job.config.data, format_of(job)
+    counted = counted_tables(job.program)
+    derived, step = DerivedIds(job.program, first_example), itertools.count(start.steps)
+    for epoch in range(start.epoch, epochs + 1):
+        reader = QueueReader(
+            in_epoch(paths, data.shuffle_seed, epoch),
+            job.slots,
+            data.batch_size,
+            data.reader_threads,
+            data.queue_batches,
+            format=format,
+            first=start.place if epoch == start.epoch else BEGINNING,
+            counters=counters,
+        )
+        with reader as batches:
+            for batch in batches:
+                fed = derived.extend(job.shaped(batch), next(step))
+                prepared = prepare(dict(fed), job.tables, epoch, reader.place, counted)
+                yield checked(job.program, prepared)

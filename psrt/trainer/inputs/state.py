@@ -1,0 +1,133 @@
+"""How far a trainer has come with its data, kept in a file, so that another process can go on.
+
+The file is written at the end of every epoch and when the training ends, by a signal or by itself;
+it is one JSON object, complete or as it was before. What the trainer has learned is not in it:
+parameters are on pservers, or in a saved model.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from psrt.config.schema import JobConfig, TrainerConfig
+from psrt.core.errors import ConfigError, DataError
+from psrt.data.sources import BEGINNING, DataFile, Place, Position
+from psrt.trainer import report
+from psrt.trainer.inputs.prefetch import Prepared
+
+_VERSION = 2
+
+
+@dataclass(frozen=True)
+class Reached:
+    """Behind `steps` mini-batches, in epoch `epoch` from 1, with `place` to read on from."""
+
+    epoch: int = 1
+    steps: int = 0
+    place: Place = BEGINNING
+
+
+@dataclass(frozen=True)
+class Share:
+    """Whose state it is: a trainer of a job, its files as listed, and the seed from which their
+    order in each epoch is drawn."""
+
+    job: str
+    trainer: int
+    trainers: int
+    files: tuple[str, ...]
+    shuffle_seed: int = -1
+
+
+AT_THE_START = Reached()
+
+
+class Recorder:
+    """Follows a training, step by step, and writes its state to `path`, unless that is empty."""
+
+    def __init__(self, path: str, share: Share, start: Reached) -> None:
+        self._path, self._share, self.reached = path, share, start
+
+    def trained(self, batch: Prepared, following: Prepared | None) -> None:
+        """A step on `batch` is over; `following` is the next one's, None at the end of all."""
+        steps = self.reached.steps + 1
+        self.reached = Reached(batch.epoch, steps, batch.place)
+        if following is None or following.epoch != batch.epoch:
+            self.reached = Reached(batch.epoch + 1, steps)
+            self.write()
+
+    def write(self) -> None:
+        """Also where nothing is new."""
+        facts = {"psrt_state": _VERSION, **dataclasses.asdict(self._share)}
+        report.write(self._path, facts | dataclasses.asdict(self.reached), "--state")
+
+
+def recorder(settings: TrainerConfig, job: JobConfig, files: Sequence[DataFile]) -> Recorder:
+    """That of a trainer with these files; it starts where --resume says."""
+    trainer, trainers = settings.trainer_id, settings.trainers
+    names = tuple(str(file) for file in files)
+    share = Share(job.name, trainer, trainers, names, job.data.shuffle_seed)
+    start = load(path_of(settings.resume, trainer, trainers), share)
+    path = path_of(settings.state, trainer, trainers)
+    report.check_target(path, "--state")
+    return Recorder(path, share, start)
+
+
+def path_of(path: str, trainer_id: int, trainers: int) -> str:
+    """`run.json` of one trainer alone, `run.trainer-1.json` of the second of several."""
+    if not path or trainers == 1:
+        return path
+    whole = Path(path)
+    return str(whole.with_name(f"{whole.stem}.trainer-{trainer_id}{whole.suffix}"))
+
+
+def load(path: str, share: Share) -> Reached:
+    """What `Recorder` wrote; the start of the data if `path` is empty.
+
+    Raises `ConfigError` if it is the state of another share, `DataError` if it is no state.
+    """
+    if not path:
+        return AT_THE_START
+    found = _read(path)
+    for name, mine in dataclasses.asdict(share).items():
+        theirs = found.get(name)
+        if (tuple(theirs) if isinstance(theirs, list) else theirs) != mine:
+            words = f"{name.replace('_', ' ')} {theirs!r}"
+            what = "a list of files that differs" if name == "files" else words
+            raise ConfigError(
+                f"--resume {path} is the state of {what} from this trainer's.",
+                hint="Go on with the job, --trainers, --trainer-id, files and shuffle_seed it has.",
+            )
+    try:
+        place = found["place"]
+        positions = tuple(Position(**position) for position in place["positions"])
+        return Reached(found["epoch"], found["steps"], Place(positions, place["next_file"]))
+    except (KeyError, TypeError) as error:
+        raise _no_state(path) from error
+
+
+def _read(path: str) -> dict[str, Any]:
+    try:
+        found = json.loads(Path(path).read_text())
+    except OSError as error:
+        raise ConfigError(
+            f"--resume {path} cannot be read: {error.strerror}.",
+            hint="It is what --state wrote; with several trainers, name it as --state did.",
+        ) from error
+    except ValueError as error:
+        raise _no_state(path) from error
+    if not isinstance(found, dict) or found.get("psrt_state") != _VERSION:
+        raise _no_state(path)
+    return found
+
+
+def _no_state(path: str) -> DataError:
+    return DataError(
+        f"--resume {path} is not a state that this version of psrt wrote. Nothing was trained.",
+        hint="It is what --state wrote.",
+    )

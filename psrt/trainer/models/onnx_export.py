@@ -1,0 +1,155 @@
+"""Writes a saved model as one ONNX file, for runtimes that are not psrt.
+
+Inputs are the model's feeds, outputs its fetches, both by their names; the first dimension is free.
+What ONNX has no counterpart for is refused before anything is written: ragged inputs, distributed
+tables (any int64 is an id of them), op types without an exporter. Limit: 2 GiB a file, of protobuf.
+The `onnx` package is an extra, imported here alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from psrt.core.errors import ConfigError, ProgramError
+from psrt.core.types import Array
+from psrt.graph.ops import ROWS
+from psrt.graph.program import Op, Program, Var
+from psrt.trainer.models.inference import Predictor
+from psrt.trainer.models.onnx_nodes import EXPORTS, OPSET, Drawing, Graph, refusal
+
+IR_VERSION = 8
+"""Belongs to OPSET: onnxruntime refuses files of an IR newer than it knows."""
+
+LARGEST_FILE_BYTES = 2**31 - 2**20
+BATCH = "batch"
+
+
+def export_onnx(predictor: Predictor, path: Path) -> None:
+    """Write `path`, complete or not at all; its directory must exist.
+
+    Raises `ProgramError` naming the var, table or op that cannot be exported, `ConfigError` where
+    the `onnx` package is not installed.
+    """
+    onnx = _onnx()
+    graph = graph_of(predictor.program)
+    _check_made(predictor.program, graph, predictor.fetches)
+    constants = graph.constants | _parameters(predictor)
+    _check_size(constants)
+    model = onnx.helper.make_model(
+        _graph_proto(onnx, predictor, graph, constants),
+        opset_imports=[onnx.helper.make_opsetid("", OPSET)],
+        ir_version=IR_VERSION,
+        producer_name="psrt",
+    )
+    onnx.checker.check_model(model, full_check=True)
+    written = path.with_name(f"{path.name}.tmp")
+    try:
+        written.write_bytes(model.SerializeToString())
+        os.replace(written, path)
+    finally:
+        written.unlink(missing_ok=True)
+
+
+def graph_of(program: Program) -> Graph:
+    """The nodes of a program for testing, or a refusal."""
+    for var in program.data_vars():
+        if var.ragged:
+            raise ProgramError(
+                f"The data var {var.name} is ragged, which ONNX has no type for. "
+                "Nothing was written.",
+                hint="Feed a fixed number of values an example, padded, or use `psrt predict`.",
+            )
+    for parameter in program.parameters.values():
+        if parameter.distributed:
+            raise ProgramError(
+                f"The table {parameter.name} is distributed: any int64 is an id of it, and an ONNX "
+                "file holds a whole array. Nothing was written.",
+                hint="Declare it with is_distributed=False, or use `psrt predict`.",
+            )
+    graph = Graph(program.vars)
+    for op in program.ops:
+        _draw(op, graph)
+    return graph
+
+
+def _draw(op: Op, graph: Graph) -> None:
+    exporter = EXPORTS.get(op.type)
+    if exporter is None:
+        raise refusal(op, "psrt has no ONNX form of it")
+    exporter(Drawing(op, graph))
+
+
+def _check_made(program: Program, graph: Graph, fetches: Sequence[str]) -> None:
+    """Some exporters leave outputs out that only gradients read, such as the mask of a dropout."""
+    made = {name for node in graph.nodes for name in node.outputs}
+    read = {name for node in graph.nodes for name in node.inputs}.union(fetches)
+    for op in program.ops:
+        for slot, names in op.outputs.items():
+            if not made.issuperset(read.intersection(names) - program.parameters.keys()):
+                raise refusal(op, f"psrt has no ONNX form of its output {slot}")
+
+
+def _onnx() -> Any:
+    try:
+        import onnx
+        import onnx.checker
+        import onnx.helper
+        import onnx.numpy_helper
+    except ImportError as error:
+        raise ConfigError(
+            f"the package onnx cannot be imported ({error}).",
+            hint="Install psrt[onnx] from a checkout of psrt: pip install '.[onnx]'.",
+        ) from error
+    return onnx
+
+
+def _parameters(predictor: Predictor) -> dict[str, Array]:
+    """Whole parameters; padding rows are zeros, as lookups read them."""
+    found = {}
+    for name, record in predictor.program.parameters.items():
+        values = predictor.parameter(name)
+        if record.padding_id is not None:
+            values = values.copy()
+            values[record.padding_id] = 0
+        found[name] = values
+    return found
+
+
+def _check_size(constants: Mapping[str, Array]) -> None:
+    size = sum(array.nbytes for array in constants.values())
+    if size > LARGEST_FILE_BYTES:
+        largest = max(constants, key=lambda name: constants[name].nbytes)
+        raise ProgramError(
+            f"The parameters take {size:,} bytes, {largest} most of them; an ONNX file holds at "
+            f"most {LARGEST_FILE_BYTES:,}. Nothing was written.",
+            hint="Fetch a var that needs fewer parameters, or use `psrt predict`.",
+        )
+
+
+def _graph_proto(
+    onnx: Any, predictor: Predictor, graph: Graph, constants: Mapping[str, Array]
+) -> Any:
+    helper, vars = onnx.helper, predictor.program.vars
+    used = {name for node in graph.nodes for name in node.inputs} | set(predictor.fetches)
+    return helper.make_graph(
+        [helper.make_node(n.type, n.inputs, n.outputs, **n.attrs) for n in graph.nodes],
+        "psrt",
+        [_value_info(onnx, vars[name]) for name in predictor.feeds],
+        [_value_info(onnx, vars[name]) for name in predictor.fetches],
+        [
+            onnx.numpy_helper.from_array(np.asarray(array, order="C"), name)
+            for name, array in constants.items()
+            if name in used
+        ],
+    )
+
+
+def _value_info(onnx: Any, var: Var) -> Any:
+    dtype = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(var.dtype))
+    dims = [BATCH if size == ROWS else size for size in var.shape]
+    return onnx.helper.make_tensor_value_info(var.name, dtype, dims)

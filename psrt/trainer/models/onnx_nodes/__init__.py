@@ -1,0 +1,38 @@
+"""Exporters by family of ops; importing this package fills the table `EXPORTS`.
+
+First table (ONNX graph and nodes); then by family: dense · elementwise · lookups · interactions ·
+math · reductions · shapes · images · values.
+"""
+
+from __future__ import annotations
+
+from psrt.trainer.models.onnx_nodes import (
+    dense,
+    elementwise,
+    images,
+    interactions,
+    lookups,
+    math,
+    reductions,
+    shapes,
+    values,
+)
+from psrt.trainer.models.onnx_nodes.table import EXPORTS, OPSET, Drawing, Graph, Node, refusal
+
+__all__ = [
+    "EXPORTS",
+    "OPSET",
+    "Drawing",
+    "Graph",
+    "Node",
+    "dense",
+    "elementwise",
+    "images",
+    "interactions",
+    "lookups",
+    "math",
+    "reductions",
+    "refusal",
+    "shapes",
+    "values",
+]

@@ -1,0 +1,145 @@
+"""Reads a model directory and answers row pulls from it, as a pserver would, without any pserver.
+
+Every file is checked against its checksum before use, then mapped into memory. A row that was never
+trained is not in the files; it takes the value its table's initializer gives that id, exactly as
+during training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from psrt.core import specs
+from psrt.core.types import F32, I64, Array, Shape
+from psrt.graph.program import Program
+from psrt.kernels.tables import initialize
+from psrt.trainer.models.model_dir import MANIFEST, Manifest, digest, read_manifest, unreadable
+
+
+class SavedModel:
+    """Dense parameters by name, and rows by id. Immutable once loaded."""
+
+    def __init__(
+        self, manifest: Manifest, dense: Mapping[str, F32], tables: Mapping[str, SavedTable]
+    ) -> None:
+        self.manifest = manifest
+        self.dense = dict(dense)
+        self._tables = dict(tables)
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shape per dense parameter; (width,) per sparse table."""
+        shapes: dict[str, tuple[int, ...]] = {name: a.shape for name, a in self.dense.items()}
+        return shapes | {name: (table.spec.width,) for name, table in self._tables.items()}
+
+    def pull_rows(self, wanted: Mapping[str, I64]) -> dict[str, F32]:
+        """Rows (n, width) of the wanted ids, per table."""
+        return {name: self._tables[name].read(ids) for name, ids in wanted.items()}
+
+
+class SavedTable:
+    """The rows of one table. Ids are held sorted in memory; rows stay in their files until read."""
+
+    def __init__(self, spec: specs.SparseTableSpec, pages: Sequence[tuple[I64, F32]]) -> None:
+        self.spec = spec
+        ids: I64 = np.concatenate([np.empty(0, np.int64), *(ids for ids, _ in pages)])
+        self._places = np.argsort(ids, kind="stable")
+        self._ids = ids[self._places]
+        self._pages = [rows for _, rows in pages]
+        self._starts = np.cumsum([0, *(len(rows) for rows in self._pages)])
+
+    def read(self, ids: I64) -> F32:
+        """Rows (n, width) of any ids (n,)."""
+        out = np.empty((len(ids), self.spec.width), np.float32)
+        initialize.fill_rows(self.spec.initializer, self.spec.seed, ids, out)
+        at = self._first_not_below(ids)
+        found = at < len(self._ids)
+        found[found] = self._ids[at[found]] == ids[found]
+        self._copy_saved(self._places[at[found]], np.flatnonzero(found), out)
+        if self.spec.padding_id is not None:
+            out[ids == self.spec.padding_id] = 0.0
+        return out
+
+    def _first_not_below(self, ids: I64) -> I64:
+        """Where each id stands among the saved ones if it does.
+
+        Asked in rising order, neighbours touch the same memory: reading 17,000 of 2 M rows takes
+        12 instead of 39 ms.
+        """
+        order = np.argsort(ids)
+        at: I64 = np.empty(len(ids), np.int64)
+        at[order] = np.searchsorted(self._ids, ids[order])
+        return at
+
+    def _copy_saved(self, places: I64, into: I64, out: F32) -> None:
+        """Copy the rows at `places`, counted over all pages, to the rows `into` of `out`."""
+        pages = np.searchsorted(self._starts, places, side="right") - 1
+        for number in np.unique(pages):
+            mine = pages == number
+            out[into[mine]] = self._pages[number][places[mine] - self._starts[number]]
+
+
+def check_fits(program: Program, model: SavedModel, directory: Path) -> None:
+    """Every parameter of the program must be in the model, with its shape."""
+    saved = model.shapes
+    for parameter in program.parameters.values():
+        needed: Shape = parameter.shape[1:] if parameter.sparse else parameter.shape
+        found = saved.get(parameter.name)
+        if found != needed:
+            what = "has no" if found is None else f"has shape {found} for"
+            raise unreadable(
+                directory / MANIFEST,
+                f"{what} parameter {parameter.name}, which the program has with shape {needed}",
+            )
+
+
+def load(directory: Path) -> SavedModel:
+    """Read and verify a model directory; raises `DataError` MODEL_UNREADABLE naming the file."""
+    manifest = read_manifest(directory)
+    reader = _Reader(directory, manifest)
+    dense = {name: reader.array(file, np.float32) for name, file in manifest.dense.items()}
+    tables = {
+        spec.name: reader.table(spec)
+        for spec in manifest.tables
+        if isinstance(spec, specs.SparseTableSpec)
+    }
+    return SavedModel(manifest, dense, tables)
+
+
+class _Reader:
+    def __init__(self, directory: Path, manifest: Manifest) -> None:
+        self._directory = directory
+        self._manifest = manifest
+
+    def array(self, name: str, dtype: type[np.generic]) -> Array:
+        """One verified array of the directory."""
+        path = self._directory / name
+        try:
+            found = digest(path)
+        except OSError as error:
+            raise unreadable(path, f"cannot be opened ({error.strerror})") from error
+        if found != self._manifest.sha256.get(name):
+            raise unreadable(path, "does not have the checksum of the manifest")
+        try:
+            # Copy on write: large arrays stay on disk until used, and the file is never changed.
+            values: Array = np.asarray(np.load(path, mmap_mode="c", allow_pickle=False))
+        except ValueError as error:
+            raise unreadable(path, f"is not an array file ({error})") from error
+        if values.dtype != dtype:
+            raise unreadable(path, f"holds {values.dtype}, expected {np.dtype(dtype)}")
+        return values
+
+    def table(self, spec: specs.SparseTableSpec) -> SavedTable:
+        pages = self._manifest.sparse.get(spec.name, [])
+        ids = [self.array(page.ids, np.int64) for page in pages]
+        rows = [self.array(page.rows, np.float32) for page in pages]
+        for page, page_ids, page_rows in zip(pages, ids, rows, strict=True):
+            if page_rows.shape != (len(page_ids), spec.width):
+                path = self._directory / page.rows
+                raise unreadable(
+                    path, f"is {page_rows.shape}, expected {(len(page_ids), spec.width)}"
+                )
+        return SavedTable(spec, list(zip(ids, rows, strict=True)))

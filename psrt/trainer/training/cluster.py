@@ -1,0 +1,186 @@
+"""What one trainer holds of the cluster: the plan, a client per pserver, the communicator.
+
+The training thread owns it. Besides training, which goes through the communicator, trainers meet at
+the first pserver, and trainer 0 asks the pservers two things at the end: who is still running, and
+all rows of a table, page by page. A `TrainerProgram` says everything about the job; `cluster_of`
+makes one from a job file.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
+from typing import Self, cast
+
+from psrt.communicator.factory import make
+from psrt.communicator.geo import OwnParameters
+from psrt.config.schema import BUSY_POLL_US, TrainerConfig
+from psrt.core.specs import to_json
+from psrt.core.types import F32, I64
+from psrt.kernels.lowlevel import await_input
+from psrt.partition.transpile import program_for
+from psrt.partition.transpiler import TrainerProgram
+from psrt.rpc import pb
+from psrt.rpc.busy_poll import NEVER, BusyPoll
+from psrt.rpc.client import Client
+from psrt.rpc.dialing import Carrier
+from psrt.rpc.methods import Method
+from psrt.trainer.inputs import Job
+from psrt.trainer.training.completion import Members
+from psrt.trainer.training.shrinking import Shrunk, shrink
+
+PAGE_ROWS = 1 << 17
+
+
+class Cluster:
+    """Nothing is sent before `communicator.start`; `close` is silent, it completes nothing.
+
+    `own` is what this trainer trains by itself, in Geo.
+    """
+
+    def __init__(
+        self,
+        part: TrainerProgram,
+        *,
+        carrier: Carrier = "stream",
+        call_timeout_s: float,
+        say: Callable[[str], None],
+        own: OwnParameters | None = None,
+        busy_poll_us: int = BUSY_POLL_US,
+    ) -> None:
+        self._timeout_s = call_timeout_s
+        self.plan = part.plan
+        self.tables = tuple(spec.name for spec in self.plan.sparse)
+        self.clients = clients_of(part, carrier, BusyPoll(busy_poll_us, await_input))
+        self._met: Counter[str] = Counter()
+        self.communicator = make(
+            part.mode,
+            self.plan,
+            self.clients,
+            call_timeout_s=call_timeout_s,
+            on_wait=say,
+            own=own,
+            wire=part.wire,
+        )
+
+    def members(self) -> Members:
+        """The first pserver's view of the job; all pservers hear of the same events."""
+        reply = self.clients[0].call(Method.STATUS, timeout_s=self._timeout_s)
+        return members_of(reply.header.status_json)
+
+    def rows(self, table: str) -> Iterator[tuple[I64, F32]]:
+        """All rows of a sparse table, from every pserver: pages of ids (n,) and rows (n, width)."""
+        for client in self.clients:
+            yield from self._rows_of(client, table)
+
+    def shrink(self, tables: Sequence[str], dry_run: bool) -> dict[str, Shrunk]:
+        """Drop rows of sparse tables that are at their end, on every pserver."""
+        return shrink(self.clients, tables, dry_run, self._timeout_s)
+
+    def meet(self, name: str, timeout_s: float) -> None:
+        """Wait until every other trainer that still runs has met at `name` as often as this one."""
+        self._met[name] += 1
+        times = self._met[name]
+        header = pb.Header(meet=pb.Meet(clock=f"barrier {name}", reached=times, awaited=times))
+        self.clients[0].call(Method.MEET, header=header, timeout_s=timeout_s)
+
+    def tell(self, name: str, note: str, timeout_s: float, waits: bool = True) -> list[str]:
+        """Meet at `name` once more, with a note for the others; theirs by trainer, "" = none.
+
+        All trainers have to be there as often, unless this one does not wait.
+        """
+        self._met[name] += 1
+        times = self._met[name]
+        asked = pb.Meet(clock=name, reached=times, awaited=times if waits else 0, note=note)
+        reply = self.clients[0].call(Method.MEET, header=pb.Header(meet=asked), timeout_s=timeout_s)
+        return list(reply.header.meet_reply.notes)
+
+    def hurry(self) -> None:
+        """This process was asked to end: do not wait long for a pserver that is gone."""
+        for client in self.clients:
+            client.hurry()
+
+    def close(self) -> None:
+        self.communicator.close()
+        for client in self.clients:
+            client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _rows_of(self, client: Client, table: str) -> Iterator[tuple[I64, F32]]:
+        cursor = 0
+        while True:
+            asked = pb.Export(table=table, cursor=cursor, max_rows=PAGE_ROWS)
+            header = pb.Header(export=asked)
+            reply = client.call(Method.EXPORT, header=header, timeout_s=self._timeout_s)
+            ids, rows = reply.tensors
+            yield ids, rows
+            cursor = reply.header.export_reply.next_cursor
+            if cursor == 0:
+                return
+
+
+def cluster_of(
+    settings: TrainerConfig,
+    job: Job,
+    say: Callable[[str], None],
+    own: OwnParameters | None = None,
+) -> Cluster:
+    """The cluster of a job file."""
+    return Cluster(
+        part_of(settings, job),
+        carrier=cast("Carrier", settings.carrier),
+        call_timeout_s=settings.call_timeout_s,
+        say=say,
+        own=own,
+        busy_poll_us=settings.busy_poll_us,
+    )
+
+
+def part_of(settings: TrainerConfig, job: Job) -> TrainerProgram:
+    """This trainer's part of a job; every trainer must arrive at the same plan."""
+    mode = job.config.communication
+    return TrainerProgram(
+        program_for(job.program, mode),
+        job.plan(settings.endpoints),
+        mode,
+        settings.trainer_id,
+        settings.trainers,
+        job.config.name,
+        wire=job.config.wire,
+    )
+
+
+def clients_of(part: TrainerProgram, carrier: Carrier, busy_poll: BusyPoll = NEVER) -> list[Client]:
+    """One per pserver, in the order of the plan; one incarnation for all of them."""
+    hello = pb.Hello(
+        job_id=part.job_id,
+        plan_hash=part.plan.hash(),
+        trainers=part.trainers,
+        mode=to_json(part.mode),
+        software="psrt",
+    )
+    incarnation = secrets.randbits(63) | 1
+    return [
+        Client(endpoint, part.trainer_id, incarnation, carrier, hello, busy_poll=busy_poll)
+        for endpoint in part.plan.endpoints
+    ]
+
+
+def members_of(status_json: str) -> Members:
+    """The part of a pserver's STATUS that says who is still there."""
+    status = json.loads(status_json)
+    states = [str(member["state"]) for member in status["trainers"]]
+    return Members(states, status["round"] + status["global_step"])

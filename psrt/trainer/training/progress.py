@@ -1,0 +1,69 @@
+"""Counts steps and examples, prints one line every few seconds, and sums up the run.
+
+    epoch 1/1  step 120  61,440 examples  38,120 ex/s  loss 0.4711  auc 0.7433
+
+Rate, loss and AUC of a line cover the steps since the previous line, so that one sees the present;
+the summary's loss and AUC cover the last epoch. Called by the training thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from psrt.core.clock import Clock
+from psrt.trainer.inputs import Measured
+from psrt.trainer.training.metrics import Tally, number
+
+
+class Progress:
+    """The running account of one training; epochs count from 1."""
+
+    def __init__(
+        self, epochs: int, every_s: float, clock: Clock, write: Callable[[str], None]
+    ) -> None:
+        self._epochs, self._every_s, self._clock, self._write = epochs, every_s, clock, write
+        self.steps = self.examples = 0
+        self._epoch = 0
+        self._epoch_tally, self._line_tally = Tally(), Tally()
+        self._started_s = self._line_started_s = self._ended_s = clock.now()
+
+    def start(self) -> None:
+        """The first batch and its rows are there: seconds and rates count from here."""
+        self._started_s = self._line_started_s = self._ended_s = self._clock.now()
+
+    def step(self, epoch: int, examples: int, measured: Measured) -> None:
+        if epoch != self._epoch:
+            self._epoch, self._epoch_tally = epoch, Tally()
+        self.steps += 1
+        self.examples += examples
+        self._ended_s = self._clock.now()
+        for tally in (self._epoch_tally, self._line_tally):
+            tally.update(measured, examples)
+        if self._ended_s - self._line_started_s >= self._every_s:
+            self.line()
+
+    def line(self) -> None:
+        """Print what happened since the previous line; nothing if nothing did."""
+        tally, seconds = self._line_tally, self._ended_s - self._line_started_s
+        if not tally.examples:
+            return
+        self._write(
+            f"epoch {self._epoch}/{self._epochs}  step {self.steps}  {self.examples:,} examples"
+            f"  {tally.examples / max(seconds, 1e-9):,.0f} ex/s  {tally.text()}"
+        )
+        self._line_started_s, self._line_tally = self._ended_s, Tally()
+
+    def summary(self) -> dict[str, Any]:
+        """The report's numbers; None stands for what could not be measured."""
+        seconds, tally = self._ended_s - self._started_s, self._epoch_tally
+        return {
+            "steps": self.steps,
+            "examples": self.examples,
+            "epochs": self._epoch,
+            "seconds": seconds,
+            "examples_per_s": self.examples / seconds if seconds > 0 else None,
+            "loss": number(tally.loss.value()),
+            "train_auc": number(tally.auc.value()),
+            "metrics": {name: number(value) for name, value in tally.metrics.items()},
+        }

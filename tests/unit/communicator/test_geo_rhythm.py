@@ -1,0 +1,54 @@
+"""When a Geo trainer exchanges, by enumeration of when answers come."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from psrt.communicator.geo.sync_schedule import Due, Rhythm
+
+
+def run(every: int, answered: tuple[bool, ...]) -> list[tuple[Due, int]]:
+    """One decision per step and how many steps its push stands for; `answered` says at which steps
+    the answer to the exchange under way is there."""
+    rhythm, made = Rhythm(every), []
+    for is_answered in answered:
+        due = rhythm.step(rhythm.is_under_way and is_answered)
+        if due.merge:
+            rhythm.merged()
+        made.append((due, rhythm.started() if due.start else 0))
+    return made
+
+
+@pytest.mark.parametrize("every", [1, 2, 3])
+def test_however_late_answers_come_exchanges_start_every_so_many_steps(every: int) -> None:
+    for answered in itertools.product((False, True), repeat=8):
+        made = run(every, answered)
+
+        starts = [number for number, (due, _) in enumerate(made, 1) if due.start]
+        assert starts == list(range(every, 9, every))
+        assert all(told == every for due, told in made if due.start)
+
+
+@pytest.mark.parametrize("every", [1, 2, 3])
+def test_an_answer_is_merged_once_at_the_first_step_it_is_there_and_before_the_next_start(
+    every: int,
+) -> None:
+    for answered in itertools.product((False, True), repeat=8):
+        under_way = False
+        for (due, _), is_answered in zip(run(every, answered), answered, strict=True):
+            assert due.merge == (under_way and (is_answered or due.start))
+            under_way = due.start or (under_way and not due.merge)
+
+
+def test_steps_after_the_last_exchange_are_told_by_the_next_push() -> None:
+    rhythm = Rhythm(3)
+    for _ in range(3):
+        rhythm.step(False)
+    first = rhythm.started()
+    rhythm.merged()
+    for _ in range(2):
+        rhythm.step(False)
+
+    assert (first, rhythm.started()) == (3, 2)

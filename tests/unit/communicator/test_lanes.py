@@ -1,0 +1,114 @@
+"""One thread per pserver: parallel between pservers, in order at each, errors at once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from psrt.communicator.requests import endpoint_threads as lanes_module
+from psrt.communicator.requests.endpoint_threads import Lanes, results
+from psrt.core.errors import DeadlineError, InternalError
+from psrt.core.threads import CrashReport
+
+LONG_S = 30.0
+NAMES = ("ps0", "ps1")
+
+
+@pytest.fixture
+def lanes() -> Iterator[Lanes]:
+    lanes = Lanes(NAMES, "test", CrashReport())
+    yield lanes
+    lanes.close()
+
+
+def test_jobs_of_different_pservers_run_at_the_same_time(lanes: Lanes) -> None:
+    meeting = threading.Barrier(2, timeout=LONG_S)
+
+    futures = [lanes.submit(lane, meeting.wait) for lane in range(2)]
+
+    assert sorted(results(futures, NAMES, "meeting", LONG_S)) == [0, 1]
+
+
+def test_jobs_of_one_pserver_run_in_the_order_submitted(lanes: Lanes) -> None:
+    seen: list[int] = []
+
+    futures = [lanes.submit(0, lambda i=i: seen.append(i)) for i in range(50)]
+    results(futures, NAMES[:1] * 50, "appending", LONG_S)
+
+    assert seen == list(range(50))
+
+
+def test_a_lane_of_several_threads_runs_as_many_jobs_at_the_same_time() -> None:
+    lanes, meeting = Lanes(NAMES, "test", CrashReport(), threads=3), threading.Barrier(3)
+
+    futures = [lanes.submit(0, lambda: meeting.wait(LONG_S)) for _ in range(3)]
+
+    assert sorted(future.result(LONG_S) for future in futures) == [0, 1, 2]
+    lanes.close()
+
+
+def test_closing_ends_every_thread_of_every_lane() -> None:
+    before = set(threading.enumerate())
+    lanes = Lanes(NAMES, "test", CrashReport(), threads=2)
+    own = set(threading.enumerate()) - before
+
+    lanes.close()
+
+    for thread in own:
+        thread.join(LONG_S)
+    assert len(own) == 4
+    assert not any(thread.is_alive() for thread in own)
+
+
+def test_the_first_failure_is_raised_while_others_still_run(lanes: Lanes) -> None:
+    gate = threading.Event()
+
+    def fail() -> None:
+        raise ValueError("boom")
+
+    futures = [lanes.submit(0, gate.wait), lanes.submit(1, fail)]
+
+    with pytest.raises(ValueError, match="boom"):
+        results(futures, NAMES, "failing", LONG_S)
+    gate.set()
+
+
+def test_a_lane_serves_on_after_a_failure(lanes: Lanes) -> None:
+    failed = lanes.submit(0, lambda: 1 // 0)
+    served = lanes.submit(0, lambda: "served")
+
+    assert served.result(LONG_S) == "served"
+    assert isinstance(failed.exception(LONG_S), ZeroDivisionError)
+
+
+def test_a_silent_pserver_is_named_at_the_deadline(
+    lanes: Lanes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lanes_module, "BACKSTOP_S", 0.0)
+    gate = threading.Event()
+    futures = [lanes.submit(0, lambda: None), lanes.submit(1, gate.wait)]
+    futures[0].result(LONG_S)
+
+    with pytest.raises(DeadlineError, match="PULL has no answer from ps1"):
+        results(futures, NAMES, "PULL", 0.0)
+    gate.set()
+
+
+def test_closing_runs_what_was_submitted_before(lanes: Lanes) -> None:
+    gate = threading.Event()
+    first, second = lanes.submit(0, lambda: gate.wait(LONG_S)), lanes.submit(0, lambda: "ran")
+
+    lanes.close()
+    gate.set()
+
+    assert first.result(LONG_S)
+    assert second.result(LONG_S) == "ran"
+
+
+def test_a_job_after_closing_fails_instead_of_waiting(lanes: Lanes) -> None:
+    lanes.close()
+
+    with pytest.raises(InternalError, match="after the threads ended"):
+        lanes.submit(0, lambda: None).result(LONG_S)

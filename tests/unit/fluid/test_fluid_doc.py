@@ -1,0 +1,294 @@
+"""docs/reference/fluid.md lists what `psrt.fluid` has, what differs and what is refused."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import psrt.fluid as fluid
+from psrt.core.errors import DataError, PsrtError
+from psrt.core.tensors import Ragged
+from psrt.fluid import clip, initializer, io, nets, optimizer
+from psrt.fluid.adapting import layer_table
+from psrt.fluid.layers import LAYERS, signature_of
+from tests.support.pages import page
+
+TEXT = page("reference/fluid.md")
+
+INSTEAD = {
+    "fluid": fluid._INSTEAD,
+    "fluid.layers": layer_table.INSTEAD,
+    "fluid.nets": nets._INSTEAD,
+    "fluid.optimizer": optimizer._INSTEAD,
+    "fluid.initializer": initializer._INSTEAD,
+    "fluid.clip": clip._INSTEAD,
+    "fluid.io": io._INSTEAD,
+}
+
+
+def rows(head: str) -> list[tuple[str, str]]:
+    """The two cells of each row of the table with this head."""
+    table = TEXT.split(f"| {head} |\n|---|---|\n")[1].split("\n\n")[0]
+    return re.findall(r"^\| (.*?) \| (.*) \|$", table, re.M)
+
+
+def run(*fetches: Any, program: Any = None, **feed: Any) -> list[Any]:
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    return exe.run(program, feed=feed, fetch_list=list(fetches))
+
+
+def test_the_program_at_the_top_runs() -> None:
+    (block,) = re.findall(r"```python\n(.*?)```", TEXT, re.S)
+    names: dict[str, Any] = {}
+
+    exec(block, names)
+
+    assert names["value"].shape == (1,)
+
+
+# --- what is there ---
+
+
+def test_every_name_is_told_and_no_other() -> None:
+    told = [cell.strip("`").removeprefix("fluid.") for cell, _ in rows("name | what it is")]
+
+    assert sorted(told) == sorted(fluid.__all__)
+
+
+@pytest.mark.parametrize(
+    "room",
+    ["backward", "clip", "core", "initializer", "metrics", "nets", "optimizer", "regularizer"],
+)
+def test_what_a_room_has_is_told(room: str) -> None:
+    told = dict(rows("name | what it is"))[f"`fluid.{room}`"]
+    longer = re.findall(r"each also as `…(\w+)`", told)
+    public = getattr(fluid, room).__all__
+    names = [name for name in public if not any(name.endswith(end) for end in longer)]
+
+    assert sorted(set(re.findall(r"`(\w+)`", told)) - {"minimize"}) == sorted(names)
+
+
+def test_every_layer_is_shown_with_its_signature_and_no_other() -> None:
+    block = TEXT.split("## Layers")[1].split("```text\n")[1].split("```")[0]
+
+    assert block.splitlines() == [f"{name}{signature_of(name)}" for name in LAYERS]
+
+
+def test_the_layers_of_psrts_own_are_told() -> None:
+    told = TEXT.split("Of these ")[1].split(" are psrt's own")[0]
+
+    assert re.findall(r"`(\w+)`", told) == layer_table.OWN.split()
+
+
+# --- what is refused ---
+
+
+def test_every_name_that_is_refused_is_told_and_no_other() -> None:
+    expected = [
+        (f"`{room}.{name}`", what)
+        for room, names in INSTEAD.items()
+        for name, what in names.items()
+    ]
+
+    assert rows("name | what there is instead") == expected
+
+
+@pytest.mark.parametrize(("name", "what"), rows("name | what there is instead"))
+def test_a_name_that_is_told_to_be_refused_is(name: str, what: str) -> None:
+    with pytest.raises(AttributeError) as caught:
+        eval(name.strip("`"), {"fluid": fluid})
+
+    assert what in str(caught.value)
+
+
+@pytest.mark.parametrize(("call", "what"), rows("call | what the error says"))
+def test_a_call_that_is_told_to_be_refused_is(call: str, what: str) -> None:
+    with pytest.raises(PsrtError) as caught:
+        eval(call.strip("`"), {"fluid": fluid})
+
+    assert what in str(caught.value)
+
+
+# --- what differs ---
+
+
+def runs_repeat() -> None:
+    def weights() -> Any:
+        with fluid.unique_name.guard(), fluid.scope_guard(fluid.Scope()):
+            main, startup = fluid.Program(), fluid.Program()
+            with fluid.program_guard(main, startup):
+                fluid.layers.fc(fluid.layers.data("x", [3]), 2)
+            fluid.Executor().run(startup)
+            return np.array(fluid.global_scope().find_var("fc_0.w_0").get_tensor())
+
+    np.testing.assert_array_equal(weights(), weights())
+
+
+def names_end_in_out() -> None:
+    out = fluid.layers.fc(fluid.layers.data("x", [3]), 2)
+    pairs = fluid.backward.append_backward(fluid.layers.mean(out))
+
+    assert out.name == "fc_0.out"
+    assert [(p.name, g.name) for p, g in pairs] == [
+        ("fc_0.w_0", "fc_0.w_0@GRAD"),
+        ("fc_0.b_0", "fc_0.b_0@GRAD"),
+    ]
+
+
+def metrics_are_float64() -> None:
+    scores, label = fluid.layers.data("s", [2]), fluid.layers.data("l", [1], dtype="int64")
+
+    assert fluid.layers.accuracy(scores, label).dtype == "float64"
+    assert fluid.layers.auc(scores, label)[0].dtype == "float64"
+
+
+def auc_returns_two_counts() -> None:
+    scores, label = fluid.layers.data("s", [2]), fluid.layers.data("l", [1], dtype="int64")
+    _, _, counts = fluid.layers.auc(scores, label)
+
+    assert [count.name for count in counts] == ["auc_0.positives", "auc_0.negatives"]
+
+
+def schedules_are_values() -> None:
+    assert not isinstance(fluid.layers.noam_decay(8, 4), fluid.Variable)
+
+
+def optimizer_state_is_not_saved() -> None:
+    loss = fluid.layers.mean(fluid.layers.fc(fluid.layers.data("x", [3]), 2))
+    fluid.optimizer.Adam(0.1).minimize(loss)
+
+    run(loss, x=np.ones((2, 3), "f4"))
+
+    assert sorted(fluid.global_scope()) == ["fc_0.b_0", "fc_0.w_0"]
+
+
+def lists_are_ragged() -> None:
+    words = fluid.layers.data("words", [1], dtype="int64", lod_level=1)
+    (value,) = run(fluid.layers.cast(words, "float32"), words=Ragged.of([[1], [2, 3]]))
+
+    assert isinstance(value, Ragged)
+
+
+def strangers_are_refused() -> None:
+    x = fluid.layers.data("x", [3])
+
+    with pytest.raises(DataError, match=r"feeds xx, which .* Did you mean x\?"):
+        run(fluid.layers.mean(x), x=np.ones((2, 3), "f4"), xx=np.ones(2))
+
+
+def replicas_give_the_mean() -> None:
+    loss = fluid.layers.mean(fluid.layers.data("x", [1]))
+    compiled = fluid.CompiledProgram(fluid.default_main_program()).with_data_parallel(places=2)
+
+    (value,) = run(loss, program=compiled, x=np.array([[1.0], [2.0], [6.0]], "f4"))
+
+    assert value.tolist() == [3.0]
+
+
+def shares_may_be_empty() -> None:
+    loss = fluid.layers.mean(fluid.layers.data("x", [1]))
+    compiled = fluid.CompiledProgram(fluid.default_main_program()).with_data_parallel(places=4)
+
+    assert run(loss, program=compiled, x=np.array([[5.0]], "f4"))[0].tolist() == [5.0]
+
+
+def cuda_beside_another_executor_is_taken() -> None:
+    fluid.layers.mean(fluid.layers.data("x", [1]))
+    train = fluid.ParallelExecutor()
+
+    assert fluid.ParallelExecutor(use_cuda=True, share_vars_from=train).device_count >= 1
+
+
+def thread_is_not_read() -> None:
+    class Dataset:
+        def batches(self) -> Any:
+            return iter([{"x": np.ones((1, 1), "f4")}])
+
+    loss = fluid.layers.mean(fluid.layers.data("x", [1]))
+    told: list[Any] = []
+    fluid.Executor().train_from_dataset(
+        dataset=Dataset(), thread=9, fetch_list=[loss], print_period=1, fetch_handler=told.append
+    )
+
+    assert [values[0].tolist() for values in told] == [[1.0]]
+
+
+def startup_of_a_pserver_does_nothing() -> None:
+    loss = fluid.layers.mean(fluid.layers.fc(fluid.layers.data("x", [3]), 2))
+    fluid.optimizer.SGD(0.1).minimize(loss)
+    transpiler = fluid.DistributeTranspiler()
+    transpiler.transpile(0, pservers="127.0.0.1:6170", trainers=1)
+
+    startup = transpiler.get_startup_program("127.0.0.1:6170")
+
+    assert fluid.Executor().run(startup) == []
+    assert len(fluid.global_scope()) == 0
+
+
+def ending_completes() -> None:
+    from psrt.fluid.running import connection, ending
+
+    said: list[str] = []
+
+    class Connection:
+        def close(self) -> None:
+            said.append("completed")
+
+    program = fluid.Program()
+    program.connection = Connection()
+    connection._open.append(program)
+    ending.went_on()
+    connection._complete_at_end()
+
+    assert said == ["completed"]
+    assert program.connection is None
+
+
+def vars_are_array_files() -> None:
+    loss = fluid.layers.mean(fluid.layers.fc(fluid.layers.data("x", [3]), 2))
+    run(loss, x=np.ones((2, 3), "f4"))
+
+    with tempfile.TemporaryDirectory() as directory:
+        fluid.io.save_persistables(fluid.Executor(), directory)
+        fluid.io.save_persistables(fluid.Executor(), directory, filename="all")
+        files = sorted(path.name for path in Path(directory).iterdir())
+        assert np.load(Path(directory) / "fc_0.b_0.npy").tolist() == [0, 0]
+
+    assert files == ["all", "fc_0.b_0.npy", "fc_0.w_0.npy"]
+
+
+DIFFERENCES: dict[str, Callable[[], None]] = {
+    "seed 0 draws": runs_repeat,
+    "temporary vars": names_end_in_out,
+    "accuracy is": metrics_are_float64,
+    "`layers.auc` returns": auc_returns_two_counts,
+    "schedules of": schedules_are_values,
+    "optimizer state": optimizer_state_is_not_saved,
+    "fetching lists": lists_are_ragged,
+    "a fed var": strangers_are_refused,
+    "replicas return": replicas_give_the_mean,
+    "a batch must": shares_may_be_empty,
+    "`use_cuda=True`": cuda_beside_another_executor_is_taken,
+    "`train_from_dataset`": thread_is_not_read,
+    "a pserver's startup": startup_of_a_pserver_does_nothing,
+    "a trainer that ends": ending_completes,
+    "saved vars": vars_are_array_files,
+}
+
+
+@pytest.mark.parametrize(("in_fluid", "here"), rows("in Fluid | here"))
+def test_a_difference_is_as_told(in_fluid: str, here: str) -> None:
+    (check,) = [check for start, check in DIFFERENCES.items() if in_fluid.startswith(start)]
+
+    check()
+
+
+def test_no_difference_is_checked_that_is_not_told() -> None:
+    assert len(DIFFERENCES) == len(rows("in Fluid | here"))

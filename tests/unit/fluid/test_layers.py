@@ -1,0 +1,261 @@
+"""Layers under Fluid's names: what arguments become, and what is refused."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import psrt
+import psrt.fluid as fluid
+from psrt.core.errors import ProgramError
+from psrt.core.tensors import Ragged
+from psrt.fluid.adapting.layer_table import INSTEAD, SIGNATURES
+from psrt.fluid.layers import LAYERS, signature_of
+from psrt.graph.initializer import Xavier
+
+layers = fluid.layers
+
+ELSEWHERE = {"sampled_softmax_with_cross_entropy", "simple_img_conv_pool"}
+"""Refused with a reason, and in fluid.nets."""
+
+
+def run(*fetches: fluid.Variable, **feed: Any) -> list[Any]:
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    return exe.run(feed=feed, fetch_list=fetches)
+
+
+def test_every_layer_of_psrt_is_there() -> None:
+    assert set(psrt.layers.__all__) - set(LAYERS) == ELSEWHERE
+    assert set(dir(layers)) == set(LAYERS)
+
+
+def test_the_table_is_in_order_and_names_arguments_that_psrt_has() -> None:
+    lines = [line for line in SIGNATURES.strip().split("\n") if line[0] != " "]
+    assert lines == sorted(lines)
+
+    for name in (line.split("(")[0] for line in lines):
+        known = inspect.signature(getattr(psrt.layers, name)).parameters
+        for argument in inspect.signature(LAYERS[name]).parameters.values():
+            note, renamed = argument.annotation, {"param_attr": "param", "bias_attr": "bias"}
+            if note not in ("any", "fixed") and argument.name != "name":
+                plain = argument.name if note is inspect.Parameter.empty else note
+                assert renamed.get(plain, plain) in known, (name, argument.name)
+
+
+def test_arguments_are_taken_in_the_order_of_fluid() -> None:
+    x = layers.data("x", [2, 3, 4])
+
+    out = layers.fc(x, 5, 2, None, False, "relu")
+
+    assert out.shape == (-1, 2, 5)
+    assert [p.name for p in fluid.default_main_program().all_parameters()] == ["fc_0.w_0"]
+
+
+def test_an_argument_that_does_not_exist_is_refused_with_the_signature() -> None:
+    x = layers.data("x", [2])
+
+    with pytest.raises(ProgramError, match=r"layers.fc .*widht.*It is fc\(input, size, num_"):
+        layers.fc(x, 3, widht=3)
+
+
+def test_what_only_fluid_computes_is_refused_and_what_changes_no_number_is_taken() -> None:
+    image = layers.data("image", [1, 4, 4])
+
+    layers.conv2d(image, 2, 3, use_cudnn=False, groups=None)
+    with pytest.raises(ProgramError, match=r"layers\.conv2d was given data_format='NHWC'"):
+        layers.conv2d(image, 2, 3, data_format="NHWC")
+
+
+def test_an_error_of_a_layer_names_the_users_line() -> None:
+    x = layers.data("x", [2])
+
+    with pytest.raises(ProgramError, match=r"layers.fc \(fc_0\) at test_layers.py:\d+"):
+        layers.fc(x, 0)
+
+
+def test_a_name_that_psrt_has_not_says_what_there_is_instead() -> None:
+    for name, instead in INSTEAD.items():
+        with pytest.raises(AttributeError) as caught:
+            getattr(layers, name)
+        assert str(caught.value) == f"psrt has no fluid.layers.{name}. {instead}"
+    with pytest.raises(AttributeError, match=r"fluid.layers.embeding. Did you mean embedding\?"):
+        _ = layers.embeding
+    assert not hasattr(layers, "dynamic_lstm")
+
+
+def test_what_layers_are_named_instead_exists() -> None:
+    words = " ".join(INSTEAD.values()).replace(",", " ").replace(".", " ").split()
+    named = [words[at + 1] for at, word in enumerate(words) if word == "layers"]
+
+    assert named
+    assert set(named) <= {*LAYERS, *psrt.layers.__all__}
+
+
+# --- data ---
+
+
+@pytest.mark.parametrize(
+    ("declare", "shape"),
+    [
+        (lambda: layers.data("x", [3]), (-1, 3)),
+        (lambda: layers.data("x", [-1, 3]), (-1, 3)),
+        (lambda: layers.data("x", [-1, 3], append_batch_size=False), (-1, 3)),
+        (lambda: fluid.data("x", [None, 3]), (-1, 3)),
+        (lambda: fluid.data("x", shape=[-1, 2, 3]), (-1, 2, 3)),
+    ],
+)
+def test_the_batch_is_in_the_shape_or_is_added(
+    declare: Callable[[], fluid.Variable], shape: tuple[int, ...]
+) -> None:
+    assert declare().shape == shape
+
+
+def test_a_batch_of_fixed_size_and_nested_lists_are_refused() -> None:
+    with pytest.raises(ProgramError, match="first size is the batch and fixed"):
+        layers.data("x", [8, 3], append_batch_size=False)
+    with pytest.raises(ProgramError, match="lod_level 2"):
+        layers.data("x", [1], lod_level=2)
+
+
+def test_a_lod_level_takes_lists() -> None:
+    words = layers.data("words", [1], dtype="int64", lod_level=1)
+    rows = layers.embedding(words, [10, 2], param_attr=fluid.initializer.Constant(0.5))
+
+    (value,) = run(
+        layers.sequence_pool(rows, "SUM"), words=Ragged.of([[1, 2, 3], [], [4]], "int64")
+    )
+
+    assert words.lod_level == 1
+    assert value.tolist() == [[1.5, 1.5], [0.0, 0.0], [0.5, 0.5]]
+
+
+# --- lookups ---
+
+
+def test_ids_lose_a_last_dimension_of_one_in_layers_embedding_alone() -> None:
+    one, many = layers.data("one", [1], dtype="int64"), layers.data("many", [5, 1], dtype="int64")
+
+    assert layers.embedding(one, [10, 3]).shape == (-1, 3)
+    assert layers.embedding(many, [10, 3]).shape == (-1, 5, 3)
+    assert fluid.embedding(one, [10, 3]).shape == (-1, 1, 3)
+
+
+def test_a_table_starts_by_xavier_and_counts_its_padding_from_the_end() -> None:
+    ids = layers.data("ids", [1], dtype="int64")
+
+    layers.embedding(ids, [10, 3], padding_idx=-1)
+
+    record = fluid.default_main_program().graph.parameters["embedding_0.w_0"]
+    assert record.initializer == Xavier().resolve((10, 3))
+    assert record.padding_id == 9
+
+
+# --- parameters ---
+
+
+def test_a_parameter_attribute_says_all_there_is_to_say() -> None:
+    attr = fluid.ParamAttr(
+        name="w",
+        initializer=fluid.initializer.Constant(2.0),
+        learning_rate=0.5,
+        regularizer=fluid.regularizer.L2Decay(0.1),
+        trainable=False,
+    )
+
+    layers.fc(layers.data("x", [2]), 1, param_attr=attr, bias_attr="b")
+
+    graph = fluid.default_main_program().graph
+    asked = fluid.default_main_program().builder.asked["w"]
+    assert set(graph.parameters) == {"w", "b"}
+    assert (graph.parameters["w"].rate_scale, graph.parameters["w"].trainable) == (0.5, False)
+    assert asked.regularizer == psrt.regularizer.L2Decay(0.1)
+
+
+def test_layers_that_name_one_parameter_share_it() -> None:
+    x = layers.data("x", [2])
+
+    layers.fc(x, 1, param_attr="w", bias_attr=False)
+    layers.fc(x, 1, param_attr=fluid.ParamAttr(name="w"), bias_attr=False)
+
+    assert len(fluid.default_main_program().all_parameters()) == 1
+
+
+def test_what_is_no_parameter_attribute_is_refused() -> None:
+    x = layers.data("x", [2])
+
+    with pytest.raises(ProgramError, match="3 was given for a parameter"):
+        layers.fc(x, 1, param_attr=3)
+    with pytest.raises(ProgramError, match="param_attr=False, but computes with a parameter"):
+        layers.fc(x, 1, param_attr=False)
+
+
+def test_a_bare_parameter_is_named_and_begins_as_asked() -> None:
+    w = layers.create_parameter([2, 3], "float32", name="w", is_bias=True)
+
+    assert (w.name, w.shape, w.persistable) == ("w", (2, 3), True)
+    record = fluid.default_main_program().graph.parameters["w"]
+    assert record.initializer == psrt.initializer.Constant(0.0)
+
+
+# --- layers that are more than names ---
+
+
+def test_auc_takes_two_columns_and_gives_three_things() -> None:
+    scores, label = layers.data("scores", [2]), layers.data("label", [1], dtype="int64")
+    running, of_batch, states = layers.auc(scores, label)
+    p = np.array([0.1, 0.4, 0.35, 0.8], "f4")
+    feed = {"scores": np.stack([1 - p, p], 1), "label": np.array([[0], [0], [1], [1]])}
+
+    values = run(running, of_batch, **feed)
+
+    assert [value.tolist() for value in values] == [[0.75], [0.75]]
+    assert [state.persistable for state in states] == [True, True]
+    with pytest.raises(ProgramError, match="slide_steps 20"):
+        layers.auc(scores, label, slide_steps=20)
+
+
+def test_sequences_are_padded_by_a_constant() -> None:
+    words = layers.data("words", [1], lod_level=1)
+    padded, lengths = layers.sequence_pad(words, layers.zeros([1], "float32"), maxlen=3)
+
+    values = run(padded, lengths, words=Ragged.of([[1.0], [2.0, 3.0]], "float32"))
+
+    assert values[0].tolist() == [[1.0, 0.0, 0.0], [2.0, 3.0, 0.0]]
+    assert values[1].tolist() == [[1], [2]]
+    with pytest.raises(ProgramError, match="without maxlen"):
+        layers.sequence_pad(words, 0.0)
+    with pytest.raises(ProgramError, match="is no constant"):
+        layers.sequence_pad(words, lengths, maxlen=3)
+
+
+def test_sums_and_constants() -> None:
+    x = layers.data("x", [2])
+    total = layers.sum([x, x, layers.ones_like(x)])
+
+    values = run(total, layers.zeros([2], "int64"), layers.ones([2], "float32"), x=X)
+
+    assert [value.tolist() for value in values] == [[[3.0, 5.0]], [0, 0], [1.0, 1.0]]
+
+
+X = np.array([[1.0, 2.0]], "f4")
+
+
+def test_nets_have_the_convolution_with_its_pool() -> None:
+    image = layers.data("image", [1, 8, 8])
+
+    out = fluid.nets.simple_img_conv_pool(
+        input=image, num_filters=2, filter_size=3, pool_size=2, pool_stride=2, act="relu"
+    )
+
+    assert out.shape == (-1, 2, 3, 3)
+    with pytest.raises(AttributeError, match=r"fluid\.nets\.sequence_conv_pool. Pool with"):
+        _ = fluid.nets.sequence_conv_pool
+
+
+def test_signatures_are_shown_without_notes() -> None:
+    assert str(signature_of("softmax")) == "(input, use_cudnn=False, axis=-1, name=None)"

@@ -1,0 +1,193 @@
+"""DataLoader and PyReader: a generator's batches as feeds, and runs that take them themselves."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import psrt.fluid as fluid
+from psrt.core.errors import DataError, ProgramError
+from psrt.core.tensors import Ragged
+from tests.unit.fluid import models
+
+VALUES = np.arange(12, dtype=np.float32).reshape(6, 2)
+
+
+def sum_model() -> tuple[fluid.Variable, fluid.Variable, fluid.Variable]:
+    x = fluid.layers.data("x", [2])
+    words = fluid.layers.data("words", [1], dtype="int64", lod_level=1)
+    return x, words, fluid.layers.reduce_sum(x)
+
+
+def dense_model() -> tuple[fluid.Variable, fluid.Variable]:
+    x = fluid.layers.data("x", [2])
+    return x, fluid.layers.reduce_sum(x)
+
+
+def examples() -> Iterator[tuple[Any, list[int]]]:
+    for number, row in enumerate(VALUES):
+        yield row, list(range(number))
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left() -> Iterator[None]:
+    yield
+    assert [t.name for t in threading.enumerate() if t.name.startswith("reader-")] == []
+
+
+def test_examples_become_batches_in_the_shapes_of_their_vars() -> None:
+    x, words, _ = sum_model()
+    loader = fluid.io.DataLoader.from_generator(feed_list=[x, words], capacity=4)
+    loader.set_sample_generator(examples, batch_size=4, drop_last=False)
+
+    passes = [[feed for (feed,) in loader()] for _ in range(2)]
+
+    for feeds in passes:
+        assert np.array_equal(np.concatenate([feed["x"] for feed in feeds]), VALUES)
+        assert [len(feed["x"]) for feed in feeds] == [4, 2]
+        assert isinstance(feeds[0]["words"], Ragged)
+        assert feeds[0]["words"].offsets.tolist() == [0, 0, 1, 3, 6]
+
+
+def test_a_feed_of_a_loader_runs() -> None:
+    x, words, total = sum_model()
+    reader = fluid.io.PyReader([x, words], capacity=2)
+    reader.decorate_sample_list_generator(fluid.io.batch(examples, 3), places=fluid.CPUPlace())
+    exe = fluid.Executor()
+
+    totals = [exe.run(feed=feed, fetch_list=[total])[0].item() for feed in reader()]
+
+    assert totals == [15.0, 51.0]
+
+
+def test_batches_may_be_lists_or_feeds_and_come_as_lists() -> None:
+    x, words, _ = sum_model()
+    lists = Ragged.of([[1], []])
+    loader = fluid.io.DataLoader.from_generator([x, words], 2, return_list=True)
+    loader.set_batch_generator(lambda: [(VALUES[:2], lists), {"x": VALUES[2:], "words": lists}])
+
+    found = [(array.sum(), ragged.values.tolist()) for array, ragged in loader()]
+
+    assert found == [(6.0, [1]), (60.0, [1])]
+
+
+def test_each_place_gets_a_batch_and_a_round_that_is_not_whole_is_dropped() -> None:
+    x, _ = dense_model()
+    places = fluid.cpu_places(2)
+    dropping, keeping = (
+        fluid.io.DataLoader.from_generator([x], 2, drop_last=drop).set_batch_generator(
+            lambda: ([VALUES[i : i + 2]] for i in (0, 2, 4)), places
+        )
+        for drop in (True, False)
+    )
+
+    assert [len(feeds) for feeds in dropping()] == [2]
+    assert [len(feeds) for feeds in keeping()] == [2, 1]
+
+
+def test_runs_without_a_feed_take_the_batches_until_they_end() -> None:
+    x, words, total = sum_model()
+    reader = fluid.io.PyReader([x, words], capacity=2, iterable=False)
+    reader.decorate_sample_list_generator(fluid.io.batch(examples, 3))
+    exe = fluid.Executor()
+
+    for _ in range(2):
+        reader.start()
+        assert exe.run(fetch_list=[total])[0].item() == 15.0
+        assert exe.run(fetch_list=[total])[0].item() == 51.0
+        for _ in range(2):
+            with pytest.raises(fluid.core.EOFException, match="feeds x has ended"):
+                exe.run(fetch_list=[total])
+        reader.reset()
+
+
+def test_a_pass_may_be_left_before_its_end() -> None:
+    x, total = dense_model()
+    loader = fluid.io.DataLoader.from_generator([x], 1, iterable=False)
+    loader.set_batch_generator(lambda: ([VALUES[i : i + 1]] for i in range(6)))
+    compiled = fluid.CompiledProgram(fluid.default_main_program())
+
+    loader.start()
+    first = fluid.Executor().run(compiled, fetch_list=[total])[0].item()
+    loader.reset()
+    loader.start()
+    again = fluid.Executor().run(compiled, fetch_list=[total])[0].item()
+    loader.reset()
+
+    assert first == again == 1.0
+
+
+def test_a_model_trained_through_a_loader_is_that_trained_by_feeds() -> None:
+    losses = []
+    for through_loader in (False, True):
+        with (
+            fluid.program_guard(fluid.Program(), fluid.Program()),
+            fluid.scope_guard(fluid.Scope()),
+            fluid.unique_name.guard(),
+        ):
+            loss, feeds = models.fluid_line(), models.line_feeds()
+            program = fluid.default_main_program()
+            exe = fluid.Executor()
+            exe.run(fluid.default_startup_program())
+            vars = [program.variable(name) for name in feeds[0]]
+            loader = fluid.io.DataLoader.from_generator(vars, 2, iterable=not through_loader)
+            loader.set_batch_generator(lambda feeds=feeds: feeds)
+            if through_loader:
+                loader.start()
+            given = [None] * len(feeds) if through_loader else feeds
+            losses.append([exe.run(feed=feed, fetch_list=[loss])[0].item() for feed in given])
+            loader.reset()
+
+    assert losses[0] == losses[1]
+
+
+def test_an_error_of_the_generator_comes_to_the_run() -> None:
+    x, total = dense_model()
+
+    def broken() -> Iterator[Any]:
+        yield [VALUES]
+        raise OSError("the disk is gone")
+
+    loader = fluid.io.DataLoader.from_generator([x], 4, iterable=False)
+    loader.set_batch_generator(broken).start()
+    fluid.Executor().run(fetch_list=[total])
+
+    with pytest.raises(OSError, match="disk is gone"):
+        fluid.Executor().run(fetch_list=[total])
+
+
+def test_the_batches_of_a_dataset_come_for_each_place() -> None:
+    class Given:
+        def batches(self) -> Iterator[dict[str, Any]]:
+            yield from ({"x": row} for row in VALUES)
+
+    rounds = fluid.io.DataLoader.from_dataset(Given(), fluid.cpu_places(4))
+
+    assert [len(feeds) for feeds in rounds] == [4]
+    assert [len(feeds) for feeds in rounds] == [4]
+
+
+def test_wrong_use_says_what_to_call() -> None:
+    x, words, total = sum_model()
+    pulled = fluid.io.PyReader([x, words], iterable=False)
+    iterated = fluid.io.PyReader([x, words])
+
+    with pytest.raises(ProgramError, match=r"Call one of its set_…_generator"):
+        list(iterated())
+    with pytest.raises(ProgramError, match="Iterate over this one"):
+        iterated.start()
+    with pytest.raises(ProgramError, match="iterable=False is not iterated over"):
+        list(pulled())
+    with pytest.raises(ProgramError, match="loader of x is not started"):
+        fluid.Executor().run(fetch_list=[total])
+    pulled.set_batch_generator(lambda: [(VALUES,)]).start()
+    with pytest.raises(ProgramError, match="started already"):
+        pulled.start()
+    with pytest.raises(DataError, match="A batch has 1 arrays, but the loader feeds x, words"):
+        fluid.Executor().run(fetch_list=[total])
+    with pytest.raises(ProgramError, match="without feed_list"):
+        fluid.io.PyReader()

@@ -1,0 +1,169 @@
+"""Kernels of images against loops over single elements, written from the definitions."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from psrt.core.types import F32, I64
+from psrt.kernels.ops import images
+
+
+class Case(NamedTuple):
+    """Sizes are (rows, columns); `far` is the dilation of a filter."""
+
+    image: tuple[int, int]
+    size: tuple[int, int]
+    stride: tuple[int, int] = (1, 1)
+    padding: tuple[int, int] = (0, 0)
+    far: tuple[int, int] = (1, 1)
+
+    @property
+    def out(self) -> tuple[int, int]:
+        parts = zip(self.image, self.size, self.stride, self.padding, self.far, strict=True)
+        height, width = ((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in parts)
+        return height, width
+
+
+CONVOLUTIONS = {
+    "plain": Case((5, 6), (3, 2)),
+    "one pixel": Case((3, 3), (1, 1)),
+    "the whole image": Case((3, 4), (3, 4)),
+    "stride": Case((7, 8), (3, 3), stride=(2, 3)),
+    "padding": Case((4, 3), (3, 3), padding=(1, 2)),
+    "padding wider than the filter": Case((2, 2), (2, 2), padding=(3, 3)),
+    "dilation": Case((7, 7), (3, 2), far=(2, 3)),
+    "all of it": Case((6, 9), (3, 2), stride=(2, 3), padding=(2, 1), far=(2, 3)),
+}
+POOLS = {
+    "plain": Case((4, 6), (2, 2), stride=(2, 2)),
+    "overlapping": Case((5, 5), (3, 2)),
+    "padded": Case((4, 5), (3, 3), stride=(2, 2), padding=(1, 2)),
+    "gaps between windows": Case((7, 7), (1, 2), stride=(3, 3)),
+}
+
+
+def numbers(*shape: int) -> F32:
+    return np.random.default_rng(5).normal(size=shape).astype(np.float32)
+
+
+def window(*pairs: tuple[int, int]) -> I64:
+    return np.array(pairs, np.int64).reshape(-1)
+
+
+def sights(case: Case) -> Iterator[tuple[int, int, int, int, int, int]]:
+    """(a, b, i, j, y, z): weight (a, b) of the filter sees pixel (y, z) at output (i, j)."""
+    (height, width), (down, right) = case.image, case.padding
+    for a, b, i, j in itertools.product(*map(range, (*case.size, *case.out))):
+        y = i * case.stride[0] + a * case.far[0] - down
+        z = j * case.stride[1] + b * case.far[1] - right
+        if 0 <= y < height and 0 <= z < width:
+            yield a, b, i, j, y, z
+
+
+@pytest.mark.parametrize("top", [0, 1])
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_columns_hold_what_each_weight_sees(name: str, top: int) -> None:
+    case = CONVOLUTIONS[name]
+    x = numbers(2, *case.image, 3)
+    expected = np.zeros((2, *case.size, *case.out, 3), np.float32)
+    for a, b, i, j, y, z in sights(case):
+        expected[:, a, b, i, j] = x[:, y, z]
+    columns = np.full_like(expected[:, :, :, top:], np.nan)
+
+    images.im2col(x, window(case.stride, case.padding, case.far), top, columns)
+
+    np.testing.assert_array_equal(columns, expected[:, :, :, top:])
+
+
+@pytest.mark.parametrize("top", [0, 1])
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_columns_are_added_to_what_they_were_made_of(name: str, top: int) -> None:
+    case = CONVOLUTIONS[name]
+    columns = numbers(2, *case.size, *case.out, 3)[:, :, :, top:].copy()
+    found = numbers(2, *case.image, 3)
+    expected = found.astype(np.float64)
+    for a, b, i, j, y, z in sights(case):
+        if i >= top:
+            expected[:, y, z] += columns[:, a, b, i - top, j]
+
+    images.col2im_(columns, window(case.stride, case.padding, case.far), top, found)
+
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("relu", [False, True])
+def test_products_become_maps_and_their_gradients_products(relu: bool) -> None:
+    product, bias = numbers(4, 3, 2), numbers(4)
+    maps, back = np.zeros((2, 4, 8), np.float32), np.empty_like(product)
+    expected = product.transpose(2, 0, 1) + bias[:, None]
+    grad = numbers(2, 4, 8)
+
+    images.scatter_maps(product, bias, relu, 5, maps)
+    images.gather_maps(grad, maps, relu, 5, back)
+
+    np.testing.assert_array_equal(maps[:, :, 5:], np.maximum(expected, 0) if relu else expected)
+    assert not maps[:, :, :5].any()
+    passed = grad[:, :, 5:] * ((expected > 0) | (not relu))
+    np.testing.assert_array_equal(back, passed.transpose(1, 2, 0))
+
+
+def inside(case: Case, i: int, j: int) -> tuple[slice, slice]:
+    """The part of window (i, j) that is inside of the image."""
+    starts = (n * s - p for n, s, p in zip((i, j), case.stride, case.padding, strict=True))
+    rows, columns = (slice(max(n, 0), n + k) for n, k in zip(starts, case.size, strict=True))
+    return rows, columns
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_maxima_and_their_gradients(name: str) -> None:
+    case = POOLS[name]
+    x, grad = numbers(3, *case.image), numbers(3, *case.out)
+    out, x_grad = np.empty_like(grad), np.full((3, x[0].size), np.nan, np.float32)
+    argmax = np.empty(grad.shape, np.int32)
+    expected, expected_grad = np.empty_like(out), np.zeros_like(x)
+    for plane, i, j in np.ndindex(grad.shape):
+        part = (plane, *inside(case, i, j))
+        expected[plane, i, j] = x[part].max()
+        expected_grad[part] += grad[plane, i, j] * (x[part] == x[part].max())
+
+    images.max_pool(x, window(case.size, case.stride, case.padding), out, argmax)
+    images.max_pool_grad(grad.reshape(3, -1), argmax.reshape(3, -1), x_grad)
+
+    np.testing.assert_array_equal(out, expected)
+    np.testing.assert_allclose(x_grad.reshape(x.shape), expected_grad, rtol=1e-6)
+
+
+def test_first_of_equal_maxima_counts_and_nan_is_the_largest() -> None:
+    x = np.array([[[2, 2, -np.inf, -np.inf], [2, 1, 3, np.nan]]], np.float32)
+    out, argmax = np.empty((1, 1, 2), np.float32), np.empty((1, 1, 2), np.int32)
+
+    images.max_pool(x, window((2, 2), (2, 2), (0, 0)), out, argmax)
+
+    np.testing.assert_array_equal(out, [[[2, np.nan]]])
+    assert argmax.tolist() == [[[0, 7]]]
+
+
+@pytest.mark.parametrize("exclusive", [False, True])
+@pytest.mark.parametrize("name", POOLS)
+def test_averages_and_their_gradients(name: str, exclusive: bool) -> None:
+    case = POOLS[name]
+    x, grad = numbers(3, *case.image), numbers(3, *case.out)
+    out, x_grad = np.empty_like(grad), np.full_like(x, np.nan)
+    expected, expected_grad = np.empty_like(out), np.zeros_like(x)
+    for plane, i, j in np.ndindex(grad.shape):
+        part = (plane, *inside(case, i, j))
+        count = x[part].size if exclusive else np.prod(case.size)
+        expected[plane, i, j] = x[part].sum() / count
+        expected_grad[part] += grad[plane, i, j] / count
+    pool = window(case.size, case.stride, case.padding)
+
+    images.average_pool(x, pool, exclusive, out)
+    images.average_pool_grad(grad, pool, exclusive, x_grad)
+
+    np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(x_grad, expected_grad, rtol=1e-5, atol=1e-6)

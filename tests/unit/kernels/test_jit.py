@@ -1,0 +1,235 @@
+"""The compile policy: one signature, any thread, any process, no way to break a start."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import pkgutil
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+from numba.core.caching import IndexDataCacheFile
+
+import psrt.kernels
+from psrt.kernels import cache, jit
+from psrt.kernels.jit import Kernel
+
+AXPY = "f4[::1], f4, const f4[::1] -> void"
+
+
+def axpy(out, factor, x):
+    for i in range(len(out)):
+        out[i] += factor * x[i]
+
+
+def allocating(out, factor, x):
+    out[:] = np.zeros(3, np.float32)
+
+
+def fresh(function=axpy) -> Kernel:
+    return Kernel(function, AXPY, frozenset({"tests"}))
+
+
+def check(kernel: Kernel) -> None:
+    out = np.ones(3, np.float32)
+    kernel(out, 2.0, np.arange(3, dtype=np.float32))
+    np.testing.assert_array_equal(out, [1, 3, 5])
+
+
+@pytest.fixture
+def cache_dir(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setattr(cache, "_root", tmp_path)
+    return tmp_path
+
+
+def compiled_names(*kernels: Kernel) -> list[str]:
+    names: list[str] = []
+    for kernel in kernels:
+        kernel.load(names.append)
+    return names
+
+
+def test_read_only_and_writable_inputs_share_one_compiled_version(cache_dir):
+    kernel = fresh()
+    x = np.arange(3, dtype=np.float32)
+    check(kernel)
+    x.flags.writeable = False
+
+    kernel(np.ones(3, np.float32), 2.0, x)
+
+    assert len(kernel.dispatcher.signatures) == 1
+
+
+@pytest.mark.parametrize("factor", [2, 2.0, np.float32(2), np.float64(2), np.int64(2)])
+def test_scalars_of_any_kind_are_cast_without_a_second_version(cache_dir, factor):
+    kernel = fresh()
+    out = np.ones(2, np.float32)
+
+    kernel(out, factor, np.ones(2, np.float32))
+
+    assert out.tolist() == [3, 3]
+    assert len(kernel.dispatcher.signatures) == 1
+
+
+@pytest.mark.parametrize(
+    "x", [np.ones(3), np.ones((3, 1), np.float32), np.ones(6, np.float32)[::2], [1.0, 2.0, 3.0]]
+)
+def test_array_of_another_type_shape_or_layout_is_a_type_error(cache_dir, x):
+    with pytest.raises(TypeError, match="No matching definition"):
+        fresh()(np.ones(3, np.float32), 1.0, x)
+
+
+def test_read_only_array_is_refused_where_the_kernel_writes(cache_dir):
+    out = np.ones(3, np.float32)
+    out.flags.writeable = False
+
+    with pytest.raises(TypeError, match="No matching definition"):
+        fresh()(out, 1.0, np.ones(3, np.float32))
+
+
+def test_kernel_that_allocates_does_not_compile(cache_dir):
+    with pytest.raises(numba.core.errors.TypingError):
+        fresh(allocating).load()
+
+
+@pytest.mark.parametrize("text", ["f4[::1]", "f3 -> void", "const -> void", "f4[::1 -> void"])
+def test_unreadable_signature_is_a_value_error(text):
+    with pytest.raises(ValueError, match="kernel signature"):
+        jit.parse_signature(text)
+
+
+def test_signature_knows_shapes_layouts_and_read_only_inputs():
+    parsed = jit.parse_signature("const f4[:, ::1], i8[:, :], b1 -> f8")
+
+    first, second, third = parsed.args
+    assert (first.ndim, first.layout, first.mutable) == (2, "C", False)
+    assert (second.ndim, second.layout, second.mutable) == (2, "A", True)
+    assert (third, parsed.return_type) == (numba.types.boolean, numba.types.float64)
+
+
+def test_second_start_finds_the_code_of_the_first_in_the_cache(cache_dir):
+    cold, warm = compiled_names(fresh()), compiled_names(fresh())
+
+    assert cold == ["test_jit.axpy"]
+    assert warm == []
+
+
+def test_warm_up_loads_the_kernels_of_its_groups_only(cache_dir, monkeypatch):
+    mine, other = fresh(), Kernel(axpy, AXPY, frozenset({"other"}))
+    monkeypatch.setattr(jit, "_registry", [mine, other])
+
+    seconds = jit.warm_up(["tests"])
+
+    assert seconds > 0
+    assert (mine.ready, other.ready) == (True, False)
+
+
+@pytest.mark.parametrize("kind", ["index", "code"])
+def test_truncated_cache_entry_is_compiled_and_stored_anew(cache_dir, kind):
+    fresh().load()
+    for entry in cache_dir.rglob({"index": "*.nbi", "code": "*.nbc"}[kind]):
+        entry.write_bytes(b"")
+
+    check(fresh())
+
+    again = fresh()
+    check(again)
+    assert sum(again.dispatcher.stats.cache_hits.values()) == 1
+
+
+def test_kernel_that_cannot_be_stored_runs_all_the_same(cache_dir, monkeypatch, caplog):
+    def disk_is_full(*_):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(IndexDataCacheFile, "_save_index", disk_is_full)
+
+    check(fresh())
+
+    assert "holds no usable" in caplog.text
+
+
+def test_cache_directory_that_cannot_be_made_is_reported_and_done_without(
+    cache_dir, monkeypatch, caplog
+):
+    (cache_dir / "file").write_text("not a directory")
+    monkeypatch.setattr(cache, "_root", cache_dir / "file")
+
+    with caplog.at_level(logging.WARNING):
+        check(fresh())
+
+    assert "out of use" in caplog.text
+
+
+def test_lock_held_too_long_by_another_is_done_without(cache_dir, monkeypatch, caplog):
+    monkeypatch.setattr(cache, "LOCK_TIMEOUT_S", 0.0)
+
+    with cache._locked(cache.directory()), caplog.at_level(logging.WARNING):
+        check(fresh())
+
+    assert "out of use" in caplog.text
+
+
+def test_four_threads_may_make_the_first_call_at_once(cache_dir):
+    kernel, start = fresh(), threading.Barrier(4)
+
+    def call(_: int) -> None:
+        start.wait(30)
+        check(kernel)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(call, range(4)))
+
+    assert len(kernel.dispatcher.signatures) == 1
+
+
+def test_every_kernel_belongs_to_a_role():
+    for module in pkgutil.iter_modules(psrt.kernels.__path__):
+        importlib.import_module(f"psrt.kernels.{module.name}")
+
+    groups = {kernel.name: kernel.groups for kernel in jit.kernels()}
+
+    assert len(groups) == len(jit.kernels()) > 30
+    assert set().union(*groups.values()) == {
+        "pserver",
+        "trainer",
+        "rule",
+        "table",
+        "op",
+        "data",
+        "convert",
+        "half",
+        "policy",
+    }
+
+
+FILL = """
+import sys
+import numpy as np
+from psrt.kernels import dense, jit
+jit.set_cache_dir(sys.argv[1])
+jit.warm_up()
+out = np.ones(5, np.float32)
+dense.add_(out, out.copy())
+print(dense.sum_squares(out))
+"""
+
+
+def test_three_processes_fill_one_cache_at_once(tmp_path):
+    root = Path(__file__).resolve().parents[3]
+    command = [sys.executable, "-c", FILL, str(tmp_path)]
+    children = [
+        subprocess.Popen(
+            command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for _ in range(3)
+    ]
+
+    outputs = [child.communicate(timeout=120) for child in children]
+
+    assert outputs == [("20.0\n", "")] * 3

@@ -1,0 +1,325 @@
+"""Clocks of trainers in every order, and the named stories: deadline, loss, restart, strangers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from psrt.core.errors import DeadlineError, ErrorCode, JobError, PsrtError, WireError
+from psrt.core.specs import CommunicationMode, Ssp, Sync
+from psrt.pserver.decisions.calls import Answer, Call, Close, Fail, Instruction
+from psrt.pserver.decisions.clocks import MAX_CLOCKS, NOBODY_LEFT, Meeting
+from psrt.pserver.decisions.pserver_state import Job, Machine
+
+WAIT_TIMEOUT_S = 10.0
+Step = tuple[str, int]  # what, which trainer
+
+
+class World:
+    """Trainers under SSP: who has finished n steps goes on when the others have n − `ahead`.
+
+    Steps: `finish` (one more step, then MEET) · `retry` (the last MEET on a new call) · `complete`
+    · `restart` (a new process says HELLO and begins at step 0). A plain model beside the machine
+    says who may go on: `time` and `ended` by trainer.
+    """
+
+    def __init__(self, trainers: int, ahead: int) -> None:
+        self.machine = Machine(WAIT_TIMEOUT_S)
+        self.ahead = ahead
+        self.job = Job("job", "plan", trainers, Ssp(ahead))
+        self.incarnation = {trainer: 100 + trainer for trainer in range(trainers)}
+        self.own = dict.fromkeys(range(trainers), 0)  # steps of the current process
+        self.time = dict.fromkeys(range(trainers), 0)
+        self.ended: set[int] = set()
+        self.calls: dict[Call, tuple[int, list[str]]] = {}  # awaited, outcomes
+        self.last: dict[int, Call] = {}
+        for trainer in range(trainers):
+            self.machine.hello(trainer, self.incarnation[trainer], self.job, 0.0)
+
+    def can(self, step: Step) -> bool:
+        what, trainer = step
+        call = self.last.get(trainer)
+        if what == "retry":
+            return call is not None
+        return what == "restart" or call is None or bool(self.calls[call][1])
+
+    def do(self, step: Step) -> None:
+        what, trainer = step
+        for instruction in getattr(self, f"_{what}")(trainer):
+            self._obey(instruction)
+        self.machine.clocks.check()
+        for call, (awaited, outcomes) in self.calls.items():
+            assert outcomes or not self.may_go_on(call.trainer, awaited), "waits in vain"
+
+    def may_go_on(self, trainer: int, awaited: int) -> bool:
+        others = set(self.time) - self.ended - {trainer}
+        return all(self.time[other] >= awaited for other in others)
+
+    def _finish(self, trainer: int) -> list[Instruction]:
+        self.own[trainer] += 1
+        self.time[trainer] = max(self.time[trainer], self.own[trainer])
+        return self._retry(trainer)
+
+    def _retry(self, trainer: int) -> list[Instruction]:
+        reached = self.own[trainer]
+        awaited = max(0, reached - self.ahead)
+        call = Call(trainer, self.incarnation[trainer], 0, 1000.0)
+        self.calls[call] = (awaited, [])
+        self.last[trainer] = call
+        return self.machine.meet(call, Meeting("step", reached, awaited), 0.0)
+
+    def _complete(self, trainer: int) -> list[Instruction]:
+        self.ended.add(trainer)
+        return self.machine.complete(trainer, self.incarnation[trainer], 0.0)
+
+    def _restart(self, trainer: int) -> list[Instruction]:
+        self.incarnation[trainer] += 1000
+        self.own[trainer] = 0
+        self.last.pop(trainer, None)
+        return self.machine.hello(trainer, self.incarnation[trainer], self.job, 0.0)
+
+    def _obey(self, instruction: Instruction) -> None:
+        match instruction:
+            case Answer(call, _):
+                awaited, outcomes = self.calls[call]
+                assert self.may_go_on(call.trainer, awaited), "went on too early"
+                outcomes.append("answered")
+            case Fail(call, error):
+                self.calls[call][1].append(error.code.name)
+
+    def outcomes(self) -> list[str]:
+        return [outcome for _, outcomes in self.calls.values() for outcome in outcomes]
+
+
+def all_orders(scripts: dict[int, list[str]], ahead: int) -> Iterator[World]:
+    """The worlds at the end of every interleaving of `scripts`, each step when it is possible."""
+
+    def extend(path: list[Step]) -> Iterator[World]:
+        world = World(len(scripts), ahead)
+        for step in path:
+            world.do(step)
+        done = {t: sum(trainer == t for _, trainer in path) for t in scripts}
+        nexts = [(steps[done[t]], t) for t, steps in scripts.items() if done[t] < len(steps)]
+        possible = [step for step in nexts if world.can(step)]
+        if not possible:
+            assert not nexts, f"stuck after {path}"
+            yield world
+        for step in possible:
+            yield from extend([*path, step])
+
+    yield from extend([])
+
+
+# --- every order -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 2, 9])
+def test_in_every_order_nobody_runs_ahead_and_nobody_hangs(ahead: int) -> None:
+    scripts = {0: ["finish"] * 3, 1: ["finish"] * 3}
+
+    worlds = list(all_orders(scripts, ahead))
+
+    assert len(worlds) == {0: 8, 1: 18, 2: 20, 9: 20}[ahead]
+    assert all(world.outcomes() == ["answered"] * 6 for world in worlds)
+
+
+@pytest.mark.parametrize("ahead", [0, 1])
+def test_in_every_order_who_completes_early_releases_the_others(ahead: int) -> None:
+    scripts = {
+        0: ["finish", "finish", "finish", "complete"],
+        1: ["finish", "complete"],
+        2: ["finish", "finish", "complete"],
+    }
+
+    worlds = list(all_orders(scripts, ahead))
+
+    assert all(world.outcomes() == ["answered"] * 6 for world in worlds)
+    assert all(world.machine.members.ended() for world in worlds)
+
+
+def test_in_every_order_repeated_calls_are_each_answered_and_move_no_clock() -> None:
+    scripts = {0: ["finish", "retry", "finish", "retry"], 1: ["finish", "retry", "finish"]}
+
+    worlds = list(all_orders(scripts, 1))
+
+    assert all(world.outcomes() == ["answered"] * 7 for world in worlds)
+    assert all(record_of(world.machine)["reached"] == [2, 2] for world in worlds)
+
+
+def test_in_every_order_a_restarted_trainer_counts_as_far_as_it_was() -> None:
+    scripts = {0: ["finish"] * 3, 1: ["finish", "finish", "restart", "finish", "finish", "finish"]}
+
+    worlds = list(all_orders(scripts, 1))
+
+    assert {outcome for world in worlds for outcome in world.outcomes()} == {
+        "answered",
+        "TRAINER_LOST",  # the call of the process that was replaced
+    }
+    assert all(record_of(world.machine)["reached"] == [3, 3] for world in worlds)
+
+
+# --- named stories ---------------------------------------------------------------------------
+
+
+def machine_of(trainers: int, mode: CommunicationMode | None = None) -> Machine:
+    """Trainer 0 of `trainers` has said HELLO."""
+    machine = Machine(WAIT_TIMEOUT_S)
+    job = Job("job", "plan", trainers, mode or Ssp())
+    machine.hello(0, 100, job, 0.0)
+    return machine
+
+
+def call_of(trainer: int, deadline_s: float = 1000.0) -> Call:
+    return Call(trainer, 100 + trainer, 0, deadline_s)
+
+
+def meet(machine: Machine, trainer: int, reached: int, awaited: int, **more: Any) -> Call:
+    """The call of a MEET; `instructions` (a list) takes what the machine said."""
+    call = call_of(trainer, more.get("deadline_s", 1000.0))
+    meeting = Meeting(more.get("clock", "step"), reached, awaited)
+    more.get("instructions", []).extend(machine.meet(call, meeting, more.get("now", 0.0)))
+    return call
+
+
+def join(machine: Machine, trainer: int, now: float = 0.0) -> None:
+    assert machine.job is not None
+    machine.hello(trainer, 100 + trainer, machine.job, now)
+
+
+def record_of(machine: Machine, clock: str = "step") -> dict[str, Any]:
+    (record,) = [r for r in machine.clocks.describe() if r["clock"] == clock]
+    return record
+
+
+def failure(instructions: list[Instruction]) -> tuple[Call, PsrtError]:
+    (instruction,) = instructions
+    assert isinstance(instruction, Fail)
+    return instruction.call, instruction.error
+
+
+def test_a_wait_that_is_over_names_the_clock_who_is_missing_and_since_when_it_is_silent() -> None:
+    machine = machine_of(3)
+    join(machine, 1, now=2.0)
+    call = meet(machine, 0, 7, 4, now=3.0)
+    meet(machine, 1, 3, 0, now=5.0)
+
+    early = machine.expire(12.9)
+    late, error = failure(machine.expire(13.0))
+
+    assert early == []
+    assert late is call
+    assert isinstance(error, DeadlineError)
+    assert error.message == (
+        "trainer 0 waited 10.0 s on clock 'step' for trainer 1 (last heard of 8.0 s ago), "
+        "trainer 2 (never seen) to reach 4; the slowest is at 0. The wait was ended."
+    )
+
+
+def test_a_caller_with_less_patience_than_the_pserver_is_answered_first() -> None:
+    machine = machine_of(2)
+    impatient = meet(machine, 0, 1, 1, deadline_s=4.0)
+    meet(machine, 0, 1, 1)
+
+    deadlines = [machine.next_deadline()]
+    late, _ = failure(machine.expire(4.0))
+    deadlines.append(machine.next_deadline())
+
+    assert late is impatient
+    assert deadlines == [4.0, WAIT_TIMEOUT_S]
+
+
+def test_a_trainer_alone_and_one_that_does_not_wait_are_answered_at_once() -> None:
+    alone: list[Instruction] = []
+    call = meet(machine_of(1), 0, 1, 1, instructions=alone)
+    not_waiting: list[Instruction] = []
+    other = meet(machine_of(2), 0, 1, 0, instructions=not_waiting)
+
+    assert alone == [Answer(call)]
+    assert not_waiting == [Answer(other)]
+
+
+def test_the_slowest_is_that_of_the_others_and_nobody_when_all_have_ended() -> None:
+    machine = machine_of(3)
+    join(machine, 1)
+    join(machine, 2)
+    for trainer, reached in enumerate([9, 5, 7]):
+        meet(machine, trainer, reached, 0)
+
+    slowest = [machine.clocks.slowest_but(trainer, "step") for trainer in range(3)]
+    machine.complete(1, 101, 0.0)
+    machine.complete(2, 102, 0.0)
+
+    assert slowest == [5, 7, 5]
+    assert machine.clocks.slowest_but(0, "step") == NOBODY_LEFT
+
+
+def test_clocks_of_different_names_know_nothing_of_each_other() -> None:
+    machine = machine_of(2)
+    join(machine, 1)
+    waits = meet(machine, 0, 1, 1, clock="trained")
+    meet(machine, 1, 5, 0, clock="step")
+
+    assert record_of(machine, "trained") == {
+        "clock": "trained",
+        "reached": [1, 0],
+        "waiting": [waits.trainer],
+    }
+
+
+def test_in_sync_a_trainer_lost_from_a_round_is_not_waited_for_on_a_clock() -> None:
+    machine = machine_of(3, Sync("shrink"))
+    join(machine, 1)
+    for trainer in (0, 1):
+        machine.exchange(Call(trainer, 100 + trainer, 1, 1000.0), 0.0)
+    meet(machine, 1, 1, 0, now=5.0)
+    waits = meet(machine, 0, 1, 1, now=5.0)
+
+    instructions = machine.expire(WAIT_TIMEOUT_S)  # the round goes on without trainer 2
+
+    assert [type(instruction) for instruction in instructions] == [Close, Answer]
+    assert instructions[1] == Answer(waits)
+
+
+def test_in_sync_an_abort_of_the_job_ends_every_meeting_with_its_reason() -> None:
+    machine = machine_of(2, Sync("abort"))
+    join(machine, 1)
+    machine.exchange(Call(0, 100, 1, 1000.0), 0.0)
+    waits = meet(machine, 1, 1, 1, now=5.0)
+
+    fails = [i for i in machine.expire(WAIT_TIMEOUT_S) if isinstance(i, Fail)]
+
+    assert [fail.error.code for fail in fails] == [ErrorCode.TRAINER_LOST] * 2
+    assert fails[1].call is waits
+    with pytest.raises(JobError, match="for trainer 1"):
+        meet(machine, 0, 1, 1, now=11.0)
+
+
+def test_whoever_has_completed_may_not_meet() -> None:
+    machine = machine_of(2)
+    machine.complete(0, 100, 0.0)
+
+    with pytest.raises(JobError, match="called after it said COMPLETE"):
+        meet(machine, 0, 1, 1)
+
+
+@pytest.mark.parametrize("name", ["", "x" * 257])
+def test_a_name_that_is_empty_or_too_long_is_refused(name: str) -> None:
+    machine = machine_of(1)
+
+    with pytest.raises(WireError, match="names have 1 to 256 letters"):
+        meet(machine, 0, 1, 0, clock=name)
+
+    assert machine.describe(0.0)["clocks"] == []
+
+
+def test_a_job_cannot_fill_the_memory_with_clocks() -> None:
+    machine = machine_of(1)
+    for number in range(MAX_CLOCKS):
+        meet(machine, 0, 1, 0, clock=f"epoch {number}")
+
+    with pytest.raises(WireError, match="at most 1024 clocks"):
+        meet(machine, 0, 1, 0, clock="one more")
+
+    meet(machine, 0, 2, 0, clock="epoch 7")

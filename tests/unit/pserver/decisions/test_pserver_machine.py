@@ -1,0 +1,238 @@
+"""Who may join a job, and exactly-once admission of asynchronous pushes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+
+from psrt.core.errors import ConfigError, ErrorCode, InternalError, JobError, WireError
+from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync
+from psrt.pserver.decisions.calls import Answer, Apply, Call, Fail
+from psrt.pserver.decisions.dedupe import MOST_BEYOND, AdmittedPushes, SeenSequences
+from psrt.pserver.decisions.pserver_state import Job, Machine
+from psrt.pserver.decisions.pushes import MOST_STEPS
+
+ASYNC = Job("ctr", "abc", 2, Async())
+SYNC = Job("ctr", "abc", 2, Sync())
+
+
+def push_of(trainer: int, incarnation: int, sequence: int) -> Call:
+    return Call(trainer, incarnation, sequence, math.inf)
+
+
+def joined(job: Job) -> Machine:
+    machine = Machine(wait_timeout_s=10.0)
+    machine.hello(0, 7, job, 0.0)
+    machine.hello(1, 8, job, 0.0)
+    return machine
+
+
+@pytest.mark.parametrize(
+    ("theirs", "words"),
+    [
+        (Job("dnn", "abc", 2, Sync()), "job id is 'dnn' at the trainer and 'ctr' at this pserver"),
+        (Job("ctr", "abd", 2, Sync()), "plan hash is abd at the trainer and abc at this pserver"),
+        (Job("ctr", "abc", 3, Sync()), "number of trainers is 3 at the trainer and 2"),
+        (Job("ctr", "abc", 2, Async()), '"kind":"Async"'),
+    ],
+)
+def test_a_hello_of_another_job_names_both_sides(theirs: Job, words: str) -> None:
+    machine = joined(SYNC)
+
+    with pytest.raises(WireError) as refused:
+        machine.hello(1, 9, theirs, 0.0)
+
+    assert refused.value.code is ErrorCode.JOB_MISMATCH
+    assert words in refused.value.message
+
+
+def test_every_connection_of_a_process_may_say_hello() -> None:
+    machine = joined(SYNC)
+
+    assert machine.hello(1, 8, SYNC, 1.0) == []
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        (Sync(on_trainer_loss="pray"), "on_trainer_loss = 'pray', not one of wait, shrink, abort"),
+        (Async(merge="max"), "merge = 'max', not one of sum, average"),
+        (Async(dc_asgd=-0.1), "dc_asgd = -0.1, not a finite number from 0 on"),
+        (Async(dc_asgd=float("nan")), "dc_asgd = nan"),
+        (Async(send_queue_size=0), "send_queue_size = 0, not a whole number from 1 on"),
+        (Async(thread_pool_size=True), "thread_pool_size = True"),
+        (Async(independent_recv_thread=1), "independent_recv_thread = 1, not true or false"),  # type: ignore[arg-type]
+        (Ssp(max_steps_ahead=-1), "max_steps_ahead = -1, not a whole number from 0 on"),
+        (Geo(update_frequency=0), "update_frequency = 0, not a whole number from 1 on"),
+        (Geo(update_frequency=10**400), "update_frequency = 1000"),
+        (Geo(update_frequency=2.5), "update_frequency = 2.5"),  # type: ignore[arg-type]
+        (Geo(update_frequency="often"), "update_frequency = 'often'"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_mode_with_a_setting_that_means_nothing_is_refused_and_binds_no_job(
+    mode: CommunicationMode, words: str
+) -> None:
+    machine = Machine(wait_timeout_s=10.0)
+
+    with pytest.raises(ConfigError) as refused:
+        machine.hello(0, 7, Job("ctr", "abc", 2, mode), 0.0)
+
+    assert f"mode {type(mode).__name__} has {words}" in refused.value.message
+    assert machine.job is None
+
+
+@pytest.mark.parametrize("mode", [Async(), Ssp(), Ssp(0), HalfAsync(), Geo(1)])
+def test_every_mode_but_sync_takes_pushes(mode: CommunicationMode) -> None:
+    machine = joined(Job("ctr", "abc", 2, mode))
+    call = push_of(0, 7, 1)
+
+    assert machine.push(call, 3, 0.0) == [Apply(call, 0)]
+
+
+def test_a_job_with_another_number_of_trainers_than_the_pserver_was_told_is_refused() -> None:
+    machine = Machine(wait_timeout_s=10.0, trainers=3)
+
+    with pytest.raises(WireError, match=r"a job of 2 trainers, .* num_gradient_servers = 3") as no:
+        machine.hello(0, 7, ASYNC, 0.0)
+
+    assert no.value.code is ErrorCode.JOB_MISMATCH
+    assert machine.job is None
+    machine.hello(0, 7, Job("ctr", "abc", 3, Async()), 0.0)
+
+
+def test_a_trainer_id_beyond_the_job_is_refused() -> None:
+    machine = joined(SYNC)
+
+    with pytest.raises(WireError, match="trainer id 2 does not exist: the job has trainers 0 to 1"):
+        machine.hello(2, 9, SYNC, 0.0)
+
+
+@pytest.mark.parametrize(("trainer", "incarnation"), [(2, 9), (0, 0)])
+def test_a_first_hello_that_is_not_legal_binds_no_job(trainer: int, incarnation: int) -> None:
+    machine = Machine(wait_timeout_s=10.0)
+
+    with pytest.raises(WireError):
+        machine.hello(trainer, incarnation, SYNC, 0.0)
+
+    assert machine.job is None
+
+
+def test_a_push_before_any_hello_is_refused_with_what_to_do() -> None:
+    machine = Machine(wait_timeout_s=10.0)
+
+    with pytest.raises(WireError, match="before any trainer said HELLO") as refused:
+        machine.push(push_of(0, 7, 1), 1, 0.0)
+
+    assert "HELLO" in refused.value.hint
+
+
+def test_a_push_of_a_trainer_that_did_not_say_hello_is_refused() -> None:
+    machine = Machine(wait_timeout_s=10.0)
+    machine.hello(0, 7, ASYNC, 0.0)
+
+    with pytest.raises(WireError, match="trainer 1 has not said HELLO"):
+        machine.push(push_of(1, 8, 1), 1, 0.0)
+
+
+def test_a_push_in_sync_and_an_exchange_in_async_name_the_mode() -> None:
+    with pytest.raises(WireError, match="PUSH needs another mode, but this job runs in mode Sync"):
+        joined(SYNC).push(push_of(0, 7, 1), 1, 0.0)
+    with pytest.raises(WireError, match="EXCHANGE needs mode Sync"):
+        joined(ASYNC).exchange(Call(0, 7, 1, 10.0), 0.0)
+
+
+def test_global_steps_add_up_over_trainers() -> None:
+    machine = joined(ASYNC)
+    pushes = [(push_of(0, 7, 1), 4), (push_of(1, 8, 1), 2), (push_of(0, 7, 2), 1)]
+
+    instructions = [machine.push(call, steps, 0.0) for call, steps in pushes]
+
+    calls = [call for call, _ in pushes]
+    assert instructions == [[Apply(calls[0], 0)], [Apply(calls[1], 4)], [Apply(calls[2], 6)]]
+    assert machine.global_step == 7
+
+
+def test_a_push_of_more_steps_than_anybody_makes_is_refused_before_it_is_admitted() -> None:
+    machine, call = joined(ASYNC), push_of(0, 7, 1)
+
+    with pytest.raises(WireError, match=r"stands for 4,294,967,297 mini-batches; it was refused"):
+        machine.push(call, MOST_STEPS + 1, 0.0)
+
+    assert machine.push(call, MOST_STEPS, 0.0) == [Apply(call, 0)]
+
+
+def test_a_repeated_push_counts_no_step_and_is_answered_when_the_first_was_applied() -> None:
+    machine = joined(ASYNC)
+    first, again, late = push_of(0, 7, 1), push_of(0, 7, 1), push_of(0, 7, 1)
+    machine.push(first, 3, 0.0)
+
+    while_under_way = machine.push(again, 3, 0.0)
+    when_applied = machine.applied(first)
+    afterwards = machine.push(late, 3, 0.0)
+
+    assert while_under_way == []
+    assert when_applied == [Answer(first), Answer(again, repeated=True)]
+    assert afterwards == [Answer(late, repeated=True)]
+    assert machine.global_step == 3
+
+
+def test_a_push_that_could_not_be_applied_fails_with_all_its_repeats() -> None:
+    machine = joined(ASYNC)
+    first, again = push_of(0, 7, 1), push_of(0, 7, 1)
+    machine.push(first, 1, 0.0)
+    machine.push(again, 1, 0.0)
+    error = InternalError("no memory")
+
+    assert machine.applied(first, error) == [Fail(first, error), Fail(again, error)]
+
+
+def test_a_push_after_complete_is_refused() -> None:
+    machine = joined(ASYNC)
+    machine.complete(0, 7, 0.0)
+
+    with pytest.raises(JobError, match="called after it said COMPLETE"):
+        machine.push(push_of(0, 7, 1), 1, 0.0)
+
+
+def test_complete_may_be_repeated_and_the_job_ends_with_the_last() -> None:
+    machine = joined(ASYNC)
+    machine.complete(0, 7, 0.0)
+    machine.complete(0, 7, 0.0)
+    before = machine.members.ended()
+    machine.complete(1, 8, 0.0)
+
+    assert not before
+    assert machine.members.ended()
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations([1, 2, 3, 4])))
+def test_sequences_in_any_order_are_new_once_and_leave_no_trace(order: tuple[int, ...]) -> None:
+    seen = SeenSequences()
+
+    first = [seen.add(sequence) for sequence in order]
+    again = [seen.add(sequence) for sequence in order]
+
+    assert all(first)
+    assert not any(again)
+    assert (seen.complete_to, seen.beyond) == (4, set())
+
+
+def test_a_new_incarnation_starts_its_sequences_over() -> None:
+    pushes = AdmittedPushes()
+    pushes.admit(0, 7, 1)
+
+    assert not pushes.admit(0, 7, 1)
+    assert pushes.admit(0, 8, 1)
+    assert pushes.admit(1, 7, 1)
+
+
+def test_a_gap_that_no_caller_can_still_fill_is_given_up() -> None:
+    seen = SeenSequences()
+
+    for sequence in range(2, MOST_BEYOND + 3):  # 1 was refused, and never comes
+        assert seen.add(sequence)
+
+    assert (seen.complete_to, seen.beyond) == (MOST_BEYOND + 2, set())
+    assert not seen.add(1)

@@ -1,0 +1,173 @@
+"""What a pserver remembers of trainers' lists of ids, and when it lets go of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from psrt.communicator.requests import known_ids
+from psrt.core import specs
+from psrt.pserver.serving.id_lists import MOST_LISTS, IdLists
+from psrt.pserver.tables.routed import Routed
+from psrt.pserver.tables.sparse_table import SparseTable
+
+SPEC = specs.SparseTableSpec(
+    "emb", 2, specs.Constant(0.0), specs.Add(), specs.ConstantRate(1.0), seed=1
+)
+TABLE = SparseTable(SPEC, stripes=3)
+IDS = np.array([5, -9, 2**62, 7], np.int64)
+COUNT = len(IDS)
+
+
+def routed(first: int = 0) -> Routed:
+    return TABLE.route(IDS + first)
+
+
+SIZE_BYTES = routed().nbytes
+
+
+def test_a_list_comes_back_under_its_trainer_table_and_number_only() -> None:
+    lists = IdLists()
+
+    assert lists.remember(1, "emb", 99, routed())
+
+    found = lists.recall(1, "emb", 99)
+    assert found is not None
+    np.testing.assert_array_equal(found.ids, IDS)
+    assert lists.recall(0, "emb", 99) is None
+    assert lists.recall(1, "other", 99) is None
+    assert lists.recall(1, "emb", 98) is None
+
+
+def test_what_is_remembered_does_not_lie_in_the_message_that_brought_it() -> None:
+    message, lists = IDS.copy(), IdLists()
+    lists.remember(0, "emb", 1, TABLE.route(message))
+
+    message[:] = 0
+
+    found = lists.recall(0, "emb", 1)
+    assert found is not None
+    np.testing.assert_array_equal(found.ids, IDS)
+
+
+def test_a_recalled_list_updates_the_rows_that_the_list_itself_would() -> None:
+    table, lists = SparseTable(SPEC, stripes=3), IdLists()
+    gradients = np.arange(2 * COUNT, dtype=np.float32).reshape(COUNT, 2)
+    lists.remember(0, "emb", 1, table.route(IDS))
+
+    for _ in range(2):
+        found = lists.recall(0, "emb", 1)
+        assert found is not None
+        table.apply(found, gradients, 1.0)
+
+    out = np.empty((COUNT, 2), np.float32)
+    table.read(table.route(IDS), out)
+    np.testing.assert_array_equal(out, 2 * gradients)
+
+
+def test_a_recalled_list_finds_its_rows_though_they_have_moved() -> None:
+    lists, table, twin = IdLists(), SparseTable(SPEC, 1), SparseTable(SPEC, 1)
+    ones = np.ones((COUNT, 2), np.float32)
+    for each in table, twin:
+        each.apply(each.route(IDS), ones, 1.0)
+    pulled = table.route(IDS)
+    table.read(pulled, np.empty((COUNT, 2), np.float32))
+    lists.remember(0, "emb", 1, pulled)
+    for each in table, twin:
+        each.drop(IDS[: COUNT // 3])
+
+    found = lists.recall(0, "emb", 1)
+    assert found is not None
+    table.apply(found, ones, 1.0)
+    twin.apply(twin.route(IDS), ones, 1.0)
+
+    out, wanted = np.empty((2, COUNT, 2), np.float32)
+    table.read(table.route(IDS), out)
+    twin.read(twin.route(IDS), wanted)
+    np.testing.assert_array_equal(out, wanted)
+    assert table.rows == twin.rows == COUNT
+
+
+def test_two_threads_that_recall_a_list_share_no_slots() -> None:
+    lists = IdLists()
+    lists.remember(0, "emb", 1, routed())
+
+    one, other = lists.recall(0, "emb", 1), lists.recall(0, "emb", 1)
+
+    assert one is not None
+    assert other is not None
+    assert not np.shares_memory(one.slots, other.slots)
+
+
+def test_the_least_recently_used_lists_of_all_trainers_go_first() -> None:
+    lists = IdLists(limit_bytes=3 * SIZE_BYTES)
+    for trainer in range(3):
+        lists.remember(trainer, "emb", 1, routed(trainer))
+    lists.recall(0, "emb", 1)
+
+    lists.remember(3, "emb", 1, routed(3))
+
+    kept = [trainer for trainer in range(4) if lists.recall(trainer, "emb", 1) is not None]
+    assert kept == [0, 2, 3]
+    assert lists.nbytes == 3 * SIZE_BYTES
+
+
+def test_of_each_trainer_and_table_only_the_newest_lists_are_kept() -> None:
+    lists = IdLists()
+    for trainer, table in ((0, "emb"), (1, "emb"), (0, "other")):
+        for number in range(1, 10 * MOST_LISTS + 1):
+            lists.remember(trainer, table, number, routed(number))
+
+    kept = [n for n in range(1, 10 * MOST_LISTS + 1) if lists.recall(0, "emb", n) is not None]
+    assert kept == list(range(9 * MOST_LISTS + 1, 10 * MOST_LISTS + 1))
+    assert len(lists) == 3 * MOST_LISTS
+    assert lists.nbytes == 3 * MOST_LISTS * SIZE_BYTES
+
+
+def test_a_list_that_is_pulled_again_is_new_again() -> None:
+    lists = IdLists()
+    for number in range(1, MOST_LISTS + 1):
+        lists.remember(0, "emb", number, routed(number))
+
+    lists.remember(0, "emb", 1, routed(1))
+    lists.remember(0, "emb", MOST_LISTS + 1, routed())
+
+    assert lists.recall(0, "emb", 1) is not None
+    assert lists.recall(0, "emb", 2) is None
+
+
+def test_every_list_that_a_trainer_may_name_is_kept() -> None:
+    assert MOST_LISTS >= 2 * known_ids.MOST_LISTS
+
+
+def test_a_list_that_is_remembered_again_counts_once() -> None:
+    lists = IdLists()
+
+    for _ in range(5):
+        lists.remember(0, "emb", 1, routed())
+
+    assert len(lists) == 1
+    assert lists.nbytes == SIZE_BYTES
+
+
+def test_a_list_larger_than_the_limit_is_not_remembered_and_drives_nobody_out() -> None:
+    lists = IdLists(limit_bytes=SIZE_BYTES)
+    lists.remember(0, "emb", 1, routed())
+
+    is_kept = lists.remember(0, "emb", 2, TABLE.route(np.arange(2 * COUNT, dtype=np.int64)))
+
+    assert not is_kept
+    assert lists.recall(0, "emb", 1) is not None
+
+
+@pytest.mark.parametrize("gone", [0, 1])
+def test_a_trainer_that_has_completed_is_forgotten(gone: int) -> None:
+    lists = IdLists()
+    for trainer in range(2):
+        lists.remember(trainer, "emb", 1, routed(trainer))
+
+    lists.release(gone)
+
+    assert lists.recall(gone, "emb", 1) is None
+    assert lists.recall(1 - gone, "emb", 1) is not None
+    assert lists.nbytes == SIZE_BYTES
