@@ -24,7 +24,7 @@ import numpy as np
 from benchmarks import limits, row_trainer
 from benchmarks.row_trainer import TABLE, Load
 from benchmarks.trainers import Who, connected, fill, start_line
-from psrt.communicator.requests.pserver_group import Pservers
+from psrt.communicator.requests.pserver_group import PserverGroup
 
 WARM_UP_CALLS = 200
 PERCENTILES = {"p50_us": 50, "p90_us": 90, "p99_us": 99, "p99_9_us": 99.9, "max_us": 100}
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> harness.Figures:
     }
 
 
-def one_row_pulls_us(pservers: Pservers, rows: int, seconds: float) -> np.ndarray:
+def one_row_pulls_us(pservers: PserverGroup, rows: int, seconds: float) -> np.ndarray:
     """Microseconds of each call (calls,), for random rows that exist."""
     ids = np.random.default_rng(3).integers(0, rows, (4096, 1))
     for number in range(WARM_UP_CALLS):

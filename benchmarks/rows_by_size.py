@@ -25,7 +25,7 @@ os.environ.update(harness.ONE_THREAD)
 from benchmarks import row_trainer
 from benchmarks.row_trainer import TABLE, Load
 from benchmarks.trainers import Who, connected, fill, pull_and_push, sparse_table
-from psrt.communicator.requests.pserver_group import Pservers
+from psrt.communicator.requests.pserver_group import PserverGroup
 from psrt.core.types import I64
 from psrt.rpc.dialing import Carrier
 
@@ -110,7 +110,7 @@ class Axes:
         }
 
     @contextlib.contextmanager
-    def connected(self, loads: Sequence[Load]) -> Iterator[Pservers]:
+    def connected(self, loads: Sequence[Load]) -> Iterator[PserverGroup]:
         """A pserver with a table per load."""
         tables = [
             sparse_table(table_name(number), load.rows, load.width, load.optimizer)
@@ -123,7 +123,7 @@ class Axes:
         ):
             yield pservers
 
-    def measured(self, pservers: Pservers, table: str, ids: list[I64]) -> harness.Figures:
+    def measured(self, pservers: PserverGroup, table: str, ids: list[I64]) -> harness.Figures:
         for batch in ids[:FEWEST_STEPS]:
             pull_and_push(pservers, table, batch)
         steps, started = 0, time.perf_counter()

@@ -39,7 +39,7 @@ import numpy as np
 
 from benchmarks import processes
 from benchmarks.trainers import Who, connected, push, sparse_table
-from psrt.communicator.requests.pserver_group import Pservers
+from psrt.communicator.requests.pserver_group import PserverGroup
 from psrt.core.specs import Constant, ConstantRate, Sgd
 from psrt.core.tensors import SelectedRows
 from psrt.core.types import F32, I64
@@ -122,7 +122,7 @@ def life(endpoint: str, who: Who, ends: float) -> Sums:
     return sums
 
 
-def push_once(pservers: Pservers, rng: np.random.Generator, sums: Sums) -> None:
+def push_once(pservers: PserverGroup, rng: np.random.Generator, sums: Sums) -> None:
     gradients: dict[str, SelectedRows | F32] = {}
     for table in TABLES:
         positions = rng.integers(0, len(table.ids), table.batch)
@@ -138,7 +138,7 @@ def push_once(pservers: Pservers, rng: np.random.Generator, sums: Sums) -> None:
     sums.seen["pushes"] += 1
 
 
-def pull_once(pservers: Pservers, rng: np.random.Generator, sums: Sums) -> None:
+def pull_once(pservers: PserverGroup, rng: np.random.Generator, sums: Sums) -> None:
     table = TABLES[int(rng.integers(len(TABLES)))]
     ids = np.unique(table.ids[rng.integers(0, len(table.ids), table.batch)])
     rows, _ = pservers.pull_rows({table.name: ids})
@@ -213,7 +213,7 @@ def steadiness(samples: list[list[float]]) -> harness.Figures:
     }
 
 
-def differences_of(pservers: Pservers, found: list[Sums]) -> int:
+def differences_of(pservers: PserverGroup, found: list[Sums]) -> int:
     """How many numbers of the final tables are not minus the sums of all gradients."""
     dense: F32 = np.empty(DENSE_SIZE, np.float32)
     pservers.pull_dense({DENSE: dense})

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from psrt.communicator.base import Gradients, Versions
-from psrt.communicator.requests.pserver_group import Pservers
+from psrt.communicator.requests.pserver_group import PserverGroup
 from psrt.config.schema import BUSY_POLL_US
 from psrt.core.allocator import keep_freed_memory
 from psrt.core.specs import (
@@ -90,12 +90,12 @@ def client_of(plan: PartitionPlan, who: Who, mode: CommunicationMode) -> Client:
 
 
 @contextlib.contextmanager
-def connected(endpoint: str, tables: Sequence[Parameter], who: Who) -> Iterator[Pservers]:
+def connected(endpoint: str, tables: Sequence[Parameter], who: Who) -> Iterator[PserverGroup]:
     """One pserver, as trainer `who` speaks to it, with `tables` registered."""
     plan = build_plan(tables, [endpoint])
     client = client_of(plan, who, Async())
     keep_freed_memory()  # as every trainer process does
-    pservers = Pservers(plan, [client], call_timeout_s=TIMEOUT_S)
+    pservers = PserverGroup(plan, [client], call_timeout_s=TIMEOUT_S)
     try:
         pservers.connect(TIMEOUT_S, print)
         yield pservers
@@ -104,21 +104,21 @@ def connected(endpoint: str, tables: Sequence[Parameter], who: Who) -> Iterator[
         client.close()
 
 
-def push(pservers: Pservers, gradients: Gradients, versions: Versions | None = None) -> None:
+def push(pservers: PserverGroup, gradients: Gradients, versions: Versions | None = None) -> None:
     """Push gradients by table, computed on `versions`."""
     requests = pservers.router.requests()
     pservers.router.push(requests, gradients, versions or {})
     pservers.call(Method.PUSH, requests)
 
 
-def pull_and_push(pservers: Pservers, table: str, ids: I64) -> None:
+def pull_and_push(pservers: PserverGroup, table: str, ids: I64) -> None:
     """A step: the rows of distinct `ids`, then 1e-3 times them as their gradient."""
     rows, versions = pservers.pull_rows({table: ids})
     gradient = SelectedRows(ids, rows[table] * np.float32(1e-3), unique=True)
     push(pservers, {table: gradient}, versions)
 
 
-def fill(pservers: Pservers, table: str, first: int, end: int, width: int) -> None:
+def fill(pservers: PserverGroup, table: str, first: int, end: int, width: int) -> None:
     """Make rows `first` … `end` − 1 exist, by gradients of zeros."""
     for start in range(first, end, FILL_ROWS):
         ids = np.arange(start, min(start + FILL_ROWS, end), dtype=np.int64)
@@ -135,7 +135,7 @@ def distinct_ids(rows: int, count: int, seed: int) -> I64:
     return (start + step * np.arange(min(count, rows), dtype=np.int64)) % rows
 
 
-def start_line(pservers: Pservers, timeout_s: float = TIMEOUT_S) -> None:
+def start_line(pservers: PserverGroup, timeout_s: float = TIMEOUT_S) -> None:
     """Return when every trainer of the job has come here."""
     pservers.meet("start line", 1, 1, timeout_s)
 

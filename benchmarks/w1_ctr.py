@@ -37,8 +37,8 @@ from psrt.core.wire import PRECISIONS, Wire
 from psrt.trainer.inputs.ahead import Ahead
 from psrt.trainer.inputs.job import Job, load_job
 from psrt.trainer.inputs.outputs import Measured, Outputs
-from psrt.trainer.inputs.prefetch import Prepared, prepare
-from psrt.trainer.training.cluster import Cluster, cluster_of
+from psrt.trainer.inputs.prefetch import PreparedBatch, prepare
+from psrt.trainer.training.cluster import ConnectedCluster, cluster_of
 from psrt.trainer.training.loop import Loop
 from psrt.trainer.training.workshop import Workshop, prepared_process
 
@@ -167,7 +167,7 @@ def trainer(args: argparse.Namespace) -> harness.Figures:
 
 
 def measure(
-    shop: Workshop, cluster: Cluster, batches: list[ctr_data.Batch], seconds: float
+    shop: Workshop, cluster: ConnectedCluster, batches: list[ctr_data.Batch], seconds: float
 ) -> harness.Figures:
     job, watch = shop.job, Stopwatch(seconds)
     shop.fill(cluster.communicator.start(60.0))
@@ -181,7 +181,7 @@ def measure(
     return watch.figures() | {"bytes_per_step": moved / len(watch.losses)}
 
 
-def prepared(job: Job, batches: list[ctr_data.Batch]) -> Iterator[Prepared]:
+def prepared(job: Job, batches: list[ctr_data.Batch]) -> Iterator[PreparedBatch]:
     for ids, dense, click in itertools.cycle(batches):
         yield prepare({"ids": ids, "dense": dense, "click": click}, job.tables)
 

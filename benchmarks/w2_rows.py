@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks import ctr_data, harness, processes
 from benchmarks.trainers import OPTIMIZERS, Who, connected, pull_and_push, push, sparse_table
-from psrt.communicator.requests.pserver_group import Pservers
+from psrt.communicator.requests.pserver_group import PserverGroup
 from psrt.core.tensors import SelectedRows
 from psrt.kernels.tables.rows import gather, merge, unique
 
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> harness.Figures:
 
 
 def measure(
-    pservers: Pservers, pserver_pid: int, ids: list[np.ndarray], args: argparse.Namespace
+    pservers: PserverGroup, pserver_pid: int, ids: list[np.ndarray], args: argparse.Namespace
 ) -> harness.Figures:
     for number in range(WARM_UP_STEPS):
         step(pservers, ids[number % len(ids)], args.ids)
@@ -60,7 +60,7 @@ def measure(
     }
 
 
-def step(pservers: Pservers, ids: np.ndarray, kind: str) -> None:
+def step(pservers: PserverGroup, ids: np.ndarray, kind: str) -> None:
     """Pull the rows of `ids`, push 1e-3 × rows as their gradient."""
     if kind == "unique":
         pull_and_push(pservers, TABLE, ids)

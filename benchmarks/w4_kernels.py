@@ -34,7 +34,7 @@ import numpy as np
 
 from psrt.core import specs
 from psrt.core.types import F32
-from psrt.kernels.optimizers.registry import RowTable, Rule, TouchedRows, rule_of
+from psrt.kernels.optimizers.registry import OptimizerRule, RowTable, TouchedRows, rule_of
 from psrt.kernels.optimizers.row_updates import HEADER_WORDS, UPDATES_WORD
 
 ELEMENTS = 16 << 20
@@ -94,7 +94,7 @@ def figures(
     }
 
 
-def dense_step(rule: Rule, elements: int) -> Callable[[], float]:
+def dense_step(rule: OptimizerRule, elements: int) -> Callable[[], float]:
     """A function that makes an update and tells its seconds; two were made already."""
     rng = np.random.default_rng(0)
     weights, gradient = (rng.standard_normal(elements, dtype=np.float32) for _ in range(2))
@@ -114,7 +114,7 @@ def dense_step(rule: Rule, elements: int) -> Callable[[], float]:
     return step
 
 
-def rows_per_s(rule: Rule, rounds: int) -> float:
+def rows_per_s(rule: OptimizerRule, rounds: int) -> float:
     """Rows updated per second, `ROWS` rows of `WIDTH` that all lie in the cache."""
     rng = np.random.default_rng(0)
     state_at = HEADER_WORDS + WIDTH

@@ -47,7 +47,7 @@ import numpy as np
 from benchmarks import processes
 from benchmarks.row_trainer import TABLE
 from benchmarks.trainers import JOB, OPTIMIZERS, TIMEOUT_S, Who, connected, push, sparse_table
-from psrt.communicator.requests.pserver_group import Pservers
+from psrt.communicator.requests.pserver_group import PserverGroup
 from psrt.core.specs import Async, TableSpec
 from psrt.core.specs.lifecycle import Lifecycle
 from psrt.core.specs.table_options import TableOptions
@@ -58,7 +58,7 @@ from psrt.partition.plan import build_plan
 from psrt.partition.transpiler import TrainerProgram
 from psrt.trainer.models import export
 from psrt.trainer.models.model_dir import Manifest
-from psrt.trainer.training.cluster import Cluster
+from psrt.trainer.training.cluster import ConnectedCluster
 
 ODD = 0x9E3779B97F4A7C15  # 2⁶⁴ / golden ratio: i · ODD mod 2⁶⁴ is another number for every i
 CONTROL = "control"
@@ -96,7 +96,7 @@ def of_optimizer(optimizer: str, args: argparse.Namespace) -> harness.Figures:
     }
 
 
-def inserted(pservers: Pservers, args: argparse.Namespace) -> harness.Figures:
+def inserted(pservers: PserverGroup, args: argparse.Namespace) -> harness.Figures:
     """Make the rows behind the first batch, and tell how that went."""
     starts = range(args.batch, args.rows, args.batch)
     taken, control = np.array([push_both(pservers, start, args) for start in starts]).T
@@ -111,14 +111,14 @@ def inserted(pservers: Pservers, args: argparse.Namespace) -> harness.Figures:
     }
 
 
-def push_both(pservers: Pservers, start: int, args: argparse.Namespace) -> tuple[float, float]:
+def push_both(pservers: PserverGroup, start: int, args: argparse.Namespace) -> tuple[float, float]:
     """Seconds of a push of new rows, and of one of rows that are there."""
     taken = push_new_rows(pservers, start, args.batch, args)
     return taken, push_new_rows(pservers, 0, args.batch, args, CONTROL)
 
 
 def push_new_rows(
-    pservers: Pservers, start: int, batch: int, args: argparse.Namespace, table: str = TABLE
+    pservers: PserverGroup, start: int, batch: int, args: argparse.Namespace, table: str = TABLE
 ) -> float:
     """Seconds of one push of the ids number `start` to `start + batch`."""
     ids = scattered(start, min(start + batch, args.rows))
@@ -168,10 +168,10 @@ def shrunk_bytes(
 @contextlib.contextmanager
 def cluster(
     endpoint: str, tables: Sequence[Parameter], call_timeout_s: float = TIMEOUT_S
-) -> Iterator[Cluster]:
+) -> Iterator[ConnectedCluster]:
     """The pserver as a trainer of a job sees it, in a process of its own again."""
     part = TrainerProgram(Program(), build_plan(tables, [endpoint]), Async(), 0, 1, JOB)
-    with Cluster(part, call_timeout_s=call_timeout_s, say=print) as found:
+    with ConnectedCluster(part, call_timeout_s=call_timeout_s, say=print) as found:
         found.clients[0].connect(TIMEOUT_S)
         yield found
 

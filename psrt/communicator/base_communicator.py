@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from psrt.communicator.base import Timeline, Versions
-from psrt.communicator.requests import Pservers
+from psrt.communicator.requests import PserverGroup
 from psrt.core.errors import InternalError, PsrtError
 from psrt.core.metrics import Registry
 from psrt.core.types import F32
@@ -24,13 +24,13 @@ LEAST_S = 1.0
 """What a call at the end is given when those before it used up the time to stop."""
 
 
-class OverPservers(ABC):
+class BaseCommunicator(ABC):
     """`on_wait` is told which pserver `start` still waits for.
 
     `_versions` are those that gradients are computed on now.
     """
 
-    def __init__(self, pservers: Pservers, on_wait: Callable[[str], None]) -> None:
+    def __init__(self, pservers: PserverGroup, on_wait: Callable[[str], None]) -> None:
         self._pservers, self._on_wait = pservers, on_wait
         self._versions: Versions = {}
         self._final: dict[str, F32] | None = None

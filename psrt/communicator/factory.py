@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 
 from psrt.communicator.async_ import FreePulls, GatedPulls, Queued, queue_of, queue_of_ssp
 from psrt.communicator.base import Communicator
-from psrt.communicator.geo import GeoCommunicator, OwnParameters
-from psrt.communicator.requests import Pservers
-from psrt.communicator.sync import Arrivals, Rounds, StepByStep
+from psrt.communicator.geo import GeoCommunicator, LocalParameters
+from psrt.communicator.requests import PserverGroup
+from psrt.communicator.sync import Arrivals, StepByStep, SyncTurns
 from psrt.core.errors import ConfigError
 from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync
 from psrt.core.wire import Wire
@@ -26,7 +26,7 @@ def make(
     *,
     call_timeout_s: float,
     on_wait: Callable[[str], None] = log.info,
-    own: OwnParameters | None = None,
+    own: LocalParameters | None = None,
     wire: Wire | None = None,
 ) -> Communicator:
     """A communicator for one trainer; `clients` are one per endpoint, in the order of the plan.
@@ -37,10 +37,10 @@ def make(
     """
     if wire is not None and isinstance(mode, Geo):
         wire = wire.only_dense([spec.name for spec in plan.sparse])
-    pservers = Pservers(plan, clients, call_timeout_s=call_timeout_s, wire=wire)
+    pservers = PserverGroup(plan, clients, call_timeout_s=call_timeout_s, wire=wire)
     match mode:
         case Sync():
-            return StepByStep(pservers, on_wait, Rounds(pservers))
+            return StepByStep(pservers, on_wait, SyncTurns(pservers))
         case HalfAsync():
             return StepByStep(pservers, on_wait, Arrivals(pservers))
         case Async():

@@ -21,7 +21,7 @@ Environment = Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class Rule:
+class DerivedSetting:
     """`name` is `value` of an environment, if the first of `sources`, which it reads, is set.
 
     A guess follows from the sources without being said by them.
@@ -140,31 +140,35 @@ def _common_port(environ: Environment) -> str:
 
 
 RULES = (
-    Rule("TRAINING_ROLE", ("PADDLE_TRAINING_ROLE",), _same("PADDLE_TRAINING_ROLE")),
-    Rule("TRAINING_ROLE", ("PADDLE_INIT_PSERVERS",), lambda environ: "TRAINER", is_guess=True),
-    Rule("PADDLE_TRAINERS_NUM", ("PADDLE_NUM_TRAINERS",), _same("PADDLE_NUM_TRAINERS")),
-    Rule("PADDLE_TRAINERS_NUM", ("PADDLE_TRAINERS",), _number_of),
-    Rule(
+    DerivedSetting("TRAINING_ROLE", ("PADDLE_TRAINING_ROLE",), _same("PADDLE_TRAINING_ROLE")),
+    DerivedSetting(
+        "TRAINING_ROLE", ("PADDLE_INIT_PSERVERS",), lambda environ: "TRAINER", is_guess=True
+    ),
+    DerivedSetting("PADDLE_TRAINERS_NUM", ("PADDLE_NUM_TRAINERS",), _same("PADDLE_NUM_TRAINERS")),
+    DerivedSetting("PADDLE_TRAINERS_NUM", ("PADDLE_TRAINERS",), _number_of),
+    DerivedSetting(
         "PADDLE_TRAINERS_NUM",
         ("PADDLE_INIT_NUM_GRADIENT_SERVERS",),
         _same("PADDLE_INIT_NUM_GRADIENT_SERVERS"),
     ),
-    Rule("PADDLE_TRAINER_ID", ("PADDLE_INIT_TRAINER_ID",), _same("PADDLE_INIT_TRAINER_ID")),
-    Rule("PADDLE_TRAINER_ID", ("OMPI_COMM_WORLD_RANK",), _same("OMPI_COMM_WORLD_RANK")),
-    Rule("PADDLE_TRAINER_ID", ("SLURM_PROCID",), _same("SLURM_PROCID")),
-    Rule(
+    DerivedSetting(
+        "PADDLE_TRAINER_ID", ("PADDLE_INIT_TRAINER_ID",), _same("PADDLE_INIT_TRAINER_ID")
+    ),
+    DerivedSetting("PADDLE_TRAINER_ID", ("OMPI_COMM_WORLD_RANK",), _same("OMPI_COMM_WORLD_RANK")),
+    DerivedSetting("PADDLE_TRAINER_ID", ("SLURM_PROCID",), _same("SLURM_PROCID")),
+    DerivedSetting(
         "PADDLE_PSERVERS_IP_PORT_LIST",
         ("PADDLE_PSERVER_IPS", "PADDLE_PSERVER_PORT"),
         _endpoints_of_hosts,
     ),
-    Rule(
+    DerivedSetting(
         "PADDLE_PSERVERS_IP_PORT_LIST",
         ("PADDLE_INIT_PSERVERS", "PADDLE_INIT_PORT"),
         _endpoints_of_v2,
     ),
-    Rule("POD_IP", ("PADDLE_CURRENT_ENDPOINT",), _part_of_endpoint(0)),
-    Rule("POD_IP", ("PADDLE_CURRENT_IP",), _same("PADDLE_CURRENT_IP")),
-    Rule("PADDLE_PORT", ("PADDLE_CURRENT_ENDPOINT",), _part_of_endpoint(2)),
-    Rule("PADDLE_PORT", ("PADDLE_CURRENT_IP", "PADDLE_PSERVER_PORT"), _common_port),
-    Rule("CPU_NUM", ("PADDLE_INIT_TRAINER_COUNT",), _same("PADDLE_INIT_TRAINER_COUNT")),
+    DerivedSetting("POD_IP", ("PADDLE_CURRENT_ENDPOINT",), _part_of_endpoint(0)),
+    DerivedSetting("POD_IP", ("PADDLE_CURRENT_IP",), _same("PADDLE_CURRENT_IP")),
+    DerivedSetting("PADDLE_PORT", ("PADDLE_CURRENT_ENDPOINT",), _part_of_endpoint(2)),
+    DerivedSetting("PADDLE_PORT", ("PADDLE_CURRENT_IP", "PADDLE_PSERVER_PORT"), _common_port),
+    DerivedSetting("CPU_NUM", ("PADDLE_INIT_TRAINER_COUNT",), _same("PADDLE_INIT_TRAINER_COUNT")),
 )

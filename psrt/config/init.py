@@ -4,7 +4,7 @@
 
 Its arguments count over the environment for this process, whatever reads settings later. What is
 not given comes from the environment (`PADDLE_INIT_*`, or the names of later launchers), else from
-the defaults of `Arguments`. Nothing is exported: processes started from here do not see it.
+the defaults of `InitArguments`. Nothing is exported: processes started from here do not see it.
 The command `psrt init`, which writes a job to start from, is unrelated.
 """
 
@@ -28,7 +28,7 @@ log = logging.getLogger("psrt.config")
 
 
 @dataclass(frozen=True)
-class Arguments:
+class InitArguments:
     """What `psrt.init` takes, each also from the variable `PADDLE_INIT_<NAME>`."""
 
     use_gpu: bool = setting(False, "Must be false: psrt computes on CPUs.")
@@ -45,7 +45,7 @@ class Arguments:
     )
 
 
-_SETTINGS = {s.name: s for s in settings_of("init", Arguments)}
+_SETTINGS = {s.name: s for s in settings_of("init", InitArguments)}
 
 
 def init(

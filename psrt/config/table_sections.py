@@ -57,7 +57,7 @@ class TableConfig:
 
 
 @dataclass(frozen=True)
-class Part:
+class OptionPart:
     """An option that is a TOML table: its classes, and what may be wrong with one of them."""
 
     kinds: tuple[type, ...]
@@ -65,11 +65,11 @@ class Part:
 
 
 PARTS = {
-    "admission": Part(typing.get_args(Admission), admission_problems),
-    "score": Part((Score,), score_problems),
-    "lifecycle": Part((Lifecycle,), lifecycle_problems),
-    "growth": Part((Growth,), growth_problems),
-    "optimizer": Part(
+    "admission": OptionPart(typing.get_args(Admission), admission_problems),
+    "score": OptionPart((Score,), score_problems),
+    "lifecycle": OptionPart((Lifecycle,), lifecycle_problems),
+    "growth": OptionPart((Growth,), growth_problems),
+    "optimizer": OptionPart(
         tuple(kind for kind in typing.get_args(Optimizer) if kind is not Add), optimizer_problems
     ),
 }
@@ -88,7 +88,7 @@ def section_of(table: str) -> str:
     return f"{SECTION}.{toml_key(table)}"
 
 
-def forms_of(part: Part) -> Iterator[dict[str, Any]]:
+def forms_of(part: OptionPart) -> Iterator[dict[str, Any]]:
     """Of every class an option may be of, the TOML table with all defaults, "" where is none."""
     for kind in part.kinds:
         named = {"kind": kind.__name__} if len(part.kinds) > 1 else {}

@@ -66,12 +66,12 @@ _LATER = {
     "ExecutionStrategy": "compiler",
     "Executor": "executor",
     "ParallelExecutor": "parallel_executor",
-    "Scope": "scope",
-    "create_lod_tensor": "values",
-    "global_scope": "scope",
-    "memory_optimize": "memory",
-    "release_memory": "memory",
-    "scope_guard": "scope",
+    "Scope": "running",
+    "create_lod_tensor": "running",
+    "global_scope": "running",
+    "memory_optimize": "transpiler",
+    "release_memory": "transpiler",
+    "scope_guard": "running",
 }
 """Name → the file that has it."""
 

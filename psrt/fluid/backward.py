@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from psrt.fluid.framework import Program
+from psrt.fluid.framework import FluidProgram
 from psrt.fluid.names import Variable
 from psrt.fluid.optimizer import Names, ParamsGrads, freeze
 from psrt.graph import backward as _psrt
@@ -13,7 +13,7 @@ def append_backward(
 ) -> ParamsGrads:
     """Append the gradient ops of `loss`; each parameter with its gradient, which can be fetched."""
     program = loss.program
-    assert isinstance(program, Program)
+    assert isinstance(program, FluidProgram)
     freeze(program, parameter_list, no_grad_set)
     made = _psrt.append_backward(program.graph, loss.var)
     return [(program.variable(name), program.variable(g)) for name, g in made.items()]

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 
 from psrt.core.errors import ProgramError
-from psrt.fluid.framework import Program, default_main_program
+from psrt.fluid.framework import FluidProgram, default_main_program
 from psrt.fluid.names import Variable, missing
 from psrt.graph.builder import Param
 from psrt.graph.clip import ByGlobalNorm, ByNorm, ByValue, Clip
@@ -42,7 +42,9 @@ def GradientClipByGlobalNorm(clip_norm: float, group_name: str = "default_group"
 
 
 def set_gradient_clip(
-    clip: Clip, param_list: Iterable[str | Variable] | None = None, program: Program | None = None
+    clip: Clip,
+    param_list: Iterable[str | Variable] | None = None,
+    program: FluidProgram | None = None,
 ) -> None:
     """Declare a clip for parameters, all that exist by default; call it before `minimize`.
 

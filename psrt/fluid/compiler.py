@@ -8,16 +8,16 @@ from typing import NoReturn
 from psrt.config.load import cpu_num
 from psrt.core.errors import ProgramError
 from psrt.executor.strategies import BuildStrategy, ExecutionStrategy
-from psrt.fluid.framework import Program
+from psrt.fluid.framework import FluidProgram
 from psrt.fluid.names import CPUPlace, nearest
-from psrt.fluid.running import LocalRun, ReplicatedRun, Run, Scope
+from psrt.fluid.running import FluidScope, LocalRun, ReplicatedRun, Run
 from psrt.partition.transpiler import TrainerProgram
 
 
 class CompiledProgram:
     """Give it to `Executor.run` in place of `program`."""
 
-    def __init__(self, program: Program, build_strategy: BuildStrategy | None = None) -> None:
+    def __init__(self, program: FluidProgram, build_strategy: BuildStrategy | None = None) -> None:
         self.program = program
         self._build = build_strategy
         self._how: ExecutionStrategy | None = None
@@ -53,7 +53,7 @@ class CompiledProgram:
             hint="Predict with fluid.io.load_inference_model, or `psrt predict`.",
         )
 
-    def run_over(self, scope: Scope) -> Run:
+    def run_over(self, scope: FluidScope) -> Run:
         """What runs this over `scope`; the same one each time."""
         if isinstance(self.program.job, TrainerProgram):
             from psrt.fluid.running import connected
@@ -64,7 +64,7 @@ class CompiledProgram:
         run: Run = scope.runs[self]
         return run
 
-    def _made(self, scope: Scope) -> Run:
+    def _made(self, scope: FluidScope) -> Run:
         if not self.replicas:
             return LocalRun(self.program, scope, self._build)
         shared = self._shared.run_over(scope) if self._shared else None

@@ -10,7 +10,7 @@ import numpy as np
 from psrt.core.errors import DataError
 from psrt.core.tensors import Ragged
 from psrt.core.types import Array
-from psrt.fluid.framework import Program, default_main_program
+from psrt.fluid.framework import FluidProgram, default_main_program
 from psrt.fluid.names import CPUPlace, Variable
 from psrt.graph.program import Var
 
@@ -22,7 +22,7 @@ class DataFeeder:
         self,
         feed_list: Sequence[Variable | str],
         place: CPUPlace | None = None,
-        program: Program | None = None,
+        program: FluidProgram | None = None,
     ) -> None:
         program = default_main_program() if program is None else program
         named = [program.variable(var) if isinstance(var, str) else var for var in feed_list]

@@ -45,11 +45,14 @@ class _Settings(DatasetSettings):
             getattr(self, setters[name])(value)
 
 
-class QueueDataset(_Settings, datasets.QueueDataset):
+class FluidQueueDataset(_Settings, datasets.QueueDataset):
     """Files that are read while they are trained on."""
 
 
-class InMemoryDataset(_Settings, datasets.InMemoryDataset):
+QueueDataset = FluidQueueDataset  # its name in PaddlePaddle
+
+
+class FluidInMemoryDataset(_Settings, datasets.InMemoryDataset):
     """Files whose examples are kept in memory and shuffled there."""
 
     def set_queue_num(self, queue_num: int) -> None:
@@ -59,7 +62,10 @@ class InMemoryDataset(_Settings, datasets.InMemoryDataset):
         """Changes nothing: who sends waits for the receiver."""
 
 
-Dataset: TypeAlias = QueueDataset | InMemoryDataset
+InMemoryDataset = FluidInMemoryDataset  # its name in PaddlePaddle
+
+
+Dataset: TypeAlias = FluidQueueDataset | FluidInMemoryDataset
 
 
 class DatasetFactory:
@@ -77,8 +83,8 @@ class DatasetFactory:
 
 
 _DATASETS: dict[str, type[Dataset]] = {
-    "QueueDataset": QueueDataset,
-    "InMemoryDataset": InMemoryDataset,
+    "QueueDataset": FluidQueueDataset,
+    "InMemoryDataset": FluidInMemoryDataset,
 }
 
 
@@ -99,4 +105,10 @@ _SETTERS = {
 _WITHOUT_EFFECT = [("fs_name", ""), ("fs_ugi", ""), ("download_cmd", "cat"), ("input_type", 0)]
 
 
-__all__ = ["DatasetFactory", "InMemoryDataset", "QueueDataset"]
+__all__ = [
+    "DatasetFactory",
+    "FluidInMemoryDataset",
+    "FluidQueueDataset",
+    "InMemoryDataset",
+    "QueueDataset",
+]

@@ -1,4 +1,4 @@
-"""`Executor`: runs whatever Fluid calls a program.
+"""`FluidExecutor`: runs whatever Fluid calls a program.
 
 a startup program      fills the scope with first values
 a program              runs here; with updates it trains here
@@ -14,14 +14,14 @@ from typing import Any, Protocol, TypeAlias
 
 from psrt.core.errors import ProgramError
 from psrt.fluid.compiler import CompiledProgram
-from psrt.fluid.framework import Program, default_main_program
+from psrt.fluid.framework import FluidProgram, default_main_program
 from psrt.fluid.names import CPUPlace
 from psrt.fluid.reader import next_feed
 from psrt.fluid.running import (
     Feed,
     Fetch,
+    FluidScope,
     Run,
-    Scope,
     chosen,
     feed_of,
     global_scope,
@@ -34,7 +34,7 @@ from psrt.fluid.running import (
 )
 from psrt.partition.transpiler import PserverProgram, TrainerProgram
 
-AnyProgram: TypeAlias = Program | CompiledProgram
+AnyProgram: TypeAlias = FluidProgram | CompiledProgram
 
 
 class Batches(Protocol):
@@ -45,12 +45,12 @@ class Batches(Protocol):
         ...
 
 
-class Executor:
+class FluidExecutor:
     """Runs programs in the order it is told; `place` is the CPU."""
 
     def __init__(self, place: CPUPlace | None = None) -> None:
         self.place = place or CPUPlace()
-        self._connected: list[Program] = []
+        self._connected: list[FluidProgram] = []
 
     def run(
         self,
@@ -59,7 +59,7 @@ class Executor:
         fetch_list: Sequence[Fetch] | Fetch | None = None,
         feed_var_name: str = "feed",
         fetch_var_name: str = "fetch",
-        scope: Scope | None = None,
+        scope: FluidScope | None = None,
         return_numpy: bool = True,
         use_program_cache: bool = False,
         return_merged: bool = True,
@@ -72,7 +72,7 @@ class Executor:
         each one's values. The other arguments are Fluid's and change nothing.
         """
         program, scope = program or default_main_program(), chosen(scope)
-        part = program if isinstance(program, Program) else program.program
+        part = program if isinstance(program, FluidProgram) else program.program
         if part is program and not part.graph.ops:
             _begin(part, scope)
             return []
@@ -84,7 +84,7 @@ class Executor:
         self,
         program: AnyProgram | None = None,
         dataset: Batches | None = None,
-        scope: Scope | None = None,
+        scope: FluidScope | None = None,
         thread: int = 0,
         debug: bool = False,
         fetch_list: Sequence[Fetch] | None = None,
@@ -113,7 +113,7 @@ class Executor:
         self,
         program: AnyProgram | None = None,
         dataset: Batches | None = None,
-        scope: Scope | None = None,
+        scope: FluidScope | None = None,
         thread: int = 0,
         debug: bool = False,
         fetch_list: Sequence[Fetch] | None = None,
@@ -137,8 +137,8 @@ class Executor:
         while self._connected:
             disconnect(self._connected.pop())
 
-    def _run_of(self, program: AnyProgram, scope: Scope) -> Run:
-        part = program if isinstance(program, Program) else program.program
+    def _run_of(self, program: AnyProgram, scope: FluidScope) -> Run:
+        part = program if isinstance(program, FluidProgram) else program.program
         if isinstance(part.job, TrainerProgram) and part not in self._connected:
             self._connected.append(part)
         if isinstance(program, CompiledProgram):
@@ -150,7 +150,10 @@ class Executor:
         return connected(program, scope)
 
 
-def _begin(program: Program, scope: Scope) -> None:
+Executor = FluidExecutor  # its name in PaddlePaddle
+
+
+def _begin(program: FluidProgram, scope: FluidScope) -> None:
     """Run a program without ops: a pserver's, or a startup program."""
     if isinstance(program.job, PserverProgram):
         from psrt.pserver.serving import serve
@@ -185,4 +188,4 @@ class _Telling:
         print("\t".join(f"{title}: {value}" for title, value in pairs))
 
 
-__all__ = ["Executor", "global_scope", "scope_guard"]
+__all__ = ["Executor", "FluidExecutor", "global_scope", "scope_guard"]

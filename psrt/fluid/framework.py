@@ -1,6 +1,6 @@
 """Programs by Fluid's names: one that computes, and one that gives its parameters first values.
 
-A `Program` holds a `psrt.graph.Program` and the builder that writes it. Layers write into the
+A `FluidProgram` holds a `psrt.graph.Program` and the builder that writes it. Layers write into the
 default main program and note it in the default startup program; running a startup program fills the
 scope with the initial values of every program noted there. Both defaults belong to the process.
 """
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from psrt.core.errors import ProgramError
-from psrt.fluid.names import Parameter, Variable, nearest, unique_name, unwrapped
+from psrt.fluid.names import FluidParameter, Variable, nearest, unique_name, unwrapped
 from psrt.graph.builder import Builder
 from psrt.graph.program import Op, Var
 from psrt.graph.program import Program as Graph
@@ -27,7 +27,7 @@ class MemoryReuse:
     keep: frozenset[str] = frozenset()
 
 
-class Program:
+class FluidProgram:
     """Fluid's program of one block.
 
     `initialises` are the programs whose parameters a run of this one fills in: it is a startup
@@ -41,18 +41,18 @@ class Program:
     def __init__(self, graph: Graph | None = None) -> None:
         self.graph = Graph() if graph is None else graph
         self.builder = Builder(self.graph)
-        self.initialises: list[Program] = []
+        self.initialises: list[FluidProgram] = []
         self.persistables: set[str] = set()
         self.memory: MemoryReuse | None = None
         self.job: Any = None
         self.connection: Any = None
         self.call_timeout_s = 180.0
-        self.origin: Program = self
+        self.origin: FluidProgram = self
         self.loaders: list[Any] = []
         self.rows_from: Any = None
         self._variables: dict[str, Variable] = {}
         self._layer_names: set[str] = set()
-        self._test: Program | None = None
+        self._test: FluidProgram | None = None
 
     @property
     def random_seed(self) -> int:
@@ -67,15 +67,15 @@ class Program:
     def num_blocks(self) -> int:
         return 1
 
-    def global_block(self) -> Block:
-        return Block(self)
+    def global_block(self) -> FluidBlock:
+        return FluidBlock(self)
 
     current_block = global_block
 
-    def block(self, index: int) -> Block:
+    def block(self, index: int) -> FluidBlock:
         if index:
             raise ProgramError(f"Block {index} was asked for, but a program of psrt has one, 0.")
-        return Block(self)
+        return FluidBlock(self)
 
     def variable(self, name: str) -> Variable:
         """The var of this name; raises `ProgramError` naming the nearest."""
@@ -83,7 +83,7 @@ class Program:
             hint = nearest(name, self.graph.vars)
             raise ProgramError(f"The program has no var {name}.", hint=hint)
         if name not in self._variables:
-            kind = Parameter if name in self.graph.parameters else Variable
+            kind = FluidParameter if name in self.graph.parameters else Variable
             self._variables[name] = kind(self, name)
         return self._variables[name]
 
@@ -93,9 +93,9 @@ class Program:
     def all_parameters(self) -> list[Variable]:
         return [self.variable(name) for name in self.graph.parameters]
 
-    def clone(self, for_test: bool = False) -> Program:
+    def clone(self, for_test: bool = False) -> FluidProgram:
         """A program over the same parameters; `for_test` computes forward, with dropout off."""
-        copy = Program(self.graph.clone(for_test))
+        copy = FluidProgram(self.graph.clone(for_test))
         copy.builder.asked.update(self.builder.asked)
         copy.persistables |= self.persistables
         copy.rows_from, copy.origin = self.rows_from, self.origin
@@ -103,7 +103,7 @@ class Program:
             copy.memory, copy.job = self.memory, self.job
         return copy
 
-    def for_test(self) -> Program:
+    def for_test(self) -> FluidProgram:
         """The clone for tests, made once."""
         if self._test is None:
             self._test = self.clone(for_test=True)
@@ -155,12 +155,15 @@ class Program:
         return value
 
 
-class Block:
+Program = FluidProgram  # its name in PaddlePaddle
+
+
+class FluidBlock:
     """The one block of a program: its vars and ops."""
 
     idx = 0
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: FluidProgram) -> None:
         self.program = program
 
     @property
@@ -181,39 +184,44 @@ class Block:
         return self.program.all_parameters()
 
 
+Block = FluidBlock  # its name in PaddlePaddle
+
+
 @dataclasses.dataclass
 class _Defaults:
-    main: Program
-    startup: Program
+    main: FluidProgram
+    startup: FluidProgram
 
 
-_defaults = _Defaults(Program(), Program())
+_defaults = _Defaults(FluidProgram(), FluidProgram())
 
 
-def default_main_program() -> Program:
+def default_main_program() -> FluidProgram:
     """What layers write into."""
     return _defaults.main
 
 
-def default_startup_program() -> Program:
+def default_startup_program() -> FluidProgram:
     """What initialises the parameters of the programs that layers write into."""
     return _defaults.startup
 
 
-def switch_main_program(program: Program) -> Program:
+def switch_main_program(program: FluidProgram) -> FluidProgram:
     """Make another program the default; returns the one before."""
     before, _defaults.main = _defaults.main, program
     return before
 
 
-def switch_startup_program(program: Program) -> Program:
+def switch_startup_program(program: FluidProgram) -> FluidProgram:
     """Make another startup program the default; returns the one before."""
     before, _defaults.startup = _defaults.startup, program
     return before
 
 
 @contextmanager
-def program_guard(main_program: Program, startup_program: Program | None = None) -> Iterator[None]:
+def program_guard(
+    main_program: FluidProgram, startup_program: FluidProgram | None = None
+) -> Iterator[None]:
     """Layers called in the block write into these; without a second, the startup program stays."""
     main = switch_main_program(main_program)
     startup = switch_startup_program(startup_program or default_startup_program())
@@ -236,7 +244,8 @@ def in_dygraph_mode() -> bool:
 
 
 __all__ = [
-    "Parameter",
+    "FluidParameter",
+    "FluidProgram",
     "Program",
     "Variable",
     "default_main_program",

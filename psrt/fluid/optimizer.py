@@ -13,7 +13,7 @@ from typing import TypeAlias, TypedDict, Unpack
 
 from psrt.core.errors import ProgramError
 from psrt.core.specs import LearningRate
-from psrt.fluid.framework import Program
+from psrt.fluid.framework import FluidProgram
 from psrt.fluid.names import Variable, missing
 from psrt.graph import optimizer as _psrt
 from psrt.graph.clip import Clip
@@ -36,7 +36,7 @@ class Optimizer:
     def minimize(
         self,
         loss: Variable,
-        startup_program: Program | None = None,
+        startup_program: FluidProgram | None = None,
         parameter_list: Names | None = None,
         no_grad_set: Names | None = None,
     ) -> tuple[Sequence[Op], ParamsGrads]:
@@ -47,7 +47,7 @@ class Optimizer:
         program is known from the layers; the argument is not read.
         """
         program = loss.program
-        assert isinstance(program, Program)
+        assert isinstance(program, FluidProgram)
         freeze(program, parameter_list or self._parameters, no_grad_set)
         with program.written_into():
             made = self.declaration.minimize(loss.var)
@@ -56,7 +56,7 @@ class Optimizer:
         return updates, gradients
 
 
-def freeze(program: Program, trained: Names | None, frozen: Names | None) -> None:
+def freeze(program: FluidProgram, trained: Names | None, frozen: Names | None) -> None:
     """Mark the parameters that are not among `trained`, or are among `frozen`, as not trainable."""
     records = program.graph.parameters
     kept = set(records) if trained is None else _names(trained)

@@ -1,4 +1,4 @@
-"""`ParallelExecutor`: a program that replicas run, over one scope."""
+"""`FluidParallelExecutor`: a program that replicas run, over one scope."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 from psrt.core.errors import ConfigError
 from psrt.executor.strategies import BuildStrategy, ExecutionStrategy
 from psrt.fluid.compiler import CompiledProgram
-from psrt.fluid.framework import Program, default_main_program
+from psrt.fluid.framework import FluidProgram, default_main_program
 from psrt.fluid.names import no_cuda
-from psrt.fluid.running import Feed, Fetch, Scope, chosen, feed_of, names_of, returned
+from psrt.fluid.running import Feed, Fetch, FluidScope, chosen, feed_of, names_of, returned
 
 
-class ParallelExecutor:
+class FluidParallelExecutor:
     """CPU_NUM replicas; `share_vars_from` the executor that trains, to test beside it.
 
     `use_cuda` is refused, unless `share_vars_from` says where to compute: its replicas are taken.
@@ -23,13 +23,13 @@ class ParallelExecutor:
         self,
         use_cuda: bool = False,
         loss_name: str | None = None,
-        main_program: Program | None = None,
-        share_vars_from: ParallelExecutor | None = None,
+        main_program: FluidProgram | None = None,
+        share_vars_from: FluidParallelExecutor | None = None,
         exec_strategy: ExecutionStrategy | None = None,
         build_strategy: BuildStrategy | None = None,
         num_trainers: int = 1,
         trainer_id: int = 0,
-        scope: Scope | None = None,
+        scope: FluidScope | None = None,
     ) -> None:
         if use_cuda and share_vars_from is None:
             raise no_cuda("fluid.ParallelExecutor(use_cuda=True)")
@@ -40,7 +40,7 @@ class ParallelExecutor:
                 hint="Use fluid.DistributeTranspiler, which computes the same step.",
             )
         trains = share_vars_from
-        self._scope: Scope = chosen(trains._scope if scope is None and trains else scope)
+        self._scope: FluidScope = chosen(trains._scope if scope is None and trains else scope)
         shared = None if trains is None else trains._compiled
         self._compiled: CompiledProgram = CompiledProgram(main_program or default_main_program())
         self._compiled.with_data_parallel(loss_name, build_strategy, exec_strategy, shared)
@@ -65,4 +65,7 @@ class ParallelExecutor:
         """psrt drops what steps computed by ExecutionStrategy.num_iteration_per_drop_scope."""
 
 
-__all__ = ["BuildStrategy", "ExecutionStrategy", "ParallelExecutor"]
+ParallelExecutor = FluidParallelExecutor  # its name in PaddlePaddle
+
+
+__all__ = ["BuildStrategy", "ExecutionStrategy", "FluidParallelExecutor", "ParallelExecutor"]

@@ -19,7 +19,7 @@ from psrt.core.errors import DataError, ProgramError
 from psrt.data.python import Reader, batch, buffered
 from psrt.fluid.core import EOFException
 from psrt.fluid.data_feeder import DataFeeder
-from psrt.fluid.framework import Program
+from psrt.fluid.framework import FluidProgram
 from psrt.fluid.names import CPUPlace, Variable
 from psrt.fluid.running import Batch, feed_of
 
@@ -191,7 +191,7 @@ class _Again:
     __call__ = __iter__
 
 
-def next_feed(program: Program) -> Batch:
+def next_feed(program: FluidProgram) -> Batch:
     """What the loaders of a program feed its next run with; nothing where it has none."""
     feed: Batch = {}
     for loader in program.origin.loaders:

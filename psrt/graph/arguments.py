@@ -40,7 +40,7 @@ _KINDS = {
 _INT64 = range(-(1 << 63), 1 << 63)
 
 
-class Arguments(ABC):
+class ArgumentChecks(ABC):
     """Checks by name of the argument; whoever fails is told of it by `error`."""
 
     @abstractmethod

@@ -19,9 +19,9 @@ from psrt.core.attributes import plain
 from psrt.core.errors import ErrorCode, ProgramError
 from psrt.core.specs import DEFAULT_OPTIONS, option_problems
 from psrt.core.types import Shape
-from psrt.graph.arguments import Arguments, shown
+from psrt.graph.arguments import ArgumentChecks, shown
 from psrt.graph.initializer import AnyInitializer, resolve
-from psrt.graph.ops import OPS, Call, Mismatch, TensorType
+from psrt.graph.ops import OPS, Mismatch, OpCall, TensorType
 from psrt.graph.param import Param, param_problems
 from psrt.graph.program import Kind, Op, Parameter, Program, Var, seed_of
 
@@ -94,7 +94,7 @@ def user_line() -> str:
     return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
 
 
-class Layer(Arguments):
+class Layer(ArgumentChecks):
     """One call of the layer function `kind`."""
 
     def __init__(self, kind: str, name: str | None = None) -> None:
@@ -219,7 +219,7 @@ class Layer(Arguments):
         self, type: str, args: dict[str, tuple[Var, ...]], attrs: dict[str, Any]
     ) -> dict[str, TensorType]:
         """The types of the outputs of an op."""
-        call = Call({slot: tuple(v.type for v in vars) for slot, vars in args.items()}, attrs)
+        call = OpCall({slot: tuple(v.type for v in vars) for slot, vars in args.items()}, attrs)
         try:
             return OPS[type].types_of(call)
         except Mismatch as mismatch:

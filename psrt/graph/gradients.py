@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from psrt.graph.ops import OPS, OpDef, Slot, slots
+from psrt.graph.ops import OPS, ArgumentSlot, OpDef, slots
 
 
 @dataclass(frozen=True)
-class Rule:
+class GradientRule:
     """How one op type is differentiated.
 
     `accumulates` implies that the first slot in `of` is a table: the gradient op adds to what the
@@ -42,102 +42,123 @@ class Rule:
 
 BEFORE = "before"
 
-RULES: dict[str, Rule] = {
-    "fc": Rule("x w bias", "x w out"),  # e = d · activation'(out); dx = e wᵀ, dw = xᵀ e, db = Σ e
-    "matmul": Rule("x y", "x y"),  # alpha d yᵀ, alpha xᵀ d  each summed where broadcast
-    "dot": Rule("x y", "x y"),  # d y, d x
-    "elementwise_add": Rule("x y", "x y"),  # d, d            each summed over
-    "elementwise_sub": Rule("x y", "x y"),  # d, −d           the dimensions in which
-    "elementwise_mul": Rule("x y", "x y"),  # d y, d x        it was broadcast
-    "elementwise_div": Rule("x y", "x y out"),  # d / y, −d out / y
-    "elementwise_max": Rule("x y", "x y"),  # d where x > y, d elsewhere
-    "elementwise_min": Rule("x y", "x y"),  # d where x < y, d elsewhere
-    "elementwise_pow": Rule("x y", "x y out"),  # d y x^(y − 1), d out ln x
-    "relu": Rule("x", "out"),  # d where out > 0
-    "sigmoid": Rule("x", "out"),  # d out (1 − out)
-    "tanh": Rule("x", "out"),  # d (1 − out²)
-    "relu6": Rule("x", "out"),  # d where 0 < out < threshold
-    "leaky_relu": Rule("x", "x"),  # d where x > 0, else alpha d
-    "elu": Rule("x", "out"),  # d where out > 0, else d (out + alpha)
-    "logsigmoid": Rule("x", "out"),  # d (1 − e^out)
-    "hard_sigmoid": Rule("x", "out"),  # slope d where 0 < out < 1
-    "gelu": Rule("x", "x"),  # d (Φ(x) + x φ(x))
-    "gelu_tanh": Rule("x", "x"),  # d (s + x s (1 − s) (2u)′), s = sigmoid(2u)
-    "softplus": Rule("x", "out"),  # d (1 − e^−out)
-    "softsign": Rule("x", "out"),  # d (1 − |out|)²
-    "swish": Rule("x", "x"),  # d (s + beta x s (1 − s)), s = sigmoid(beta x)
-    "exp": Rule("x", "out"),  # d out
-    "log": Rule("x", "x"),  # d / x
-    "sqrt": Rule("x", "out"),  # d / 2 out
-    "rsqrt": Rule("x", "out"),  # −d out³ / 2
-    "square": Rule("x", "x"),  # 2 d x
-    "abs": Rule("x", "x"),  # d sign(x)
-    "reciprocal": Rule("x", "out"),  # −d out²
-    "sin": Rule("x", "x"),  # d cos x
-    "cos": Rule("x", "x"),  # −d sin x
-    "pow": Rule("x", "x"),  # d factor x^(factor − 1)
-    "clip": Rule("x", "x"),  # d where min < x < max
-    "scale": Rule("x", ""),  # scale d
-    "log_softmax": Rule("x", "out"),  # d − e^out Σ d
-    "softmax": Rule("x", "out"),  # out (d − Σ d out)
-    "sum": Rule("x", ""),  # d to each
-    "concat": Rule("x", "x"),  # the parts of d
-    "reshape": Rule("x", "x"),  # d in the shape of x
-    "stack": Rule("x", ""),  # the parts of d
-    "slice": Rule("input", "input"),  # d in its place, else 0
-    "transpose": Rule("x", ""),  # d with its dimensions moved back
-    "expand": Rule("x", "x"),  # d summed over the repetitions
-    "cast": Rule("x", ""),  # d in the dtype of x
-    "assign": Rule("x", ""),  # d
-    "gather": Rule("input", "input index"),  # rows of d added by index
-    "embedding": Rule("table", "ids table", accumulates=True),  # rows of d added by id
-    "slot_embeddings": Rule("table", "ids table argmax", accumulates=True),  # the same, unpooled
-    "weighted_embedding": Rule(  # value · d added by id, row · d
+RULES: dict[str, GradientRule] = {
+    "fc": GradientRule(
+        "x w bias", "x w out"
+    ),  # e = d · activation'(out); dx = e wᵀ, dw = xᵀ e, db = Σ e
+    "matmul": GradientRule("x y", "x y"),  # alpha d yᵀ, alpha xᵀ d  each summed where broadcast
+    "dot": GradientRule("x y", "x y"),  # d y, d x
+    "elementwise_add": GradientRule("x y", "x y"),  # d, d            each summed over
+    "elementwise_sub": GradientRule("x y", "x y"),  # d, −d           the dimensions in which
+    "elementwise_mul": GradientRule("x y", "x y"),  # d y, d x        it was broadcast
+    "elementwise_div": GradientRule("x y", "x y out"),  # d / y, −d out / y
+    "elementwise_max": GradientRule("x y", "x y"),  # d where x > y, d elsewhere
+    "elementwise_min": GradientRule("x y", "x y"),  # d where x < y, d elsewhere
+    "elementwise_pow": GradientRule("x y", "x y out"),  # d y x^(y − 1), d out ln x
+    "relu": GradientRule("x", "out"),  # d where out > 0
+    "sigmoid": GradientRule("x", "out"),  # d out (1 − out)
+    "tanh": GradientRule("x", "out"),  # d (1 − out²)
+    "relu6": GradientRule("x", "out"),  # d where 0 < out < threshold
+    "leaky_relu": GradientRule("x", "x"),  # d where x > 0, else alpha d
+    "elu": GradientRule("x", "out"),  # d where out > 0, else d (out + alpha)
+    "logsigmoid": GradientRule("x", "out"),  # d (1 − e^out)
+    "hard_sigmoid": GradientRule("x", "out"),  # slope d where 0 < out < 1
+    "gelu": GradientRule("x", "x"),  # d (Φ(x) + x φ(x))
+    "gelu_tanh": GradientRule("x", "x"),  # d (s + x s (1 − s) (2u)′), s = sigmoid(2u)
+    "softplus": GradientRule("x", "out"),  # d (1 − e^−out)
+    "softsign": GradientRule("x", "out"),  # d (1 − |out|)²
+    "swish": GradientRule("x", "x"),  # d (s + beta x s (1 − s)), s = sigmoid(beta x)
+    "exp": GradientRule("x", "out"),  # d out
+    "log": GradientRule("x", "x"),  # d / x
+    "sqrt": GradientRule("x", "out"),  # d / 2 out
+    "rsqrt": GradientRule("x", "out"),  # −d out³ / 2
+    "square": GradientRule("x", "x"),  # 2 d x
+    "abs": GradientRule("x", "x"),  # d sign(x)
+    "reciprocal": GradientRule("x", "out"),  # −d out²
+    "sin": GradientRule("x", "x"),  # d cos x
+    "cos": GradientRule("x", "x"),  # −d sin x
+    "pow": GradientRule("x", "x"),  # d factor x^(factor − 1)
+    "clip": GradientRule("x", "x"),  # d where min < x < max
+    "scale": GradientRule("x", ""),  # scale d
+    "log_softmax": GradientRule("x", "out"),  # d − e^out Σ d
+    "softmax": GradientRule("x", "out"),  # out (d − Σ d out)
+    "sum": GradientRule("x", ""),  # d to each
+    "concat": GradientRule("x", "x"),  # the parts of d
+    "reshape": GradientRule("x", "x"),  # d in the shape of x
+    "stack": GradientRule("x", ""),  # the parts of d
+    "slice": GradientRule("input", "input"),  # d in its place, else 0
+    "transpose": GradientRule("x", ""),  # d with its dimensions moved back
+    "expand": GradientRule("x", "x"),  # d summed over the repetitions
+    "cast": GradientRule("x", ""),  # d in the dtype of x
+    "assign": GradientRule("x", ""),  # d
+    "gather": GradientRule("input", "input index"),  # rows of d added by index
+    "embedding": GradientRule("table", "ids table", accumulates=True),  # rows of d added by id
+    "slot_embeddings": GradientRule(
+        "table", "ids table argmax", accumulates=True
+    ),  # the same, unpooled
+    "weighted_embedding": GradientRule(  # value · d added by id, row · d
         "table values", "ids values table", accumulates=True
     ),
-    "sequence_pool": Rule("x", "x argmax"),  # d, d / n, d / √n, or d at the row that was taken
-    "sequence_softmax": Rule("input", "out"),  # out (d − Σ d out), Σ over each example
-    "sequence_expand": Rule("x", "y"),  # d summed over each example
-    "sequence_concat": Rule("input", "input"),  # the parts of d
-    "sequence_reverse": Rule("x", ""),  # d reversed
-    "sequence_slice": Rule("input", "input offset"),  # d in its place, else 0
-    "sequence_pad": Rule("x", "x"),  # d without the padding, 0 for what was cut
-    "sequence_unpad": Rule("x", "x"),  # d padded with zeros
-    "cos_sim": Rule("x y", "x y out"),  # d (y / |x||y| − out x / |x|²), and so for y
-    "fm_interaction": Rule("input", "input sums"),  # d (Σ v − v)
-    "sigmoid_cross_entropy_with_logits": Rule("x", "x label"),  # d (sigmoid(x) − label)
-    "sigmoid_loss": Rule("x", "slope"),  # d slope
-    "square_error_cost": Rule("input label", "input label"),  # 2 d (input − label) and its negative
-    "cross_entropy": Rule("input", "input label"),  # −d / input at the label
-    "softmax_with_cross_entropy": Rule("logits", "softmax label"),  # d (softmax − onehot(label))
-    "huber_loss": Rule("input label", "input label"),  # d (input − label) cut to ±delta, negative
-    "smooth_l1": Rule("x y", "x y"),  # the same, σ² d (x − y) cut to ±1
-    "hinge_loss": Rule("input", "input label"),  # d (1 − 2 label) where input is within the margin
-    "log_loss": Rule("input", "input label"),  # d ((1 − z) / (1 − p + ε) − z / (p + ε))
-    "rank_loss": Rule("left right", "label left right"),  # d (σ(left − right) − label), negative
-    "margin_rank_loss": Rule("left right", "label out"),  # −d label where out > 0, negative
-    "bpr_loss": Rule("input", "input label"),  # d σ(x_j − x_label) / (classes − 1); label: −Σ
-    "in_batch_softmax_loss": Rule("user item", "user item softmax"),  # e item, eᵀ user
-    "row_dot": Rule("input w bias", "input w"),  # Σ d w, d x, d
-    "noise_contrastive_loss": Rule("logits", "logits log_expected"),  # d σ(x), label: d (σ(x) − 1)
-    "path_loss": Rule("logits", "logits signs"),  # −d sign σ(−sign logit)
-    "sampled_softmax_loss": Rule("true_logits logits", "softmax"),  # d (softmax − 1), d softmax
-    "mean": Rule("x", "x"),  # d / number of elements
-    "reduce_sum": Rule("x", "x"),  # d along the summed dimensions
-    "reduce_mean": Rule("x", "x"),  # d / n along them
-    "reduce_max": Rule("x", "x out"),  # d wherever x equals the extreme
-    "reduce_min": Rule("x", "x out"),  # the same
-    "reduce_prod": Rule("x", "x"),  # d · the product of the others
-    "cumsum": Rule("x", ""),  # running sums of d in the other direction
-    "topk": Rule("input", "input indices"),  # d at the indices, else 0
-    "l2_normalize": Rule("x", "out norm"),  # (d − out Σ d out) / norm
-    "conv2d": Rule("input filter bias", "input filter out"),  # as fc, over what filters see
-    "pool2d": Rule("input", "input argmax"),  # d at the maximum, or d / n to each of the window
-    "batch_norm": Rule(  # scale inverse (d − mean d − z mean(d z)), z = inverse (input − mean)
-        "input scale bias", "input scale saved_mean saved_inverse"
-    ),
-    "layer_norm": Rule("input scale bias", "input scale mean inverse"),  # the same, by row
-    "dropout": Rule("x", "mask"),  # d scaled as what was kept
+    "sequence_pool": GradientRule(
+        "x", "x argmax"
+    ),  # d, d / n, d / √n, or d at the row that was taken
+    "sequence_softmax": GradientRule("input", "out"),  # out (d − Σ d out), Σ over each example
+    "sequence_expand": GradientRule("x", "y"),  # d summed over each example
+    "sequence_concat": GradientRule("input", "input"),  # the parts of d
+    "sequence_reverse": GradientRule("x", ""),  # d reversed
+    "sequence_slice": GradientRule("input", "input offset"),  # d in its place, else 0
+    "sequence_pad": GradientRule("x", "x"),  # d without the padding, 0 for what was cut
+    "sequence_unpad": GradientRule("x", "x"),  # d padded with zeros
+    "cos_sim": GradientRule("x y", "x y out"),  # d (y / |x||y| − out x / |x|²), and so for y
+    "fm_interaction": GradientRule("input", "input sums"),  # d (Σ v − v)
+    "sigmoid_cross_entropy_with_logits": GradientRule("x", "x label"),  # d (sigmoid(x) − label)
+    "sigmoid_loss": GradientRule("x", "slope"),  # d slope
+    "square_error_cost": GradientRule(
+        "input label", "input label"
+    ),  # 2 d (input − label) and its negative
+    "cross_entropy": GradientRule("input", "input label"),  # −d / input at the label
+    "softmax_with_cross_entropy": GradientRule(
+        "logits", "softmax label"
+    ),  # d (softmax − onehot(label))
+    "huber_loss": GradientRule(
+        "input label", "input label"
+    ),  # d (input − label) cut to ±delta, negative
+    "smooth_l1": GradientRule("x y", "x y"),  # the same, σ² d (x − y) cut to ±1
+    "hinge_loss": GradientRule(
+        "input", "input label"
+    ),  # d (1 − 2 label) where input is within the margin
+    "log_loss": GradientRule("input", "input label"),  # d ((1 − z) / (1 − p + ε) − z / (p + ε))
+    "rank_loss": GradientRule(
+        "left right", "label left right"
+    ),  # d (σ(left − right) − label), negative
+    "margin_rank_loss": GradientRule("left right", "label out"),  # −d label where out > 0, negative
+    "bpr_loss": GradientRule(
+        "input", "input label"
+    ),  # d σ(x_j − x_label) / (classes − 1); label: −Σ
+    "in_batch_softmax_loss": GradientRule("user item", "user item softmax"),  # e item, eᵀ user
+    "row_dot": GradientRule("input w bias", "input w"),  # Σ d w, d x, d
+    "noise_contrastive_loss": GradientRule(
+        "logits", "logits log_expected"
+    ),  # d σ(x), label: d (σ(x) − 1)
+    "path_loss": GradientRule("logits", "logits signs"),  # −d sign σ(−sign logit)
+    "sampled_softmax_loss": GradientRule(
+        "true_logits logits", "softmax"
+    ),  # d (softmax − 1), d softmax
+    "mean": GradientRule("x", "x"),  # d / number of elements
+    "reduce_sum": GradientRule("x", "x"),  # d along the summed dimensions
+    "reduce_mean": GradientRule("x", "x"),  # d / n along them
+    "reduce_max": GradientRule("x", "x out"),  # d wherever x equals the extreme
+    "reduce_min": GradientRule("x", "x out"),  # the same
+    "reduce_prod": GradientRule("x", "x"),  # d · the product of the others
+    "cumsum": GradientRule("x", ""),  # running sums of d in the other direction
+    "topk": GradientRule("input", "input indices"),  # d at the indices, else 0
+    "l2_normalize": GradientRule("x", "out norm"),  # (d − out Σ d out) / norm
+    "conv2d": GradientRule("input filter bias", "input filter out"),  # as fc, over what filters see
+    "pool2d": GradientRule("input", "input argmax"),  # d at the maximum, or d / n to each
+    # batch_norm: scale inverse (d − mean d − z mean(d z)), z = inverse (input − mean)
+    "batch_norm": GradientRule("input scale bias", "input scale saved_mean saved_inverse"),
+    "layer_norm": GradientRule("input scale bias", "input scale mean inverse"),  # the same, by row
+    "dropout": GradientRule("x", "mask"),  # d scaled as what was kept
 }
 
 
@@ -145,16 +166,18 @@ def gradient_type(type: str) -> str:
     return f"{type}_grad"
 
 
-def _slots(names: list[str], forward: OpDef, suffix: str = "") -> tuple[Slot, ...]:
+def _slots(names: list[str], forward: OpDef, suffix: str = "") -> tuple[ArgumentSlot, ...]:
     known = {slot.name: slot for slot in forward.inputs + forward.outputs}
-    return tuple(Slot(name + suffix, known[name].many, known[name].optional) for name in names)
+    return tuple(
+        ArgumentSlot(name + suffix, known[name].many, known[name].optional) for name in names
+    )
 
 
-def _gradient_def(type: str, rule: Rule) -> OpDef:
+def _gradient_def(type: str, rule: GradientRule) -> OpDef:
     forward = OPS[type]
     inputs = _slots(rule.read_slots, forward) + _slots(rule.through_slots, forward, "@GRAD")
     if rule.accumulates:
-        inputs += (Slot(BEFORE, optional=True),)
+        inputs += (ArgumentSlot(BEFORE, optional=True),)
     return OpDef(gradient_type(type), inputs, _slots(rule.of_slots, forward, "@GRAD"), infer=None)
 
 

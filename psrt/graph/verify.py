@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from psrt.core.errors import ErrorCode, ProgramError
 from psrt.graph.gradients import RULES
-from psrt.graph.ops import DTYPES, OPS, Call, Mismatch, OpDef
+from psrt.graph.ops import DTYPES, OPS, Mismatch, OpCall, OpDef
 from psrt.graph.program import ROLES, Op, Program
 
 _ACCUMULATING = {type for type, rule in RULES.items() if rule.accumulates}
@@ -107,7 +107,7 @@ def _check_types(program: Program, op: Op, definition: OpDef) -> None:
             raise _refuse(op, "has a var without a name")
     inputs = {slot: tuple(program.vars[n].type for n in names) for slot, names in op.inputs.items()}
     try:
-        inferred = definition.types_of(Call(inputs, op.attrs))
+        inferred = definition.types_of(OpCall(inputs, op.attrs))
     except (Mismatch, LookupError, TypeError, ValueError, AttributeError) as mismatch:
         raise _refuse(op, f"does not fit: {mismatch}", ErrorCode.SHAPE_MISMATCH) from mismatch
     for slot, names in op.outputs.items():

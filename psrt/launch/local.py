@@ -47,7 +47,7 @@ def run(
     _make_directory("report", str(Path(config.report).parent))
     _make_directory("profile", str(Path(config.profile).parent))
     _check_report(config.report)
-    cluster, error, started_at = Cluster(config.grace_s, clock, say), None, clock.now()
+    cluster, error, started_at = LocalCluster(config.grace_s, clock, say), None, clock.now()
     try:
         with cluster:
             _train(cluster, plan, say)
@@ -66,7 +66,7 @@ def run(
     return code
 
 
-def _train(cluster: Cluster, plan: Plan, say: Say) -> None:
+def _train(cluster: LocalCluster, plan: Plan, say: Say) -> None:
     config = plan.config
     cluster.start(plan.pservers())
     say(f"started {config.pservers} pservers; logs are in {config.log_dir}")
@@ -104,7 +104,7 @@ def _write(path: str, report: dict[str, Any]) -> None:
         raise whole_file.unwritable(path, "--report", error) from error
 
 
-class Cluster:
+class LocalCluster:
     """The children of one launch, in the order they were started.
 
     While it is entered, SIGINT and SIGTERM are facts for the supervisor instead of exceptions;
@@ -120,7 +120,7 @@ class Cluster:
         self._signals: list[int] = []
         self._exits = ExitStack()
 
-    def __enter__(self) -> Cluster:
+    def __enter__(self) -> LocalCluster:
         self._exits.enter_context(_captured(self._signals))
         self._exits.callback(self._follower.close)
         return self

@@ -12,24 +12,24 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-MOST_SECTIONS = 64
+MAX_BUCKETS = 64
 """Of one pserver, which looks at all of them when it decides what waits."""
 
-BESIDE = 3
+MAX_INFLIGHT = 3
 """Calls of a trainer to one pserver at a time, if it has sections: one on its way there, one that
 is applied, one on its way back."""
 
 
-def in_sections(places: Sequence[str], sizes: Sequence[int], enough: int) -> list[int]:
+def in_buckets(places: Sequence[str], sizes: Sequence[int], enough: int) -> list[int]:
     """The section of each block within its pserver, 0, 1, …, given place and size of all blocks.
 
     Sections are runs of blocks of about equal size, as many as have `enough` numbers each,
-    `MOST_SECTIONS` at most; everything else of a pserver belongs to its section 0.
+    `MAX_BUCKETS` at most; everything else of a pserver belongs to its section 0.
     """
     totals: dict[str, int] = defaultdict(int)
     for place, size in zip(places, sizes, strict=True):
         totals[place] += size
-    counts = {place: min(max(1, total // enough), MOST_SECTIONS) for place, total in totals.items()}
+    counts = {place: min(max(1, total // enough), MAX_BUCKETS) for place, total in totals.items()}
     before: dict[str, int] = defaultdict(int)
     sections = []
     for place, size in zip(places, sizes, strict=True):

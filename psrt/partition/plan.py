@@ -38,7 +38,7 @@ from psrt.core.specs import (
     to_plain,
 )
 from psrt.core.types import Shape
-from psrt.partition.buckets import in_sections
+from psrt.partition.buckets import in_buckets
 from psrt.partition.dispatchers import Dispatcher, dispatch, round_robin
 from psrt.partition.slicing import DEFAULT_MAX_BLOCK_SIZE, DEFAULT_MIN_BLOCK_SIZE, Block, cut
 from psrt.partition.vshards import shard_bounds
@@ -205,7 +205,7 @@ def build_plan(
         )
     ]
     places = dispatch(dispatcher, blocks, endpoints)
-    sections = in_sections(places, [block.size for block in blocks], max_block_size)
+    sections = in_buckets(places, [block.size for block in blocks], max_block_size)
     placed = zip(places, blocks, sections, strict=True)
     plan = PartitionPlan(
         tuple(endpoints),

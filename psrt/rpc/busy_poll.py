@@ -21,7 +21,7 @@ offers the core to other threads all the time, and leaves them the interpreter's
 _ENOUGH, _MOST = 2, 3
 
 
-class Habit:
+class LatencyTracker:
     """Whether messages come within `limit_s` of being waited for, as a rule: two in a row make one,
     and as many that do not end it, or three."""
 
@@ -53,9 +53,9 @@ class BusyPoll:
         self._look = look
         self._free = deque([None] * (others if at_once is None else at_once))
 
-    def habit(self) -> Habit:
+    def habit(self) -> LatencyTracker:
         """For one more socket."""
-        return Habit(self._limit_us / 1e6 if self._limit_us else -1.0)
+        return LatencyTracker(self._limit_us / 1e6 if self._limit_us else -1.0)
 
     def look(self, fd: int) -> None:
         """Return when a message has begun to come, after the limit, or at once if enough look."""

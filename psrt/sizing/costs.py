@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from psrt.sizing.traffic import Call
+from psrt.sizing.traffic import CallKind
 
 CALL_S = 130e-6
 """Of one call: waking a thread, decoding and encoding headers, one part."""
@@ -23,13 +23,13 @@ ROW_S = 75e-9
 """Of each row found, read or updated, besides its bytes."""
 
 
-def python_s(calls: Iterable[Call]) -> float:
+def python_s(calls: Iterable[CallKind]) -> float:
     """Of a step of one trainer, what only one core at a time can do."""
     parts = ((call.per_step, call.request.parts) for call in calls)
     return sum(per_step * (CALL_S + PART_S * max(0, number - 1)) for per_step, number in parts)
 
 
-def compiled_s(calls: Iterable[Call]) -> float:
+def compiled_s(calls: Iterable[CallKind]) -> float:
     """Of a step of one trainer, what all cores share."""
     return sum(
         call.per_step

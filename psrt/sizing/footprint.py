@@ -27,7 +27,7 @@ from psrt.core.specs import (
     SparseTableSpec,
     Sync,
 )
-from psrt.kernels.optimizers import Rule, rule_of
+from psrt.kernels.optimizers import OptimizerRule, rule_of
 from psrt.kernels.tables import BUCKET, CELLS, HASH_BYTES, RowLayout, limit_of, table_layout
 
 WORD_BYTES = 4
@@ -95,7 +95,7 @@ def layout_of(spec: SparseTableSpec) -> RowLayout:
 
 
 @cache
-def _rule(optimizer: Optimizer) -> Rule:
+def _rule(optimizer: Optimizer) -> OptimizerRule:
     """In float64, since those rules compile nothing; the state is the same."""
     return rule_of(optimizer, np.float64)
 

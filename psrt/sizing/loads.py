@@ -21,8 +21,8 @@ from psrt.sizing.footprint import (
 )
 from psrt.sizing.traffic import (
     LINK_EFFICIENCY,
-    Call,
-    Share,
+    CallKind,
+    PserverShare,
     TableUse,
     calls_of_step,
     dense_wire_bytes,
@@ -58,7 +58,7 @@ class PserverLoad:
     sparse: tuple[SparseFootprint, ...]
     dense: DenseFootprint
     remembered_bytes: float
-    calls: tuple[Call, ...]
+    calls: tuple[CallKind, ...]
     trainers: int
     steps_per_s: float
 
@@ -180,7 +180,7 @@ def _load_of(held: _Held, virtual_shards: int, workload: Workload, stripes: int)
         dense_wire_bytes(spec.size, workload.wire.of(spec.parameter)) for spec in held.blocks
     )
     sections = len({spec.section for spec in held.blocks} | {0})
-    share = Share(travelling, len(held.blocks), of_tables, sections)
+    share = PserverShare(travelling, len(held.blocks), of_tables, sections)
     calls = calls_of_step(mode, uses, share, trainers)
     return PserverLoad(
         "",

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, SparseTableSpec, Ssp, Sync
-from psrt.partition.buckets import BESIDE
+from psrt.partition.buckets import MAX_INFLIGHT
 
 ID_BYTES, FLOAT_BYTES = 8, 4
 _NUMBER_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}
@@ -60,7 +60,7 @@ class TableUse:
 
 
 @dataclass(frozen=True)
-class Share:
+class PserverShare:
     """What lies on one pserver: dense blocks, of so many bytes when they travel, and a part of each
     table, 0 to 1. Each of the `sections` that blocks are dealt to has calls of its own."""
 
@@ -70,10 +70,10 @@ class Share:
     sections: int = 1
 
     @property
-    def of_a_section(self) -> Share:
+    def of_a_section(self) -> PserverShare:
         """Of the first one, which has all rows."""
         count = self.sections
-        return Share(self.dense_bytes / count, self.blocks / count, self.of_tables)
+        return PserverShare(self.dense_bytes / count, self.blocks / count, self.of_tables)
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Body:
 
 
 @dataclass(frozen=True)
-class Call:
+class CallKind:
     """One kind of call, `per_step` of them a step, that keeps `connections` of its own busy."""
 
     name: str
@@ -135,8 +135,8 @@ def dense_wire_bytes(elements: int, wire: str) -> float:
 
 
 def calls_of_step(
-    mode: CommunicationMode, uses: Sequence[TableUse], share: Share, trainers: int
-) -> tuple[Call, ...]:
+    mode: CommunicationMode, uses: Sequence[TableUse], share: PserverShare, trainers: int
+) -> tuple[CallKind, ...]:
     """The calls of one trainer to the pserver with that share."""
     section = share.of_a_section
     first = _calls(mode, uses, section, trainers)
@@ -147,7 +147,7 @@ def calls_of_step(
             call,
             name=f"{call.name}, further sections",
             per_step=call.per_step * (share.sections - 1),
-            connections=min(share.sections, BESIDE) - 1,
+            connections=min(share.sections, MAX_INFLIGHT) - 1,
         )
         for call in _calls(mode, (), section, trainers)
         if call.request.parts
@@ -156,50 +156,50 @@ def calls_of_step(
 
 
 def _calls(
-    mode: CommunicationMode, uses: Sequence[TableUse], share: Share, trainers: int
-) -> tuple[Call, ...]:
+    mode: CommunicationMode, uses: Sequence[TableUse], share: PserverShare, trainers: int
+) -> tuple[CallKind, ...]:
     """The calls about one section."""
     asks = _Asks(uses, share)
     match mode:
         case Sync():
-            return (Call("exchange", 1, asks.push() + asks.ask(), asks.dense() + asks.rows()),)
+            return (CallKind("exchange", 1, asks.push() + asks.ask(), asks.dense() + asks.rows()),)
         case HalfAsync():
-            return (Call("push", 1, asks.push() + asks.ask(), asks.dense() + asks.rows()),)
+            return (CallKind("push", 1, asks.push() + asks.ask(), asks.dense() + asks.rows()),)
         case Async():
             return _async_calls(mode, asks)
         case Ssp():
             return (
-                Call("push", 1, asks.push(), Body()),
-                Call("pull", 1, asks.ask(), asks.dense() + asks.rows()),
-                Call("meet", 2, Body(), Body(), to_all=False),
+                CallKind("push", 1, asks.push(), Body()),
+                CallKind("pull", 1, asks.ask(), asks.dense() + asks.rows()),
+                CallKind("meet", 2, Body(), Body(), to_all=False),
             )
         case Geo():
             return (_geo_call(mode, asks, trainers),)
 
 
-def _async_calls(mode: Async, asks: _Asks) -> tuple[Call, ...]:
+def _async_calls(mode: Async, asks: _Asks) -> tuple[CallKind, ...]:
     """Dense parameters come with the answers of pushes, so not more often than these go out."""
     merged = mode.max_merge_var_num
     enough = mode.min_send_grad_num_before_recv if mode.independent_recv_thread else 1
     pulled_after = merged * -(-enough // merged)
-    push, rows = asks.push(merged), Call("pull rows", 1, asks.ask_rows(), asks.rows())
-    exchange = Call("exchange", 1 / pulled_after, push + asks.ask_dense(), asks.dense())
+    push, rows = asks.push(merged), CallKind("pull rows", 1, asks.ask_rows(), asks.rows())
+    exchange = CallKind("exchange", 1 / pulled_after, push + asks.ask_dense(), asks.dense())
     if pulled_after == merged:
         return exchange, rows
-    return Call("push", 1 / merged - 1 / pulled_after, push, Body()), exchange, rows
+    return CallKind("push", 1 / merged - 1 / pulled_after, push, Body()), exchange, rows
 
 
-def _geo_call(mode: Geo, asks: _Asks, trainers: int) -> Call:
+def _geo_call(mode: Geo, asks: _Asks, trainers: int) -> CallKind:
     steps = mode.update_frequency
     others = (trainers - 1) * steps
     request = asks.dense() + asks.pairs(steps) + asks.ask_dense() + asks.ask_changed()
-    return Call("exchange of changes", 1 / steps, request, asks.dense() + asks.pairs(others))
+    return CallKind("exchange of changes", 1 / steps, request, asks.dense() + asks.pairs(others))
 
 
 class _Asks:
     """The parts that requests and replies are made of."""
 
-    def __init__(self, uses: Sequence[TableUse], share: Share) -> None:
+    def __init__(self, uses: Sequence[TableUse], share: PserverShare) -> None:
         self._uses, self._share, self._tables = uses, share, len(uses)
 
     def push(self, steps: int = 1) -> Body:

@@ -16,7 +16,7 @@ from psrt.core import specs
 from psrt.executor.strategies import ReduceStrategy
 from psrt.graph.program import Program
 from psrt.trainer.training import session
-from psrt.trainer.training.local_parameters import OwnParameters, OwnUpdates
+from psrt.trainer.training.local_parameters import LocalDenseParameters, LocalUpdates
 from tests.cluster.test_train_evaluate import run_trainers
 from tests.support.cluster import Feed, Outcome, train
 from tests.support.small_job import BATCH as JOB_BATCH
@@ -161,7 +161,7 @@ def test_the_rate_decays_by_the_steps_of_all_trainers() -> None:
     scope = psrt.Scope()
     scope.init_parameters(program)
     executor = psrt.Executor(program, scope)
-    steps, own = OwnUpdates(executor, program), OwnParameters(program, scope, executor)
+    steps, own = LocalUpdates(executor, program), LocalDenseParameters(program, scope, executor)
     own.agreed(1000)  # 0.1 · 0.9 ^ 200 is nothing
     before = {name: scope[name].copy() for name in program.parameters}
 
@@ -181,7 +181,7 @@ def test_copies_of_replicas_are_taken_anew_when_parameters_were_agreed_on() -> N
         executor.run(feed, [loss], roles=everything)
         for name in program.parameters:
             scope[name][:] = 0
-        OwnParameters(program, scope, executor).agreed(0)
+        LocalDenseParameters(program, scope, executor).agreed(0)
 
         (measured,) = executor.run(feed, [loss], roles=everything)
 

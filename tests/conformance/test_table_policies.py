@@ -16,10 +16,10 @@ import pytest
 
 from psrt.core import specs
 from psrt.kernels.tables.initialize import fill_rows
-from psrt.pserver.tables.lifecycle import Dropped, Sentence, by_shrink
+from psrt.pserver.tables.lifecycle import Dropped, EvictionPolicy, by_shrink
 from psrt.pserver.tables.sparse_table import SparseTable
 from psrt.pserver.tables.sweeping import sweep
-from psrt.pserver.tables.two_part_table import GrowingTable, RowsTable
+from psrt.pserver.tables.two_part_table import RowsTable, TwoPartTable
 from tests.support.optimizer_formulas import CTR, OPTIMIZERS, Published
 
 WIDTH, RATE, HOUR = 4, 0.1, 480_000
@@ -73,7 +73,7 @@ def spec_of(optimizer: specs.Optimizer, **changes: Any) -> specs.SparseTableSpec
 
 def table_of(spec: specs.SparseTableSpec, hours: Any = lambda: HOUR) -> RowsTable:
     if spec.growth is not None:
-        return GrowingTable(spec, 2, hours)
+        return TwoPartTable(spec, 2, hours)
     return SparseTable(spec, 2, None, hours)
 
 
@@ -289,7 +289,7 @@ def test_a_row_that_is_dropped_loses_both_parts() -> None:
     table.apply(table.route(ids), ones, RATE, clicked)
     table.apply(table.route(ids[200:]), ones[200:], RATE, clicked[200:])
 
-    dropped = sweep(table, Sentence(table.version, HOUR, least_score=1.5), lambda: None)
+    dropped = sweep(table, EvictionPolicy(table.version, HOUR, least_score=1.5), lambda: None)
 
     assert (dropped.rows["score"], table.rows, table.describe()["grown_rows"]) == (200, 100, 100)
     np.testing.assert_array_equal(read(table, ids[:200]), begins(table.spec, ids[:200]))
@@ -325,8 +325,8 @@ def test_rows_that_were_not_pushed_for_days_end() -> None:
     young = np.arange(100, dtype=np.int64)
     table.apply(table.route(young), np.ones((100, WIDTH), np.float32), RATE)
 
-    early = sweep(table, Sentence(2, HOUR + 48, ttl_hours=48), lambda: None)
-    late = sweep(table, Sentence(2, HOUR + 49, ttl_hours=48), lambda: None)
+    early = sweep(table, EvictionPolicy(2, HOUR + 48, ttl_hours=48), lambda: None)
+    late = sweep(table, EvictionPolicy(2, HOUR + 49, ttl_hours=48), lambda: None)
 
     assert (early.total, late.rows["days"]) == (0, 19_900)
     assert left(table) == young.tolist()
@@ -362,7 +362,7 @@ def test_a_dry_run_counts_scores_at_the_limit_as_a_shrink_does(least: float, dec
     assert told.rows == done.rows
 
 
-def shrink_of(table: RowsTable) -> Sentence:
+def shrink_of(table: RowsTable) -> EvictionPolicy:
     return by_shrink(table.spec, table.version, HOUR)
 
 

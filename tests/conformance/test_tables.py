@@ -20,7 +20,7 @@ from psrt.kernels.tables.initialize import fill_block, fill_rows
 from psrt.pserver.tables.dense_table import DenseTable
 from psrt.pserver.tables.spare_threads import Job, SpareThreads
 from psrt.pserver.tables.sparse_table import LARGE_ROWS, SparseTable
-from psrt.pserver.tables.two_part_table import GrowingTable
+from psrt.pserver.tables.two_part_table import TwoPartTable
 from tests.support.optimizer_formulas import EAGER, ELEMENT_WISE, LAZY, OPTIMIZERS, Published
 
 WIDTH = 5
@@ -351,7 +351,7 @@ def test_large_batches_of_growing_rows_give_the_same_bits_by_several_threads(
     together: TwoTogether,
 ) -> None:
     spec = spec_of(specs.Adagrad(), growth=specs.Growth(2, 3.0), padding_id=0)
-    alone, shared = GrowingTable(spec, 3), GrowingTable(spec, 3, spare=together)
+    alone, shared = TwoPartTable(spec, 3), TwoPartTable(spec, 3, spare=together)
     counts = np.repeat(np.float32([[4, 4], [4, 0]]), LARGE_ROWS // 2, axis=0)
     for ids, gradients in large_batches():
         for table in (alone, shared):

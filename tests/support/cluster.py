@@ -27,7 +27,7 @@ from psrt.pserver.serving.service import PserverService
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.inproc import InprocServer
-from psrt.trainer.training.local_parameters import OwnParameters, OwnUpdates
+from psrt.trainer.training.local_parameters import LocalDenseParameters, LocalUpdates
 
 TIMEOUT_S = 60.0
 
@@ -65,7 +65,7 @@ def connect(
     mode: CommunicationMode,
     trainers: int,
     trainer: int,
-    own: OwnParameters | None = None,
+    own: LocalDenseParameters | None = None,
 ) -> tuple[Communicator, list[Client]]:
     hello = pb.Hello(job_id="test", plan_hash=plan.hash(), trainers=trainers, mode=to_json(mode))
     clients = [
@@ -115,8 +115,8 @@ class Trainer:
         self._lookups = lookups_by_table(program)
         executor = psrt.Executor(program, self._scope)
         is_geo = isinstance(mode, Geo)
-        self._executor = OwnUpdates(executor, program) if is_geo else executor
-        self.own = OwnParameters(program, self._scope, executor) if is_geo else None
+        self._executor = LocalUpdates(executor, program) if is_geo else executor
+        self.own = LocalDenseParameters(program, self._scope, executor) if is_geo else None
         self._loss, self._batches = loss, batches
         self.losses: list[float] = []
         self.dense: dict[str, F32] = {}

@@ -1,7 +1,7 @@
 """A pserver's decisions without a pserver: scripted trainers, a clock moved by hand, every order.
 
-`World` executes the instructions of one `Machine` and records what happened. `all_orders` replays
-every interleaving of some scripts in which each step was possible when its turn came.
+`World` executes the instructions of one `PserverState` and records what happened. `all_orders`
+replays every interleaving of some scripts in which each step was possible when its turn came.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from psrt.core.clock import ManualClock
 from psrt.core.errors import PsrtError
 from psrt.core.specs import Sync
-from psrt.pserver.decisions.calls import Answer, Call, Close, Fail, Instruction
-from psrt.pserver.decisions.pserver_state import Job, Machine
+from psrt.pserver.decisions.calls import Close, Fail, Instruction, SendReply, WaitingCall
+from psrt.pserver.decisions.pserver_state import JobIdentity, PserverState
 
 WAIT_TIMEOUT_S = 10.0
 
@@ -28,14 +28,14 @@ class World:
 
     def __init__(self, trainers: int = 2, policy: str = "wait") -> None:
         self.clock = ManualClock()
-        self.machine = Machine(WAIT_TIMEOUT_S)
-        self.job = Job("job", "plan", trainers, Sync(policy))
+        self.machine = PserverState(WAIT_TIMEOUT_S)
+        self.job = JobIdentity("job", "plan", trainers, Sync(policy))
         self.incarnation = {trainer: 100 + trainer for trainer in range(trainers)}
         self.sequence = dict.fromkeys(range(trainers), 0)
         self.closing: Close | None = None
         self.applied: list[tuple[int, tuple[int, ...]]] = []
-        self.outcomes: dict[Call, list[str]] = {}
-        self.last_call: dict[int, Call] = {}
+        self.outcomes: dict[WaitingCall, list[str]] = {}
+        self.last_call: dict[int, WaitingCall] = {}
         self.refused: list[str] = []
         for trainer in range(trainers):
             self.machine.hello(trainer, self.incarnation[trainer], self.job, 0.0)
@@ -71,7 +71,7 @@ class World:
 
     def _call(self, trainer: int) -> list[Instruction]:
         deadline_s = self.clock.now() + 1000.0
-        call = Call(trainer, self.incarnation[trainer], self.sequence[trainer], deadline_s)
+        call = WaitingCall(trainer, self.incarnation[trainer], self.sequence[trainer], deadline_s)
         self.last_call[trainer] = call
         self.outcomes[call] = []
         try:
@@ -106,7 +106,7 @@ class World:
                 case Close():
                     assert self.closing is None, "a round closed while another was being applied"
                     self.closing = instruction
-                case Answer(call, _):
+                case SendReply(call, _):
                     self.outcomes[call].append("answered")
                 case Fail(call, error):
                     self.outcomes[call].append(error.code.name)
@@ -122,10 +122,10 @@ class World:
             for outcome in outcomes
         ]
 
-    def unanswered(self) -> list[Call]:
+    def unanswered(self) -> list[WaitingCall]:
         return [call for call, outcomes in self.outcomes.items() if not outcomes]
 
-    def answered_twice(self) -> list[Call]:
+    def answered_twice(self) -> list[WaitingCall]:
         return [call for call, outcomes in self.outcomes.items() if len(outcomes) > 1]
 
     def applied_twice(self) -> list[tuple[int, int]]:

@@ -21,7 +21,7 @@ from psrt.communicator.async_.gradient_queue import Merged
 from psrt.communicator.async_.merge_queue import MergeQueue
 from psrt.communicator.async_.sender import OnAnswer
 from psrt.communicator.base import Versions
-from psrt.communicator.requests import Answer, Pservers, Request
+from psrt.communicator.requests import PendingCalls, PserverGroup, Request
 from psrt.core.specs import Async
 from psrt.core.types import F32, I64
 from psrt.rpc.methods import Method
@@ -104,7 +104,7 @@ class DueDense:
 class FreePulls:
     """The `Pulls` of Async: parameters as new as can be, never waited for; only rows are."""
 
-    def __init__(self, mode: Async, pservers: Pservers) -> None:
+    def __init__(self, mode: Async, pservers: PserverGroup) -> None:
         self._pservers = pservers
         self.dense = DensePulls(pservers)
         size_bytes = sum(4 * math.prod(shape) for shape in pservers.plan.dense_shapes.values())
@@ -114,7 +114,7 @@ class FreePulls:
             mode.min_send_grad_num_before_recv if mode.independent_recv_thread else 1
         )
         self._row_lanes = pservers.lanes("rows")
-        self._begun: tuple[dict[str, F32], Answer] | None = None
+        self._begun: tuple[dict[str, F32], PendingCalls] | None = None
         self._late_s = pservers.counters.timer("rows_late_s", "seconds waiting for prefetched rows")
 
     def start(self, background: Background) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from psrt.communicator.base import Versions
-from psrt.communicator.requests import Pservers, Snapshots
+from psrt.communicator.requests import PserverGroup, Snapshots
 from psrt.core.types import F32
 
 
 class DensePulls:
     """One thread pulls, the training thread takes; a set that was handed out stays for two more."""
 
-    def __init__(self, pservers: Pservers) -> None:
+    def __init__(self, pservers: PserverGroup) -> None:
         self._pservers = pservers
         self._snapshots = Snapshots(pservers.plan.dense_shapes, keep=2)
         self._count = pservers.counters.counter("dense_pulls", "pulls of all dense parameters")

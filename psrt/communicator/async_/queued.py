@@ -23,8 +23,8 @@ from psrt.communicator.async_.gradient_queue import Merged
 from psrt.communicator.async_.merge_queue import MergeQueue
 from psrt.communicator.async_.sender import OnAnswer, Sender
 from psrt.communicator.base import Gradient, Gradients, Pulled, Versions
-from psrt.communicator.base_communicator import OverPservers, time_left
-from psrt.communicator.requests import Pservers, Request
+from psrt.communicator.base_communicator import BaseCommunicator, time_left
+from psrt.communicator.requests import PserverGroup, Request
 from psrt.core.types import F32, I64
 
 
@@ -55,12 +55,12 @@ class Pulls(Protocol):
     def close(self) -> None: ...
 
 
-class Queued(OverPservers):
+class Queued(BaseCommunicator):
     """A communicator whose steps end when their gradients are queued."""
 
     def __init__(
         self,
-        pservers: Pservers,
+        pservers: PserverGroup,
         on_wait: Callable[[str], None],
         queue: MergeQueue,
         pulls: Pulls,

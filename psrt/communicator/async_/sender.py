@@ -13,7 +13,7 @@ from psrt.communicator.async_.background import Background
 from psrt.communicator.async_.gradient_queue import Merged
 from psrt.communicator.async_.merge_queue import MergeQueue
 from psrt.communicator.base import Gradient, Gradients, Versions
-from psrt.communicator.requests import BACKSTOP_S, Pservers, Request, count_steps
+from psrt.communicator.requests import BACKSTOP_S, PserverGroup, Request, count_steps
 from psrt.core.errors import DeadlineError
 from psrt.core.metrics import Registry
 from psrt.rpc.methods import Method
@@ -48,7 +48,7 @@ class Sender:
 
     def __init__(
         self,
-        pservers: Pservers,
+        pservers: PserverGroup,
         queue: MergeQueue,
         background: Background,
         along: Callable[[list[Request], Merged], OnAnswer],

@@ -24,7 +24,7 @@ from psrt.communicator.async_.gradient_queue import Merged
 from psrt.communicator.async_.merge_queue import MergeQueue
 from psrt.communicator.async_.sender import OnAnswer
 from psrt.communicator.base import Versions
-from psrt.communicator.requests import BACKSTOP_S, Lanes, Pservers, Request
+from psrt.communicator.requests import BACKSTOP_S, EndpointThreads, PserverGroup, Request
 from psrt.core.specs import Ssp
 from psrt.core.types import F32, I64
 from psrt.rpc.methods import Method
@@ -44,10 +44,10 @@ def queue_of_ssp(pservers: int) -> MergeQueue:
 class GatedPulls:
     """The `Pulls` of Ssp."""
 
-    def __init__(self, mode: Ssp, pservers: Pservers) -> None:
+    def __init__(self, mode: Ssp, pservers: PserverGroup) -> None:
         self._mode, self._pservers = mode, pservers
         self.dense = DensePulls(pservers)
-        self._gate = Lanes(pservers.plan.endpoints[:1], "gate", pservers.crashes)
+        self._gate = EndpointThreads(pservers.plan.endpoints[:1], "gate", pservers.crashes)
         self._row_lanes = pservers.lanes("rows")
         self._background: Background | None = None
         self._begun: Future[Rows] | None = None

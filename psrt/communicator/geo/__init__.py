@@ -13,8 +13,8 @@ geo            Geo: every trainer trains by itself; now and then they agree on w
 from __future__ import annotations
 
 from psrt.communicator.geo.geo import GeoCommunicator
-from psrt.communicator.geo.geo_agreement import OwnParameters
+from psrt.communicator.geo.geo_agreement import LocalParameters
 from psrt.communicator.geo.geo_table import GeoTable
 from psrt.communicator.geo.local_table import LocalTable
 
-__all__ = ["GeoCommunicator", "GeoTable", "LocalTable", "OwnParameters"]
+__all__ = ["GeoCommunicator", "GeoTable", "LocalParameters", "LocalTable"]

@@ -23,10 +23,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from psrt.communicator.base import Gradient, Gradients, Pulled
-from psrt.communicator.base_communicator import OverPservers, time_left
-from psrt.communicator.geo.geo_agreement import Agreement, Given, OwnParameters
-from psrt.communicator.geo.sync_schedule import Rhythm
-from psrt.communicator.requests import Answer, Pservers, Request, count_steps
+from psrt.communicator.base_communicator import BaseCommunicator, time_left
+from psrt.communicator.geo.geo_agreement import Agreement, Given, LocalParameters
+from psrt.communicator.geo.sync_schedule import SyncSchedule
+from psrt.communicator.requests import PendingCalls, PserverGroup, Request, count_steps
 from psrt.core.errors import DeadlineError, InternalError
 from psrt.core.metrics import Registry
 from psrt.core.specs import Geo
@@ -51,27 +51,31 @@ class GeoMetrics:
 
 
 @dataclass(frozen=True)
-class Exchange:
+class PendingExchange:
     """One that is under way; it began after `own_steps` steps of this trainer."""
 
     given: Given
     requests: list[Request]
-    answer: Answer
+    answer: PendingCalls
     own_steps: int
 
 
-class GeoCommunicator(OverPservers):
+class GeoCommunicator(BaseCommunicator):
     """`finish` takes the gradients of sparse tables; dense parameters are up to date by then."""
 
     def __init__(
-        self, mode: Geo, pservers: Pservers, on_wait: Callable[[str], None], own: OwnParameters
+        self,
+        mode: Geo,
+        pservers: PserverGroup,
+        on_wait: Callable[[str], None],
+        own: LocalParameters,
     ) -> None:
         super().__init__(pservers, on_wait)
         self._tables = own.tables
         self._agreement = Agreement(pservers.plan, pservers.router, own, pservers.counters)
-        self._rhythm = Rhythm(mode.update_frequency)
+        self._rhythm = SyncSchedule(mode.update_frequency)
         self._lanes = pservers.lanes("geo")
-        self._under_way: Exchange | None = None
+        self._under_way: PendingExchange | None = None
         self._wanted: Mapping[str, I64] = {}
         self._own_steps = self._global_step = 0
         self._metrics = GeoMetrics(pservers.counters)
@@ -157,7 +161,7 @@ class GeoCommunicator(OverPservers):
         steps = self._rhythm.started()
         count_steps(requests, steps)
         answer = self._pservers.submit(self._lanes, Method.PUSH, requests, timeout_s)
-        self._under_way = Exchange(given, requests, answer, self._own_steps)
+        self._under_way = PendingExchange(given, requests, answer, self._own_steps)
         self._metrics.exchanges.add()
         self._metrics.steps.add(steps)
 

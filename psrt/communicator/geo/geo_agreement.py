@@ -21,7 +21,7 @@ from psrt.core.types import F32
 from psrt.partition.plan import PartitionPlan
 
 
-class OwnParameters(Protocol):
+class LocalParameters(Protocol):
     """What a trainer trains by itself. Called between two steps, by the training thread."""
 
     @property
@@ -52,7 +52,7 @@ class Agreement:
     """Belongs to the training thread."""
 
     def __init__(
-        self, plan: PartitionPlan, router: Router, own: OwnParameters, counters: Registry
+        self, plan: PartitionPlan, router: Router, own: LocalParameters, counters: Registry
     ) -> None:
         self._router, self._own = router, own
         self._specs = {spec.name: spec for spec in plan.sparse}

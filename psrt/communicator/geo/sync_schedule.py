@@ -19,7 +19,7 @@ class Due:
     start: bool
 
 
-class Rhythm:
+class SyncSchedule:
     """`steps_to_tell` are those that no push has stood for yet."""
 
     def __init__(self, every: int) -> None:

@@ -14,17 +14,17 @@ pserver_group     All pservers of a plan, as one trainer speaks to them
 
 from __future__ import annotations
 
-from psrt.communicator.requests.endpoint_threads import BACKSTOP_S, Lanes, results
-from psrt.communicator.requests.pserver_group import Answer, Pservers
+from psrt.communicator.requests.endpoint_threads import BACKSTOP_S, EndpointThreads, results
+from psrt.communicator.requests.pserver_group import PendingCalls, PserverGroup
 from psrt.communicator.requests.requests import Request, count_steps
 from psrt.communicator.requests.router import Router
 from psrt.communicator.requests.snapshots import Snapshots
 
 __all__ = [
     "BACKSTOP_S",
-    "Answer",
-    "Lanes",
-    "Pservers",
+    "EndpointThreads",
+    "PendingCalls",
+    "PserverGroup",
     "Request",
     "Router",
     "Snapshots",

@@ -25,7 +25,7 @@ BACKSTOP_S = 5.0
 """Calls keep their own deadlines; waiting for a lane ends this much later, should one not."""
 
 
-class Lanes:
+class EndpointThreads:
     """`names` are the pservers' endpoints; lane i, of `threads` threads, belongs to `names[i]`."""
 
     def __init__(

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TypeVar
 
 from psrt.communicator.base import Timeline, Versions
-from psrt.communicator.requests.endpoint_threads import Lanes, results
+from psrt.communicator.requests.endpoint_threads import EndpointThreads, results
 from psrt.communicator.requests.requests import Request
 from psrt.communicator.requests.router import Router
 from psrt.core.errors import ConfigError, ErrorCode, TableError
@@ -25,7 +25,7 @@ from psrt.core.specs import to_json
 from psrt.core.threads import CrashReport, start_timer
 from psrt.core.types import F32, I64
 from psrt.core.wire import Wire
-from psrt.partition.buckets import BESIDE
+from psrt.partition.buckets import MAX_INFLIGHT
 from psrt.partition.plan import PartitionPlan
 from psrt.rpc import pb
 from psrt.rpc.client import Client
@@ -42,7 +42,7 @@ SLOW_S = 3.0
 _UNTOLD = nullcontext()
 
 
-class Answer:
+class PendingCalls:
     """Calls under way to several pservers, or sections of them."""
 
     def __init__(
@@ -69,7 +69,7 @@ class Answer:
         }
 
 
-class Pservers:
+class PserverGroup:
     """`call_timeout_s` limits every call that is given no deadline of its own."""
 
     def __init__(
@@ -113,10 +113,10 @@ class Pservers:
         """Whether this process was asked to end."""
         return any(client.is_hurried for client in self._clients)
 
-    def lanes(self, purpose: str, threads: int = 1) -> Lanes:
+    def lanes(self, purpose: str, threads: int = 1) -> EndpointThreads:
         """Further threads for each pserver, for calls that must not queue behind others."""
-        threads = max(threads, BESIDE) if self.router.has_sections else threads
-        return Lanes(self.plan.endpoints, purpose, self.crashes, threads)
+        threads = max(threads, MAX_INFLIGHT) if self.router.has_sections else threads
+        return EndpointThreads(self.plan.endpoints, purpose, self.crashes, threads)
 
     def connect(self, timeout_s: float, on_wait: Callable[[str], None]) -> None:
         """Reach every pserver, waiting for those that are not up yet, and register its tables."""
@@ -170,7 +170,7 @@ class Pservers:
         method: Method,
         requests: Sequence[Request],
         timeout_s: float | None = None,
-        lanes: Lanes | None = None,
+        lanes: EndpointThreads | None = None,
     ) -> Versions:
         """Send and wait, `call_timeout_s` unless told otherwise.
 
@@ -187,8 +187,8 @@ class Pservers:
         return answer.wait(method.name, timeout_s)
 
     def submit(
-        self, lanes: Lanes, method: Method, requests: Sequence[Request], timeout_s: float
-    ) -> Answer:
+        self, lanes: EndpointThreads, method: Method, requests: Sequence[Request], timeout_s: float
+    ) -> PendingCalls:
         """Send without waiting; pservers that are asked and told nothing are left out."""
         asked = [request for request in requests if _is_asked(method, request)]
         futures = [
@@ -196,7 +196,7 @@ class Pservers:
             for request in asked
         ]
         endpoints = [request.endpoint for request in asked]
-        return Answer(endpoints, futures, [self.plan.endpoints[i] for i in endpoints])
+        return PendingCalls(endpoints, futures, [self.plan.endpoints[i] for i in endpoints])
 
     def complete(self, timeout_s: float) -> None:
         """Tell every pserver that this trainer has finished."""

@@ -10,6 +10,6 @@ from __future__ import annotations
 
 from psrt.communicator.sync.half_async import Arrivals
 from psrt.communicator.sync.stepwise import StepByStep
-from psrt.communicator.sync.sync import Rounds
+from psrt.communicator.sync.sync import SyncTurns
 
-__all__ = ["Arrivals", "Rounds", "StepByStep"]
+__all__ = ["Arrivals", "StepByStep", "SyncTurns"]

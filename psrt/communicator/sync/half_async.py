@@ -9,14 +9,14 @@ gets the bits of Sync.
 from __future__ import annotations
 
 from psrt.communicator.base import Versions
-from psrt.communicator.requests import Pservers, Request, count_steps
+from psrt.communicator.requests import PserverGroup, Request, count_steps
 from psrt.rpc.methods import Method
 
 
 class Arrivals:
     """The turns of HalfAsync. Every step counts, also one without gradients."""
 
-    def __init__(self, pservers: Pservers) -> None:
+    def __init__(self, pservers: PserverGroup) -> None:
         self._pservers = pservers
         counters = pservers.counters
         self._steps = counters.counter("steps_sent", "mini-batches whose gradients were pushed")

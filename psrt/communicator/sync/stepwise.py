@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from psrt.communicator.base import Gradient, Gradients, Pulled, Versions
-from psrt.communicator.base_communicator import OverPservers
-from psrt.communicator.requests import Pservers, Request, Snapshots
+from psrt.communicator.base_communicator import BaseCommunicator
+from psrt.communicator.requests import PserverGroup, Request, Snapshots
 from psrt.core.types import F32, I64
 
 
@@ -29,10 +29,10 @@ class Turn(Protocol):
         ...
 
 
-class StepByStep(OverPservers):
+class StepByStep(BaseCommunicator):
     """A communicator without queues."""
 
-    def __init__(self, pservers: Pservers, on_wait: Callable[[str], None], turn: Turn) -> None:
+    def __init__(self, pservers: PserverGroup, on_wait: Callable[[str], None], turn: Turn) -> None:
         super().__init__(pservers, on_wait)
         self._turn = turn
         self._snapshots = Snapshots(pservers.plan.dense_shapes, keep=1)

@@ -8,14 +8,14 @@ process with the big batch.
 from __future__ import annotations
 
 from psrt.communicator.base import Versions
-from psrt.communicator.requests import Pservers, Request
+from psrt.communicator.requests import PserverGroup, Request
 from psrt.rpc.methods import Method
 
 
-class Rounds:
+class SyncTurns:
     """The turns of Sync. A step without gradients keeps a round going and does not count in it."""
 
-    def __init__(self, pservers: Pservers) -> None:
+    def __init__(self, pservers: PserverGroup) -> None:
         self._pservers = pservers
         self._open: list[dict[int, int]] = []
         counters = pservers.counters

@@ -22,7 +22,7 @@ import numpy as np
 
 from psrt.core.errors import ConfigError, DataError
 from psrt.core.types import F32, F64, I64, U8
-from psrt.data.convert.sharded import Destination, Rows, ShardedWriter
+from psrt.data.convert.sharded import Destination, ExampleRows, ShardedWriter
 from psrt.data.slots import Slot
 from psrt.data.sources import blocks
 from psrt.kernels.text import DONE
@@ -83,7 +83,7 @@ class CriteoReader:
         self._draws: F64 = np.empty(n, np.float64)
         self._report: I64 = np.zeros(kernel.REPORT_CELLS, np.int64)
 
-    def read(self, path: Path | str) -> Iterator[tuple[Rows, F64, int]]:
+    def read(self, path: Path | str) -> Iterator[tuple[ExampleRows, F64, int]]:
         """Yields (rows, draws, bytes of text read); valid until the next step."""
         line = 1
         for text in blocks(path):
@@ -111,13 +111,13 @@ class CriteoReader:
         )
         return int(self._report[kernel.ROWS])
 
-    def _rows(self, count: int) -> Rows:
+    def _rows(self, count: int) -> ExampleRows:
         integers, ids = self._integers[:count], self._ids[:count]
         if self._conversion.bucket_integers:
             buckets = np.empty_like(integers)
             kernel.bucket_integers(integers, kernel.CATEGORIES + 1, buckets)
             ids = np.concatenate([ids, buckets], axis=1)
-        return Rows(self._labels[:count], dense_values(integers), ids)
+        return ExampleRows(self._labels[:count], dense_values(integers), ids)
 
 
 def dense_values(integers: I64) -> F32:

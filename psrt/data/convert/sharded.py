@@ -43,15 +43,15 @@ class Destination:
 
 
 @dataclass(frozen=True)
-class Rows:
+class ExampleRows:
     """Examples as arrays: `labels` (n,) 0 or 1, `dense` (n, d), `ids` (n, s) bit patterns."""
 
     labels: U8
     dense: F32
     ids: I64
 
-    def select(self, chosen: Chosen) -> Rows:
-        return Rows(self.labels[chosen], self.dense[chosen], self.ids[chosen])
+    def select(self, chosen: Chosen) -> ExampleRows:
+        return ExampleRows(self.labels[chosen], self.dense[chosen], self.ids[chosen])
 
     def text(self) -> Sequence[Text]:
         """One MultiSlot line per row."""
@@ -135,7 +135,7 @@ class ShardedWriter:
         names = [f"{part}-{i:05d}{suffix}" for i in range(self.destination.files)]
         return [self.destination.directory / name for name in names]
 
-    def write(self, part: str, rows: Rows | Lines) -> None:
+    def write(self, part: str, rows: ExampleRows | Lines) -> None:
         """Append rows; row i of the part goes to file i mod `files`."""
         lines, files = rows.text(), self._files[part]
         for i in range(len(files)):

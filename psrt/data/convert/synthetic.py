@@ -19,7 +19,7 @@ import numpy as np
 
 from psrt.core.errors import ConfigError
 from psrt.core.types import F64, I64
-from psrt.data.convert.sharded import Destination, Rows, ShardedWriter
+from psrt.data.convert.sharded import Destination, ExampleRows, ShardedWriter
 
 DENSE, SLOTS = 13, 26
 ID_STRIDE = 1_000_000
@@ -60,7 +60,7 @@ class Planted:
 class Chunk:
     """`rows` and the true P(click) of each."""
 
-    rows: Rows
+    rows: ExampleRows
     probabilities: F64
 
 
@@ -98,7 +98,7 @@ class PlantedModel:
         dense, ids, logits = self._draw(random, rows)
         probabilities = 1 / (1 + np.exp(-logits))
         labels = (random.random(rows) < probabilities).astype(np.uint8)
-        return Chunk(Rows(labels, dense.astype(np.float32), ids), probabilities)
+        return Chunk(ExampleRows(labels, dense.astype(np.float32), ids), probabilities)
 
     def _draw(self, random: np.random.Generator, rows: int) -> tuple[F64, I64, F64]:
         """Returns (dense (n, 13), ids (n, 26), logits (n,))."""

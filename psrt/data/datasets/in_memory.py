@@ -22,7 +22,7 @@ import numpy as np
 from psrt.core.errors import ConfigError
 from psrt.data.checks import at_least
 from psrt.data.datasets.loading import Loading
-from psrt.data.datasets.memory import Memory
+from psrt.data.datasets.memory import RecordMemory
 from psrt.data.datasets.packing import Packer
 from psrt.data.datasets.prefixes import CONTENT, INS_ID, Prefixed
 from psrt.data.datasets.record_lines import RecordParser
@@ -46,7 +46,7 @@ class InMemoryDataset(DatasetSettings):
         self, use_var: Sequence[DataVar | Slot] = (), *, seed: int = 0, **settings: Any
     ) -> None:
         super().__init__(use_var, **settings)
-        self.memory = Memory()
+        self.memory = RecordMemory()
         self._words: dict[str, bool] = {}
         self._merge_size: int | None = None
         self._send_batch_size = BATCH_RECORDS

@@ -15,11 +15,11 @@ import numpy as np
 from psrt.core.errors import ConfigError
 from psrt.core.types import I64
 from psrt.data.datasets.merging import merged
-from psrt.data.datasets.records import Exchange, Layout, Records, joined
+from psrt.data.datasets.records import Layout, Records, SlotExchange, joined
 from psrt.data.slots import Batch
 
 
-class Memory:
+class RecordMemory:
     """Empty, or with pieces, or with records, never both; an order or exchange implies records.
 
     `_merge_size` implies that records are still to be merged.
@@ -31,7 +31,7 @@ class Memory:
         self._records: Records | None = None
         self._merge_size: int | None = None
         self._order: I64 | None = None
-        self._exchange: Exchange | None = None
+        self._exchange: SlotExchange | None = None
 
     def load(self, layout: Layout, pieces: deque[Records], merge_size: int | None) -> None:
         """Keep these and no others; see `psrt.data.datasets.merging.merged` for `merge_size`."""
@@ -82,7 +82,7 @@ class Memory:
                 hint=f"It has {', '.join(known)}.",
             )
         order = draw.permutation(len(self.records))
-        self._exchange = Exchange(frozenset(slots), order) if slots else None
+        self._exchange = SlotExchange(frozenset(slots), order) if slots else None
 
     def batches(self, batch_size: int, first: int = 0) -> Generator[Batch, None, None]:
         """The records from the `first` on, in their order as it is now; the last batch may be

@@ -19,7 +19,7 @@ from psrt.data.datasets.packing import Packer
 from psrt.data.datasets.prefixes import INS_ID
 from psrt.data.datasets.records import Records, ends_of, joined, taken
 from psrt.data.slots import Batch
-from psrt.kernels.tables import Cells, unique
+from psrt.kernels.tables import CellBuffer, unique
 from psrt.kernels.text import hash_words
 
 log = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ def _groups(ids: Ragged) -> _Groups:
     words: U8 = np.ascontiguousarray(ids.values, np.uint8)
     hashes = np.empty(ids.batch_size, np.int64)
     hash_words(words, ids.offsets, hashes)
-    found, group = unique(hashes, Cells())
+    found, group = unique(hashes, CellBuffer())
     starts = ends_of(np.bincount(group, minlength=len(found)))
     groups = _Groups(np.argsort(group, kind="stable"), starts)
     _check_equal(ids, groups)

@@ -10,7 +10,7 @@ from psrt.data.datasets.packing import Packer
 from psrt.data.datasets.record_lines import RecordParser
 from psrt.data.datasets.records import Records
 from psrt.data.reading import FileReader
-from psrt.data.sources import DataFile, Part, TextSource
+from psrt.data.sources import DataFile, FilePart, TextSource
 
 
 class RecordReader(Protocol):
@@ -45,7 +45,7 @@ class ParsedLines:
 
     def read(self, path: DataFile) -> Generator[Records, None, None]:
         self._parser.begin_file(self._source.name(path))
-        start = path.start if isinstance(path, Part) else 0
+        start = path.start if isinstance(path, FilePart) else 0
         with closing(self._source.blocks(path, start)) as texts:
             for text in texts:
                 self._on_bytes(len(text))

@@ -51,7 +51,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Exchange:
+class SlotExchange:
     """Slots of which record i has the values that record `order[i]` was read with."""
 
     slots: frozenset[str]
@@ -78,7 +78,7 @@ class Records:
         arrays += [a for text in self.texts.values() for a in (text.values, text.offsets)]
         return sum(array.nbytes for array in arrays)
 
-    def batch(self, rows: I64, exchange: Exchange | None = None) -> Batch:
+    def batch(self, rows: I64, exchange: SlotExchange | None = None) -> Batch:
         """The records `rows` (n,) as a batch: dense slots (n, size), ragged ones `Ragged`."""
         layout = self.layout
         parts = self._parts(rows, exchange)
@@ -106,7 +106,7 @@ class Records:
         texts = {name: taken(text, rows) for name, text in self.texts.items()}
         return Records(layout, words, starts, self.counts[rows], texts)
 
-    def _parts(self, rows: I64, exchange: Exchange | None) -> list[tuple[I64, Array]]:
+    def _parts(self, rows: I64, exchange: SlotExchange | None) -> list[tuple[I64, Array]]:
         """(records, which slots are read from them)."""
         if exchange is None:
             return [(rows, np.ones(len(self.layout.slots), np.bool_))]

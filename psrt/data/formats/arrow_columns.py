@@ -16,7 +16,7 @@ from psrt.core.errors import DataError
 from psrt.core.tensors import Ragged
 from psrt.core.types import F64, I64, Array
 from psrt.data.extras import required
-from psrt.data.formats.cells import BadValue, Cells, bucketed, floats, scaled
+from psrt.data.formats.cells import BadValue, TextCells, bucketed, floats, scaled
 from psrt.data.formats.fields import Column, Field, check_unique
 from psrt.kernels.text import MISSING, NEWLINE, hash_texts
 
@@ -184,7 +184,7 @@ def _integers(column: Any) -> I64:
     return values
 
 
-def _texts(column: Any) -> Cells:
+def _texts(column: Any) -> TextCells:
     """The ranges of strings; a null is an empty one."""
     if str(column.type) not in _TEXTS:
         raise TypeError("it is not text")
@@ -193,7 +193,7 @@ def _texts(column: Any) -> Cells:
     offsets = np.frombuffer(places, np.int64, len(column) + 1, column.offset * 8)
     # Ranges end before a newline where they are scanned.
     text = np.append(np.frombuffer(data or b"", np.uint8), np.uint8(NEWLINE))
-    return Cells(text, offsets[:-1], offsets[1:])
+    return TextCells(text, offsets[:-1], offsets[1:])
 
 
 def _hashes(column: Any, field: Field) -> I64:

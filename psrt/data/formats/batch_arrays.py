@@ -104,7 +104,7 @@ class BatchArrays:
         self.offsets[:, 0] = 0
 
 
-class _Run(NamedTuple):
+class _SlotRun(NamedTuple):
     """Dense slots of a kind and size which lie behind each other, or (`size` is None) one ragged
     slot. Cutting a whole run at once saves a tenth of the time of small batches."""
 
@@ -116,16 +116,16 @@ class _Run(NamedTuple):
     line: int
 
 
-def _runs(slots: Sequence[Slot], rows: list[list[int]]) -> list[_Run]:
+def _runs(slots: Sequence[Slot], rows: list[list[int]]) -> list[_SlotRun]:
     """`rows` are those of the layout."""
-    runs: list[_Run] = []
+    runs: list[_SlotRun] = []
     for slot, row in zip(slots, rows, strict=True):
         names, start = [slot.name], row[kernel.BASE]
         stop = start + row[kernel.CAPACITY]
         if runs and slot.size and (slot.dtype, slot.size) == (runs[-1].dtype, runs[-1].size):
             before = runs.pop()
             names, start = before.names + names, before.start
-        runs.append(_Run(names, slot.dtype, slot.size, start, stop, row[kernel.COUNTS]))
+        runs.append(_SlotRun(names, slot.dtype, slot.size, start, stop, row[kernel.COUNTS]))
     return runs
 
 

@@ -37,7 +37,7 @@ class BadValue(Exception):
 
 
 @dataclass(frozen=True)
-class Cells:
+class TextCells:
     """Ranges of `text`, which ends in a newline: `starts`, `stops` (n,) int64."""
 
     text: U8
@@ -51,7 +51,7 @@ class Cells:
         expected = expected or EXPECTED[int(report[kernel.STATUS])]
         return BadValue(at, expected, found.decode("utf-8", "backslashreplace"))
 
-    def split(self, separator: str) -> tuple[I64, Cells]:
+    def split(self, separator: str) -> tuple[I64, TextCells]:
         """(offsets, values) of the cells; an empty one has no value."""
         room = int((self.stops - self.starts).sum()) + len(self.starts)
         offsets = np.empty(len(self.starts) + 1, np.int64)
@@ -59,15 +59,15 @@ class Cells:
         mark = ord(separator or "\n")
         delimited.split_cells(self.text, self.starts, self.stops, mark, offsets, starts, stops)
         count = offsets[-1]
-        return offsets, Cells(self.text, starts[:count], stops[:count])
+        return offsets, TextCells(self.text, starts[:count], stops[:count])
 
 
-def dense_column(cells: Cells, field: Field) -> Array:
+def dense_column(cells: TextCells, field: Field) -> Array:
     """One value per cell, (n,)."""
     return READERS[field.kind](cells, field)
 
 
-def ragged_column(cells: Cells, field: Field) -> Ragged:
+def ragged_column(cells: TextCells, field: Field) -> Ragged:
     """The values of each cell; a missing one has none, unless it has an id of its own."""
     counts_missing = field.kind in ("text", "bucket") or field.missing is not None
     if field.separator or not counts_missing:
@@ -82,7 +82,7 @@ def ragged_column(cells: Cells, field: Field) -> Ragged:
     return Ragged(values.astype(np.float32) if field.kind == "float" else values, offsets)
 
 
-def floats(cells: Cells, field: Field) -> F64:
+def floats(cells: TextCells, field: Field) -> F64:
     if field.values is not None:
         return scaled(named(cells, field, field.values), field)
     report, ties = _report(), np.empty(len(cells.starts), np.int64)
@@ -96,7 +96,7 @@ def floats(cells: Cells, field: Field) -> F64:
     return scaled(out, field)
 
 
-def named(cells: Cells, field: Field, values: Mapping[str, float]) -> F64:
+def named(cells: TextCells, field: Field, values: Mapping[str, float]) -> F64:
     """The numbers that the texts of the cells stand for, without the blanks around them."""
     starts, stops = cells.starts.copy(), cells.stops.copy()
     while (blank := (starts < stops) & (cells.text[starts] <= scan.SPACE)).any():
@@ -132,7 +132,7 @@ def scaled(values: F64, field: Field) -> F64:
     return np.sign(values) * np.log1p(np.abs(values)) if field.scale == "log" else values
 
 
-def ids(cells: Cells, field: Field) -> I64:
+def ids(cells: TextCells, field: Field) -> I64:
     report, out = _report(), np.empty(len(cells.starts), np.int64)
     refuse = field.missing is None
     kernel.read_ids(cells.text, cells.starts, cells.stops, refuse, field.missing_id, out, report)
@@ -141,13 +141,13 @@ def ids(cells: Cells, field: Field) -> I64:
     return out
 
 
-def texts(cells: Cells, field: Field) -> I64:
+def texts(cells: TextCells, field: Field) -> I64:
     out = np.empty(len(cells.starts), np.int64)
     kernel.hash_texts(cells.text, cells.starts, cells.stops, field.salt, out)
     return out
 
 
-def buckets(cells: Cells, field: Field) -> I64:
+def buckets(cells: TextCells, field: Field) -> I64:
     report, out = _report(), np.empty(len(cells.starts), np.int64)
     kernel.read_integers(cells.text, cells.starts, cells.stops, out, report)
     if report[kernel.STATUS] != scan.DONE:

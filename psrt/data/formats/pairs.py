@@ -19,7 +19,7 @@ import numpy as np
 from psrt.core.errors import ConfigError, DataError
 from psrt.core.tensors import Ragged
 from psrt.core.types import I64, U8, Array
-from psrt.data.formats.cells import READERS, BadValue, Cells
+from psrt.data.formats.cells import READERS, BadValue, TextCells
 from psrt.data.formats.cut_lines import CutLinesParser, Refused
 from psrt.data.formats.delimited import BLANKS, character, single_blanks
 from psrt.data.formats.fields import Field, fields_of
@@ -91,7 +91,7 @@ class PairsParser(CutLinesParser):
         batch: Batch = {}
         for field, start, stop in zip(fields, ends, ends[1:], strict=False):
             row, begin, end = values[kernel.ROW :, start:stop]
-            cells = Cells(text, np.ascontiguousarray(begin), np.ascontiguousarray(end))
+            cells = TextCells(text, np.ascontiguousarray(begin), np.ascontiguousarray(end))
             counts = np.bincount(row, minlength=rows)
             found = self._read(cells, field, row)
             if field.slot.size is None:
@@ -100,7 +100,7 @@ class PairsParser(CutLinesParser):
                 batch[field.slot.name] = self._rectangle(found, counts, field)
         return batch
 
-    def _read(self, cells: Cells, field: Field, row: I64) -> Array:
+    def _read(self, cells: TextCells, field: Field, row: I64) -> Array:
         try:
             found = READERS[field.kind](cells, field)
         except BadValue as bad:

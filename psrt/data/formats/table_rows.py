@@ -13,7 +13,7 @@ import numpy as np
 from psrt.core.errors import ConfigError, DataError
 from psrt.core.tensors import Ragged
 from psrt.core.types import I64, U8, Array
-from psrt.data.formats.cells import BadValue, Cells, dense_column, ragged_column
+from psrt.data.formats.cells import BadValue, TextCells, dense_column, ragged_column
 from psrt.data.formats.cut_lines import Refused
 from psrt.data.formats.fields import Column, Field, check_cells, check_unique
 from psrt.data.slots import Batch
@@ -53,7 +53,7 @@ class TableRows:
         read: Batch = {}
         for field in self._fields:
             cells = [
-                Cells(text, np.ascontiguousarray(starts[c]), np.ascontiguousarray(stops[c]))
+                TextCells(text, np.ascontiguousarray(starts[c]), np.ascontiguousarray(stops[c]))
                 for c in self._columns[field.slot.name]
             ]
             read[field.slot.name] = self._slot(field, lines, cells)
@@ -72,7 +72,7 @@ class TableRows:
             hint=f"Its columns are {known}; [data.columns] says which slot takes which.",
         )
 
-    def _slot(self, field: Field, lines: I64, columns: list[Cells]) -> Array | Ragged:
+    def _slot(self, field: Field, lines: I64, columns: list[TextCells]) -> Array | Ragged:
         if field.slot.size is None or field.separator:
             ragged = self._read(ragged_column, columns[0], field, lines, 0)
             return ragged if field.slot.size is None else self._rectangle(ragged, field, lines)
@@ -82,7 +82,7 @@ class TableRows:
             out[:, place] = self._read(dense_column, cells, field, lines, place)
         return out
 
-    def _read(self, read: Any, cells: Cells, field: Field, lines: I64, place: int) -> Any:
+    def _read(self, read: Any, cells: TextCells, field: Field, lines: I64, place: int) -> Any:
         try:
             return read(cells, field)
         except BadValue as bad:

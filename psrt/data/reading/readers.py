@@ -17,7 +17,7 @@ from psrt.core.errors import ConfigError, DataError
 from psrt.core.types import U8
 from psrt.data.formats import Cutter, DelimitedFormat, Format, RowGroupFormat, TextFormat
 from psrt.data.slots import Batch, batch_rows
-from psrt.data.sources import DataFile, Files, Part, Position, TextSource
+from psrt.data.sources import DataFile, FilePart, Files, Position, TextSource
 from psrt.kernels.text import NEWLINE
 
 
@@ -59,7 +59,7 @@ class _Counted(Protocol):
     def skipping(self) -> int: ...
 
 
-class _Account:
+class _BatchPosition:
     """Where the batches handed out end: behind how many examples of the block last begun."""
 
     def __init__(self, rows: _Counted) -> None:
@@ -99,7 +99,7 @@ class _TextReader:
     ) -> None:
         self._parser, self._source, self._on_bytes = format.parser(batch_size), source, on_bytes
         self._has_header = isinstance(format, DelimitedFormat) and format.header
-        self._account = _Account(self._parser)
+        self._account = _BatchPosition(self._parser)
 
     @property
     def position(self) -> Position:
@@ -108,7 +108,7 @@ class _TextReader:
     def read(self, path: DataFile, first: Position | None = None) -> Generator[Batch, None, None]:
         first = first or Position(str(path))
         parser, account = self._parser, self._account
-        offset = max(first.offset, path.start if isinstance(path, Part) else 0)
+        offset = max(first.offset, path.start if isinstance(path, FilePart) else 0)
         parser.begin_file(self._source.name(path), first.line)
         if offset and self._has_header:
             list(parser.feed(self._header(path)))
@@ -127,7 +127,9 @@ class _TextReader:
 
     def _header(self, path: DataFile) -> U8:
         """The first line of the file, which is needed anywhere in it."""
-        with closing(self._source.blocks(path.path if isinstance(path, Part) else path)) as texts:
+        with closing(
+            self._source.blocks(path.path if isinstance(path, FilePart) else path)
+        ) as texts:
             text = next(texts)
             return text[: int(np.argmax(text == NEWLINE)) + 1].copy()
 
@@ -138,14 +140,14 @@ class _RowGroupReader:
     def __init__(self, format: RowGroupFormat, batch_size: int) -> None:
         self._format, self._batch_size = format, batch_size
         self._cutter = Cutter(batch_size)
-        self._account = _Account(self._cutter)
+        self._account = _BatchPosition(self._cutter)
 
     @property
     def position(self) -> Position:
         return self._account.position
 
     def read(self, path: DataFile, first: Position | None = None) -> Generator[Batch, None, None]:
-        if isinstance(path, Part):
+        if isinstance(path, FilePart):
             raise ConfigError(f"{path} is a part of a file; a binary format takes whole ones.")
         first, begun = first or Position(str(path)), -1
         self._cutter.skip(first.examples)

@@ -20,8 +20,8 @@ from psrt.data.sources import (
     AS_IT_IS,
     STDIN,
     DataFile,
+    FilePart,
     Files,
-    Part,
     Piped,
     TextSource,
     expand,
@@ -74,7 +74,7 @@ class DatasetSettings:
     def set_filelist(self, filelist: Sequence[DataFile]) -> None:
         """Names or globs of the files to read, or parts of files."""
         given = _listed("set_filelist", filelist, "names", _is_file)
-        self._files = tuple(file if isinstance(file, Part) else str(file) for file in given)
+        self._files = tuple(file if isinstance(file, FilePart) else str(file) for file in given)
 
     def set_batch_size(self, batch_size: int) -> None:
         """Examples of a batch; the last one of a thread may have fewer."""
@@ -120,7 +120,7 @@ class DatasetSettings:
             raise ConfigError("the dataset has no files.", hint="Give it files (set_filelist).")
         found: list[DataFile] = []
         for file in self._files:
-            found += [file] if isinstance(file, Part) or file == STDIN else expand([file])
+            found += [file] if isinstance(file, FilePart) or file == STDIN else expand([file])
         return once(found)
 
     def _format(self) -> Format:
@@ -150,4 +150,4 @@ def _is_var(item: object) -> bool:
 
 
 def _is_file(item: object) -> bool:
-    return isinstance(item, str | PathLike | Part)
+    return isinstance(item, str | PathLike | FilePart)

@@ -21,7 +21,15 @@ from __future__ import annotations
 from psrt.data.sources import files
 from psrt.data.sources.files import expand, once, text_bytes
 from psrt.data.sources.pipe import AS_IT_IS, Piped
-from psrt.data.sources.places import BEGINNING, Bookmark, DataFile, Part, Place, Position, Reading
+from psrt.data.sources.places import (
+    BEGINNING,
+    Bookmark,
+    DataFile,
+    FilePart,
+    Place,
+    Position,
+    Reading,
+)
 from psrt.data.sources.raw_bytes import STDIN, Stamp, open_stored
 from psrt.data.sources.remote import is_url, unreadable
 from psrt.data.sources.sharing import in_epoch, shared
@@ -33,8 +41,8 @@ __all__ = [
     "STDIN",
     "Bookmark",
     "DataFile",
+    "FilePart",
     "Files",
-    "Part",
     "Piped",
     "Place",
     "Position",

@@ -27,7 +27,7 @@ from typing import IO, cast
 
 from psrt.core.errors import ConfigError, DataError
 from psrt.core.threads import CrashReport, start_thread
-from psrt.data.sources.places import DataFile, Part
+from psrt.data.sources.places import DataFile, FilePart
 from psrt.data.sources.raw_bytes import open_text, read_some
 from psrt.data.sources.sources import Blocks, cut, skip
 
@@ -58,7 +58,7 @@ class Piped:
     def blocks(self, path: DataFile, start: int = 0) -> Blocks:
         """What the command writes of the file, behind its first `start` bytes; `stop` ends it
         early and without an error."""
-        if isinstance(path, Part):
+        if isinstance(path, FilePart):
             raise ConfigError(
                 f"a pipe command takes whole files, not {path}.", hint="Leave the command out."
             )

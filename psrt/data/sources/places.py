@@ -17,7 +17,7 @@ from psrt.data.checks import at_least
 
 
 @dataclass(frozen=True)
-class Part:
+class FilePart:
     """The bytes `start` to `stop` of a plain text file, which are whole lines."""
 
     path: Path
@@ -28,7 +28,7 @@ class Part:
         return f"{self.path}[{self.start}:{self.stop}]"
 
 
-DataFile: TypeAlias = "Path | str | Part"
+DataFile: TypeAlias = "Path | str | FilePart"
 """What a reader thread takes at a time; a text is a URL or `psrt.data.sources.raw_bytes.STDIN`."""
 
 
@@ -37,7 +37,7 @@ class Position:
     """Behind the first `examples` examples of what begins at `offset`.
 
     `offset` counts bytes of the decompressed text, and a line begins there; in Parquet and Arrow
-    files it is a row group. `line`: the lines before it, for messages; a `Part` counts its own.
+    files it is a row group. `line`: the lines before it, for messages; a `FilePart` counts its own.
     """
 
     file: str

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from psrt.core.errors import ConfigError, DataError, ErrorCode
-from psrt.data.sources.places import DataFile, Part
+from psrt.data.sources.places import DataFile, FilePart
 from psrt.data.sources.raw_bytes import open_text
 from psrt.data.sources.remote import is_url, size_bytes, unreadable
 
@@ -102,21 +102,21 @@ def in_epoch(files: Sequence[DataFile], seed: int, epoch: int) -> list[DataFile]
     return order
 
 
-def cut_at_lines(files: Sequence[Path], trainers: int) -> list[list[Part]]:
+def cut_at_lines(files: Sequence[Path], trainers: int) -> list[list[FilePart]]:
     """The text of all files, behind each other, cut into as many parts as there are trainers.
 
     Of even size but for the line that a cut falls into: it belongs to whoever has its first byte.
     """
     sizes = [_stored_bytes(file) for file in files]
     cuts = [trainer * sum(sizes) // trainers for trainer in range(trainers + 1)]
-    shares: list[list[Part]] = [[] for _ in range(trainers)]
+    shares: list[list[FilePart]] = [[] for _ in range(trainers)]
     begin = 0
     for file, size in zip(files, sizes, strict=True):
         inside = [min(max(cut - begin, 0), size) for cut in cuts]
         ends = _line_starts(file, inside)
         for share, (start, stop) in zip(shares, pairwise(ends), strict=True):
             if start < stop:
-                share.append(Part(file, start, stop))
+                share.append(FilePart(file, start, stop))
         begin += size
     for trainer, share in enumerate(shares):
         if not share:

@@ -15,7 +15,7 @@ import numpy as np
 
 from psrt.core.errors import DataError
 from psrt.core.types import U8
-from psrt.data.sources.places import DataFile, Part
+from psrt.data.sources.places import DataFile, FilePart
 from psrt.data.sources.raw_bytes import open_text, read_some, unchanging
 
 Blocks: TypeAlias = Generator[U8, None, None]
@@ -59,7 +59,7 @@ def blocks(path: DataFile, block_bytes: int = BLOCK_BYTES, start: int = 0) -> Bl
     `start` counts bytes of the decompressed file, also in a part; a plain file is not read up to
     there, anything else is. Raises `DataError` if there is less text.
     """
-    if isinstance(path, Part):
+    if isinstance(path, FilePart):
         with open_text(path.path) as whole:
             start = max(start, path.start)
             skip(whole, start, path)

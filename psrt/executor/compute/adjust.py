@@ -9,7 +9,7 @@ import numpy as np
 
 from psrt.core.types import Array
 from psrt.executor.compute.registry import Bound, Step, computes
-from psrt.executor.memory import Cell, Rows
+from psrt.executor.memory import BoundRows, Cell
 from psrt.kernels.optimizers import elementwise
 
 # --- regularisation -------------------------------------------------------------------------------
@@ -27,7 +27,7 @@ def _weights(op: Bound) -> Callable[[Array], Array]:
     return lambda memory: parameter.value
 
 
-def _rows_of_step(table: Rows, memory: Array) -> Array:
+def _rows_of_step(table: BoundRows, memory: Array) -> Array:
     if not table.is_numbered:
         return table.values
     assert table.ids is not None, table.parameter.name

@@ -10,7 +10,7 @@ from psrt.core.types import Array
 from psrt.executor.compute.elementwise import sum_to
 from psrt.executor.compute.registry import Bound, Step, computes
 from psrt.executor.memory import Cell
-from psrt.kernels.ops import AtOnce
+from psrt.kernels.ops import EagerBackend
 
 
 @computes("fc")
@@ -18,7 +18,7 @@ def fc(op: Bound) -> Step:
     parts = list(zip(op.all("x"), op.all("w"), strict=True))
     out, bias, is_relu = op.one("out"), op.maybe("bias"), op.attrs["activation"] == "relu"
 
-    def note(tape: AtOnce) -> None:
+    def note(tape: EagerBackend) -> None:
         (first, _), width = parts[0], parts[0][1].value.shape[1]
         result = out.reserve((*first.value.shape[:-1], width)).reshape(-1, width)
         for number, (x, w) in enumerate(parts):
@@ -41,7 +41,7 @@ def fc_grad(op: Bound) -> Step:
     parts = list(zip(op.all("x"), op.all("w"), op.many("x@GRAD"), op.many("w@GRAD"), strict=True))
     before_activation = _before_activation(op)
 
-    def note(tape: AtOnce) -> None:
+    def note(tape: EagerBackend) -> None:
         rows = before_activation(tape)
         for x, w, x_grad, w_grad in parts:
             if w_grad is not None:
@@ -52,12 +52,12 @@ def fc_grad(op: Bound) -> Step:
     return op.noted(note)
 
 
-def _weight_gradient(tape: AtOnce, x: Cell, rows: Array, w_grad: Cell) -> None:
+def _weight_gradient(tape: EagerBackend, x: Cell, rows: Array, w_grad: Cell) -> None:
     inputs = _rows(x.value)
     tape.product(inputs.T, rows, w_grad.reserve((inputs.shape[1], rows.shape[1])))
 
 
-def _input_gradient(tape: AtOnce, x: Cell, w: Cell, rows: Array, x_grad: Cell) -> None:
+def _input_gradient(tape: EagerBackend, x: Cell, w: Cell, rows: Array, x_grad: Cell) -> None:
     # BLAS takes four times as long as a loop for an outer product.
     product = tape.outer if rows.shape[1] == 1 else tape.product
     product(rows, w.value.T, _rows(x_grad.reserve(x.value.shape)))
@@ -67,7 +67,7 @@ def _input_gradient(tape: AtOnce, x: Cell, w: Cell, rows: Array, x_grad: Cell) -
 def fc_grad_rows(op: Bound) -> Step:
     before_activation = _before_activation(op, op.maybe("rows@GRAD"))
 
-    def note(tape: AtOnce) -> None:
+    def note(tape: EagerBackend) -> None:
         before_activation(tape)
 
     return op.noted(note)
@@ -86,7 +86,7 @@ def fc_grad_x(op: Bound) -> Step:
     return op.noted(lambda tape: _input_gradient(tape, x, w, _matrix(tape, rows, spare), x_grad))
 
 
-def _matrix(tape: AtOnce, rows: Cell, spare: Cell) -> Array:
+def _matrix(tape: EagerBackend, rows: Cell, spare: Cell) -> Array:
     """A value as a C-contiguous matrix; in the memory of `spare` unless it is one."""
     value = rows.value
     if value.flags.c_contiguous:
@@ -96,7 +96,7 @@ def _matrix(tape: AtOnce, rows: Cell, spare: Cell) -> Array:
     return _rows(copied)
 
 
-def _before_activation(op: Bound, into: Cell | None = None) -> Callable[[AtOnce], Array]:
+def _before_activation(op: Bound, into: Cell | None = None) -> Callable[[EagerBackend], Array]:
     """The gradient (n, width) of what the activation was applied to; the bias gets its own.
 
     It lies in `into`, which other ops read, or else where no other op looks.
@@ -105,7 +105,7 @@ def _before_activation(op: Bound, into: Cell | None = None) -> Callable[[AtOnce]
     if op.attrs["activation"] == "relu":
         return _before_relu(op, bias_grad, into)
 
-    def note(tape: AtOnce) -> Array:
+    def note(tape: EagerBackend) -> Array:
         rows = _matrix(tape, grad, spare)
         if bias_grad is not None:
             tape.column_sums(rows, bias_grad.reserve(rows.shape[1:]))
@@ -114,11 +114,13 @@ def _before_activation(op: Bound, into: Cell | None = None) -> Callable[[AtOnce]
     return note
 
 
-def _before_relu(op: Bound, bias_grad: Cell | None, into: Cell | None) -> Callable[[AtOnce], Array]:
+def _before_relu(
+    op: Bound, bias_grad: Cell | None, into: Cell | None
+) -> Callable[[EagerBackend], Array]:
     out, grad, masked, spare = op.one("out"), op.one("out@GRAD"), op.scratch(), op.own()
     in_place = op.may_overwrite("out@GRAD") and into is None
 
-    def note(tape: AtOnce) -> Array:
+    def note(tape: EagerBackend) -> Array:
         kept, given = _rows(out.value), _matrix(tape, grad, into or masked)
         sums = (bias_grad or spare).reserve(kept.shape[1:])
         stays = in_place or not grad.value.flags.c_contiguous

@@ -12,7 +12,7 @@ import numpy as np
 
 from psrt.core.types import I32, I64, Array
 from psrt.executor.compute.registry import Bound, Step, computes, flat_rows
-from psrt.executor.memory import Cell, Rows, join, rows_of_whole
+from psrt.executor.memory import BoundRows, Cell, join, rows_of_whole
 from psrt.kernels.ops import POOLS, pooling
 
 
@@ -58,13 +58,13 @@ class Slots:
         self._index = Cell("joined index", np.int32)
         self._offsets = Cell("joined offsets", np.int64)
 
-    def index(self, table: Rows) -> I32:
+    def index(self, table: BoundRows) -> I32:
         """The row of each id."""
         if table.is_whole:
             return rows_of_whole(table.parameter, self._joined_ids(table))
         return self._joined([table.index_of(ids) for ids in self._slots])
 
-    def places(self, table: Rows) -> I32:
+    def places(self, table: BoundRows) -> I32:
         """The row of the gradient that each id adds to."""
         if not table.is_numbered:
             return self.index(table)
@@ -73,7 +73,7 @@ class Slots:
             return places
         return self._joined([table.place_of(ids) for ids in self._slots])
 
-    def _joined_ids(self, table: Rows) -> Array:
+    def _joined_ids(self, table: BoundRows) -> Array:
         if table.looked_up is not None and table.looked_up.are_of(self._slots):
             return table.looked_up.ids()
         parts = [ids.value.reshape(-1) for ids in self._slots]

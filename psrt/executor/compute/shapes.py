@@ -10,7 +10,7 @@ from psrt.core.types import Array, Shape
 from psrt.executor.compute.registry import Bound, Step, computes, lie_apart, regrouped
 from psrt.executor.memory import Cell
 from psrt.graph.ops import ROWS
-from psrt.kernels.ops import AtOnce
+from psrt.kernels.ops import EagerBackend
 
 # --- joining --------------------------------------------------------------------------------------
 
@@ -19,7 +19,7 @@ from psrt.kernels.ops import AtOnce
 def concat(op: Bound) -> Step:
     xs, out, axis = op.all("x"), op.one("out"), op.attrs["axis"]
 
-    def note(tape: AtOnce) -> None:
+    def note(tape: EagerBackend) -> None:
         first = xs[0].value.shape
         width = sum(x.value.shape[axis] for x in xs)
         result = out.reserve((*first[:axis], width, *first[axis + 1 :]))
@@ -40,7 +40,7 @@ def concat_grad(op: Bound) -> Step:
     before = (slice(None),) * int(op.attrs["axis"])
     axis = op.attrs["axis"]
 
-    def note(tape: AtOnce) -> None:
+    def note(tape: EagerBackend) -> None:
         start = 0
         for x, target in zip(xs, targets, strict=True):
             stop = start + x.value.shape[axis]

@@ -16,9 +16,16 @@ from psrt.core.specs import LAYER_WISE, rate_at
 from psrt.core.types import I32, Array
 from psrt.executor.compute.parts import part_of
 from psrt.executor.compute.registry import Step
-from psrt.executor.memory import Cell, Rows
+from psrt.executor.memory import BoundRows, Cell
 from psrt.graph.program import Parameter
-from psrt.kernels.optimizers import HEADER_WORDS, RowTable, Rule, TouchedRows, rule_of, stamp_
+from psrt.kernels.optimizers import (
+    HEADER_WORDS,
+    OptimizerRule,
+    RowTable,
+    TouchedRows,
+    rule_of,
+    stamp_,
+)
 
 
 class Update(Protocol):
@@ -39,14 +46,16 @@ class Update(Protocol):
     def share(self, other: Update) -> None: ...
 
 
-def make_update(parameter: Parameter, value: Cell, gradient: Cell, rows: Rows | None) -> Update:
+def make_update(
+    parameter: Parameter, value: Cell, gradient: Cell, rows: BoundRows | None
+) -> Update:
     """What applies `gradient` to `value`; `rows` are those of a sparse parameter."""
     if parameter.optimizer is None or parameter.learning_rate is None:
         raise ProgramError(f"Parameter {parameter.name} has an update op, but no optimizer.")
     rule = rule_of(parameter.optimizer, gradient.dtype)
     if rows is None:
         return DenseUpdate(parameter, rule, value, gradient)
-    return RowUpdate(parameter, rule, value, gradient, rows)
+    return LocalRowUpdate(parameter, rule, value, gradient, rows)
 
 
 def in_turn(steps: Sequence[Step]) -> Step:
@@ -81,7 +90,9 @@ class Pace:
 class DenseUpdate:
     """One dense parameter: every number moves at every step; `state` (state_vectors, size)."""
 
-    def __init__(self, parameter: Parameter, rule: Rule, value: Cell, gradient: Cell) -> None:
+    def __init__(
+        self, parameter: Parameter, rule: OptimizerRule, value: Cell, gradient: Cell
+    ) -> None:
         self.parameter, self.rule = parameter, rule
         self.value, self.gradient = value, gradient
         self.pace = Pace(parameter)
@@ -118,7 +129,7 @@ class DenseUpdate:
             self.rule.update_block(w[here], state, g[here], self._rate, self._step)
 
 
-class RowUpdate:
+class LocalRowUpdate:
     """One sparse table held whole: rows move as on a pserver, each by its own count of updates.
 
     `beside` (height, ·) holds header and state of each row, once there was a step. Parts are of the
@@ -126,7 +137,12 @@ class RowUpdate:
     """
 
     def __init__(
-        self, parameter: Parameter, rule: Rule, value: Cell, gradient: Cell, rows: Rows
+        self,
+        parameter: Parameter,
+        rule: OptimizerRule,
+        value: Cell,
+        gradient: Cell,
+        rows: BoundRows,
     ) -> None:
         self.parameter, self.rule = parameter, rule
         self.value, self.gradient, self.rows = value, gradient, rows
@@ -139,7 +155,7 @@ class RowUpdate:
 
     def share(self, other: Update) -> None:
         """Keep state and count of steps together with the update of another replica."""
-        assert isinstance(other, RowUpdate)
+        assert isinstance(other, LocalRowUpdate)
         self.beside, self.pace = other._beside(), other.pace
 
     @property

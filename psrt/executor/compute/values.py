@@ -7,7 +7,7 @@ import numpy as np
 from psrt.core.errors import DataError
 from psrt.core.types import I64, Array, Shape
 from psrt.executor.compute.registry import Bound, Step, computes
-from psrt.kernels.ops import AtOnce
+from psrt.kernels.ops import EagerBackend
 from psrt.kernels.tables import rows
 
 
@@ -57,7 +57,7 @@ def ones_like(op: Bound) -> Step:
 def loss_gradient(op: Bound) -> Step:
     x, out, moment = op.one("x"), op.one("out"), op.moment
 
-    def note(tape: AtOnce) -> None:
+    def note(tape: EagerBackend) -> None:
         result = out.reserve(x.value.shape)
         tape.fill(result, np.array(moment.loss_gradient, result.dtype))
 

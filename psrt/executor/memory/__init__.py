@@ -10,9 +10,9 @@ supply        Where the rows of sparse tables come from when nobody has bound th
 from __future__ import annotations
 
 from psrt.executor.memory.bindings import (
+    BoundRows,
     Joined,
     RowBatch,
-    Rows,
     SharedIds,
     check_rows,
     distinct_ids,
@@ -20,7 +20,7 @@ from psrt.executor.memory.bindings import (
     lookups_by_table,
     rows_of_whole,
 )
-from psrt.executor.memory.cells import Cell, GradientCell, Memory, Scratch
+from psrt.executor.memory.cells import Cell, CellMemory, GradientCell, Scratch
 from psrt.executor.memory.scope import (
     Scope,
     check_dtype,
@@ -28,21 +28,21 @@ from psrt.executor.memory.scope import (
     check_writeable,
     initial_values,
 )
-from psrt.executor.memory.step_context import Moment
+from psrt.executor.memory.step_context import StepContext
 from psrt.executor.memory.supply import RowSupply
 
 __all__ = [
+    "BoundRows",
     "Cell",
+    "CellMemory",
     "GradientCell",
     "Joined",
-    "Memory",
-    "Moment",
     "RowBatch",
     "RowSupply",
-    "Rows",
     "Scope",
     "Scratch",
     "SharedIds",
+    "StepContext",
     "check_dtype",
     "check_rows",
     "check_shape",

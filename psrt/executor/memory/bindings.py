@@ -1,7 +1,7 @@
 """Rows of tables for one step: which ids a batch looks up, and where their rows lie.
 
 The rows of a sparse table are fetched before the step, each id once. `RowBatch` is what the trainer
-binds; `Rows` is a table as lookup ops see it, be it a row batch or a whole array in the scope.
+binds; `BoundRows` is a table as lookup ops see it, be it a row batch or a whole array in the scope.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from psrt.core.errors import ErrorCode, ProgramError
 from psrt.core.tensors import Ragged
 from psrt.core.types import I32, I64, Array
-from psrt.executor.memory.cells import Cell, Memory
+from psrt.executor.memory.cells import Cell, CellMemory
 from psrt.executor.memory.scope import check_shape, check_writeable
 from psrt.graph.program import Parameter, Program
 from psrt.kernels.tables import as_rows, unique
@@ -99,7 +99,7 @@ class SharedIds:
     def __init__(self, slots: Sequence[Cell]) -> None:
         self._slots = slots
         self._names = [ids.name for ids in slots]
-        self._memory = Memory()
+        self._memory = CellMemory()
         self._lock = threading.Lock()
         self._joined: I64 | None = None
 
@@ -125,7 +125,7 @@ class SharedIds:
             return self._joined
 
 
-class Rows:
+class BoundRows:
     """One table in one step, as lookup ops see it.
 
     `values` (n, width) holds its rows, `index` the row of each id by data var. `ids` are the ids of

@@ -21,7 +21,7 @@ _LINE_BYTES = 64
 _GROWTH = 1.25  # ragged batches differ a little in size: a new one a step would be a new memory
 
 
-class Memory:
+class CellMemory:
     """Bytes to write values into: of one cell, or of several whose lives do not overlap.
 
     Starts at a cache line. `owner` is the array that owns them, the base of all that is handed out.
@@ -71,7 +71,7 @@ class Cell:
         self.value = self._own = _NOTHING
         self.follows: Cell | None = None
         self._offsets: I64 | None = None
-        self.memory = Memory()
+        self.memory = CellMemory()
 
     @property
     def offsets(self) -> I64 | None:
@@ -116,7 +116,7 @@ class GradientCell(Cell):
 
     def __init__(self, name: str, dtype: Any) -> None:
         super().__init__(name, dtype)
-        self._resting, self._resting_own = Memory(), self._own
+        self._resting, self._resting_own = CellMemory(), self._own
 
     def swap(self) -> None:
         """Before a backward: write into the memory of the backward before the last."""
@@ -143,11 +143,11 @@ class Scratch(Cell):
     @property
     def owner(self) -> Array | None:
         """The array that owns the memory of this thread."""
-        memory: Memory | None = getattr(self._of_thread, "memory", None)
+        memory: CellMemory | None = getattr(self._of_thread, "memory", None)
         return None if memory is None else memory.owner
 
     def reserve(self, shape: Shape) -> Array:
         memory = getattr(self._of_thread, "memory", None)
         if memory is None:
-            memory = self._of_thread.memory = Memory()
+            memory = self._of_thread.memory = CellMemory()
         return memory.array(shape, self.dtype)

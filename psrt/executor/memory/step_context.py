@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass
-class Moment:
+class StepContext:
     """`step` counts the batches run before this one, `first_example` the examples of the batch
     that belong to replicas before this one. The gradient of the loss begins with `loss_gradient`,
     the weight of a replica."""

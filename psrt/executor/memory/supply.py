@@ -15,7 +15,7 @@ from psrt.core.errors import ProgramError, PsrtError, from_code
 from psrt.core.tensors import Ragged
 from psrt.core.types import I32, I64, Array
 from psrt.executor.memory.bindings import RowBatch, distinct_ids, lookups_by_table, rows_of_whole
-from psrt.executor.memory.cells import Memory
+from psrt.executor.memory.cells import CellMemory
 from psrt.executor.memory.scope import Scope, check_shape
 from psrt.executor.ports import ParamSource
 from psrt.graph.program import Op, Parameter, Program
@@ -28,7 +28,7 @@ class RowSupply:
     def __init__(self, program: Program, scope: Scope, source: ParamSource | None) -> None:
         self._program, self._scope, self._source = program, scope, source
         self.lookups = lookups_by_table(program)
-        self._memory: dict[str, Memory] = {}
+        self._memory: dict[str, CellMemory] = {}
 
     @property
     def tables(self) -> list[str]:
@@ -91,7 +91,7 @@ class RowSupply:
         """The rows of a whole table in the scope."""
         table = self._scope[parameter.name]
         check_shape(parameter.name, table, parameter.shape)
-        memory = self._memory.setdefault(parameter.name, Memory())
+        memory = self._memory.setdefault(parameter.name, CellMemory())
         found = memory.array((len(ids), table.shape[1]), table.dtype)
         take = gather if table.dtype == np.float32 else gather.python
         take(table, slots, found)

@@ -28,8 +28,8 @@ parallel    The parallel executor: a dependency graph built once, replicas of th
 
 from __future__ import annotations
 
-from psrt.executor.parallel.epoch import UntilEnd
+from psrt.executor.parallel.epoch import EpochResult
 from psrt.executor.parallel.parallel import ParallelExecutor
 from psrt.executor.parallel.replicas import PASSES
 
-__all__ = ["PASSES", "ParallelExecutor", "UntilEnd"]
+__all__ = ["PASSES", "EpochResult", "ParallelExecutor"]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from psrt.executor.compute import part_of
 from psrt.executor.memory import Cell
-from psrt.kernels.ops import AtOnce
+from psrt.kernels.ops import EagerBackend
 
 
 class GradientSum:
@@ -25,7 +25,7 @@ class GradientSum:
         self._first, self._added, self._told = have[0], have[1:], all
         self._is_sparse = is_sparse
 
-    def note(self, tape: AtOnce, number: int = 0, of: int = 1) -> None:
+    def note(self, tape: EagerBackend, number: int = 0, of: int = 1) -> None:
         """What a tape does for it, or for the `number`-th of `of` parts."""
         total = self._first.value
         width = total.shape[1] if self._is_sparse else 1

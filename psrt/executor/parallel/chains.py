@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from psrt.executor.parallel.ssa import Graph, Node
+from psrt.executor.parallel.ssa import SsaGraph, SsaNode
 
 
-def chained(graph: Graph) -> Graph:
+def chained(graph: SsaGraph) -> SsaGraph:
     """The same computations; a node of several has them in `parts`, in their order.
 
     Nodes of different replicas stay apart: threads stay with a replica.
@@ -28,14 +28,14 @@ def chained(graph: Graph) -> Graph:
     }
     chains = list(_chains(len(successors), follower))
     number = {chain[0]: at for at, chain in enumerate(chains)}
-    return Graph(
+    return SsaGraph(
         tuple(_joined([graph.nodes[at] for at in chain]) for chain in chains),
         tuple(tuple(sorted(number[to] for to in successors[chain[-1]])) for chain in chains),
         tuple(waits[chain[0]] for chain in chains),
     )
 
 
-def _may_join(nodes: Sequence[Node], at: int, to: int) -> bool:
+def _may_join(nodes: Sequence[SsaNode], at: int, to: int) -> bool:
     apart = nodes[at].barrier or nodes[to].barrier
     is_one = nodes[at].replica == nodes[to].replica and nodes[at].place == nodes[to].place
     return is_one and not apart
@@ -66,7 +66,7 @@ def _chains(count: int, follower: dict[int, int]) -> Iterator[list[int]]:
             yield chain
 
 
-def _joined(parts: Sequence[Node]) -> Node:
+def _joined(parts: Sequence[SsaNode]) -> SsaNode:
     first = parts[0]
     if len(parts) == 1:
         return first
@@ -75,7 +75,7 @@ def _joined(parts: Sequence[Node]) -> Node:
         for part in parts:
             part.run()
 
-    return Node(
+    return SsaNode(
         f"{first.label} to {parts[-1].label}",
         run,
         frozenset().union(*(part.reads for part in parts)),

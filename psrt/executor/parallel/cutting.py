@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from psrt.executor.compute import SMALL, Update, in_turn
-from psrt.executor.parallel.ssa import Node, Place, union
+from psrt.executor.parallel.ssa import Place, SsaNode, union
 
 BEGUN: frozenset[Place] = frozenset(["updates have begun"])
 
@@ -20,7 +20,7 @@ BEGUN: frozenset[Place] = frozenset(["updates have begun"])
 class Cutting:
     """The `nodes` of all update ops, of which those that are worth it come in `parts`."""
 
-    def __init__(self, nodes: Sequence[Node], updates: Mapping[str, Update], parts: int) -> None:
+    def __init__(self, nodes: Sequence[SsaNode], updates: Mapping[str, Update], parts: int) -> None:
         self._nodes, self._parts = nodes, parts
         self._cut: dict[int, list[Update]] = {}
         for at, node in enumerate(nodes):
@@ -28,15 +28,15 @@ class Cutting:
             if parts > 1 and all(each.may_be_cut for each in of_node) and _is_large(of_node):
                 self._cut[at] = of_node
 
-    def begin_early(self, known: frozenset[Place]) -> Iterator[Node]:
+    def begin_early(self, known: frozenset[Place]) -> Iterator[SsaNode]:
         """The beginning of all that is cut, needing nothing but what stands in `known`: for
         parts that wait for sums, which wait for everybody who reads a parameter."""
         if self._cut:
             run = in_turn([update.begin for each in self._cut.values() for update in each])
             reads = union(self._nodes[at].reads for at in self._cut) & known
-            yield Node("beginning of updates", run, reads, BEGUN)
+            yield SsaNode("beginning of updates", run, reads, BEGUN)
 
-    def begin(self, late: frozenset[Place]) -> Iterator[Node]:
+    def begin(self, late: frozenset[Place]) -> Iterator[SsaNode]:
         """The beginnings, each once nobody reads the parameter any more; what is in `late` it does
         not need."""
         for at, of_node in self._cut.items():
@@ -45,13 +45,13 @@ class Cutting:
             reads, writes = node.reads - late, node.writes | BEGUN
             yield dataclasses.replace(node, run=run, reads=reads, writes=writes)
 
-    def whole(self, summed: frozenset[Place]) -> Iterator[Node]:
+    def whole(self, summed: frozenset[Place]) -> Iterator[SsaNode]:
         """The nodes that are not cut, once all is `summed`."""
         for at, node in enumerate(self._nodes):
             if at not in self._cut:
                 yield dataclasses.replace(node, reads=node.reads | summed)
 
-    def in_parts(self, summed: Sequence[frozenset[Place]]) -> Iterator[Node]:
+    def in_parts(self, summed: Sequence[frozenset[Place]]) -> Iterator[SsaNode]:
         """Parts of the others: part p of all of them is at home with replica p, and of the sums of
         gradients needs `summed[p]` alone, if these have as many parts."""
         for number in range(self._parts):
@@ -64,7 +64,7 @@ class Cutting:
                 yield dataclasses.replace(node, run=run, reads=reads, writes=part, home=number)
 
 
-def _updates_of(node: Node, updates: Mapping[str, Update]) -> list[Update]:
+def _updates_of(node: SsaNode, updates: Mapping[str, Update]) -> list[Update]:
     assert node.op is not None, node.label
     return [updates[name] for name in node.op.inputs["parameter"]]
 

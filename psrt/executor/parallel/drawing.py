@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 from psrt.core.errors import ConfigError
-from psrt.executor.parallel.ssa import Graph, Node
+from psrt.executor.parallel.ssa import SsaGraph, SsaNode
 
 _COLOURS = {"forward": "white", "backward": "lightyellow", "adjust": "lightblue"}
 
 
-def to_dot(graph: Graph) -> str:
+def to_dot(graph: SsaGraph) -> str:
     """One box a node, in a cluster for each replica; an arrow to each node that waits for it."""
     lines = ["digraph psrt {", "  node [shape=box style=filled fillcolor=white];"]
     for replica in sorted({node.replica for node in graph.nodes}):
@@ -23,7 +23,7 @@ def to_dot(graph: Graph) -> str:
     return "\n".join([*lines, "}", ""])
 
 
-def draw(graph: Graph, path: Path) -> None:
+def draw(graph: SsaGraph, path: Path) -> None:
     """Write the dot text; raises `ConfigError` when the file cannot be written."""
     try:
         path.write_text(to_dot(graph))
@@ -34,7 +34,7 @@ def draw(graph: Graph, path: Path) -> None:
         ) from error
 
 
-def _box(at: int, node: Node) -> str:
+def _box(at: int, node: SsaNode) -> str:
     if node.op is None:
         return f"    n{at} [label={json.dumps(node.label)} fillcolor=lightgrey];"
     colour = _COLOURS.get(node.op.role, "palegreen")

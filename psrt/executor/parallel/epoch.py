@@ -17,14 +17,14 @@ from typing import Any
 
 from psrt.executor.memory import RowSupply, Scope
 from psrt.executor.parallel.replicas import Replica
-from psrt.executor.parallel.shares import Share, examples_of
+from psrt.executor.parallel.shares import BatchShare, examples_of
 from psrt.executor.ports import GradSink, ParamSource
 from psrt.executor.program import DerivedIds, Feed, copy_of
 from psrt.graph.program import ROLES, Program, Role
 
 
 @dataclass
-class UntilEnd:
+class EpochResult:
     """What was run until the data ended; `fetched` are the values of the last batch."""
 
     batches: int = 0
@@ -37,10 +37,10 @@ class UntilEnd:
         self.fetched = fetched
 
 
-def together(parts: Sequence[UntilEnd]) -> UntilEnd:
+def together(parts: Sequence[EpochResult]) -> EpochResult:
     """What several replicas did; the values are the first one's."""
     batches, examples = sum(p.batches for p in parts), sum(p.examples for p in parts)
-    return UntilEnd(batches, examples, parts[0].fetched)
+    return EpochResult(batches, examples, parts[0].fetched)
 
 
 class Source:
@@ -73,7 +73,7 @@ class Source:
                 return None
 
 
-class Alone:
+class HogwildWorker:
     """One replica that runs whole batches by itself."""
 
     def __init__(
@@ -89,7 +89,7 @@ class Alone:
         self._supply = RowSupply(program, scope, source)
         self._first_example = first_example
         self._derived = DerivedIds(program, first_example)
-        self.done = UntilEnd()
+        self.done = EpochResult()
 
     def working(
         self, source: Source, names: Sequence[str], roles: Sequence[Role]
@@ -114,7 +114,7 @@ class Alone:
         feed = self._replica.checked(self._derived.extend(feed, number))
         rows = {table: self._supply.batch(table, feed) for table in self._supply.tables}
         self._replica.see(self._scope, roles)
-        self._replica.load(Share(0, 0, examples, examples), feed, rows, self._scope)
+        self._replica.load(BatchShare(0, 0, examples, examples), feed, rows, self._scope)
         if self._sink is not None:
             compiled.swap_gradients()
         for role in ROLES:

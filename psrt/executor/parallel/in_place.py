@@ -13,7 +13,7 @@ import numpy as np
 
 from psrt.executor.memory import Joined, Scope, SharedIds
 from psrt.executor.parallel.replicas import Replica
-from psrt.kernels.tables import Cells, unique_of
+from psrt.kernels.tables import CellBuffer, unique_of
 
 
 class TableInPlace:
@@ -27,7 +27,7 @@ class TableInPlace:
         cells = [replica.compiled.cells for replica in replicas]
         self._shares = [SharedIds([each[name] for name in names]) for each in cells]
         self._dtype = replicas[0].compiled.dtype
-        self._cells = Cells(keeps=True)
+        self._cells = CellBuffer(keeps=True)
 
     def fits(self, scopes: Sequence[Scope]) -> bool:
         """Whether kernels take the arrays as they are."""

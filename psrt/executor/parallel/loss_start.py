@@ -10,7 +10,7 @@ import numpy as np
 from psrt.core.errors import DataError, ProgramError
 from psrt.core.tensors import Ragged
 from psrt.core.types import Array
-from psrt.executor.parallel.shares import Share
+from psrt.executor.parallel.shares import BatchShare
 from psrt.executor.program import Feed
 from psrt.executor.strategies import GradientScaleStrategy
 from psrt.graph.backward import loss_gradients
@@ -50,7 +50,7 @@ class LossStart:
             return feed
         return {name: fed for name, fed in feed.items() if name != self.name}
 
-    def for_share(self, share: Share) -> float:
+    def for_share(self, share: BatchShare) -> float:
         """For a replica; a fed array may hold one number, or one for each replica's share."""
         if self.fed is not None:
             return float(self.fed.reshape(-1)[min(share.number, self.fed.size - 1)])

@@ -20,14 +20,14 @@ import numpy as np
 from psrt.config.load import cpu_num
 from psrt.core.errors import ConfigError
 from psrt.executor.memory import RowBatch, RowSupply, Scope
-from psrt.executor.parallel.epoch import Alone, Source, UntilEnd, together
+from psrt.executor.parallel.epoch import EpochResult, HogwildWorker, Source, together
 from psrt.executor.parallel.in_place import TableInPlace
 from psrt.executor.parallel.loss_start import LossStart
 from psrt.executor.parallel.plan import Planner
 from psrt.executor.parallel.pool import Pool
 from psrt.executor.parallel.replicas import ParameterCopies, make_replicas
-from psrt.executor.parallel.shares import Share, examples_of, shares
-from psrt.executor.parallel.ssa import Graph, Node
+from psrt.executor.parallel.shares import BatchShare, examples_of, shares
+from psrt.executor.parallel.ssa import SsaGraph, SsaNode
 from psrt.executor.ports import Gradient, GradSink, OnGradient, ParamSource
 from psrt.executor.profiling import Profiler, span_of
 from psrt.executor.program import DerivedIds, Feed, Fetch, Fetches, copy_of, fed_vars, prepare
@@ -115,7 +115,7 @@ class ParallelExecutor:
         batches: Iterable[Feed],
         fetch: Fetch = (),
         roles: Sequence[Role] = ("forward", "backward"),
-    ) -> UntilEnd:
+    ) -> EpochResult:
         """Run batches until they end, which is a normal event.
 
         With `async_mode` replicas take whole batches and do not wait for each other, see
@@ -124,7 +124,7 @@ class ParallelExecutor:
         names = self._fetches.names_of(fetch, roles)
         if self._build.async_mode:
             return self._run_apart(Source(batches), names, roles)
-        done = UntilEnd()
+        done = EpochResult()
         for feed in batches:
             done.count(examples_of(feed, self._fed), self.run(feed, names, roles=roles))
         return done
@@ -168,7 +168,9 @@ class ParallelExecutor:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _run_apart(self, source: Source, names: Sequence[str], roles: Sequence[Role]) -> UntilEnd:
+    def _run_apart(
+        self, source: Source, names: Sequence[str], roles: Sequence[Role]
+    ) -> EpochResult:
         """One node of the graph for each replica, which runs until the source ends."""
         first, *others = self._replicas
         for replica in others:
@@ -176,12 +178,14 @@ class ParallelExecutor:
         for replica in self._replicas:
             replica.compiled.profiler = self.profiler
         workers = [
-            Alone(replica, self.program, self.scope, self.source, self.sink, self._first_example)
+            HogwildWorker(
+                replica, self.program, self.scope, self.source, self.sink, self._first_example
+            )
             for replica in self._replicas
         ]
         runs = [worker.working(source, names, roles) for worker in workers]
-        nodes = [Node("the batches", run, replica=number) for number, run in enumerate(runs)]
-        self._pool.walk(Graph.of(nodes), self._replicas, self.profiler)
+        nodes = [SsaNode("the batches", run, replica=number) for number, run in enumerate(runs)]
+        self._pool.walk(SsaGraph.of(nodes), self._replicas, self.profiler)
         source.check()
         return together([worker.done for worker in workers])
 
@@ -193,7 +197,7 @@ class ParallelExecutor:
         rows: Mapping[str, RowBatch],
         roles: Sequence[Role],
         merged: Sequence[str],
-    ) -> list[Share]:
+    ) -> list[BatchShare]:
         """Deal the batch to the replicas and walk the graph; `merged` are vars to fetch then."""
         self._supply.check_bound(rows)
         cut = shares(examples_of(feed, self._fed), len(self._replicas))
@@ -230,7 +234,7 @@ class ParallelExecutor:
         self,
         feed: Feed,
         rows: Mapping[str, RowBatch],
-        cut: Sequence[Share],
+        cut: Sequence[BatchShare],
         scopes: Sequence[Scope],
         whole: Sequence[TableInPlace],
     ) -> None:
@@ -247,7 +251,7 @@ class ParallelExecutor:
         for table in whole:
             table.load()
 
-    def _fetched(self, name: str, cut: Sequence[Share], merge: bool) -> Any:
+    def _fetched(self, name: str, cut: Sequence[BatchShare], merge: bool) -> Any:
         if self.program.vars[name].kind == "parameter":
             return self.scope[name].copy()
         active = [self._replicas[share.number] for share in cut]

@@ -23,11 +23,11 @@ from psrt.executor.parallel.drawing import draw
 from psrt.executor.parallel.in_place import TableInPlace
 from psrt.executor.parallel.places import ORDER, Places
 from psrt.executor.parallel.replicas import Replica
-from psrt.executor.parallel.shares import Share
-from psrt.executor.parallel.ssa import Graph, Node, Place, union
+from psrt.executor.parallel.shares import BatchShare
+from psrt.executor.parallel.ssa import Place, SsaGraph, SsaNode, union
 from psrt.executor.parallel.summing import Summing
 from psrt.executor.ports import OnGradient
-from psrt.executor.program import Prepared, tellers
+from psrt.executor.program import PreparedProgram, gradient_hooks
 from psrt.executor.strategies import BuildStrategy
 from psrt.graph.program import Role
 
@@ -40,7 +40,7 @@ class Planner:
 
     def __init__(
         self,
-        prepared: Prepared,
+        prepared: PreparedProgram,
         replicas: Sequence[Replica],
         one_copy: bool,
         build: BuildStrategy,
@@ -52,7 +52,7 @@ class Planner:
         self._build, self._threads = build, threads
         self._parts = len(replicas) if one_copy and not build.enable_sequential_execution else 1
         self._summing = Summing(program, replicas, self._places)
-        self._graphs: dict[Key, Graph] = {}
+        self._graphs: dict[Key, SsaGraph] = {}
         self._on_gradient: OnGradient | None = None
 
     @property
@@ -65,8 +65,11 @@ class Planner:
         self._graphs.clear()
 
     def graph(
-        self, shares: Sequence[Share], roles: Sequence[Role], whole: Sequence[TableInPlace] = ()
-    ) -> Graph:
+        self,
+        shares: Sequence[BatchShare],
+        roles: Sequence[Role],
+        whole: Sequence[TableInPlace] = (),
+    ) -> SsaGraph:
         """For a batch of which these are the shares that hold examples.
 
         The ids of tables in `whole` are numbered before their gradients.
@@ -77,13 +80,13 @@ class Planner:
             nodes = list(self._nodes(active, roles, whole))
             if self._on_gradient is not None:
                 self._tell(nodes, self._on_gradient)
-            graph = Graph.of(nodes)
+            graph = SsaGraph.of(nodes)
             if self._build.debug_graphviz_path:
                 draw(graph, Path(self._build.debug_graphviz_path))
             self._graphs[key] = chained(graph)
         return self._graphs[key]
 
-    def finish(self, shares: Sequence[Share], roles: Sequence[Role]) -> None:
+    def finish(self, shares: Sequence[BatchShare], roles: Sequence[Role]) -> None:
         """After a walk along that graph: what no node of it had to wait for."""
         active = [share.number for share in shares]
         if self._one_copy and "backward" in roles and self._ends(active):
@@ -91,7 +94,7 @@ class Planner:
 
     def _nodes(
         self, active: Sequence[int], roles: Sequence[Role], whole: Sequence[TableInPlace]
-    ) -> Iterator[Node]:
+    ) -> Iterator[SsaNode]:
         ends = self._ends(active)
         if "forward" in roles:
             yield from self._pass("forward", active, ends)
@@ -100,7 +103,7 @@ class Planner:
         for table in whole:
             numbers = frozenset([_numbers_of(table.name)])
             number = partial(table.number, active)
-            yield Node(f"distinct ids of {table.name}", number, writes=numbers)
+            yield SsaNode(f"distinct ids of {table.name}", number, writes=numbers)
         updates = self._updates(roles)
         is_early = self._one_copy and len(self._replicas) > 1 and bool(ends)
         if is_early:
@@ -127,11 +130,11 @@ class Planner:
                 yield from each.begin(self._summing.places() if summed else frozenset())
             yield from each.in_parts(summed)
 
-    def _barrier(self, roles: Sequence[Role]) -> Iterator[Node]:
+    def _barrier(self, roles: Sequence[Role]) -> Iterator[SsaNode]:
         if "optimize" in roles and self._build.enable_backward_optimizer_op_deps:
-            yield Node("barrier", _nothing, barrier=True)
+            yield SsaNode("barrier", _nothing, barrier=True)
 
-    def _pass(self, role: Role, active: Sequence[int], ends: frozenset[Place]) -> Iterator[Node]:
+    def _pass(self, role: Role, active: Sequence[int], ends: frozenset[Place]) -> Iterator[SsaNode]:
         for replica in active:
             yield from self._ops(replica, role, ends)
 
@@ -150,7 +153,7 @@ class Planner:
         role: Role,
         ends: frozenset[Place] = frozenset(),
         after: frozenset[Place] = frozenset(),
-    ) -> Iterator[Node]:
+    ) -> Iterator[SsaNode]:
         place: Place = (replica, ORDER)
         is_ordered = place in ends or self._build.enable_sequential_execution
         order = frozenset([place] if is_ordered else [])
@@ -159,7 +162,7 @@ class Planner:
             if role != "forward":
                 reads |= {_numbers_of(name) for name in op.reads()}
             writes = self._places.of(op.writes(), replica) | order
-            yield Node(str(op), step, reads, writes, op, replica)
+            yield SsaNode(str(op), step, reads, writes, op, replica)
 
     def _updates(self, roles: Sequence[Role]) -> list[Cutting]:
         """Those of each replica that updates, if any does."""
@@ -170,9 +173,9 @@ class Planner:
             for at, replica in enumerate(self._replicas[: 1 if self._one_copy else None])
         ]
 
-    def _tell(self, nodes: list[Node], on_gradient: OnGradient) -> None:
+    def _tell(self, nodes: list[SsaNode], on_gradient: OnGradient) -> None:
         """Let the last writer of each gradient of the first replica, who hands them out, tell."""
-        for name, tell in tellers(self._replicas[0].compiled, on_gradient).items():
+        for name, tell in gradient_hooks(self._replicas[0].compiled, on_gradient).items():
             place = self._places.of([name], replica=0)
             writers = [at for at, node in enumerate(nodes) if place <= node.writes]
             if writers:

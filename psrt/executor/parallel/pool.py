@@ -8,10 +8,10 @@ from contextlib import AbstractContextManager, nullcontext
 from threadpoolctl import ThreadpoolController
 
 from psrt.core.errors import ProgramError, PsrtError
-from psrt.executor.compute import InTurn
+from psrt.executor.compute import StepSequence
 from psrt.executor.parallel.replicas import Replica
 from psrt.executor.parallel.schedule import Schedule
-from psrt.executor.parallel.ssa import Graph, Node
+from psrt.executor.parallel.ssa import SsaGraph, SsaNode
 from psrt.executor.parallel.workers import Waiting, Workers
 from psrt.executor.profiling import Profiler, span_of
 from psrt.kernels.lowlevel import thread_counts
@@ -24,7 +24,7 @@ class Pool:
         self._workers = Workers(threads, spin_s)
         self._blas, self._thread_counts = ThreadpoolController(), thread_counts()
 
-    def walk(self, graph: Graph, replicas: Sequence[Replica], profiler: Profiler | None) -> None:
+    def walk(self, graph: SsaGraph, replicas: Sequence[Replica], profiler: Profiler | None) -> None:
         """Run every node; raises the first error, told by the replica it happened in.
 
         BLAS runs in one thread each: the pool keeps the cores busy, and more would fight.
@@ -67,7 +67,7 @@ class UnderWay:
         self._begun = [0] * len(self._parts)
 
     def execute(self, at: int) -> None:
-        in_turn = InTurn()
+        in_turn = StepSequence()
         for number, part in enumerate(self._parts[at]):
             if self._schedule.is_stopped:
                 break
@@ -78,11 +78,11 @@ class UnderWay:
                 self._run_profiled(part, self._profiler)
         in_turn.end()
 
-    def node(self, at: int) -> Node:
+    def node(self, at: int) -> SsaNode:
         """The part of node `at` that was begun last."""
         return self._parts[at][self._begun[at]]
 
-    def _run_profiled(self, node: Node, profiler: Profiler) -> None:
+    def _run_profiled(self, node: SsaNode, profiler: Profiler) -> None:
         if node.op is None:
             node.run()
             return

@@ -12,8 +12,8 @@ from typing import Any
 
 from psrt.core.types import Array
 from psrt.executor.memory import RowBatch, Scope
-from psrt.executor.parallel.shares import Share, part_of_feed, part_of_rows
-from psrt.executor.program import Compiled, Feed, InScope, Intake, Prepared, fed_vars
+from psrt.executor.parallel.shares import BatchShare, part_of_feed, part_of_rows
+from psrt.executor.program import Compiled, Feed, InScope, Intake, PreparedProgram, fed_vars
 from psrt.graph.program import ROLES, Program, Role
 
 PASSES: tuple[Role, ...] = ("forward", "backward")
@@ -22,7 +22,7 @@ PASSES: tuple[Role, ...] = ("forward", "backward")
 class Replica:
     """One copy of the program: its cells, and its view of the parameters."""
 
-    def __init__(self, prepared: Prepared, dtype: Any, roles: Sequence[Role]) -> None:
+    def __init__(self, prepared: PreparedProgram, dtype: Any, roles: Sequence[Role]) -> None:
         self.compiled = Compiled(prepared.program, dtype, roles, prepared.memory)
         self._in_scope = InScope(self.compiled)
         self.fed = fed_vars(prepared.program)
@@ -41,7 +41,7 @@ class Replica:
         """A batch as replicas take it, see `Intake.checked`."""
         return self._intake.checked(feed)
 
-    def load(self, share: Share, feed: Feed, rows: dict[str, RowBatch], arrays: Scope) -> None:
+    def load(self, share: BatchShare, feed: Feed, rows: dict[str, RowBatch], arrays: Scope) -> None:
         """Take a share of a checked batch; `rows` are of the whole batch, of sparse tables.
 
         Tables without are looked up whole. Rows are bound for an empty share too: this replica may
@@ -84,6 +84,8 @@ class ParameterCopies:
                 scope[name] = own[name].copy() if name in self._trained else own[name]
 
 
-def make_replicas(prepared: Prepared, dtype: Any, count: int, with_updates: int) -> list[Replica]:
+def make_replicas(
+    prepared: PreparedProgram, dtype: Any, count: int, with_updates: int
+) -> list[Replica]:
     """`with_updates` of them also adjust gradients and update parameters."""
     return [Replica(prepared, dtype, ROLES if r < with_updates else PASSES) for r in range(count)]

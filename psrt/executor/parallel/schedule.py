@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import insort
 
-from psrt.executor.parallel.ssa import Graph
+from psrt.executor.parallel.ssa import SsaGraph
 
 
 class Schedule:
@@ -17,7 +17,7 @@ class Schedule:
     A node is waiting, ready, running or done. `failure` implies that no node becomes running.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: SsaGraph) -> None:
         self.graph = graph
         self.failure: tuple[int, BaseException] | None = None
         self.running: set[int] = set()

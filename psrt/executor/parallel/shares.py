@@ -22,7 +22,7 @@ from psrt.graph.program import Var
 
 
 @dataclass(frozen=True)
-class Share:
+class BatchShare:
     """Examples `start` to `stop` of a batch of `examples`; share `number` 0, 1, …"""
 
     number: int
@@ -66,10 +66,12 @@ class Share:
 
 
 @lru_cache(maxsize=64)
-def shares(examples: int, replicas: int) -> tuple[Share, ...]:
+def shares(examples: int, replicas: int) -> tuple[BatchShare, ...]:
     """One share for each replica, as even as can be, larger ones first, empty ones last."""
     cuts = [-(-examples * r // replicas) for r in range(replicas + 1)]
-    return tuple(Share(r, start, stop, examples) for r, (start, stop) in enumerate(pairwise(cuts)))
+    return tuple(
+        BatchShare(r, start, stop, examples) for r, (start, stop) in enumerate(pairwise(cuts))
+    )
 
 
 def examples_of(feed: Feed, vars: Mapping[str, Var]) -> int:
@@ -92,11 +94,13 @@ def _length(fed: Array | Ragged, var: Var) -> int:
         raise DataError(what, code=ErrorCode.SHAPE_MISMATCH) from error
 
 
-def part_of_feed(share: Share, feed: Feed, vars: Mapping[str, Var]) -> Feed:
+def part_of_feed(share: BatchShare, feed: Feed, vars: Mapping[str, Var]) -> Feed:
     return {name: share.part(fed, _has_rows(vars, name)) for name, fed in feed.items()}
 
 
-def part_of_rows(share: Share, batch: RowBatch, feed: Feed, vars: Mapping[str, Var]) -> RowBatch:
+def part_of_rows(
+    share: BatchShare, batch: RowBatch, feed: Feed, vars: Mapping[str, Var]
+) -> RowBatch:
     """The same rows, and the positions of the share's own ids among them."""
     index = {
         name: positions[share.span(len(positions), feed[name], _has_rows(vars, name))]

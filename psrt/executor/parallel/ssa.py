@@ -22,7 +22,7 @@ def union(sets: Iterable[frozenset[Place]]) -> frozenset[Place]:
 
 
 @dataclass(frozen=True)
-class Node:
+class SsaNode:
     """One computation: `run` reads and writes `reads` and `writes` and nothing else that moves.
 
     `op` is the op it computes, None for what the executor adds itself, which `label` names.
@@ -39,7 +39,7 @@ class Node:
     replica: int = 0
     barrier: bool = False
     home: int | None = None
-    parts: tuple[Node, ...] = ()
+    parts: tuple[SsaNode, ...] = ()
 
     @property
     def place(self) -> int:
@@ -51,15 +51,15 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Graph:
+class SsaGraph:
     """`successors[i]` wait for node i; `waits[i]` counts the nodes that node i waits for."""
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[SsaNode, ...]
     successors: tuple[tuple[int, ...], ...]
     waits: tuple[int, ...]
 
     @classmethod
-    def of(cls, nodes: Sequence[Node]) -> Graph:
+    def of(cls, nodes: Sequence[SsaNode]) -> SsaGraph:
         versions = _Versions()
         needs = [versions.predecessors(node, at) for at, node in enumerate(nodes)]
         successors: list[list[int]] = [[] for _ in nodes]
@@ -80,7 +80,7 @@ class _Versions:
     last: set[int] = field(default_factory=set)
     """Nodes nobody waits for yet."""
 
-    def predecessors(self, node: Node, at: int) -> set[int]:
+    def predecessors(self, node: SsaNode, at: int) -> set[int]:
         found = set(self.last) if node.barrier else self._conflicts(node)
         for place in node.reads:
             self.readers.setdefault(place, []).append(at)
@@ -94,7 +94,7 @@ class _Versions:
         self.last = (self.last - found) | {at}
         return found
 
-    def _conflicts(self, node: Node) -> set[int]:
+    def _conflicts(self, node: SsaNode) -> set[int]:
         since = min(self.barrier, default=-1)
         read = {self.writer[place] for place in node.reads | node.writes if place in self.writer}
         read.update(at for place in node.writes for at in self.readers.get(place, ()))

@@ -11,13 +11,13 @@ import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from psrt.executor.compute import SMALL, InTurn, Noted, Step, in_turn
+from psrt.executor.compute import SMALL, CachedCommands, Step, StepSequence, in_turn
 from psrt.executor.parallel.aggregate import GradientSum
 from psrt.executor.parallel.places import Places
 from psrt.executor.parallel.replicas import Replica
-from psrt.executor.parallel.ssa import Node, Place, union
+from psrt.executor.parallel.ssa import Place, SsaNode, union
 from psrt.graph.program import Program, gradient_name
-from psrt.kernels.ops import tapes_for
+from psrt.kernels.ops import backend_for
 
 
 class Summing:
@@ -25,21 +25,21 @@ class Summing:
 
     def __init__(self, program: Program, replicas: Sequence[Replica], places: Places) -> None:
         self._replicas, self._places = replicas, places
-        self._tapes = tapes_for(replicas[0].compiled.dtype)
+        self._tapes = backend_for(replicas[0].compiled.dtype)
         made = {gradient_name(p.name): p.sparse for p in program.parameters.values()}
         self._is_sparse = {name: sparse for name, sparse in made.items() if name in program.vars}
         self._gradients = list(self._is_sparse)
         self._together = _together(program, self._gradients)
 
-    def each(self, active: Sequence[int]) -> Iterator[Node]:
+    def each(self, active: Sequence[int]) -> Iterator[SsaNode]:
         """A sum for each gradient of the `active` replicas; the small ones are one node."""
         for names in self._together:
             sums, places = self._sums(names, active), self.places(names)
             kind = "sum of gradient" if len(names) == 1 else "sums of gradients"
             run = in_turn([self._noted(sums, 0, 1), *(each.tell for each in sums)])
-            yield Node(f"{kind} {', '.join(names)}", run, places, places)
+            yield SsaNode(f"{kind} {', '.join(names)}", run, places, places)
 
-    def in_parts(self, active: Sequence[int], ends: frozenset[Place]) -> Iterator[Node]:
+    def in_parts(self, active: Sequence[int], ends: frozenset[Place]) -> Iterator[SsaNode]:
         """All sums, once the replicas have written `ends`.
 
         They are in the memory of the first replica as soon as all `parts` are written; the others
@@ -49,13 +49,13 @@ class Summing:
         for number, part in enumerate(self.parts(active)):
             run = self._noted(sums, number, len(active))
             label = f"sums of gradients, part {number + 1} of {len(active)}"
-            yield Node(label, run, until, part, home=active[number])
+            yield SsaNode(label, run, until, part, home=active[number])
 
-    def telling(self, active: Sequence[int]) -> Node:
+    def telling(self, active: Sequence[int]) -> SsaNode:
         """Let all replicas have the sums."""
         others = self.places() - self._places.of(self._gradients, active[0])
         tell = partial(self.tell, active)
-        return Node("sums for all replicas", tell, union(self.parts(active)), others)
+        return SsaNode("sums for all replicas", tell, union(self.parts(active)), others)
 
     def tell(self, active: Sequence[int]) -> None:
         """Let all replicas have the sums, which are those of the first active one."""
@@ -86,12 +86,12 @@ class Summing:
     def _noted(self, sums: Sequence[GradientSum], number: int, of: int) -> Step:
         """What makes the `number`-th of `of` parts of some sums."""
         noted = [
-            Noted(partial(each.note, number=number, of=of), self._tapes, each.cells)
+            CachedCommands(partial(each.note, number=number, of=of), self._tapes, each.cells)
             for each in sums
         ]
 
         def run() -> None:
-            in_turn = InTurn()
+            in_turn = StepSequence()
             for each in noted:
                 in_turn.run(each)
             in_turn.end()

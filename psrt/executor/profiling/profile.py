@@ -44,7 +44,7 @@ class _Total:
 
 
 @dataclass(slots=True)
-class _Account:
+class _ThreadTimes:
     """What one thread has spent, written by that thread alone.
 
     A span's time does not contain that of ops and spans inside it, so that the first three add up.
@@ -85,7 +85,7 @@ class Profiler:
         self._events: deque[Event] = deque(maxlen=keep_events)
         self._labels: list[Label] = []
         self._ops: list[Op] = []
-        self._accounts: list[_Account] = []
+        self._accounts: list[_ThreadTimes] = []
         self._threads: list[str] = []
         self._own = threading.local()
         self._lock = threading.Lock()
@@ -95,7 +95,7 @@ class Profiler:
     def record(self, op: Op, started_ns: int, ended_ns: int, replica: int = 0) -> None:
         """One run of an op by the calling thread: the one entry for executors of every kind."""
         try:
-            account: _Account = self._own.account
+            account: _ThreadTimes = self._own.account
             total = account.totals[id(op)]
         except (AttributeError, KeyError):
             account, total = self._meet_op(op)
@@ -134,24 +134,24 @@ class Profiler:
             event = (total.label, started_ns, ended_ns, 0, self._step, account.thread)
             self._events.append(event)
 
-    def _account(self) -> _Account:
+    def _account(self) -> _ThreadTimes:
         """The calling thread's."""
-        account: _Account | None = getattr(self._own, "account", None)
+        account: _ThreadTimes | None = getattr(self._own, "account", None)
         if account is None:
             with self._lock:
-                account = self._own.account = _Account(len(self._accounts))
+                account = self._own.account = _ThreadTimes(len(self._accounts))
                 self._accounts.append(account)
                 self._threads.append(threading.current_thread().name)
         return account
 
-    def _meet_op(self, op: Op) -> tuple[_Account, _Total]:
+    def _meet_op(self, op: Op) -> tuple[_ThreadTimes, _Total]:
         """The first run of an op on a thread."""
         account = self._account()
         self._ops.append(op)  # its id is its own only as long as it lives
         label = Label(op.type, op.role, op.layer, op.origin, is_op=True)
         return account, self._total(account, id(op), label)
 
-    def _total(self, account: _Account, key: Hashable, label: Label) -> _Total:
+    def _total(self, account: _ThreadTimes, key: Hashable, label: Label) -> _Total:
         known = account.totals.get(key)
         if known is None:
             with self._lock:

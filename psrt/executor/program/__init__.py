@@ -23,9 +23,9 @@ from psrt.executor.program.compiled import Compiled
 from psrt.executor.program.derived import DerivedIds, fed_vars
 from psrt.executor.program.feeds import Feed, Intake, check_is_batch, check_names
 from psrt.executor.program.fetches import Fetch, Fetches, copy_of
-from psrt.executor.program.gradient_hooks import tellers
+from psrt.executor.program.gradient_hooks import gradient_hooks
 from psrt.executor.program.in_scope import InScope
-from psrt.executor.program.preparation import Prepared, prepare
+from psrt.executor.program.preparation import PreparedProgram, prepare
 from psrt.executor.program.sequential import Executor
 
 __all__ = [
@@ -37,11 +37,11 @@ __all__ = [
     "Fetches",
     "InScope",
     "Intake",
-    "Prepared",
+    "PreparedProgram",
     "check_is_batch",
     "check_names",
     "copy_of",
     "fed_vars",
+    "gradient_hooks",
     "prepare",
-    "tellers",
 ]

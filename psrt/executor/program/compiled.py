@@ -18,15 +18,15 @@ from psrt.executor.compute import (
     COMPUTE,
     SHARING,
     Bound,
-    InTurn,
-    Noted,
+    CachedCommands,
     Step,
+    StepSequence,
     Update,
     checked,
     in_turn,
     make_update,
 )
-from psrt.executor.memory import Cell, GradientCell, Memory, Moment, Rows, Scratch
+from psrt.executor.memory import BoundRows, Cell, CellMemory, GradientCell, Scratch, StepContext
 from psrt.executor.ports import Gradient
 from psrt.executor.profiling import Profiler
 from psrt.graph.derived import derived_ops
@@ -57,7 +57,7 @@ class Compiled:
         verify(program)
         self.program = program
         self.dtype = _checked_dtype(dtype)
-        self.moment = Moment()
+        self.moment = StepContext()
         self.profiler: Profiler | None = None
         derived = {id(op) for op in derived_ops(program)}
         shared = (op for op in program.ops if op.type in SHARING or id(op) in derived)
@@ -67,14 +67,14 @@ class Compiled:
         self._spent = memory.spent
         lookups = (op for op in program.ops if op.role == "forward" and "table" in op.inputs)
         tables = dict.fromkeys(op.inputs["table"][0] for op in lookups)
-        self.rows = {name: Rows(program.parameters[name]) for name in tables}
+        self.rows = {name: BoundRows(program.parameters[name]) for name in tables}
         self._scratch = Scratch(self.dtype)
         self.updates: dict[str, Update] = {}
         self.steps: dict[Role, list[BoundOp]] = {role: [] for role in ROLES}
         for op in program.ops:
             if op.role in roles and id(op) not in derived:
                 self.steps[op.role].append((op, self._compile(op)))
-        memories = {number: Memory() for number in memory.owners.values()}
+        memories = {number: CellMemory() for number in memory.owners.values()}
         for name, number in memory.owners.items():
             self.cells[name].memory = memories[number]
 
@@ -86,7 +86,7 @@ class Compiled:
         if self.profiler is not None:
             self._run_profiled(steps, self.profiler)
             return
-        in_turn = InTurn()
+        in_turn = StepSequence()
         for op, step in steps:
             try:
                 in_turn.run(step)
@@ -155,7 +155,7 @@ class Compiled:
             if self.program.vars[cell.name].kind == "temp":
                 cell.drop()
         for step in (step for steps in self.steps.values() for _, step in steps):
-            if isinstance(step, Noted):
+            if isinstance(step, CachedCommands):
                 step.forget()
 
     def failure(self, op: Op, error: Exception) -> PsrtError:

@@ -14,7 +14,7 @@ from psrt.core.tensors import Ragged
 from psrt.core.types import Array
 from psrt.executor.memory import Cell
 from psrt.executor.program.merging import Merge, merges
-from psrt.executor.program.preparation import Prepared
+from psrt.executor.program.preparation import PreparedProgram
 from psrt.graph.ops import ROWS
 from psrt.graph.program import ROLES, Op, Program, Role, Var
 
@@ -38,7 +38,7 @@ class Fetches:
     `asked` is the program as its user knows it, `prepared` what became of it.
     """
 
-    def __init__(self, asked: Program, prepared: Prepared) -> None:
+    def __init__(self, asked: Program, prepared: PreparedProgram) -> None:
         program = self._program = prepared.program
         self._asked, self._lost = asked, prepared.lost
         self._role_of = {name: op.role for op in program.ops for name in op.writes()}

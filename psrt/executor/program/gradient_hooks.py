@@ -16,7 +16,7 @@ from psrt.executor.program.compiled import BoundOp, Compiled
 from psrt.graph.program import Parameter, Role
 
 
-def tellers(compiled: Compiled, on_gradient: OnGradient) -> Mapping[str, Step]:
+def gradient_hooks(compiled: Compiled, on_gradient: OnGradient) -> Mapping[str, Step]:
     """What tells of each gradient, by the name of its last var."""
     made = compiled.program.gradients()
     parameters = compiled.program.parameters.values()
@@ -27,11 +27,11 @@ def tellers(compiled: Compiled, on_gradient: OnGradient) -> Mapping[str, Step]:
     return {made[p.name]: partial(tell, p) for p in parameters if p.name in made}
 
 
-def telling_steps(compiled: Compiled, on_gradient: OnGradient) -> dict[Role, list[BoundOp]]:
+def steps_with_hooks(compiled: Compiled, on_gradient: OnGradient) -> dict[Role, list[BoundOp]]:
     """The steps of a program that runs alone, with telling."""
     steps = {role: list(ops) for role, ops in compiled.steps.items()}
     roles: tuple[Role, ...] = ("backward", "adjust")
-    for name, tell in tellers(compiled, on_gradient).items():
+    for name, tell in gradient_hooks(compiled, on_gradient).items():
         writers = [
             (role, at)
             for role in roles

@@ -13,7 +13,7 @@ from psrt.graph.program import Program, Var
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedProgram:
     """`program` runs with its memory shared as `memory` says; `keep` can be fetched."""
 
     program: Program
@@ -31,7 +31,7 @@ def prepare(
     build: BuildStrategy,
     keep: Sequence[str | Var] = (),
     are_short_of_work: bool = False,
-) -> Prepared:
+) -> PreparedProgram:
     """Vars to `keep` are those to fetch; with any of them, what they do not need is left out.
 
     For threads that `are_short_of_work`, as not each has replicas of its own, ops are taken apart
@@ -51,4 +51,4 @@ def prepare(
     memory = MemoryPlan()
     if build.memory_optimize:
         memory = passes.plan_memory(program, SHARING, names, build.skip_grads, SHAPES_ONLY, LATE)
-    return Prepared(program, memory, names)
+    return PreparedProgram(program, memory, names)

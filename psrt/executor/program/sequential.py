@@ -17,7 +17,7 @@ from psrt.executor.program.compiled import Compiled
 from psrt.executor.program.derived import DerivedIds, fed_vars
 from psrt.executor.program.feeds import Intake, check_is_batch
 from psrt.executor.program.fetches import Fetch, Fetches, copy_of
-from psrt.executor.program.gradient_hooks import telling_steps
+from psrt.executor.program.gradient_hooks import steps_with_hooks
 from psrt.executor.program.in_scope import InScope
 from psrt.executor.program.preparation import prepare
 from psrt.executor.strategies import BuildStrategy
@@ -97,7 +97,7 @@ class Executor:
         self._on_gradient = on_gradient
         self._compiled.steps = self._silent_steps
         if on_gradient is not None:
-            self._compiled.steps = telling_steps(self._compiled, on_gradient)
+            self._compiled.steps = steps_with_hooks(self._compiled, on_gradient)
 
     def _run(
         self,

@@ -1,4 +1,4 @@
-"""`DistributedStrategy` of the 2.x API: a mode said by `a_sync` and `k_steps`.
+"""`TranspilerStrategy` of the 2.x API: a mode said by `a_sync` and `k_steps`.
 
     a_sync = False                                Sync
     a_sync = True, k_steps = 0                    Async, with the other items of a_sync_configs
@@ -61,7 +61,7 @@ class DistributedStrategy:
         overridden(self._configs, items)
 
     @property
-    def settings(self) -> distributed_strategy.DistributedStrategy:
+    def settings(self) -> distributed_strategy.TranspilerStrategy:
         """Raises `ConfigError` if `a_sync` and `k_steps` contradict each other."""
         factory, steps = distributed_strategy.StrategyFactory, self._configs.k_steps
         if steps < 0 or (steps and not self.a_sync):

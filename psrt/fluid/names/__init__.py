@@ -19,13 +19,13 @@ from psrt.fluid.names.places import (
     cuda_places,
     no_cuda,
 )
-from psrt.fluid.names.variable import Parameter, Variable, unwrapped
+from psrt.fluid.names.variable import FluidParameter, Variable, unwrapped
 
 __all__ = [
     "CPUPlace",
     "CUDAPinnedPlace",
     "CUDAPlace",
-    "Parameter",
+    "FluidParameter",
     "Variable",
     "cpu_places",
     "cuda_places",

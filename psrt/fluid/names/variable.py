@@ -136,12 +136,15 @@ class Variable:
         return made
 
 
-class Parameter(Variable):
+class FluidParameter(Variable):
     """A variable that training changes."""
 
     @property
     def trainable(self) -> bool:
         return self.program.graph.parameters[self.name].trainable
+
+
+Parameter = FluidParameter  # its name in PaddlePaddle
 
 
 def unwrapped(value: Any) -> Any:

@@ -30,20 +30,30 @@ from psrt.fluid.running.saved_vars import (
     save_persistables,
     save_vars,
 )
-from psrt.fluid.running.scope import Scope, chosen, global_scope, scope_guard
-from psrt.fluid.running.values import Batch, Feed, Fetch, feed_of, names_of, returned
+from psrt.fluid.running.scope import FluidScope, Scope, chosen, global_scope, scope_guard
+from psrt.fluid.running.values import (
+    Batch,
+    Feed,
+    Fetch,
+    create_lod_tensor,
+    feed_of,
+    names_of,
+    returned,
+)
 from psrt.fluid.running.watching import run_watched
 
 __all__ = [
     "Batch",
     "Feed",
     "Fetch",
+    "FluidScope",
     "LocalRun",
     "ReplicatedRun",
     "Run",
     "Scope",
     "chosen",
     "connected",
+    "create_lod_tensor",
     "disconnect",
     "feed_of",
     "global_scope",

@@ -15,9 +15,9 @@ from typing import Any
 from psrt.core.errors import ProgramError
 from psrt.executor.profiling import Profiler
 from psrt.executor.strategies import BuildStrategy, ExecutionStrategy
-from psrt.fluid.framework import Program
+from psrt.fluid.framework import FluidProgram
 from psrt.fluid.running import ending
-from psrt.fluid.running.scope import Scope
+from psrt.fluid.running.scope import FluidScope
 from psrt.fluid.running.values import Batch
 from psrt.trainer.training import ConnectedExecutor
 
@@ -27,8 +27,8 @@ class ConnectedRun:
 
     def __init__(
         self,
-        program: Program,
-        scope: Scope,
+        program: FluidProgram,
+        scope: FluidScope,
         replicas: int = 1,
         build: BuildStrategy | None = None,
         how: ExecutionStrategy | None = None,
@@ -74,8 +74,8 @@ class ConnectedRun:
 
 
 def connected(
-    program: Program,
-    scope: Scope,
+    program: FluidProgram,
+    scope: FluidScope,
     replicas: int = 1,
     build: BuildStrategy | None = None,
     how: ExecutionStrategy | None = None,
@@ -98,7 +98,7 @@ def connected(
     return found
 
 
-def disconnect(program: Program) -> None:
+def disconnect(program: FluidProgram) -> None:
     """Complete the trainer of a transpiled program; nothing where it never connected."""
     run, program.connection = program.connection, None
     if run is not None:
@@ -106,7 +106,7 @@ def disconnect(program: Program) -> None:
         run.close()
 
 
-_open: list[Program] = []
+_open: list[FluidProgram] = []
 
 
 @atexit.register

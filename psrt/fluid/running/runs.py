@@ -17,8 +17,8 @@ from psrt.executor.parallel import ParallelExecutor
 from psrt.executor.profiling import Profiler
 from psrt.executor.program import Executor
 from psrt.executor.strategies import BuildStrategy, ExecutionStrategy
-from psrt.fluid.framework import Program
-from psrt.fluid.running.scope import Scope
+from psrt.fluid.framework import FluidProgram
+from psrt.fluid.running.scope import FluidScope
 from psrt.fluid.running.values import Batch
 from psrt.graph.program import ROLES, Role
 from psrt.graph.program import Program as Graph
@@ -27,7 +27,7 @@ from psrt.graph.program import Program as Graph
 class Run(Protocol):
     """One program at work."""
 
-    program: Program
+    program: FluidProgram
 
     def run(self, feed: Batch, fetch: Sequence[str], merged: bool = True) -> list[Any]: ...
     def run_from(
@@ -43,7 +43,9 @@ class Run(Protocol):
 class LocalRun:
     """A program in this process, by an executor that `_made` makes; it updates what it trains."""
 
-    def __init__(self, program: Program, scope: Scope, build: BuildStrategy | None = None) -> None:
+    def __init__(
+        self, program: FluidProgram, scope: FluidScope, build: BuildStrategy | None = None
+    ) -> None:
         self.program, self.scope = program, scope
         self.build = build or _build_of(program)
         self._keep: frozenset[str] = program.memory.keep if program.memory else frozenset()
@@ -106,8 +108,8 @@ class ReplicatedRun(LocalRun):
 
     def __init__(
         self,
-        program: Program,
-        scope: Scope,
+        program: FluidProgram,
+        scope: FluidScope,
         replicas: int | None,
         build: BuildStrategy | None = None,
         how: ExecutionStrategy | None = None,
@@ -144,7 +146,7 @@ class ReplicatedRun(LocalRun):
         return made
 
 
-def sequential(program: Program, scope: Scope) -> Run:
+def sequential(program: FluidProgram, scope: FluidScope) -> Run:
     """What runs `program` over `scope` without replicas; the same one each time."""
     if program not in scope.runs:
         scope.runs[program] = LocalRun(program, scope)
@@ -152,7 +154,7 @@ def sequential(program: Program, scope: Scope) -> Run:
     return run
 
 
-def initialise(startup: Program, scope: Scope) -> None:
+def initialise(startup: FluidProgram, scope: FluidScope) -> None:
     """Fill `scope` with the first values of every program noted in `startup`; state starts anew.
 
     A trainer of a cluster leaves tables out: their rows are on pservers.
@@ -183,14 +185,14 @@ class PulledRows:
         return rows
 
 
-def rows_of(program: Program) -> Any:
+def rows_of(program: FluidProgram) -> Any:
     """Where rows of tables that are in no scope come from; None if there is no such place."""
     if program.rows_from is None and program.origin.connection is not None:
         return PulledRows(program.origin.connection.executor)
     return program.rows_from
 
 
-def _forget(scope: Scope, graph: Graph) -> None:
+def _forget(scope: FluidScope, graph: Graph) -> None:
     """Optimizer state of these parameters begins anew."""
     for owner, run in list(scope.runs.items()):
         if not graph.parameters.keys().isdisjoint(run.program.graph.parameters):
@@ -198,7 +200,7 @@ def _forget(scope: Scope, graph: Graph) -> None:
             del scope.runs[owner]
 
 
-def _check_started(program: Program, scope: Scope) -> None:
+def _check_started(program: FluidProgram, scope: FluidScope) -> None:
     graph = program.graph
     away = rows_of(program) is not None
     needed = [
@@ -213,7 +215,7 @@ def _check_started(program: Program, scope: Scope) -> None:
         )
 
 
-def _build_of(program: Program) -> BuildStrategy:
+def _build_of(program: FluidProgram) -> BuildStrategy:
     if program.memory is None:
         return BuildStrategy()
     return BuildStrategy(memory_optimize=True, skip_grads=program.memory.skip_grads)

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from psrt.fluid.framework import Program, default_main_program
+from psrt.fluid.framework import FluidProgram, default_main_program
 from psrt.fluid.names import Variable
 from psrt.fluid.running.scope import global_scope
 from psrt.fluid.running.values import Fetch, names_of
@@ -19,7 +19,7 @@ def save_inference_model(
     feeded_var_names: Sequence[str] | str,
     target_vars: Sequence[Fetch] | Fetch,
     executor: Any,
-    main_program: Program | None = None,
+    main_program: FluidProgram | None = None,
     model_filename: str | None = None,
     params_filename: str | None = None,
 ) -> list[str]:
@@ -40,13 +40,13 @@ def load_inference_model(
     executor: Any,
     model_filename: str | None = None,
     params_filename: str | None = None,
-) -> tuple[Program, list[str], list[Variable]]:
+) -> tuple[FluidProgram, list[str], list[Variable]]:
     """The program, the names it is fed, and the vars to fetch; parameters go into the global scope.
 
     Rows of its tables are read from the files when they are looked up.
     """
     predictor = inference.load_inference_model(dirname)
-    program, scope = Program(predictor.program), global_scope()
+    program, scope = FluidProgram(predictor.program), global_scope()
     program.rows_from = predictor.rows
     for name, parameter in predictor.program.parameters.items():
         if not parameter.sparse:
@@ -55,7 +55,7 @@ def load_inference_model(
     return program, predictor.feeds, [program.variable(name) for name in predictor.fetches]
 
 
-def _tables(program: Program) -> dict[str, Callable[[], RowPages]]:
+def _tables(program: FluidProgram) -> dict[str, Callable[[], RowPages]]:
     """Where the rows of tables come from that are on pservers; what was pulled is newest then."""
     connection = program.origin.connection
     if connection is None:

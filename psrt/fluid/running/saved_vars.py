@@ -16,9 +16,9 @@ import numpy as np
 from psrt.core.errors import DataError, ErrorCode, ProgramError
 from psrt.core.types import Array
 from psrt.executor.memory import initial_values
-from psrt.fluid.framework import Program, default_main_program
-from psrt.fluid.names import Parameter, Variable
-from psrt.fluid.running.scope import Scope, global_scope
+from psrt.fluid.framework import FluidProgram, default_main_program
+from psrt.fluid.names import FluidParameter, Variable
+from psrt.fluid.running.scope import FluidScope, global_scope
 from psrt.fluid.running.values import names_of
 
 Predicate: TypeAlias = Callable[[Variable], bool]
@@ -27,7 +27,7 @@ Predicate: TypeAlias = Callable[[Variable], bool]
 def save_vars(
     executor: Any,
     dirname: str | Path,
-    main_program: Program | None = None,
+    main_program: FluidProgram | None = None,
     vars: Sequence[Variable | str] | None = None,
     predicate: Predicate | None = None,
     filename: str | None = None,
@@ -50,7 +50,7 @@ def save_vars(
 def load_vars(
     executor: Any,
     dirname: str | Path,
-    main_program: Program | None = None,
+    main_program: FluidProgram | None = None,
     vars: Sequence[Variable | str] | None = None,
     predicate: Predicate | None = None,
     filename: str | None = None,
@@ -81,7 +81,7 @@ def load_vars(
 def save_params(
     executor: Any,
     dirname: str | Path,
-    main_program: Program | None = None,
+    main_program: FluidProgram | None = None,
     filename: str | None = None,
 ) -> None:
     """Write every parameter."""
@@ -91,7 +91,7 @@ def save_params(
 def load_params(
     executor: Any,
     dirname: str | Path,
-    main_program: Program | None = None,
+    main_program: FluidProgram | None = None,
     filename: str | None = None,
 ) -> None:
     """Read every parameter."""
@@ -101,7 +101,7 @@ def load_params(
 def save_persistables(
     executor: Any,
     dirname: str | Path,
-    main_program: Program | None = None,
+    main_program: FluidProgram | None = None,
     filename: str | None = None,
 ) -> None:
     """Write every parameter and what metrics have counted."""
@@ -111,7 +111,7 @@ def save_persistables(
 def load_persistables(
     executor: Any,
     dirname: str | Path,
-    main_program: Program | None = None,
+    main_program: FluidProgram | None = None,
     filename: str | None = None,
 ) -> None:
     """Read every parameter and what metrics have counted."""
@@ -119,7 +119,7 @@ def load_persistables(
 
 
 def is_parameter(var: Variable) -> bool:
-    return isinstance(var, Parameter)
+    return isinstance(var, FluidParameter)
 
 
 def is_persistable(var: Variable) -> bool:
@@ -128,7 +128,7 @@ def is_persistable(var: Variable) -> bool:
 
 
 def _chosen(
-    program: Program, vars: Sequence[Variable | str] | None, predicate: Predicate | None
+    program: FluidProgram, vars: Sequence[Variable | str] | None, predicate: Predicate | None
 ) -> list[str]:
     if vars is not None:
         return names_of(list(vars))
@@ -136,7 +136,7 @@ def _chosen(
     return [variable.name for variable in program.list_vars() if wanted(variable)]
 
 
-def _newest(program: Program, names: Iterable[str]) -> Scope:
+def _newest(program: FluidProgram, names: Iterable[str]) -> FluidScope:
     """The global scope; of a trainer, a scope with what pservers hold."""
     scope, records = global_scope(), program.graph.parameters
     away = [name for name in names if name in records and records[name].distributed]
@@ -149,7 +149,7 @@ def _newest(program: Program, names: Iterable[str]) -> Scope:
     if connection is None:
         return scope
     connection.executor.pull()
-    whole = Scope()
+    whole = FluidScope()
     for name in names:
         whole[name] = scope[name] if name in scope else initial_values(records[name])
         if name in records and records[name].sparse:

@@ -16,7 +16,7 @@ from psrt.core.types import Array
 from psrt.executor.memory import Scope as Arrays
 
 
-class Scope(Arrays):
+class FluidScope(Arrays):
     """`runs` holds, by program or compiled program, what runs it over this scope."""
 
     def __init__(self) -> None:
@@ -31,18 +31,21 @@ class Scope(Arrays):
         """The var of this name, which may hold nothing yet."""
         return ScopeVar(self, name)
 
-    def new_scope(self) -> Scope:
+    def new_scope(self) -> FluidScope:
         """A scope of its own: psrt's do not look into each other."""
-        return Scope()
+        return FluidScope()
 
     def drop_kids(self) -> None:
         """There are none."""
 
 
+Scope = FluidScope  # its name in PaddlePaddle
+
+
 class ScopeVar:
     """One place of a scope."""
 
-    def __init__(self, scope: Scope, name: str) -> None:
+    def __init__(self, scope: FluidScope, name: str) -> None:
         self._scope, self._name = scope, name
 
     def name(self) -> str:
@@ -55,7 +58,7 @@ class ScopeVar:
 class Tensor:
     """The array at one place of a scope; `np.array(tensor)` copies it."""
 
-    def __init__(self, scope: Scope, name: str) -> None:
+    def __init__(self, scope: FluidScope, name: str) -> None:
         self._scope, self._name = scope, name
 
     def set(self, array: Any, place: Any = None) -> None:
@@ -81,21 +84,21 @@ class Tensor:
         return self._scope[self._name]
 
 
-_scopes: list[Scope] = [Scope()]
+_scopes: list[FluidScope] = [FluidScope()]
 
 
-def global_scope() -> Scope:
+def global_scope() -> FluidScope:
     """Where programs run unless another scope is given."""
     return _scopes[-1]
 
 
-def chosen(scope: Scope | None) -> Scope:
+def chosen(scope: FluidScope | None) -> FluidScope:
     """The scope given, which may be empty and so false, or the global one."""
     return global_scope() if scope is None else scope
 
 
 @contextmanager
-def scope_guard(scope: Scope) -> Iterator[None]:
+def scope_guard(scope: FluidScope) -> Iterator[None]:
     """Make `scope` the global one in the block."""
     _scopes.append(scope)
     try:
@@ -104,4 +107,4 @@ def scope_guard(scope: Scope) -> Iterator[None]:
         _scopes.pop()
 
 
-__all__ = ["Scope", "global_scope", "scope_guard"]
+__all__ = ["FluidScope", "Scope", "global_scope", "scope_guard"]

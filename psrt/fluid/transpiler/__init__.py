@@ -1,7 +1,7 @@
 """transpiler: files in reading order.
 
 memory                 `memory_optimize`: vars of a step whose lives do not overlap share memory
-distribute_transpiler  `DistributeTranspiler` with Fluid's signatures, over
+distribute_transpiler  `FluidTranspiler` with Fluid's signatures, over
                        `psrt.partition.transpiler`
 """
 
@@ -10,6 +10,20 @@ from __future__ import annotations
 from psrt.fluid.transpiler.distribute_transpiler import (
     DistributeTranspiler,
     DistributeTranspilerConfig,
+    FluidTranspiler,
+    HashName,
+    PSDispatcher,
+    RoundRobin,
 )
+from psrt.fluid.transpiler.memory import memory_optimize, release_memory
 
-__all__ = ["DistributeTranspiler", "DistributeTranspilerConfig"]
+__all__ = [
+    "DistributeTranspiler",
+    "DistributeTranspilerConfig",
+    "FluidTranspiler",
+    "HashName",
+    "PSDispatcher",
+    "RoundRobin",
+    "memory_optimize",
+    "release_memory",
+]

@@ -1,4 +1,4 @@
-"""`DistributeTranspiler` with Fluid's signatures, over `psrt.partition.transpiler`.
+"""`FluidTranspiler` with Fluid's signatures, over `psrt.partition.transpiler`.
 
 `transpile` makes the program it is given a trainer's: running it connects to the pservers. A
 pserver's program has no ops; running it serves in this process. Its startup program does nothing,
@@ -12,28 +12,28 @@ from typing import Any
 
 from psrt.core.errors import ConfigError, ProgramError
 from psrt.core.specs import CommunicationMode
-from psrt.fluid.framework import Program, default_main_program, default_startup_program
+from psrt.fluid.framework import FluidProgram, default_main_program, default_startup_program
 from psrt.partition import transpiler as _psrt
 from psrt.partition.transpiler_config import DistributeTranspilerConfig, mode_of
 
 
-class DistributeTranspiler:
+class FluidTranspiler:
     """`transpile` once, then ask for the part of this process."""
 
     def __init__(self, config: DistributeTranspilerConfig | None = None) -> None:
         self.config = config or DistributeTranspilerConfig()
         self._transpiler = _psrt.DistributeTranspiler(self.config)
-        self._program: Program | None = None
-        self._startup: Program | None = None
+        self._program: FluidProgram | None = None
+        self._startup: FluidProgram | None = None
 
     def transpile(
         self,
         trainer_id: int,
-        program: Program | None = None,
+        program: FluidProgram | None = None,
         pservers: str = "127.0.0.1:6174",
         trainers: int | str = 1,
         sync_mode: bool | None = None,
-        startup_program: Program | None = None,
+        startup_program: FluidProgram | None = None,
         current_endpoint: str = "127.0.0.1:6174",
         slice_var_up: bool | None = None,
         split_method: Any = None,
@@ -60,7 +60,7 @@ class DistributeTranspiler:
         self._program, self._startup = program, startup_program or default_startup_program()
         program.job = self._transpiler.get_trainer_program()
 
-    def get_trainer_program(self, wait_port: bool | None = None) -> Program:
+    def get_trainer_program(self, wait_port: bool | None = None) -> FluidProgram:
         """The program that was transpiled: running it trains by pservers.
 
         `wait_port` counts instead of the config's, from the next time it connects.
@@ -71,29 +71,32 @@ class DistributeTranspiler:
             self._program.job = part
         return self._program
 
-    def get_pserver_program(self, endpoint: str) -> Program:
+    def get_pserver_program(self, endpoint: str) -> FluidProgram:
         """What `exe.run` serves: the tables of the pserver at `endpoint`."""
         return _part(self._transpiler.get_pserver_program(endpoint))
 
-    def get_pserver_programs(self, endpoint: str) -> tuple[Program, Program]:
+    def get_pserver_programs(self, endpoint: str) -> tuple[FluidProgram, FluidProgram]:
         """The pserver's program and its startup program."""
         return self.get_pserver_program(endpoint), self.get_startup_program(endpoint)
 
     def get_startup_program(
         self,
         endpoint: str = "",
-        pserver_program: Program | None = None,
-        startup_program: Program | None = None,
-    ) -> Program:
+        pserver_program: FluidProgram | None = None,
+        startup_program: FluidProgram | None = None,
+    ) -> FluidProgram:
         """A pserver's, which has nothing to do; without an endpoint that of this trainer."""
         if not endpoint:
             return self._startup or default_startup_program()
         self._transpiler.get_pserver_program(endpoint)
-        return Program()
+        return FluidProgram()
 
 
-def _checked(program: Program) -> Program:
-    if isinstance(program, Program):
+DistributeTranspiler = FluidTranspiler  # its name in PaddlePaddle
+
+
+def _checked(program: FluidProgram) -> FluidProgram:
+    if isinstance(program, FluidProgram):
         return program
     raise ProgramError(
         f"program is of type {type(program).__name__}, which is not a Program.",
@@ -101,8 +104,8 @@ def _checked(program: Program) -> Program:
     )
 
 
-def _part(job: _psrt.PserverProgram) -> Program:
-    program = Program()
+def _part(job: _psrt.PserverProgram) -> FluidProgram:
+    program = FluidProgram()
     program.job = job
     return program
 
@@ -132,6 +135,7 @@ HashName = "HashName"
 __all__ = [
     "DistributeTranspiler",
     "DistributeTranspilerConfig",
+    "FluidTranspiler",
     "HashName",
     "PSDispatcher",
     "RoundRobin",

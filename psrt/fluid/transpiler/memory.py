@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from psrt.core.errors import ProgramError
-from psrt.fluid.framework import MemoryReuse, Program
+from psrt.fluid.framework import FluidProgram, MemoryReuse
 from psrt.fluid.names import Variable
 
 
 def memory_optimize(
-    input_program: Program,
+    input_program: FluidProgram,
     skip_opt_set: Iterable[str | Variable] | None = None,
     print_log: bool = False,
     level: int = 0,
@@ -32,7 +32,7 @@ def memory_optimize(
     input_program.memory = MemoryReuse(skip_grads, frozenset(kept))
 
 
-def release_memory(input_program: Program, skip_opt_set: Iterable[str] | None = None) -> None:
+def release_memory(input_program: FluidProgram, skip_opt_set: Iterable[str] | None = None) -> None:
     """Fluid frees what is spent behind each op; the memory a step needs is the same as here."""
     memory_optimize(input_program, skip_opt_set)
 

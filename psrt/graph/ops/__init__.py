@@ -30,7 +30,17 @@ from psrt.graph.ops import (
 from psrt.graph.ops.dense import FUSED_ACTIVATIONS
 from psrt.graph.ops.elementwise import aligned
 from psrt.graph.ops.math import BY_NAME
-from psrt.graph.ops.table import OPS, OWN, ROWS, Call, Mismatch, OpDef, Slot, TensorType, slots
+from psrt.graph.ops.table import (
+    OPS,
+    OWN,
+    ROWS,
+    ArgumentSlot,
+    Mismatch,
+    OpCall,
+    OpDef,
+    TensorType,
+    slots,
+)
 from psrt.graph.ops.values import DTYPES
 
 __all__ = [
@@ -40,10 +50,10 @@ __all__ = [
     "OPS",
     "OWN",
     "ROWS",
-    "Call",
+    "ArgumentSlot",
     "Mismatch",
+    "OpCall",
     "OpDef",
-    "Slot",
     "TensorType",
     "adjust",
     "aligned",

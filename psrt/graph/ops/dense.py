@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from psrt.core.types import Shape
 from psrt.graph.ops.elementwise import broadcast, need_common_rows
-from psrt.graph.ops.table import ROWS, Call, TensorType, Types, define
+from psrt.graph.ops.table import ROWS, OpCall, TensorType, Types, define
 
 FUSED_ACTIVATIONS = ("", "relu")
 
 
 @define("fc", inputs="x* w* bias?", ragged="x")
-def fc(call: Call) -> Types:
+def fc(call: OpCall) -> Types:
     """out = activation(Σ x_i · w_i + bias) over the last dimension; attrs: activation."""
     xs, ws = call.many("x"), call.many("w")
     call.need(len(xs) == len(ws), f"{len(xs)} inputs do not fit {len(ws)} weights")
@@ -39,7 +39,7 @@ def turned(shape: Shape, transpose: bool) -> Shape:
 
 
 @define("matmul", inputs="x y", ragged="x")
-def matmul(call: Call) -> Types:
+def matmul(call: OpCall) -> Types:
     """alpha · x · y over the last two dimensions, those before broadcast.
 
     attrs: transpose_x, transpose_y, alpha.
@@ -61,7 +61,7 @@ def matmul(call: Call) -> Types:
 
 
 @define("dot", inputs="x y", ragged="x y")
-def dot(call: Call) -> Types:
+def dot(call: OpCall) -> Types:
     """Σ x · y over the last dimension, which becomes 1."""
     x, y = call.need_float("x"), call.need_float("y")
     fits = x == y and len(x.shape) >= 2 and x.shape[-1] != ROWS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from psrt.core.types import Shape
-from psrt.graph.ops.table import ROWS, Call, Mismatch, TensorType, Types, define
+from psrt.graph.ops.table import ROWS, Mismatch, OpCall, TensorType, Types, define
 
 
 def aligned(y: Shape, ndim: int, axis: int) -> Shape:
@@ -28,14 +28,14 @@ def broadcast(x: Shape, y: Shape) -> Shape:
     return tuple(out)
 
 
-def need_common_rows(call: Call, x: TensorType, y: TensorType) -> bool:
+def need_common_rows(call: OpCall, x: TensorType, y: TensorType) -> bool:
     """Elements of ragged vars do not meet examples; whether one of the two is ragged."""
     apart = x.ragged != y.ragged and ROWS in (y if x.ragged else x).shape
     call.need(not apart, f"argument y is {y} and argument x is {x}: elements are not examples")
     return x.ragged or y.ragged
 
 
-def arithmetic(call: Call) -> Types:
+def arithmetic(call: OpCall) -> Types:
     """attrs: axis, where the dimensions of y begin in x (-1: at the end)."""
     x, y = call.one("x"), call.one("y")
     call.need(x.dtype == y.dtype, f"argument y is {y}, argument x is {x}")
@@ -46,7 +46,7 @@ def arithmetic(call: Call) -> Types:
     return {"out": TensorType(shape, x.dtype, is_ragged)}
 
 
-def float_arithmetic(call: Call) -> Types:
+def float_arithmetic(call: OpCall) -> Types:
     call.need_float("x")
     return arithmetic(call)
 
@@ -61,7 +61,7 @@ define("elementwise_pow", inputs="x y", ragged="x y")(float_arithmetic)
 
 
 @define("sum", inputs="x*", ragged="x")
-def sum_all(call: Call) -> Types:
+def sum_all(call: OpCall) -> Types:
     """The elementwise sum of vars of one type."""
     first, *others = call.many("x")
     for x in others:

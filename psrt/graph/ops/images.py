@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from psrt.core.types import Shape
 from psrt.graph.ops.dense import FUSED_ACTIVATIONS
-from psrt.graph.ops.table import Call, TensorType, Types, define
+from psrt.graph.ops.table import OpCall, TensorType, Types, define
 
 POOLS = ("max", "average")
 
@@ -25,7 +25,7 @@ def pooled_size(size: int, window: int, stride: int, padding: int, ceil: bool) -
     return count - 1 if ceil and (count - 1) * stride >= size + padding else count
 
 
-def _need_images(call: Call) -> TensorType:
+def _need_images(call: OpCall) -> TensorType:
     call.need_float("input")
     found = call.one("input")
     fits = len(found.shape) == 4
@@ -33,7 +33,7 @@ def _need_images(call: Call) -> TensorType:
     return found
 
 
-def _need_pairs(call: Call, least: dict[str, int]) -> None:
+def _need_pairs(call: OpCall, least: dict[str, int]) -> None:
     for name, low in least.items():
         pair = call.attrs[name]
         fits = len(pair) == 2 and min(pair) >= low
@@ -41,7 +41,7 @@ def _need_pairs(call: Call, least: dict[str, int]) -> None:
 
 
 @define("conv2d", inputs="input filter bias?")
-def conv2d(call: Call) -> Types:
+def conv2d(call: OpCall) -> Types:
     """out[f] = activation(Σ over the channels of f's group of filter[f] ⋆ input + bias[f]).
 
     attrs: stride, padding, dilation; groups; activation, "" or "relu".
@@ -72,7 +72,7 @@ def conv2d(call: Call) -> Types:
 
 
 @define("pool2d", inputs="input", outputs="out argmax?")
-def pool2d(call: Call) -> Types:
+def pool2d(call: OpCall) -> Types:
     """The maximum or average of each window; attrs: pool, size, stride, padding, ceil_mode,
     exclusive. `argmax` says where in its plane a maximum stands."""
     images, pool = _need_images(call), call.attrs["pool"]
@@ -90,7 +90,7 @@ def pool2d(call: Call) -> Types:
     return {"out": out} | ({"argmax": TensorType(out.shape, "int32")} if pool == "max" else {})
 
 
-def _pooled_shape(call: Call, image: Shape) -> Shape:
+def _pooled_shape(call: OpCall, image: Shape) -> Shape:
     attrs = call.attrs
     windows = zip(image, attrs["size"], attrs["stride"], attrs["padding"], strict=True)
     return tuple(pooled_size(*window, attrs["ceil_mode"]) for window in windows)

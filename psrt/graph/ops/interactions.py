@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from psrt.graph.ops.table import Call, Types, define
+from psrt.graph.ops.table import OpCall, Types, define
 
 
 @define("cos_sim", inputs="x y", ragged="x y")
-def cos_sim(call: Call) -> Types:
+def cos_sim(call: OpCall) -> Types:
     """The cosine of the angle between rows: (rows, d) twice → (rows, 1); 0 beside a zero row."""
     x, y = call.need_float("x"), call.one("y")
     call.need(len(x.shape) == 2, f"argument x must have 2 dimensions, not {x}")
@@ -15,7 +15,7 @@ def cos_sim(call: Call) -> Types:
 
 
 @define("fm_interaction", inputs="input", outputs="out sums")
-def fm_interaction(call: Call) -> Types:
+def fm_interaction(call: OpCall) -> Types:
     """Σ over pairs of fields of their products: (rows, fields, width) → (rows, 1), or by column
     (rows, width). attrs: by_column. `sums`, over the fields, are for the gradient."""
     x = call.need_float("input")

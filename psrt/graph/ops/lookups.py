@@ -8,23 +8,23 @@ whose row reads as zeros and gets no gradient, or None.
 from __future__ import annotations
 
 from psrt.graph.ops.sequence import argmax_of, need_pool
-from psrt.graph.ops.table import OWN, ROWS, Call, TensorType, Types, define
+from psrt.graph.ops.table import OWN, ROWS, OpCall, TensorType, Types, define
 
 
-def need_ids(call: Call, ids: TensorType) -> None:
+def need_ids(call: OpCall, ids: TensorType) -> None:
     """Ids of any shape."""
     fits = ids.dtype == "int64" and len(ids.shape) > 0
     call.need(fits, f"argument input must hold int64 ids, not {ids}")
 
 
-def need_ids_by_example(call: Call, ids: TensorType) -> None:
+def need_ids_by_example(call: OpCall, ids: TensorType) -> None:
     need_ids(call, ids)
     fits = len(ids.shape) == (1 if ids.ragged else 2) and ids.shape[0] == ROWS
     call.need(fits, f"argument input must be (batch, k) ids, not {ids}")
 
 
 @define("embedding", inputs="ids table", ragged="ids")
-def embedding(call: Call) -> Types:
+def embedding(call: OpCall) -> Types:
     """The row of each id: (rows, k) → (rows, k, width), ragged (n,) → ragged (n, width)."""
     ids, table = call.one("ids"), call.need_ndim("table", 2)
     need_ids(call, ids)
@@ -32,7 +32,7 @@ def embedding(call: Call) -> Types:
 
 
 @define("slot_embeddings", inputs="ids* table", outputs="out argmax?", ragged="ids", lengths=OWN)
-def slot_embeddings(call: Call) -> Types:
+def slot_embeddings(call: OpCall) -> Types:
     """Pool the rows of each slot and set the slots side by side: (rows, slots · width)."""
     slots, table = call.many("ids"), call.need_ndim("table", 2)
     need_pool(call)
@@ -43,7 +43,7 @@ def slot_embeddings(call: Call) -> Types:
 
 
 @define("weighted_embedding", inputs="ids values table", ragged="ids values")
-def weighted_embedding(call: Call) -> Types:
+def weighted_embedding(call: OpCall) -> Types:
     """Σ value · row over the ids of each example: → (rows, width)."""
     ids, values, table = call.one("ids"), call.one("values"), call.need_ndim("table", 2)
     need_ids_by_example(call, ids)

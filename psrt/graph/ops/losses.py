@@ -5,42 +5,42 @@ Slots bear the names of the layers' arguments, so that messages speak of what th
 
 from __future__ import annotations
 
-from psrt.graph.ops.table import ROWS, Call, TensorType, Types, define
+from psrt.graph.ops.table import ROWS, OpCall, TensorType, Types, define
 
 
-def _same_floats(call: Call, slot: str) -> Types:
+def _same_floats(call: OpCall, slot: str) -> Types:
     found, label = call.need_float(slot), call.need_float("label")
     call.need(found == label, f"argument label is {label}, argument {slot} is {found}")
     return {"out": found}
 
 
 @define("sigmoid_cross_entropy_with_logits", inputs="x label")
-def sigmoid_cross_entropy_with_logits(call: Call) -> Types:
+def sigmoid_cross_entropy_with_logits(call: OpCall) -> Types:
     """attrs: ignore_index, a label whose loss is 0, or None; normalize by the number of others."""
     return _same_floats(call, "x")
 
 
 @define("sigmoid_loss", inputs="x label", outputs="out slope")
-def sigmoid_loss(call: Call) -> Types:
+def sigmoid_loss(call: OpCall) -> Types:
     """Binary cross-entropy with its derivative by x, for its gradient: made by a pass."""
     found = _same_floats(call, "x")["out"]
     return {"out": found, "slope": found}
 
 
 @define("square_error_cost", inputs="input label")
-def square_error_cost(call: Call) -> Types:
+def square_error_cost(call: OpCall) -> Types:
     return _same_floats(call, "input")
 
 
 @define("huber_loss", inputs="input label")
-def huber_loss(call: Call) -> Types:
+def huber_loss(call: OpCall) -> Types:
     """attrs: delta, where the parabola ends."""
     _need_positive(call, "delta")
     return _same_floats(call, "input")
 
 
 @define("smooth_l1", inputs="x y")
-def smooth_l1(call: Call) -> Types:
+def smooth_l1(call: OpCall) -> Types:
     """attrs: sigma; summed over all dimensions but the first: (rows, 1)."""
     _need_positive(call, "sigma")
     x, y = call.need_float("x"), call.one("y")
@@ -50,22 +50,22 @@ def smooth_l1(call: Call) -> Types:
 
 
 @define("hinge_loss", inputs="input label")
-def hinge_loss(call: Call) -> Types:
+def hinge_loss(call: OpCall) -> Types:
     return _same_floats(call, "input")
 
 
 @define("log_loss", inputs="input label")
-def log_loss(call: Call) -> Types:
+def log_loss(call: OpCall) -> Types:
     """attrs: epsilon, added to the probabilities."""
     _need_positive(call, "epsilon")
     return _same_floats(call, "input")
 
 
-def _need_positive(call: Call, name: str) -> None:
+def _need_positive(call: OpCall, name: str) -> None:
     call.need(call.attrs[name] > 0, f"argument {name} is {call.attrs[name]}, not above 0")
 
 
-def need_classes(call: Call, slot: str) -> TensorType:
+def need_classes(call: OpCall, slot: str) -> TensorType:
     """(rows, classes) floats and int64 labels (rows, 1)."""
     found, label = call.need_float(slot), call.one("label")
     call.need_ndim(slot, 2)
@@ -74,7 +74,7 @@ def need_classes(call: Call, slot: str) -> TensorType:
     return found
 
 
-def _need_targets(call: Call, slot: str) -> TensorType:
+def _need_targets(call: OpCall, slot: str) -> TensorType:
     """Labels as `need_classes` says, or with soft_label a share of each class (rows, classes)."""
     if not call.attrs["soft_label"]:
         return need_classes(call, slot)
@@ -84,7 +84,7 @@ def _need_targets(call: Call, slot: str) -> TensorType:
 
 
 @define("cross_entropy", inputs="input label")
-def cross_entropy(call: Call) -> Types:
+def cross_entropy(call: OpCall) -> Types:
     """−log of the probability of the right class; input holds probabilities.
 
     attrs: soft_label; ignore_index, a label whose loss is 0.
@@ -93,7 +93,7 @@ def cross_entropy(call: Call) -> Types:
 
 
 @define("softmax_with_cross_entropy", inputs="logits label", outputs="out softmax")
-def softmax_with_cross_entropy(call: Call) -> Types:
+def softmax_with_cross_entropy(call: OpCall) -> Types:
     """The same of the softmax of the logits, computed together."""
     logits = _need_targets(call, "logits")
     return {"out": logits.reshaped((ROWS, 1)), "softmax": logits}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from psrt.graph.ops.reductions import need_inner
-from psrt.graph.ops.table import Call, Types, define
+from psrt.graph.ops.table import OpCall, Types, define
 
 ACTIVATIONS: dict[str, dict[str, Any]] = {
     "relu": {},  # max(x, 0)
@@ -47,7 +47,7 @@ BY_NAME = ACTIVATIONS | NORMALIZING | FUNCTIONS
 """What `act` of a layer may name, with attributes."""
 
 
-def of_floats(call: Call) -> Types:
+def of_floats(call: OpCall) -> Types:
     return {"out": call.need_float("x")}
 
 
@@ -56,7 +56,7 @@ for _type in ACTIVATIONS | FUNCTIONS:
 
 
 @define("clip", inputs="x", ragged="x")
-def clip(call: Call) -> Types:
+def clip(call: OpCall) -> Types:
     """attrs: min, max. Ids may be clipped too."""
     x, low, high = call.one("x"), call.attrs["min"], call.attrs["max"]
     call.need(low <= high, f"argument min {low} is above argument max {high}")
@@ -65,13 +65,13 @@ def clip(call: Call) -> Types:
 
 
 @define("scale", inputs="x", ragged="x")
-def scale(call: Call) -> Types:
+def scale(call: OpCall) -> Types:
     """attrs: scale, bias. out = scale · x + bias; ids may be moved too."""
     _need_whole(call, "scale", "bias")
     return {"out": call.one("x")}
 
 
-def _need_whole(call: Call, *names: str) -> None:
+def _need_whole(call: OpCall, *names: str) -> None:
     """Numbers that are put together with integers are integers."""
     x = call.one("x")
     for name in names:
@@ -79,7 +79,7 @@ def _need_whole(call: Call, *names: str) -> None:
         call.need(fits, f"argument {name} {call.attrs[name]} does not fit argument x, {x}")
 
 
-def normalizing(call: Call) -> Types:
+def normalizing(call: OpCall) -> Types:
     """attrs: axis, not that of the examples, -1 for the last."""
     x, axis = call.need_float("x"), call.attrs.get("axis", -1)
     call.need(bool(x.shape), f"argument x has no dimension to normalize over: {x}")

@@ -6,32 +6,32 @@ Counts (`counts`, `sums`, `positives`, `negatives`) are state vars of the scope,
 from __future__ import annotations
 
 from psrt.graph.ops.losses import need_classes
-from psrt.graph.ops.table import ROWS, Call, TensorType, Types, define
+from psrt.graph.ops.table import ROWS, OpCall, TensorType, Types, define
 
 CURVES = ("ROC", "PR")
 
 _SCALAR = TensorType((), "float64")
 
 
-def _need_columns(call: Call) -> None:
+def _need_columns(call: OpCall) -> None:
     x, label = call.need_float("x"), call.need_float("label")
     for name, found in (("input", x), ("label", label)):
         fits = found.shape == (ROWS, 1)
         call.need(fits, f"argument {name} must have shape (-1, 1), not {found.shape}")
 
 
-def _need_scores(call: Call) -> None:
+def _need_scores(call: OpCall) -> None:
     _need_columns(call)
     curve = call.attrs["curve"]
     call.need(curve in CURVES, f"argument curve is {curve!r}, not one of {', '.join(CURVES)}")
 
 
-def _need_bins(call: Call, bins: int) -> None:
+def _need_bins(call: OpCall, bins: int) -> None:
     call.need(bins > 0, f"argument bins is {bins}, not 1 or more")
 
 
 @define("auc", inputs="x label positives negatives", outputs="out positives negatives")
-def auc(call: Call) -> Types:
+def auc(call: OpCall) -> Types:
     """Area under the curve of all examples since the counts were zeroed.
 
     `positives` and `negatives` (bins,) count examples by score. attrs: curve, from_logits.
@@ -45,7 +45,7 @@ def auc(call: Call) -> Types:
 
 
 @define("batch_auc", inputs="x label")
-def batch_auc(call: Call) -> Types:
+def batch_auc(call: OpCall) -> Types:
     """The same of the examples of this batch. attrs: bins, curve, from_logits."""
     _need_scores(call)
     _need_bins(call, call.attrs["bins"])
@@ -53,7 +53,7 @@ def batch_auc(call: Call) -> Types:
 
 
 @define("accuracy", inputs="input label counts?", outputs="out counts?")
-def accuracy(call: Call) -> Types:
+def accuracy(call: OpCall) -> Types:
     """The part of the examples whose label is among the k highest scores. attrs: k.
 
     `counts` (2,): right and all examples; without it the metric is that of the batch.
@@ -66,7 +66,7 @@ def accuracy(call: Call) -> Types:
 
 
 @define("precision_recall", inputs="x label counts", outputs="precision recall f1 counts")
-def precision_recall(call: Call) -> Types:
+def precision_recall(call: OpCall) -> Types:
     """`counts` (3,): true positives, false positives, false negatives. attrs: threshold."""
     _need_columns(call)
     scalars = dict.fromkeys(("precision", "recall", "f1"), _SCALAR)
@@ -74,7 +74,7 @@ def precision_recall(call: Call) -> Types:
 
 
 @define("mean_error", inputs="input label sums", outputs="out sums")
-def mean_error(call: Call) -> Types:
+def mean_error(call: OpCall) -> Types:
     """(Σ |input − label| ^ power / elements) ^ (1 / power). attrs: power, 1 or 2.
 
     `sums` (2,) float64: the sum and the number of elements.

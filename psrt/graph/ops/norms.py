@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from psrt.graph.ops.table import Call, TensorType, Types, define
+from psrt.graph.ops.table import OpCall, TensorType, Types, define
 
 
 @define(
@@ -16,7 +16,7 @@ from psrt.graph.ops.table import Call, TensorType, Types, define
     inputs="input scale bias mean variance",
     outputs="out saved_mean saved_inverse mean variance",
 )
-def batch_norm(call: Call) -> Types:
+def batch_norm(call: OpCall) -> Types:
     """out = scale · (input − mean) / √(variance + epsilon) + bias, channel by channel.
 
     In training mean and variance are those of the batch, and `mean` and `variance`, which change in
@@ -51,7 +51,7 @@ def batch_norm(call: Call) -> Types:
     outputs="out mean inverse",
     ragged="input",
 )
-def layer_norm(call: Call) -> Types:
+def layer_norm(call: OpCall) -> Types:
     """out = scale · (input − mean) / √(variance + epsilon) + bias over the dimensions from
     attrs["axis"] on; scale and bias are flat. attrs: axis, epsilon."""
     x, axis = call.need_float("input"), call.attrs["axis"]
@@ -70,6 +70,6 @@ def layer_norm(call: Call) -> Types:
     return {"out": x, "mean": by_row, "inverse": by_row}
 
 
-def _need_epsilon(call: Call) -> None:
+def _need_epsilon(call: OpCall) -> None:
     epsilon = call.attrs["epsilon"]
     call.need(epsilon >= 0, f"argument epsilon is {epsilon}, below 0: variances would be, too")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from psrt.graph.ops.table import Call, TensorType, Types, define
+from psrt.graph.ops.table import OpCall, TensorType, Types, define
 
 DROPOUTS = ("downgrade_in_infer", "upscale_in_train")
 
 
 @define("dropout", inputs="x", outputs="out mask", ragged="x")
-def dropout(call: Call) -> Types:
+def dropout(call: OpCall) -> Types:
     """Each element is kept with probability 1 − p, otherwise 0 (Srivastava et al. 2014, "Dropout:
     a simple way to prevent neural networks from overfitting").
 

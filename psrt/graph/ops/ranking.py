@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from psrt.graph.ops.losses import need_classes
-from psrt.graph.ops.table import ROWS, Call, TensorType, Types, define
+from psrt.graph.ops.table import ROWS, OpCall, TensorType, Types, define
 
 
 @define("bpr_loss", inputs="input label")
-def bpr_loss(call: Call) -> Types:
+def bpr_loss(call: OpCall) -> Types:
     """The mean of −log σ(score of the label − score of another class) over the other classes."""
     scores = need_classes(call, "input")
     call.need(scores.shape[1] > 1, f"argument input {scores} has one class: nothing to compare")
     return {"out": scores.reshaped((ROWS, 1))}
 
 
-def _need_pair(call: Call) -> TensorType:
+def _need_pair(call: OpCall) -> TensorType:
     left = call.need_float("left")
     for slot in ("right", "label"):
         found = call.one(slot)
@@ -23,19 +23,19 @@ def _need_pair(call: Call) -> TensorType:
 
 
 @define("rank_loss", inputs="label left right")
-def rank_loss(call: Call) -> Types:
+def rank_loss(call: OpCall) -> Types:
     """log(1 + e^o) − label · o for o = left − right."""
     return {"out": _need_pair(call)}
 
 
 @define("margin_rank_loss", inputs="label left right")
-def margin_rank_loss(call: Call) -> Types:
+def margin_rank_loss(call: OpCall) -> Types:
     """max(0, margin − label · (left − right)). attrs: margin."""
     return {"out": _need_pair(call)}
 
 
 @define("in_batch_softmax_loss", inputs="user item item_probability?", outputs="out softmax")
-def in_batch_softmax_loss(call: Call) -> Types:
+def in_batch_softmax_loss(call: OpCall) -> Types:
     """−log softmax of each user's scores of the items of the batch, at the item of its own row.
 
     attrs: temperature, which divides the scores.

@@ -7,16 +7,16 @@ Dimension 0 of a batch counts examples, of a ragged var elements of all examples
 from __future__ import annotations
 
 from psrt.core.types import Shape
-from psrt.graph.ops.table import ROWS, Call, TensorType, Types, define
+from psrt.graph.ops.table import ROWS, OpCall, TensorType, Types, define
 
 
 @define("mean", inputs="x")
-def mean(call: Call) -> Types:
+def mean(call: OpCall) -> Types:
     """The mean of all elements, a scalar of shape ()."""
     return {"out": call.need_float("x").reshaped(())}
 
 
-def reduction(call: Call) -> Types:
+def reduction(call: OpCall) -> Types:
     """attrs: axes, a sorted tuple of dimensions (all of them: a scalar); keep_dims."""
     x, axes, keep = call.need_float("x"), call.attrs["axes"], call.attrs["keep_dims"]
     fits = all(0 <= axis < len(x.shape) for axis in axes)
@@ -31,7 +31,7 @@ for _type in ("reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_p
     define(_type, inputs="x", ragged="x")(reduction)
 
 
-def need_inner(call: Call, x: TensorType, argument: str, axis: int) -> None:
+def need_inner(call: OpCall, x: TensorType, argument: str, axis: int) -> None:
     """`axis` is a dimension of `x` along which values of one example stand."""
     fits = 0 <= axis < len(x.shape)
     call.need(fits, f"argument {argument} {axis} is not a dimension of argument x, {x}")
@@ -40,14 +40,14 @@ def need_inner(call: Call, x: TensorType, argument: str, axis: int) -> None:
 
 
 @define("cumsum", inputs="x", ragged="x")
-def cumsum(call: Call) -> Types:
+def cumsum(call: OpCall) -> Types:
     """attrs: axis; exclusive, which leaves the element itself out; reverse, from the end."""
     x = call.need_float("x")
     need_inner(call, x, "axis", call.attrs["axis"])
     return {"out": x}
 
 
-def position(call: Call) -> Types:
+def position(call: OpCall) -> Types:
     """attrs: axis. Where the extreme stands, the first of several; no gradient."""
     x, axis = call.one("x"), call.attrs["axis"]
     need_inner(call, x, "axis", axis)
@@ -59,7 +59,7 @@ define("argmin", inputs="x", ragged="x")(position)
 
 
 @define("topk", inputs="input", outputs="out indices", ragged="input")
-def topk(call: Call) -> Types:
+def topk(call: OpCall) -> Types:
     """attrs: k. The largest of the last dimension in falling order, and where they stand."""
     x, k = call.need_float("input"), call.attrs["k"]
     call.need(len(x.shape) > 1, f"argument input must have 2 dimensions or more, not {x}")
@@ -70,7 +70,7 @@ def topk(call: Call) -> Types:
 
 
 @define("l2_normalize", inputs="x", outputs="out norm", ragged="x")
-def l2_normalize(call: Call) -> Types:
+def l2_normalize(call: OpCall) -> Types:
     """attrs: axis, epsilon. norm = √(Σ x² + epsilon) along the axis, out = x / norm."""
     x, axis = call.need_float("x"), call.attrs["axis"]
     need_inner(call, x, "axis", axis)

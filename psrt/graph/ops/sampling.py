@@ -7,18 +7,18 @@ or custom_dist with `probabilities`), `seed`.
 
 from __future__ import annotations
 
-from psrt.graph.ops.table import ROWS, Call, TensorType, Types, define
+from psrt.graph.ops.table import ROWS, OpCall, TensorType, Types, define
 
 SAMPLERS = ("uniform", "log_uniform", "custom_dist")
 
 
-def _need_label(call: Call) -> None:
+def _need_label(call: OpCall) -> None:
     label = call.one("label")
     fits = label.dtype == "int64" and label.shape == (ROWS, 1)
     call.need(fits, f"argument label must be int64 (-1, 1), not {label}")
 
 
-def _need_sampler(call: Call) -> None:
+def _need_sampler(call: OpCall) -> None:
     classes, count, sampler = (call.attrs[n] for n in ("num_classes", "num_samples", "sampler"))
     call.need(classes > 1, f"argument num_total_classes is {classes}, not 2 or more")
     call.need(count > 0, f"the number of samples is {count}, not 1 or more")
@@ -37,7 +37,7 @@ def _need_sampler(call: Call) -> None:
 
 
 @define("draw_negatives", inputs="label", outputs="out log_expected?")
-def draw_negatives(call: Call) -> Types:
+def draw_negatives(call: OpCall) -> Types:
     """Each example's label in column 0, then classes drawn for it alone: (rows, 1 + num_samples).
 
     attrs: is_corrected, for `log_expected`: log(num_samples · P(class)), how often the sampler is
@@ -51,7 +51,7 @@ def draw_negatives(call: Call) -> Types:
 
 
 @define("draw_classes", inputs="label", outputs="out log_expected label_log_expected")
-def draw_classes(call: Call) -> Types:
+def draw_classes(call: OpCall) -> Types:
     """Classes that all examples of the step share, (1, num_samples); the labels are only checked.
 
     `log_expected` as above of the drawn classes, `label_log_expected` (rows, 1) of the labels.
@@ -77,7 +77,7 @@ def _paths(length: int) -> Types:
 
 
 @define("tree_path", inputs="label", outputs="out signs")
-def tree_path(call: Call) -> Types:
+def tree_path(call: OpCall) -> Types:
     """Inner nodes on the path of each label in the default tree, and +1 or −1 for the turn taken.
 
     attrs: num_classes. Shorter paths are filled up with the root at sign 0.
@@ -89,7 +89,7 @@ def tree_path(call: Call) -> Types:
 
 
 @define("custom_path", inputs="path_table path_code", outputs="out signs")
-def custom_path(call: Call) -> Types:
+def custom_path(call: OpCall) -> Types:
     """The same for paths that are fed: nodes and codes 0 or 1 (rows, length), ended by −1.
 
     attrs: num_classes, the number of inner nodes.
@@ -102,7 +102,7 @@ def custom_path(call: Call) -> Types:
 
 
 @define("row_dot", inputs="input w bias?")
-def row_dot(call: Call) -> Types:
+def row_dot(call: OpCall) -> Types:
     """Input (n, d) times its own rows w (n, k, d), or rows w (1, k, d) that all share: (n, k).
 
     `bias` (n, k, 1) or (1, k, 1) is added.
@@ -117,13 +117,13 @@ def row_dot(call: Call) -> Types:
 
 
 @define("noise_contrastive_loss", inputs="logits log_expected?")
-def noise_contrastive_loss(call: Call) -> Types:
+def noise_contrastive_loss(call: OpCall) -> Types:
     """Σ −log σ(±x), + in column 0 and − elsewhere, for x = logits − log_expected: (rows, 1)."""
     return {"out": call.need_float("logits").reshaped((ROWS, 1))}
 
 
 @define("path_loss", inputs="logits signs")
-def path_loss(call: Call) -> Types:
+def path_loss(call: OpCall) -> Types:
     """Σ −log σ(sign · logit) over the nodes of each path: (rows, 1)."""
     logits, signs = call.need_float("logits"), call.one("signs")
     call.need(signs.shape == logits.shape, f"the signs are {signs}, the logits {logits}")
@@ -135,7 +135,7 @@ def path_loss(call: Call) -> Types:
     inputs="true_logits logits label samples log_expected label_log_expected",
     outputs="out softmax",
 )
-def sampled_softmax_loss(call: Call) -> Types:
+def sampled_softmax_loss(call: OpCall) -> Types:
     """−log softmax of (label, samples), logits minus log_expected, at the label: (rows, 1).
 
     attrs: remove_accidental_hits, which leaves samples out that are the label.

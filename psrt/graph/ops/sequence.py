@@ -8,23 +8,23 @@ layers' arguments.
 from __future__ import annotations
 
 from psrt.core.types import Shape
-from psrt.graph.ops.table import OWN, ROWS, Call, TensorType, Types, define
+from psrt.graph.ops.table import OWN, ROWS, OpCall, TensorType, Types, define
 
 POOLS = ("sum", "average", "sqrt", "max", "first", "last")
 
 
-def need_pool(call: Call) -> None:
+def need_pool(call: OpCall) -> None:
     """attrs: pool, one of POOLS."""
     pool = call.attrs["pool"]
     call.need(pool in POOLS, f"the pool {pool!r} is not one of {', '.join(POOLS)}")
 
 
-def argmax_of(call: Call, shape: Shape) -> Types:
+def argmax_of(call: OpCall, shape: Shape) -> Types:
     """A maximum also says which row each number came from, for its gradient."""
     return {"argmax": TensorType(shape, "int32")} if call.attrs["pool"] == "max" else {}
 
 
-def need_ragged(call: Call, slot: str, what: str = "input") -> TensorType:
+def need_ragged(call: OpCall, slot: str, what: str = "input") -> TensorType:
     found = call.one(slot)
     call.need(found.ragged, f"argument {what} must be ragged, not {found}")
     return found
@@ -36,7 +36,7 @@ def _is_column(x: TensorType) -> bool:
 
 
 @define("sequence_pool", inputs="x", outputs="out argmax?", ragged="x")
-def sequence_pool(call: Call) -> Types:
+def sequence_pool(call: OpCall) -> Types:
     """Pool the elements of each example: ragged (n, width) → (rows, width); none gives 0."""
     x = call.one("x")
     need_pool(call)
@@ -47,7 +47,7 @@ def sequence_pool(call: Call) -> Types:
 
 
 @define("sequence_softmax", inputs="input", ragged="input")
-def sequence_softmax(call: Call) -> Types:
+def sequence_softmax(call: OpCall) -> Types:
     """Softmax over the elements of each example: ragged (n,) or (n, 1) floats."""
     x = need_ragged(call, "input")
     fits = x.is_float and _is_column(x)
@@ -56,7 +56,7 @@ def sequence_softmax(call: Call) -> Types:
 
 
 @define("sequence_expand", inputs="x y", ragged="y", lengths="y")
-def sequence_expand(call: Call) -> Types:
+def sequence_expand(call: OpCall) -> Types:
     """Row i of x for every element of example i of y: (rows, …) → ragged (n, …)."""
     x, _ = call.one("x"), need_ragged(call, "y", "y")
     call.need(x.shape[:1] == (ROWS,), f"argument x must have a row for each example, not {x}")
@@ -64,7 +64,7 @@ def sequence_expand(call: Call) -> Types:
 
 
 @define("sequence_concat", inputs="input*", ragged="input", lengths=OWN)
-def sequence_concat(call: Call) -> Types:
+def sequence_concat(call: OpCall) -> Types:
     """The elements of each example of the first var, then those of the second, …"""
     first, *others = call.many("input")
     for x in (first, *others):
@@ -74,13 +74,13 @@ def sequence_concat(call: Call) -> Types:
 
 
 @define("sequence_reverse", inputs="x", ragged="x")
-def sequence_reverse(call: Call) -> Types:
+def sequence_reverse(call: OpCall) -> Types:
     """Each example backwards."""
     return {"out": need_ragged(call, "x", "x")}
 
 
 @define("sequence_slice", inputs="input offset length", ragged="input", lengths=OWN)
-def sequence_slice(call: Call) -> Types:
+def sequence_slice(call: OpCall) -> Types:
     """`length` elements of each example from its element `offset` on; both int64 (rows, 1)."""
     x = need_ragged(call, "input")
     for slot in ("offset", "length"):
@@ -89,7 +89,7 @@ def sequence_slice(call: Call) -> Types:
 
 
 @define("sequence_pad", inputs="x", outputs="out length", ragged="x")
-def sequence_pad(call: Call) -> Types:
+def sequence_pad(call: OpCall) -> Types:
     """ragged (n, …) → (rows, maxlen, …), and the int64 (rows, 1) elements that are not padding.
 
     attrs: maxlen, behind which elements are cut; pad_value.
@@ -104,7 +104,7 @@ def sequence_pad(call: Call) -> Types:
 
 
 @define("sequence_unpad", inputs="x length", lengths=OWN)
-def sequence_unpad(call: Call) -> Types:
+def sequence_unpad(call: OpCall) -> Types:
     """(rows, maxlen, …) → ragged (n, …): the first `length` elements of each example."""
     x = call.one("x")
     fits = len(x.shape) > 1 and x.shape[0] == ROWS
@@ -114,7 +114,7 @@ def sequence_unpad(call: Call) -> Types:
 
 
 @define("sequence_mask", inputs="x")
-def sequence_mask(call: Call) -> Types:
+def sequence_mask(call: OpCall) -> Types:
     """Lengths int64 (rows, 1) → (rows, maxlen): 1 where an example of that length has an element.
 
     attrs: maxlen; dtype, float32 or int64.
@@ -126,7 +126,7 @@ def sequence_mask(call: Call) -> Types:
     return {"out": TensorType((ROWS, maxlen), dtype)}
 
 
-def _need_counts(call: Call, slot: str) -> None:
+def _need_counts(call: OpCall, slot: str) -> None:
     found = call.one(slot)
     fits = found.dtype == "int64" and _is_column(found)
     call.need(fits, f"argument {slot} must be int64 (-1, 1), not {found}")

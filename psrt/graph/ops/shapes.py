@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 
 from psrt.core.types import Shape
-from psrt.graph.ops.table import ROWS, Call, Types, define
+from psrt.graph.ops.table import ROWS, OpCall, Types, define
 
 
 @define("concat", inputs="x*", ragged="x")
-def concat(call: Call) -> Types:
+def concat(call: OpCall) -> Types:
     """attrs: axis, 1 or more where there are rows: examples stay apart."""
     xs, axis = call.many("x"), call.attrs["axis"]
     first = xs[0].shape
@@ -34,7 +34,7 @@ def without(shape: Shape, axis: int) -> Shape:
 
 
 @define("stack", inputs="x*", ragged="x")
-def stack(call: Call) -> Types:
+def stack(call: OpCall) -> Types:
     """attrs: axis, where the new dimension stands in the result."""
     xs, axis = call.many("x"), call.attrs["axis"]
     first = xs[0].shape
@@ -47,7 +47,7 @@ def stack(call: Call) -> Types:
 
 
 @define("slice", inputs="input", ragged="input")
-def slice_of(call: Call) -> Types:
+def slice_of(call: OpCall) -> Types:
     """attrs: axes, starts, ends, counted from the front and within the sizes."""
     x, shape = call.one("input"), list(call.one("input").shape)
     for axis, start, end in zip(
@@ -62,7 +62,7 @@ def slice_of(call: Call) -> Types:
 
 
 @define("reshape", inputs="x", ragged="x")
-def reshape(call: Call) -> Types:
+def reshape(call: OpCall) -> Types:
     """attrs: shape. Of a batch its first size is ROWS: kept, merged or split at run time."""
     x, shape = call.one("x"), call.attrs["shape"]
     has_rows = ROWS in shape[:1]
@@ -78,7 +78,7 @@ def reshape(call: Call) -> Types:
 
 
 @define("transpose", inputs="x", ragged="x")
-def transpose(call: Call) -> Types:
+def transpose(call: OpCall) -> Types:
     """attrs: perm, where each dimension of the result comes from."""
     x, perm = call.one("x"), call.attrs["perm"]
     fits = sorted(perm) == list(range(len(x.shape)))
@@ -89,7 +89,7 @@ def transpose(call: Call) -> Types:
 
 
 @define("expand", inputs="x", ragged="x")
-def expand(call: Call) -> Types:
+def expand(call: OpCall) -> Types:
     """attrs: expand_times, how often each dimension is repeated."""
     x, times = call.one("x"), call.attrs["expand_times"]
     fits = len(times) == len(x.shape) and all(count >= 1 for count in times)

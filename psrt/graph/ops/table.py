@@ -49,7 +49,7 @@ Types: TypeAlias = dict[str, TensorType]
 
 
 @dataclass(frozen=True)
-class Call:
+class OpCall:
     """What an inference rule sees: the types of the arguments by slot, and the attributes."""
 
     inputs: Mapping[str, tuple[TensorType, ...]]
@@ -78,7 +78,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Slot:
+class ArgumentSlot:
     """An argument position: `many` takes a list of vars, `optional` may stay empty."""
 
     name: str
@@ -86,14 +86,14 @@ class Slot:
     optional: bool = False
 
     @classmethod
-    def parse(cls, text: str) -> Slot:
+    def parse(cls, text: str) -> ArgumentSlot:
         return cls(text.rstrip("*?"), many=text.endswith("*"), optional=text.endswith("?"))
 
     def accepts(self, count: int) -> bool:
         return count >= (0 if self.optional else 1) and (self.many or count <= 1)
 
 
-Infer: TypeAlias = Callable[[Call], Types]
+Infer: TypeAlias = Callable[[OpCall], Types]
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,8 @@ class OpDef:
     """One op type. `infer` is None for gradient ops: a gradient has the type of its var."""
 
     type: str
-    inputs: tuple[Slot, ...]
-    outputs: tuple[Slot, ...]
+    inputs: tuple[ArgumentSlot, ...]
+    outputs: tuple[ArgumentSlot, ...]
     infer: Infer | None
     ragged: frozenset[str] = frozenset()
     """Input slots that take ragged vars."""
@@ -128,7 +128,7 @@ class OpDef:
             return "" if self.lengths == OWN else self.lengths
         return next((slot.name for slot in self.inputs if any(ragged.get(slot.name, ()))), "")
 
-    def types_of(self, call: Call) -> Types:
+    def types_of(self, call: OpCall) -> Types:
         """The output types; raises `Mismatch`."""
         self.check_slots(call.inputs)
         for slot, types in call.inputs.items():
@@ -142,9 +142,9 @@ class OpDef:
 OPS: dict[str, OpDef] = {}
 
 
-def slots(text: str) -> tuple[Slot, ...]:
+def slots(text: str) -> tuple[ArgumentSlot, ...]:
     """Parse a declaration such as `"x* bias?"`."""
-    return tuple(Slot.parse(word) for word in text.split())
+    return tuple(ArgumentSlot.parse(word) for word in text.split())
 
 
 def define(

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from psrt.graph.ops.table import Call, Types, define
+from psrt.graph.ops.table import OpCall, Types, define
 
 
 @define("update", inputs="parameter gradient", outputs="parameter")
-def update(call: Call) -> Types:
+def update(call: OpCall) -> Types:
     """Apply `gradient` by the parameter's own optimizer and learning rate, in place."""
     return {"parameter": call.one("parameter")}
 
 
 @define("updates", inputs="parameter* gradient*", outputs="parameter")
-def updates(call: Call) -> Types:
+def updates(call: OpCall) -> Types:
     """The same for several dense parameters of one optimizer, in order."""
     fits = len(call.many("parameter")) == len(call.many("gradient"))
     call.need(fits, "every parameter needs a gradient")

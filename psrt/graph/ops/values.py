@@ -2,48 +2,48 @@
 
 from __future__ import annotations
 
-from psrt.graph.ops.table import ROWS, Call, TensorType, Types, define
+from psrt.graph.ops.table import ROWS, OpCall, TensorType, Types, define
 
 DTYPES = ("float32", "float64", "int64")
 
 
-def need_dtype(call: Call) -> str:
+def need_dtype(call: OpCall) -> str:
     dtype: str = call.attrs["dtype"]
     call.need(dtype in DTYPES, f"argument dtype is {dtype!r}, psrt has {', '.join(DTYPES)}")
     return dtype
 
 
 @define("cast", inputs="x", ragged="x")
-def cast(call: Call) -> Types:
+def cast(call: OpCall) -> Types:
     """attrs: dtype. Floats lose their fraction when they become integers."""
     x = call.one("x")
     return {"out": TensorType(x.shape, need_dtype(call), x.ragged)}
 
 
 @define("assign", inputs="x", ragged="x")
-def assign(call: Call) -> Types:
+def assign(call: OpCall) -> Types:
     """The same value under another name."""
     return {"out": call.one("x")}
 
 
 @define("zeros_like", inputs="x", ragged="x")
-def zeros_like(call: Call) -> Types:
+def zeros_like(call: OpCall) -> Types:
     return {"out": call.one("x")}
 
 
 @define("ones_like", inputs="x", ragged="x")
-def ones_like(call: Call) -> Types:
+def ones_like(call: OpCall) -> Types:
     return {"out": call.one("x")}
 
 
 @define("loss_gradient", inputs="x")
-def loss_gradient(call: Call) -> Types:
+def loss_gradient(call: OpCall) -> Types:
     """Where backward starts: d loss / d loss, of a replica its share of it."""
     return {"out": call.one("x")}
 
 
 @define("fill_constant", inputs="")
-def fill_constant(call: Call) -> Types:
+def fill_constant(call: OpCall) -> Types:
     """attrs: shape, which has no rows; dtype; value."""
     shape = call.attrs["shape"]
     call.need(all(size >= 1 for size in shape), f"argument shape {shape} has an unknown dimension")
@@ -51,7 +51,7 @@ def fill_constant(call: Call) -> Types:
 
 
 @define("fill_constant_batch_size_like", inputs="input", ragged="input")
-def fill_constant_batch_size_like(call: Call) -> Types:
+def fill_constant_batch_size_like(call: OpCall) -> Types:
     """attrs: shape, whose first size is ROWS, as many as input has; dtype; value."""
     x, shape = call.one("input"), call.attrs["shape"]
     fits = shape[:1] == (ROWS,) and all(size >= 1 for size in shape[1:])
@@ -60,7 +60,7 @@ def fill_constant_batch_size_like(call: Call) -> Types:
     return {"out": TensorType(shape, _dtype_of_value(call), x.ragged)}
 
 
-def _dtype_of_value(call: Call) -> str:
+def _dtype_of_value(call: OpCall) -> str:
     """The dtype, which the value fits."""
     dtype, value = need_dtype(call), call.attrs["value"]
     fits = dtype != "int64" or float(value).is_integer()
@@ -69,7 +69,7 @@ def _dtype_of_value(call: Call) -> str:
 
 
 @define("one_hot", inputs="input", ragged="input")
-def one_hot(call: Call) -> Types:
+def one_hot(call: OpCall) -> Types:
     """attrs: depth. 1 where the last dimension counts the id, else 0; no gradient."""
     ids, depth = call.one("input"), call.attrs["depth"]
     call.need(ids.dtype == "int64", f"argument input must hold int64 ids, not {ids}")
@@ -79,7 +79,7 @@ def one_hot(call: Call) -> Types:
 
 
 @define("gather", inputs="input index", ragged="index")
-def gather(call: Call) -> Types:
+def gather(call: OpCall) -> Types:
     """out[i] = input[index[i]]; index (…) or (…, 1) int64, input has no rows of examples."""
     x, index = call.need_float("input"), call.one("index")
     fits = len(x.shape) > 0 and ROWS not in x.shape

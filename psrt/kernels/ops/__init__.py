@@ -34,14 +34,15 @@ from psrt.kernels.ops import (
     sampling,
     sequence,
 )
-from psrt.kernels.ops.command_list import AtOnce, Note, tapes_for
+from psrt.kernels.ops.command_list import EagerBackend, Note, backend_for
 from psrt.kernels.ops.pooling import POOLS
 
 __all__ = [
     "POOLS",
-    "AtOnce",
+    "EagerBackend",
     "Note",
     "activations",
+    "backend_for",
     "images",
     "interactions",
     "losses",
@@ -51,5 +52,4 @@ __all__ = [
     "random",
     "sampling",
     "sequence",
-    "tapes_for",
 ]

@@ -1,12 +1,12 @@
 """Small computations noted down, and done in one call without the interpreter.
 
 A thread that comes back for the interpreter's lock after every product finds it taken now and then,
-is put to sleep, and to wake up takes a virtual machine 50 to 100 µs. So a `Tape` notes what to do
-with which arrays, and `play` does it all, in order. Arrays are float32 and C-contiguous unless a
-method says otherwise; they are kept, and nobody looks at them, before `play`.
+is put to sleep, and to wake up takes a virtual machine 50 to 100 µs. So a `CommandList` notes what
+to do with which arrays, and `execute` does it all, in order. Arrays are float32 and C-contiguous
+unless a method says otherwise; they are kept, and nobody looks at them, before `execute`.
 
-`AtOnce` does the same by numpy, at once: in float64, in which gradients are checked, and where
-kernels find no BLAS to call.
+`EagerBackend` does the same by numpy, at once: in float64, in which gradients are checked, and
+where kernels find no BLAS to call.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Note(NamedTuple):
     arrays: list[Any]
 
 
-class AtOnce:
+class EagerBackend:
     """Every method computes before it returns."""
 
     def play(self) -> None:
@@ -126,8 +126,8 @@ class AtOnce:
         np.subtract(np.exp(-np.logaddexp(0, -logits)), labels, out=slope)
 
 
-class Tape(AtOnce):
-    """Every method notes what to do in `play`."""
+class CommandList(EagerBackend):
+    """Every method notes what to do in `execute`."""
 
     def __init__(self, routines: I64) -> None:
         self._routines = routines
@@ -151,7 +151,7 @@ class Tape(AtOnce):
         """Do what was noted since the last time."""
         self._plays += 1
         if self._steps:
-            execute.play(np.array(self._steps, np.int64), self._routines)
+            execute.execute(np.array(self._steps, np.int64), self._routines)
             self._steps.clear()
             self._kept.clear()
 
@@ -252,11 +252,11 @@ def _stride(x: Array, turn: int) -> int:
     return x.strides[0 if turn == AS_IS else 1] // _ITEM_BYTES
 
 
-def tapes_for(dtype: Any) -> Callable[[], AtOnce]:
+def backend_for(dtype: Any) -> Callable[[], EagerBackend]:
     """Makes tapes for floats of a type; machine code is loaded now, so that no step waits."""
     routines = blas.routines() if dtype == np.float32 else None
     if routines is None:
-        return AtOnce
-    execute.play.load()
+        return EagerBackend
+    execute.execute.load()
     addresses.load()
-    return partial(Tape, routines)
+    return partial(CommandList, routines)

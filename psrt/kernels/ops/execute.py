@@ -106,7 +106,7 @@ def _of_elements(code: int, f: I64) -> None:
 
 
 @kernel("const i8[::1], const i8[::1] -> void", group="op")
-def play(steps: I64, routines: I64) -> None:
+def execute(steps: I64, routines: I64) -> None:
     """Take every step; `routines` are those of `blas.routines`."""
     at = 0
     while at < len(steps):

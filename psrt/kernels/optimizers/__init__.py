@@ -28,7 +28,7 @@ from __future__ import annotations
 from psrt.kernels.optimizers import elementwise
 from psrt.kernels.optimizers.decay import Decay, compensate, decay_of
 from psrt.kernels.optimizers.elementwise import scale_
-from psrt.kernels.optimizers.registry import RowTable, Rule, TouchedRows, rule_of
+from psrt.kernels.optimizers.registry import OptimizerRule, RowTable, TouchedRows, rule_of
 from psrt.kernels.optimizers.row_updates import HEADER_WORDS, UPDATES_WORD, VERSION_WORD, stamp_
 
 __all__ = [
@@ -36,8 +36,8 @@ __all__ = [
     "UPDATES_WORD",
     "VERSION_WORD",
     "Decay",
+    "OptimizerRule",
     "RowTable",
-    "Rule",
     "TouchedRows",
     "compensate",
     "decay_of",

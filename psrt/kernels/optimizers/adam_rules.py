@@ -11,7 +11,7 @@ from psrt.core.types import Array
 from psrt.kernels.optimizers import adam_row_updates, dense_updates
 from psrt.kernels.optimizers.dense_updates import adam_corrections, adam_step_size
 from psrt.kernels.optimizers.elementwise import LANES
-from psrt.kernels.optimizers.optimizer_rule import Rule
+from psrt.kernels.optimizers.optimizer_rule import OptimizerRule
 
 
 class _Corrections:
@@ -28,7 +28,7 @@ class _Corrections:
         return self._all[line : line + 1]
 
 
-def adam(spec: specs.Adam, dtype: Any) -> Rule:
+def adam(spec: specs.Adam, dtype: Any) -> OptimizerRule:
     beta1, beta2, eps = spec.beta1, spec.beta2, spec.epsilon
     corrections = _Corrections(beta1, beta2, spec.lazy, dtype)
 
@@ -41,10 +41,10 @@ def adam(spec: specs.Adam, dtype: Any) -> Rule:
 
     rest = None if spec.lazy else adam_row_updates.adam_rest_
     block, rows = dense_updates.adam_, adam_row_updates.adam_rows_
-    return Rule((0.0, 0.0), block, rows, block_numbers, row_numbers, rest)
+    return OptimizerRule((0.0, 0.0), block, rows, block_numbers, row_numbers, rest)
 
 
-def adamw(spec: specs.AdamW, dtype: Any) -> Rule:
+def adamw(spec: specs.AdamW, dtype: Any) -> OptimizerRule:
     plain = adam(specs.Adam(spec.beta1, spec.beta2, spec.epsilon, spec.lazy), dtype)
 
     def block_numbers(rate: float, t: int) -> tuple[float, ...]:
@@ -55,10 +55,10 @@ def adamw(spec: specs.AdamW, dtype: Any) -> Rule:
 
     rest = None if spec.lazy else adam_row_updates.adamw_rest_
     block, rows = dense_updates.adamw_, adam_row_updates.adamw_rows_
-    return Rule(plain.first, block, rows, block_numbers, row_numbers, rest)
+    return OptimizerRule(plain.first, block, rows, block_numbers, row_numbers, rest)
 
 
-def adamax(spec: specs.Adamax, dtype: Any) -> Rule:
+def adamax(spec: specs.Adamax, dtype: Any) -> OptimizerRule:
     beta1, numbers = spec.beta1, (spec.beta1, spec.beta2, spec.epsilon)
     corrections = adam_corrections(beta1, 0.0, dtype)
 
@@ -69,10 +69,10 @@ def adamax(spec: specs.Adamax, dtype: Any) -> Rule:
         return corrections, rate, *numbers
 
     block, rows = dense_updates.adamax_, adam_row_updates.adamax_rows_
-    return Rule((0.0, 0.0), block, rows, block_numbers, row_numbers)
+    return OptimizerRule((0.0, 0.0), block, rows, block_numbers, row_numbers)
 
 
-def lamb(spec: specs.Lamb, dtype: Any) -> Rule:
+def lamb(spec: specs.Lamb, dtype: Any) -> OptimizerRule:
     beta1, beta2, eps, decay = spec.beta1, spec.beta2, spec.epsilon, spec.lamb_weight_decay
     corrections = adam_corrections(beta1, beta2, dtype)
 
@@ -84,4 +84,4 @@ def lamb(spec: specs.Lamb, dtype: Any) -> Rule:
         return np.empty(2 * LANES), corrections, rate, beta1, beta2, eps, decay
 
     block, rows = dense_updates.lamb_, adam_row_updates.lamb_rows_
-    return Rule((0.0, 0.0), block, rows, block_numbers, row_numbers)
+    return OptimizerRule((0.0, 0.0), block, rows, block_numbers, row_numbers)

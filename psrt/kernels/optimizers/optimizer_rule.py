@@ -40,7 +40,7 @@ class TouchedRows(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Rule:
+class OptimizerRule:
     """`first` holds the first value of each state vector; their number is the size of the state.
 
     With `shares_state` all weights of a row share one number of each. `rest` is set if an update
@@ -87,10 +87,12 @@ class Rule:
         self.rest(*table, size, version, zeros, *self.block_numbers(rate, t))
 
 
-def constant_rule(first: tuple[float, ...], block: Kernel, rows: Kernel, *numbers: float) -> Rule:
+def constant_rule(
+    first: tuple[float, ...], block: Kernel, rows: Kernel, *numbers: float
+) -> OptimizerRule:
     """A rule whose kernels take the rate and `numbers`, the same at every step."""
 
     def arguments(rate: float, t: int) -> tuple[float, ...]:
         return (rate, *numbers)
 
-    return Rule(first, block, rows, arguments, arguments, reads_headers=False)
+    return OptimizerRule(first, block, rows, arguments, arguments, reads_headers=False)

@@ -17,12 +17,17 @@ from psrt.core import specs
 from psrt.kernels.jit import Kernel
 from psrt.kernels.optimizers import adam_rules, ctr_rules, dense_updates, row_updates
 from psrt.kernels.optimizers.elementwise import LANES
-from psrt.kernels.optimizers.optimizer_rule import RowTable, Rule, TouchedRows, constant_rule
+from psrt.kernels.optimizers.optimizer_rule import (
+    OptimizerRule,
+    RowTable,
+    TouchedRows,
+    constant_rule,
+)
 
-__all__ = ["RowTable", "Rule", "TouchedRows", "rule_of"]
+__all__ = ["OptimizerRule", "RowTable", "TouchedRows", "rule_of"]
 
 
-def rule_of(optimizer: specs.Optimizer, dtype: Any = np.float32) -> Rule:
+def rule_of(optimizer: specs.Optimizer, dtype: Any = np.float32) -> OptimizerRule:
     """The rule for tables of `dtype`; float64, for which no kernel is compiled, interprets them."""
     rule = _RULES[type(optimizer)](optimizer, dtype)
     forms = {name: getattr(rule, name) for name in ("block", "rows", "rest")}
@@ -35,11 +40,11 @@ def rule_of(optimizer: specs.Optimizer, dtype: Any = np.float32) -> Rule:
     return rule
 
 
-def _sgd(spec: specs.Sgd, dtype: Any) -> Rule:
+def _sgd(spec: specs.Sgd, dtype: Any) -> OptimizerRule:
     return constant_rule((), dense_updates.sgd_, row_updates.sgd_rows_)
 
 
-def _add(spec: specs.Add, dtype: Any) -> Rule:
+def _add(spec: specs.Add, dtype: Any) -> OptimizerRule:
     def arguments(rate: float, t: int) -> tuple[float, ...]:
         return (-1.0,)  # w −= (−1) · g is w + g to the last bit
 
@@ -47,27 +52,27 @@ def _add(spec: specs.Add, dtype: Any) -> Rule:
     return dataclasses.replace(sgd, block_numbers=arguments, row_numbers=arguments)
 
 
-def _momentum(spec: specs.Momentum, dtype: Any) -> Rule:
+def _momentum(spec: specs.Momentum, dtype: Any) -> OptimizerRule:
     block, rows = dense_updates.momentum_, row_updates.momentum_rows_
     return constant_rule((0.0,), block, rows, spec.momentum, spec.nesterov)
 
 
-def _adagrad(spec: specs.Adagrad, dtype: Any) -> Rule:
+def _adagrad(spec: specs.Adagrad, dtype: Any) -> OptimizerRule:
     block, rows = dense_updates.adagrad_, row_updates.adagrad_rows_
     return constant_rule((spec.initial_accumulator,), block, rows, spec.epsilon)
 
 
-def _decayed_adagrad(spec: specs.DecayedAdagrad, dtype: Any) -> Rule:
+def _decayed_adagrad(spec: specs.DecayedAdagrad, dtype: Any) -> OptimizerRule:
     block, rows = dense_updates.decayed_adagrad_, row_updates.decayed_adagrad_rows_
     return constant_rule((0.0,), block, rows, spec.decay, spec.epsilon)
 
 
-def _adadelta(spec: specs.Adadelta, dtype: Any) -> Rule:
+def _adadelta(spec: specs.Adadelta, dtype: Any) -> OptimizerRule:
     block, rows = dense_updates.adadelta_, row_updates.adadelta_rows_
     return constant_rule((0.0, 0.0), block, rows, spec.rho, spec.epsilon)
 
 
-def _rms_prop(spec: specs.RmsProp, dtype: Any) -> Rule:
+def _rms_prop(spec: specs.RmsProp, dtype: Any) -> OptimizerRule:
     numbers = (spec.rho, spec.epsilon, spec.momentum)
     if spec.centered:
         block, rows = dense_updates.centered_rms_prop_, row_updates.centered_rms_prop_rows_
@@ -75,22 +80,22 @@ def _rms_prop(spec: specs.RmsProp, dtype: Any) -> Rule:
     return constant_rule((0.0, 0.0), dense_updates.rms_prop_, row_updates.rms_prop_rows_, *numbers)
 
 
-def _ftrl(spec: specs.Ftrl, dtype: Any) -> Rule:
+def _ftrl(spec: specs.Ftrl, dtype: Any) -> OptimizerRule:
     first = (spec.initial_accumulator, 0.0)
     numbers = (spec.l1, spec.l2, -spec.lr_power)
     return constant_rule(first, dense_updates.ftrl_, row_updates.ftrl_rows_, *numbers)
 
 
-def _lars(spec: specs.LarsMomentum, dtype: Any) -> Rule:
+def _lars(spec: specs.LarsMomentum, dtype: Any) -> OptimizerRule:
     numbers = (spec.momentum, spec.lars_coeff, spec.lars_weight_decay, spec.epsilon)
 
     def arguments(rate: float, t: int) -> tuple[Any, ...]:
         return np.empty(LANES), rate, *numbers
 
-    return Rule((0.0,), dense_updates.lars_, row_updates.lars_rows_, arguments, arguments)
+    return OptimizerRule((0.0,), dense_updates.lars_, row_updates.lars_rows_, arguments, arguments)
 
 
-_RULES: dict[type, Callable[[Any, Any], Rule]] = {
+_RULES: dict[type, Callable[[Any, Any], OptimizerRule]] = {
     specs.Sgd: _sgd,
     specs.Momentum: _momentum,
     specs.Adagrad: _adagrad,

@@ -43,7 +43,7 @@ from psrt.kernels.tables.row_eviction import AGE_BINS, KEPT, ONE_SHOW_EACH, REAS
 from psrt.kernels.tables.row_layout import ID_WORD, RowLayout, row_layout, table_layout
 from psrt.kernels.tables.row_store import VERSION_MASK, RowStore, Start, no_hints
 from psrt.kernels.tables.row_update import RowUpdate
-from psrt.kernels.tables.rows import Cells, as_rows, gather, unique, unique_of
+from psrt.kernels.tables.rows import CellBuffer, as_rows, gather, unique, unique_of
 
 __all__ = [
     "AGE_BINS",
@@ -57,7 +57,7 @@ __all__ = [
     "REASONS",
     "SLOTS",
     "VERSION_MASK",
-    "Cells",
+    "CellBuffer",
     "HalfRowStore",
     "RowLayout",
     "RowStore",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from psrt.core.types import F32, I32, I64
-from psrt.kernels.optimizers import Decay, RowTable, Rule, TouchedRows
+from psrt.kernels.optimizers import Decay, OptimizerRule, RowTable, TouchedRows
 from psrt.kernels.tables.row_eviction import ONE_SHOW_EACH
 from psrt.kernels.tables.row_store import VERSION_MASK, RowStore
 
@@ -18,7 +18,7 @@ class RowUpdate:
     rows. `hour`, since 1970, and `counts` (n, 2), shows and clicks, go into rows that keep them.
     """
 
-    rule: Rule
+    rule: OptimizerRule
     ids: I64
     gradients: F32
     version: int

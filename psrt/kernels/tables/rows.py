@@ -27,7 +27,7 @@ _MANY = 1 << 40
 _CELLS_AN_ID = 2.5  # fewer collide more often, more lie further away
 
 
-class Cells:
+class CellBuffer:
     """Cells of the last `unique`: fresh pages from the kernel would cost more than the rest of it.
 
     With `keeps` so are its results: they stay as they are during the next call, not longer.
@@ -67,13 +67,13 @@ def _new_results(count: int) -> tuple[I64, I32]:
 
 class _CellsOfThread(threading.local):
     def __init__(self) -> None:
-        self.cells = Cells()
+        self.cells = CellBuffer()
 
 
 _of_thread = _CellsOfThread()
 
 
-def unique(ids: I64, scratch: Cells | None = None) -> tuple[I64, I32]:
+def unique(ids: I64, scratch: CellBuffer | None = None) -> tuple[I64, I32]:
     """Distinct `ids` in first-seen order, and the position (n,) of each id in them.
 
     `unique_ids[inverse] == ids`, like `np.unique(..., return_inverse=True)` without the sorting.
@@ -83,7 +83,7 @@ def unique(ids: I64, scratch: Cells | None = None) -> tuple[I64, I32]:
     return unique_of([ids], scratch)
 
 
-def unique_of(lists: Sequence[I64], scratch: Cells) -> tuple[I64, I32]:
+def unique_of(lists: Sequence[I64], scratch: CellBuffer) -> tuple[I64, I32]:
     """`unique` of several lists of ids, one behind the other."""
     size = sum(map(len, lists))
     unique_ids, inverse = scratch.results(size)

@@ -19,21 +19,29 @@ pserver_state  Everything a pserver decides, as events in and instructions out
 
 from __future__ import annotations
 
-from psrt.pserver.decisions.calls import Answer, Apply, Call, Close, Fail, Instruction, Warn
+from psrt.pserver.decisions.calls import (
+    Apply,
+    Close,
+    Fail,
+    Instruction,
+    SendReply,
+    WaitingCall,
+    Warn,
+)
 from psrt.pserver.decisions.clocks import Meeting
-from psrt.pserver.decisions.pserver_state import Job, Machine
+from psrt.pserver.decisions.pserver_state import JobIdentity, PserverState
 from psrt.pserver.decisions.spec_rules import read_spec
 
 __all__ = [
-    "Answer",
     "Apply",
-    "Call",
     "Close",
     "Fail",
     "Instruction",
-    "Job",
-    "Machine",
+    "JobIdentity",
     "Meeting",
+    "PserverState",
+    "SendReply",
+    "WaitingCall",
     "Warn",
     "read_spec",
 ]

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from psrt.core.errors import PsrtError
-from psrt.pserver.decisions.calls import Call, Instruction
+from psrt.pserver.decisions.calls import Instruction, WaitingCall
 from psrt.pserver.decisions.membership import Membership
 from psrt.pserver.decisions.rounds import Rounds
 
 
-class Sections:
+class BucketRounds:
     """`Rounds` by section; one begins with its first call. Section 0 is always there."""
 
     def __init__(self, members: Membership, on_trainer_loss: str, wait_timeout_s: float) -> None:
@@ -40,7 +40,7 @@ class Sections:
         """Trainers with a push in an open round."""
         return sorted({trainer for rounds in self._all() for trainer in rounds.waiting()})
 
-    def arrive(self, call: Call, now: float) -> list[Instruction]:
+    def arrive(self, call: WaitingCall, now: float) -> list[Instruction]:
         """See `Rounds.arrive`."""
         if call.section not in self._rounds:
             self._rounds[call.section] = self._make()

@@ -13,7 +13,7 @@ from psrt.core.errors import PsrtError
 
 
 @dataclass(frozen=True, eq=False)
-class Call:
+class WaitingCall:
     """One EXCHANGE, PUSH or MEET that waits. `content` is opaque here: the shell's own.
 
     `round` is None when the caller leaves it to the pserver; a MEET has sequence 0. `section` is
@@ -39,7 +39,7 @@ class Close:
     """Apply these pushes, in this (trainer) order, then report `closed`."""
 
     round: int
-    pushes: tuple[Call, ...]
+    pushes: tuple[WaitingCall, ...]
 
     @property
     def section(self) -> int:
@@ -51,18 +51,18 @@ class Close:
 class Apply:
     """Apply this push as the mini-batches from `step` of all trainers on, then report `applied`."""
 
-    call: Call
+    call: WaitingCall
     step: int
 
 
 @dataclass(frozen=True)
-class Answer:
+class SendReply:
     """What this call waited for has happened: send its reply.
 
     `repeated` says that its push came in by another call.
     """
 
-    call: Call
+    call: WaitingCall
     repeated: bool = False
 
 
@@ -70,7 +70,7 @@ class Answer:
 class Fail:
     """Send this error to the call."""
 
-    call: Call
+    call: WaitingCall
     error: PsrtError
 
 
@@ -81,4 +81,4 @@ class Warn:
     text: str
 
 
-Instruction: TypeAlias = Close | Apply | Answer | Fail | Warn
+Instruction: TypeAlias = Close | Apply | SendReply | Fail | Warn

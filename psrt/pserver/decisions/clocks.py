@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from psrt.core.errors import DeadlineError, ErrorCode, JobError, PsrtError, WireError
-from psrt.pserver.decisions.calls import Answer, Call, Fail, Instruction
+from psrt.pserver.decisions.calls import Fail, Instruction, SendReply, WaitingCall
 from psrt.pserver.decisions.membership import Membership
 from psrt.pserver.decisions.notes import Notes
 
@@ -44,7 +44,7 @@ class Meeting:
 
 @dataclass(frozen=True, eq=False)
 class _Wait:
-    call: Call
+    call: WaitingCall
     meeting: Meeting
     since_s: float
     deadline_s: float
@@ -62,7 +62,7 @@ class Clocks:
 
     # --- events ------------------------------------------------------------------------------
 
-    def arrive(self, call: Call, meeting: Meeting, now: float) -> list[Instruction]:
+    def arrive(self, call: WaitingCall, meeting: Meeting, now: float) -> list[Instruction]:
         """A MEET of a running trainer's current process; raises if it names no clock."""
         times = self._clock(meeting.clock)
         self._notes.write(meeting.clock, call.trainer, meeting.reached, meeting.note)
@@ -79,7 +79,7 @@ class Clocks:
             for wait in self._waits
             if _slowest(least[wait.meeting.clock], wait.call.trainer) >= wait.meeting.awaited
         ]
-        return [Answer(call) for call in self._end(met)]
+        return [SendReply(call) for call in self._end(met)]
 
     def replaced(self, trainer: int) -> list[Instruction]:
         """A new process took over `trainer` while the former one had not completed."""
@@ -156,7 +156,7 @@ class Clocks:
         others = (t for t in self._members.awaited() if t != wait.call.trainer)
         return [t for t in others if times.get(t, 0) < wait.meeting.awaited]
 
-    def _end(self, waits: list[_Wait]) -> list[Call]:
+    def _end(self, waits: list[_Wait]) -> list[WaitingCall]:
         if waits:
             self._waits = [wait for wait in self._waits if wait not in waits]
         return [wait.call for wait in waits]

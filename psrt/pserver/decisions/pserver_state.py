@@ -1,6 +1,6 @@
 """Everything a pserver decides, as events in and instructions out.
 
-`Machine` composes the job's identity (fixed by the first HELLO), the membership, the rounds of
+`PserverState` composes the job's identity (fixed by the first HELLO), the membership, the rounds of
 Sync, the pushes of the other modes, and the clocks. It opens no socket, starts no thread and reads
 no clock: the service calls it under one lock with `now`, and executes what it returns. Whatever the
 *caller* did wrong is raised; what concerns other calls that wait is in the instructions.
@@ -14,8 +14,8 @@ from typing import Any
 
 from psrt.core.errors import ConfigError, ErrorCode, JobError, PsrtError, WireError
 from psrt.core.specs import CommunicationMode, Sync, to_json
-from psrt.pserver.decisions.buckets import Sections
-from psrt.pserver.decisions.calls import Call, Instruction, Warn
+from psrt.pserver.decisions.buckets import BucketRounds
+from psrt.pserver.decisions.calls import Instruction, WaitingCall, Warn
 from psrt.pserver.decisions.clocks import Clocks, Meeting
 from psrt.pserver.decisions.membership import Membership
 from psrt.pserver.decisions.mode_rules import check_mode
@@ -25,7 +25,7 @@ MAX_TRAINERS = 1 << 16
 
 
 @dataclass(frozen=True)
-class Job:
+class JobIdentity:
     """What all processes of a job must agree on."""
 
     job_id: str
@@ -41,7 +41,7 @@ class Job:
         check_mode(self.mode)
 
 
-class Machine:
+class PserverState:
     """The state of one pserver process; lives as long as the process.
 
     `trainers` is how many a job must have, 0 = as many as it says. `rounds` is None in the modes
@@ -56,9 +56,9 @@ class Machine:
         trainers: int = 0,
         is_gone: Callable[[int, int], bool] = lambda trainer, incarnation: False,
     ) -> None:
-        self.job: Job | None = None
+        self.job: JobIdentity | None = None
         self.members = Membership(0)
-        self.rounds: Sections | None = None
+        self.rounds: BucketRounds | None = None
         self.pushes = Pushes()
         self.clocks = Clocks(self.members, wait_timeout_s)
         self.aborted: PsrtError | None = None
@@ -71,11 +71,13 @@ class Machine:
 
     # --- events ------------------------------------------------------------------------------
 
-    def expect(self, job: Job) -> None:
+    def expect(self, job: JobIdentity) -> None:
         """Belong to `job` from now on: this pserver was told before its first trainer came."""
         self._begin(job, trainer=0)
 
-    def hello(self, trainer: int, incarnation: int, job: Job, now: float) -> list[Instruction]:
+    def hello(
+        self, trainer: int, incarnation: int, job: JobIdentity, now: float
+    ) -> list[Instruction]:
         """A trainer's process introduces itself; repeated for each of its connections."""
         if incarnation == 0:
             raise WireError(
@@ -95,7 +97,7 @@ class Machine:
         in_round = self.rounds.replaced(trainer) if self.rounds is not None else []
         return self._followed([*in_round, *self.clocks.replaced(trainer)])
 
-    def heard(self, trainer: int, incarnation: int, now: float) -> Job:
+    def heard(self, trainer: int, incarnation: int, now: float) -> JobIdentity:
         """A call that waits for nobody, from a process that must be known; the job."""
         self.members_of_job(trainer).heard(trainer, incarnation, now)
         assert self.job is not None
@@ -106,7 +108,7 @@ class Machine:
         members = self.members_of_job(trainer)
         (members.running if acknowledges else members.heard)(trainer, incarnation, now)
 
-    def exchange(self, call: Call, now: float) -> list[Instruction]:
+    def exchange(self, call: WaitingCall, now: float) -> list[Instruction]:
         """One trainer's push for a round of Sync; `call` waits until an instruction names it."""
         members = self.members_of_job(call.trainer)
         if self.rounds is None:
@@ -115,7 +117,7 @@ class Machine:
         members.running(call.trainer, call.incarnation, now)
         return self.rounds.arrive(call, now)
 
-    def push(self, call: Call, steps: int, now: float) -> list[Instruction]:
+    def push(self, call: WaitingCall, steps: int, now: float) -> list[Instruction]:
         """A push that stands for `steps` mini-batches, to be applied on arrival."""
         members = self.members_of_job(call.trainer)
         if self.rounds is not None:
@@ -125,7 +127,7 @@ class Machine:
         members.running(call.trainer, call.incarnation, now)
         return self.pushes.arrive(call, steps)
 
-    def meet(self, call: Call, meeting: Meeting, now: float) -> list[Instruction]:
+    def meet(self, call: WaitingCall, meeting: Meeting, now: float) -> list[Instruction]:
         """A trainer tells its time on a clock; `call` waits until the others are there too."""
         members = self.members_of_job(call.trainer)
         self.raise_if_aborted()
@@ -137,7 +139,7 @@ class Machine:
         assert self.rounds is not None, "only rounds give a Close"
         return self.rounds.closed(section)
 
-    def applied(self, call: Call, error: PsrtError | None = None) -> list[Instruction]:
+    def applied(self, call: WaitingCall, error: PsrtError | None = None) -> list[Instruction]:
         """The push that an `Apply` named has been applied, or could not be."""
         return self.pushes.applied(call, error)
 
@@ -218,7 +220,7 @@ class Machine:
 
     # --- inside ------------------------------------------------------------------------------
 
-    def _begin(self, job: Job, trainer: int) -> None:
+    def _begin(self, job: JobIdentity, trainer: int) -> None:
         """Belong to `job` from now on, unless the HELLO that names it is not legal itself."""
         job.check()
         if self._trainers not in (0, job.trainers):
@@ -233,7 +235,7 @@ class Machine:
         self.job, self.members = job, members
         self.clocks = Clocks(members, self._wait_timeout_s)
         if isinstance(job.mode, Sync):
-            self.rounds = Sections(members, job.mode.on_trainer_loss, self._wait_timeout_s)
+            self.rounds = BucketRounds(members, job.mode.on_trainer_loss, self._wait_timeout_s)
 
     def _look(self, now: float) -> list[Instruction]:
         """End the job if everybody it waits for has left: no call would ever come to notice it."""
@@ -298,7 +300,7 @@ def _too_many_steps(trainer: int, steps: int) -> WireError:
     )
 
 
-def _mismatch(trainer: int, theirs: Job, ours: Job) -> WireError:
+def _mismatch(trainer: int, theirs: JobIdentity, ours: JobIdentity) -> WireError:
     pairs = (
         ("job id", repr(theirs.job_id), repr(ours.job_id)),
         ("plan hash", theirs.plan_hash, ours.plan_hash),

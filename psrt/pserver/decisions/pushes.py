@@ -11,7 +11,7 @@ been applied in part, so a repeat is not tried again, but told the same error.
 from __future__ import annotations
 
 from psrt.core.errors import PsrtError
-from psrt.pserver.decisions.calls import Answer, Apply, Call, Fail, Instruction
+from psrt.pserver.decisions.calls import Apply, Fail, Instruction, SendReply, WaitingCall
 from psrt.pserver.decisions.dedupe import AdmittedPushes
 
 _Name = tuple[int, int, int]  # trainer, incarnation, sequence
@@ -32,10 +32,10 @@ class Pushes:
     def __init__(self) -> None:
         self.step = 0
         self._admitted = AdmittedPushes()
-        self._under_way: dict[_Name, list[Call]] = {}
+        self._under_way: dict[_Name, list[WaitingCall]] = {}
         self._failed: dict[_Name, PsrtError] = {}
 
-    def arrive(self, call: Call, steps: int) -> list[Instruction]:
+    def arrive(self, call: WaitingCall, steps: int) -> list[Instruction]:
         """A push of a running trainer's current process; it stands for `steps` mini-batches."""
         if self._admitted.admit(call.trainer, *call.key):
             self._under_way[call.trainer, *call.key] = [call]
@@ -47,16 +47,16 @@ class Pushes:
             return []
         if name in self._failed:
             return [Fail(call, self._failed[name].again())]
-        return [Answer(call, repeated=True)]
+        return [SendReply(call, repeated=True)]
 
-    def applied(self, call: Call, error: PsrtError | None = None) -> list[Instruction]:
+    def applied(self, call: WaitingCall, error: PsrtError | None = None) -> list[Instruction]:
         """The `Apply` of `call` has been executed, or ended with `error`."""
         name = (call.trainer, *call.key)
         calls = self._under_way.pop(name)
         if error is not None:
             self._remember(name, error)
             return [Fail(waiting, error) for waiting in calls]
-        return [Answer(waiting, repeated=waiting is not call) for waiting in calls]
+        return [SendReply(waiting, repeated=waiting is not call) for waiting in calls]
 
     def _remember(self, name: _Name, error: PsrtError) -> None:
         self._failed[name] = error.again()

@@ -26,7 +26,7 @@ from psrt.core.errors import (
     UnavailableError,
     WireError,
 )
-from psrt.pserver.decisions.calls import Answer, Call, Close, Fail, Instruction
+from psrt.pserver.decisions.calls import Close, Fail, Instruction, SendReply, WaitingCall
 from psrt.pserver.decisions.membership import Membership
 
 
@@ -42,15 +42,15 @@ class Rounds:
         self._members = members
         self._policy = on_trainer_loss
         self._wait_timeout_s = wait_timeout_s
-        self._calls: dict[int, list[Call]] = {}
+        self._calls: dict[int, list[WaitingCall]] = {}
         self._taken: dict[int, tuple[int, int]] = {}
 
     # --- events ------------------------------------------------------------------------------
 
-    def arrive(self, call: Call, now: float) -> list[Instruction]:
+    def arrive(self, call: WaitingCall, now: float) -> list[Instruction]:
         """A push of a running trainer's current process; raises if it fits no round."""
         if self._was_applied(call):
-            return [Answer(call, repeated=True)]  # a retry whose first reply was lost
+            return [SendReply(call, repeated=True)]  # a retry whose first reply was lost
         self._check_place(call)
         if not self._calls:
             self._opened_s, self.deadline_s = now, now + self._wait_timeout_s
@@ -71,7 +71,7 @@ class Rounds:
     def closed(self) -> list[Instruction]:
         """The round's updates are in the tables."""
         answers: list[Instruction] = [
-            Answer(call, repeated=call is not calls[-1])
+            SendReply(call, repeated=call is not calls[-1])
             for calls in self._calls.values()
             for call in calls
         ]
@@ -145,11 +145,11 @@ class Rounds:
 
     # --- inside ------------------------------------------------------------------------------
 
-    def _was_applied(self, call: Call) -> bool:
+    def _was_applied(self, call: WaitingCall) -> bool:
         incarnation, sequence = self._taken.get(call.trainer, (0, 0))
         return call.incarnation == incarnation and call.sequence <= sequence
 
-    def _check_place(self, call: Call) -> None:
+    def _check_place(self, call: WaitingCall) -> None:
         """Raise unless `call` is a new push of the open round or one more call of its own push."""
         others = self._calls.get(call.trainer)
         if others and others[-1].key == call.key:
@@ -195,7 +195,7 @@ class Rounds:
         error = DeadlineError(f"{story}the pushes of this round were handed back.", hint=hint)
         return [fail for trainer in list(self._calls) for fail in self._withdraw(trainer, error)]
 
-    def _expire_calls(self, calls: list[Call], now: float) -> list[Instruction]:
+    def _expire_calls(self, calls: list[WaitingCall], now: float) -> list[Instruction]:
         """`calls` of one trainer; the last one owns the push."""
         trainer = calls[-1].trainer
         error = DeadlineError(

@@ -34,7 +34,7 @@ from psrt.core.specs import TableSpec
 from psrt.core.threads import CrashReport, schedule
 from psrt.kernels.jit import on_compile, set_cache_dir, warm_up
 from psrt.kernels.lowlevel import await_input, denormals_flushed
-from psrt.pserver.decisions import Job
+from psrt.pserver.decisions import JobIdentity
 from psrt.pserver.serving.service import PserverService
 from psrt.rpc.busy_poll import BusyPoll
 from psrt.rpc.server import Server
@@ -97,7 +97,10 @@ def run(config: PserverConfig) -> int:
 
 
 def serve_until(
-    ending: Ending, config: PserverConfig, job: Job | None = None, tables: Sequence[TableSpec] = ()
+    ending: Ending,
+    config: PserverConfig,
+    job: JobIdentity | None = None,
+    tables: Sequence[TableSpec] = (),
 ) -> None:
     """Serve until there is a reason to end; raises the error that aborted the job.
 
@@ -113,7 +116,7 @@ def serve_until(
 
 
 def _serve(
-    ending: Ending, config: PserverConfig, job: Job | None, tables: Sequence[TableSpec]
+    ending: Ending, config: PserverConfig, job: JobIdentity | None, tables: Sequence[TableSpec]
 ) -> None:
     service = PserverService(
         stripes=config.stripes or stripes_for(os.cpu_count() or 1),

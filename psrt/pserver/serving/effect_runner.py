@@ -18,8 +18,8 @@ from typing import TypeVar
 from psrt.core.clock import Clock
 from psrt.core.errors import ErrorCode, InternalError, PsrtError, TableError, UnavailableError
 from psrt.core.threads import CrashReport, start_thread
-from psrt.pserver.decisions import Answer, Apply, Close, Fail, Instruction, Machine, Warn
-from psrt.pserver.serving.parts import Parts, Push
+from psrt.pserver.decisions import Apply, Close, Fail, Instruction, PserverState, SendReply, Warn
+from psrt.pserver.serving.parts import Push, RequestParts
 from psrt.pserver.serving.updates import apply_now, close_round
 from psrt.pserver.tables import Meters
 from psrt.rpc.serving import Later
@@ -34,7 +34,7 @@ _IN_PART = "A part of it may have been applied."
 _T = TypeVar("_T")
 
 
-class Waiting:
+class PendingCall:
     """The content of a `Call`: what to apply, and whom to wake.
 
     `steps` is 0 for a trainer that only keeps the others company: it has no gradient to average.
@@ -42,8 +42,8 @@ class Waiting:
     are not: it takes longer than all else that a small push waits for.
     """
 
-    def __init__(self, parts: Parts | None = None, steps: int = 0) -> None:
-        self.parts = Parts() if parts is None else parts
+    def __init__(self, parts: RequestParts | None = None, steps: int = 0) -> None:
+        self.parts = RequestParts() if parts is None else parts
         self.steps = steps
         self._lock = threading.Lock()
         self._is_answered = False
@@ -77,13 +77,13 @@ class Waiting:
         return finish()
 
 
-class Shell:
+class EffectRunner:
     """`on_end(error)` is called once: when all trainers completed (None), the job was aborted, or
     its last trainers were lost."""
 
     def __init__(
         self,
-        machine: Machine,
+        machine: PserverState,
         meters: Meters,
         clock: Clock,
         on_end: Callable[[PsrtError | None], None],
@@ -113,12 +113,12 @@ class Shell:
             self._changed.notify_all()
         self._obey(instructions)
 
-    def ask(self, question: Callable[[Machine, float], _T]) -> _T:
+    def ask(self, question: Callable[[PserverState, float], _T]) -> _T:
         """`question(machine, now)` under the lock."""
         with self._lock:
             return question(self._machine, self._clock.now())
 
-    def decide(self, event: Callable[[Machine, float], list[Instruction]]) -> None:
+    def decide(self, event: Callable[[PserverState, float], list[Instruction]]) -> None:
         """Hand `event(machine, now)` to the machine and do what it says."""
         with self._lock:
             instructions = event(self._machine, self._clock.now())
@@ -141,7 +141,7 @@ class Shell:
                     self._obey(self._close(instruction))
                 case Apply():
                     self._obey(self._apply(instruction))
-                case Answer(call, repeated):
+                case SendReply(call, repeated):
                     if repeated:
                         self._meters.repeats.add()
                     call.content.answer()
@@ -151,7 +151,7 @@ class Shell:
                     log.warning("%s", text)
 
     def _close(self, close: Close) -> list[Instruction]:
-        contents: list[Waiting] = [call.content for call in close.pushes]
+        contents: list[PendingCall] = [call.content for call in close.pushes]
         pushes = [content.parts.pushes for content in contents if content.contributes]
         try:
             close_round(pushes, close.round, self._meters)

@@ -17,7 +17,7 @@ from psrt.config.load import load
 from psrt.config.schema import PserverConfig
 from psrt.core.errors import ConfigError, ErrorCode
 from psrt.core.specs import CommunicationMode, TableSpec
-from psrt.pserver.decisions import Job
+from psrt.pserver.decisions import JobIdentity
 from psrt.pserver.serving.daemon import Ending, serve_until, signals_end
 from psrt.rpc.hosts import is_here, split_endpoint
 
@@ -63,7 +63,7 @@ def serve(part: PserverPart, **settings: Any) -> None:
             'addresses give host="0.0.0.0".',
         )
     config = load(PserverConfig, flags={"host": host, "port": port, **settings}).config
-    job = Job(part.job_id, part.plan.hash(), part.trainers, part.mode)
+    job = JobIdentity(part.job_id, part.plan.hash(), part.trainers, part.mode)
     ending = Ending(config.stay)
     on_main = threading.current_thread() is threading.main_thread()
     with signals_end(ending) if on_main else contextlib.nullcontext():

@@ -68,7 +68,7 @@ Pull: TypeAlias = DensePull | RowsPull | ChangedPull
 
 
 @dataclass
-class Parts:
+class RequestParts:
     """What one call asks of the tables; pulls are answered in their order, with arrays that `empty`
     makes."""
 
@@ -82,12 +82,12 @@ class Parts:
         return any(isinstance(pull, ChangedPull) for pull in self.pulls)
 
 
-def parse(tables: Tables, lists: IdLists, message: Message) -> Parts:
+def parse(tables: Tables, lists: IdLists, message: Message) -> RequestParts:
     """The parts of a PULL, PUSH or EXCHANGE; raises for whatever does not fit.
 
     `lists` has the ids of pushes that name a list instead of bringing it.
     """
-    parts = Parts(empty=message.empty)
+    parts = RequestParts(empty=message.empty)
     tensors = iter(message.tensors)
     for part in message.header.parts:
         kind = part.kind
@@ -114,7 +114,7 @@ def parse(tables: Tables, lists: IdLists, message: Message) -> Parts:
     return parts
 
 
-def section_of(parts: Parts) -> int:
+def section_of(parts: RequestParts) -> int:
     """The section of all tables that a call is about; raises if they belong to several."""
     both = (*parts.pushes, *parts.pulls)
     sections = {

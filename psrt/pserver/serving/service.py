@@ -18,13 +18,13 @@ from psrt.core.clock import Clock, MonotonicClock, hours_since_1970
 from psrt.core.errors import ErrorCode, PsrtError, TableError, WireError
 from psrt.core.specs import Async, Geo, HalfAsync, Ssp, Sync, TableSpec, from_json
 from psrt.core.threads import CrashReport
-from psrt.pserver.decisions import Call, Job, Machine, Meeting, read_spec
-from psrt.pserver.serving.effect_runner import Shell, Waiting
+from psrt.pserver.decisions import JobIdentity, Meeting, PserverState, WaitingCall, read_spec
+from psrt.pserver.serving.effect_runner import EffectRunner, PendingCall
 from psrt.pserver.serving.id_lists import IdLists
-from psrt.pserver.serving.parts import Parts, parse, section_of
+from psrt.pserver.serving.parts import RequestParts, parse, section_of
 from psrt.pserver.serving.presence import Presence
 from psrt.pserver.serving.updates import read
-from psrt.pserver.tables import Meters, RoomAhead, SpareThreads, Tables, Upkeep
+from psrt.pserver.tables import Meters, SlabPreallocator, SpareThreads, Tables, Upkeep
 from psrt.rpc import pb
 from psrt.rpc.methods import Method
 from psrt.rpc.serving import Later, Peer
@@ -59,7 +59,7 @@ class PserverService:
         spare_threads: int = 0,
     ) -> None:
         self._crashes = crashes or CrashReport()
-        self._room = RoomAhead(self._crashes)
+        self._room = SlabPreallocator(self._crashes)
         self._spare = SpareThreads(spare_threads, self._crashes)
         self.tables = Tables(stripes, hours, self._room, self._spare)
         self.meters = Meters()
@@ -67,8 +67,8 @@ class PserverService:
         self._id_lists = IdLists()
         self._clock = clock or MonotonicClock()
         self._presence = Presence()
-        machine = Machine(wait_timeout_s, trainers, self._presence.is_gone)
-        self._shell = Shell(machine, self.meters, self._clock, on_end)
+        machine = PserverState(wait_timeout_s, trainers, self._presence.is_gone)
+        self._shell = EffectRunner(machine, self.meters, self._clock, on_end)
         self._incarnation = random.getrandbits(63) | 1
         self._methods: dict[int, Callable[[Message], Message | Later]] = {
             Method.HELLO: self._hello,
@@ -83,7 +83,7 @@ class PserverService:
             Method.SHRINK: self._shrink,
         }
 
-    def expect(self, job: Job, tables: Sequence[TableSpec]) -> None:
+    def expect(self, job: JobIdentity, tables: Sequence[TableSpec]) -> None:
         """Belong to `job` and hold `tables` before any trainer has come."""
         self._shell.ask(lambda machine, now: machine.expect(job))
         self._hold(tables, job)
@@ -165,7 +165,7 @@ class PserverService:
         self._hold(specs, job)
         return Message(pb.Header())
 
-    def _hold(self, specs: Sequence[TableSpec], job: Job) -> None:
+    def _hold(self, specs: Sequence[TableSpec], job: JobIdentity) -> None:
         mode = job.mode
         created = self.tables.register(
             specs,
@@ -190,20 +190,20 @@ class PserverService:
 
     def _push(self, message: Message) -> Message | Later:
         header = message.header
-        waiting = Waiting(self._parts(message))
-        call = Call(*_caller(header), _sequence(header), math.inf, content=waiting)
+        waiting = PendingCall(self._parts(message))
+        call = WaitingCall(*_caller(header), _sequence(header), math.inf, content=waiting)
         self._shell.decide(lambda machine, now: machine.push(call, header.step, now))
         return waiting.reply(lambda: self._after_push(waiting, header.trainer))
 
-    def _after_push(self, waiting: Waiting, trainer: int) -> Message:
+    def _after_push(self, waiting: PendingCall, trainer: int) -> Message:
         reply = pb.Header(step=self._shell.ask(lambda machine, now: machine.global_step))
         return self._read(waiting.parts, trainer, reply)
 
     def _exchange(self, message: Message) -> Message | Later:
         header = message.header
-        waiting = Waiting(self._parts(message), header.step)
+        waiting = PendingCall(self._parts(message), header.step)
         started = self._clock.now()
-        call = Call(
+        call = WaitingCall(
             *(*_caller(header), _sequence(header), _deadline(header, started)),
             round=header.round or None,
             content=waiting,
@@ -212,14 +212,14 @@ class PserverService:
         self._shell.decide(lambda machine, now: machine.exchange(call, now))
         return waiting.reply(lambda: self._after_round(waiting, header.trainer, started))
 
-    def _after_round(self, waiting: Waiting, trainer: int, started: float) -> Message:
+    def _after_round(self, waiting: PendingCall, trainer: int, started: float) -> Message:
         self.meters.waited.add(self._clock.now() - started)
         return self._read(waiting.parts, trainer, pb.Header())
 
     def _meet(self, message: Message) -> Message | Later:
-        header, waiting, started = message.header, Waiting(), self._clock.now()
+        header, waiting, started = message.header, PendingCall(), self._clock.now()
         asked = header.meet
-        call = Call(*_caller(header), 0, _deadline(header, started), content=waiting)
+        call = WaitingCall(*_caller(header), 0, _deadline(header, started), content=waiting)
         meeting = Meeting(asked.clock, asked.reached, asked.awaited, asked.note)
         self._shell.decide(lambda machine, now: machine.meet(call, meeting, now))
         return waiting.reply(lambda: self._after_meet(header.trainer, meeting, started))
@@ -267,10 +267,10 @@ class PserverService:
     def _status(self, message: Message) -> Message:
         return Message(pb.Header(status_json=json.dumps(self.status())))
 
-    def _parts(self, message: Message) -> Parts:
+    def _parts(self, message: Message) -> RequestParts:
         return parse(self.tables, self._id_lists, message)
 
-    def _read(self, parts: Parts, trainer: int, reply: pb.Header) -> Message:
+    def _read(self, parts: RequestParts, trainer: int, reply: pb.Header) -> Message:
         return read(parts, trainer, reply, self._id_lists, self.meters)
 
 
@@ -303,8 +303,8 @@ def _no_memory(header: pb.Header, error: MemoryError) -> TableError:
     )
 
 
-def _job(hello: pb.Hello) -> Job:
+def _job(hello: pb.Hello) -> JobIdentity:
     mode = from_json(hello.mode)
     if not isinstance(mode, Sync | Async | Ssp | HalfAsync | Geo):
         raise WireError(f"HELLO names no communication mode: {hello.mode!r}.")
-    return Job(hello.job_id, hello.plan_hash, hello.trainers, mode)
+    return JobIdentity(hello.job_id, hello.plan_hash, hello.trainers, mode)

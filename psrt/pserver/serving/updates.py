@@ -23,8 +23,8 @@ from psrt.pserver.serving.parts import (
     ChangedPull,
     DensePull,
     DensePush,
-    Parts,
     Push,
+    RequestParts,
     RowsPull,
     RowsPush,
 )
@@ -61,7 +61,9 @@ def apply_now(pushes: Sequence[Push], step: int, trainer: int, meters: Meters) -
                 push.table.log(trainer, push.rows)
 
 
-def read(parts: Parts, trainer: int, reply: pb.Header, lists: IdLists, meters: Meters) -> Message:
+def read(
+    parts: RequestParts, trainer: int, reply: pb.Header, lists: IdLists, meters: Meters
+) -> Message:
     """The reply to some pulls of `trainer`: for each a part with the version read, and tensors.
 
     Lists of ids that it wants remembered go to `lists`.

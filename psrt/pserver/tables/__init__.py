@@ -37,7 +37,7 @@ from psrt.pserver.tables.dense_table import DenseTable
 from psrt.pserver.tables.meters import Meters
 from psrt.pserver.tables.registry import Tables
 from psrt.pserver.tables.routed import Routed
-from psrt.pserver.tables.slab_preallocator import RoomAhead
+from psrt.pserver.tables.slab_preallocator import SlabPreallocator
 from psrt.pserver.tables.spare_threads import SpareThreads
 from psrt.pserver.tables.two_part_table import RowsTable
 from psrt.pserver.tables.upkeep import Upkeep
@@ -45,9 +45,9 @@ from psrt.pserver.tables.upkeep import Upkeep
 __all__ = [
     "DenseTable",
     "Meters",
-    "RoomAhead",
     "Routed",
     "RowsTable",
+    "SlabPreallocator",
     "SpareThreads",
     "Tables",
     "Upkeep",

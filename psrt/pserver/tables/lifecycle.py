@@ -1,7 +1,7 @@
 """When rows of a table end: the decisions of one sweep, made before it begins.
 
-A `Sentence` holds for one pass over the rows, with the hour and the table's time it was passed at:
-rows that are pushed while the pass is under way are younger than that and stay. Pure:
+A `EvictionPolicy` holds for one pass over the rows, with the hour and the table's time it was
+passed at: rows that are pushed while the pass is under way are younger than that and stay. Pure:
 `psrt.kernels.tables.row_eviction` judges row by row, stripes drop.
 """
 
@@ -20,7 +20,7 @@ _NOBODY = AGE_BINS  # a bin that no age falls into
 
 
 @dataclass
-class Sentence:
+class EvictionPolicy:
     """Who ends. `hour` counts since 1970, `time` is the table's (`SparseTable.time`).
 
     `quota` is how many of the rows in `oldest_bin` may still end, beside all older ones; a pass
@@ -64,30 +64,30 @@ class Dropped:
         self.bytes += other.bytes
 
 
-def by_age(spec: SparseTableSpec, time: int, hour: int) -> Sentence:
+def by_age(spec: SparseTableSpec, time: int, hour: int) -> EvictionPolicy:
     """What ends beside training: rows past their time."""
     life = spec.lifecycle or Lifecycle()
-    return Sentence(time, hour, life.ttl_rounds, _hours(life))
+    return EvictionPolicy(time, hour, life.ttl_rounds, _hours(life))
 
 
-def by_shrink(spec: SparseTableSpec, time: int, hour: int) -> Sentence:
+def by_shrink(spec: SparseTableSpec, time: int, hour: int) -> EvictionPolicy:
     """What ends by a shrink: rows past their time or below the least score."""
     life = spec.lifecycle or Lifecycle()
-    return Sentence(time, hour, life.ttl_rounds, _hours(life), life.delete_score)
+    return EvictionPolicy(time, hour, life.ttl_rounds, _hours(life), life.delete_score)
 
 
-def by_memory(ages: I64, rows: int, time: int, hour: int) -> Sentence:
+def by_memory(ages: I64, rows: int, time: int, hour: int) -> EvictionPolicy:
     """The `rows` rows that were pushed longest ago; `ages` (AGE_BINS,) counts all rows by age.
 
     Exact in number; which rows of the bin that is cut end is chance, so the order is exact to an
     eighth of an age.
     """
     if rows <= 0:
-        return Sentence(time, hour)
+        return EvictionPolicy(time, hour)
     older = np.cumsum(ages[::-1])[::-1]  # older[b]: rows in bin b or beyond
     oldest_bin = int(np.flatnonzero(older >= min(rows, int(older[0])))[-1])
     quota = min(rows, int(older[0])) - int(older[oldest_bin] - ages[oldest_bin])
-    return Sentence(time, hour, oldest_bin=oldest_bin, quota=quota)
+    return EvictionPolicy(time, hour, oldest_bin=oldest_bin, quota=quota)
 
 
 def rows_too_many(

@@ -15,10 +15,10 @@ from psrt.core.errors import ErrorCode, TableError
 from psrt.core.specs import DenseTableSpec, TableSpec, differences
 from psrt.pserver.tables.change_log import ChangeLog
 from psrt.pserver.tables.dense_table import DenseTable
-from psrt.pserver.tables.slab_preallocator import RoomAhead
+from psrt.pserver.tables.slab_preallocator import SlabPreallocator
 from psrt.pserver.tables.spare_threads import ALONE, SpareThreads
 from psrt.pserver.tables.sparse_table import SparseTable
-from psrt.pserver.tables.two_part_table import GrowingTable, RowsTable
+from psrt.pserver.tables.two_part_table import RowsTable, TwoPartTable
 
 Table = DenseTable | RowsTable
 
@@ -33,7 +33,7 @@ class Tables:
         self,
         stripes: int,
         hours: Callable[[], int] = hours_since_1970,
-        room: RoomAhead | None = None,
+        room: SlabPreallocator | None = None,
         spare: SpareThreads = ALONE,
     ) -> None:
         self._stripes, self._hours, self._room, self._spare = stripes, hours, room, spare
@@ -110,7 +110,7 @@ class Tables:
             if isinstance(spec, DenseTableSpec):
                 return DenseTable(spec, compensation, self._spare)
             if spec.growth is not None:
-                return GrowingTable(spec, self._stripes, self._hours, self._room, self._spare)
+                return TwoPartTable(spec, self._stripes, self._hours, self._room, self._spare)
             log = ChangeLog() if logs_changes else None
             return SparseTable(spec, self._stripes, log, self._hours, self._room, self._spare)
         except (MemoryError, OSError, ValueError) as error:

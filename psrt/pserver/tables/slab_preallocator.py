@@ -15,7 +15,7 @@ from psrt.core.threads import CrashReport, start_thread
 from psrt.kernels.tables import Slab
 
 
-class RoomAhead:
+class SlabPreallocator:
     """Any thread may `ask`; its own thread begins with the first question and ends with `stop`."""
 
     def __init__(self, crashes: CrashReport) -> None:

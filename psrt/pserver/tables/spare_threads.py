@@ -50,7 +50,7 @@ class SpareThreads:
         self._idle = count
         self._callers = 0
         self._threads: list[threading.Thread] = []
-        self._inbox: SimpleQueue[_Run | None] = SimpleQueue()
+        self._inbox: SimpleQueue[_SharedJob | None] = SimpleQueue()
 
     def run(self, jobs: Sequence[Job]) -> None:
         """Do all `jobs`; over when all of them are.
@@ -58,7 +58,7 @@ class SpareThreads:
         If one raises, those that have not begun are dropped, those that have are awaited, and then
         the error is raised, the caller's own rather than one of another thread.
         """
-        run, errors = _Run(jobs), list[BaseException]()
+        run, errors = _SharedJob(jobs), list[BaseException]()
         try:
             self._call(run, len(jobs) - 1)
             run.work()
@@ -80,7 +80,7 @@ class SpareThreads:
         for thread in self._threads:
             thread.join()
 
-    def _call(self, run: _Run, most: int) -> None:
+    def _call(self, run: _SharedJob, most: int) -> None:
         """Let idle threads work at what is left of `run`, `most` of them; each other caller takes
         the core of one."""
         with self._lock:
@@ -126,7 +126,7 @@ class SpareThreads:
                 self._help(run)
             del run  # and what its errors refer to
 
-    def _help(self, run: _Run) -> None:
+    def _help(self, run: _SharedJob) -> None:
         try:
             run.work()
         except BaseException as error:
@@ -134,7 +134,7 @@ class SpareThreads:
         run.end()
 
 
-class _Run:
+class _SharedJob:
     """The jobs of one caller, and the helpers that were called for them."""
 
     def __init__(self, jobs: Sequence[Job]) -> None:

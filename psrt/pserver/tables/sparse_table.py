@@ -23,13 +23,13 @@ from psrt.core.errors import ErrorCode, TableError
 from psrt.core.specs import SparseTableSpec, scales_by_shows
 from psrt.core.types import F32, I32, I64
 from psrt.kernels.lowlevel import virtual_shards
-from psrt.kernels.optimizers import Rule, decay_of, rule_of
+from psrt.kernels.optimizers import OptimizerRule, decay_of, rule_of
 from psrt.kernels.tables import ONE_SHOW_EACH, RowUpdate, Start, encode, routing, table_layout
 from psrt.pserver.tables.admission import admission_of
 from psrt.pserver.tables.change_log import ChangeLog
 from psrt.pserver.tables.hot_ids import HotIds
 from psrt.pserver.tables.routed import Routed
-from psrt.pserver.tables.slab_preallocator import RoomAhead
+from psrt.pserver.tables.slab_preallocator import SlabPreallocator
 from psrt.pserver.tables.spare_threads import ALONE, SpareThreads
 from psrt.pserver.tables.stripe import Decide, Stripe
 
@@ -66,7 +66,7 @@ class SparseTable:
         stripes: int,
         log: ChangeLog | None = None,
         hours: Callable[[], int] = hours_since_1970,
-        room: RoomAhead | None = None,
+        room: SlabPreallocator | None = None,
         spare: SpareThreads = ALONE,
     ) -> None:
         self.spec = spec
@@ -340,7 +340,7 @@ def _cursor(place: _Place | None) -> int:
     return 0 if place is None else place.stripe << _STRIPE_SHIFT | place.end
 
 
-def first_row(spec: SparseTableSpec, rule: Rule) -> tuple[Start, F32]:
+def first_row(spec: SparseTableSpec, rule: OptimizerRule) -> tuple[Start, F32]:
     """What a row begins with: its weights, its state (words,)."""
     return (*encode(spec.initializer), spec.seed), rule.first_state(spec.width)
 

@@ -18,7 +18,7 @@ from psrt.core.types import F32, I32, I64, U8
 from psrt.kernels.tables import HalfRowStore, RowLayout, RowStore, RowUpdate, Start, row_eviction
 from psrt.pserver.tables.admission import Admission
 from psrt.pserver.tables.fair_lock import FairLock
-from psrt.pserver.tables.slab_preallocator import RoomAhead
+from psrt.pserver.tables.slab_preallocator import SlabPreallocator
 
 Decide: TypeAlias = Callable[[F32], U8]
 """Looks at rows (n, words), laid out as the table's `layout` says, and says which of them to drop:
@@ -47,7 +47,7 @@ class Stripe:
         first_state: F32,
         admission: Admission | None = None,
         absent: Start | None = None,
-        room: RoomAhead | None = None,
+        room: SlabPreallocator | None = None,
     ) -> None:
         kind = HalfRowStore if layout.is_half else RowStore
         self._lock = FairLock()

@@ -14,7 +14,7 @@ import numpy as np
 
 from psrt.core.types import F32, I64, U8
 from psrt.kernels.tables import AGE_BINS, KEPT, REASONS, VERSION_MASK, row_eviction
-from psrt.pserver.tables.lifecycle import Dropped, Sentence
+from psrt.pserver.tables.lifecycle import Dropped, EvictionPolicy
 from psrt.pserver.tables.two_part_table import RowsTable
 
 Pause: TypeAlias = Callable[[], None]
@@ -29,7 +29,12 @@ _KERNELS = (
 
 
 def sweep(
-    table: RowsTable, sentence: Sentence, pause: Pause, *, decay: float = 1.0, dry_run: bool = False
+    table: RowsTable,
+    sentence: EvictionPolicy,
+    pause: Pause,
+    *,
+    decay: float = 1.0,
+    dry_run: bool = False,
 ) -> Dropped:
     """Drop the rows that `sentence` says; shows and clicks of all are multiplied by `decay` before.
 

@@ -21,7 +21,7 @@ from psrt.kernels.lowlevel import stable_hash
 from psrt.kernels.tables import CONSTANT, ID_WORD, RowLayout
 from psrt.pserver.tables.admission import Grown
 from psrt.pserver.tables.routed import Routed
-from psrt.pserver.tables.slab_preallocator import RoomAhead
+from psrt.pserver.tables.slab_preallocator import SlabPreallocator
 from psrt.pserver.tables.spare_threads import ALONE, SpareThreads
 from psrt.pserver.tables.sparse_table import SparseTable, first_row, per_show
 from psrt.pserver.tables.stripe import Decide, Stripe
@@ -37,7 +37,7 @@ class LongPart(SparseTable):
         spec: SparseTableSpec,
         stripes: int,
         threshold: float,
-        room: RoomAhead | None,
+        room: SlabPreallocator | None,
         spare: SpareThreads,
     ) -> None:
         self._threshold = threshold
@@ -49,7 +49,7 @@ class LongPart(SparseTable):
         return Stripe(self.layout, *begins, grown, absent=_ZEROS, room=self._room)
 
 
-class GrowingTable:
+class TwoPartTable:
     """What a `SparseTable` is to others; `spec.growth` is set."""
 
     def __init__(
@@ -57,7 +57,7 @@ class GrowingTable:
         spec: SparseTableSpec,
         stripes: int,
         hours: Callable[[], int] = hours_since_1970,
-        room: RoomAhead | None = None,
+        room: SlabPreallocator | None = None,
         spare: SpareThreads = ALONE,
     ) -> None:
         assert spec.growth is not None, spec.name
@@ -182,7 +182,7 @@ class GrowingTable:
         return dropped, cursor
 
 
-RowsTable: TypeAlias = SparseTable | GrowingTable
+RowsTable: TypeAlias = SparseTable | TwoPartTable
 
 
 def _long_spec(spec: SparseTableSpec) -> SparseTableSpec:

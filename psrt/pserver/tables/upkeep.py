@@ -1,8 +1,8 @@
 """Tables kept within their limits beside training, and shrunk when somebody asks.
 
-`Rhythm` decides when a table is looked through (pure); `Upkeep` does it, in a thread of its own
-that ends with `stop`, or in the calling thread for a shrink. A sweep rests between slices for as
-long as it worked, so it takes half a core at most.
+`SweepSchedule` decides when a table is looked through (pure); `Upkeep` does it, in a thread of its
+own that ends with `stop`, or in the calling thread for a shrink. A sweep rests between slices for
+as long as it worked, so it takes half a core at most.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _WORK_S = 0.005  # a slice is 0.1 ms: to sleep and be woken after each would cos
 
 
 @dataclass
-class Rhythm:
+class SweepSchedule:
     """When one table is looked through for rows past their time: (time, hour) → due or not.
 
     `time` is the table's (`SparseTable.time`).
@@ -89,7 +89,7 @@ class Upkeep:
     ) -> None:
         self._tables, self._meters, self._hours = tables, meters, hours
         self._job_time = job_time
-        self._rhythms: dict[str, Rhythm] = {}
+        self._rhythms: dict[str, SweepSchedule] = {}
         self._answers: OrderedDict[_Asked, dict[str, Dropped]] = OrderedDict()
         self._warned: set[str] = set()  # tables whose limit is too narrow
         self._sweeping = threading.Lock()  # one sweep at a time
@@ -165,7 +165,7 @@ class Upkeep:
         spec, hour, now = table.spec, self._hours(), table.time(self._job_time())
         assert spec.lifecycle is not None, spec.name
         dropped = Dropped()
-        rhythm = self._rhythms.setdefault(spec.name, Rhythm(spec.lifecycle, hour=hour))
+        rhythm = self._rhythms.setdefault(spec.name, SweepSchedule(spec.lifecycle, hour=hour))
         if rhythm.is_due(now, hour):
             dropped.merge(sweep(table, by_age(spec, now, hour), pause))
         if _too_many(table, 1.0):

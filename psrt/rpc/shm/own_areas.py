@@ -35,7 +35,7 @@ class Packed(NamedTuple):
     payload_bytes: int
 
 
-class OwnAreas:
+class LocalAreas:
     """The areas that this end writes; one thread at a time."""
 
     def __init__(self, limit_bytes: int) -> None:

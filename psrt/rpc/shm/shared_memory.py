@@ -1,7 +1,7 @@
 """Payloads that lie in shared memory instead of travelling through the socket.
 
 Both ends of a connection over a Unix socket may share memory: each lays large payloads out in areas
-of its own (`OwnAreas`) and maps those of the other (`TheirAreas`). A frame then brings the header
+of its own (`LocalAreas`) and maps those of the other (`TheirAreas`). A frame then brings the header
 alone. Its tensors are views of the area: floats are looked at in place, whole numbers (ids, counts)
 are copied first, so that nobody changes them behind the back of who has checked them.
 
@@ -24,7 +24,7 @@ import numpy as np
 from psrt.core.errors import WireError
 from psrt.core.types import F32, U8, Shape
 from psrt.rpc.shm.areas import area_bytes, attach
-from psrt.rpc.shm.own_areas import MOST_AREAS, OwnAreas
+from psrt.rpc.shm.own_areas import MOST_AREAS, LocalAreas
 from psrt.rpc.wire import (
     Buffer,
     Message,
@@ -98,7 +98,7 @@ class SharedMemory:
     def __init__(self, limit_bytes: int, *, agreed: bool = False) -> None:
         self._agreed = agreed
         self._theirs = TheirAreas(limit_bytes)
-        self._own = OwnAreas(limit_bytes)
+        self._own = LocalAreas(limit_bytes)
         self._fds: list[int] = []  # that came, and belong to no area yet
 
     def empty(self, shape: Shape) -> F32:

@@ -33,8 +33,8 @@ from psrt.rpc.wire import (
     empty,
     encode,
     parse_preamble,
-    place,
     preamble,
+    receive_into,
     room_for,
     truncated,
     without,
@@ -191,7 +191,7 @@ class FrameSocket:
         self, frame: U8, got: int, into: Sequence[Array | None], read: Callable[[U8], Message]
     ) -> Message:
         """Receive all but the first `got` bytes of `frame`, and decode it."""
-        placed = place(frame, got, into) if into else None
+        placed = receive_into(frame, got, into) if into else None
         missing = self._fill([frame.data[got:]] if placed is None else placed.gather)
         if missing:
             raise truncated(f"{len(frame) - missing} bytes", f"{len(frame)}")

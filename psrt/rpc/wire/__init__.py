@@ -44,7 +44,7 @@ from psrt.rpc.wire.preamble import (
     too_large,
     truncated,
 )
-from psrt.rpc.wire.receive_into import place, without
+from psrt.rpc.wire.receive_into import receive_into, without
 
 __all__ = [
     "ALIGNMENT",
@@ -71,8 +71,8 @@ __all__ = [
     "is_alone",
     "no_memory",
     "parse_preamble",
-    "place",
     "preamble",
+    "receive_into",
     "room_for",
     "split",
     "too_large",

@@ -35,7 +35,7 @@ class _Span(NamedTuple):
     end: int
 
 
-def place(frame: U8, got: int, into: Sequence[Array | None]) -> Placed | None:
+def receive_into(frame: U8, got: int, into: Sequence[Array | None]) -> Placed | None:
     """How to receive the rest of `frame`, of which `got` bytes are there; None: as it lies.
 
     Bytes that are there already are copied to where they belong.

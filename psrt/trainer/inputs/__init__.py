@@ -23,7 +23,7 @@ from psrt.trainer.inputs.batches import PREPARED_AHEAD, feed, format_of, trainin
 from psrt.trainer.inputs.counts import counted_tables, with_counts
 from psrt.trainer.inputs.job import Job, load_job
 from psrt.trainer.inputs.outputs import Fetched, Measured, Outputs
-from psrt.trainer.inputs.prefetch import Feed, Prepared, bind, checked, prepare
+from psrt.trainer.inputs.prefetch import Feed, PreparedBatch, bind, checked, prepare
 
 __all__ = [
     "PREPARED_AHEAD",
@@ -33,7 +33,7 @@ __all__ = [
     "Job",
     "Measured",
     "Outputs",
-    "Prepared",
+    "PreparedBatch",
     "batches",
     "bind",
     "checked",

@@ -18,7 +18,7 @@ from psrt.data.sources import BEGINNING, DataFile, files, in_epoch, shared
 from psrt.executor.program import DerivedIds
 from psrt.trainer.inputs.counts import counted_tables
 from psrt.trainer.inputs.job import Job
-from psrt.trainer.inputs.prefetch import Prepared, checked, prepare
+from psrt.trainer.inputs.prefetch import PreparedBatch, checked, prepare
 from psrt.trainer.inputs.state import AT_THE_START, Reached
 
 PREPARED_AHEAD = 2
@@ -57,7 +57,7 @@ def feed(
     counters: Registry | None = None,
     first_example: int = 0,
     start: Reached = AT_THE_START,
-) -> Generator[Prepared, None, None]:
+) -> Generator[PreparedBatch, None, None]:
     """All batches of all epochs, in one sequence, with the ids that the program derives from them.
 
     The order of the files is drawn from the job's shuffle seed and the epoch. `first_example` is as

@@ -24,7 +24,7 @@ Feed: TypeAlias = "dict[str, Array | Ragged]"
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedBatch:
     """One batch ready to train on.
 
     `wanted[table]` (n,) holds distinct ids; `index[table][var]` says, for every id of the slot
@@ -48,7 +48,7 @@ def prepare(
     epoch: int = 1,
     place: Place = BEGINNING,
     counted: Counted = NOTHING_COUNTED,
-) -> Prepared:
+) -> PreparedBatch:
     """Remove duplicate ids; `tables` maps each sparse table to the data vars looked up in it.
 
     Ids of `counted` tables are counted.
@@ -61,10 +61,10 @@ def prepare(
         for table, vars in counted.items()
         if table in index
     }
-    return Prepared(feed, wanted, index, batch_rows(feed), epoch, place, counts)
+    return PreparedBatch(feed, wanted, index, batch_rows(feed), epoch, place, counts)
 
 
-def checked(program: Program, batch: Prepared) -> Prepared:
+def checked(program: Program, batch: PreparedBatch) -> PreparedBatch:
     """The same batch; `ProgramError` if an id is no row of a table that is not distributed."""
     for table, ids in batch.wanted.items():
         if not program.parameters[table].distributed:
@@ -72,7 +72,7 @@ def checked(program: Program, batch: Prepared) -> Prepared:
     return batch
 
 
-def bind(prepared: Prepared, rows: Mapping[str, F32]) -> dict[str, RowBatch]:
+def bind(prepared: PreparedBatch, rows: Mapping[str, F32]) -> dict[str, RowBatch]:
     """What the executor reads lookups from: the pulled rows of each table with their index."""
     return {
         table: RowBatch(ids, rows[table], prepared.index[table])

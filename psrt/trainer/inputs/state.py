@@ -18,7 +18,7 @@ from psrt.config.schema import JobConfig, TrainerConfig
 from psrt.core.errors import ConfigError, DataError
 from psrt.data.sources import BEGINNING, DataFile, Place, Position
 from psrt.trainer import report
-from psrt.trainer.inputs.prefetch import Prepared
+from psrt.trainer.inputs.prefetch import PreparedBatch
 
 _VERSION = 2
 
@@ -33,7 +33,7 @@ class Reached:
 
 
 @dataclass(frozen=True)
-class Share:
+class DataShare:
     """Whose state it is: a trainer of a job, its files as listed, and the seed from which their
     order in each epoch is drawn."""
 
@@ -50,10 +50,10 @@ AT_THE_START = Reached()
 class Recorder:
     """Follows a training, step by step, and writes its state to `path`, unless that is empty."""
 
-    def __init__(self, path: str, share: Share, start: Reached) -> None:
+    def __init__(self, path: str, share: DataShare, start: Reached) -> None:
         self._path, self._share, self.reached = path, share, start
 
-    def trained(self, batch: Prepared, following: Prepared | None) -> None:
+    def trained(self, batch: PreparedBatch, following: PreparedBatch | None) -> None:
         """A step on `batch` is over; `following` is the next one's, None at the end of all."""
         steps = self.reached.steps + 1
         self.reached = Reached(batch.epoch, steps, batch.place)
@@ -71,7 +71,7 @@ def recorder(settings: TrainerConfig, job: JobConfig, files: Sequence[DataFile])
     """That of a trainer with these files; it starts where --resume says."""
     trainer, trainers = settings.trainer_id, settings.trainers
     names = tuple(str(file) for file in files)
-    share = Share(job.name, trainer, trainers, names, job.data.shuffle_seed)
+    share = DataShare(job.name, trainer, trainers, names, job.data.shuffle_seed)
     start = load(path_of(settings.resume, trainer, trainers), share)
     path = path_of(settings.state, trainer, trainers)
     report.check_target(path, "--state")
@@ -86,7 +86,7 @@ def path_of(path: str, trainer_id: int, trainers: int) -> str:
     return str(whole.with_name(f"{whole.stem}.trainer-{trainer_id}{whole.suffix}"))
 
 
-def load(path: str, share: Share) -> Reached:
+def load(path: str, share: DataShare) -> Reached:
     """What `Recorder` wrote; the start of the data if `path` is empty.
 
     Raises `ConfigError` if it is the state of another share, `DataError` if it is no state.

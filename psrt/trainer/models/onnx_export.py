@@ -20,7 +20,7 @@ from psrt.core.types import Array
 from psrt.graph.ops import ROWS
 from psrt.graph.program import Op, Program, Var
 from psrt.trainer.models.inference import Predictor
-from psrt.trainer.models.onnx_nodes import EXPORTS, OPSET, Drawing, Graph, refusal
+from psrt.trainer.models.onnx_nodes import EXPORTS, OPSET, Drawing, OnnxGraph, refusal
 
 IR_VERSION = 8
 """Belongs to OPSET: onnxruntime refuses files of an IR newer than it knows."""
@@ -55,7 +55,7 @@ def export_onnx(predictor: Predictor, path: Path) -> None:
         written.unlink(missing_ok=True)
 
 
-def graph_of(program: Program) -> Graph:
+def graph_of(program: Program) -> OnnxGraph:
     """The nodes of a program for testing, or a refusal."""
     for var in program.data_vars():
         if var.ragged:
@@ -71,20 +71,20 @@ def graph_of(program: Program) -> Graph:
                 "file holds a whole array. Nothing was written.",
                 hint="Declare it with is_distributed=False, or use `psrt predict`.",
             )
-    graph = Graph(program.vars)
+    graph = OnnxGraph(program.vars)
     for op in program.ops:
         _draw(op, graph)
     return graph
 
 
-def _draw(op: Op, graph: Graph) -> None:
+def _draw(op: Op, graph: OnnxGraph) -> None:
     exporter = EXPORTS.get(op.type)
     if exporter is None:
         raise refusal(op, "psrt has no ONNX form of it")
     exporter(Drawing(op, graph))
 
 
-def _check_made(program: Program, graph: Graph, fetches: Sequence[str]) -> None:
+def _check_made(program: Program, graph: OnnxGraph, fetches: Sequence[str]) -> None:
     """Some exporters leave outputs out that only gradients read, such as the mask of a dropout."""
     made = {name for node in graph.nodes for name in node.outputs}
     read = {name for node in graph.nodes for name in node.inputs}.union(fetches)
@@ -132,7 +132,7 @@ def _check_size(constants: Mapping[str, Array]) -> None:
 
 
 def _graph_proto(
-    onnx: Any, predictor: Predictor, graph: Graph, constants: Mapping[str, Array]
+    onnx: Any, predictor: Predictor, graph: OnnxGraph, constants: Mapping[str, Array]
 ) -> Any:
     helper, vars = onnx.helper, predictor.program.vars
     used = {name for node in graph.nodes for name in node.inputs} | set(predictor.fetches)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from psrt.communicator.requests import Lanes, results
+from psrt.communicator.requests import EndpointThreads, results
 from psrt.core.errors import PsrtError, from_code
 from psrt.core.threads import CrashReport
 from psrt.data.datasets import Records, Scattering, tensors_of
@@ -141,7 +141,7 @@ class _Post:
             for endpoint in endpoints
         ]
         self._crashes = CrashReport()
-        self._lanes = Lanes(endpoints, "shuffle to", self._crashes)
+        self._lanes = EndpointThreads(endpoints, "shuffle to", self._crashes)
         self._under_way: deque[tuple[int, Future[None]]] = deque()
 
     def __enter__(self) -> _Post:

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Self, cast
 
 from psrt.communicator.factory import make
-from psrt.communicator.geo import OwnParameters
+from psrt.communicator.geo import LocalParameters
 from psrt.config.schema import BUSY_POLL_US, TrainerConfig
 from psrt.core.specs import to_json
 from psrt.core.types import F32, I64
@@ -35,7 +35,7 @@ from psrt.trainer.training.shrinking import Shrunk, shrink
 PAGE_ROWS = 1 << 17
 
 
-class Cluster:
+class ConnectedCluster:
     """Nothing is sent before `communicator.start`; `close` is silent, it completes nothing.
 
     `own` is what this trainer trains by itself, in Geo.
@@ -48,7 +48,7 @@ class Cluster:
         carrier: Carrier = "stream",
         call_timeout_s: float,
         say: Callable[[str], None],
-        own: OwnParameters | None = None,
+        own: LocalParameters | None = None,
         busy_poll_us: int = BUSY_POLL_US,
     ) -> None:
         self._timeout_s = call_timeout_s
@@ -136,10 +136,10 @@ def cluster_of(
     settings: TrainerConfig,
     job: Job,
     say: Callable[[str], None],
-    own: OwnParameters | None = None,
-) -> Cluster:
+    own: LocalParameters | None = None,
+) -> ConnectedCluster:
     """The cluster of a job file."""
-    return Cluster(
+    return ConnectedCluster(
         part_of(settings, job),
         carrier=cast("Carrier", settings.carrier),
         call_timeout_s=settings.call_timeout_s,

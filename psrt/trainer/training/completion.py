@@ -38,7 +38,7 @@ class Members:
         return [t for t, state in enumerate(self.states) if t != me and state not in gone]
 
 
-class Waiting:
+class CompletionWait:
     """The wait of trainer `me` for all others to complete."""
 
     def __init__(
@@ -81,7 +81,7 @@ def company(communicator: Communicator, mode: CommunicationMode) -> Callable[[],
 
 
 def await_others(
-    waiting: Waiting,
+    waiting: CompletionWait,
     look: Callable[[], Members],
     arrive: Callable[[], None],
 ) -> Members:

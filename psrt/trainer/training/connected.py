@@ -29,7 +29,7 @@ from psrt.core.metrics import Registry
 from psrt.core.types import F32, I64
 from psrt.data.datasets import Records, Scattering
 from psrt.executor.memory import Scope, lookups_by_table
-from psrt.executor.parallel import UntilEnd
+from psrt.executor.parallel import EpochResult
 from psrt.executor.ports import ParamSource
 from psrt.executor.profiling import Profiler
 from psrt.executor.program import DerivedIds, Feed, check_names, fed_vars
@@ -38,13 +38,20 @@ from psrt.graph.program import Var
 from psrt.kernels import jit
 from psrt.partition.transpiler import TrainerProgram
 from psrt.rpc.dialing import Carrier
-from psrt.trainer.inputs import PREPARED_AHEAD, Ahead, Prepared, checked, counted_tables, prepare
+from psrt.trainer.inputs import (
+    PREPARED_AHEAD,
+    Ahead,
+    PreparedBatch,
+    checked,
+    counted_tables,
+    prepare,
+)
 from psrt.trainer.shuffle import Seat, exchange, total_of
-from psrt.trainer.training.cluster import Cluster
-from psrt.trainer.training.completion import Waiting, await_others, company
+from psrt.trainer.training.cluster import ConnectedCluster
+from psrt.trainer.training.completion import CompletionWait, await_others, company
 from psrt.trainer.training.lifetime import Lifetime
 from psrt.trainer.training.loop import Stepping
-from psrt.trainer.training.running import How, Running
+from psrt.trainer.training.running import ProgramRunner, RunOptions
 from psrt.trainer.training.shrinking import Shrunk
 
 AT_ONCE_S = 1.0
@@ -82,13 +89,13 @@ class ConnectedExecutor:
         self._connect_timeout_s = connect_timeout_s if part.wait_port else AT_ONCE_S
         self._call_timeout_s = call_timeout_s
         first_example = part.trainer_id * EXAMPLES_APART
-        how = How(replicas, build_strategy, exec_strategy, keep, first_example)
-        self._running = Running(part, self.scope, how)
+        how = RunOptions(replicas, build_strategy, exec_strategy, keep, first_example)
+        self._running = ProgramRunner(part, self.scope, how)
         self._lookups = {table: ids for table, ids in lookups_by_table(part.program).items() if ids}
         self._fed, self._derived = fed_vars(part.program), DerivedIds(part.program, first_example)
         self._counted, self._program = counted_tables(part.program), part.program
         self._prepared = 0
-        self._cluster: Cluster | None = None
+        self._cluster: ConnectedCluster | None = None
         self._stepping: Stepping | None = None
         self._stopped = False
         self._life = Lifetime("executor", self._disconnect)
@@ -122,12 +129,12 @@ class ConnectedExecutor:
         batches: Iterable[Feed],
         fetch: Sequence[str | Var] = (),
         on_step: Callable[[list[Any]], None] | None = None,
-    ) -> UntilEnd:
+    ) -> EpochResult:
         """Steps on `batches` until they end; `on_step` is given what each of them fetched.
 
         `batches` are taken, and their ids made distinct, by a thread in the background.
         """
-        communicator, done = self._communicator(), UntilEnd()
+        communicator, done = self._communicator(), EpochResult()
         self._running.merged = True
         ahead = Ahead(self._all_of(batches), PREPARED_AHEAD)
         with self._life.failing_for_good(), ahead:
@@ -213,7 +220,7 @@ class ConnectedExecutor:
         scope has what all of them learned. This trainer has nothing more to hand over."""
         cluster, part = self._connected(), self.part
         patience_s = self._call_timeout_s
-        waiting = Waiting(part.trainer_id, patience_s, MonotonicClock(), self._say)
+        waiting = CompletionWait(part.trainer_id, patience_s, MonotonicClock(), self._say)
         self.flush(final=True)
         with self._life.failing_for_good():
             await_others(waiting, cluster.members, company(cluster.communicator, part.mode))
@@ -278,7 +285,7 @@ class ConnectedExecutor:
     def _communicator(self) -> Communicator:
         return self._connected().communicator
 
-    def _connected(self) -> Cluster:
+    def _connected(self) -> ConnectedCluster:
         """The cluster, reached if it was not yet; raises after the end."""
         self._life.check()
         if self._cluster is None:
@@ -286,10 +293,10 @@ class ConnectedExecutor:
                 self._cluster = self._connect()
         return self._cluster
 
-    def _connect(self) -> Cluster:
+    def _connect(self) -> ConnectedCluster:
         groups = ("trainer", "pserver") if self._running.own else ("trainer",)
         jit.warm_up(groups)  # a step, which others may wait for, must not wait for a compiler
-        cluster = Cluster(
+        cluster = ConnectedCluster(
             self.part,
             carrier=self._carrier,
             call_timeout_s=self._call_timeout_s,
@@ -309,11 +316,11 @@ class ConnectedExecutor:
             self._cluster.close()
         self._running.close()
 
-    def _all_of(self, batches: Iterable[Feed]) -> Generator[Prepared, None, None]:
+    def _all_of(self, batches: Iterable[Feed]) -> Generator[PreparedBatch, None, None]:
         for feed in batches:
             yield self._prepare(feed)
 
-    def _prepare(self, feed: Feed) -> Prepared:
+    def _prepare(self, feed: Feed) -> PreparedBatch:
         fed = self._derived.extend(feed, self._prepared)
         check_names(fed, self._fed)
         self._prepared += 1
@@ -322,10 +329,10 @@ class ConnectedExecutor:
 
     def _step(
         self,
-        batch: Prepared,
+        batch: PreparedBatch,
         rows: Mapping[str, F32],
         fetch: Sequence[str | Var],
-        following: Prepared | None = None,
+        following: PreparedBatch | None = None,
     ) -> tuple[list[Any], Mapping[str, F32]]:
         assert self._stepping is not None
         names = [var if isinstance(var, str) else var.name for var in fetch]

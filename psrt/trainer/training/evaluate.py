@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from psrt.core.types import F32
 from psrt.executor.memory import RowBatch
 from psrt.graph.program import Role
-from psrt.trainer.inputs import Ahead, Feed, Fetched, Outputs, Prepared, bind
+from psrt.trainer.inputs import Ahead, Feed, Fetched, Outputs, PreparedBatch, bind
 from psrt.trainer.training.loop import RowSource
 from psrt.trainer.training.metrics import Tally, number
 
@@ -33,12 +33,12 @@ class Forward(Protocol):
 
 
 def evaluate(
-    batches: Iterator[Prepared], executor: Forward, source: RowSource, outputs: Outputs
+    batches: Iterator[PreparedBatch], executor: Forward, source: RowSource, outputs: Outputs
 ) -> Tally:
     """Loss, AUC and metrics over all batches."""
     tally = Tally()
 
-    def pulled() -> Generator[tuple[Prepared, Mapping[str, F32]], None, None]:
+    def pulled() -> Generator[tuple[PreparedBatch, Mapping[str, F32]], None, None]:
         for batch in batches:
             yield batch, source.pull_rows(batch.wanted)
 

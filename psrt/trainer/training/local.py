@@ -1,9 +1,9 @@
 """Training without pservers: one trainer that holds every parameter and updates them itself.
 
-`Local` stands where `Cluster` stands, and `OwnTables` where a communicator stands, so that session,
-loop, evaluation and export are the same as in a cluster. Parameters lie in the scope of the
-workshop, where the program's own update ops train them; distributed tables, which have no limits to
-fit into a scope, are `LocalTable`s that the gradients of a step are applied to.
+`Local` stands where `Cluster` stands, and `LocalTables` where a communicator stands, so that
+session, loop, evaluation and export are the same as in a cluster. Parameters lie in the scope of
+the workshop, where the program's own update ops train them; distributed tables, which have no
+limits to fit into a scope, are `LocalTable`s that the gradients of a step are applied to.
 
 Belongs to the training thread, but for `pull_rows`, which an evaluation calls from another one
 while nothing trains.
@@ -33,7 +33,7 @@ from psrt.trainer.training.workshop import Workshop
 PAGE_ROWS = 1 << 17
 
 
-class OwnTables:
+class LocalTables:
     """All sparse tables, by the calls of a communicator; nothing leaves the process."""
 
     def __init__(self, program: Program, scope: Scope) -> None:
@@ -106,7 +106,7 @@ class Local:
                 hint="Give psrt.Model an optimizer.",
             )
         shop.scope.init_parameters(program)
-        self.communicator = OwnTables(program, shop.scope)
+        self.communicator = LocalTables(program, shop.scope)
         self.tables = tuple(p.name for p in program.trained() if p.sparse)
 
     def members(self) -> Members:

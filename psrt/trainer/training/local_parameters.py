@@ -24,7 +24,7 @@ from psrt.trainer.inputs import Feed, Fetched
 AnyExecutor: TypeAlias = Executor | ParallelExecutor
 
 
-class OwnUpdates:
+class LocalUpdates:
     """An executor each of whose steps ends with the program's own updates.
 
     The gradients of tables that these do not update are for whoever holds the tables.
@@ -51,7 +51,7 @@ class OwnUpdates:
         return {name: gradients[name] for name in self._apart}
 
 
-class OwnParameters:
+class LocalDenseParameters:
     """What a Geo trainer holds: dense parameters in its scope, where the updates of `executor`
     train them, and every sparse table, whole, beside it."""
 

@@ -22,7 +22,7 @@ from psrt.communicator.base import Gradient, Gradients, Pulled
 from psrt.core.types import F32, I64, Array
 from psrt.executor.memory import RowBatch
 from psrt.executor.ports import OnGradient
-from psrt.trainer.inputs import Feed, Fetched, Outputs, Prepared, bind, with_counts
+from psrt.trainer.inputs import Feed, Fetched, Outputs, PreparedBatch, bind, with_counts
 from psrt.trainer.training.progress import Progress
 
 
@@ -60,15 +60,15 @@ class Stepping:
 
     def __init__(self, executor: Steps, scope: Parameters, exchange: Exchange) -> None:
         self._executor, self._scope, self._exchange = executor, scope, exchange
-        self._batch: Prepared | None = None
+        self._batch: PreparedBatch | None = None
         executor.on_gradient = self._offer
 
     def step(
         self,
-        batch: Prepared,
+        batch: PreparedBatch,
         rows: Mapping[str, F32],
         fetch: Sequence[str],
-        following: Prepared | None = None,
+        following: PreparedBatch | None = None,
     ) -> tuple[Sequence[Fetched], Mapping[str, F32]]:
         """Train on `batch` with the `rows` it wants; returns what was fetched, and the rows that
         `following` wants, as far as that is known by now."""
@@ -111,9 +111,9 @@ class Loop:
         self._stepping, self._rows = Stepping(executor, scope, exchange), exchange
         self._outputs, self._progress = outputs, progress
         self.stop = threading.Event()
-        self.on_trained: Callable[[Prepared, Prepared | None], None] | None = None
+        self.on_trained: Callable[[PreparedBatch, PreparedBatch | None], None] | None = None
 
-    def run(self, batches: Iterator[Prepared]) -> None:
+    def run(self, batches: Iterator[PreparedBatch]) -> None:
         current = next(batches, None)
         if current is None:
             return
@@ -124,8 +124,8 @@ class Loop:
         self._progress.line()
 
     def step(
-        self, batch: Prepared, rows: Mapping[str, F32], batches: Iterator[Prepared]
-    ) -> tuple[Prepared | None, Mapping[str, F32]]:
+        self, batch: PreparedBatch, rows: Mapping[str, F32], batches: Iterator[PreparedBatch]
+    ) -> tuple[PreparedBatch | None, Mapping[str, F32]]:
         """Train on `batch`; returns the batch that follows in `batches`, and the rows for it."""
         following = next(batches, None)
         fetched, rows = self._stepping.step(batch, rows, self._outputs.names, following)

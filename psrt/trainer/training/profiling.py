@@ -21,12 +21,12 @@ from psrt.communicator.base import Gradient, Gradients, Pulled, Timeline
 from psrt.config.schema import TrainerConfig
 from psrt.core.types import F32, I64
 from psrt.executor.profiling import Category, Profiler
-from psrt.trainer.inputs import Outputs, Prepared
+from psrt.trainer.inputs import Outputs, PreparedBatch
 from psrt.trainer.training.loop import Exchange, Loop, Parameters, Steps
 from psrt.trainer.training.progress import Progress
 from psrt.trainer.training.workshop import Say
 
-Batches = Generator[Prepared, None, None]
+Batches = Generator[PreparedBatch, None, None]
 
 
 class Profilable(Protocol):
@@ -112,12 +112,12 @@ class _ProfiledLoop(Loop):
         super().__init__(executor, scope, exchange, outputs, progress)
         self._profiler = profiler
 
-    def run(self, batches: Iterator[Prepared]) -> None:
+    def run(self, batches: Iterator[PreparedBatch]) -> None:
         super().run(_spanned(batches, self._profiler, "feed"))
 
     def step(
-        self, batch: Prepared, rows: Mapping[str, F32], batches: Iterator[Prepared]
-    ) -> tuple[Prepared | None, Mapping[str, F32]]:
+        self, batch: PreparedBatch, rows: Mapping[str, F32], batches: Iterator[PreparedBatch]
+    ) -> tuple[PreparedBatch | None, Mapping[str, F32]]:
         with self._profiler.span("step", "step"):
             return super().step(batch, rows, batches)
 
@@ -142,7 +142,7 @@ class _ProfiledExchange:
             return self._exchange.finish(gradients)
 
 
-def _spanned(items: Iterator[Prepared], profiler: Profiler, name: str) -> Batches:
+def _spanned(items: Iterator[PreparedBatch], profiler: Profiler, name: str) -> Batches:
     """`items`, with the time each took to come."""
     while True:
         with profiler.span(name, "data"):

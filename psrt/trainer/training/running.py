@@ -22,11 +22,11 @@ from psrt.executor.strategies import BuildStrategy, ExecutionStrategy
 from psrt.graph.program import Program, Var
 from psrt.partition.transpiler import TrainerProgram
 from psrt.trainer.inputs import Feed
-from psrt.trainer.training.local_parameters import OwnParameters, OwnUpdates
+from psrt.trainer.training.local_parameters import LocalDenseParameters, LocalUpdates
 
 
 @dataclasses.dataclass(frozen=True)
-class How:
+class RunOptions:
     """How steps are run; the fields are arguments of `Executor` and `ParallelExecutor`.
 
     `async_mode` of a build strategy counts for nothing here: replicas of one trainer meet at every
@@ -47,20 +47,20 @@ class How:
         return ParallelExecutor(program, scope, self.replicas, build, self.execution, **shared)
 
 
-class Running:
+class ProgramRunner:
     """The part of one trainer over `scope`.
 
     With `merged` off, a fetched var is a list with the value of each replica.
     """
 
-    def __init__(self, part: TrainerProgram, scope: Scope, how: How) -> None:
+    def __init__(self, part: TrainerProgram, scope: Scope, how: RunOptions) -> None:
         self.scope, self._program = scope, part.program
         self.executor = how.executor(part.program, scope)
         self.merged = True
         is_geo = isinstance(part.mode, Geo)
-        self._updates = OwnUpdates(self.executor, part.program) if is_geo else None
-        self.own = OwnParameters(part.program, scope, self.executor) if is_geo else None
-        self._roles = OwnUpdates.ROLES if is_geo else PASSES
+        self._updates = LocalUpdates(self.executor, part.program) if is_geo else None
+        self.own = LocalDenseParameters(part.program, scope, self.executor) if is_geo else None
+        self._roles = LocalUpdates.ROLES if is_geo else PASSES
         _fill_what_nobody_trains(scope, part.program)
 
     @property

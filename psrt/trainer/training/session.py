@@ -30,7 +30,7 @@ from psrt.trainer.inputs import Ahead, Job, Outputs, batches, load_job, state
 from psrt.trainer.models import Manifest, export, prediction_of
 from psrt.trainer.training import evaluate, profiling
 from psrt.trainer.training.cluster import cluster_of
-from psrt.trainer.training.completion import Members, Waiting, await_others, company
+from psrt.trainer.training.completion import CompletionWait, Members, await_others, company
 from psrt.trainer.training.local import Local
 from psrt.trainer.training.profiling import Training
 from psrt.trainer.training.progress import Progress
@@ -186,9 +186,11 @@ class Session:
             "counters": self._communicator.counters.snapshot(),
         }
 
-    def _waiting(self) -> Waiting:
+    def _waiting(self) -> CompletionWait:
         settings = self._settings
-        return Waiting(settings.trainer_id, settings.call_timeout_s, MonotonicClock(), self._say)
+        return CompletionWait(
+            settings.trainer_id, settings.call_timeout_s, MonotonicClock(), self._say
+        )
 
     def _save(self, directory: Path) -> None:
         job, partners = self._job, self._partners

@@ -19,9 +19,9 @@ from psrt.executor.strategies import BuildStrategy, ReduceStrategy
 from psrt.graph.program import Program
 from psrt.kernels import jit
 from psrt.partition.transpile import local_program, program_for
-from psrt.trainer.inputs import PREPARED_AHEAD, Ahead, Job, Outputs, Prepared
+from psrt.trainer.inputs import PREPARED_AHEAD, Ahead, Job, Outputs, PreparedBatch
 from psrt.trainer.training.evaluate import evaluate
-from psrt.trainer.training.local_parameters import OwnParameters, OwnUpdates
+from psrt.trainer.training.local_parameters import LocalDenseParameters, LocalUpdates
 from psrt.trainer.training.loop import RowSource, Steps
 from psrt.trainer.training.metrics import Tally
 
@@ -82,8 +82,8 @@ class Workshop:
         program = local_program(job.program) if alone else program_for(job.program, mode)
         self.executor = _executor(program, self.scope, replicas, job, first_example)
         trains_here = alone or is_geo
-        self.steps: Steps = OwnUpdates(self.executor, program) if trains_here else self.executor
-        self.own = OwnParameters(program, self.scope, self.executor) if is_geo else None
+        self.steps: Steps = LocalUpdates(self.executor, program) if trains_here else self.executor
+        self.own = LocalDenseParameters(program, self.scope, self.executor) if is_geo else None
         self.scope.reset_state(job.program)
         for parameter in job.program.parameters.values():
             if not parameter.sparse and not parameter.trainable:
@@ -104,7 +104,7 @@ class Workshop:
         parameters = self.job.program.parameters.values()
         return {p.name: self.scope[p.name] for p in parameters if not p.sparse}
 
-    def test(self, batches: Generator[Prepared, None, None], source: RowSource) -> Tally:
+    def test(self, batches: Generator[PreparedBatch, None, None], source: RowSource) -> Tally:
         """Loss, AUC and metrics over `batches`, metrics counting from zero, dropout off."""
         self.scope.reset_state(self.job.program)
         executor = Executor(self.job.program.clone(for_test=True), self.scope)

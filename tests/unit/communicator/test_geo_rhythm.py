@@ -6,13 +6,13 @@ import itertools
 
 import pytest
 
-from psrt.communicator.geo.sync_schedule import Due, Rhythm
+from psrt.communicator.geo.sync_schedule import Due, SyncSchedule
 
 
 def run(every: int, answered: tuple[bool, ...]) -> list[tuple[Due, int]]:
     """One decision per step and how many steps its push stands for; `answered` says at which steps
     the answer to the exchange under way is there."""
-    rhythm, made = Rhythm(every), []
+    rhythm, made = SyncSchedule(every), []
     for is_answered in answered:
         due = rhythm.step(rhythm.is_under_way and is_answered)
         if due.merge:
@@ -43,7 +43,7 @@ def test_an_answer_is_merged_once_at_the_first_step_it_is_there_and_before_the_n
 
 
 def test_steps_after_the_last_exchange_are_told_by_the_next_push() -> None:
-    rhythm = Rhythm(3)
+    rhythm = SyncSchedule(3)
     for _ in range(3):
         rhythm.step(False)
     first = rhythm.started()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from psrt.communicator.requests import endpoint_threads as lanes_module
-from psrt.communicator.requests.endpoint_threads import Lanes, results
+from psrt.communicator.requests.endpoint_threads import EndpointThreads, results
 from psrt.core.errors import DeadlineError, InternalError
 from psrt.core.threads import CrashReport
 
@@ -17,13 +17,13 @@ NAMES = ("ps0", "ps1")
 
 
 @pytest.fixture
-def lanes() -> Iterator[Lanes]:
-    lanes = Lanes(NAMES, "test", CrashReport())
+def lanes() -> Iterator[EndpointThreads]:
+    lanes = EndpointThreads(NAMES, "test", CrashReport())
     yield lanes
     lanes.close()
 
 
-def test_jobs_of_different_pservers_run_at_the_same_time(lanes: Lanes) -> None:
+def test_jobs_of_different_pservers_run_at_the_same_time(lanes: EndpointThreads) -> None:
     meeting = threading.Barrier(2, timeout=LONG_S)
 
     futures = [lanes.submit(lane, meeting.wait) for lane in range(2)]
@@ -31,7 +31,7 @@ def test_jobs_of_different_pservers_run_at_the_same_time(lanes: Lanes) -> None:
     assert sorted(results(futures, NAMES, "meeting", LONG_S)) == [0, 1]
 
 
-def test_jobs_of_one_pserver_run_in_the_order_submitted(lanes: Lanes) -> None:
+def test_jobs_of_one_pserver_run_in_the_order_submitted(lanes: EndpointThreads) -> None:
     seen: list[int] = []
 
     futures = [lanes.submit(0, lambda i=i: seen.append(i)) for i in range(50)]
@@ -41,7 +41,7 @@ def test_jobs_of_one_pserver_run_in_the_order_submitted(lanes: Lanes) -> None:
 
 
 def test_a_lane_of_several_threads_runs_as_many_jobs_at_the_same_time() -> None:
-    lanes, meeting = Lanes(NAMES, "test", CrashReport(), threads=3), threading.Barrier(3)
+    lanes, meeting = EndpointThreads(NAMES, "test", CrashReport(), threads=3), threading.Barrier(3)
 
     futures = [lanes.submit(0, lambda: meeting.wait(LONG_S)) for _ in range(3)]
 
@@ -51,7 +51,7 @@ def test_a_lane_of_several_threads_runs_as_many_jobs_at_the_same_time() -> None:
 
 def test_closing_ends_every_thread_of_every_lane() -> None:
     before = set(threading.enumerate())
-    lanes = Lanes(NAMES, "test", CrashReport(), threads=2)
+    lanes = EndpointThreads(NAMES, "test", CrashReport(), threads=2)
     own = set(threading.enumerate()) - before
 
     lanes.close()
@@ -62,7 +62,7 @@ def test_closing_ends_every_thread_of_every_lane() -> None:
     assert not any(thread.is_alive() for thread in own)
 
 
-def test_the_first_failure_is_raised_while_others_still_run(lanes: Lanes) -> None:
+def test_the_first_failure_is_raised_while_others_still_run(lanes: EndpointThreads) -> None:
     gate = threading.Event()
 
     def fail() -> None:
@@ -75,7 +75,7 @@ def test_the_first_failure_is_raised_while_others_still_run(lanes: Lanes) -> Non
     gate.set()
 
 
-def test_a_lane_serves_on_after_a_failure(lanes: Lanes) -> None:
+def test_a_lane_serves_on_after_a_failure(lanes: EndpointThreads) -> None:
     failed = lanes.submit(0, lambda: 1 // 0)
     served = lanes.submit(0, lambda: "served")
 
@@ -84,7 +84,7 @@ def test_a_lane_serves_on_after_a_failure(lanes: Lanes) -> None:
 
 
 def test_a_silent_pserver_is_named_at_the_deadline(
-    lanes: Lanes, monkeypatch: pytest.MonkeyPatch
+    lanes: EndpointThreads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lanes_module, "BACKSTOP_S", 0.0)
     gate = threading.Event()
@@ -96,7 +96,7 @@ def test_a_silent_pserver_is_named_at_the_deadline(
     gate.set()
 
 
-def test_closing_runs_what_was_submitted_before(lanes: Lanes) -> None:
+def test_closing_runs_what_was_submitted_before(lanes: EndpointThreads) -> None:
     gate = threading.Event()
     first, second = lanes.submit(0, lambda: gate.wait(LONG_S)), lanes.submit(0, lambda: "ran")
 
@@ -107,7 +107,7 @@ def test_closing_runs_what_was_submitted_before(lanes: Lanes) -> None:
     assert second.result(LONG_S) == "ran"
 
 
-def test_a_job_after_closing_fails_instead_of_waiting(lanes: Lanes) -> None:
+def test_a_job_after_closing_fails_instead_of_waiting(lanes: EndpointThreads) -> None:
     lanes.close()
 
     with pytest.raises(InternalError, match="after the threads ended"):

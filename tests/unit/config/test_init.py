@@ -11,7 +11,7 @@ import pytest
 
 import psrt
 from psrt.config import process
-from psrt.config.init import Arguments
+from psrt.config.init import InitArguments
 from psrt.config.load import cpu_num, environment, load
 from psrt.config.process import Heard, Said, Told
 from psrt.config.roles import ClusterRole
@@ -248,7 +248,7 @@ def test_an_argument_may_answer_a_variable_that_asks_for_a_gpu(
 
 
 def test_its_arguments_are_the_declared_ones() -> None:
-    declared = Arguments.__dataclass_fields__
+    declared = InitArguments.__dataclass_fields__
 
     assert set(psrt.init.__kwdefaults__) == set(declared)
 

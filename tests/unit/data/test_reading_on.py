@@ -18,7 +18,7 @@ from psrt.data.reading.queue import QueueReader
 from psrt.data.slots import Batch, Slot
 from psrt.data.sources import sources
 from psrt.data.sources.pipe import Piped
-from psrt.data.sources.places import BEGINNING, DataFile, Part, Place, Position
+from psrt.data.sources.places import BEGINNING, DataFile, FilePart, Place, Position
 
 X, IDS, VALUES = Slot("x", "float", 1), Slot("ids", "uint64"), Slot("values", "float")
 ROWS = [23, 0, 1, 17, 40]
@@ -135,7 +135,7 @@ def test_parts_of_files_are_gone_on_with_too(tmp_path: Path) -> None:
     _, format = written(tmp_path, csv)
     text = (tmp_path / "part-4").read_bytes()
     middle, stop = text.index(b"\n", 100) + 1, text.index(b"\n", 180) + 1
-    files: list[DataFile] = [Part(tmp_path / "part-4", middle, stop), tmp_path / "part-0"]
+    files: list[DataFile] = [FilePart(tmp_path / "part-4", middle, stop), tmp_path / "part-0"]
     batches, places = read(files, format)
 
     for number, place in enumerate(places, 1):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psrt
 from psrt.config.derived import DEFAULT_PORT, RULES, V2_PORT
-from psrt.config.init import Arguments
+from psrt.config.init import InitArguments
 from psrt.config.older_flags import INSTEAD
 from psrt.config.schema import SECTIONS
 from psrt.config.settings import settings_of
@@ -67,9 +67,9 @@ def test_every_argument_of_init_stands_in_the_table_as_declared() -> None:
 
     assert told == [
         [f"`{s.name}`", f"`PADDLE_INIT_{s.name.upper()}`", f"`{shown(s.default)}`", s.help]
-        for s in settings_of("init", Arguments)
+        for s in settings_of("init", InitArguments)
     ]
-    assert set(psrt.init.__kwdefaults__) == {s.name for s in settings_of("init", Arguments)}
+    assert set(psrt.init.__kwdefaults__) == {s.name for s in settings_of("init", InitArguments)}
 
 
 def test_every_flag_that_is_gone_stands_with_its_answer() -> None:

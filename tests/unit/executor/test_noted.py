@@ -9,13 +9,13 @@ import pytest
 
 import psrt
 from psrt import layers
-from psrt.executor.compute import Noted
+from psrt.executor.compute import CachedCommands
 from psrt.executor.compute.registry.noted import _MISSES, _REST, MOST_REMEMBERED
 from psrt.executor.memory.cells import Cell, GradientCell, Scratch
-from psrt.kernels.ops.command_list import tapes_for
+from psrt.kernels.ops.command_list import backend_for
 
 TRAIN = ("forward", "backward", "optimize")
-NEW_TAPE = tapes_for(np.float32)
+NEW_TAPE = backend_for(np.float32)
 
 
 class Doubling:
@@ -25,7 +25,7 @@ class Doubling:
         self.x, self.out = Cell("x", np.float32), Cell("out", np.float32)
         self.scratch = Scratch(np.float32)
         self.asked = 0
-        self.step = Noted(self._note, NEW_TAPE, [self.x], [self.out], self.scratch)
+        self.step = CachedCommands(self._note, NEW_TAPE, [self.x], [self.out], self.scratch)
 
     def _note(self, tape) -> None:
         self.asked += 1
@@ -81,7 +81,7 @@ def test_gradients_that_take_turns_are_asked_for_once_each():
     """As those that a communicator may still read do."""
     doubling = Doubling()
     doubling.out = GradientCell("out", np.float32)
-    doubling.step = Noted(doubling._note, NEW_TAPE, [doubling.x], [doubling.out])
+    doubling.step = CachedCommands(doubling._note, NEW_TAPE, [doubling.x], [doubling.out])
     results = []
 
     for value in range(6):
@@ -161,7 +161,7 @@ def test_what_was_computed_while_noting_is_not_remembered():
         tape.play()
 
     cell = Cell("x", np.float32)
-    step = Noted(note, NEW_TAPE, [cell])
+    step = CachedCommands(note, NEW_TAPE, [cell])
     step()
     step()
 
@@ -235,6 +235,6 @@ def test_batches_of_many_sizes_and_new_parameters_give_the_bits_of_an_executor_t
         return found
 
     remembering = losses()
-    monkeypatch.setattr(Noted, "_is_written_to", lambda self, results: False)
+    monkeypatch.setattr(CachedCommands, "_is_written_to", lambda self, results: False)
 
     assert losses() == remembering

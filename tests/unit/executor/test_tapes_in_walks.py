@@ -8,15 +8,15 @@ import pytest
 import psrt
 from psrt import layers
 from psrt.core.errors import PsrtError
-from psrt.executor.compute import Noted
+from psrt.executor.compute import CachedCommands
 from psrt.executor.parallel.pool import UnderWay
 from psrt.executor.parallel.schedule import Schedule
-from psrt.executor.parallel.ssa import Graph, Node
+from psrt.executor.parallel.ssa import SsaGraph, SsaNode
 from psrt.executor.profiling.profile import Profiler
-from psrt.kernels.ops.command_list import AtOnce
+from psrt.kernels.ops.command_list import EagerBackend
 
 
-class Diary(AtOnce):
+class Diary(EagerBackend):
     """A tape that writes down when it is played."""
 
     def __init__(self, told: list[str]) -> None:
@@ -26,16 +26,16 @@ class Diary(AtOnce):
         self.told.append("played")
 
 
-def noted(told: list[str], label: str) -> Node:
-    return Node(label, Noted(lambda tape: told.append(label), lambda: Diary(told)))
+def noted(told: list[str], label: str) -> SsaNode:
+    return SsaNode(label, CachedCommands(lambda tape: told.append(label), lambda: Diary(told)))
 
 
-def plain(told: list[str], label: str) -> Node:
-    return Node(label, lambda: told.append(label))
+def plain(told: list[str], label: str) -> SsaNode:
+    return SsaNode(label, lambda: told.append(label))
 
 
-def run(parts: list[Node], profiler: Profiler | None = None) -> UnderWay:
-    graph = Graph.of([Node("chain", lambda: None, parts=tuple(parts))])
+def run(parts: list[SsaNode], profiler: Profiler | None = None) -> UnderWay:
+    graph = SsaGraph.of([SsaNode("chain", lambda: None, parts=tuple(parts))])
     under_way = UnderWay(Schedule(graph), profiler)
     under_way.execute(0)
     return under_way
@@ -68,11 +68,11 @@ def test_a_profiler_gets_each_step_by_itself():
 def test_the_step_that_could_not_be_noted_is_the_one_that_failed():
     told: list[str] = []
 
-    def fail(tape: AtOnce) -> None:
+    def fail(tape: EagerBackend) -> None:
         raise ValueError("no")
 
-    parts = [noted(told, "a"), Node("b", Noted(fail, AtOnce)), noted(told, "c")]
-    graph = Graph.of([Node("chain", lambda: None, parts=tuple(parts))])
+    parts = [noted(told, "a"), SsaNode("b", CachedCommands(fail, EagerBackend)), noted(told, "c")]
+    graph = SsaGraph.of([SsaNode("chain", lambda: None, parts=tuple(parts))])
     under_way = UnderWay(Schedule(graph), None)
 
     with pytest.raises(ValueError, match="no"):

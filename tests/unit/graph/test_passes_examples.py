@@ -16,7 +16,7 @@ from psrt.executor.strategies import ReduceStrategy
 from psrt.partition.transpile import local_program
 from psrt.trainer.inputs import batches
 from psrt.trainer.inputs import job as jobs
-from psrt.trainer.training.local import OwnTables
+from psrt.trainer.training.local import LocalTables
 from psrt.trainer.training.workshop import build_strategy
 from tests.unit.docs.test_examples import ALL, Example, copied
 
@@ -48,7 +48,7 @@ def losses_and_parameters(
     program = local_program(job.program)
     scope = psrt.Scope()
     scope.init_parameters(program)
-    tables = OwnTables(job.program, scope)
+    tables = LocalTables(job.program, scope)
     source, apart = Rows(tables), [p.name for p in program.trained() if p.distributed]
     loss, losses = job.model.loss.name, []
     roles = ("forward", "backward", "optimize")
@@ -64,7 +64,7 @@ def losses_and_parameters(
 class Rows:
     """Tables as an executor asks for rows."""
 
-    def __init__(self, tables: OwnTables) -> None:
+    def __init__(self, tables: LocalTables) -> None:
         self._tables = tables
 
     def pull_rows(self, table: str, ids: I64) -> Array:

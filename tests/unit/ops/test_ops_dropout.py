@@ -11,7 +11,7 @@ import pytest
 from psrt import Executor, Ragged, Scope, layers, optimizer, program
 from psrt.core.errors import ProgramError
 from psrt.core.types import Array
-from psrt.executor.memory.step_context import Moment
+from psrt.executor.memory.step_context import StepContext
 from psrt.graph.program import Var
 from psrt.kernels import oracle
 from psrt.kernels.ops.random import keep_mask
@@ -30,7 +30,7 @@ def draw(executor: Executor, out: Var, x: Array = ONES) -> Array:
     return np.asarray(executor.run({"x": x}, [out], roles=("forward",))[0])
 
 
-def moment_of(executor: Executor) -> Moment:
+def moment_of(executor: Executor) -> StepContext:
     return executor._compiled.moment
 
 

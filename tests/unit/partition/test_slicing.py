@@ -7,7 +7,7 @@ import math
 import pytest
 
 from psrt.core.errors import ConfigError
-from psrt.partition.buckets import MOST_SECTIONS, in_sections
+from psrt.partition.buckets import MAX_BUCKETS, in_buckets
 from psrt.partition.slicing import cut
 
 
@@ -95,23 +95,23 @@ def test_a_single_block_keeps_the_name_and_several_are_numbered() -> None:
 
 
 def test_what_a_pserver_holds_is_one_section_if_it_is_little() -> None:
-    assert in_sections(["a", "b", "a", "b"], [40, 90, 60, 109], enough=100) == [0, 0, 0, 0]
+    assert in_buckets(["a", "b", "a", "b"], [40, 90, 60, 109], enough=100) == [0, 0, 0, 0]
 
 
 def test_sections_of_a_pserver_are_runs_of_about_equal_size() -> None:
     places, sizes = ["a", "b", "a", "a", "a"], [100, 5, 60, 60, 80]
 
-    assert in_sections(places, sizes, enough=100) == [0, 0, 1, 1, 2]
+    assert in_buckets(places, sizes, enough=100) == [0, 0, 1, 1, 2]
 
 
 def test_what_follows_a_block_that_is_much_larger_has_another_section() -> None:
-    assert in_sections(["a"] * 3, [10, 1000, 10], enough=100) == [0, 0, 9]
+    assert in_buckets(["a"] * 3, [10, 1000, 10], enough=100) == [0, 0, 9]
 
 
 def test_a_pserver_has_no_more_sections_than_it_can_look_at() -> None:
-    sections = in_sections(["a"] * 1000, [100] * 1000, enough=100)
+    sections = in_buckets(["a"] * 1000, [100] * 1000, enough=100)
 
-    assert sorted(set(sections)) == list(range(MOST_SECTIONS))
+    assert sorted(set(sections)) == list(range(MAX_BUCKETS))
     assert max(sections.count(section) for section in sections) == 16
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from psrt.rpc import pb
-from psrt.rpc.busy_poll import NEVER, BusyPoll, Habit
+from psrt.rpc.busy_poll import NEVER, BusyPoll, LatencyTracker
 from psrt.rpc.stream.sockets import FrameSocket
 from psrt.rpc.wire.frames import Message
 
@@ -41,7 +41,7 @@ class Clock:
 
 def test_a_habit_of_waits_is_quick_after_two_quick_ones_more_than_slow_ones() -> None:
     for waits in itertools.product((QUICK, SLOW), repeat=6):
-        habit, count = Habit(LIMIT_S), 0
+        habit, count = LatencyTracker(LIMIT_S), 0
         for wait in waits:
             habit.waited(wait)
             count = min(3, count + 1) if wait == QUICK else max(0, count - 1)
@@ -49,7 +49,7 @@ def test_a_habit_of_waits_is_quick_after_two_quick_ones_more_than_slow_ones() ->
 
 
 def test_messages_that_come_quickly_and_slowly_in_turn_make_no_habit() -> None:
-    habit = Habit(LIMIT_S)
+    habit = LatencyTracker(LIMIT_S)
     for _ in range(50):
         habit.waited(QUICK)
         assert not habit.is_quick
@@ -58,7 +58,7 @@ def test_messages_that_come_quickly_and_slowly_in_turn_make_no_habit() -> None:
 
 
 def test_a_quick_habit_survives_one_slow_message() -> None:
-    habit = Habit(LIMIT_S)
+    habit = LatencyTracker(LIMIT_S)
     for _ in range(50):
         habit.waited(QUICK)
     habit.waited(SLOW)

@@ -14,7 +14,7 @@ from psrt.rpc import pb
 from psrt.rpc.stream.sockets import FrameSocket
 from psrt.rpc.wire.frames import Message, encode
 from psrt.rpc.wire.preamble import preamble
-from psrt.rpc.wire.receive_into import place
+from psrt.rpc.wire.receive_into import receive_into
 
 LIMIT = 64 << 20
 LARGE = 100_003  # numbers, so many that they do not come with the head of a frame
@@ -68,9 +68,9 @@ def test_tensors_between_those_that_have_a_place_arrive_too(ends: Ends) -> None:
 
     message = received(ends, bytes_of(*sent), into)
 
-    assert [tensor is place for tensor, place in zip(message.tensors, into, strict=False)] == [
-        *(False, False, False, True, True)
-    ]
+    assert [
+        tensor is receive_into for tensor, receive_into in zip(message.tensors, into, strict=False)
+    ] == [*(False, False, False, True, True)]
     for tensor, numbers_sent in zip(message.tensors, sent, strict=True):
         np.testing.assert_array_equal(tensor, numbers_sent)
 
@@ -157,5 +157,5 @@ def test_without_the_whole_head_nothing_is_placed() -> None:
     frame = np.frombuffer(bytes_of(numbers(1)), np.uint8)
     out = np.zeros(LARGE, np.float32)
 
-    assert [place(frame, got, [out]) for got in (0, 1, 5, 12)] == [None] * 4
+    assert [receive_into(frame, got, [out]) for got in (0, 1, 5, 12)] == [None] * 4
     assert not out.any()

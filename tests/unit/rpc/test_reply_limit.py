@@ -8,7 +8,7 @@ import pytest
 from psrt.core import specs
 from psrt.core.errors import ErrorCode, WireError
 from psrt.pserver.serving.id_lists import IdLists
-from psrt.pserver.serving.parts import Parts, parse
+from psrt.pserver.serving.parts import RequestParts, parse
 from psrt.pserver.tables.registry import Tables
 from psrt.rpc import pb
 from psrt.rpc.methods import Method
@@ -37,7 +37,7 @@ def tables() -> Tables:
     return built
 
 
-def asked(tables: Tables, limit: int, *parts: pb.Part, ids: int = 0) -> Parts:
+def asked(tables: Tables, limit: int, *parts: pb.Part, ids: int = 0) -> RequestParts:
     tensors = [IDS] * ids
     return parse(tables, IdLists(), Message(pb.Header(parts=parts), tensors, reply_limit=limit))
 

@@ -16,7 +16,7 @@ from psrt.core.errors import ErrorCode, WireError
 from psrt.rpc import pb
 from psrt.rpc.shm import areas, own_areas
 from psrt.rpc.shm.areas import Area, attach
-from psrt.rpc.shm.own_areas import LEAST_BYTES, MOST_AREAS, OwnAreas
+from psrt.rpc.shm.own_areas import LEAST_BYTES, MOST_AREAS, LocalAreas
 from psrt.rpc.shm.shared_memory import APART, NEW, SHARES, SharedMemory
 from psrt.rpc.stream.sockets import FrameSocket
 from psrt.rpc.wire.buffers import address
@@ -278,7 +278,7 @@ def test_a_descriptor_of_an_area_that_cannot_be_filled_is_closed(
 
 
 def test_areas_that_were_never_passed_are_closed() -> None:
-    before, own = descriptors(), OwnAreas(LIMIT)
+    before, own = descriptors(), LocalAreas(LIMIT)
     own.empty((ROWS, 16))
     assert descriptors() > before
 

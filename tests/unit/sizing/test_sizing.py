@@ -30,7 +30,7 @@ from psrt.graph.program import Parameter
 from psrt.partition.plan import PartitionPlan, build_plan
 from psrt.pserver.serving import id_lists
 from psrt.pserver.tables.sparse_table import SparseTable
-from psrt.pserver.tables.two_part_table import GrowingTable
+from psrt.pserver.tables.two_part_table import TwoPartTable
 from psrt.sizing import concerns, footprint
 from psrt.sizing.footprint import held_footprint, row_bytes, sparse_footprint
 from psrt.sizing.loads import PROCESS_BYTES, Workload
@@ -108,7 +108,7 @@ def test_a_table_says_of_itself_what_was_predicted(rows: int) -> None:
 
 def test_rows_that_start_short_are_counted_as_grown() -> None:
     spec = replace(TABLE, growth=Growth(embed_width=1, embedx_threshold=0.0))
-    table, ids = GrowingTable(spec, stripes=1), np.arange(3_000)
+    table, ids = TwoPartTable(spec, stripes=1), np.arange(3_000)
     gradients, counts = np.zeros((3_000, WIDTH), np.float32), np.ones((3_000, 2), np.float32)
     table.apply(table.route(ids), gradients, 0.1, counts)
 

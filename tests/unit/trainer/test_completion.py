@@ -8,7 +8,7 @@ import pytest
 
 from psrt.core.clock import ManualClock
 from psrt.core.errors import DeadlineError
-from psrt.trainer.training.completion import Members, Waiting, await_others
+from psrt.trainer.training.completion import CompletionWait, Members, await_others
 
 PATIENCE_S = 60.0
 
@@ -19,7 +19,7 @@ def looks(*answers: Members) -> Callable[[], Members]:
 
 
 def test_nobody_is_waited_for_when_the_others_are_gone() -> None:
-    waiting = Waiting(0, PATIENCE_S, ManualClock(), print)
+    waiting = CompletionWait(0, PATIENCE_S, ManualClock(), print)
     arrivals: list[str] = []
 
     await_others(
@@ -30,7 +30,7 @@ def test_nobody_is_waited_for_when_the_others_are_gone() -> None:
 
 
 def test_a_trainer_that_was_never_seen_is_waited_for() -> None:
-    waiting = Waiting(0, PATIENCE_S, ManualClock(), print)
+    waiting = CompletionWait(0, PATIENCE_S, ManualClock(), print)
 
     assert not waiting.over(Members(["running", "unseen"], 0))
 
@@ -40,7 +40,7 @@ def test_trainer_0_arrives_at_rounds_until_the_others_have_completed() -> None:
     arrivals: list[str] = []
 
     last = await_others(
-        Waiting(0, PATIENCE_S, ManualClock(), print),
+        CompletionWait(0, PATIENCE_S, ManualClock(), print),
         looks(running, running, gone),
         lambda: arrivals.append("round"),
     )
@@ -51,7 +51,7 @@ def test_trainer_0_arrives_at_rounds_until_the_others_have_completed() -> None:
 
 def test_the_wait_ends_when_nothing_moves_and_names_who_is_missing() -> None:
     clock = ManualClock()
-    waiting = Waiting(0, PATIENCE_S, clock, lambda line: None)
+    waiting = CompletionWait(0, PATIENCE_S, clock, lambda line: None)
     stuck = Members(["running", "completed", "running"], 5)
     waiting.over(stuck)
     clock.advance(PATIENCE_S)
@@ -62,7 +62,7 @@ def test_the_wait_ends_when_nothing_moves_and_names_who_is_missing() -> None:
 
 def test_a_slow_trainer_that_still_pushes_is_waited_for() -> None:
     clock = ManualClock()
-    waiting = Waiting(0, PATIENCE_S, clock, lambda line: None)
+    waiting = CompletionWait(0, PATIENCE_S, clock, lambda line: None)
 
     for updates in range(10):
         clock.advance(PATIENCE_S * 0.9)
@@ -71,7 +71,7 @@ def test_a_slow_trainer_that_still_pushes_is_waited_for() -> None:
 
 def test_the_wait_says_now_and_then_whom_it_is_for() -> None:
     clock, lines = ManualClock(), list[str]()
-    waiting = Waiting(0, PATIENCE_S, clock, lines.append)
+    waiting = CompletionWait(0, PATIENCE_S, clock, lines.append)
 
     for updates in range(12):
         waiting.over(Members(["running", "running", "running"], updates))

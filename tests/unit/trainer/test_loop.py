@@ -18,7 +18,7 @@ from psrt.graph import layers
 from psrt.graph.builder import program
 from psrt.graph.model import Model
 from psrt.trainer.inputs.outputs import Measured, Outputs
-from psrt.trainer.inputs.prefetch import Prepared, prepare
+from psrt.trainer.inputs.prefetch import PreparedBatch, prepare
 from psrt.trainer.training.loop import Loop
 from psrt.trainer.training.metrics import AucHistogram, Mean
 from psrt.trainer.training.progress import Progress
@@ -74,7 +74,7 @@ class Journal:
         return [event[0] for event in self.events]
 
 
-def batches(*ids: int) -> Iterator[Prepared]:
+def batches(*ids: int) -> Iterator[PreparedBatch]:
     return (prepare({"a": Ragged.of([[i]])}, {"emb": ["a"]}) for i in ids)
 
 

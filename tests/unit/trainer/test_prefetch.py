@@ -13,7 +13,7 @@ from psrt import layers
 from psrt.core.errors import DataError, ProgramError
 from psrt.core.tensors import Ragged
 from psrt.trainer.inputs.ahead import Ahead
-from psrt.trainer.inputs.prefetch import Prepared, bind, checked, prepare
+from psrt.trainer.inputs.prefetch import PreparedBatch, bind, checked, prepare
 
 WAIT_S = 20.0
 
@@ -62,7 +62,7 @@ def test_an_id_outside_of_a_table_that_is_not_distributed_is_refused(bad: int) -
         layers.embedding(ids, (6, 2), is_sparse=True, param="whole")
         layers.embedding(ids, (6, 2), is_distributed=True, param="any_id")
 
-    def batch(second: int, tables: list[str]) -> Prepared:
+    def batch(second: int, tables: list[str]) -> PreparedBatch:
         return prepare({"ids": np.array([[5, second]])}, {table: ["ids"] for table in tables})
 
     checked(program, batch(0, ["whole", "any_id"]))

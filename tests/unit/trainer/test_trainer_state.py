@@ -19,13 +19,13 @@ from psrt.kernels import jit
 from psrt.trainer.inputs import batches, state
 from psrt.trainer.inputs.job import Job
 from psrt.trainer.inputs.job import load_job as build
-from psrt.trainer.inputs.prefetch import Prepared
-from psrt.trainer.inputs.state import Reached, Share
+from psrt.trainer.inputs.prefetch import PreparedBatch
+from psrt.trainer.inputs.state import DataShare, Reached
 from psrt.trainer.training import session
 from tests.support.small_job import PROGRAM, lines, write_files
 
 BATCH, EPOCHS = 8, 2
-SHARE = Share("small", 0, 1, ("f", "g"))
+SHARE = DataShare("small", 0, 1, ("f", "g"))
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -43,7 +43,7 @@ def job(tmp_path: Path) -> Path:
     return path
 
 
-def flat(batch: Prepared) -> tuple[Any, ...]:
+def flat(batch: PreparedBatch) -> tuple[Any, ...]:
     arrays = {
         name: (fed.values.tobytes(), fed.offsets.tobytes())
         if isinstance(fed, Ragged)
@@ -59,7 +59,7 @@ def built(path: Path, shuffle_seed: int = -1) -> Job:
     return build(load_job(str(path), environ={}).config)
 
 
-def fed(job: Job, start: Reached = state.AT_THE_START) -> list[Prepared]:
+def fed(job: Job, start: Reached = state.AT_THE_START) -> list[PreparedBatch]:
     return list(batches.feed(job, batches.training_files(job, 0, 1), EPOCHS, start=start))
 
 
@@ -100,7 +100,7 @@ def test_a_state_that_was_written_is_read_again(tmp_path: Path) -> None:
 def test_a_state_is_written_at_the_end_of_each_epoch(tmp_path: Path) -> None:
     path = str(tmp_path / "at.json")
     recorder = state.Recorder(path, SHARE, state.AT_THE_START)
-    made = [Prepared({}, {}, {}, 1, epoch, Place((), 1)) for epoch in (1, 1, 2)]
+    made = [PreparedBatch({}, {}, {}, 1, epoch, Place((), 1)) for epoch in (1, 1, 2)]
 
     written = []
     for batch, following in zip(made, [*made[1:], None], strict=True):
@@ -154,14 +154,16 @@ def test_a_training_that_is_over_can_be_gone_on_with_for_more_epochs(job: Path) 
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        (Share("big", 0, 1, ("f", "g")), "is the state of job 'big' from this"),
-        (Share("small", 1, 1, ("f", "g")), "is the state of trainer 1 "),
-        (Share("small", 0, 2, ("f", "g")), "is the state of trainers 2 "),
-        (Share("small", 0, 1, ("f", "g"), 5), "is the state of shuffle seed 5 from this"),
-        (Share("small", 0, 1, ("g", "f")), "is the state of a list of files that differs"),
+        (DataShare("big", 0, 1, ("f", "g")), "is the state of job 'big' from this"),
+        (DataShare("small", 1, 1, ("f", "g")), "is the state of trainer 1 "),
+        (DataShare("small", 0, 2, ("f", "g")), "is the state of trainers 2 "),
+        (DataShare("small", 0, 1, ("f", "g"), 5), "is the state of shuffle seed 5 from this"),
+        (DataShare("small", 0, 1, ("g", "f")), "is the state of a list of files that differs"),
     ],
 )
-def test_the_state_of_another_share_is_refused(tmp_path: Path, other: Share, message: str) -> None:
+def test_the_state_of_another_share_is_refused(
+    tmp_path: Path, other: DataShare, message: str
+) -> None:
     path = str(tmp_path / "at.json")
     state.Recorder(path, other, state.AT_THE_START).write()
 

@@ -12,7 +12,7 @@ import numpy as np
 from psrt.core.types import Array
 from psrt.executor.compute.registry import Bound, Step, computes
 from psrt.executor.memory import Cell
-from psrt.kernels.ops import AtOnce, nn
+from psrt.kernels.ops import EagerBackend, nn
 
 # --- binary cross-entropy -------------------------------------------------------------------------
 
@@ -48,7 +48,7 @@ def sigmoid_cross_entropy_grad(op: Bound) -> Step:
 def sigmoid_loss(op: Bound) -> Step:
     x, label, out, slope = op.one("x"), op.one("label"), op.one("out"), op.one("slope")
 
-    def note(tape: AtOnce) -> None:
+    def note(tape: EagerBackend) -> None:
         result, slopes = out.reserve(x.value.shape), slope.reserve(x.value.shape)
         given = x.value.reshape(-1), label.value.reshape(-1)
         tape.sigmoid_loss(*given, result.reshape(-1), slopes.reshape(-1))
@@ -60,7 +60,7 @@ def sigmoid_loss(op: Bound) -> Step:
 def sigmoid_loss_grad(op: Bound) -> Step:
     slope, grad, x_grad = op.one("slope"), op.one("out@GRAD"), op.one("x@GRAD")
 
-    def note(tape: AtOnce) -> None:
+    def note(tape: EagerBackend) -> None:
         tape.multiply(slope.value, grad.value, x_grad.reserve(slope.value.shape))
 
     return op.noted(note)

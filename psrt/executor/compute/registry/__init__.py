@@ -8,7 +8,7 @@ apart  Values of examples that lie apart: gradients are often some columns of wi
 from __future__ import annotations
 
 from psrt.executor.compute.registry.apart import flat_groups, flat_rows, lie_apart, regrouped
-from psrt.executor.compute.registry.noted import InTurn, Noted, Step
+from psrt.executor.compute.registry.noted import CachedCommands, Step, StepSequence
 from psrt.executor.compute.registry.table import (
     COMPUTE,
     SHAPES_ONLY,
@@ -23,10 +23,10 @@ __all__ = [
     "SHAPES_ONLY",
     "SHARING",
     "Bound",
+    "CachedCommands",
     "Compute",
-    "InTurn",
-    "Noted",
     "Step",
+    "StepSequence",
     "computes",
     "flat_groups",
     "flat_rows",

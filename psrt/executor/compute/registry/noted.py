@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 from psrt.core.types import Array
 from psrt.executor.memory import Cell, Scratch
-from psrt.kernels.ops import AtOnce, Note
+from psrt.kernels.ops import EagerBackend, Note
 
 Step: TypeAlias = Callable[[], None]
 
@@ -33,19 +33,19 @@ class _Memory(NamedTuple):
     note: Note
 
 
-class Noted:
+class CachedCommands:
     """A step that is a part of a tape: `note` looks at shapes alone and says what to do.
 
     Such steps that follow each other in a thread are noted on one tape and played by one call, see
-    `InTurn`. What is noted must follow from the arrays in the cells `read`, the memory of those
-    `written` and that of `scratch`: as long as these are the same, it is noted again without
+    `StepSequence`. What is noted must follow from the arrays in the cells `read`, the memory of
+    those `written` and that of `scratch`: as long as these are the same, it is noted again without
     asking. Who reads nothing is always asked.
     """
 
     def __init__(
         self,
-        note: Callable[[AtOnce], None],
-        new_tape: Callable[[], AtOnce],
+        note: Callable[[EagerBackend], None],
+        new_tape: Callable[[], EagerBackend],
         read: Sequence[Cell] = (),
         written: Sequence[Cell] = (),
         scratch: Scratch | None = None,
@@ -61,7 +61,7 @@ class Noted:
         self.note(tape)
         tape.play()
 
-    def note(self, tape: AtOnce) -> None:
+    def note(self, tape: EagerBackend) -> None:
         """Note it on a tape."""
         if self._rest or not self._read:
             self._rest = max(0, self._rest - 1)
@@ -80,7 +80,7 @@ class Noted:
         """Let go of the arrays of earlier steps."""
         self._memories: dict[tuple[int, ...], _Memory] = {}  # by the identities of arrays it keeps
 
-    def _remember(self, tape: AtOnce) -> None:
+    def _remember(self, tape: EagerBackend) -> None:
         self._misses += 1
         if self._misses > _MISSES:
             self._misses, self._rest = 0, _REST
@@ -120,15 +120,15 @@ class Noted:
         return held
 
 
-class InTurn:
+class StepSequence:
     """Runs steps one after the other, those in a row that a tape takes by one call."""
 
     def __init__(self) -> None:
-        self._tape: AtOnce | None = None
+        self._tape: EagerBackend | None = None
 
     def run(self, step: Step) -> None:
         """Run a step, or note it: it is done by the next one that computes at once, or by `end`."""
-        if isinstance(step, Noted):
+        if isinstance(step, CachedCommands):
             self._tape = self._tape or step.new_tape()
             step.note(self._tape)
             return

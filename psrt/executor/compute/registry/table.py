@@ -16,11 +16,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from psrt.core.types import Shape
-from psrt.executor.compute.registry.noted import Noted, Step
-from psrt.executor.memory import Cell, Moment, Rows, Scratch
+from psrt.executor.compute.registry.noted import CachedCommands, Step
+from psrt.executor.memory import BoundRows, Cell, Scratch, StepContext
 from psrt.graph.program import Op, Var
 from psrt.kernels.jit import Kernel
-from psrt.kernels.ops import AtOnce, tapes_for
+from psrt.kernels.ops import EagerBackend, backend_for
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,10 @@ class Bound:
     op: Op
     vars: Mapping[str, Var]
     cells: Mapping[str, Cell]
-    tables: Mapping[str, Rows]
+    tables: Mapping[str, BoundRows]
     shared: Scratch
     dtype: Any
-    moment: Moment
+    moment: StepContext
     spent: Collection[str] = ()
 
     @property
@@ -63,7 +63,7 @@ class Bound:
         """What was declared, with -1 for the rows of a batch."""
         return [self.vars[name].shape for name in self.op.inputs[slot]]
 
-    def rows(self, slot: str) -> Rows:
+    def rows(self, slot: str) -> BoundRows:
         """The table in a slot, of which rows are looked up."""
         return self.tables[self.op.inputs[slot][0]]
 
@@ -92,20 +92,20 @@ class Bound:
         is_wide = any(var.dtype == "float64" and var.kind != "state" for var in read)
         return np.dtype(np.float64) if is_wide else self.dtype
 
-    def noted(self, note: Callable[[AtOnce], None], reads_moment: bool = False) -> Step:
+    def noted(self, note: Callable[[EagerBackend], None], reads_moment: bool = False) -> Step:
         """A step that consists of what `note` writes down on the tape it is given.
 
         What it writes must follow from the arrays in the op's cells, unless it `reads_moment`. A
         tape has one type: an op of another computes at once, in its turn.
         """
         if self.floats != self.dtype:
-            return partial(note, AtOnce())
+            return partial(note, EagerBackend())
         read = [] if reads_moment else [name for name in self.op.reads() if name]
         if any(self.vars[name].kind == "data" for name in read):  # other arrays in every step
             read = []
         written = [self.cells[name] for name in self.op.writes() if name]
         cells = [self.cells[name] for name in read]
-        return Noted(note, tapes_for(self.dtype), cells, written, self.shared)
+        return CachedCommands(note, backend_for(self.dtype), cells, written, self.shared)
 
     def form(self, kernel: Kernel) -> Callable[..., Any]:
         """The machine code of a kernel for float32, loaded now so that no step waits for it.

@@ -17,14 +17,21 @@ from psrt.trainer.models.onnx_nodes import (
     shapes,
     values,
 )
-from psrt.trainer.models.onnx_nodes.table import EXPORTS, OPSET, Drawing, Graph, Node, refusal
+from psrt.trainer.models.onnx_nodes.table import (
+    EXPORTS,
+    OPSET,
+    Drawing,
+    OnnxGraph,
+    OnnxNode,
+    refusal,
+)
 
 __all__ = [
     "EXPORTS",
     "OPSET",
     "Drawing",
-    "Graph",
-    "Node",
+    "OnnxGraph",
+    "OnnxNode",
     "dense",
     "elementwise",
     "images",

@@ -22,7 +22,7 @@ OPSET = 17
 
 
 @dataclass(frozen=True)
-class Node:
+class OnnxNode:
     """One ONNX node; attributes are ints, floats, texts or lists of them."""
 
     type: str
@@ -32,11 +32,11 @@ class Node:
 
 
 @dataclass
-class Graph:
+class OnnxGraph:
     """ONNX nodes in order, and the arrays they take as constants."""
 
     vars: Mapping[str, Var]
-    nodes: list[Node] = field(default_factory=list)
+    nodes: list[OnnxNode] = field(default_factory=list)
     constants: dict[str, Array] = field(default_factory=dict)
 
     def unique(self, prefix: str) -> str:
@@ -47,7 +47,7 @@ class Graph:
 class Drawing:
     """One op being exported into a graph."""
 
-    def __init__(self, op: Op, graph: Graph) -> None:
+    def __init__(self, op: Op, graph: OnnxGraph) -> None:
         self.op, self._graph = op, graph
         self.attrs = op.attrs
 
@@ -76,7 +76,7 @@ class Drawing:
     def node(self, type: str, inputs: Sequence[str], *outs: str, **attrs: Any) -> str:
         """Add a node; returns the name of its first output, one of `outs` or a new one."""
         names = outs or (self._graph.unique(self.out()),)
-        self._graph.nodes.append(Node(type, tuple(inputs), names, attrs))
+        self._graph.nodes.append(OnnxNode(type, tuple(inputs), names, attrs))
         return names[0]
 
     def ints(self, *values: int) -> str:

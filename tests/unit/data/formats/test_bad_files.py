@@ -26,7 +26,7 @@ from psrt.data.slots import Slot, batch_rows
 from psrt.data.sources import sources
 from psrt.data.sources.compressed import GzipText, ZstdText
 from psrt.data.sources.files import expand
-from psrt.data.sources.places import DataFile, Part
+from psrt.data.sources.places import DataFile, FilePart
 from psrt.data.sources.raw_bytes import open_stored, unchanging
 
 SLOTS = (Slot("click", "float", 1), Slot("dense", "float", 2), Slot("ids", "uint64"))
@@ -368,7 +368,7 @@ def test_a_compressed_file_that_is_written_while_it_is_read_is_refused(
 def test_a_part_of_a_file_that_shrank_is_refused(tmp_path: Path, left: int, message: str) -> None:
     path = tmp_path / "f"
     path.write_bytes(GOOD * 4)
-    part = Part(path, 2 * len(GOOD), 4 * len(GOOD))
+    part = FilePart(path, 2 * len(GOOD), 4 * len(GOOD))
     os.truncate(path, left * len(GOOD))
 
     assert re.search(message, refused(part).message)

@@ -16,7 +16,7 @@ from psrt.data.formats.formats import format_named
 from psrt.data.reading.queue import QueueReader
 from psrt.data.slots import Slot
 from psrt.data.sources import sharing
-from psrt.data.sources.places import Part
+from psrt.data.sources.places import FilePart
 from psrt.data.sources.sharing import shared
 from psrt.data.sources.sources import blocks
 
@@ -109,7 +109,7 @@ def test_cut_files_give_every_line_to_one_trainer(
     assert texts_read == [b"".join(lines) for lines in expected]
 
 
-def blocks_of(file: Path | Part) -> list[bytes]:
+def blocks_of(file: Path | FilePart) -> list[bytes]:
     return [text.tobytes() for text in blocks(file, 64)]
 
 

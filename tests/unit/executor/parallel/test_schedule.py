@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from psrt.executor.parallel.schedule import Schedule
-from psrt.executor.parallel.ssa import Graph, Node
+from psrt.executor.parallel.ssa import SsaGraph, SsaNode
 
 
-def node(label: str, reads: str = "", writes: str = "", replica: int = 0, **more: int) -> Node:
-    return Node(label, lambda: None, frozenset(reads), frozenset(writes), replica=replica, **more)
+def node(label: str, reads: str = "", writes: str = "", replica: int = 0, **more: int) -> SsaNode:
+    return SsaNode(
+        label, lambda: None, frozenset(reads), frozenset(writes), replica=replica, **more
+    )
 
 
-def schedule_of(*nodes: Node) -> Schedule:
-    return Schedule(Graph.of(nodes))
+def schedule_of(*nodes: SsaNode) -> Schedule:
+    return Schedule(SsaGraph.of(nodes))
 
 
 def test_a_thread_stays_with_its_replica() -> None:

@@ -8,44 +8,44 @@ import random
 import pytest
 
 from psrt.executor.parallel.schedule import Schedule
-from psrt.executor.parallel.ssa import Graph, Node
+from psrt.executor.parallel.ssa import SsaGraph, SsaNode
 
 
-def node(reads: str = "", writes: str = "", barrier: bool = False) -> Node:
+def node(reads: str = "", writes: str = "", barrier: bool = False) -> SsaNode:
     label = f"{reads}->{writes}"
-    return Node(label, lambda: None, frozenset(reads), frozenset(writes), barrier=barrier)
+    return SsaNode(label, lambda: None, frozenset(reads), frozenset(writes), barrier=barrier)
 
 
-def edges(graph: Graph) -> set[tuple[int, int]]:
+def edges(graph: SsaGraph) -> set[tuple[int, int]]:
     return {(at, to) for at, successors in enumerate(graph.successors) for to in successors}
 
 
 def test_a_reader_waits_for_the_writer_of_the_version_it_reads():
-    graph = Graph.of([node(writes="a"), node("a", "b"), node("a", "c"), node("bc", "d")])
+    graph = SsaGraph.of([node(writes="a"), node("a", "b"), node("a", "c"), node("bc", "d")])
 
     assert edges(graph) == {(0, 1), (0, 2), (1, 3), (2, 3)}
 
 
 def test_a_writer_waits_for_the_readers_of_the_version_it_replaces():
-    graph = Graph.of([node(writes="a"), node("a", "b"), node(writes="a"), node("a", "c")])
+    graph = SsaGraph.of([node(writes="a"), node("a", "b"), node(writes="a"), node("a", "c")])
 
     assert edges(graph) == {(0, 1), (0, 2), (1, 2), (2, 3)}
 
 
 def test_nodes_that_only_read_do_not_wait_for_each_other():
-    graph = Graph.of([node("a", "b"), node("a", "c"), node("a", "d")])
+    graph = SsaGraph.of([node("a", "b"), node("a", "c"), node("a", "d")])
 
     assert edges(graph) == set()
 
 
 def test_nodes_that_change_a_place_take_turns_in_the_order_listed():
-    graph = Graph.of([node("a", "a"), node("a", "a"), node("a", "a")])
+    graph = SsaGraph.of([node("a", "a"), node("a", "a"), node("a", "a")])
 
     assert edges(graph) == {(0, 1), (1, 2)}
 
 
 def test_a_barrier_waits_for_all_before_it_and_all_after_wait_for_it():
-    graph = Graph.of(
+    graph = SsaGraph.of(
         [
             node(writes="a"),
             node("a", "b"),
@@ -68,7 +68,7 @@ def test_every_walk_reads_the_versions_that_the_list_reads(seed):
         node("".join(draw.sample("abcde", 2)), draw.choice("abcde"), draw.random() < 0.1)
         for _ in range(30)
     ]
-    graph = Graph.of(nodes)
+    graph = SsaGraph.of(nodes)
 
     def seen(order):
         version = dict.fromkeys("abcde", -1)
@@ -83,7 +83,7 @@ def test_every_walk_reads_the_versions_that_the_list_reads(seed):
         assert seen(_any_walk(graph, draw)) == expected
 
 
-def _any_walk(graph: Graph, draw: random.Random) -> list[int]:
+def _any_walk(graph: SsaGraph, draw: random.Random) -> list[int]:
     schedule, order, running = Schedule(graph), [], []
     while not schedule.is_over:
         while (at := schedule.take()) is not None:
@@ -97,8 +97,8 @@ def _any_walk(graph: Graph, draw: random.Random) -> list[int]:
 # --- the walk -------------------------------------------------------------------------------------
 
 
-def diamond() -> Graph:
-    return Graph.of([node(writes="a"), node("a", "b"), node("a", "c"), node("bc", "d")])
+def diamond() -> SsaGraph:
+    return SsaGraph.of([node(writes="a"), node("a", "b"), node("a", "c"), node("bc", "d")])
 
 
 def test_a_node_is_ready_once_all_it_waits_for_are_done():
@@ -155,13 +155,13 @@ def test_what_runs_at_the_time_of_a_failure_may_end_well():
 
 
 def test_an_empty_graph_is_over_at_once():
-    assert Schedule(Graph.of([])).is_over
+    assert Schedule(SsaGraph.of([])).is_over
 
 
 def test_a_thread_stays_with_its_replica_and_helps_another_from_the_end():
     own, other = ("0 first", "0 second"), ("1 first", "1 second", "1 third")
-    nodes = [Node(label, lambda: None, replica=int(label[0])) for label in (*own, *other)]
-    schedule = Schedule(Graph.of(nodes))
+    nodes = [SsaNode(label, lambda: None, replica=int(label[0])) for label in (*own, *other)]
+    schedule = Schedule(SsaGraph.of(nodes))
 
     mine, theirs = schedule.take(), schedule.take()
     schedule.done(mine)
@@ -174,7 +174,7 @@ def test_a_thread_stays_with_its_replica_and_helps_another_from_the_end():
 
 
 def test_all_interleavings_of_two_chains_keep_each_in_order():
-    graph = Graph.of([node("a", "a"), node("b", "b"), node("a", "a"), node("b", "b")])
+    graph = SsaGraph.of([node("a", "a"), node("b", "b"), node("a", "a"), node("b", "b")])
 
     walks = {tuple(_any_walk(graph, random.Random(seed))) for seed in range(200)}
 

@@ -7,19 +7,19 @@ import threading
 import pytest
 
 from psrt.executor.parallel.schedule import Schedule
-from psrt.executor.parallel.ssa import Graph, Node
+from psrt.executor.parallel.ssa import SsaGraph, SsaNode
 from psrt.executor.parallel.workers import Workers
 
 DEADLINE_S = 10.0
 
 
-def chain(length: int) -> Graph:
+def chain(length: int) -> SsaGraph:
     place = frozenset("a")
-    return Graph.of([Node(str(at), lambda: None, place, place) for at in range(length)])
+    return SsaGraph.of([SsaNode(str(at), lambda: None, place, place) for at in range(length)])
 
 
-def apart(count: int) -> Graph:
-    return Graph.of([Node(str(at), lambda: None) for at in range(count)])
+def apart(count: int) -> SsaGraph:
+    return SsaGraph.of([SsaNode(str(at), lambda: None) for at in range(count)])
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from psrt.kernels.lowlevel import blas
 from psrt.kernels.ops import command_list, execute
-from psrt.kernels.ops.command_list import AtOnce, Tape, tapes_for
+from psrt.kernels.ops.command_list import CommandList, EagerBackend, backend_for
 
 SIZES = [(512, 429, 400), (7, 5, 3), (2, 1, 1), (400, 512, 1), (512, 1, 400), (33, 1000, 2)]
 
@@ -18,16 +18,16 @@ def floats(*shape, seed=0):
     return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
 
 
-def new_tape() -> AtOnce:
-    made = tapes_for(np.float32)()
-    assert isinstance(made, Tape), "the BLAS of this numpy has names that psrt does not know"
+def new_tape() -> EagerBackend:
+    made = backend_for(np.float32)()
+    assert isinstance(made, CommandList), "the BLAS of this numpy has names that psrt does not know"
     return made
 
 
 def both(compute, *outputs):
     """What a tape and numpy write into copies of `outputs`."""
     written = []
-    for each in (new_tape(), AtOnce()):
+    for each in (new_tape(), EagerBackend()):
         copies = [output.copy() for output in outputs]
         compute(each, *copies)
         each.play()
@@ -119,7 +119,7 @@ def test_integers_reach_blas_as_wide_as_it_takes_them(bits):
     ]
     addresses = [ctypes.cast(callback, place).value for callback in callbacks]
     x, y, column, out = floats(4, 3), floats(5, 3).T, floats(3, 1), np.zeros((4, 5), "f4")
-    taken = Tape(np.array([*addresses, bits], np.int64))
+    taken = CommandList(np.array([*addresses, bits], np.int64))
 
     taken.product(x, y, out)
     taken.product(x, column, out[:, :1].copy(), adds=True)
@@ -197,8 +197,8 @@ def test_other_dtypes_and_strides_are_refused(wrong):
 def test_without_a_blas_to_call_numpy_does_all(monkeypatch):
     monkeypatch.setattr(command_list.blas, "routines", lambda: None)
 
-    assert type(tapes_for(np.float32)()) is AtOnce
-    assert type(tapes_for(np.float64)()) is AtOnce
+    assert type(backend_for(np.float32)()) is EagerBackend
+    assert type(backend_for(np.float64)()) is EagerBackend
 
 
 def test_a_blas_without_known_names_is_none(monkeypatch):
@@ -250,4 +250,4 @@ def test_a_piece_that_was_played_in_part_is_none():
 
 
 def test_what_is_done_at_once_is_never_remembered():
-    assert AtOnce().since(AtOnce().mark()) is None
+    assert EagerBackend().since(EagerBackend().mark()) is None

@@ -12,7 +12,7 @@ from psrt.kernels.tables import row_eviction
 from psrt.kernels.tables.row_eviction import AGE_BINS, REASONS
 from psrt.pserver.tables.lifecycle import (
     Dropped,
-    Sentence,
+    EvictionPolicy,
     by_age,
     by_memory,
     by_shrink,
@@ -44,7 +44,7 @@ def scores(rows: np.ndarray) -> np.ndarray:
 
 
 def judged(
-    rows: np.ndarray, sentence: Sentence, first: int = 0, last: int | None = None
+    rows: np.ndarray, sentence: EvictionPolicy, first: int = 0, last: int | None = None
 ) -> list[str]:
     last = len(rows) if last is None else last
     reasons, ended = np.full(last - first, 77, np.uint8), np.zeros(len(REASONS), np.int64)
@@ -101,7 +101,7 @@ def test_counts_stop_before_infinity_and_decay_from_there() -> None:
 
 def test_rows_end_by_rounds_then_days_then_score() -> None:
     rows = rows_of(3000)
-    sentence = Sentence(VERSION, HOUR, ttl_rounds=4000, ttl_hours=700, least_score=5.0)
+    sentence = EvictionPolicy(VERSION, HOUR, ttl_rounds=4000, ttl_hours=700, least_score=5.0)
 
     got = judged(rows, sentence)
 
@@ -117,14 +117,14 @@ def test_a_row_that_was_pushed_since_the_sentence_is_young() -> None:
     rows = rows_of(1)
     rows.view(np.int32)[0, VERSION_WORD] = VERSION + 3
 
-    assert judged(rows, Sentence(VERSION, HOUR, ttl_rounds=1)) == ["kept"]
+    assert judged(rows, EvictionPolicy(VERSION, HOUR, ttl_rounds=1)) == ["kept"]
 
 
 def test_versions_may_wrap_around() -> None:
     rows = rows_of(2)
     rows.view(np.int32)[:, VERSION_WORD] = [2**31 - 10, 5]
 
-    assert judged(rows, Sentence(8, HOUR, ttl_rounds=10)) == ["rounds", "kept"]
+    assert judged(rows, EvictionPolicy(8, HOUR, ttl_rounds=10)) == ["rounds", "kept"]
 
 
 def test_rows_that_are_pulled_along_in_time_never_look_young() -> None:
@@ -135,7 +135,10 @@ def test_rows_that_are_pulled_along_in_time_never_look_young() -> None:
         now += LONGEST_WITHOUT
         row_eviction.pull_along_(rows, 1, 3, now)
 
-    assert judged(rows, Sentence(now, HOUR, ttl_rounds=MOST_ROUNDS), 1) == ["rounds", "rounds"]
+    assert judged(rows, EvictionPolicy(now, HOUR, ttl_rounds=MOST_ROUNDS), 1) == [
+        "rounds",
+        "rounds",
+    ]
     assert MOST_ROUNDS < row_eviction.OLDEST < 2**30 - LONGEST_WITHOUT
 
 
@@ -169,7 +172,7 @@ def test_by_memory_ends_exactly_as_many_rows_as_asked_and_the_oldest(drop: int) 
         assert ages(rows)[dropped].min() >= 7 / 8 * ages(rows)[~dropped].max() - 1
 
 
-def slice_of(rows: np.ndarray, sentence: Sentence, first: int) -> list[str]:
+def slice_of(rows: np.ndarray, sentence: EvictionPolicy, first: int) -> list[str]:
     return judged(rows, sentence, first, first + 100)
 
 
@@ -229,8 +232,10 @@ def spec_of(life: specs.Lifecycle | None) -> specs.SparseTableSpec:
 def test_a_sentence_says_what_the_spec_does() -> None:
     spec = spec_of(specs.Lifecycle(ttl_rounds=9, ttl_days=1.5, delete_score=0.8))
 
-    assert by_age(spec, 3, 4) == Sentence(3, 4, ttl_rounds=9, ttl_hours=36)
-    assert by_shrink(spec, 3, 4) == Sentence(3, 4, ttl_rounds=9, ttl_hours=36, least_score=0.8)
+    assert by_age(spec, 3, 4) == EvictionPolicy(3, 4, ttl_rounds=9, ttl_hours=36)
+    assert by_shrink(spec, 3, 4) == EvictionPolicy(
+        3, 4, ttl_rounds=9, ttl_hours=36, least_score=0.8
+    )
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def test_unique_equals_its_twin(name):
 
 
 def test_kept_results_survive_one_call_and_are_memory_of_the_one_after():
-    cells = rows.Cells(keeps=True)
+    cells = rows.CellBuffer(keeps=True)
     ids, inverse = rows.unique(np.array([7, 8, 7]), cells)
 
     rows.unique(np.array([5, 5]), cells)
@@ -67,7 +67,7 @@ def test_ids_become_rows_if_they_are_rows(ids, height, fit):
 
 
 def test_more_distinct_ids_than_the_last_time_are_all_found():
-    cells = rows.Cells()
+    cells = rows.CellBuffer()
     rng = np.random.default_rng(2)
     for count, of in ((1000, 3), (1000, 900), (0, 1), (5, 5), (40_000, 10**9), (40_000, 20)):
         ids = rng.integers(0, of, count)
@@ -82,7 +82,7 @@ def test_several_lists_are_numbered_as_one():
     rng = np.random.default_rng(3)
     lists = [rng.integers(0, 50, count) for count in (20, 0, 300, 1)]
 
-    ids, inverse = rows.unique_of(lists, rows.Cells())
+    ids, inverse = rows.unique_of(lists, rows.CellBuffer())
 
     expected, expected_inverse = oracle.unique(np.concatenate(lists))
     np.testing.assert_array_equal(ids, expected)

@@ -9,7 +9,7 @@ import pytest
 
 from psrt.core.tensors import Ragged
 from psrt.data.datasets.packing import Packer
-from psrt.data.datasets.records import Exchange, Layout, Records, joined
+from psrt.data.datasets.records import Layout, Records, SlotExchange, joined
 from psrt.data.slots import Batch, Slot
 
 Row = dict[str, list[float]]
@@ -113,7 +113,7 @@ def test_exchanged_slots_are_those_of_other_records(slots):
     name = slots[0].name
     chosen = np.array([4, 39, 0])
 
-    batch = records.batch(chosen, Exchange(frozenset({name}), order))
+    batch = records.batch(chosen, SlotExchange(frozenset({name}), order))
 
     expected = [{**rows[i], name: rows[order[i]][name]} for i in chosen]
     assert lists_of(batch) == expected

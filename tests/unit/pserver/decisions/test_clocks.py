@@ -9,9 +9,9 @@ import pytest
 
 from psrt.core.errors import DeadlineError, ErrorCode, JobError, PsrtError, WireError
 from psrt.core.specs import CommunicationMode, Ssp, Sync
-from psrt.pserver.decisions.calls import Answer, Call, Close, Fail, Instruction
+from psrt.pserver.decisions.calls import Close, Fail, Instruction, SendReply, WaitingCall
 from psrt.pserver.decisions.clocks import MAX_CLOCKS, NOBODY_LEFT, Meeting
-from psrt.pserver.decisions.pserver_state import Job, Machine
+from psrt.pserver.decisions.pserver_state import JobIdentity, PserverState
 
 WAIT_TIMEOUT_S = 10.0
 Step = tuple[str, int]  # what, which trainer
@@ -26,15 +26,15 @@ class World:
     """
 
     def __init__(self, trainers: int, ahead: int) -> None:
-        self.machine = Machine(WAIT_TIMEOUT_S)
+        self.machine = PserverState(WAIT_TIMEOUT_S)
         self.ahead = ahead
-        self.job = Job("job", "plan", trainers, Ssp(ahead))
+        self.job = JobIdentity("job", "plan", trainers, Ssp(ahead))
         self.incarnation = {trainer: 100 + trainer for trainer in range(trainers)}
         self.own = dict.fromkeys(range(trainers), 0)  # steps of the current process
         self.time = dict.fromkeys(range(trainers), 0)
         self.ended: set[int] = set()
-        self.calls: dict[Call, tuple[int, list[str]]] = {}  # awaited, outcomes
-        self.last: dict[int, Call] = {}
+        self.calls: dict[WaitingCall, tuple[int, list[str]]] = {}  # awaited, outcomes
+        self.last: dict[int, WaitingCall] = {}
         for trainer in range(trainers):
             self.machine.hello(trainer, self.incarnation[trainer], self.job, 0.0)
 
@@ -65,7 +65,7 @@ class World:
     def _retry(self, trainer: int) -> list[Instruction]:
         reached = self.own[trainer]
         awaited = max(0, reached - self.ahead)
-        call = Call(trainer, self.incarnation[trainer], 0, 1000.0)
+        call = WaitingCall(trainer, self.incarnation[trainer], 0, 1000.0)
         self.calls[call] = (awaited, [])
         self.last[trainer] = call
         return self.machine.meet(call, Meeting("step", reached, awaited), 0.0)
@@ -82,7 +82,7 @@ class World:
 
     def _obey(self, instruction: Instruction) -> None:
         match instruction:
-            case Answer(call, _):
+            case SendReply(call, _):
                 awaited, outcomes = self.calls[call]
                 assert self.may_go_on(call.trainer, awaited), "went on too early"
                 outcomes.append("answered")
@@ -163,19 +163,21 @@ def test_in_every_order_a_restarted_trainer_counts_as_far_as_it_was() -> None:
 # --- named stories ---------------------------------------------------------------------------
 
 
-def machine_of(trainers: int, mode: CommunicationMode | None = None) -> Machine:
+def machine_of(trainers: int, mode: CommunicationMode | None = None) -> PserverState:
     """Trainer 0 of `trainers` has said HELLO."""
-    machine = Machine(WAIT_TIMEOUT_S)
-    job = Job("job", "plan", trainers, mode or Ssp())
+    machine = PserverState(WAIT_TIMEOUT_S)
+    job = JobIdentity("job", "plan", trainers, mode or Ssp())
     machine.hello(0, 100, job, 0.0)
     return machine
 
 
-def call_of(trainer: int, deadline_s: float = 1000.0) -> Call:
-    return Call(trainer, 100 + trainer, 0, deadline_s)
+def call_of(trainer: int, deadline_s: float = 1000.0) -> WaitingCall:
+    return WaitingCall(trainer, 100 + trainer, 0, deadline_s)
 
 
-def meet(machine: Machine, trainer: int, reached: int, awaited: int, **more: Any) -> Call:
+def meet(
+    machine: PserverState, trainer: int, reached: int, awaited: int, **more: Any
+) -> WaitingCall:
     """The call of a MEET; `instructions` (a list) takes what the machine said."""
     call = call_of(trainer, more.get("deadline_s", 1000.0))
     meeting = Meeting(more.get("clock", "step"), reached, awaited)
@@ -183,17 +185,17 @@ def meet(machine: Machine, trainer: int, reached: int, awaited: int, **more: Any
     return call
 
 
-def join(machine: Machine, trainer: int, now: float = 0.0) -> None:
+def join(machine: PserverState, trainer: int, now: float = 0.0) -> None:
     assert machine.job is not None
     machine.hello(trainer, 100 + trainer, machine.job, now)
 
 
-def record_of(machine: Machine, clock: str = "step") -> dict[str, Any]:
+def record_of(machine: PserverState, clock: str = "step") -> dict[str, Any]:
     (record,) = [r for r in machine.clocks.describe() if r["clock"] == clock]
     return record
 
 
-def failure(instructions: list[Instruction]) -> tuple[Call, PsrtError]:
+def failure(instructions: list[Instruction]) -> tuple[WaitingCall, PsrtError]:
     (instruction,) = instructions
     assert isinstance(instruction, Fail)
     return instruction.call, instruction.error
@@ -236,8 +238,8 @@ def test_a_trainer_alone_and_one_that_does_not_wait_are_answered_at_once() -> No
     not_waiting: list[Instruction] = []
     other = meet(machine_of(2), 0, 1, 0, instructions=not_waiting)
 
-    assert alone == [Answer(call)]
-    assert not_waiting == [Answer(other)]
+    assert alone == [SendReply(call)]
+    assert not_waiting == [SendReply(other)]
 
 
 def test_the_slowest_is_that_of_the_others_and_nobody_when_all_have_ended() -> None:
@@ -272,20 +274,20 @@ def test_in_sync_a_trainer_lost_from_a_round_is_not_waited_for_on_a_clock() -> N
     machine = machine_of(3, Sync("shrink"))
     join(machine, 1)
     for trainer in (0, 1):
-        machine.exchange(Call(trainer, 100 + trainer, 1, 1000.0), 0.0)
+        machine.exchange(WaitingCall(trainer, 100 + trainer, 1, 1000.0), 0.0)
     meet(machine, 1, 1, 0, now=5.0)
     waits = meet(machine, 0, 1, 1, now=5.0)
 
     instructions = machine.expire(WAIT_TIMEOUT_S)  # the round goes on without trainer 2
 
-    assert [type(instruction) for instruction in instructions] == [Close, Answer]
-    assert instructions[1] == Answer(waits)
+    assert [type(instruction) for instruction in instructions] == [Close, SendReply]
+    assert instructions[1] == SendReply(waits)
 
 
 def test_in_sync_an_abort_of_the_job_ends_every_meeting_with_its_reason() -> None:
     machine = machine_of(2, Sync("abort"))
     join(machine, 1)
-    machine.exchange(Call(0, 100, 1, 1000.0), 0.0)
+    machine.exchange(WaitingCall(0, 100, 1, 1000.0), 0.0)
     waits = meet(machine, 1, 1, 1, now=5.0)
 
     fails = [i for i in machine.expire(WAIT_TIMEOUT_S) if isinstance(i, Fail)]

@@ -9,21 +9,21 @@ import pytest
 
 from psrt.core.errors import ConfigError, ErrorCode, InternalError, JobError, WireError
 from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync
-from psrt.pserver.decisions.calls import Answer, Apply, Call, Fail
+from psrt.pserver.decisions.calls import Apply, Fail, SendReply, WaitingCall
 from psrt.pserver.decisions.dedupe import MOST_BEYOND, AdmittedPushes, SeenSequences
-from psrt.pserver.decisions.pserver_state import Job, Machine
+from psrt.pserver.decisions.pserver_state import JobIdentity, PserverState
 from psrt.pserver.decisions.pushes import MOST_STEPS
 
-ASYNC = Job("ctr", "abc", 2, Async())
-SYNC = Job("ctr", "abc", 2, Sync())
+ASYNC = JobIdentity("ctr", "abc", 2, Async())
+SYNC = JobIdentity("ctr", "abc", 2, Sync())
 
 
-def push_of(trainer: int, incarnation: int, sequence: int) -> Call:
-    return Call(trainer, incarnation, sequence, math.inf)
+def push_of(trainer: int, incarnation: int, sequence: int) -> WaitingCall:
+    return WaitingCall(trainer, incarnation, sequence, math.inf)
 
 
-def joined(job: Job) -> Machine:
-    machine = Machine(wait_timeout_s=10.0)
+def joined(job: JobIdentity) -> PserverState:
+    machine = PserverState(wait_timeout_s=10.0)
     machine.hello(0, 7, job, 0.0)
     machine.hello(1, 8, job, 0.0)
     return machine
@@ -32,13 +32,19 @@ def joined(job: Job) -> Machine:
 @pytest.mark.parametrize(
     ("theirs", "words"),
     [
-        (Job("dnn", "abc", 2, Sync()), "job id is 'dnn' at the trainer and 'ctr' at this pserver"),
-        (Job("ctr", "abd", 2, Sync()), "plan hash is abd at the trainer and abc at this pserver"),
-        (Job("ctr", "abc", 3, Sync()), "number of trainers is 3 at the trainer and 2"),
-        (Job("ctr", "abc", 2, Async()), '"kind":"Async"'),
+        (
+            JobIdentity("dnn", "abc", 2, Sync()),
+            "job id is 'dnn' at the trainer and 'ctr' at this pserver",
+        ),
+        (
+            JobIdentity("ctr", "abd", 2, Sync()),
+            "plan hash is abd at the trainer and abc at this pserver",
+        ),
+        (JobIdentity("ctr", "abc", 3, Sync()), "number of trainers is 3 at the trainer and 2"),
+        (JobIdentity("ctr", "abc", 2, Async()), '"kind":"Async"'),
     ],
 )
-def test_a_hello_of_another_job_names_both_sides(theirs: Job, words: str) -> None:
+def test_a_hello_of_another_job_names_both_sides(theirs: JobIdentity, words: str) -> None:
     machine = joined(SYNC)
 
     with pytest.raises(WireError) as refused:
@@ -74,10 +80,10 @@ def test_every_connection_of_a_process_may_say_hello() -> None:
 def test_a_mode_with_a_setting_that_means_nothing_is_refused_and_binds_no_job(
     mode: CommunicationMode, words: str
 ) -> None:
-    machine = Machine(wait_timeout_s=10.0)
+    machine = PserverState(wait_timeout_s=10.0)
 
     with pytest.raises(ConfigError) as refused:
-        machine.hello(0, 7, Job("ctr", "abc", 2, mode), 0.0)
+        machine.hello(0, 7, JobIdentity("ctr", "abc", 2, mode), 0.0)
 
     assert f"mode {type(mode).__name__} has {words}" in refused.value.message
     assert machine.job is None
@@ -85,21 +91,21 @@ def test_a_mode_with_a_setting_that_means_nothing_is_refused_and_binds_no_job(
 
 @pytest.mark.parametrize("mode", [Async(), Ssp(), Ssp(0), HalfAsync(), Geo(1)])
 def test_every_mode_but_sync_takes_pushes(mode: CommunicationMode) -> None:
-    machine = joined(Job("ctr", "abc", 2, mode))
+    machine = joined(JobIdentity("ctr", "abc", 2, mode))
     call = push_of(0, 7, 1)
 
     assert machine.push(call, 3, 0.0) == [Apply(call, 0)]
 
 
 def test_a_job_with_another_number_of_trainers_than_the_pserver_was_told_is_refused() -> None:
-    machine = Machine(wait_timeout_s=10.0, trainers=3)
+    machine = PserverState(wait_timeout_s=10.0, trainers=3)
 
     with pytest.raises(WireError, match=r"a job of 2 trainers, .* num_gradient_servers = 3") as no:
         machine.hello(0, 7, ASYNC, 0.0)
 
     assert no.value.code is ErrorCode.JOB_MISMATCH
     assert machine.job is None
-    machine.hello(0, 7, Job("ctr", "abc", 3, Async()), 0.0)
+    machine.hello(0, 7, JobIdentity("ctr", "abc", 3, Async()), 0.0)
 
 
 def test_a_trainer_id_beyond_the_job_is_refused() -> None:
@@ -111,7 +117,7 @@ def test_a_trainer_id_beyond_the_job_is_refused() -> None:
 
 @pytest.mark.parametrize(("trainer", "incarnation"), [(2, 9), (0, 0)])
 def test_a_first_hello_that_is_not_legal_binds_no_job(trainer: int, incarnation: int) -> None:
-    machine = Machine(wait_timeout_s=10.0)
+    machine = PserverState(wait_timeout_s=10.0)
 
     with pytest.raises(WireError):
         machine.hello(trainer, incarnation, SYNC, 0.0)
@@ -120,7 +126,7 @@ def test_a_first_hello_that_is_not_legal_binds_no_job(trainer: int, incarnation:
 
 
 def test_a_push_before_any_hello_is_refused_with_what_to_do() -> None:
-    machine = Machine(wait_timeout_s=10.0)
+    machine = PserverState(wait_timeout_s=10.0)
 
     with pytest.raises(WireError, match="before any trainer said HELLO") as refused:
         machine.push(push_of(0, 7, 1), 1, 0.0)
@@ -129,7 +135,7 @@ def test_a_push_before_any_hello_is_refused_with_what_to_do() -> None:
 
 
 def test_a_push_of_a_trainer_that_did_not_say_hello_is_refused() -> None:
-    machine = Machine(wait_timeout_s=10.0)
+    machine = PserverState(wait_timeout_s=10.0)
     machine.hello(0, 7, ASYNC, 0.0)
 
     with pytest.raises(WireError, match="trainer 1 has not said HELLO"):
@@ -140,7 +146,7 @@ def test_a_push_in_sync_and_an_exchange_in_async_name_the_mode() -> None:
     with pytest.raises(WireError, match="PUSH needs another mode, but this job runs in mode Sync"):
         joined(SYNC).push(push_of(0, 7, 1), 1, 0.0)
     with pytest.raises(WireError, match="EXCHANGE needs mode Sync"):
-        joined(ASYNC).exchange(Call(0, 7, 1, 10.0), 0.0)
+        joined(ASYNC).exchange(WaitingCall(0, 7, 1, 10.0), 0.0)
 
 
 def test_global_steps_add_up_over_trainers() -> None:
@@ -173,8 +179,8 @@ def test_a_repeated_push_counts_no_step_and_is_answered_when_the_first_was_appli
     afterwards = machine.push(late, 3, 0.0)
 
     assert while_under_way == []
-    assert when_applied == [Answer(first), Answer(again, repeated=True)]
-    assert afterwards == [Answer(late, repeated=True)]
+    assert when_applied == [SendReply(first), SendReply(again, repeated=True)]
+    assert afterwards == [SendReply(late, repeated=True)]
     assert machine.global_step == 3
 
 

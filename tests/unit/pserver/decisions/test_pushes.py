@@ -6,7 +6,7 @@ import itertools
 import math
 
 from psrt.core.errors import ErrorCode, PsrtError, TableError
-from psrt.pserver.decisions.calls import Answer, Apply, Call, Fail
+from psrt.pserver.decisions.calls import Apply, Fail, SendReply, WaitingCall
 from psrt.pserver.decisions.pushes import MOST_FAILED, MOST_STEPS, Pushes
 
 Event = tuple[str, int]  # arrive or apply, sequence
@@ -17,10 +17,10 @@ class World:
 
     def __init__(self) -> None:
         self.pushes = Pushes()
-        self.to_apply: dict[int, Call] = {}
+        self.to_apply: dict[int, WaitingCall] = {}
         self.applied: list[tuple[int, int]] = []  # sequence, step
-        self.answered: list[Call] = []
-        self.calls: list[Call] = []
+        self.answered: list[WaitingCall] = []
+        self.calls: list[WaitingCall] = []
 
     def can(self, event: Event) -> bool:
         return event[0] == "arrive" or event[1] in self.to_apply
@@ -28,7 +28,7 @@ class World:
     def do(self, event: Event) -> None:
         what, sequence = event
         if what == "arrive":
-            self.calls.append(Call(0, 7, sequence, math.inf))
+            self.calls.append(WaitingCall(0, 7, sequence, math.inf))
             instructions = self.pushes.arrive(self.calls[-1], steps=10)
         else:
             instructions = self.pushes.applied(self.to_apply.pop(sequence))
@@ -37,7 +37,7 @@ class World:
                 case Apply(call, step):
                     self.to_apply[call.sequence] = call
                     self.applied.append((call.sequence, step))
-                case Answer(call, _):
+                case SendReply(call, _):
                     assert call.sequence not in self.to_apply, "answered before it was applied"
                     self.answered.append(call)
                 case Fail(_, error):
@@ -69,7 +69,7 @@ def test_in_every_order_each_push_is_applied_once_and_every_call_answered_after_
 
 def failed(pushes: Pushes, sequence: int, error: PsrtError) -> None:
     """A push that could not be applied."""
-    call = Call(0, 7, sequence, math.inf)
+    call = WaitingCall(0, 7, sequence, math.inf)
     assert pushes.arrive(call, 1) == [Apply(call, pushes.step - 1)]
     assert pushes.applied(call, error) == [Fail(call, error)]
 
@@ -79,7 +79,7 @@ def test_a_repeat_of_a_push_that_failed_gets_the_error_and_not_an_answer() -> No
     failed(pushes, 1, error)
 
     for _ in range(2):
-        again = Call(0, 7, 1, math.inf)
+        again = WaitingCall(0, 7, 1, math.inf)
         (instruction,) = pushes.arrive(again, 1)
 
         assert isinstance(instruction, Fail)
@@ -95,15 +95,15 @@ def test_as_many_failed_pushes_are_remembered_as_may_be() -> None:
     for sequence in range(1, MOST_FAILED + 2):
         failed(pushes, sequence, TableError(f"{sequence}"))
 
-    told = [pushes.arrive(Call(0, 7, sequence, math.inf), 1)[0] for sequence in (1, 2)]
+    told = [pushes.arrive(WaitingCall(0, 7, sequence, math.inf), 1)[0] for sequence in (1, 2)]
 
-    assert [type(instruction) for instruction in told] == [Answer, Fail]
+    assert [type(instruction) for instruction in told] == [SendReply, Fail]
 
 
 def test_steps_are_counted_as_far_as_a_reply_can_say() -> None:
     pushes = Pushes()
     pushes.step = (1 << 64) - 2
 
-    pushes.arrive(Call(0, 7, 1, math.inf), MOST_STEPS)
+    pushes.arrive(WaitingCall(0, 7, 1, math.inf), MOST_STEPS)
 
     assert pushes.step == (1 << 64) - 1

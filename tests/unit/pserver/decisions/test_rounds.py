@@ -6,9 +6,9 @@ import pytest
 
 from psrt.core.errors import DeadlineError, JobError, WireError
 from psrt.core.specs import Sync
-from psrt.pserver.decisions.calls import Answer, Call, Close, Fail
+from psrt.pserver.decisions.calls import Close, Fail, SendReply, WaitingCall
 from psrt.pserver.decisions.membership import Membership
-from psrt.pserver.decisions.pserver_state import Job, Machine
+from psrt.pserver.decisions.pserver_state import JobIdentity, PserverState
 from psrt.pserver.decisions.rounds import Rounds
 from tests.support.round_world import WAIT_TIMEOUT_S, World, all_orders
 
@@ -17,8 +17,8 @@ CLOCK = -1  # a script of the clock, beside those of the trainers
 
 def call_of(
     trainer: int, sequence: int = 1, deadline_s: float = 1000.0, round: int | None = None
-) -> Call:
-    return Call(trainer, 100 + trainer, sequence, deadline_s, round)
+) -> WaitingCall:
+    return WaitingCall(trainer, 100 + trainer, sequence, deadline_s, round)
 
 
 def rounds_of(trainers: int, policy: str = "wait") -> Rounds:
@@ -130,7 +130,7 @@ def test_a_retry_attaches_to_the_waiting_round_and_owns_the_push() -> None:
     answers = rounds.closed()
 
     assert closing == [Close(0, (retry, other))]
-    assert answers == [Answer(first, repeated=True), Answer(retry), Answer(other)]
+    assert answers == [SendReply(first, repeated=True), SendReply(retry), SendReply(other)]
 
 
 def test_a_retry_that_arrives_while_the_round_is_applied_is_answered_with_it() -> None:
@@ -143,7 +143,7 @@ def test_a_retry_that_arrives_while_the_round_is_applied_is_answered_with_it() -
     answers = rounds.closed()
 
     assert at_once == []
-    assert Answer(retry) in answers
+    assert SendReply(retry) in answers
 
 
 def test_a_retry_after_a_lost_reply_is_answered_at_once() -> None:
@@ -154,7 +154,7 @@ def test_a_retry_after_a_lost_reply_is_answered_at_once() -> None:
 
     instructions = rounds.arrive(retry, 1.0)
 
-    assert instructions == [Answer(retry, repeated=True)]
+    assert instructions == [SendReply(retry, repeated=True)]
     assert rounds.open == 1
 
 
@@ -173,8 +173,8 @@ def test_the_deadline_names_the_missing_trainer_and_the_time_waited() -> None:
 
 
 def test_the_deadline_says_that_a_trainer_was_never_seen() -> None:
-    machine = Machine(WAIT_TIMEOUT_S)
-    machine.hello(0, 100, Job("job", "plan", 2, Sync("abort")), 0.0)
+    machine = PserverState(WAIT_TIMEOUT_S)
+    machine.hello(0, 100, JobIdentity("job", "plan", 2, Sync("abort")), 0.0)
     machine.exchange(call_of(0), 0.0)
 
     fail = machine.expire(WAIT_TIMEOUT_S)[0]

@@ -8,8 +8,8 @@ import pytest
 
 from psrt.core.errors import ErrorCode, InternalError
 from psrt.core.specs import Sync
-from psrt.pserver.decisions.calls import Answer, Call, Close, Fail, Instruction
-from psrt.pserver.decisions.pserver_state import Job, Machine
+from psrt.pserver.decisions.calls import Close, Fail, Instruction, SendReply, WaitingCall
+from psrt.pserver.decisions.pserver_state import JobIdentity, PserverState
 
 WAIT_S = 10.0
 
@@ -18,14 +18,14 @@ class TwoSections:
     """A machine with trainers 0 and 1, told of calls by (trainer, section)."""
 
     def __init__(self, policy: str = "wait") -> None:
-        self.machine = Machine(WAIT_S)
-        self.job = Job("job", "plan", 2, Sync(policy))
+        self.machine = PserverState(WAIT_S)
+        self.job = JobIdentity("job", "plan", 2, Sync(policy))
         self._sequence = itertools.count(1)
         for trainer in (0, 1):
             self.machine.hello(trainer, 100 + trainer, self.job, 0.0)
 
     def push(self, trainer: int, section: int, round: int | None = None) -> list[Instruction]:
-        call = Call(
+        call = WaitingCall(
             *(trainer, 100 + trainer, next(self._sequence), 1000.0),
             round=round,
             section=section,
@@ -69,7 +69,7 @@ def ended(instructions: list[Instruction], kind: type[Instruction]) -> list[tupl
     return [
         (each.call.trainer, each.call.section)
         for each in instructions
-        if isinstance(each, Answer | Fail) and isinstance(each, kind)
+        if isinstance(each, SendReply | Fail) and isinstance(each, kind)
     ]
 
 
@@ -81,8 +81,8 @@ def test_each_section_closes_when_all_trainers_have_pushed_for_it() -> None:
     assert closes(world.push(1, section=1)) == [(1, 0, (0, 1))]
     assert closes(world.push(1, section=0)) == [(0, 0, (0, 1))]
 
-    assert ended(world.closed(1), Answer) == [(0, 1), (1, 1)]
-    assert ended(world.closed(0), Answer) == [(0, 0), (1, 0)]
+    assert ended(world.closed(1), SendReply) == [(0, 1), (1, 1)]
+    assert ended(world.closed(0), SendReply) == [(0, 0), (1, 0)]
     assert world.open == {0: 1, 1: 1}
 
 
@@ -110,7 +110,7 @@ def test_a_trainer_that_completes_lowers_the_rounds_of_all_sections() -> None:
 def test_what_one_section_decides_about_a_lost_trainer_counts_for_all() -> None:
     world = TwoSections("shrink")
     world.push(0, section=1)
-    world.machine.exchange(Call(0, 100, 99, 1000.0), 1.0)  # section 0, a second later
+    world.machine.exchange(WaitingCall(0, 100, 99, 1000.0), 1.0)  # section 0, a second later
 
     instructions = world.expire(WAIT_S)
 
@@ -150,7 +150,7 @@ def test_a_process_that_takes_a_place_pushes_again_where_its_former_self_has_not
     world.closed(0)
 
     world.machine.hello(1, 555, world.job, 1.0)
-    call = Call(1, 555, 1, 1000.0, round=0, section=1)
+    call = WaitingCall(1, 555, 1, 1000.0, round=0, section=1)
 
     assert closes(world.machine.exchange(call, 1.0)) == [(1, 0, (0, 1))]
     assert world.open == {0: 1, 1: 0}
@@ -163,13 +163,13 @@ def test_an_update_that_failed_ends_the_job_but_lets_the_other_section_finish() 
     instructions = world.machine.abort(InternalError("the update failed"), closing=0)
 
     assert ended(instructions, Fail) == [(0, 0), (1, 0)]
-    assert ended(world.machine.closed(1), Answer) == [(0, 1), (1, 1)]
+    assert ended(world.machine.closed(1), SendReply) == [(0, 1), (1, 1)]
 
 
 def test_the_earliest_of_all_deadlines_is_looked_at() -> None:
     world = TwoSections()
-    world.machine.exchange(Call(0, 100, 1, 1000.0, section=1), 3.0)
-    world.machine.exchange(Call(0, 100, 2, 5.0), 4.0)
+    world.machine.exchange(WaitingCall(0, 100, 1, 1000.0, section=1), 3.0)
+    world.machine.exchange(WaitingCall(0, 100, 2, 5.0), 4.0)
 
     assert world.machine.rounds is not None
     assert world.machine.rounds.next_deadline() == 5.0
@@ -181,7 +181,7 @@ def test_in_every_order_each_section_takes_each_push_once(order: tuple[tuple[int
     for trainer, section in order:
         for close in closes(world.push(trainer, section)):
             applied.append(close)
-            assert len(ended(world.closed(close[0]), Answer)) == 2
+            assert len(ended(world.closed(close[0]), SendReply)) == 2
 
     assert sorted(applied) == [(0, 0, (0, 1)), (1, 0, (0, 1))]
     assert world.open == {0: 1, 1: 1}

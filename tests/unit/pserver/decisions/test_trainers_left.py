@@ -10,9 +10,9 @@ import pytest
 from psrt.core.clock import ManualClock
 from psrt.core.errors import ErrorCode, JobError, PsrtError
 from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync
-from psrt.pserver.decisions.calls import Call, Fail, Warn
+from psrt.pserver.decisions.calls import Fail, WaitingCall, Warn
 from psrt.pserver.decisions.clocks import Meeting
-from psrt.pserver.decisions.pserver_state import Job, Machine
+from psrt.pserver.decisions.pserver_state import JobIdentity, PserverState
 from psrt.pserver.serving.presence import Presence
 from psrt.pserver.serving.service import PserverService
 from psrt.rpc import pb
@@ -30,8 +30,8 @@ class World:
 
     def __init__(self, trainers: int, mode: CommunicationMode) -> None:
         self.gone: set[tuple[int, int]] = set()
-        self.machine = Machine(WAIT_TIMEOUT_S, is_gone=lambda *process: process in self.gone)
-        self.job = Job("job", "plan", trainers, mode)
+        self.machine = PserverState(WAIT_TIMEOUT_S, is_gone=lambda *process: process in self.gone)
+        self.job = JobIdentity("job", "plan", trainers, mode)
 
     def join(self, trainer: int, now: float = 0.0, incarnation: int = 0) -> None:
         self.machine.hello(trainer, incarnation or 100 + trainer, self.job, now)
@@ -61,7 +61,7 @@ def world_of(trainers: int, mode: CommunicationMode | None = None) -> World:
     return world
 
 
-def lost(machine: Machine) -> PsrtError:
+def lost(machine: PserverState) -> PsrtError:
     assert machine.lost is not None
     return machine.lost
 
@@ -179,7 +179,7 @@ def test_a_pserver_that_stays_takes_a_new_process_of_a_lost_trainer_but_not_the_
     world.machine.expire(10.0)
 
     with pytest.raises(JobError, match="given up as lost"):
-        world.machine.push(Call(0, 100, 1, 99.0), 1, 11.0)
+        world.machine.push(WaitingCall(0, 100, 1, 99.0), 1, 11.0)
     world.join(0, now=12.0, incarnation=7)
 
     assert world.states() == ["running"]
@@ -188,7 +188,7 @@ def test_a_pserver_that_stays_takes_a_new_process_of_a_lost_trainer_but_not_the_
 
 def test_the_wait_of_a_lost_trainer_ends() -> None:
     world = world_of(2, Ssp())
-    call = Call(0, 100, 0, 99.0)
+    call = WaitingCall(0, 100, 0, 99.0)
     world.machine.meet(call, Meeting("step", 5, 2), 5.0)
     world.die(0)
     world.die(1)

@@ -9,7 +9,7 @@ import numpy as np
 from psrt.core.specs import ConstantRate, Sgd, SparseTableSpec, Uniform
 from psrt.core.threads import CrashReport
 from psrt.kernels.tables.growable_memory import Slab
-from psrt.pserver.tables.slab_preallocator import RoomAhead
+from psrt.pserver.tables.slab_preallocator import SlabPreallocator
 from psrt.pserver.tables.sparse_table import SparseTable
 
 WAIT_S = 30.0
@@ -29,7 +29,7 @@ class NotedSlab(Slab):
 
 def test_slabs_are_prepared_by_a_thread_of_its_own() -> None:
     crashes = CrashReport()
-    room, slabs = RoomAhead(crashes), [NotedSlab() for _ in range(3)]
+    room, slabs = SlabPreallocator(crashes), [NotedSlab() for _ in range(3)]
 
     for slab in slabs:
         room.ask(slab)
@@ -41,7 +41,7 @@ def test_slabs_are_prepared_by_a_thread_of_its_own() -> None:
 
 
 def test_what_is_asked_after_the_end_is_not_done_and_needs_no_thread() -> None:
-    room, slab = RoomAhead(CrashReport()), NotedSlab()
+    room, slab = SlabPreallocator(CrashReport()), NotedSlab()
 
     room.stop()
     room.ask(slab)
@@ -52,7 +52,7 @@ def test_what_is_asked_after_the_end_is_not_done_and_needs_no_thread() -> None:
 def test_a_table_asks_for_room_as_it_grows() -> None:
     asked: list[Slab] = []
 
-    class Asked(RoomAhead):
+    class Asked(SlabPreallocator):
         def ask(self, slab: Slab) -> None:
             asked.append(slab)
 

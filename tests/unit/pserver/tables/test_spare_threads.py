@@ -142,7 +142,7 @@ def test_an_error_of_the_caller_comes_after_jobs_that_have_begun_and_drops_the_o
     spare: SpareThreads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     meet, is_awaited, done = meeting(2), threading.Event(), list[str]()
-    await_helpers = spare_threads._Run.await_helpers
+    await_helpers = spare_threads._SharedJob.await_helpers
 
     def awaiting(run: Any) -> None:
         is_awaited.set()
@@ -155,7 +155,7 @@ def test_an_error_of_the_caller_comes_after_jobs_that_have_begun_and_drops_the_o
         assert is_awaited.wait(WAIT_S)
         done.append("begun")
 
-    monkeypatch.setattr(spare_threads._Run, "await_helpers", awaiting)
+    monkeypatch.setattr(spare_threads._SharedJob, "await_helpers", awaiting)
     with pytest.raises(CallerError):
         spare.run([job, job, partial(done.append, "not begun")])
 
@@ -166,7 +166,7 @@ def test_an_error_of_a_helper_drops_what_has_not_begun_and_is_raised(
     spare: SpareThreads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     meet, is_through, done = meeting(2), threading.Event(), list[str]()
-    end = spare_threads._Run.end
+    end = spare_threads._SharedJob.end
 
     def ending(run: Any) -> None:
         is_through.set()
@@ -179,7 +179,7 @@ def test_an_error_of_a_helper_drops_what_has_not_begun_and_is_raised(
         assert is_through.wait(WAIT_S)
         done.append("begun")
 
-    monkeypatch.setattr(spare_threads._Run, "end", ending)
+    monkeypatch.setattr(spare_threads._SharedJob, "end", ending)
     with pytest.raises(HelperError):
         spare.run([job, job, partial(done.append, "not begun")])
 

@@ -17,8 +17,8 @@ from psrt.pserver.tables.lifecycle import by_memory
 from psrt.pserver.tables.meters import Meters
 from psrt.pserver.tables.sparse_table import SparseTable
 from psrt.pserver.tables.sweeping import ages, sweep
-from psrt.pserver.tables.two_part_table import GrowingTable
-from psrt.pserver.tables.upkeep import LONGEST_WITHOUT, Rhythm, Upkeep
+from psrt.pserver.tables.two_part_table import TwoPartTable
+from psrt.pserver.tables.upkeep import LONGEST_WITHOUT, SweepSchedule, Upkeep
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.methods import Method
@@ -58,7 +58,7 @@ class Host:
 
 
 def test_a_table_is_looked_through_each_eighth_of_its_limits() -> None:
-    rhythm = Rhythm(specs.Lifecycle(ttl_rounds=80, ttl_days=2), hour=HOUR)
+    rhythm = SweepSchedule(specs.Lifecycle(ttl_rounds=80, ttl_days=2), hour=HOUR)
 
     due = [rhythm.is_due(version, HOUR) for version in (5, 9, 10, 15, 19, 20)]
     by_hours = [rhythm.is_due(20, HOUR + hours) for hours in (5, 6, 11, 12)]
@@ -69,7 +69,7 @@ def test_a_table_is_looked_through_each_eighth_of_its_limits() -> None:
 
 @pytest.mark.parametrize("limit", [1, 3])
 def test_a_small_limit_is_looked_after_every_update(limit: int) -> None:
-    rhythm = Rhythm(specs.Lifecycle(ttl_rounds=limit))
+    rhythm = SweepSchedule(specs.Lifecycle(ttl_rounds=limit))
 
     assert [rhythm.is_due(version, HOUR) for version in (0, 1, 1, 2)] == [False, True, False, True]
 
@@ -104,7 +104,7 @@ def test_rows_of_all_shares_of_a_table_age_alike(
     hosts = shares(pservers, specs.Lifecycle(ttl_rounds=8))
     if growth is not None:
         for host in hosts:
-            host.table = GrowingTable(replace(host.table.spec, growth=growth), 2)  # type: ignore[assignment]
+            host.table = TwoPartTable(replace(host.table.spec, growth=growth), 2)  # type: ignore[assignment]
     for time in range(1, 21):
         pushed_by_all(hosts, range(1, 9) if time == 1 else [11], time)
         for host in hosts:

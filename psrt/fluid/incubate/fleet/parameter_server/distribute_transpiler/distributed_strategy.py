@@ -42,7 +42,7 @@ def _flags(**own: Any) -> Mapping[str, Any]:
     return common | own
 
 
-class DistributedStrategy:
+class TranspilerStrategy:
     """The base of the four; it is none of them itself."""
 
     flags: Mapping[str, Any] = _flags()
@@ -124,19 +124,22 @@ class DistributedStrategy:
                 say("%s: %s is %s, not %s.", type(self).__name__, name, value, given)
 
 
-class SyncStrategy(DistributedStrategy):
+DistributedStrategy = TranspilerStrategy  # its name in PaddlePaddle
+
+
+class SyncStrategy(TranspilerStrategy):
     """Every step is one update by the mean gradient of all trainers."""
 
     flags = _flags(half_async=True, completely_not_async=True)
 
 
-class HalfAsyncStrategy(DistributedStrategy):
+class HalfAsyncStrategy(TranspilerStrategy):
     """The replicas of one trainer meet at each step, trainers do not."""
 
     flags = _flags(half_async=True)
 
 
-class AsyncStrategy(DistributedStrategy):
+class AsyncStrategy(TranspilerStrategy):
     """Nobody waits: gradients queue up on the trainer and are applied on arrival."""
 
     def mode(self) -> CommunicationMode:
@@ -145,7 +148,7 @@ class AsyncStrategy(DistributedStrategy):
         return self._trainer_runtime_config.asynchronous(mode.dc_asgd)
 
 
-class GeoStrategy(DistributedStrategy):
+class GeoStrategy(TranspilerStrategy):
     """Trainers train on their own and exchange what changed every `update_frequency` steps."""
 
     def __init__(self, update_frequency: int = 100) -> None:
@@ -179,7 +182,7 @@ class StrategyFactory:
         return GeoStrategy(update_frequency)
 
 
-def strategy_of(config: DistributeTranspilerConfig) -> DistributedStrategy:
+def strategy_of(config: DistributeTranspilerConfig) -> TranspilerStrategy:
     """The strategy of the mode that a config means by its flags, with that config."""
     classes = {Sync: SyncStrategy, HalfAsync: HalfAsyncStrategy, Async: AsyncStrategy}
     mode = mode_of(config)

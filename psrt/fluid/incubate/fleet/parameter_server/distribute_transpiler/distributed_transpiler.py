@@ -24,14 +24,14 @@ from typing import Any, NoReturn
 from psrt.core.errors import ConfigError, ProgramError
 from psrt.data.datasets import Records, Scattering
 from psrt.fluid import io
-from psrt.fluid.executor import Executor
-from psrt.fluid.framework import Program
+from psrt.fluid.executor import FluidExecutor
+from psrt.fluid.framework import FluidProgram
 from psrt.fluid.incubate.fleet.base.role_maker import PaddleCloudRoleMaker, RoleMakerBase
 from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy import (
-    DistributedStrategy,
+    TranspilerStrategy,
 )
 from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler.transpiler_optimizer import (
-    Parts,
+    ProgramPair,
     TranspilerOptimizer,
 )
 from psrt.fluid.names import Variable, missing
@@ -58,7 +58,7 @@ class DistributedTranspiler:
 
     def __init__(self) -> None:
         self._role: RoleMakerBase | None = None
-        self._parts: Parts | None = None
+        self._parts: ProgramPair | None = None
 
     def init(self, role_maker: RoleMakerBase | None = None) -> None:
         """Find out who this process is; without a role maker from the launcher's variables."""
@@ -120,18 +120,18 @@ class DistributedTranspiler:
     def distributed_optimizer(
         self,
         optimizer: Optimizer,
-        strategy: DistributedStrategy | DistributeTranspilerConfig | None = None,
+        strategy: TranspilerStrategy | DistributeTranspilerConfig | None = None,
     ) -> TranspilerOptimizer:
         """`optimizer`, whose `minimize` also makes this process's part; Sync without a strategy."""
         return TranspilerOptimizer(optimizer, strategy, self._known, self._take)
 
     @property
-    def main_program(self) -> Program:
+    def main_program(self) -> FluidProgram:
         """What this process runs: a worker its training program, a server what it serves."""
         return self._made.main
 
     @property
-    def startup_program(self) -> Program:
+    def startup_program(self) -> FluidProgram:
         """Fills a worker's scope; a server's has nothing to do."""
         return self._made.startup
 
@@ -151,7 +151,7 @@ class DistributedTranspiler:
     def run_server(self) -> None:
         """Serve until all workers have stopped; raises what ended the job before."""
         self._refuse_worker("run_server")
-        Executor().run(self.main_program)
+        FluidExecutor().run(self.main_program)
 
     # --- workers ----------------------------------------------------------------------------------
 
@@ -208,7 +208,7 @@ class DistributedTranspiler:
         disconnect(self.main_program)
 
     def save_persistables(
-        self, executor: Executor, dirname: str, main_program: Program | None = None
+        self, executor: FluidExecutor, dirname: str, main_program: FluidProgram | None = None
     ) -> None:
         """Write the parameters as the servers have them; one worker does, before it stops."""
         self._refuse_server("save_persistables")
@@ -216,11 +216,11 @@ class DistributedTranspiler:
 
     def save_inference_model(
         self,
-        executor: Executor,
+        executor: FluidExecutor,
         dirname: str,
         feeded_var_names: Sequence[str],
         target_vars: Sequence[Variable],
-        main_program: Program | None = None,
+        main_program: FluidProgram | None = None,
     ) -> None:
         """Write a model that needs no servers; one worker does, before it stops."""
         self._refuse_server("save_inference_model")
@@ -239,7 +239,7 @@ class DistributedTranspiler:
         return self._role
 
     @property
-    def _made(self) -> Parts:
+    def _made(self) -> ProgramPair:
         if self._parts is None:
             raise ProgramError(
                 "fleet was asked for a program it does not have yet.",
@@ -247,15 +247,15 @@ class DistributedTranspiler:
             )
         return self._parts
 
-    def _take(self, parts: Parts) -> None:
+    def _take(self, parts: ProgramPair) -> None:
         self._parts = parts
 
     def _connection(self) -> Any:
         program = self.main_program
         return program.connection or connected(program, global_scope())
 
-    def _own(self, program: Program | None) -> Program:
-        if program is not None and not isinstance(program, Program):
+    def _own(self, program: FluidProgram | None) -> FluidProgram:
+        if program is not None and not isinstance(program, FluidProgram):
             raise ConfigError(
                 f"fleet was told to save a {type(program).__name__}.",
                 hint="Save the program it was made of, or fleet.main_program.",

@@ -1,5 +1,5 @@
 """What `fleet.distributed_optimizer` answers: an optimizer whose `minimize` also makes the parts of
-the cluster, and `Parts`, those of one process."""
+the cluster, and `ProgramPair`, those of one process."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from psrt.core.errors import ConfigError
-from psrt.fluid.framework import Program, default_startup_program
+from psrt.fluid.framework import FluidProgram, default_startup_program
 from psrt.fluid.incubate.fleet.base.role_maker import RoleMakerBase
 from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy import (
-    DistributedStrategy,
     StrategyFactory,
+    TranspilerStrategy,
     strategy_of,
 )
 from psrt.fluid.names import Variable
 from psrt.fluid.optimizer import Optimizer
-from psrt.fluid.transpiler import DistributeTranspiler, DistributeTranspilerConfig
+from psrt.fluid.transpiler import DistributeTranspilerConfig, FluidTranspiler
 
 
 @dataclass(frozen=True)
-class Parts:
+class ProgramPair:
     """The main and the startup program of one process."""
 
-    main: Program
-    startup: Program
+    main: FluidProgram
+    startup: FluidProgram
 
 
 class TranspilerOptimizer:
@@ -34,9 +34,9 @@ class TranspilerOptimizer:
     def __init__(
         self,
         optimizer: Optimizer,
-        strategy: DistributedStrategy | DistributeTranspilerConfig | None,
+        strategy: TranspilerStrategy | DistributeTranspilerConfig | None,
         role: RoleMakerBase,
-        on_parts: Callable[[Parts], None],
+        on_parts: Callable[[ProgramPair], None],
     ) -> None:
         if not isinstance(optimizer, Optimizer):
             raise ConfigError(
@@ -49,24 +49,27 @@ class TranspilerOptimizer:
     def minimize(
         self,
         loss: Variable,
-        startup_program: Program | None = None,
+        startup_program: FluidProgram | None = None,
         parameter_list: Sequence[str | Variable] | None = None,
         no_grad_set: Sequence[str | Variable] | None = None,
     ) -> tuple[Any, Any]:
         """As of the optimizer itself; then the program is cut into the parts of the cluster."""
         made = self._optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
         program = loss.program
-        assert isinstance(program, Program)
+        assert isinstance(program, FluidProgram)
         self._on_parts(parts_of(program, startup_program, self._strategy, self._role))
         return made
 
 
 def parts_of(
-    program: Program, startup: Program | None, strategy: DistributedStrategy, role: RoleMakerBase
-) -> Parts:
+    program: FluidProgram,
+    startup: FluidProgram | None,
+    strategy: TranspilerStrategy,
+    role: RoleMakerBase,
+) -> ProgramPair:
     """What the process of `role` runs of a program that has its updates."""
     mode = strategy.settled()
-    transpiler = DistributeTranspiler(strategy.get_program_config())
+    transpiler = FluidTranspiler(strategy.get_program_config())
     transpiler.transpile(
         role.worker_index() if role.is_worker() else 0,
         program,
@@ -76,19 +79,19 @@ def parts_of(
         mode=mode,
     )
     if role.is_server():
-        return Parts(*transpiler.get_pserver_programs(role.cluster_role.current_endpoint))
+        return ProgramPair(*transpiler.get_pserver_programs(role.cluster_role.current_endpoint))
     program.call_timeout_s = strategy.get_trainer_runtime_config().call_timeout_s
-    return Parts(program, startup or default_startup_program())
+    return ProgramPair(program, startup or default_startup_program())
 
 
 def _strategy(
-    given: DistributedStrategy | DistributeTranspilerConfig | None,
-) -> DistributedStrategy:
+    given: TranspilerStrategy | DistributeTranspilerConfig | None,
+) -> TranspilerStrategy:
     if given is None:
         return StrategyFactory.create_sync_strategy()
     if isinstance(given, DistributeTranspilerConfig):
         return strategy_of(given)
-    if isinstance(given, DistributedStrategy):
+    if isinstance(given, TranspilerStrategy):
         return given
     raise ConfigError(
         f"distributed_optimizer was given a {type(given).__name__} as its strategy.",
