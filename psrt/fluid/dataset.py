@@ -25,6 +25,9 @@ Field: TypeAlias = Variable | DataVar | Slot
 class _Settings(DatasetSettings):
     """The forms in which Fluid's users give settings."""
 
+    fluid_name: str
+    """The name of the class in PaddlePaddle, for messages."""
+
     def set_use_var(self, var_list: Sequence[Field]) -> None:
         super().set_use_var([v.var if isinstance(v, Variable) else v for v in var_list])
 
@@ -40,7 +43,7 @@ class _Settings(DatasetSettings):
                 continue
             if name not in setters:
                 raise ConfigError(
-                    f"a {type(self).__name__} has no setting {name!r}.", hint=nearest(name, setters)
+                    f"a {self.fluid_name} has no setting {name!r}.", hint=nearest(name, setters)
                 )
             getattr(self, setters[name])(value)
 
@@ -48,12 +51,16 @@ class _Settings(DatasetSettings):
 class FluidQueueDataset(_Settings, datasets.QueueDataset):
     """Files that are read while they are trained on."""
 
+    fluid_name = "QueueDataset"
+
 
 QueueDataset = FluidQueueDataset  # its name in PaddlePaddle
 
 
 class FluidInMemoryDataset(_Settings, datasets.InMemoryDataset):
     """Files whose examples are kept in memory and shuffled there."""
+
+    fluid_name = "InMemoryDataset"
 
     def set_queue_num(self, queue_num: int) -> None:
         """Changes nothing: records are in one place, and any thread may read them."""

@@ -15,7 +15,7 @@ from tests.support.processes import ROOT, clean_environment
 CONNECTED = """
 import sys
 import psrt.fluid as fluid
-from psrt.fluid import connection
+from psrt.fluid.running import connection
 
 class Run:
     def __init__(self, program, scope, replicas, *how):
