@@ -152,7 +152,7 @@ def test_who_never_comes_is_named(make_trainers: Callable[[int], Trainers]) -> N
 def test_who_dies_while_records_are_sent_is_named_by_all(
     make_trainers: Callable[[int], Trainers], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("psrt.trainer.shuffle.GIVE_UP_S", 0.2)
+    monkeypatch.setattr("psrt.trainer.shuffle.shuffle.GIVE_UP_S", 0.2)
     trainers = make_trainers(3)
     kind = dealt(2, RAGGED).digest()
     gone = Word(f"127.0.0.1:{free_port()}", kind).note()
@@ -202,7 +202,7 @@ def test_a_record_that_gets_lost_is_told_by_all_trainers(
                 records = records.take(np.arange(len(records) - 1))
             super().keep(trainer, records)
 
-    monkeypatch.setattr("psrt.trainer.shuffle.Inbox", Leaky)
+    monkeypatch.setattr("psrt.trainer.shuffle.shuffle.Inbox", Leaky)
 
     errors = make_trainers(2).shuffle()
 

@@ -39,10 +39,10 @@ def test_the_readme_shows_quickstart_and_test_first() -> None:
     assert commands()[:2] == ["bin/quickstart", "bin/test"]
 
 
-def test_ci_checks_builds_the_documentation_and_tests() -> None:
-    steps = (ROOT / ".ci" / "run").read_text().splitlines()[-3:]
+def test_ci_checks_builds_the_documentation_tests_and_packages() -> None:
+    steps = (ROOT / ".ci" / "run").read_text().splitlines()[-4:]
 
-    assert steps == ["bin/check", "bin/docs", "bin/test"]
+    assert steps == ["bin/check", "bin/docs", "bin/test", "bin/package"]
 
 
 @pytest.mark.slow

@@ -1,13 +1,11 @@
-"""data: files in reading order.
+"""`psrt data`: training files made, converted, checked and shown.
 
-options   What `psrt data` commands share: options, and what those that write files say at the
-          end
-check     `psrt data split` and `check`: before a job reads its files
-public    `psrt data avazu`, `imikolov`, `movielens` and `synth-text`: rows that Python makes
-stat      `psrt data stat`: what is in data files, slot by slot
-commands  `psrt data`: make the files a job trains on, and say what to do with them
+Reading order: options (flags that commands share) · check · stat · public (public data sets) ·
+commands (the group).
 """
 
 from __future__ import annotations
 
-__all__ = []
+from psrt.cli.data.commands import data
+
+__all__ = ["data"]

@@ -1,12 +1,10 @@
-"""plan: files in reading order.
+"""`psrt plan`: placement of a job's parameters, and the number of pservers it takes.
 
-size     What `psrt plan --size` prints: a `Sizing` for people and as plain data
-use      How a job would use a cluster, for `psrt plan --size`: as it declares, or as its data
-         shows
-command  `psrt plan`: a job file and endpoints in, the placement of its parameters out; or its
-         size
+Reading order: use (how tables are used) · size (the answer as text and JSON) · command.
 """
 
 from __future__ import annotations
 
-__all__ = []
+from psrt.cli.plan.command import plan
+
+__all__ = ["plan"]
