@@ -40,7 +40,7 @@ from psrt.executor.compute.registry import (
     StepSequence,
     computes,
 )
-from psrt.executor.compute.updates import Update, in_turn, make_update
+from psrt.executor.compute.updates import Update, in_sequence, make_update
 
 __all__ = [
     "COMPUTE",
@@ -60,7 +60,7 @@ __all__ = [
     "dense",
     "elementwise",
     "images",
-    "in_turn",
+    "in_sequence",
     "interactions",
     "lookups",
     "losses",

@@ -1,4 +1,4 @@
-"""Ops that draw numbers: from the op's seed and the moment, see `psrt.kernels.ops.random`."""
+"""Ops that draw numbers: from the op's seed and the step context, see `psrt.kernels.ops.random`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from psrt.kernels.ops import random as kernels
 @computes("dropout")
 def dropout(op: Bound) -> Step:
     x, out, mask = op.one("x"), op.one("out"), op.one("mask")
-    scale, scale_kept, moment = _scale(op), op.form(kernels.scale_kept), op.moment
+    scale, scale_kept, context = _scale(op), op.form(kernels.scale_kept), op.context
     seed, is_fixed = op.attrs["seed"], op.attrs["fix_seed"]
     is_batch = op.shapes("x")[0][0] == ROWS
     dropped = round(op.attrs["p"] * kernels.LEVELS)
@@ -20,7 +20,7 @@ def dropout(op: Bound) -> Step:
     def train() -> None:
         values = x.value
         kept = mask.reserve(values.shape)
-        step, first_row = 0 if is_fixed else moment.step, moment.first_example if is_batch else 0
+        step, first_row = 0 if is_fixed else context.step, context.first_example if is_batch else 0
         kernels.keep_mask(seed, step, first_row, dropped, kept.reshape(len(values), -1))
         result = out.reserve(values.shape)
         scale_kept(values.reshape(-1), kept.reshape(-1), scale, result.reshape(-1))

@@ -58,7 +58,7 @@ def make_update(
     return LocalRowUpdate(parameter, rule, value, gradient, rows)
 
 
-def in_turn(steps: Sequence[Step]) -> Step:
+def in_sequence(steps: Sequence[Step]) -> Step:
     """One step that runs several."""
     if len(steps) == 1:
         return steps[0]

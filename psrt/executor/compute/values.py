@@ -55,13 +55,13 @@ def ones_like(op: Bound) -> Step:
 
 @computes("loss_gradient")
 def loss_gradient(op: Bound) -> Step:
-    x, out, moment = op.one("x"), op.one("out"), op.moment
+    x, out, context = op.one("x"), op.one("out"), op.context
 
     def note(tape: EagerBackend) -> None:
         result = out.reserve(x.value.shape)
-        tape.fill(result, np.array(moment.loss_gradient, result.dtype))
+        tape.fill(result, np.array(context.loss_gradient, result.dtype))
 
-    return op.noted(note, reads_moment=True)
+    return op.noted(note, reads_context=True)
 
 
 @computes("fill_constant")

@@ -1,10 +1,10 @@
 """memory: files in reading order.
 
-scope         Var → array on a trainer: parameters, and the counts that metrics keep
-step_context  Where in training a compiled program stands, and which part of a batch it sees
-cells         The memory behind vars at run time
-bindings      Rows of tables for one step: which ids a batch looks up, and where their rows lie
-supply        Where the rows of sparse tables come from when nobody has bound them for a step
+scope         var → array on a trainer: parameters, and the state of metrics
+step_context  step number, position in the batch and initial loss gradient of a run
+cells         the memory behind vars at run time
+bindings      rows of tables for one step: the ids a batch looks up, and their rows
+supply        rows of sparse tables that nobody has bound for a step
 """
 
 from __future__ import annotations

@@ -37,13 +37,13 @@ class EpochResult:
         self.fetched = fetched
 
 
-def together(parts: Sequence[EpochResult]) -> EpochResult:
+def total(parts: Sequence[EpochResult]) -> EpochResult:
     """What several replicas did; the values are the first one's."""
     batches, examples = sum(p.batches for p in parts), sum(p.examples for p in parts)
     return EpochResult(batches, examples, parts[0].fetched)
 
 
-class Source:
+class BatchSource:
     """Batches for several threads, each with its number, until they end or somebody stops."""
 
     def __init__(self, batches: Iterable[Feed]) -> None:
@@ -92,7 +92,7 @@ class HogwildWorker:
         self.done = EpochResult()
 
     def working(
-        self, source: Source, names: Sequence[str], roles: Sequence[Role]
+        self, source: BatchSource, names: Sequence[str], roles: Sequence[Role]
     ) -> Callable[[], None]:
         """What a thread of the pool runs."""
 
@@ -109,11 +109,15 @@ class HogwildWorker:
     def _step(self, number: int, feed: Feed, names: Sequence[str], roles: Sequence[Role]) -> None:
         compiled = self._replica.compiled
         examples = examples_of(feed, self._replica.fed)
-        moment = compiled.moment
-        moment.step, moment.first_example, moment.loss_gradient = number, self._first_example, 1.0
+        context = compiled.context
+        context.step, context.first_example, context.loss_gradient = (
+            number,
+            self._first_example,
+            1.0,
+        )
         feed = self._replica.checked(self._derived.extend(feed, number))
         rows = {table: self._supply.batch(table, feed) for table in self._supply.tables}
-        self._replica.see(self._scope, roles)
+        self._replica.bind_scope(self._scope, roles)
         self._replica.load(BatchShare(0, 0, examples, examples), feed, rows, self._scope)
         if self._sink is not None:
             compiled.swap_gradients()

@@ -1,13 +1,13 @@
 """The parallel executor: a dependency graph built once, replicas of the program, a thread pool.
 
-An op starts as soon as its inputs are ready, whatever replica it belongs to; where every thread has
-replicas of its own, as soon as the thread of its replica comes to it. Each replica takes a share of
-every batch, as even as can be. Results do not depend on the number of threads or on who
-was first: gradients are added in the order of replicas.
+An op starts as soon as its inputs are ready, in whichever replica; where every thread has replicas
+of its own, as soon as the thread of its replica reaches it. Each replica takes a near-equal share
+of every batch. Results do not depend on the number of threads or on their timing: gradients are
+added in the order of replicas.
 
-An executor is used from one thread; its pool belongs to it. The first error wins: it names op,
-layer and the user's line, nothing new starts after it, and `run` raises it once what was running
-has ended. With `enable_backward_optimizer_op_deps` no update has happened then.
+An executor is used from one thread and owns its pool. The first error wins: it names op, layer and
+the user's line, nothing new starts after it, and `run` raises it once running ops have ended.
+With `enable_backward_optimizer_op_deps` no update has happened by then.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ import numpy as np
 from psrt.config.load import cpu_num
 from psrt.core.errors import ConfigError
 from psrt.executor.memory import RowBatch, RowSupply, Scope
-from psrt.executor.parallel.epoch import EpochResult, HogwildWorker, Source, together
-from psrt.executor.parallel.in_place import TableInPlace
-from psrt.executor.parallel.loss_start import LossStart
+from psrt.executor.parallel.epoch import BatchSource, EpochResult, HogwildWorker, total
+from psrt.executor.parallel.loss_gradient import LossGradient
 from psrt.executor.parallel.plan import Planner
 from psrt.executor.parallel.pool import Pool
 from psrt.executor.parallel.replicas import ParameterCopies, make_replicas
 from psrt.executor.parallel.shares import BatchShare, examples_of, shares
 from psrt.executor.parallel.ssa import SsaGraph, SsaNode
+from psrt.executor.parallel.zero_copy import ZeroCopyTable
 from psrt.executor.ports import Gradient, GradSink, OnGradient, ParamSource
 from psrt.executor.profiling import Profiler, span_of
 from psrt.executor.program import DerivedIds, Feed, Fetch, Fetches, copy_of, fed_vars, prepare
@@ -36,11 +36,11 @@ from psrt.graph.program import Program, Role, Var
 
 
 class ParallelExecutor:
-    """Runs `replicas` copies of one program over one scope; without a number, CPU_NUM of them.
+    """Runs `replicas` copies of one program over one scope; by default CPU_NUM of them.
 
-    `share_vars_from` is another parallel executor, of the program that trains: this one, usually
-    made of `clone(program, for_test=True)`, reads its parameters and takes its number of replicas.
-    The other arguments are as in `Executor`.
+    `share_vars_from` is the parallel executor of the program that trains: this one, usually of
+    `clone(program, for_test=True)`, reads its parameters and takes its number of replicas.
+    The other arguments are those of `Executor`.
     """
 
     def __init__(
@@ -58,32 +58,32 @@ class ParallelExecutor:
         first_example: int = 0,
     ) -> None:
         self._build = build_strategy or BuildStrategy()
-        self._how = exec_strategy or ExecutionStrategy()
+        self._exec = exec_strategy or ExecutionStrategy()
         self._build.freeze()
-        self._how.freeze()
+        self._exec.freeze()
         self.program, self.source, self.sink = program, source, sink
         self._copies = _copies(program, scope, replicas, share_vars_from)
-        threads = self._how.num_threads or len(self._copies.scopes)
-        count, alone = len(self._copies.scopes), self._build.async_mode
+        threads = self._exec.num_threads or len(self._copies.scopes)
+        count, is_hogwild = len(self._copies.scopes), self._build.async_mode
         prepared = prepare(program, self._build, keep, are_short_of_work=count % threads > 0)
         self.scope = self._copies.scopes[0]
-        one_copy = alone or self._build.reduce_strategy is ReduceStrategy.Reduce
-        updating = 1 if one_copy and not alone else count
+        one_copy = is_hogwild or self._build.reduce_strategy is ReduceStrategy.Reduce
+        updating = 1 if one_copy and not is_hogwild else count
         self._replicas = make_replicas(prepared, dtype, count, updating)
         self._one_copy = one_copy
         self._planner = Planner(prepared, self._replicas, one_copy, self._build, threads)
         self._fetches = Fetches(program, prepared)
-        self._start = LossStart.of(self._build.gradient_scale_strategy, program)
+        self._loss_gradient = LossGradient.of(self._build.gradient_scale_strategy, program)
         self._first_example = first_example
         self._derived = DerivedIds(program, first_example)
         self._fed = fed_vars(program)
         self._supply = supply = RowSupply(program, self.scope, source)
-        self._whole = {
-            name: TableInPlace(name, names, self._replicas)
+        self._zero_copy = {
+            name: ZeroCopyTable(name, names, self._replicas)
             for name, names in supply.lookups.items()
             if supply.may_read_in_place(name)
         }
-        self._pool = Pool(threads, self._how.spin_s)
+        self._pool = Pool(threads, self._exec.spin_s)
         self._runs = self._steps = 0
         self.profiler: Profiler | None = None
 
@@ -95,19 +95,19 @@ class ParallelExecutor:
         roles: Sequence[Role] = ("forward", "backward"),
         return_merged: bool = True,
     ) -> list[Any]:
-        """Run one batch; as `Executor.run`.
+        """Run one batch, see `Executor.run`.
 
-        With `return_merged=False` each var is a list with one value of every replica that had
+        With `return_merged=False` each var is a list with one value for every replica that had
         examples; otherwise it is one value, see `Fetches.merged`.
         """
         names = self._fetches.names_of(fetch, roles)
         with span_of(self.profiler, "run", "step"):
-            for _ in range(self._how.num_iteration_per_run):
+            for _ in range(self._exec.num_iteration_per_run):
                 cut = self._step(feed, rows or {}, roles, names if return_merged else ())
                 if self.sink is not None and "backward" in roles:
                     self.sink.push(self.gradients())
             fetched = [self._fetched(name, cut, return_merged) for name in names]
-            self._drop_now_and_then()
+            self._drop_periodically()
         return fetched
 
     def run_from(
@@ -116,14 +116,14 @@ class ParallelExecutor:
         fetch: Fetch = (),
         roles: Sequence[Role] = ("forward", "backward"),
     ) -> EpochResult:
-        """Run batches until they end, which is a normal event.
+        """Run batches until the iterable ends.
 
         With `async_mode` replicas take whole batches and do not wait for each other, see
         `psrt.executor.parallel.epoch`; `source` and `sink` are then called from several threads.
         """
         names = self._fetches.names_of(fetch, roles)
         if self._build.async_mode:
-            return self._run_apart(Source(batches), names, roles)
+            return self._run_hogwild(BatchSource(batches), names, roles)
         done = EpochResult()
         for feed in batches:
             done.count(examples_of(feed, self._fed), self.run(feed, names, roles=roles))
@@ -131,7 +131,7 @@ class ParallelExecutor:
 
     @property
     def on_gradient(self) -> OnGradient | None:
-        """As in `Executor`, told by threads of the pool; not while replicas do not wait."""
+        """`Executor.on_gradient`, called by threads of the pool; not called with `async_mode`."""
         return self._planner.on_gradient
 
     @on_gradient.setter
@@ -139,27 +139,27 @@ class ParallelExecutor:
         self._planner.on_gradient = on_gradient
 
     def continue_from(self, other: ParallelExecutor) -> None:
-        """As `Executor.continue_from`, of an executor with as many replicas."""
+        """`Executor.continue_from`, with an executor of equally many replicas."""
         for replica, before in zip(self._replicas, other._replicas, strict=True):
             replica.share_updates(before)
         self._steps = other._steps
 
     def gradients(self) -> dict[str, Gradient]:
-        """The gradients of the whole batch, as `Executor.gradients`."""
+        """Gradients of the whole batch, see `Executor.gradients`."""
         return self._replicas[0].compiled.gradients()
 
     def parameters_changed(self, other_steps: int) -> None:
-        """As `Executor.parameters_changed`; replicas with copies take these anew."""
+        """`Executor.parameters_changed`; replicas with copies of parameters copy them again."""
         self._copies.forget()
         for replica in self._replicas:
             replica.compiled.count_others(other_steps)
 
     def memory_bytes(self) -> int:
-        """What the values of a step take in all replicas, parameters and data not counted."""
+        """Bytes of the values of a step in all replicas, without parameters and data."""
         return sum(replica.compiled.memory_bytes() for replica in self._replicas)
 
     def close(self) -> None:
-        """End the threads of the pool; the executor cannot run any more."""
+        """End the threads of the pool; the executor can no longer run."""
         self._pool.close()
 
     def __enter__(self) -> ParallelExecutor:
@@ -168,10 +168,10 @@ class ParallelExecutor:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _run_apart(
-        self, source: Source, names: Sequence[str], roles: Sequence[Role]
+    def _run_hogwild(
+        self, source: BatchSource, names: Sequence[str], roles: Sequence[Role]
     ) -> EpochResult:
-        """One node of the graph for each replica, which runs until the source ends."""
+        """Run one graph node for each replica until the source ends."""
         first, *others = self._replicas
         for replica in others:
             replica.share_updates(first)
@@ -187,7 +187,7 @@ class ParallelExecutor:
         nodes = [SsaNode("the batches", run, replica=number) for number, run in enumerate(runs)]
         self._pool.walk(SsaGraph.of(nodes), self._replicas, self.profiler)
         source.check()
-        return together([worker.done for worker in workers])
+        return total([worker.done for worker in workers])
 
     # --- one step ---------------------------------------------------------------------------------
 
@@ -198,7 +198,7 @@ class ParallelExecutor:
         roles: Sequence[Role],
         merged: Sequence[str],
     ) -> list[BatchShare]:
-        """Deal the batch to the replicas and walk the graph; `merged` are vars to fetch then."""
+        """Split the batch over the replicas and walk the graph; `merged` vars are fetched later."""
         self._supply.check_bound(rows)
         cut = shares(examples_of(feed, self._fed), len(self._replicas))
         active = [share for share in cut if not share.is_empty]
@@ -206,11 +206,13 @@ class ParallelExecutor:
             self._fetches.check_mergeable(merged)
         scopes = self._scopes(roles)
         self._prepare_replicas(roles, scopes)
-        whole = [
-            table for name, table in self._whole.items() if name not in rows and table.fits(scopes)
+        zero_copy = [
+            table
+            for name, table in self._zero_copy.items()
+            if name not in rows and table.fits(scopes)
         ]
-        self._load(feed, rows, cut, scopes, whole)
-        graph = self._planner.graph(active, roles, whole)
+        self._load(feed, rows, cut, scopes, zero_copy)
+        graph = self._planner.graph(active, roles, zero_copy)
         self._pool.walk(graph, self._replicas, self.profiler)
         self._planner.finish(active, roles)
         self._steps += 1
@@ -218,13 +220,13 @@ class ParallelExecutor:
 
     def _prepare_replicas(self, roles: Sequence[Role], scopes: Sequence[Scope]) -> None:
         for replica, scope in zip(self._replicas, scopes, strict=True):
-            replica.see(scope, roles)
-            replica.compiled.moment.step = self._steps
+            replica.bind_scope(scope, roles)
+            replica.compiled.context.step = self._steps
             if "backward" in roles and "optimize" not in roles:
                 replica.compiled.swap_gradients()
 
     def _scopes(self, roles: Sequence[Role]) -> Sequence[Scope]:
-        """What each replica reads. Where nobody updates, copies would only be behind."""
+        """Scope of each replica. Without updates all read one: copies might be outdated."""
         if self._one_copy or "optimize" not in roles:
             return [self.scope] * len(self._replicas)
         self._copies.refresh()
@@ -236,19 +238,19 @@ class ParallelExecutor:
         rows: Mapping[str, RowBatch],
         cut: Sequence[BatchShare],
         scopes: Sequence[Scope],
-        whole: Sequence[TableInPlace],
+        zero_copy: Sequence[ZeroCopyTable],
     ) -> None:
-        """A share of the batch to each replica; rows of sparse tables are fetched once for all."""
-        start = self._start.fed_by(feed)
-        extended = self._derived.extend(start.without(feed), self._steps)
+        """Load a share of the batch into each replica; fetch rows of sparse tables once for all."""
+        loss_gradient = self._loss_gradient.fed_by(feed)
+        extended = self._derived.extend(loss_gradient.without(feed), self._steps)
         feed = self._replicas[0].checked(extended)
-        left = [name for name in self._supply.tables if name not in {t.name for t in whole}]
+        left = [name for name in self._supply.tables if name not in {t.name for t in zero_copy}]
         fetched = {name: rows.get(name) or self._supply.batch(name, feed) for name in left}
         for replica, share, scope in zip(self._replicas, cut, scopes, strict=True):
             replica.load(share, feed, fetched, scope)
-            replica.compiled.moment.first_example = self._first_example + share.start
-            replica.compiled.moment.loss_gradient = start.for_share(share)
-        for table in whole:
+            replica.compiled.context.first_example = self._first_example + share.start
+            replica.compiled.context.loss_gradient = loss_gradient.for_share(share)
+        for table in zero_copy:
             table.load()
 
     def _fetched(self, name: str, cut: Sequence[BatchShare], merge: bool) -> Any:
@@ -258,9 +260,9 @@ class ParallelExecutor:
         parts = [copy_of(replica.compiled.cells[name]) for replica in active]
         return self._fetches.merged(name, parts, [s.weight for s in cut]) if merge else parts
 
-    def _drop_now_and_then(self) -> None:
+    def _drop_periodically(self) -> None:
         self._runs += 1
-        every = self._how.num_iteration_per_drop_scope
+        every = self._exec.num_iteration_per_drop_scope
         if every and self._runs % every == 0:
             for replica in self._replicas:
                 replica.compiled.drop_memory()
@@ -269,7 +271,7 @@ class ParallelExecutor:
 def _copies(
     program: Program, scope: Scope | None, asked: int | None, shared: ParallelExecutor | None
 ) -> ParameterCopies:
-    """The scopes of a new executor: the user's with copies to come, or those of another."""
+    """Scopes of a new executor: the user's and empty copies of it, or those of another executor."""
     if isinstance(shared, ParallelExecutor):
         return shared._copies
     if shared is not None:
@@ -280,7 +282,7 @@ def _copies(
     replicas = cpu_num() if asked is None else asked
     if not isinstance(replicas, int | np.integer) or replicas < 1:
         raise ConfigError(
-            f"A parallel executor was asked for with {replicas!r} replicas.",
-            hint="One replica or more; CPU_NUM says how many a trainer has.",
+            f"A parallel executor got replicas={replicas!r}.",
+            hint="Give one replica or more; the default is CPU_NUM.",
         )
     return ParameterCopies(program, Scope() if scope is None else scope, replicas)

@@ -16,16 +16,16 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
-from psrt.executor.compute import in_turn
+from psrt.executor.compute import in_sequence
 from psrt.executor.parallel.chains import chained
-from psrt.executor.parallel.cutting import BEGUN, Cutting
-from psrt.executor.parallel.drawing import draw
-from psrt.executor.parallel.in_place import TableInPlace
+from psrt.executor.parallel.gradient_sums import GradientSums
+from psrt.executor.parallel.graphviz import draw
 from psrt.executor.parallel.places import ORDER, Places
 from psrt.executor.parallel.replicas import Replica
 from psrt.executor.parallel.shares import BatchShare
+from psrt.executor.parallel.split_updates import BEGUN, SplitUpdates
 from psrt.executor.parallel.ssa import Place, SsaGraph, SsaNode, union
-from psrt.executor.parallel.summing import Summing
+from psrt.executor.parallel.zero_copy import ZeroCopyTable
 from psrt.executor.ports import OnGradient
 from psrt.executor.program import PreparedProgram, gradient_hooks
 from psrt.executor.strategies import BuildStrategy
@@ -51,7 +51,7 @@ class Planner:
         self._places = Places(program, one_copy, prepared.memory.places)
         self._build, self._threads = build, threads
         self._parts = len(replicas) if one_copy and not build.enable_sequential_execution else 1
-        self._summing = Summing(program, replicas, self._places)
+        self._summing = GradientSums(program, replicas, self._places)
         self._graphs: dict[Key, SsaGraph] = {}
         self._on_gradient: OnGradient | None = None
 
@@ -68,7 +68,7 @@ class Planner:
         self,
         shares: Sequence[BatchShare],
         roles: Sequence[Role],
-        whole: Sequence[TableInPlace] = (),
+        whole: Sequence[ZeroCopyTable] = (),
     ) -> SsaGraph:
         """For a batch of which these are the shares that hold examples.
 
@@ -93,7 +93,7 @@ class Planner:
             self._summing.tell(active)
 
     def _nodes(
-        self, active: Sequence[int], roles: Sequence[Role], whole: Sequence[TableInPlace]
+        self, active: Sequence[int], roles: Sequence[Role], whole: Sequence[ZeroCopyTable]
     ) -> Iterator[SsaNode]:
         ends = self._ends(active)
         if "forward" in roles:
@@ -164,12 +164,12 @@ class Planner:
             writes = self._places.of(op.writes(), replica) | order
             yield SsaNode(str(op), step, reads, writes, op, replica)
 
-    def _updates(self, roles: Sequence[Role]) -> list[Cutting]:
+    def _updates(self, roles: Sequence[Role]) -> list[SplitUpdates]:
         """Those of each replica that updates, if any does."""
         if "optimize" not in roles:
             return []
         return [
-            Cutting(list(self._ops(at, "optimize")), replica.compiled.updates, self._parts)
+            SplitUpdates(list(self._ops(at, "optimize")), replica.compiled.updates, self._parts)
             for at, replica in enumerate(self._replicas[: 1 if self._one_copy else None])
         ]
 
@@ -180,7 +180,7 @@ class Planner:
             writers = [at for at, node in enumerate(nodes) if place <= node.writes]
             if writers:
                 node = nodes[writers[-1]]
-                nodes[writers[-1]] = dataclasses.replace(node, run=in_turn([node.run, tell]))
+                nodes[writers[-1]] = dataclasses.replace(node, run=in_sequence([node.run, tell]))
 
 
 def _numbers_of(table: str) -> Place:

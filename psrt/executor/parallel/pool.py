@@ -67,16 +67,16 @@ class UnderWay:
         self._begun = [0] * len(self._parts)
 
     def execute(self, at: int) -> None:
-        in_turn = StepSequence()
+        sequence = StepSequence()
         for number, part in enumerate(self._parts[at]):
             if self._schedule.is_stopped:
                 break
             self._begun[at] = number
             if self._profiler is None:
-                in_turn.run(part.run)
+                sequence.run(part.run)
             else:
                 self._run_profiled(part, self._profiler)
-        in_turn.end()
+        sequence.end()
 
     def node(self, at: int) -> SsaNode:
         """The part of node `at` that was begun last."""

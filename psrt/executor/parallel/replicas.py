@@ -13,7 +13,7 @@ from typing import Any
 from psrt.core.types import Array
 from psrt.executor.memory import RowBatch, Scope
 from psrt.executor.parallel.shares import BatchShare, part_of_feed, part_of_rows
-from psrt.executor.program import Compiled, Feed, InScope, Intake, PreparedProgram, fed_vars
+from psrt.executor.program import Compiled, Feed, Intake, PreparedProgram, ScopeBinding, fed_vars
 from psrt.graph.program import ROLES, Program, Role
 
 PASSES: tuple[Role, ...] = ("forward", "backward")
@@ -24,7 +24,7 @@ class Replica:
 
     def __init__(self, prepared: PreparedProgram, dtype: Any, roles: Sequence[Role]) -> None:
         self.compiled = Compiled(prepared.program, dtype, roles, prepared.memory)
-        self._in_scope = InScope(self.compiled)
+        self._scope_binding = ScopeBinding(self.compiled)
         self.fed = fed_vars(prepared.program)
         self._intake = Intake(self.fed, self.compiled.cells)
 
@@ -33,9 +33,9 @@ class Replica:
         for name, update in self.compiled.updates.items():
             update.share(other.compiled.updates[name])
 
-    def see(self, arrays: Scope, roles: Sequence[Role]) -> None:
+    def bind_scope(self, arrays: Scope, roles: Sequence[Role]) -> None:
         """Read and write the parameters that stand in `arrays` from now on, in ops of `roles`."""
-        self._in_scope.bind(arrays, roles)
+        self._scope_binding.bind(arrays, roles)
 
     def checked(self, feed: Feed) -> Feed:
         """A batch as replicas take it, see `Intake.checked`."""

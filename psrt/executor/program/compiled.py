@@ -23,7 +23,7 @@ from psrt.executor.compute import (
     StepSequence,
     Update,
     checked,
-    in_turn,
+    in_sequence,
     make_update,
 )
 from psrt.executor.memory import BoundRows, Cell, CellMemory, GradientCell, Scratch, StepContext
@@ -57,7 +57,7 @@ class Compiled:
         verify(program)
         self.program = program
         self.dtype = _checked_dtype(dtype)
-        self.moment = StepContext()
+        self.context = StepContext()
         self.profiler: Profiler | None = None
         derived = {id(op) for op in derived_ops(program)}
         shared = (op for op in program.ops if op.type in SHARING or id(op) in derived)
@@ -86,13 +86,13 @@ class Compiled:
         if self.profiler is not None:
             self._run_profiled(steps, self.profiler)
             return
-        in_turn = StepSequence()
+        sequence = StepSequence()
         for op, step in steps:
             try:
-                in_turn.run(step)
+                sequence.run(step)
             except Exception as error:
                 raise self.failure(op, error) from error
-        in_turn.end()
+        sequence.end()
 
     def _run_profiled(self, steps: Iterable[BoundOp], profiler: Profiler) -> None:
         clock_ns = profiler.clock_ns
@@ -174,12 +174,14 @@ class Compiled:
     def _compile(self, op: Op) -> Step:
         if op.role == "optimize":
             pairs = zip(op.inputs["parameter"], op.inputs["gradient"], strict=True)
-            return in_turn([self._compile_update(name, gradient).run for name, gradient in pairs])
+            return in_sequence(
+                [self._compile_update(name, gradient).run for name, gradient in pairs]
+            )
         if op.type not in COMPUTE:
             raise ProgramError(f"No executor can compute {op}.")
         vars, scratch = self.program.vars, self._scratch
         bound = Bound(
-            op, vars, self.cells, self.rows, scratch, self.dtype, self.moment, self._spent
+            op, vars, self.cells, self.rows, scratch, self.dtype, self.context, self._spent
         )
         ragged = [self.cells[name] for name in op.reads() if vars[name].ragged]
         step = COMPUTE[op.type](bound)

@@ -37,14 +37,14 @@ class DerivedIds:
             return feed
         mine = {name: feed[name] for name in self._data if name in feed}
         self._intake.load(mine)
-        self._compiled.moment.step = step
+        self._compiled.context.step = step
         self._compiled.run("forward")
         return {**feed, **{name: self._value(name) for name in self._names}}
 
     @cached_property
     def _compiled(self) -> Compiled:
         compiled = Compiled(self._part, "float32")
-        compiled.moment.first_example = self._first_example
+        compiled.context.first_example = self._first_example
         return compiled
 
     @cached_property

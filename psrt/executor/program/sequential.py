@@ -1,7 +1,7 @@
 """The sequential executor: the closures of a compiled program, run in order.
 
-An executor belongs to one thread. It promises that a failing step names op, layer and the user's
-line, and that fetched arrays are the caller's own. Gradients are not: see `Executor.gradients`.
+An executor belongs to one thread. The error of a failing step names op, layer and the user's line.
+Fetched arrays are copies; gradients are not, see `Executor.gradients`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from psrt.executor.program.derived import DerivedIds, fed_vars
 from psrt.executor.program.feeds import Intake, check_is_batch
 from psrt.executor.program.fetches import Fetch, Fetches, copy_of
 from psrt.executor.program.gradient_hooks import steps_with_hooks
-from psrt.executor.program.in_scope import InScope
 from psrt.executor.program.preparation import prepare
+from psrt.executor.program.scope_binding import ScopeBinding
 from psrt.executor.strategies import BuildStrategy
 from psrt.graph.program import ROLES, Program, Role, Var
 
@@ -27,12 +27,12 @@ from psrt.graph.program import ROLES, Program, Role, Var
 class Executor:
     """Runs one program over one scope.
 
-    `source` gives rows of sparse tables that were not bound for a step; without one they come from
-    the scope. `sink` is handed the gradients after each backward. `dtype` "float64" computes in
-    double precision, for gradient checks; the scope must hold float64 parameters then.
-    `build_strategy` asks for passes that save time and memory, `keep` names what will be fetched
-    then. `first_example` counts the examples of a step that other trainers have before this one's:
-    random ops draw for the whole step.
+    `source` returns rows of sparse tables that are not bound for a step; without a source they come
+    from the scope. `sink` receives the gradients after each backward. `dtype` "float64" computes in
+    double precision, for gradient checks; the scope must then hold float64 parameters.
+    `build_strategy` selects passes that save time and memory; `keep` then names the vars to fetch.
+    `first_example` counts the examples of a step on the trainers before this one: random ops draw
+    for the whole step.
     """
 
     def __init__(
@@ -52,13 +52,13 @@ class Executor:
         self.program, self.scope, self.source, self.sink = program, scope, source, sink
         self._compiled = Compiled(prepared.program, dtype, memory=prepared.memory)
         self._cells = self._compiled.cells
-        self._in_scope = InScope(self._compiled)
-        self._compiled.moment.first_example = first_example
+        self._scope_binding = ScopeBinding(self._compiled)
+        self._compiled.context.first_example = first_example
         self._derived = DerivedIds(program, first_example)
         self._intake = Intake(fed_vars(program), self._cells)
         self._supply = RowSupply(program, scope, source)
         self._fetches = Fetches(program, prepared)
-        self._silent_steps = self._compiled.steps
+        self._plain_steps = self._compiled.steps
         self._on_gradient: OnGradient | None = None
 
     def run(
@@ -80,7 +80,7 @@ class Executor:
 
     @property
     def profiler(self) -> Profiler | None:
-        """Records every op that is run from now on; None stops it."""
+        """Records every op that runs while set; None stops recording."""
         return self._compiled.profiler
 
     @profiler.setter
@@ -89,13 +89,13 @@ class Executor:
 
     @property
     def on_gradient(self) -> OnGradient | None:
-        """Told of each parameter's gradient as soon as it is final; None tells nobody."""
+        """Called with each parameter's gradient as soon as it is final; None removes the hooks."""
         return self._on_gradient
 
     @on_gradient.setter
     def on_gradient(self, on_gradient: OnGradient | None) -> None:
         self._on_gradient = on_gradient
-        self._compiled.steps = self._silent_steps
+        self._compiled.steps = self._plain_steps
         if on_gradient is not None:
             self._compiled.steps = steps_with_hooks(self._compiled, on_gradient)
 
@@ -107,43 +107,44 @@ class Executor:
         roles: Sequence[Role],
     ) -> list[Array | Ragged]:
         names = self._fetches.names_of(fetch, roles)
-        self._in_scope.bind(self.scope, roles)
+        self._scope_binding.bind(self.scope, roles)
         if "forward" in roles:
             check_is_batch(feed)
             self._supply.check_bound(rows)
-            whole = self._derived.extend(feed, self._compiled.moment.step)
+            whole = self._derived.extend(feed, self._compiled.context.step)
             self._bind_rows(self._intake.load(whole), rows)
         if "backward" in roles and "optimize" not in roles:
             self._compiled.swap_gradients()
         for role in ROLES:
             if role in roles or (role == "adjust" and "backward" in roles):
                 self._compiled.run(role)
-        self._compiled.moment.step += 1
+        self._compiled.context.step += 1
         if self.sink is not None and "backward" in roles:
             self.sink.push(self.gradients())
         return [self._fetched(name) for name in names]
 
     def continue_from(self, other: Executor) -> None:
-        """Take over optimizer state and counts of steps from an executor of the same parameters."""
+        """Share optimizer state and step counts with an executor of the same parameters."""
         updates = other._compiled.updates
         for name, update in self._compiled.updates.items():
             if name in updates:
                 update.share(updates[name])
-        self._compiled.moment.step = other._compiled.moment.step
+        self._compiled.context.step = other._compiled.context.step
 
     def gradients(self) -> dict[str, Gradient]:
         """Gradients of the last backward by parameter name; of sparse tables as SelectedRows.
 
-        They are views of the executor's memory, of which there are two that take turns: the arrays
-        stay as they are during the next backward and are overwritten by the one after it. Hand them
-        to a communicator for one step; copy what is kept longer. After a run that trained here
-        ("optimize") there is one memory only, which the next run overwrites.
+        They are views of two memories that alternate: the arrays stay unchanged during the next
+        backward, and the one after it overwrites them. Copy what is kept for more than one step.
+        A run with "optimize" uses one memory only, which the next run overwrites.
         """
         return self._compiled.gradients()
 
     def parameters_changed(self, other_steps: int) -> None:
-        """Somebody wrote into arrays of the scope: the work of `other_steps` mini-batches on other
-        trainers so far, by which learning-rate schedules are further than the updates here."""
+        """Arrays of the scope have new values, from `other_steps` mini-batches of other trainers.
+
+        Learning-rate schedules count these in addition to the updates made here.
+        """
         self._compiled.count_others(other_steps)
 
     def _fetched(self, name: str) -> Array | Ragged:

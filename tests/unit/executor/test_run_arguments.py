@@ -11,7 +11,7 @@ import pytest
 import psrt
 from psrt import layers
 from psrt.core.errors import DataError, ProgramError
-from psrt.executor.parallel.loss_start import LossStart
+from psrt.executor.parallel.loss_gradient import LossGradient
 from psrt.executor.strategies import GradientScaleStrategy
 from psrt.graph.program import Program
 
@@ -164,7 +164,7 @@ def test_a_customized_start_is_of_one_loss() -> None:
             psrt.optimizer.Sgd(0.1).minimize(layers.mean(layers.fc(x, 1)))
 
     with pytest.raises(ProgramError, match="has 2 losses"):
-        LossStart.of(GradientScaleStrategy.Customized, program)
+        LossGradient.of(GradientScaleStrategy.Customized, program)
 
 
 def test_ones_are_ones_and_backward_begins_with_an_op_of_its_own() -> None:

@@ -31,7 +31,7 @@ def draw(executor: Executor, out: Var, x: Array = ONES) -> Array:
 
 
 def moment_of(executor: Executor) -> StepContext:
-    return executor._compiled.moment
+    return executor._compiled.context
 
 
 @pytest.mark.parametrize("p", [0.0, 0.1, 0.5, 1.0])

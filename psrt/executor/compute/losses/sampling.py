@@ -35,12 +35,12 @@ class _Sampler:
         probabilities = weights / weights.sum() if len(weights) else weights
         self._keep, self._alias = sampling.alias_table(probabilities)
         self._log_expected = np.log(self._count * probabilities)
-        self._moment = op.moment
+        self._context = op.context
 
     def draw(self, first_example: int, first_column: int, out: I64) -> None:
         """Fill `out` (n, k) from a column on."""
         distribution = (self._kind, self._classes, self._keep, self._alias)
-        where = (self._seed, self._moment.step, first_example, first_column)
+        where = (self._seed, self._context.step, first_example, first_column)
         sampling.draw(*distribution, *where, out)
 
     def log_expected(self, ids: I64, out: Array) -> None:
@@ -64,7 +64,7 @@ def draw_negatives(op: Bound) -> Step:
         labels = class_labels(label.value, classes)
         ids = out.reserve((len(labels), width))
         ids[:, 0] = labels
-        sampler.draw(op.moment.first_example, 1, ids)
+        sampler.draw(op.context.first_example, 1, ids)
         if log_expected is not None:
             sampler.log_expected(ids, log_expected.reserve(ids.shape))
 

@@ -27,7 +27,7 @@ from psrt.kernels.ops import EagerBackend, backend_for
 class Bound:
     """An op with its slots resolved; `dtype` is that of the executor's floats.
 
-    `moment` is the executor's and changes from step to step: read it inside the closure. `spent`
+    `context` is the executor's and changes from step to step: read it inside the closure. `spent`
     are vars nobody needs once their only reader has run.
     """
 
@@ -37,7 +37,7 @@ class Bound:
     tables: Mapping[str, BoundRows]
     shared: Scratch
     dtype: Any
-    moment: StepContext
+    context: StepContext
     spent: Collection[str] = ()
 
     @property
@@ -92,15 +92,15 @@ class Bound:
         is_wide = any(var.dtype == "float64" and var.kind != "state" for var in read)
         return np.dtype(np.float64) if is_wide else self.dtype
 
-    def noted(self, note: Callable[[EagerBackend], None], reads_moment: bool = False) -> Step:
+    def noted(self, note: Callable[[EagerBackend], None], reads_context: bool = False) -> Step:
         """A step that consists of what `note` writes down on the tape it is given.
 
-        What it writes must follow from the arrays in the op's cells, unless it `reads_moment`. A
+        What it writes must follow from the arrays in the op's cells, unless it `reads_context`. A
         tape has one type: an op of another computes at once, in its turn.
         """
         if self.floats != self.dtype:
             return partial(note, EagerBackend())
-        read = [] if reads_moment else [name for name in self.op.reads() if name]
+        read = [] if reads_context else [name for name in self.op.reads() if name]
         if any(self.vars[name].kind == "data" for name in read):  # other arrays in every step
             read = []
         written = [self.cells[name] for name in self.op.writes() if name]

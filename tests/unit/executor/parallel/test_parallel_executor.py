@@ -420,7 +420,7 @@ def test_cpu_num_says_how_many_replicas_there_are(monkeypatch):
 
 
 def test_an_executor_needs_a_replica():
-    with pytest.raises(ConfigError, match="0 replicas"):
+    with pytest.raises(ConfigError, match="replicas=0"):
         ParallelExecutor(classifier()[0], psrt.Scope(), 0)
 
 

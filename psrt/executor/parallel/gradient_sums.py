@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from psrt.executor.compute import SMALL, CachedCommands, Step, StepSequence, in_turn
+from psrt.executor.compute import SMALL, CachedCommands, Step, StepSequence, in_sequence
 from psrt.executor.parallel.aggregate import GradientSum
 from psrt.executor.parallel.places import Places
 from psrt.executor.parallel.replicas import Replica
@@ -20,7 +20,7 @@ from psrt.graph.program import Program, gradient_name
 from psrt.kernels.ops import backend_for
 
 
-class Summing:
+class GradientSums:
     """Sums for one parallel executor of several replicas."""
 
     def __init__(self, program: Program, replicas: Sequence[Replica], places: Places) -> None:
@@ -36,7 +36,7 @@ class Summing:
         for names in self._together:
             sums, places = self._sums(names, active), self.places(names)
             kind = "sum of gradient" if len(names) == 1 else "sums of gradients"
-            run = in_turn([self._noted(sums, 0, 1), *(each.tell for each in sums)])
+            run = in_sequence([self._noted(sums, 0, 1), *(each.tell for each in sums)])
             yield SsaNode(f"{kind} {', '.join(names)}", run, places, places)
 
     def in_parts(self, active: Sequence[int], ends: frozenset[Place]) -> Iterator[SsaNode]:
@@ -91,10 +91,10 @@ class Summing:
         ]
 
         def run() -> None:
-            in_turn = StepSequence()
+            sequence = StepSequence()
             for each in noted:
-                in_turn.run(each)
-            in_turn.end()
+                sequence.run(each)
+            sequence.end()
 
         return run
 

@@ -15,7 +15,7 @@ from psrt.executor.program.compiled import Compiled
 from psrt.graph.program import Role
 
 
-class InScope:
+class ScopeBinding:
     """The cells of a program whose arrays stand in a scope; `bind` comes before every step."""
 
     def __init__(self, compiled: Compiled) -> None:

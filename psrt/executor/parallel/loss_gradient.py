@@ -18,7 +18,7 @@ from psrt.graph.program import Program
 
 
 @dataclass(frozen=True)
-class LossStart:
+class LossGradient:
     """`name` is the var of d loss / d loss that users feed, "" for none; `fed` what they gave."""
 
     strategy: GradientScaleStrategy
@@ -26,7 +26,7 @@ class LossStart:
     fed: Array | None = None
 
     @classmethod
-    def of(cls, strategy: GradientScaleStrategy, program: Program) -> LossStart:
+    def of(cls, strategy: GradientScaleStrategy, program: Program) -> LossGradient:
         """For all steps of a program."""
         names = loss_gradients(program)
         if strategy is not GradientScaleStrategy.Customized or not names:
@@ -38,7 +38,7 @@ class LossStart:
             )
         return cls(strategy, names[0])
 
-    def fed_by(self, feed: Feed) -> LossStart:
+    def fed_by(self, feed: Feed) -> LossGradient:
         """For one batch."""
         if not self.name:
             return self

@@ -16,7 +16,7 @@ from psrt.executor.parallel.replicas import Replica
 from psrt.kernels.tables import CellBuffer, unique_of
 
 
-class TableInPlace:
+class ZeroCopyTable:
     """One table, for all replicas; in every step `load` before it, and `number` as a part of it if
     there is a backward."""
 

@@ -11,13 +11,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
-from psrt.executor.compute import SMALL, Update, in_turn
+from psrt.executor.compute import SMALL, Update, in_sequence
 from psrt.executor.parallel.ssa import Place, SsaNode, union
 
 BEGUN: frozenset[Place] = frozenset(["updates have begun"])
 
 
-class Cutting:
+class SplitUpdates:
     """The `nodes` of all update ops, of which those that are worth it come in `parts`."""
 
     def __init__(self, nodes: Sequence[SsaNode], updates: Mapping[str, Update], parts: int) -> None:
@@ -32,7 +32,7 @@ class Cutting:
         """The beginning of all that is cut, needing nothing but what stands in `known`: for
         parts that wait for sums, which wait for everybody who reads a parameter."""
         if self._cut:
-            run = in_turn([update.begin for each in self._cut.values() for update in each])
+            run = in_sequence([update.begin for each in self._cut.values() for update in each])
             reads = union(self._nodes[at].reads for at in self._cut) & known
             yield SsaNode("beginning of updates", run, reads, BEGUN)
 
@@ -40,7 +40,7 @@ class Cutting:
         """The beginnings, each once nobody reads the parameter any more; what is in `late` it does
         not need."""
         for at, of_node in self._cut.items():
-            run = in_turn([update.begin for update in of_node])
+            run = in_sequence([update.begin for update in of_node])
             node = self._nodes[at]
             reads, writes = node.reads - late, node.writes | BEGUN
             yield dataclasses.replace(node, run=run, reads=reads, writes=writes)
@@ -57,7 +57,7 @@ class Cutting:
         for number in range(self._parts):
             own = summed[number] if len(summed) == self._parts else union(summed)
             for at, of_node in self._cut.items():
-                run = in_turn([partial(update.part, number, self._parts) for update in of_node])
+                run = in_sequence([partial(update.part, number, self._parts) for update in of_node])
                 node = self._nodes[at]
                 reads = node.reads | own | node.writes | BEGUN
                 part = frozenset([("part of updates", number)])
