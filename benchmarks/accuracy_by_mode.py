@@ -27,7 +27,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import harness
-from psrt.core.wire import PRECISIONS
+from psrt.core.precision import PRECISIONS
 
 JOBS = Path(__file__).resolve().parent.parent / "examples" / "criteo"
 PSRT = (sys.executable, "-m", "psrt")

@@ -31,9 +31,9 @@ import numpy as np
 from benchmarks import ctr_data, harness, processes
 from benchmarks.gemm import gemm_figures
 from psrt.config.schema import JobConfig, TrainerConfig
+from psrt.core.precision import PRECISIONS, WirePrecision
 from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync
 from psrt.core.threads import SCHEDULING
-from psrt.core.wire import PRECISIONS, Wire
 from psrt.trainer.inputs.ahead import Ahead
 from psrt.trainer.inputs.job import Job, load_job
 from psrt.trainer.inputs.outputs import Measured, Outputs
@@ -149,7 +149,7 @@ def trainer(args: argparse.Namespace) -> harness.Figures:
         program="w1_job.py",
         params={"optimizer": args.optimizer, "learning_rate": rate, "embedding_rate": scale},
         communication=mode_of(args),
-        wire=Wire(args.wire),
+        wire=WirePrecision(args.wire),
         path=str(Path(__file__)),
     )
     settings = TrainerConfig(

@@ -26,7 +26,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
-from psrt.core.metrics import Registry
+from psrt.core.counters import Counters
 from psrt.core.tensors import SelectedRows
 from psrt.core.types import F32, I64
 
@@ -59,7 +59,7 @@ class Timeline(Protocol):
 
 class Communicator(Protocol):
     @property
-    def counters(self) -> Registry: ...
+    def counters(self) -> Counters: ...
 
     def watch(self, timeline: Timeline | None) -> None:
         """Tell `timeline` of every call and every wait from now on; None tells nobody."""

@@ -16,8 +16,8 @@ from contextlib import contextmanager
 
 from psrt.communicator.base import Timeline, Versions
 from psrt.communicator.requests import PserverGroup
+from psrt.core.counters import Counters
 from psrt.core.errors import InternalError, PsrtError
-from psrt.core.metrics import Registry
 from psrt.core.types import F32
 
 LEAST_S = 1.0
@@ -38,7 +38,7 @@ class BaseCommunicator(ABC):
         self._closed = False
 
     @property
-    def counters(self) -> Registry:
+    def counters(self) -> Counters:
         return self._pservers.counters
 
     def watch(self, timeline: Timeline | None) -> None:

@@ -11,8 +11,8 @@ from psrt.communicator.geo import GeoCommunicator, LocalParameters
 from psrt.communicator.requests import PserverGroup
 from psrt.communicator.sync import Arrivals, StepByStep, SyncTurns
 from psrt.core.errors import ConfigError
+from psrt.core.precision import WirePrecision
 from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync
-from psrt.core.wire import Wire
 from psrt.partition.plan import PartitionPlan
 from psrt.rpc.client import Client
 
@@ -27,7 +27,7 @@ def make(
     call_timeout_s: float,
     on_wait: Callable[[str], None] = log.info,
     own: LocalParameters | None = None,
-    wire: Wire | None = None,
+    wire: WirePrecision | None = None,
 ) -> Communicator:
     """A communicator for one trainer; `clients` are one per endpoint, in the order of the plan.
 

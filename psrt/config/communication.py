@@ -2,7 +2,7 @@
 
 The modes are the dataclasses of `psrt.core.specs.modes`, which know nothing of configuration; this
 module adds the help lines and turns (mode, values) into one of them. `wire` and the table
-`wire_tables` mean the same in every mode: `psrt.core.wire`.
+`wire_tables` mean the same in every mode: `psrt.core.precision`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import dataclasses
 import typing
 
 from psrt.config.settings import Setting
+from psrt.core.precision import PRECISIONS
 from psrt.core.specs import MODES
-from psrt.core.wire import PRECISIONS
 
 SECTION = "communication"
 MODE = Setting(SECTION, "mode", str, "sync", "How gradients travel.", choices=tuple(MODES))

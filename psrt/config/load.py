@@ -28,8 +28,8 @@ from psrt.config.schema import (
 )
 from psrt.config.settings import Setting, settings_of
 from psrt.core.errors import ConfigError
+from psrt.core.precision import WirePrecision
 from psrt.core.specs import MODES, CommunicationMode
-from psrt.core.wire import Wire
 
 T = TypeVar("T")
 DEFAULT = "default"
@@ -119,10 +119,10 @@ def _communication(toml: TomlFile, heard: Heard) -> Loaded[CommunicationMode]:
     return Loaded(filled.config, {communication.MODE.key: origin} | filled.origins)
 
 
-def _wire(toml: TomlFile, heard: Heard) -> Loaded[Wire]:
+def _wire(toml: TomlFile, heard: Heard) -> Loaded[WirePrecision]:
     precision, origin = _choose(communication.WIRE, toml, heard, {})
     tables = toml.values(communication.SECTION).get(communication.WIRE_TABLES, {})
-    return Loaded(Wire(precision, tables), {communication.WIRE.key: origin})
+    return Loaded(WirePrecision(precision, tables), {communication.WIRE.key: origin})
 
 
 def _heard(environ: Mapping[str, str] | None) -> Heard:

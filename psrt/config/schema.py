@@ -20,9 +20,9 @@ from psrt.config.sizing import SizeConfig
 from psrt.config.table_sections import TableConfig
 from psrt.core.errors import ConfigError
 from psrt.core.log import LEVELS
+from psrt.core.precision import WirePrecision
 from psrt.core.specs import MODES, CommunicationMode, Sync
 from psrt.core.threads import SCHEDULING
-from psrt.core.wire import Wire
 
 BUSY_POLL_US = 700
 CARRIERS = ("stream", "grpc")
@@ -347,7 +347,7 @@ class JobConfig:
     params: dict[str, Any] = dataclasses.field(default_factory=dict)
     data: DataConfig = dataclasses.field(default_factory=DataConfig)
     communication: CommunicationMode = dataclasses.field(default_factory=Sync)
-    wire: Wire = dataclasses.field(default_factory=Wire)
+    wire: WirePrecision = dataclasses.field(default_factory=WirePrecision)
     partition: PartitionConfig = dataclasses.field(default_factory=PartitionConfig)
     tables: dict[str, TableConfig] = dataclasses.field(default_factory=dict)
     path: str = ""

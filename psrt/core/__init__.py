@@ -1,8 +1,19 @@
-"""core: words every room shares. It imports nothing of psrt outside itself.
+"""core: types and services every room shares. It imports no other room of psrt.
 
-types (array aliases) → errors (the catalogue) → tensors (SelectedRows, Ragged) → wire (precision of
-what travels) → attributes (settings filled in one by one) → specs (everything a pserver must know
-of a table) → clock → metrics → log → threads → allocator (freed memory, kept) → columns (text for
-people) → quantities (sizes and rates as people write them) → whole_file (files that are complete or
-absent).
+Reading order:
+
+    types       array aliases
+    errors      the error catalogue
+    tensors     sparse gradients and variable-length slots
+    precision   precision of gradients and parameters on the wire
+    attributes  dataclasses that reject undeclared attributes
+    specs       frozen descriptions of tables, optimizers and modes
+    clock       time as an argument
+    counters    counters, gauges and timers of a process
+    log         log set-up
+    threads     threads whose crashes are reported
+    allocator   freed memory kept for reuse
+    columns     text tables
+    quantities  sizes and rates as people write them
+    whole_file  files that are complete or absent
 """

@@ -18,8 +18,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from psrt.core.errors import ConfigError, ProgramError
+from psrt.core.precision import WirePrecision
 from psrt.core.specs import CommunicationMode, TableSpec
-from psrt.core.wire import Wire
 from psrt.graph.program import Program
 from psrt.partition.arguments import endpoints_of, seat, yes_or_no
 from psrt.partition.dispatchers import chosen
@@ -46,7 +46,7 @@ class TrainerProgram:
     trainers: int
     job_id: str
     wait_port: bool = True
-    wire: Wire = field(default_factory=Wire)
+    wire: WirePrecision = field(default_factory=WirePrecision)
 
 
 @dataclass(frozen=True)

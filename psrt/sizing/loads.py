@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from psrt.core.precision import WirePrecision
 from psrt.core.specs import CommunicationMode, DenseTableSpec
-from psrt.core.wire import Wire
 from psrt.partition.plan import PartitionPlan
 from psrt.sizing import costs
 from psrt.sizing.footprint import (
@@ -47,7 +47,7 @@ class Workload:
     trainers: int
     steps_per_s: float
     uses: tuple[TableUse, ...]
-    wire: Wire = field(default_factory=Wire)
+    wire: WirePrecision = field(default_factory=WirePrecision)
 
 
 @dataclass(frozen=True)

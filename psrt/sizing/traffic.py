@@ -16,11 +16,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from psrt.core.precision import NUMBER_BYTES
 from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, SparseTableSpec, Ssp, Sync
 from psrt.partition.buckets import MAX_INFLIGHT
 
 ID_BYTES, FLOAT_BYTES = 8, 4
-_NUMBER_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}
 _INT8_ELEMENTS_A_SCALE = 256
 """Of a dense block; a row has a scale of its own."""
 
@@ -52,7 +52,7 @@ class TableUse:
     def values_bytes(self) -> float:
         """Of one row when it travels, without its id."""
         scale = FLOAT_BYTES if self.wire == "int8" else 0
-        return self.spec.width * _NUMBER_BYTES[self.wire] + scale
+        return self.spec.width * NUMBER_BYTES[self.wire] + scale
 
     def distinct_after(self, steps: float) -> float:
         """Distinct ids of that many steps, of one trainer or of several together."""
@@ -131,7 +131,7 @@ class CallKind:
 def dense_wire_bytes(elements: int, wire: str) -> float:
     """Of a dense block when it travels."""
     scales = elements / _INT8_ELEMENTS_A_SCALE if wire == "int8" else 0
-    return elements * _NUMBER_BYTES[wire] + scales * FLOAT_BYTES
+    return elements * NUMBER_BYTES[wire] + scales * FLOAT_BYTES
 
 
 def calls_of_step(

@@ -19,15 +19,9 @@ from psrt.pserver.serving.service import PserverService
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.methods import Method
+from psrt.rpc.wire import PULL_DENSE, PULL_ROWS, PUSH_DENSE, PUSH_ROWS
 from tests.support.carriers import CARRIERS, Station, eventually, station
-from tests.support.pserver import (
-    CALL_TIMEOUT_S,
-    PULL_DENSE,
-    PULL_ROWS,
-    PUSH_DENSE,
-    PUSH_ROWS,
-    register,
-)
+from tests.support.pserver import CALL_TIMEOUT_S, register
 
 RATE = 0.5
 RULE: dict[str, Any] = {

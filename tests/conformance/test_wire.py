@@ -13,7 +13,7 @@ import pytest
 
 from psrt.communicator.requests.router import Router
 from psrt.core.errors import ConfigError, TableError, WireError
-from psrt.core.wire import Wire
+from psrt.core.precision import WirePrecision
 from psrt.pserver.serving.service import PserverService
 from psrt.rpc import pb
 from psrt.rpc.methods import Method
@@ -104,7 +104,7 @@ def trained(steps: int = STEPS) -> dict[str, np.ndarray]:
 def test_a_narrow_wire_trains_as_far_as_its_rounding_goes(
     build: Builder, mode: ModeUnderTest, precision: str
 ) -> None:
-    cluster = build(mode, wire=Wire(precision))
+    cluster = build(mode, wire=WirePrecision(precision))
 
     train(cluster)
 
@@ -117,7 +117,7 @@ def test_a_narrow_wire_trains_as_far_as_its_rounding_goes(
 
 @every_mode
 def test_a_flush_brings_every_bit(build: Builder, mode: ModeUnderTest) -> None:
-    cluster = build(mode, wire=Wire("bfloat16"))
+    cluster = build(mode, wire=WirePrecision("bfloat16"))
 
     flushed = train(cluster, steps=3, scale=1 / 3)
 
@@ -132,7 +132,7 @@ def test_half_the_bits_are_half_the_bytes(
 ) -> None:
     """But for ids, and for what travels once at the start and the end. The tables are small; the
     other modes push or pull as often as they come to it, and rows of geo are float32."""
-    wide, narrow = build(mode), build(mode, wire=Wire(precision))
+    wide, narrow = build(mode), build(mode, wire=WirePrecision(precision))
 
     for cluster in (wide, narrow):
         train(cluster, steps=20)
@@ -147,7 +147,7 @@ def test_half_the_bits_are_half_the_bytes(
 def test_a_round_of_two_trainers_gives_the_same_bits_each_time(build: Builder) -> None:
     results = []
     for _ in range(2):
-        cluster = build(SYNC, trainers=2, wire=Wire("float16", {"w": "int8"}))
+        cluster = build(SYNC, trainers=2, wire=WirePrecision("float16", {"w": "int8"}))
         train(cluster, scale=1 / 3)
         results.append(held(cluster))
 
@@ -157,11 +157,11 @@ def test_a_round_of_two_trainers_gives_the_same_bits_each_time(build: Builder) -
 
 def test_rows_of_geo_do_not_travel_narrow(build: Builder) -> None:
     with pytest.raises(ConfigError, match="rows of table emb cannot travel as int8 in mode geo"):
-        build(GEO, wire=Wire("float32", {"emb": "int8"}))
+        build(GEO, wire=WirePrecision("float32", {"emb": "int8"}))
 
 
 def test_replicas_of_geo_end_with_the_bits_of_the_pservers(build: Builder) -> None:
-    cluster = build(GEO, trainers=2, wire=Wire("bfloat16"))
+    cluster = build(GEO, trainers=2, wire=WirePrecision("bfloat16"))
     train(cluster, scale=1 / 3)
 
     replicas = cluster.on_all(lambda trainer: trainer.stop(LONG_S))
@@ -175,7 +175,7 @@ def test_replicas_of_geo_end_with_the_bits_of_the_pservers(build: Builder) -> No
 
 
 def test_only_the_tables_named_travel_narrow(build: Builder) -> None:
-    cluster = build(SYNC, wire=Wire("float32", {"emb": "float16"}))
+    cluster = build(SYNC, wire=WirePrecision("float32", {"emb": "float16"}))
     trainer = cluster.trainer
 
     dense = trainer.start(LONG_S)
@@ -187,7 +187,7 @@ def test_only_the_tables_named_travel_narrow(build: Builder) -> None:
 
 def test_a_table_that_does_not_exist_is_refused_with_the_nearest_name(build: Builder) -> None:
     with pytest.raises(ConfigError, match="'embs', which is no parameter") as refusal:
-        build(SYNC, wire=Wire("float32", {"embs": "int8"}))
+        build(SYNC, wire=WirePrecision("float32", {"embs": "int8"}))
 
     assert "Did you mean 'emb'?" in refusal.value.hint
 
@@ -197,7 +197,7 @@ def test_what_a_dense_gradient_loses_comes_with_the_next_one(
     build: Builder, precision: str
 ) -> None:
     """After a hundred gradients less than one of them may be off by, not a hundred times that."""
-    cluster, steps = build(HALF_ASYNC, wire=Wire(precision)), 100
+    cluster, steps = build(HALF_ASYNC, wire=WirePrecision(precision)), 100
 
     train(cluster, steps=steps, scale=1 / 3)
 
@@ -210,7 +210,7 @@ def test_what_a_dense_gradient_loses_comes_with_the_next_one(
 
 def test_small_gradients_are_not_lost_in_float16(build: Builder) -> None:
     """Their smallest normal number is 6e-5; those here go down to 1e-9."""
-    cluster, scale = build(SYNC, wire=Wire("float16")), 1e-9
+    cluster, scale = build(SYNC, wire=WirePrecision("float16")), 1e-9
 
     train(cluster, steps=1, scale=scale)
 
@@ -261,7 +261,7 @@ def test_a_push_that_does_not_fit_is_refused(
 
 def test_a_reply_in_float32_is_taken_whatever_was_asked_for() -> None:
     """As from a pserver that does not know the field."""
-    router = Router(PLAN, Wire("int8"))
+    router = Router(PLAN, WirePrecision("int8"))
     requests, whole = router.requests(), np.zeros(3, np.float32)
     router.pull_dense(requests, {"b": whole})
 

@@ -17,9 +17,9 @@ from psrt.core.errors import CATALOGUE, DeadlineError, ErrorCode, UnavailableErr
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.methods import Method
+from psrt.rpc.wire import PUSH_DENSE
 from tests.support.pserver import (
     CALL_TIMEOUT_S,
-    PUSH_DENSE,
     daemon,
     exchange,
     joined,

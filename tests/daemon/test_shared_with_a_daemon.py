@@ -12,15 +12,9 @@ from psrt.core.types import F32, I64
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.methods import Method
+from psrt.rpc.wire import PULL_ROWS, PUSH_ROWS
 from tests.support.carriers import eventually
-from tests.support.pserver import (
-    CALL_TIMEOUT_S,
-    PULL_ROWS,
-    PUSH_ROWS,
-    daemon,
-    joined,
-    register,
-)
+from tests.support.pserver import CALL_TIMEOUT_S, daemon, joined, register
 
 ROWS, WIDTH = 4096, 16
 IDS = np.random.default_rng(2).permutation(10 * ROWS)[:ROWS].astype(np.int64)

@@ -19,8 +19,8 @@ import numpy as np
 from psrt.communicator.base import Communicator
 from psrt.communicator.factory import make
 from psrt.core import specs
+from psrt.core.precision import WirePrecision
 from psrt.core.tensors import SelectedRows
-from psrt.core.wire import Wire
 from psrt.kernels.tables import initialize
 from psrt.partition.plan import PartitionPlan, PlacedBlock
 from psrt.pserver.serving.service import PserverService
@@ -215,7 +215,7 @@ class Builder:
         call_timeout_s: float = LONG_S,
         on_wait: Callable[[str], None] = print,
         plan: PartitionPlan = PLAN,
-        wire: Wire | None = None,
+        wire: WirePrecision | None = None,
     ) -> Cluster:
         is_geo = isinstance(under_test.mode, specs.Geo)
         (table,) = plan.sparse

@@ -22,9 +22,8 @@ from psrt.kernels.tables import initialize
 from psrt.rpc import pb
 from psrt.rpc.methods import Method
 from psrt.rpc.serving import Later, Peer
-from psrt.rpc.wire.frames import Message
+from psrt.rpc.wire import PULL_CHANGED, PULL_DENSE, PULL_ROWS, PUSH_DENSE, PUSH_ROWS, Message
 
-PUSH_DENSE, PUSH_ROWS, PULL_DENSE, PULL_ROWS, PULL_CHANGED = 1, 2, 3, 4, 5
 PUSHES = (PUSH_DENSE, PUSH_ROWS)
 TENSORS_SENT = {PUSH_DENSE: 1, PUSH_ROWS: 2, PULL_DENSE: 0, PULL_ROWS: 1, PULL_CHANGED: 0}
 NOBODY_LEFT = (1 << 64) - 1

@@ -16,7 +16,7 @@ import numpy as np
 from psrt.communicator.base import Communicator, Gradient, Gradients, Pulled, Timeline
 from psrt.communicator.geo.geo_table import GeoTable
 from psrt.core import specs
-from psrt.core.metrics import Registry
+from psrt.core.counters import Counters
 from psrt.core.tensors import SelectedRows
 from psrt.core.types import F32, I64
 from psrt.kernels.tables import initialize
@@ -97,7 +97,7 @@ class GeoByHand:
         self.inner, self.own = communicator, own
 
     @property
-    def counters(self) -> Registry:
+    def counters(self) -> Counters:
         return self.inner.counters
 
     def watch(self, timeline: Timeline | None) -> None:

@@ -22,12 +22,12 @@ from psrt.rpc.dialing import Carrier
 from psrt.rpc.inproc import Faults, InprocServer
 from psrt.rpc.methods import Method
 from psrt.rpc.retry import RetryPolicy
+from psrt.rpc.wire import PULL_DENSE, PUSH_DENSE
 from tests.support.carriers import eventually
 from tests.support.processes import start
 
 AT_ONCE = RetryPolicy(initial_s=0.001, max_s=0.01, budget_s=5.0)
 CALL_TIMEOUT_S = 30.0
-PUSH_DENSE, PUSH_ROWS, PULL_DENSE, PULL_ROWS, PULL_CHANGED = 1, 2, 3, 4, 5
 TABLE = specs.DenseTableSpec(
     name="w",
     parameter="w",

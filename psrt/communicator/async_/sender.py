@@ -14,13 +14,13 @@ from psrt.communicator.async_.gradient_queue import Merged
 from psrt.communicator.async_.merge_queue import MergeQueue
 from psrt.communicator.base import Gradient, Gradients, Versions
 from psrt.communicator.requests import BACKSTOP_S, PserverGroup, Request, count_steps
+from psrt.core.counters import Counters
 from psrt.core.errors import DeadlineError
-from psrt.core.metrics import Registry
 from psrt.rpc.methods import Method
 
 
 class SenderMetrics:
-    def __init__(self, counters: Registry) -> None:
+    def __init__(self, counters: Counters) -> None:
         self.steps_sent = counters.counter("steps_sent", "mini-batches whose gradients were pushed")
         self.pushes = counters.counter("pushes", "pushes sent, to all pservers at once")
         self.early = counters.counter("pushes_early", "pushes sent before their step had ended")

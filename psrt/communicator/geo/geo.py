@@ -27,8 +27,8 @@ from psrt.communicator.base_communicator import BaseCommunicator, time_left
 from psrt.communicator.geo.geo_agreement import Agreement, Given, LocalParameters
 from psrt.communicator.geo.sync_schedule import SyncSchedule
 from psrt.communicator.requests import PendingCalls, PserverGroup, Request, count_steps
+from psrt.core.counters import Counters
 from psrt.core.errors import DeadlineError, InternalError
-from psrt.core.metrics import Registry
 from psrt.core.specs import Geo
 from psrt.core.tensors import SelectedRows
 from psrt.core.types import F32, I64
@@ -44,7 +44,7 @@ nothing is left. Numbers that are not finite never get there."""
 
 
 class GeoMetrics:
-    def __init__(self, counters: Registry) -> None:
+    def __init__(self, counters: Counters) -> None:
         self.steps = counters.counter("steps_sent", "mini-batches whose changes were pushed")
         self.exchanges = counters.counter("exchanges", "exchanges with all pservers at once")
         self.wait_s = counters.timer("geo_wait_s", "seconds spent waiting for an exchange")

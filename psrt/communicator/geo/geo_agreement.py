@@ -15,8 +15,8 @@ from psrt.communicator.base import Gradient
 from psrt.communicator.geo.geo_dense import GeoDense
 from psrt.communicator.geo.geo_table import GeoTable
 from psrt.communicator.requests import Request, Router
+from psrt.core.counters import Counters
 from psrt.core.errors import ConfigError
-from psrt.core.metrics import Registry
 from psrt.core.types import F32
 from psrt.partition.plan import PartitionPlan
 
@@ -52,7 +52,7 @@ class Agreement:
     """Belongs to the training thread."""
 
     def __init__(
-        self, plan: PartitionPlan, router: Router, own: LocalParameters, counters: Registry
+        self, plan: PartitionPlan, router: Router, own: LocalParameters, counters: Counters
     ) -> None:
         self._router, self._own = router, own
         self._specs = {spec.name: spec for spec in plan.sparse}

@@ -19,12 +19,12 @@ from psrt.communicator.base import Timeline, Versions
 from psrt.communicator.requests.endpoint_threads import EndpointThreads, results
 from psrt.communicator.requests.requests import Request
 from psrt.communicator.requests.router import Router
+from psrt.core.counters import Counters
 from psrt.core.errors import ConfigError, ErrorCode, TableError
-from psrt.core.metrics import Registry
+from psrt.core.precision import WirePrecision
 from psrt.core.specs import to_json
 from psrt.core.threads import CrashReport, start_timer
 from psrt.core.types import F32, I64
-from psrt.core.wire import Wire
 from psrt.partition.buckets import MAX_INFLIGHT
 from psrt.partition.plan import PartitionPlan
 from psrt.rpc import pb
@@ -78,7 +78,7 @@ class PserverGroup:
         clients: Sequence[Client],
         *,
         call_timeout_s: float,
-        wire: Wire | None = None,
+        wire: WirePrecision | None = None,
     ) -> None:
         endpoints = tuple(client.endpoint for client in clients)
         if endpoints != plan.endpoints:
@@ -89,7 +89,7 @@ class PserverGroup:
         self.plan = plan
         self.router = Router(plan, wire)
         self.call_timeout_s = call_timeout_s
-        self.counters = Registry()
+        self.counters = Counters()
         self.crashes = CrashReport()
         self.timeline: Timeline | None = None
         self._clients = tuple(clients)

@@ -20,10 +20,15 @@ from psrt.core.types import F32, I32, I64, Array, Shape
 from psrt.kernels.precision import Narrow, precision_of, scales_of, widen, widened
 from psrt.kernels.tables import rows as row_kernels
 from psrt.rpc import pb
-from psrt.rpc.wire import PRECISION_CODES, Message
-
-PUSH_DENSE, PUSH_ROWS, PULL_DENSE, PULL_ROWS, PULL_CHANGED = 1, 2, 3, 4, 5
-"""Numbers of `pb.Part.kind`; protos/psrt/v1/frame.proto says what tensors each kind carries."""
+from psrt.rpc.wire import (
+    PRECISION_CODES,
+    PULL_CHANGED,
+    PULL_DENSE,
+    PULL_ROWS,
+    PUSH_DENSE,
+    PUSH_ROWS,
+    Message,
+)
 
 _LEAST_KEPT_BYTES = 64 * 1024
 _WIRE = {**PRECISION_CODES, "float32": 0}  # what needs no saying is not said

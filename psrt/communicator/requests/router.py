@@ -22,10 +22,10 @@ from psrt.communicator.requests.known_ids import KnownIds, Shares
 from psrt.communicator.requests.requests import Request, RowsGradient, Sink
 from psrt.communicator.requests.residuals import Residuals
 from psrt.core.errors import ConfigError, ErrorCode, TableError
+from psrt.core.precision import WirePrecision
 from psrt.core.specs import DenseTableSpec, SparseTableSpec, moves_all_rows
 from psrt.core.tensors import SelectedRows
 from psrt.core.types import F32, I32, I64
-from psrt.core.wire import Wire
 from psrt.kernels import jit
 from psrt.kernels.precision import narrow
 from psrt.kernels.tables import rows as row_kernels
@@ -45,7 +45,7 @@ class Router:
     `exact` asks for float32, whatever `wire` says.
     """
 
-    def __init__(self, plan: PartitionPlan, wire: Wire | None = None) -> None:
+    def __init__(self, plan: PartitionPlan, wire: WirePrecision | None = None) -> None:
         number = {endpoint: i for i, endpoint in enumerate(plan.endpoints)}
         self._endpoints = len(plan.endpoints)
         self._seats = _seats(plan, number)
@@ -56,7 +56,7 @@ class Router:
             self._blocks.setdefault(block.spec.parameter, []).append((place[seat], block.spec))
         self._tables = {spec.name: spec for spec in plan.sparse}
         self._shard_bounds = np.asarray(plan.shard_bounds, np.int64)
-        self._wire = wire or Wire()
+        self._wire = wire or WirePrecision()
         self._residuals = Residuals()
         self.known_ids = KnownIds()
         _check_names(self._wire, [*self._blocks, *self._tables])
@@ -206,7 +206,7 @@ def _gathered(values: F32, positions: I32) -> F32:
     return out
 
 
-def _check_names(wire: Wire, known: list[str]) -> None:
+def _check_names(wire: WirePrecision, known: list[str]) -> None:
     for name in wire.tables:
         if name not in known:
             nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.5) or known[:8]

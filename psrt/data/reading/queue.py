@@ -19,8 +19,8 @@ from functools import partial
 from types import TracebackType
 from typing import Generic, NamedTuple, Self, TypeVar
 
+from psrt.core.counters import Counters
 from psrt.core.errors import DeadlineError, PsrtError
-from psrt.core.metrics import Registry
 from psrt.core.threads import CrashReport, join_threads, start_thread
 from psrt.data.formats import Format, MultiSlotFormat
 from psrt.data.reading.readers import FileReader, reader_of
@@ -127,12 +127,12 @@ class QueueReader:
         format: Format | None = None,
         first: Place = BEGINNING,
         wait_timeout_s: float = 120.0,
-        counters: Registry | None = None,
+        counters: Counters | None = None,
     ) -> None:
         self._bookmark = Bookmark(files, first)
         self._waiting = deque(self._bookmark.readings())
         threads = max(1, min(threads, len(self._waiting)))
-        registry = counters or Registry()
+        registry = counters or Counters()
         self._bytes = registry.counter("data_bytes", "bytes of text parsed")
         self._examples = registry.counter("data_examples", "examples handed to the trainer")
         self._wait_s = registry.timer("data_wait_s", "seconds the trainer waited for a batch")

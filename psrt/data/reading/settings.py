@@ -11,8 +11,8 @@ from os import PathLike
 from pathlib import PurePath
 from typing import Any, NoReturn
 
+from psrt.core.counters import Counters
 from psrt.core.errors import ConfigError
-from psrt.core.metrics import Registry
 from psrt.data.checks import MAX_BATCH_SIZE, at_least
 from psrt.data.formats import Format, format_named
 from psrt.data.slots import Batch, DataVar, Slot, shaped, slot_of
@@ -55,11 +55,11 @@ class DatasetSettings:
         format: str | Format = "multislot",
         format_options: Mapping[str, Any] | None = None,
         wait_timeout_s: float = WAIT_TIMEOUT_S,
-        counters: Registry | None = None,
+        counters: Counters | None = None,
     ) -> None:
         self.wait_timeout_s = wait_timeout_s
         self._format_given, self._format_options = format, format_options
-        self.counters = counters or Registry()
+        self.counters = counters or Counters()
         self.set_use_var(use_var or (() if isinstance(format, str) else format.slots))
         self.set_filelist(files)
         self.set_batch_size(batch_size)

@@ -15,16 +15,24 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from psrt.core.errors import ErrorCode, TableError, WireError
+from psrt.core.precision import NUMBER_BYTES
 from psrt.core.types import F32, Array, Shape
 from psrt.kernels.precision import precision_of, scales_of, widened
 from psrt.pserver.serving.id_lists import IdLists
 from psrt.pserver.tables import DenseTable, Routed, RowsTable, Tables
 from psrt.rpc import pb
-from psrt.rpc.wire import PRECISION_CODES, Empty, Message, empty
+from psrt.rpc.wire import (
+    PRECISION_CODES,
+    PULL_CHANGED,
+    PULL_DENSE,
+    PULL_ROWS,
+    PUSH_DENSE,
+    PUSH_ROWS,
+    Empty,
+    Message,
+    empty,
+)
 
-PUSH_DENSE, PUSH_ROWS, PULL_DENSE, PULL_ROWS, PULL_CHANGED = 1, 2, 3, 4, 5  # pb.PartKind
-
-_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}
 _PRECISIONS = {0: "float32", **{code: name for name, code in PRECISION_CODES.items()}}
 
 
@@ -238,9 +246,9 @@ def _check_reply(pulls: list[Pull], limit: int) -> None:
     size_bytes = 0
     for pull in pulls:
         if isinstance(pull, DensePull):
-            size_bytes += pull.table.spec.size * _BYTES[pull.precision]
+            size_bytes += pull.table.spec.size * NUMBER_BYTES[pull.precision]
         elif isinstance(pull, RowsPull):
-            size_bytes += len(pull.rows.ids) * pull.table.spec.width * _BYTES[pull.precision]
+            size_bytes += len(pull.rows.ids) * pull.table.spec.width * NUMBER_BYTES[pull.precision]
         elif not pull.position:
             size_bytes += pull.table.rows * (8 + 4 * pull.table.spec.width)
     if size_bytes > limit:

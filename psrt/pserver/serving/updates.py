@@ -17,9 +17,6 @@ from psrt.kernels.precision import narrow
 from psrt.kernels.tables import rows as row_kernels
 from psrt.pserver.serving.id_lists import IdLists
 from psrt.pserver.serving.parts import (
-    PULL_CHANGED,
-    PULL_DENSE,
-    PULL_ROWS,
     ChangedPull,
     DensePull,
     DensePush,
@@ -30,7 +27,7 @@ from psrt.pserver.serving.parts import (
 )
 from psrt.pserver.tables import Meters, Routed, RowsTable
 from psrt.rpc import pb
-from psrt.rpc.wire import Empty, Message
+from psrt.rpc.wire import PULL_CHANGED, PULL_DENSE, PULL_ROWS, Empty, Message
 
 
 def close_round(pushes: Sequence[Sequence[Push]], round: int, meters: Meters) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from psrt.core.metrics import Metric, Registry
+from psrt.core.counters import Counter, Counters
 
 _STALENESS_BOUNDS = (0, 1, 3, 7, 15, 31)
 
@@ -14,7 +14,7 @@ class Meters:
     """The metrics of one service; `registry` holds them all."""
 
     def __init__(self) -> None:
-        self.registry = registry = Registry()
+        self.registry = registry = Counters()
         self.calls = registry.counter("pserver_calls", "calls handled")
         self.refused = registry.counter("pserver_calls_refused", "calls answered with an error")
         self.pushes = registry.counter("pserver_pushes", "pushes admitted")
@@ -41,7 +41,7 @@ class Meters:
             self._staleness[bucket].add(buckets.count(bucket))
 
 
-def _staleness(registry: Registry, index: int) -> Metric:
+def _staleness(registry: Counters, index: int) -> Counter:
     """One bucket: `pserver_staleness_2_to_3`; the last is `pserver_staleness_32_up`."""
     low = _STALENESS_BOUNDS[index - 1] + 1 if index else 0
     if index == len(_STALENESS_BOUNDS):

@@ -4,6 +4,7 @@ preamble      The 16 bytes before each frame on the stream carrier, and the chec
               carrier makes first
 buffers       Memory that frames are received into: 64-byte aligned, grown on demand, reused
               when free
+codes         Numbers of the protocol: kinds of parts, and dtypes of tensors
 frames        Messages and their bytes: docs/wire-format.md in code
 pieces        Splitting a large message over several frames, and joining them again (gRPC only)
 receive_into  Where the bytes of a frame go that is still being received
@@ -19,8 +20,15 @@ from psrt.rpc.wire.buffers import (
     is_alone,
     room_for,
 )
-from psrt.rpc.wire.frames import (
+from psrt.rpc.wire.codes import (
     PRECISION_CODES,
+    PULL_CHANGED,
+    PULL_DENSE,
+    PULL_ROWS,
+    PUSH_DENSE,
+    PUSH_ROWS,
+)
+from psrt.rpc.wire.frames import (
     Buffer,
     Empty,
     Message,
@@ -52,6 +60,11 @@ __all__ = [
     "PREAMBLE_BYTES",
     "PRECISION_CODES",
     "PROTOCOL",
+    "PULL_CHANGED",
+    "PULL_DENSE",
+    "PULL_ROWS",
+    "PUSH_DENSE",
+    "PUSH_ROWS",
     "SPLIT_BYTES",
     "Buffer",
     "Empty",

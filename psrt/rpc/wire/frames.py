@@ -25,6 +25,7 @@ from psrt.core.errors import WireError
 from psrt.core.types import F32, Array, Shape
 from psrt.rpc import pb
 from psrt.rpc.wire.buffers import ALIGNMENT, aligned, aligned_empty
+from psrt.rpc.wire.codes import CODE_OF_DTYPE, DTYPE_OF_CODE
 from psrt.rpc.wire.preamble import MAX_FRAME_BYTES, truncated
 
 Buffer: TypeAlias = bytes | memoryview
@@ -36,16 +37,7 @@ _TAG_PADDING = b"\xaa\x01"  # field 21 of Header, length-delimited
 _MAX_DIMENSIONS = 8
 _LONGEST_VARINT = 9  # bytes
 
-# `DType` of the protocol. Little-endian is meant: another byte order is another dtype, not found.
-# numpy has no bfloat16: such a tensor is an array of uint16.
-_DTYPES = ("<f4", "<i8", "<f8", "<i4", "u1", "<f2", "<u2", "i1")
-_DTYPE_OF_CODE = dict(enumerate(map(np.dtype, _DTYPES), start=1))
-_CODE_OF_DTYPE = {dtype: code for code, dtype in _DTYPE_OF_CODE.items()}
-
-_WHOLE = tuple(map(np.dtype, ("<i8", "<i4", "u1")))  # tell what to do, and where
-
-PRECISION_CODES = {"float32": 1, "float16": 6, "bfloat16": 7, "int8": 8}
-"""`DType` of what numbers travel in (`psrt.core.wire`)."""
+_WHOLE = tuple(map(np.dtype, ("<i8", "<i4", "u1")))  # ids and counts, which are checked first
 
 
 def empty(shape: Shape) -> F32:
@@ -112,7 +104,7 @@ def _layout(
     part of the header, where each begins, and the size of the payload."""
     starts, end = list[int](), 0
     for code, shape in kinds:
-        size_bytes = math.prod(shape) * _DTYPE_OF_CODE[code].itemsize
+        size_bytes = math.prod(shape) * DTYPE_OF_CODE[code].itemsize
         # An empty tensor lies at the start: behind the last one may be outside of the payload.
         starts.append(aligned(end) if size_bytes else 0)
         if size_bytes:
@@ -152,11 +144,11 @@ def frame_head(header: bytes, payload_bytes: int) -> bytes:
 
 
 def _code(tensor: Array) -> int:
-    return _CODE_OF_DTYPE.get(tensor.dtype) or _no_code(tensor)
+    return CODE_OF_DTYPE.get(tensor.dtype) or _no_code(tensor)
 
 
 def _no_code(tensor: Array) -> NoReturn:
-    known = ", ".join(dtype.name for dtype in _CODE_OF_DTYPE)
+    known = ", ".join(dtype.name for dtype in CODE_OF_DTYPE)
     message = f"A tensor of dtype {tensor.dtype} cannot be sent."
     raise WireError(message, hint=f"Convert it to one of {known}.")
 
@@ -259,7 +251,7 @@ def _read_varint(view: memoryview, position: int) -> tuple[int, int]:
 
 
 def _view(tensor: pb.Tensor, payload: memoryview) -> Array:
-    dtype, shape, offset = _DTYPE_OF_CODE.get(tensor.dtype), tuple(tensor.shape), tensor.offset
+    dtype, shape, offset = DTYPE_OF_CODE.get(tensor.dtype), tuple(tensor.shape), tensor.offset
     if dtype is None or offset % ALIGNMENT or len(shape) > _MAX_DIMENSIONS:
         raise WireError(f"A tensor has dtype {tensor.dtype}, offset {offset}, shape {shape}.")
     if offset + math.prod(shape) * dtype.itemsize > len(payload):

@@ -10,8 +10,8 @@ import itertools
 from collections.abc import Generator, Sequence
 from pathlib import Path
 
+from psrt.core.counters import Counters
 from psrt.core.errors import ConfigError
-from psrt.core.metrics import Registry
 from psrt.data.formats import Format, TextFormat, format_named
 from psrt.data.reading import QueueReader
 from psrt.data.sources import BEGINNING, DataFile, files, in_epoch, shared
@@ -54,7 +54,7 @@ def feed(
     job: Job,
     paths: Sequence[DataFile],
     epochs: int = 1,
-    counters: Registry | None = None,
+    counters: Counters | None = None,
     first_example: int = 0,
     start: Reached = AT_THE_START,
 ) -> Generator[PreparedBatch, None, None]:

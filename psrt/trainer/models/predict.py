@@ -19,8 +19,8 @@ from threadpoolctl import threadpool_limits
 
 from psrt.config.load import load_job
 from psrt.config.schema import PredictConfig
+from psrt.core.counters import Counters
 from psrt.core.errors import ConfigError, DataError, ErrorCode, PsrtError
-from psrt.core.metrics import Registry
 from psrt.core.types import Array
 from psrt.data.formats import Format, MultiSlotFormat, format_named
 from psrt.data.reading import QueueReader
@@ -222,7 +222,7 @@ def _read(
     advance: Callable[[int], None],
 ) -> Iterator[Batch]:
     """Batches in the order of files and lines, which one reader thread keeps."""
-    counters, format = Registry(), format_of_files(settings.job, slots)
+    counters, format = Counters(), format_of_files(settings.job, slots)
     told = 0
     with QueueReader(
         files, slots, settings.batch_size, format=format, counters=counters

@@ -24,8 +24,8 @@ from typing import Any, Self
 
 from psrt.communicator.base import Communicator
 from psrt.core.clock import MonotonicClock
+from psrt.core.counters import Counters
 from psrt.core.errors import ProgramError
-from psrt.core.metrics import Registry
 from psrt.core.types import F32, I64
 from psrt.data.datasets import Records, Scattering
 from psrt.executor.memory import Scope, lookups_by_table
@@ -265,7 +265,7 @@ class ConnectedExecutor:
     # --- what can be watched ----------------------------------------------------------------------
 
     @property
-    def counters(self) -> Registry:
+    def counters(self) -> Counters:
         """What the communicator counts."""
         return self._communicator().counters
 

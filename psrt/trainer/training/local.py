@@ -19,8 +19,8 @@ import numpy as np
 
 from psrt.communicator.base import Gradient, Gradients, Pulled, Timeline
 from psrt.communicator.geo import LocalTable
+from psrt.core.counters import Counters
 from psrt.core.errors import ConfigError
-from psrt.core.metrics import Registry
 from psrt.core.tensors import SelectedRows
 from psrt.core.types import F32, I64
 from psrt.executor.memory import Scope, rows_of_whole
@@ -37,7 +37,7 @@ class LocalTables:
     """All sparse tables, by the calls of a communicator; nothing leaves the process."""
 
     def __init__(self, program: Program, scope: Scope) -> None:
-        self.counters = Registry()
+        self.counters = Counters()
         self._parameters, self._scope = program.parameters, scope
         distributed = [p for p in program.trained() if p.distributed]
         self._growing = {spec.name: LocalTable(spec) for spec in table_specs(distributed)}

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from psrt.communicator.requests.requests import PULL_CHANGED, PULL_DENSE, Request
+from psrt.communicator.requests.requests import Request
 from psrt.core import specs
 from psrt.core.errors import WireError
 from psrt.rpc import pb
+from psrt.rpc.wire import PULL_CHANGED, PULL_DENSE
 from psrt.rpc.wire.frames import Message
 
 RULE = (specs.Constant(0.0), specs.Add(), specs.ConstantRate(1.0), 1)

@@ -14,6 +14,7 @@ from psrt.pserver.serving.id_lists import IdLists
 from psrt.pserver.serving.service import PserverService
 from psrt.rpc.inproc import Fault
 from psrt.rpc.methods import Method
+from psrt.rpc.wire import PUSH_ROWS
 from psrt.rpc.wire.frames import Message
 from tests.support.communicators import (
     ASYNC,
@@ -29,7 +30,6 @@ from tests.support.communicators import (
     initial_rows,
 )
 
-PUSH_ROWS = 2
 ONES = np.ones((len(IDS), 3), np.float32)
 
 every_mode_that_pulls = pytest.mark.parametrize(

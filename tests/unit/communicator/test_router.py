@@ -5,19 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from psrt.communicator.requests.requests import (
-    PULL_DENSE,
-    PULL_ROWS,
-    PUSH_DENSE,
-    PUSH_ROWS,
-    Request,
-)
+from psrt.communicator.requests.requests import Request
 from psrt.communicator.requests.router import Router
 from psrt.core import specs
 from psrt.core.errors import TableError, WireError
 from psrt.core.tensors import SelectedRows
 from psrt.partition.plan import PartitionPlan, PlacedBlock
 from psrt.rpc import pb
+from psrt.rpc.wire import PULL_DENSE, PULL_ROWS, PUSH_DENSE, PUSH_ROWS
 from psrt.rpc.wire.frames import Message
 
 RULE = {

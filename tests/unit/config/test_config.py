@@ -22,8 +22,8 @@ from psrt.config.schema import (
 )
 from psrt.config.settings import settings_of
 from psrt.core.errors import ConfigError, ErrorCode
+from psrt.core.precision import WirePrecision
 from psrt.core.specs import MODES, Async, Geo, Sync
-from psrt.core.wire import Wire
 
 ROOT = Path(__file__).parents[3]
 EMPTY: dict[str, str] = {}
@@ -326,9 +326,9 @@ def test_the_wire_is_float32_unless_the_job_or_a_variable_says_otherwise(
     told = load_job(file, environ={"PSRT_COMMUNICATION_MODE": "sync"})
     again = load_job(file, environ={"PSRT_COMMUNICATION_WIRE": "bfloat16"})
 
-    assert silent.config.wire == Wire()
-    assert told.config.wire == Wire("float16", {"emb": "int8"})
-    assert again.config.wire == Wire("bfloat16", {"emb": "int8"})
+    assert silent.config.wire == WirePrecision()
+    assert told.config.wire == WirePrecision("float16", {"emb": "int8"})
+    assert again.config.wire == WirePrecision("bfloat16", {"emb": "int8"})
     assert again.origins["communication.wire"] == "PSRT_COMMUNICATION_WIRE"
 
 

@@ -13,8 +13,8 @@ import pytest
 
 from psrt.core import log
 from psrt.core.clock import ManualClock, MonotonicClock
+from psrt.core.counters import Counters
 from psrt.core.errors import InternalError
-from psrt.core.metrics import Registry
 from psrt.core.tensors import Ragged, SelectedRows
 from psrt.core.threads import CrashReport, schedule, start_thread, start_timer
 
@@ -39,31 +39,31 @@ def test_the_monotonic_clock_never_goes_back() -> None:
     assert readings == sorted(readings)
 
 
-# --- metrics --------------------------------------------------------------------------------------
+# --- counters -------------------------------------------------------------------------------------
 
 
-def test_a_registry_gives_the_same_metric_for_the_same_name() -> None:
-    registry = Registry()
+def test_one_name_gives_one_counter() -> None:
+    counters = Counters()
 
-    registry.counter("pushes", "Pushes applied.").add(2)
-    registry.counter("pushes", "Pushes applied.").add(3)
+    counters.counter("pushes", "Pushes applied.").add(2)
+    counters.counter("pushes", "Pushes applied.").add(3)
 
-    assert registry.snapshot() == {"pushes": 5.0}
+    assert counters.snapshot() == {"pushes": 5.0}
 
 
 def test_a_timer_counts_events_also_of_blocks_that_raise() -> None:
-    registry = Registry()
-    timer = registry.timer("apply_seconds", "Time in kernels.")
+    counters = Counters()
+    timer = counters.timer("apply_seconds", "Time in kernels.")
 
     with pytest.raises(KeyError), timer.time():
         raise KeyError
 
-    assert registry.snapshot()["apply_seconds_events"] == 1.0
-    assert registry.snapshot()["apply_seconds"] >= 0.0
+    assert counters.snapshot()["apply_seconds_events"] == 1.0
+    assert counters.snapshot()["apply_seconds"] >= 0.0
 
 
 def test_a_gauge_keeps_its_last_value() -> None:
-    gauge = Registry().gauge("rows", "Rows in memory.")
+    gauge = Counters().gauge("rows", "Rows in memory.")
 
     gauge.set(3)
     gauge.set(2)
@@ -71,16 +71,16 @@ def test_a_gauge_keeps_its_last_value() -> None:
     assert gauge.value == 2
 
 
-def test_one_name_cannot_be_two_kinds_of_metric() -> None:
-    registry = Registry()
-    registry.counter("rows", "Rows.")
+def test_one_name_cannot_be_two_kinds_of_counter() -> None:
+    counters = Counters()
+    counters.counter("rows", "Rows.")
 
     with pytest.raises(ValueError, match="rows is a counter, not a gauge"):
-        registry.gauge("rows", "Rows.")
+        counters.gauge("rows", "Rows.")
 
 
 def test_increments_of_several_threads_are_all_counted() -> None:
-    counter = Registry().counter("pushes", "Pushes.")
+    counter = Counters().counter("pushes", "Pushes.")
     crashes = CrashReport()
 
     def work() -> None:

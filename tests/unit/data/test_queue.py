@@ -8,8 +8,8 @@ import threading
 import numpy as np
 import pytest
 
+from psrt.core.counters import Counters
 from psrt.core.errors import DataError, DeadlineError
-from psrt.core.metrics import Registry
 from psrt.data.reading.queue import BoundedQueue, QueueReader
 from psrt.data.slots import Slot, batch_rows
 from psrt.data.sources.sources import Files
@@ -141,7 +141,7 @@ def test_a_reader_that_gives_nothing_is_named_with_its_file(files):
 
 
 def test_counters_tell_what_was_read(files):
-    counters = Registry()
+    counters = Counters()
 
     with QueueReader(files, SLOTS, 4, counters=counters) as reader:
         list(reader)

@@ -7,9 +7,9 @@ import pytest
 
 from psrt.communicator.async_.gradient_queue import merge_rows
 from psrt.communicator.requests.router import Router
+from psrt.core.precision import WirePrecision
 from psrt.core.tensors import SelectedRows
 from psrt.core.types import F32, I64
-from psrt.core.wire import Wire
 from psrt.kernels.tables.rows import merge
 from psrt.pserver.serving.id_lists import IdLists
 from psrt.pserver.serving.parts import Push, parse
@@ -45,7 +45,7 @@ class Recording(SparseTable):
 
 def pushed(rows: SelectedRows, wire: str = "float32") -> list[Message]:
     """What the pservers of the plan are sent."""
-    router = Router(PLAN, Wire(wire))
+    router = Router(PLAN, WirePrecision(wire))
     requests = router.requests()
     router.push(requests, {"emb": rows}, {})
     assert len(requests) == len(ENDPOINTS)

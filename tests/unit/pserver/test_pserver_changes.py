@@ -17,16 +17,9 @@ from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.inproc import Fault
 from psrt.rpc.methods import Method
+from psrt.rpc.wire import PULL_CHANGED, PULL_DENSE, PUSH_DENSE, PUSH_ROWS
 from psrt.rpc.wire.frames import Message
-from tests.support.pserver import (
-    CALL_TIMEOUT_S,
-    PULL_CHANGED,
-    PULL_DENSE,
-    PUSH_DENSE,
-    PUSH_ROWS,
-    InprocPserver,
-    inproc_pserver,
-)
+from tests.support.pserver import CALL_TIMEOUT_S, InprocPserver, inproc_pserver
 
 WIDTH = 2
 RULE: dict[str, Any] = {

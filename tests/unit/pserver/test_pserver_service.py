@@ -30,18 +30,10 @@ from psrt.rpc.client import Client
 from psrt.rpc.inproc import Fault
 from psrt.rpc.methods import Method
 from psrt.rpc.serving import Peer
+from psrt.rpc.wire import PULL_DENSE, PULL_ROWS, PUSH_DENSE, PUSH_ROWS
 from psrt.rpc.wire.frames import Message
 from tests.support.carriers import eventually
-from tests.support.pserver import (
-    CALL_TIMEOUT_S,
-    PULL_DENSE,
-    PULL_ROWS,
-    PUSH_DENSE,
-    PUSH_ROWS,
-    InprocPserver,
-    inproc_pserver,
-    register,
-)
+from tests.support.pserver import CALL_TIMEOUT_S, InprocPserver, inproc_pserver, register
 
 RULE: dict[str, Any] = {
     "initializer": specs.Uniform(-0.1, 0.1),

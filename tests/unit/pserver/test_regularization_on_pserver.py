@@ -27,8 +27,9 @@ from psrt.pserver.tables.dense_table import DenseTable
 from psrt.pserver.tables.sparse_table import SparseTable
 from psrt.rpc import pb
 from psrt.rpc.methods import Method
+from psrt.rpc.wire import PUSH_ROWS
 from tests.support.optimizer_formulas import EAGER, OPTIMIZERS, Published
-from tests.support.pserver import CALL_TIMEOUT_S, PUSH_ROWS, inproc_pserver
+from tests.support.pserver import CALL_TIMEOUT_S, inproc_pserver
 
 RATE, COEFF, SIZE, WIDTH = 0.1, 0.2, 40, 5
 START = specs.Uniform(-0.5, 0.5)

@@ -13,15 +13,8 @@ from psrt.pserver.tables.registry import Tables
 from psrt.rpc import pb
 from psrt.rpc.methods import Method
 from psrt.rpc.serving import Peer
-from psrt.rpc.wire.frames import PRECISION_CODES, Message
-from tests.support.pserver import (
-    PULL_CHANGED,
-    PULL_DENSE,
-    PULL_ROWS,
-    PUSH_DENSE,
-    TABLE,
-    inproc_pserver,
-)
+from psrt.rpc.wire import PRECISION_CODES, PULL_CHANGED, PULL_DENSE, PULL_ROWS, PUSH_DENSE, Message
+from tests.support.pserver import TABLE, inproc_pserver
 
 WIDTH, COUNT = 8, 100
 IDS = np.arange(COUNT, dtype=np.int64)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from psrt.core.errors import ConfigError
+from psrt.core.precision import WirePrecision
 from psrt.core.quantities import bytes_per_s, count, say_bytes, say_rate, size_bytes
 from psrt.core.specs import (
     Adam,
@@ -25,7 +26,6 @@ from psrt.core.specs import (
     SparseTableSpec,
 )
 from psrt.core.specs.modes import Async, Geo, HalfAsync, Ssp, Sync
-from psrt.core.wire import Wire
 from psrt.graph.program import Parameter
 from psrt.partition.plan import PartitionPlan, build_plan
 from psrt.pserver.serving import id_lists
@@ -207,7 +207,7 @@ def test_modes_differ_in_how_often_they_call_and_send_dense_parameters(
 def test_rows_travel_with_the_bytes_of_their_precision() -> None:
     def down(precision: str) -> float:
         use = TableUse(TABLE, 10**6, DISTINCT, DISTINCT, wire=precision)
-        work = workload(uses=(use,), wire=Wire("float16"))
+        work = workload(uses=(use,), wire=WirePrecision("float16"))
         return sized(ROOMY, work, pservers=1).trainer.down_bytes - 2 * DENSE_ELEMENTS
 
     assert down("float32") == pytest.approx(64 * DISTINCT, rel=0.01)

@@ -18,8 +18,9 @@ from psrt.pserver.serving.service import PserverService
 from psrt.rpc import pb
 from psrt.rpc.methods import Method
 from psrt.rpc.server import Server
+from psrt.rpc.wire import PUSH_DENSE
 from tests.support.carriers import eventually
-from tests.support.pserver import CALL_TIMEOUT_S, PUSH_DENSE, joined
+from tests.support.pserver import CALL_TIMEOUT_S, joined
 
 WAIT_TIMEOUT_S = 10.0
 FATES = ("completes", "dies", "is silent", "never comes")

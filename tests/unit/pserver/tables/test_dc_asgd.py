@@ -20,13 +20,8 @@ from psrt.pserver.tables.pulled import KEPT, PulledValues
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.methods import Method
-from tests.support.pserver import (
-    CALL_TIMEOUT_S,
-    PULL_DENSE,
-    PUSH_DENSE,
-    InprocPserver,
-    inproc_pserver,
-)
+from psrt.rpc.wire import PULL_DENSE, PUSH_DENSE
+from tests.support.pserver import CALL_TIMEOUT_S, InprocPserver, inproc_pserver
 
 SIZE, RATE, STRENGTH, UPDATES = 12, 0.1, 0.5, 20
 START = specs.Uniform(0.5, 1.5)

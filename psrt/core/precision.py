@@ -1,4 +1,4 @@
-"""In which precision gradients and parameters travel; tables and arithmetic are float32 anyway."""
+"""Precision of gradients and parameters on the wire; tables and arithmetic are always float32."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from dataclasses import dataclass, field
 
 from psrt.core.errors import ConfigError
 
-PRECISIONS = ("float32", "float16", "bfloat16", "int8")
+NUMBER_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}
+"""Bytes of one number by precision; int8 has scales besides (`psrt.kernels.precision.narrow`)."""
+
+PRECISIONS = tuple(NUMBER_BYTES)
 
 
 @dataclass(frozen=True)
-class Wire:
-    """`tables` says it for dense parameters and sparse tables by name, `default` for all others.
+class WirePrecision:
+    """`tables` maps names of dense parameters and sparse tables to precisions; others: `default`.
 
-    A matter of one trainer: pservers answer each request as it asks.
+    A setting of one trainer: each request names the precision of its reply.
     """
 
     default: str = "float32"
@@ -30,11 +33,14 @@ class Wire:
 
     @property
     def narrows(self) -> bool:
-        """Whether anything travels in less than 32 bits."""
+        """Whether any tensor travels in less than 32 bits."""
         return any(precision != "float32" for precision in (self.default, *self.tables.values()))
 
-    def only_dense(self, tables: Sequence[str]) -> Wire:
-        """The same, with rows of these sparse tables in float32; refused if it says otherwise."""
+    def only_dense(self, tables: Sequence[str]) -> WirePrecision:
+        """A copy with rows of these sparse tables in float32.
+
+        Raises `ConfigError` for one of them that is set to another precision.
+        """
         for name in tables:
             if self.tables.get(name, "float32") != "float32":
                 raise ConfigError(
@@ -42,8 +48,8 @@ class Wire:
                     "what a change loses would never come back.",
                     hint="Name dense parameters in wire_tables, or take another mode.",
                 )
-        return Wire(self.default, {**self.tables, **dict.fromkeys(tables, "float32")})
+        return WirePrecision(self.default, {**self.tables, **dict.fromkeys(tables, "float32")})
 
     def of(self, name: str) -> str:
-        """The precision of a dense parameter or a sparse table."""
+        """The precision of a dense parameter or a sparse table by name."""
         return self.tables.get(name, self.default)
