@@ -17,7 +17,7 @@ from psrt.fluid.framework import FluidProgram
 from psrt.fluid.names import Variable, missing
 from psrt.graph import optimizer as _psrt
 from psrt.graph.clip import Clip
-from psrt.graph.optimizer import Declaration
+from psrt.graph.declaration import Declaration
 from psrt.graph.program import Op
 from psrt.graph.regularizer import Regularizer
 

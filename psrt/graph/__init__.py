@@ -1,7 +1,7 @@
-"""Programs: how they are written, differentiated and checked; nothing here computes.
+"""Programs: building, differentiating and checking them; nothing here computes.
 
 In reading order: ops (types and inference) · program (plain data) · gradients (table of rules) ·
-backward · verify · prune · derived · initializer · regularizer · clip · tables ·
-param · arguments · builder · layers · adjustments (of gradients) · optimizer · model ·
-passes (the same with less) · render (programs for the eye).
+backward · verify · prune · derived · initializer · regularizer · clip · tables · param · arguments
+· builder · layers · clip_and_decay (of gradients) · declaration (`minimize`) · optimizer · model ·
+passes (fewer and cheaper ops) · render (text and drawings).
 """

@@ -1,8 +1,8 @@
-"""Writing programs: the current builder, and what every layer function does with it.
+"""The current builder, and the part that all layer functions share.
 
-The current builder is context-local: threads and nested `with program()` blocks do not see each
-other's. A `Layer` is one call of a layer function. It names the call, remembers the user's line,
-creates parameters, appends ops, and turns every misfit into an error that names all of these.
+The current builder is context-local: threads and nested `with program()` blocks each have their
+own. A `Layer` is one call of a layer function. It names the call, records the user's line, creates
+parameters, appends ops, and turns every misfit into an error that names all of these.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Vars: TypeAlias = Var | Sequence[Var]
 
 
 class Builder:
-    """A program under construction, the names it has given out, and what was said of parameters."""
+    """A program under construction, its names so far, and users' declarations of parameters."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -41,21 +41,21 @@ class Builder:
         self._name = ""
 
     def unique(self, prefix: str) -> str:
-        """`fc_0`, `fc_1`, …"""
+        """Return `fc_0`, `fc_1`, …"""
         number = self.counts[prefix]
         self.counts[prefix] += 1
         return f"{prefix}_{number}"
 
     def name_of_call(self, kind: str) -> str:
-        """The name of a call that brings none: what `written_into` was told, once."""
-        told, self._name = self._name, ""
-        return told or self.unique(kind)
+        """Return the name of a layer call: the one of `written_into` once, then a new one."""
+        given, self._name = self._name, ""
+        return given or self.unique(kind)
 
     @contextmanager
     def written_into(self, name: str = "") -> Iterator[None]:
         """Let the layer functions called in the block write here; the first call is called `name`.
 
-        For those who keep programs of their own; users say `with psrt.program()`.
+        For callers that keep programs of their own; users write `with psrt.program()`.
         """
         token, self._name = _current.set(self), name
         try:
@@ -67,7 +67,11 @@ class Builder:
 
 @contextmanager
 def program(seed: int = 0) -> Iterator[Program]:
-    """Make a new program that the layer functions called in the block write into."""
+    """Make a new program, which the layer functions called in the block write into.
+
+    `seed` is a whole number; initial values and random layers follow from it. Raises `ProgramError`
+    for another seed.
+    """
     seed = plain(seed)
     if not isinstance(seed, int):
         raise ProgramError(f"psrt.program was given the seed {seed!r}, not a whole number.")
@@ -77,6 +81,7 @@ def program(seed: int = 0) -> Iterator[Program]:
 
 
 def current_builder(caller: str) -> Builder:
+    """Return the builder of this context; raises `ProgramError` where there is none."""
     builder = _current.get()
     if builder is None:
         raise ProgramError(
@@ -87,7 +92,7 @@ def current_builder(caller: str) -> Builder:
 
 
 def user_line() -> str:
-    """`file.py:12` of the nearest caller that is not psrt."""
+    """Return `file.py:12` of the nearest caller outside psrt."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
@@ -128,7 +133,7 @@ class Layer(ArgumentChecks):
         default: AnyInitializer,
         **table: Any,
     ) -> Var:
-        """The parameter `param` names, new or shared; `table` are fields of a sparse one."""
+        """Return the parameter `param` names, new or shared; `table` are fields of a sparse one."""
         asked = self._asked_of(suffix, param)
         name, shape = asked.name or f"{self.name}.{suffix}", self.wholes("shape", shape)
         known = self.program.parameters.get(name)
@@ -149,11 +154,11 @@ class Layer(ArgumentChecks):
         if asked.table is not None and not made.sparse:
             raise self.error(
                 f"parameter {name} is dense, and was given options of a sparse table",
-                "Say is_sparse=True or is_distributed=True of an embedding, or leave them out.",
+                "Pass is_sparse=True or is_distributed=True to an embedding, or leave them out.",
             )
         for problem in option_problems(made.options, shape[-1]) if made.sparse else ():
             raise self.error(
-                f"table {name}: {problem}", "docs/reference/tables.md tells options and limits."
+                f"table {name}: {problem}", "docs/reference/tables.md lists options and limits."
             )
         if known is None:
             var = self.var(name, shape, "float32", "parameter")
@@ -163,28 +168,28 @@ class Layer(ArgumentChecks):
         return self.program.vars[name]
 
     def _check_same(self, known: Parameter, made: Parameter) -> None:
-        """Layers that share a parameter agree about it."""
+        """Raise unless the layers that share a parameter declare it alike."""
         differ = [name for name, value in vars(made).items() if value != getattr(known, name)]
         if differ:
             old, new = (", ".join(f"{n} {getattr(p, n)}" for n in differ) for p in (known, made))
             raise self.error(
                 f"parameter {made.name} exists with {old}, and was asked for with {new}",
-                "Layers that name one parameter share it: choose another name, or say the same.",
+                "Layers that name one parameter share it: choose another name, or equal fields.",
             )
 
     def _asked_of(self, suffix: str, param: Any) -> Param:
-        """What was given as argument `param`, or `bias`, of a layer."""
+        """Check the argument `param`, or `bias`, of a layer."""
         asked = Param(param) if isinstance(param, str) else Param() if param is None else param
         argument = "bias" if suffix.startswith("b") else "param"
         if not isinstance(asked, Param):
             raise self.error(f"argument {argument} is {shown(param)}, not a psrt.Param or a name")
         problem = next(param_problems(asked), "")
         if problem:
-            raise self.error(f"argument {argument} makes no sense, {problem}")
+            raise self.error(f"argument {argument} is not usable, {problem}")
         return asked
 
     def _check_asked(self, name: str, asked: Param) -> None:
-        """Who shares a parameter may leave out what was said of its training, or repeat it."""
+        """Raise unless a later layer repeats the declared training of a parameter, or omits it."""
         first = self._asked.setdefault(name, asked)
         for what, old, new in (
             ("regularizer", first.regularizer, asked.regularizer),
@@ -195,13 +200,13 @@ class Layer(ArgumentChecks):
                 raise self.error(f"parameter {name} exists with {what} {old}, not {new}")
 
     def op(self, type: str, inputs: dict[str, Vars], **attrs: Any) -> Var:
-        """Append an op; returns its first output."""
+        """Append an op and return its first output."""
         return next(iter(self.ops(type, inputs, **attrs).values()))
 
     def ops(self, type: str, inputs: dict[str, Vars], **attrs: Any) -> dict[str, Var]:
-        """Append an op; returns its outputs by slot.
+        """Append an op and return its outputs by slot.
 
-        An output slot that bears the name of an input slot is that very var, changed in place.
+        An output slot with the name of an input slot is that var, changed in place.
         """
         args = {slot: self.checked(slot, given) for slot, given in inputs.items()}
         attrs = self.plain_attributes(attrs)
@@ -218,7 +223,7 @@ class Layer(ArgumentChecks):
     def _types_of(
         self, type: str, args: dict[str, tuple[Var, ...]], attrs: dict[str, Any]
     ) -> dict[str, TensorType]:
-        """The types of the outputs of an op."""
+        """Infer the types of the outputs of an op."""
         call = OpCall({slot: tuple(v.type for v in vars) for slot, vars in args.items()}, attrs)
         try:
             return OPS[type].types_of(call)
@@ -228,7 +233,7 @@ class Layer(ArgumentChecks):
             raise self.error(f"its arguments do not fit, {error}") from error
 
     def checked(self, argument: str, given: Any) -> tuple[Var, ...]:
-        """The var or vars a user gave as `argument`, once they are vars of this program."""
+        """Return the var or vars given as `argument`, if they are vars of this program."""
         listed = tuple(given) if isinstance(given, Sequence) else (given,)
         for var in listed:
             if not isinstance(var, Var):

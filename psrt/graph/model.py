@@ -1,4 +1,4 @@
-"""What a job's `build()` returns: a program and the vars of it that training looks at."""
+"""The result of a job's `build()`: a program and the vars that training reports."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from typing import Literal
 
 from psrt.core.errors import ProgramError
 from psrt.graph.builder import current_builder
-from psrt.graph.optimizer import Declaration
+from psrt.graph.declaration import Declaration
 from psrt.graph.program import Program, Var
 from psrt.graph.verify import verify
 
 
 @dataclass
 class Model:
-    """Made inside `with psrt.program():` after the last layer.
+    """A program to train, made inside `with psrt.program():` after the last layer.
 
-    `optimizer` is told to minimize `loss`, and the program is verified. `prediction` (rows, 1) and
-    `label` (rows, 1) are what an AUC is computed from; `prediction_is` says whether the prediction
-    is a probability or a logit. `metrics` are further scalars to report by name.
+    `optimizer` minimizes `loss`, a scalar of shape (), and the program is verified. `prediction`
+    (rows, 1) and `label` (rows, 1), given together or not at all, are what an AUC is computed from;
+    `prediction_is` is "probability" or "logit". `metrics` are further scalars to report by name.
+    Raises `ProgramError` for a program that is not legal.
     """
 
     loss: Var
@@ -43,5 +44,5 @@ class Model:
 
     @property
     def feeds(self) -> list[Var]:
-        """The data vars in the order of declaration, which is the order of slots in a data file."""
+        """The data vars in order of declaration, the order of slots in a data file."""
         return self.program.data_vars()

@@ -1,17 +1,17 @@
-"""Optimizer declarations, public as `psrt.optimizer`: they say how parameters are trained.
+"""Optimizers and learning rate schedules, public as `psrt.optimizer`.
 
-`minimize` appends the backward, clipping and regularisation, and one update op a parameter, and
-writes optimizer, learning rate and regularizer into each parameter's record, from which the
-partition plan makes the pservers' tables. Formulas stand in `psrt.core.specs.optimizers` and
-`psrt.core.specs.schedules`. Names and defaults of arguments are Fluid's; `regularization` and
-`grad_clip` hold for all parameters that do not say otherwise themselves.
+Each function returns a `Declaration`, whose `minimize` trains the parameters of a loss. Names and
+defaults of arguments are Fluid's. `learning_rate` is a float or a schedule. Every optimizer also
+takes `regularization` and `grad_clip`, defaults for parameters whose `Param` sets none. All raise
+`ConfigError` for numbers the formula does not allow.
+
+In the formulas w is a weight, g its gradient, lr the learning rate of the step and t the number of
+the update. `psrt.core.specs.optimizers` and `psrt.core.specs.schedules` give them in full.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
-from typing import TypedDict, Unpack
+from typing import Unpack
 
 from psrt.core import specs
 from psrt.core.specs import (
@@ -25,130 +25,62 @@ from psrt.core.specs import (
     PiecewiseDecay,
     PolynomialDecay,
     Warmup,
-    check_formula,
-    scaled,
-    schedule_of,
 )
-from psrt.graph.adjustments import append_clipping, append_regularization
-from psrt.graph.backward import append_backward
-from psrt.graph.builder import current_builder
-from psrt.graph.clip import Clip
-from psrt.graph.param import Param
-from psrt.graph.program import Op, Program, Var
-from psrt.graph.regularizer import Regularizer
-
-
-@dataclass(frozen=True)
-class Declaration:
-    """An optimizer, its learning rate (a number, or a schedule of this module), and what is done
-    to gradients before it sees them."""
-
-    spec: specs.Optimizer
-    learning_rate: LearningRate
-    regularization: Regularizer | None = None
-    grad_clip: Clip | None = None
-
-    def minimize(self, loss: Var) -> dict[str, str]:
-        """Train every parameter `loss` depends on; the var an update reads, by parameter name.
-
-        A program may have several losses if each trains parameters of its own.
-        """
-        builder = current_builder("minimize")
-        program = builder.program
-        names = list(append_backward(program, loss))
-        asked = {name: builder.asked.get(name, Param()) for name in names}
-        append_clipping(program, {n: asked[n].clip or self.grad_clip for n in names})
-        decays = {n: asked[n].regularizer or self.regularization for n in names}
-        append_regularization(program, decays)
-        last = program.gradients()
-        for name in names:
-            parameter, declared = program.parameters[name], asked[name].optimizer or self
-            program.parameters[name] = dataclasses.replace(
-                parameter,
-                optimizer=declared.spec,
-                learning_rate=scaled(declared.learning_rate, parameter.rate_scale),
-                regularizer=_with_effect(decays[name]),
-            )
-            program.ops.append(_update(program, name, last[name]))
-        return {name: last[name] for name in names}
-
-
-def _with_effect(regularizer: Regularizer | None) -> Regularizer | None:
-    return regularizer if regularizer is not None and regularizer.coeff else None
-
-
-def _update(program: Program, name: str, gradient: str) -> Op:
-    user = next(op for op in program.ops if name in op.reads())
-    return Op(
-        "update",
-        {"parameter": (name,), "gradient": (gradient,)},
-        {"parameter": (name,)},
-        role="optimize",
-        layer=user.layer,
-        origin=user.origin,
-    )
-
-
-class Adjust(TypedDict, total=False):
-    """Arguments of every declaration in this module."""
-
-    regularization: Regularizer | None
-    grad_clip: Clip | None
-
-
-def _declare(
-    spec: specs.Optimizer, learning_rate: float | LearningRate, adjust: Adjust
-) -> Declaration:
-    check_formula("optimizer", spec, specs.Optimizer)
-    return Declaration(spec, schedule_of(learning_rate), **adjust)
+from psrt.graph.declaration import Declaration, GradientOptions, declare
 
 
 def Sgd(
     learning_rate: float | LearningRate,
-    **adjust: Unpack[Adjust],
+    **options: Unpack[GradientOptions],
 ) -> Declaration:
-    """w −= lr · g."""
-    return _declare(specs.Sgd(), learning_rate, adjust)
+    """Declare stochastic gradient descent: w −= lr · g (Robbins & Monro 1951)."""
+    return declare(specs.Sgd(), learning_rate, options)
 
 
 def Momentum(
     learning_rate: float | LearningRate,
     momentum: float = 0.9,
     use_nesterov: bool = False,
-    **adjust: Unpack[Adjust],
+    **options: Unpack[GradientOptions],
 ) -> Declaration:
-    """Gradients are gathered in a velocity that decays (Polyak 1964)."""
-    return _declare(specs.Momentum(momentum, use_nesterov), learning_rate, adjust)
+    """Declare momentum: v = momentum · v + g; w −= lr · v (Polyak 1964).
+
+    `use_nesterov`: w −= lr · (g + momentum · v) (Sutskever et al. 2013).
+    """
+    return declare(specs.Momentum(momentum, use_nesterov), learning_rate, options)
 
 
 def Adagrad(
     learning_rate: float | LearningRate,
     epsilon: float = 1e-6,
     initial_accumulator: float = 0.0,
-    **adjust: Unpack[Adjust],
+    **options: Unpack[GradientOptions],
 ) -> Declaration:
-    """Each number's rate falls with the squares it has seen (Duchi et al. 2011)."""
-    return _declare(specs.Adagrad(epsilon, initial_accumulator), learning_rate, adjust)
+    """Declare Adagrad: m += g²; w −= lr · g / (√m + epsilon) (Duchi et al. 2011)."""
+    return declare(specs.Adagrad(epsilon, initial_accumulator), learning_rate, options)
 
 
 def DecayedAdagrad(
     learning_rate: float | LearningRate,
     decay: float = 0.95,
     epsilon: float = 1e-6,
-    **adjust: Unpack[Adjust],
+    **options: Unpack[GradientOptions],
 ) -> Declaration:
-    """Adagrad that forgets."""
-    return _declare(specs.DecayedAdagrad(decay, epsilon), learning_rate, adjust)
+    """Declare Adagrad over a decaying mean: m = decay · m + (1 − decay) · g² (Fluid's own)."""
+    return declare(specs.DecayedAdagrad(decay, epsilon), learning_rate, options)
 
 
 def Adadelta(
     learning_rate: float | LearningRate = 1.0,
     epsilon: float = 1e-6,
     rho: float = 0.95,
-    **adjust: Unpack[Adjust],
+    **options: Unpack[GradientOptions],
 ) -> Declaration:
-    """Zeiler 2012, whose formula has no rate: 1. (Fluid takes one and does not use it.)"""
-    return _declare(specs.Adadelta(rho, epsilon), learning_rate, adjust)
+    """Declare Adadelta (Zeiler 2012), whose formula has no rate: leave it at 1.
+
+    Fluid takes a rate and does not use it.
+    """
+    return declare(specs.Adadelta(rho, epsilon), learning_rate, options)
 
 
 def RmsProp(
@@ -157,10 +89,10 @@ def RmsProp(
     epsilon: float = 1e-6,
     momentum: float = 0.0,
     centered: bool = False,
-    **adjust: Unpack[Adjust],
+    **options: Unpack[GradientOptions],
 ) -> Declaration:
-    """Tieleman & Hinton 2012; Graves 2013 when centered."""
-    return _declare(specs.RmsProp(rho, epsilon, momentum, centered), learning_rate, adjust)
+    """Declare RMSProp (Tieleman & Hinton 2012), or its centered form (Graves 2013)."""
+    return declare(specs.RmsProp(rho, epsilon, momentum, centered), learning_rate, options)
 
 
 def Adam(
@@ -169,10 +101,13 @@ def Adam(
     beta2: float = 0.999,
     epsilon: float = 1e-8,
     lazy_mode: bool = True,
-    **adjust: Unpack[Adjust],
+    **options: Unpack[GradientOptions],
 ) -> Declaration:
-    """Kingma & Ba 2015. Of sparse tables only touched rows move, unless lazy_mode is off."""
-    return _declare(specs.Adam(beta1, beta2, epsilon, lazy_mode), learning_rate, adjust)
+    """Declare Adam (Kingma & Ba 2015, algorithm 1).
+
+    `lazy_mode` updates touched rows of sparse tables only.
+    """
+    return declare(specs.Adam(beta1, beta2, epsilon, lazy_mode), learning_rate, options)
 
 
 def AdamW(
@@ -182,11 +117,11 @@ def AdamW(
     epsilon: float = 1e-8,
     weight_decay: float = 0.01,
     lazy_mode: bool = True,
-    **adjust: Unpack[Adjust],
+    **options: Unpack[GradientOptions],
 ) -> Declaration:
-    """Adam with decoupled weight decay (Loshchilov & Hutter 2019)."""
-    return _declare(
-        specs.AdamW(beta1, beta2, epsilon, weight_decay, lazy_mode), learning_rate, adjust
+    """Declare Adam with decoupled weight decay (Loshchilov & Hutter 2019, algorithm 2)."""
+    return declare(
+        specs.AdamW(beta1, beta2, epsilon, weight_decay, lazy_mode), learning_rate, options
     )
 
 
@@ -195,10 +130,10 @@ def Adamax(
     beta1: float = 0.9,
     beta2: float = 0.999,
     epsilon: float = 1e-8,
-    **adjust: Unpack[Adjust],
+    **options: Unpack[GradientOptions],
 ) -> Declaration:
-    """Adam by the largest gradient instead of the mean square (Kingma & Ba 2015)."""
-    return _declare(specs.Adamax(beta1, beta2, epsilon), learning_rate, adjust)
+    """Declare Adam with the largest gradient in place of the mean square (Kingma & Ba 2015)."""
+    return declare(specs.Adamax(beta1, beta2, epsilon), learning_rate, options)
 
 
 def Ftrl(
@@ -207,10 +142,10 @@ def Ftrl(
     l2: float = 0.0,
     lr_power: float = -0.5,
     initial_accumulator: float = 0.0,
-    **adjust: Unpack[Adjust],
+    **options: Unpack[GradientOptions],
 ) -> Declaration:
-    """FTRL-Proximal, which makes sparse weights (McMahan et al. 2013)."""
-    return _declare(specs.Ftrl(l1, l2, lr_power, initial_accumulator), learning_rate, adjust)
+    """Declare FTRL-Proximal, which makes sparse weights (McMahan et al. 2013)."""
+    return declare(specs.Ftrl(l1, l2, lr_power, initial_accumulator), learning_rate, options)
 
 
 def LarsMomentum(
@@ -219,11 +154,11 @@ def LarsMomentum(
     lars_coeff: float = 0.001,
     lars_weight_decay: float = 0.0005,
     epsilon: float = 0.0,
-    **adjust: Unpack[Adjust],
+    **options: Unpack[GradientOptions],
 ) -> Declaration:
-    """Momentum with a rate for each parameter by norms (You et al. 2017)."""
-    return _declare(
-        specs.LarsMomentum(momentum, lars_coeff, lars_weight_decay, epsilon), learning_rate, adjust
+    """Declare momentum with a rate per parameter, from norms of w and g (You et al. 2017)."""
+    return declare(
+        specs.LarsMomentum(momentum, lars_coeff, lars_weight_decay, epsilon), learning_rate, options
     )
 
 
@@ -233,19 +168,19 @@ def Lamb(
     beta1: float = 0.9,
     beta2: float = 0.999,
     epsilon: float = 1e-6,
-    **adjust: Unpack[Adjust],
+    **options: Unpack[GradientOptions],
 ) -> Declaration:
-    """Adam with a rate for each parameter by norms (You et al. 2020)."""
-    return _declare(specs.Lamb(lamb_weight_decay, beta1, beta2, epsilon), learning_rate, adjust)
+    """Declare Adam with a rate per parameter, from norms of w and its update (You et al. 2020)."""
+    return declare(specs.Lamb(lamb_weight_decay, beta1, beta2, epsilon), learning_rate, options)
 
 
 def CtrSgd(
     learning_rate: float | LearningRate = 0.05,
     weight_bounds: tuple[float, float] = (-10.0, 10.0),
-    **adjust: Unpack[Adjust],
+    **options: Unpack[GradientOptions],
 ) -> Declaration:
-    """w −= lr · g within bounds; this and the next four are for sparse tables of click models."""
-    return _declare(specs.CtrSgd(*weight_bounds), learning_rate, adjust)
+    """Declare w −= lr · g within bounds, for sparse tables of click models."""
+    return declare(specs.CtrSgd(*weight_bounds), learning_rate, options)
 
 
 def CtrAdagrad(
@@ -253,11 +188,11 @@ def CtrAdagrad(
     initial_g2sum: float = 3.0,
     weight_bounds: tuple[float, float] = (-10.0, 10.0),
     show_scale: bool = True,
-    **adjust: Unpack[Adjust],
+    **options: Unpack[GradientOptions],
 ) -> Declaration:
-    """Adagrad with one sum of squares for each row."""
+    """Declare Adagrad within bounds, with one sum of squares per row."""
     spec = specs.CtrAdagrad(initial_g2sum, *weight_bounds, show_scale)
-    return _declare(spec, learning_rate, adjust)
+    return declare(spec, learning_rate, options)
 
 
 def CtrStdAdagrad(
@@ -265,11 +200,11 @@ def CtrStdAdagrad(
     initial_g2sum: float = 3.0,
     weight_bounds: tuple[float, float] = (-10.0, 10.0),
     show_scale: bool = True,
-    **adjust: Unpack[Adjust],
+    **options: Unpack[GradientOptions],
 ) -> Declaration:
-    """Adagrad with a sum of squares for each weight."""
+    """Declare Adagrad within bounds, with one sum of squares per weight."""
     spec = specs.CtrStdAdagrad(initial_g2sum, *weight_bounds, show_scale)
-    return _declare(spec, learning_rate, adjust)
+    return declare(spec, learning_rate, options)
 
 
 def CtrAdam(
@@ -278,10 +213,10 @@ def CtrAdam(
     beta2: float = 0.999,
     epsilon: float = 1e-8,
     weight_bounds: tuple[float, float] = (-10.0, 10.0),
-    **adjust: Unpack[Adjust],
+    **options: Unpack[GradientOptions],
 ) -> Declaration:
-    """Adam within bounds, each row by its own count of updates."""
-    return _declare(specs.CtrAdam(beta1, beta2, epsilon, *weight_bounds), learning_rate, adjust)
+    """Declare Adam within bounds; each row counts its own updates."""
+    return declare(specs.CtrAdam(beta1, beta2, epsilon, *weight_bounds), learning_rate, options)
 
 
 def CtrSharedAdam(
@@ -290,11 +225,11 @@ def CtrSharedAdam(
     beta2: float = 0.999,
     epsilon: float = 1e-8,
     weight_bounds: tuple[float, float] = (-10.0, 10.0),
-    **adjust: Unpack[Adjust],
+    **options: Unpack[GradientOptions],
 ) -> Declaration:
-    """The same with two numbers of state for each row."""
+    """Declare `CtrAdam` with two numbers of state per row instead of per weight."""
     spec = specs.CtrSharedAdam(beta1, beta2, epsilon, *weight_bounds)
-    return _declare(spec, learning_rate, adjust)
+    return declare(spec, learning_rate, options)
 
 
 __all__ = [

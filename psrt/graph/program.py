@@ -1,8 +1,8 @@
-"""A program as plain data: vars, ops in order, parameters.
+"""Programs as plain data: vars, ops in order, parameters.
 
-Nothing here computes or checks; builders write programs, `verify` says whether one is legal,
-executors compile them. A program has one text form, one JSON object a line, and
-`Program.from_text(program.to_text()) == program` holds for every program.
+Nothing here computes or checks; builders write programs, `verify` checks them, executors compile
+them. A program has one text form, one JSON object a line, and `Program.from_text(program.to_text())
+== program` holds for every program.
 
 Shapes: a leading -1 counts examples, in a ragged var the elements of all examples.
 """
@@ -32,9 +32,10 @@ from psrt.core.types import Shape
 from psrt.graph.ops import TensorType
 
 Kind: TypeAlias = Literal["data", "parameter", "state", "temp"]
-Role: TypeAlias = Literal["forward", "backward", "adjust", "optimize"]
-ROLES: tuple[Role, ...] = ("forward", "backward", "adjust", "optimize")
+Role: TypeAlias = Literal["forward", "backward", "clip_and_decay", "optimize"]
+ROLES: tuple[Role, ...] = ("forward", "backward", "clip_and_decay", "optimize")
 TEXT_FORMAT = 1
+_ROLE_IN_TEXT = "adjust"  # of role "clip_and_decay": the text form of saved models stays as it is
 
 _Record = TypeVar("_Record", "Var", "Parameter", "Op")
 
@@ -62,14 +63,14 @@ class Var:
 
 @dataclass(frozen=True)
 class Parameter:
-    """What a trained var is made of and how it is trained.
+    """Initial values and training of one parameter.
 
     `sparse` implies that its gradient holds only touched rows. `distributed` implies `sparse` and
     that no trainer holds the whole table: ids are any int64 and `shape[0]` is no limit. `options`
-    are for the pservers that hold the rows of a sparse one.
-    `optimizer` and `learning_rate` are set by `minimize`, the rate times `rate_scale`; both are
-    None until then. So is `regularizer`, for whoever applies the optimizer without the program's
-    ops of role "adjust": it implies that one of them is the parameter's decay.
+    are for the pservers that hold the rows of a sparse one. `minimize` sets `optimizer` and
+    `learning_rate`, the rate times `rate_scale`; both are None until then. It also sets
+    `regularizer`, for pservers that apply the optimizer without the program's ops of role
+    "clip_and_decay": it implies that one of these is the parameter's decay.
     """
 
     name: str
@@ -89,11 +90,11 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Op:
-    """One computation. A name "" in a slot stands for a gradient that nobody needs.
+    """One computation. A name "" in a slot is a gradient that no op needs.
 
     `layer` is the layer call it came from (`fc_0`), `origin` the user's line (`train.py:12`). Role
-    "adjust" is for what regularisation and clipping make of a gradient once the local replicas have
-    added theirs; an update reads the last var with `gradient_of` its parameter.
+    "clip_and_decay" clips and regularises a gradient after the local replicas have added theirs; an
+    update reads the last var with `gradient_of` its parameter.
     """
 
     type: str
@@ -124,15 +125,15 @@ class Program:
     parameters: dict[str, Parameter] = field(default_factory=dict)
 
     def data_vars(self) -> list[Var]:
-        """What must be fed, in the order of declaration: the order of slots in a data file."""
+        """Return the vars to feed in order of declaration, the order of slots in a data file."""
         return [var for var in self.vars.values() if var.kind == "data"]
 
     def trained(self) -> list[Parameter]:
-        """Parameters that an update op trains, in the order of declaration."""
+        """Return parameters that an update op trains, in order of declaration."""
         return [p for p in self.parameters.values() if p.optimizer is not None]
 
     def gradients(self) -> dict[str, str]:
-        """The var an update reads or a trainer pushes, by parameter: the last gradient made of it.
+        """Return the last gradient of each parameter, which an update reads or a trainer pushes.
 
         Empty for a program without a backward.
         """
@@ -140,9 +141,9 @@ class Program:
         return {var.gradient_of: var.name for var in made}
 
     def clone(self, for_test: bool = False) -> Program:
-        """A copy that shares no container with this program.
+        """Return a copy that shares no container with this program.
 
-        `for_test` keeps the forward ops alone and sets `is_test` on those that have it; nothing is
+        `for_test` keeps the forward ops only and sets `is_test` on those that have it; nothing is
         trained then.
         """
         if not for_test:
@@ -156,7 +157,7 @@ class Program:
         )
 
     def to_text(self) -> str:
-        """One JSON object a line, fields in the order of the classes above."""
+        """Return one JSON object a line, fields in the order of the classes above."""
         head = f"psrt-program {TEXT_FORMAT} {json.dumps({'seed': self.seed})}"
         body = [f"var {_json_of(var)}" for var in self.vars.values()]
         body += [f"parameter {_json_of(parameter)}" for parameter in self.parameters.values()]
@@ -165,7 +166,7 @@ class Program:
 
     @classmethod
     def from_text(cls, text: str) -> Program:
-        """Inverse of `to_text`; raises `ProgramError` naming the line that is not understood."""
+        """Inverse of `to_text`; raises `ProgramError` naming the first line that is not legal."""
         program = cls()
         for number, line in enumerate(text.removesuffix("\n").split("\n"), start=1):
             try:
@@ -189,6 +190,8 @@ class Program:
             parameter = _record(Parameter, plain)
             self.parameters[parameter.name] = parameter
         elif word == "op":
+            if fields.get("role") == _ROLE_IN_TEXT:
+                fields["role"] = "clip_and_decay"
             self.ops.append(_record(Op, _tuples(fields)))
         else:
             raise ValueError(f"unknown word {word!r}")
@@ -198,7 +201,7 @@ _DECLARED: dict[type, dict[str, Any]] = {cls: get_type_hints(cls) for cls in (Va
 """The type of each field."""
 
 _NOT_LEGAL = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
-"""What reading a line raises that says something else than a program does."""
+"""Errors of reading a line that is not legal."""
 
 
 def gradient_name(name: str) -> str:
@@ -206,7 +209,7 @@ def gradient_name(name: str) -> str:
 
 
 def seed_of(program_seed: int, parameter: str) -> int:
-    """Every process that builds the program finds the same seed for a parameter."""
+    """Return a parameter's seed, equal in every process that builds the program."""
     return zlib.crc32(f"{program_seed}/{parameter}".encode())
 
 
@@ -234,6 +237,8 @@ def _json_of(record: Var | Parameter | Op) -> str:
         for f in dataclasses.fields(record)
         if f.default is dataclasses.MISSING or getattr(record, f.name) != f.default
     }
+    if shown.get("role") == "clip_and_decay":
+        shown["role"] = _ROLE_IN_TEXT
     return json.dumps(shown, ensure_ascii=False)
 
 
@@ -257,7 +262,7 @@ def _record(cls: type[_Record], fields: Mapping[str, Any]) -> _Record:
 
 
 def _fits(value: Any, declared: Any) -> bool:
-    """Whether a value is of a type of the fields above."""
+    """Return whether a value is of a type of the fields above."""
     origin, arguments = get_origin(declared), get_args(declared)
     if declared is Any:
         return True

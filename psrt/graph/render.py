@@ -1,8 +1,7 @@
-"""Programs for the eye: as text, an op a line, and as a drawing in Graphviz's language.
+"""Programs as text, one op a line, and as drawings in Graphviz's language.
 
-Both name every op and var as the program does and are the same for the same program, so that two
-of them can be compared by `diff`. A leading N counts examples; E counts the elements of a ragged
-var, all examples together.
+Both name ops and vars as the program does and are deterministic, so `diff` compares two programs. A
+leading N counts examples; E counts the elements of a ragged var, all examples together.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from psrt.graph.program import ROLES, Op, Parameter, Program, Role, Var
 _COLOURS = {
     "forward": "#dbe9f6",
     "backward": "#fde3d0",
-    "adjust": "#f3e3f5",
+    "clip_and_decay": "#f3e3f5",
     "optimize": "#dcefdc",
 }
 _KINDS = {
@@ -35,7 +34,7 @@ _SPARSE = 'style="filled,bold" fillcolor="#c9c9c9"'
 
 
 def to_text(program: Program, roles: Collection[Role] = ROLES) -> str:
-    """An op a line in the order they run, then a line a parameter, then their sum."""
+    """Return one op a line in the order they run, one line per parameter, and their sum."""
     ops = [op for op in program.ops if op.role in roles]
     rows = [("role", "op", "layer", "reads → writes")]
     rows += [(op.role, op.type, op.layer, _flow(program, op)) for op in ops]
@@ -74,8 +73,8 @@ def _parameter_lines(program: Program) -> Iterator[str]:
     elements = sum(map(_elements, held))
     size_bytes = sum(_size_bytes(program, p) for p in held)
     grown = len(program.parameters) - len(held)
-    beside = f", and {grown} distributed table(s) that grow by the ids they meet" if grown else ""
-    yield f"{elements:,} elements, {size_bytes:,} bytes in {len(held)} parameters{beside}"
+    more = f", and {grown} distributed table(s) that grow by the ids they meet" if grown else ""
+    yield f"{elements:,} elements, {size_bytes:,} bytes in {len(held)} parameters{more}"
 
 
 def _parameter_row(program: Program, parameter: Parameter) -> tuple[str, ...]:
@@ -86,7 +85,7 @@ def _parameter_row(program: Program, parameter: Parameter) -> tuple[str, ...]:
 
 
 def kind_of(parameter: Parameter) -> str:
-    """`distributed` implies sparse; see `Parameter`."""
+    """Return distributed (which implies sparse, see `Parameter`), sparse or dense."""
     if parameter.distributed:
         return "distributed"
     return "sparse" if parameter.sparse else "dense"
@@ -96,8 +95,8 @@ def _trained_by(parameter: Parameter) -> str:
     if parameter.optimizer is None or parameter.learning_rate is None:
         return "nothing"
     rate = parameter.learning_rate
-    told = f"{rate.rate:g}" if isinstance(rate, ConstantRate) else type(rate).__name__
-    return f"{type(parameter.optimizer).__name__} {told}"
+    shown = f"{rate.rate:g}" if isinstance(rate, ConstantRate) else type(rate).__name__
+    return f"{type(parameter.optimizer).__name__} {shown}"
 
 
 def _elements(parameter: Parameter) -> int:
@@ -112,10 +111,10 @@ def _size_bytes(program: Program, parameter: Parameter) -> int:
 
 
 def to_dot(program: Program, roles: Collection[Role] = ROLES) -> str:
-    """A graph in Graphviz's DOT language: ops are boxes, grouped by role, vars are ellipses.
+    """Return a graph in Graphviz's DOT language: ops are boxes, grouped by role, vars ellipses.
 
-    Data vars are yellow, parameters grey and sparse ones darker, with a bold rim; an edge bears the
-    name of the slot.
+    Data vars are yellow, parameters grey and sparse ones darker, with a bold rim; an edge is
+    labelled with its slot.
     """
     ops = [
         (_quoted(f"op {number}"), op) for number, op in enumerate(program.ops) if op.role in roles

@@ -1,7 +1,7 @@
-"""What a legal program is: checked after it was built, read from text or rewritten.
+"""Legality of a program, checked after it was built, read from text or rewritten.
 
 A program is legal when every op is of a known type with the slots of that type, reads only vars
-defined before it, is the only writer of what it writes (an update op and a metric change their own
+defined before it, is the only writer of its outputs (an update op and a metric change their own
 parameter or state in place), and declares outputs of the type its rule infers. The first violation
 is raised as a `ProgramError` that names op, layer and the user's line.
 """
@@ -17,11 +17,11 @@ from psrt.graph.program import ROLES, Op, Program
 
 _ACCUMULATING = {type for type, rule in RULES.items() if rule.accumulates}
 _DTYPES = (*DTYPES, "int32", "uint8")
-"""Those of values, and of what an op notes for its gradient."""
+"""Dtypes of values, and of what an op keeps for its gradient."""
 
 
 def verify(program: Program) -> None:
-    """Raise `ProgramError` at the first thing that is not legal."""
+    """Raise `ProgramError` at the first violation."""
     _check_parameters(program)
     defined = {name for name, var in program.vars.items() if var.kind != "temp"}
     written: dict[str, Op] = {}
@@ -53,7 +53,7 @@ def _check_parameters(program: Program) -> None:
             raise ProgramError(f"Parameter {name} of shape {shape} does not fit its var {var}.")
     for var in program.vars.values():
         if var.kind == "parameter" and var.name not in program.parameters:
-            raise ProgramError(f"Var {var.name} is a parameter, but no parameter bears its name.")
+            raise ProgramError(f"Var {var.name} is a parameter, but no parameter has its name.")
         if var.dtype not in _DTYPES:
             raise ProgramError(f"Var {var.name} has the unknown dtype {var.dtype!r}.")
 
@@ -82,7 +82,7 @@ def _check_reads(program: Program, op: Op, defined: set[str]) -> None:
             raise _refuse(op, f"reads {name} before an op has computed it")
         parameter = program.parameters.get(name)
         is_lookup = op.type.removesuffix("_grad") in _ACCUMULATING or op.type == "update"
-        reads_rows = is_lookup or op.role == "adjust"
+        reads_rows = is_lookup or op.role == "clip_and_decay"
         if parameter is not None and parameter.sparse and not reads_rows:
             raise _refuse(op, f"reads the sparse parameter {name}, of which only rows can be read")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 
 from psrt.core.specs import CommunicationMode, Geo
-from psrt.graph.adjustments import without_decay
+from psrt.graph.clip_and_decay import without_decay
 from psrt.graph.program import Program
 
 

@@ -3,13 +3,13 @@
 First registry (op type to step), lengths (offsets of ragged vars), parts (pieces of large arrays)
 and updates (optimizer ops in local training); then by family: dense · elementwise · lookups ·
 pooling · padding · interactions · losses · metrics · math · norms · reductions · shapes · sequence
-· images · random · values · adjust.
+· images · random · values · clip_and_decay.
 """
 
 from __future__ import annotations
 
 from psrt.executor.compute import (
-    adjust,
+    clip_and_decay,
     dense,
     elementwise,
     images,
@@ -53,9 +53,9 @@ __all__ = [
     "Step",
     "StepSequence",
     "Update",
-    "adjust",
     "checked",
     "class_losses",
+    "clip_and_decay",
     "computes",
     "dense",
     "elementwise",

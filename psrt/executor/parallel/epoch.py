@@ -122,7 +122,7 @@ class HogwildWorker:
         if self._sink is not None:
             compiled.swap_gradients()
         for role in ROLES:
-            if role in roles or (role == "adjust" and "backward" in roles):
+            if role in roles or (role == "clip_and_decay" and "backward" in roles):
                 compiled.run(role)
         if self._sink is not None and "backward" in roles:
             self._sink.push(compiled.gradients())

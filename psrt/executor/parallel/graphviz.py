@@ -8,7 +8,7 @@ from pathlib import Path
 from psrt.core.errors import ConfigError
 from psrt.executor.parallel.ssa import SsaGraph, SsaNode
 
-_COLOURS = {"forward": "white", "backward": "lightyellow", "adjust": "lightblue"}
+_COLOURS = {"forward": "white", "backward": "lightyellow", "clip_and_decay": "lightblue"}
 
 
 def to_dot(graph: SsaGraph) -> str:

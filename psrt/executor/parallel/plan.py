@@ -1,7 +1,7 @@
 """From replicas to a graph: which ops run, in which order they may, and what is added to them.
 
     forward of each replica, beside it the numbering of ids
-    backward of each replica · a sum for each gradient · [barrier] · adjust · optimize
+    backward of each replica · a sum for each gradient · [barrier] · clip_and_decay · optimize
 
 Adjusting and updating happens once with one copy of the parameters (Reduce), in every replica with
 several (AllReduce). Graphs depend on how many replicas have examples, on the roles that run, and on
@@ -123,7 +123,7 @@ class Planner:
             yield from self._summing.each(active)
             yield from self._barrier(roles)
         for replica in range(1 if self._one_copy or not updates else len(self._replicas)):
-            yield from self._ops(replica, "adjust", after=union(summed))
+            yield from self._ops(replica, "clip_and_decay", after=union(summed))
         for each in updates:
             yield from each.whole(union(summed))
             if not is_early:

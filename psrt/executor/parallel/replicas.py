@@ -87,5 +87,5 @@ class ParameterCopies:
 def make_replicas(
     prepared: PreparedProgram, dtype: Any, count: int, with_updates: int
 ) -> list[Replica]:
-    """`with_updates` of them also adjust gradients and update parameters."""
+    """`with_updates` of them also clip and regularise gradients and update parameters."""
     return [Replica(prepared, dtype, ROLES if r < with_updates else PASSES) for r in range(count)]

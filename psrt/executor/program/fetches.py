@@ -73,7 +73,7 @@ class Fetches:
             hint = f"Did you mean {near[0]}?" if near else ""
             raise ProgramError(f"The program has no var {name} to fetch.", hint=hint)
         role = self._role_of.get(name, "forward")
-        computed = role in roles or (role == "adjust" and "backward" in roles)
+        computed = role in roles or (role == "clip_and_decay" and "backward" in roles)
         if known[name].kind != "parameter" and not computed:
             raise ProgramError(f"{name} was not computed: it is a {role} var, {roles} were run.")
         return name

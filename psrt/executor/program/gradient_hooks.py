@@ -30,7 +30,7 @@ def gradient_hooks(compiled: Compiled, on_gradient: OnGradient) -> Mapping[str, 
 def steps_with_hooks(compiled: Compiled, on_gradient: OnGradient) -> dict[Role, list[BoundOp]]:
     """Steps of a program without replicas, with a hook after the last writer of each gradient."""
     steps = {role: list(ops) for role, ops in compiled.steps.items()}
-    roles: tuple[Role, ...] = ("backward", "adjust")
+    roles: tuple[Role, ...] = ("backward", "clip_and_decay")
     for name, hook in gradient_hooks(compiled, on_gradient).items():
         writers = [
             (role, at)

@@ -90,7 +90,7 @@ def _of_gradient(op: Op, name: str, source: str, program: Program, found: Found)
             return Merge.MEAN
         return Merge.APART if merge in (Merge.APART, Merge.PROD) else Merge.SUM
     rule = RULES.get(op.type.removesuffix("_grad"))
-    is_added = name == gradient_name(source) or op.role == "adjust"
+    is_added = name == gradient_name(source) or op.role == "clip_and_decay"
     return Merge.SAME if is_added or (rule is not None and rule.accumulates) else Merge.SUM
 
 

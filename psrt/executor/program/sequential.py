@@ -116,7 +116,7 @@ class Executor:
         if "backward" in roles and "optimize" not in roles:
             self._compiled.swap_gradients()
         for role in ROLES:
-            if role in roles or (role == "adjust" and "backward" in roles):
+            if role in roles or (role == "clip_and_decay" and "backward" in roles):
                 self._compiled.run(role)
         self._compiled.context.step += 1
         if self.sink is not None and "backward" in roles:

@@ -2,13 +2,13 @@
 
 First table (the type of an op, inference of shapes) and slots; then by family: values · dense ·
 elementwise · lookups · interactions · losses · ranking · sampling · metrics · math · norms ·
-reductions · shapes · sequence · images · random · adjust · updates.
+reductions · shapes · sequence · images · random · clip_and_decay · updates.
 """
 
 from __future__ import annotations
 
 from psrt.graph.ops import (
-    adjust,
+    clip_and_decay,
     dense,
     elementwise,
     images,
@@ -55,8 +55,8 @@ __all__ = [
     "OpCall",
     "OpDef",
     "TensorType",
-    "adjust",
     "aligned",
+    "clip_and_decay",
     "dense",
     "elementwise",
     "images",

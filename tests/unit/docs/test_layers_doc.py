@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import psrt
+from psrt.graph.declaration import GradientOptions
 from tests.support.pages import page
 
 TEXT = page("reference/layers.md")
@@ -87,10 +88,10 @@ def test_nothing_is_shown_twice() -> None:
 
 
 def test_optimizers_take_the_keywords_that_are_told_of_all() -> None:
-    adjust = psrt.optimizer.Adjust.__annotations__
+    options = GradientOptions.__annotations__
 
-    assert set(adjust) == {"regularization", "grad_clip"}
-    assert all(f"`{name}`" in TEXT for name in adjust)
+    assert set(options) == {"regularization", "grad_clip"}
+    assert all(f"`{name}`" in TEXT for name in options)
 
 
 def test_what_can_be_said_of_a_parameter_is_shown() -> None:

@@ -11,7 +11,7 @@ from psrt import Executor, ParallelExecutor, Ragged, Scope, clip, layers, optimi
 from psrt.core.types import Array
 from psrt.graph.program import Var
 
-PASSES = ("forward", "backward", "adjust", "optimize")
+PASSES = ("forward", "backward", "clip_and_decay", "optimize")
 RNG = np.random.default_rng(5)
 FEED: dict[str, Array | Ragged] = {
     "x": RNG.normal(size=(6, 4)).astype(np.float32),

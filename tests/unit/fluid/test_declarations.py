@@ -132,7 +132,7 @@ def test_a_clip_of_an_optimizer_and_one_set_before_write_the_same_ops(name: str)
                 fluid.clip.set_gradient_clip(clip)
             opt.SGD(0.1, grad_clip=None if set_before else clip).minimize(loss)
             graph = fluid.default_main_program().graph
-            return [op.type for op in graph.ops if op.role == "adjust"]
+            return [op.type for op in graph.ops if op.role == "clip_and_decay"]
 
     clip, expected = CLIPS[name]
 

@@ -214,10 +214,10 @@ PARAMS: dict[str, tuple[Param, str]] = {
 
 
 @pytest.mark.parametrize("case", PARAMS)
-def test_what_makes_no_sense_of_a_parameter_is_refused(case: str) -> None:
+def test_unusable_fields_of_a_parameter_are_refused(case: str) -> None:
     param, complaint = PARAMS[case]
 
-    complaint = f"argument param makes no sense, .*{complaint}"
+    complaint = f"argument param is not usable, .*{complaint}"
     with program(), pytest.raises(ProgramError, match=complaint):
         layers.create_parameter((2, 2), param)
 
@@ -277,7 +277,7 @@ def test_numbers_of_numpy_train_and_are_saved(tmp_path: Path) -> None:
 
     Executor(p, scope).run(
         {**feed, "label": np.array([[0], [2]])},
-        roles=("forward", "backward", "adjust", "optimize"),
+        roles=("forward", "backward", "clip_and_decay", "optimize"),
     )
     save_inference_model(tmp_path, ["x"], [scaled], p, scope)
 

@@ -245,7 +245,7 @@ def test_vars_in_one_buffer_never_live_at_the_same_time(model):
     plan = passes.plan_memory(program, SHARING, [loss])
 
     inside: dict[int, set[str]] = {}
-    roles = ("forward", "backward", "adjust", "optimize")
+    roles = ("forward", "backward", "clip_and_decay", "optimize")
     for op in sorted(program.ops, key=lambda op: roles.index(op.role)):
         for name in op.reads():
             if name in plan.places:

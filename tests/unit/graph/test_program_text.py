@@ -93,6 +93,19 @@ def test_a_field_of_another_type_is_refused_or_reads_back(word: str, value: obje
         assert f"Line {at + 1} " in told
 
 
+@pytest.mark.parametrize("role", ["adjust", "clip_and_decay"])
+def test_both_names_of_the_role_of_clipping_are_read_and_the_first_is_written(
+    role: str,
+) -> None:
+    """Saved models bear "adjust"; their text stays as it is."""
+    op = {"type": "relu", "inputs": {"x": ["a"]}, "outputs": {"out": ["b"]}, "role": role}
+
+    read = Program.from_text(f'psrt-program 1 {{"seed": 0}}\nop {json.dumps(op)}\n')
+
+    assert [op.role for op in read.ops] == ["clip_and_decay"]
+    assert '"role": "adjust"' in read.to_text()
+
+
 @pytest.mark.parametrize("slot", ["inputs", "outputs", "attrs"])
 @pytest.mark.parametrize("value", [None, 5, "zz", []])
 def test_slots_and_attributes_of_an_op_are_objects(slot: str, value: object) -> None:

@@ -17,7 +17,7 @@ from psrt import Model, Param, Program, clip, initializer, layers, optimizer, re
 from psrt import program as new_program
 from psrt.core import specs
 from psrt.core.errors import PsrtError
-from psrt.graph.adjustments import without_decay
+from psrt.graph.clip_and_decay import without_decay
 from psrt.graph.verify import verify
 from psrt.kernels.tables.initialize import fill_block, fill_rows
 from psrt.partition.plan import build_plan
@@ -222,19 +222,19 @@ def test_a_row_decays_once_a_round_whoever_pushed_it(trainers_with_the_row: int)
 # --- from the declaration to the table -------------------------------------------------------
 
 
-def declared(own: regularizer.Regularizer | None = None, **adjust: Any) -> Program:
+def declared(own: regularizer.Regularizer | None = None, **options: Any) -> Program:
     """A dense `w` (4, 3) that may say something of its own, and a sparse `t` (7, 3)."""
     with new_program() as p:
         x, ids = layers.data("x", (4,)), layers.data("ids", (1,), "int64")
         w = Param("w", initializer.Uniform(-1.0, 1.0), regularizer=own)
         rows = layers.embedding(ids, (7, 3), is_sparse=True, param="t")
         out = layers.elementwise_add(layers.fc(x, 3, param=w, bias=False), rows)
-        Model(layers.reduce_sum(out), optimizer=optimizer.Sgd(0.1, **adjust))
+        Model(layers.reduce_sum(out), optimizer=optimizer.Sgd(0.1, **options))
     return p
 
 
-def adjusted(p: Program) -> list[str]:
-    return [op.type for op in p.ops if op.role == "adjust"]
+def clip_and_decay_ops(p: Program) -> list[str]:
+    return [op.type for op in p.ops if op.role == "clip_and_decay"]
 
 
 def test_the_plan_tells_pservers_how_each_parameter_is_regularised() -> None:
@@ -260,7 +260,11 @@ def test_a_trainer_of_a_cluster_clips_and_does_not_regularise() -> None:
     mine = trainer_program(p)
 
     verify(mine)
-    assert adjusted(mine) == ["global_norm", "scale_by_global_norm", "scale_by_global_norm"]
+    assert clip_and_decay_ops(mine) == [
+        "global_norm",
+        "scale_by_global_norm",
+        "scale_by_global_norm",
+    ]
     assert mine.gradients() == {"w": "w@GRAD@CLIP", "t": "t@GRAD@CLIP"}
     assert p.to_text() == before
 
@@ -268,7 +272,7 @@ def test_a_trainer_of_a_cluster_clips_and_does_not_regularise() -> None:
 def test_without_clipping_a_trainer_pushes_raw_gradients() -> None:
     mine = trainer_program(declared(regularization=regularizer.L1Decay(0.3)))
 
-    assert adjusted(mine) == []
+    assert clip_and_decay_ops(mine) == []
     assert mine.gradients() == {"w": "w@GRAD", "t": "t@GRAD"}
 
 

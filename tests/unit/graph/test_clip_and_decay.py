@@ -32,7 +32,7 @@ PASSES = ("forward", "backward")
 every_dtype = pytest.mark.parametrize("dtype", ["float32", "float64"])
 
 
-def build(w: Param | None = None, padding: int | None = None, **adjust: Any) -> Program:
+def build(w: Param | None = None, padding: int | None = None, **options: Any) -> Program:
     """A dense `w` (4, 3) and a sparse `t` (7, 3); loss = Σ (x·w + t[ids])³, so gradients differ."""
     with program() as p:
         x, ids = layers.data("x", (4,)), layers.data("ids", (1,), "int64")
@@ -41,7 +41,7 @@ def build(w: Param | None = None, padding: int | None = None, **adjust: Any) -> 
         rows = layers.embedding(ids, (7, 3), is_sparse=True, padding_idx=padding, param=table)
         out = layers.elementwise_add(layers.fc(x, 3, param=param, bias=False), rows)
         cube = layers.elementwise_mul(out, layers.elementwise_mul(out, out))
-        Model(layers.reduce_sum(cube), optimizer=optimizer.Sgd(0.1, **adjust))
+        Model(layers.reduce_sum(cube), optimizer=optimizer.Sgd(0.1, **options))
     return p
 
 
@@ -191,7 +191,7 @@ def test_a_program_with_adjusted_gradients_survives_its_text_form() -> None:
 
     verify(again)
     assert again == p
-    assert [op.type for op in again.ops if op.role == "adjust"] == [
+    assert [op.type for op in again.ops if op.role == "clip_and_decay"] == [
         "global_norm",
         *["scale_by_global_norm"] * 2,
         *["l1_decay"] * 2,

@@ -1,4 +1,4 @@
-"""What clipping and regularisation make of gradients: role "adjust", between backward and updates.
+"""Clipping and regularisation of gradients, between backward and updates.
 
 The gradient of a sparse parameter counts only rows of the step; so does its parameter then.
 """
@@ -29,7 +29,7 @@ def l2_decay(call: OpCall) -> Types:
 
 @define("clip_gradient_by_value", inputs="gradient")
 def clip_gradient_by_value(call: OpCall) -> Types:
-    """Every number into [min, max]; attrs: min, max."""
+    """Cut every element to [min, max]; attrs: min, max."""
     low, high = call.attrs["min"], call.attrs["max"]
     call.need(low <= high, f"min {low} is above max {high}")
     return {"out": call.need_float("gradient")}
@@ -43,7 +43,7 @@ def clip_gradient_by_norm(call: OpCall) -> Types:
 
 @define("global_norm", inputs="gradients*")
 def global_norm(call: OpCall) -> Types:
-    """√(Σ of all squares of all gradients), in double precision."""
+    """√(Σ of the squares of all elements of all gradients), in double precision."""
     for gradient in call.many("gradients"):
         call.need(gradient.is_float, f"argument gradients must hold floats, not {gradient}")
     return {"out": TensorType((), "float64")}

@@ -1,8 +1,8 @@
-"""Clipping and regularisation as ops on gradients: declarations in, ops of role "adjust" out.
+"""Clipping and regularisation of gradients as ops of role "clip_and_decay".
 
-What a parameter declares itself counts instead of what the optimizer declares for all. Gradients
-are clipped first and regularised then, as in Fluid, so a weight decays by the same share however
-small its gradient was made. Where pservers update parameters they regularise too: `without_decay`.
+The declaration of a parameter overrides the optimizer's for all. Gradients are clipped first and
+regularised second, as in Fluid, so a weight decays by an equal share however small its gradient was
+made. Where pservers update parameters they regularise, too: `without_decay`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DECAYS = ("l1_decay", "l2_decay")
 
 
 def append_clipping(program: Program, clips: Mapping[str, Clip | None]) -> None:
-    """Clip the last gradient of each parameter in `clips`; None leaves it as it is."""
+    """Clip the last gradient of each parameter in `clips`; None leaves it unchanged."""
     for declared in clips.values():
         if declared is not None:
             check_clip(declared)
@@ -43,7 +43,7 @@ def append_clipping(program: Program, clips: Mapping[str, Clip | None]) -> None:
 
 
 def append_regularization(program: Program, regularizers: Mapping[str, Regularizer | None]) -> None:
-    """Add what the regularizer of each parameter says to its last gradient."""
+    """Add each parameter's regularizer to its last gradient."""
     for declared in regularizers.values():
         if declared is not None:
             check_formula("regularizer", declared, Regularizer)
@@ -57,11 +57,11 @@ def append_regularization(program: Program, regularizers: Mapping[str, Regulariz
 
 
 def without_decay(program: Program) -> Program:
-    """The program for a trainer whose gradients are regularised where they are applied.
+    """Return the program for a trainer whose gradients are regularised by pservers.
 
-    Clipping stays, and `gradients()` names what it made. The decay of a parameter goes if its
-    record bears the regularizer; whoever read the regularised gradient reads the one before it.
-    `program` itself is left as it is.
+    Clipping stays, and `gradients()` names the clipped ones. The decay op of a parameter is removed
+    if its record has the regularizer; ops that read the regularised gradient read the one before
+    it. `program` is not changed.
     """
     before = {
         op.outputs["out"][0]: op.inputs["gradient"][0]
@@ -76,7 +76,7 @@ def without_decay(program: Program) -> Program:
 
 
 def _reading(instead: Mapping[str, str], op: Op) -> Op:
-    """`op` with some of its inputs exchanged."""
+    """`op` with some of its inputs replaced."""
     if instead.keys().isdisjoint(op.reads()):
         return op
     inputs = {s: tuple(instead.get(name, name) for name in ns) for s, ns in op.inputs.items()}
@@ -84,7 +84,7 @@ def _reading(instead: Mapping[str, str], op: Op) -> Op:
 
 
 def last_gradient_op(program: Program, name: str) -> Op:
-    """The op that made the last gradient of a parameter; further ones bear its origin."""
+    """Return the op that made the last gradient of a parameter; later ones take its origin."""
     gradient = program.gradients()[name]
     return next(op for op in reversed(program.ops) if gradient in op.writes())
 
@@ -96,7 +96,7 @@ def _append_global_norm(program: Program, names: Sequence[str]) -> str:
     program.vars[made] = Var(made, (), "float64")
     gradients = program.gradients()
     inputs = {"gradients": tuple(gradients[name] for name in names)}
-    program.ops.append(_adjust("global_norm", inputs, made, {}, origin))
+    program.ops.append(_op("global_norm", inputs, made, {}, origin))
     return made
 
 
@@ -106,17 +106,17 @@ def _append(
     type: str,
     suffix: str,
     attrs: dict[str, Any],
-    beside: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+    more: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> None:
     """Append an op that makes the next gradient of parameter `name` out of the last."""
     last, origin = program.gradients()[name], last_gradient_op(program, name)
     made = f"{gradient_name(name)}@{suffix}"
     var = program.vars[last]
     program.vars[made] = dataclasses.replace(var, name=made)
-    program.ops.append(_adjust(type, {"gradient": (last,), **beside}, made, attrs, origin))
+    program.ops.append(_op(type, {"gradient": (last,), **more}, made, attrs, origin))
 
 
-def _adjust(
+def _op(
     type: str,
     inputs: Mapping[str, tuple[str, ...]],
     made: str,
@@ -124,4 +124,4 @@ def _adjust(
     origin: Op,
 ) -> Op:
     outputs: dict[str, tuple[str, ...]] = {"out": (made,)}
-    return Op(type, dict(inputs), outputs, attrs, "adjust", origin.layer, origin.origin)
+    return Op(type, dict(inputs), outputs, attrs, "clip_and_decay", origin.layer, origin.origin)

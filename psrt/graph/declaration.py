@@ -1,0 +1,96 @@
+"""Optimizer declarations and `minimize`, which appends training to a program.
+
+`minimize` appends the backward, clipping, regularisation and one update op per parameter. It also
+writes optimizer, learning rate and regularizer into each parameter's record; the partition plan
+makes the pservers' tables from these.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TypedDict
+
+from psrt.core import specs
+from psrt.core.specs import LearningRate, check_formula, scaled, schedule_of
+from psrt.graph.backward import append_backward
+from psrt.graph.builder import current_builder
+from psrt.graph.clip import Clip
+from psrt.graph.clip_and_decay import append_clipping, append_regularization
+from psrt.graph.param import Param
+from psrt.graph.program import Op, Program, Var
+from psrt.graph.regularizer import Regularizer
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """An optimizer with its learning rate, and the clip and regularizer of its gradients.
+
+    `regularization` and `grad_clip` apply to parameters whose `Param` sets none.
+    """
+
+    spec: specs.Optimizer
+    learning_rate: LearningRate
+    regularization: Regularizer | None = None
+    grad_clip: Clip | None = None
+
+    def minimize(self, loss: Var) -> dict[str, str]:
+        """Train every parameter that `loss`, a var of shape (), depends on.
+
+        Returns the gradient var that each update reads, by parameter name. A program may have
+        several losses if each trains parameters of its own. Raises `ProgramError` outside a
+        program, for a loss that is no scalar or depends on no trainable parameter, and for a
+        parameter another loss trains; `ConfigError` for an unusable clip or regularizer.
+        """
+        builder = current_builder("minimize")
+        program = builder.program
+        names = list(append_backward(program, loss))
+        asked = {name: builder.asked.get(name, Param()) for name in names}
+        append_clipping(program, {n: asked[n].clip or self.grad_clip for n in names})
+        decays = {n: asked[n].regularizer or self.regularization for n in names}
+        append_regularization(program, decays)
+        last = program.gradients()
+        for name in names:
+            parameter, declared = program.parameters[name], asked[name].optimizer or self
+            program.parameters[name] = dataclasses.replace(
+                parameter,
+                optimizer=declared.spec,
+                learning_rate=scaled(declared.learning_rate, parameter.rate_scale),
+                regularizer=_with_effect(decays[name]),
+            )
+            program.ops.append(_update(program, name, last[name]))
+        return {name: last[name] for name in names}
+
+
+def _with_effect(regularizer: Regularizer | None) -> Regularizer | None:
+    return regularizer if regularizer is not None and regularizer.coeff else None
+
+
+def _update(program: Program, name: str, gradient: str) -> Op:
+    user = next(op for op in program.ops if name in op.reads())
+    return Op(
+        "update",
+        {"parameter": (name,), "gradient": (gradient,)},
+        {"parameter": (name,)},
+        role="optimize",
+        layer=user.layer,
+        origin=user.origin,
+    )
+
+
+class GradientOptions(TypedDict, total=False):
+    """Keyword arguments of every optimizer: the defaults of its parameters."""
+
+    regularization: Regularizer | None
+    grad_clip: Clip | None
+
+
+def declare(
+    spec: specs.Optimizer, learning_rate: float | LearningRate, options: GradientOptions
+) -> Declaration:
+    """Make a declaration; raises `ConfigError` for numbers the formula does not allow."""
+    check_formula("optimizer", spec, specs.Optimizer)
+    return Declaration(spec, schedule_of(learning_rate), **options)
+
+
+__all__ = ["Declaration", "GradientOptions", "declare"]
