@@ -1,8 +1,8 @@
-"""What a layer call checks of the values it was given, and makes of them: plain Python values.
+"""Checks of layer arguments, which become plain Python values.
 
 A program has a text form, so numbers of numpy become Python's before they enter it, and lists
-tuples. A layer function checks what it computes with itself, `Layer.ops` every attribute of an op,
-by name.
+become tuples. A layer function checks the arguments it computes with; `Layer.ops` checks every
+attribute of an op by name.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ _KINDS = {
     )
     for name in names.split()
 }
-"""The check of each attribute, a method below; others are as their op wants them."""
+"""The check of each attribute, a method below; inference rules check the others."""
 
 _INT64 = range(-(1 << 63), 1 << 63)
 
 
 class ArgumentChecks(ABC):
-    """Checks by name of the argument; whoever fails is told of it by `error`."""
+    """Checks by name of the argument; a failed one raises what `error` returns."""
 
     @abstractmethod
     def error(
         self, message: str, hint: str = "", code: ErrorCode = ErrorCode.PROGRAM_INVALID
     ) -> ProgramError:
-        """What to raise, with the layer and the user's line."""
+        """Return the error to raise, with the layer and the user's line."""
 
     def whole(self, argument: str, given: Any, least: int | None = None) -> int:
-        """A whole number, of `least` or more."""
+        """Return a whole number, `least` or more."""
         value = plain(given)
         if isinstance(value, bool) or not isinstance(value, int):
             raise self.error(f"argument {argument} is {shown(given)}, not a whole number")
@@ -61,27 +61,27 @@ class ArgumentChecks(ABC):
         return value
 
     def wholes(self, argument: str, given: Any) -> tuple[int, ...]:
-        """Whole numbers, in any iterable."""
+        """Return the whole numbers of any iterable."""
         if not are_several(given):
             raise self.error(f"argument {argument} is {shown(given)}, not a list of whole numbers")
         return tuple(self.whole(argument, item) for item in given)
 
     def number(self, argument: str, given: Any) -> float:
-        """An int or a float, infinite ones too: a bound may be."""
+        """Return an int or a float, also an infinite one: a bound may be."""
         value = plain(given)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self.error(f"argument {argument} is {shown(given)}, not a number")
         return value
 
     def flag(self, argument: str, given: Any) -> bool:
-        """True or False, which 1 and 0 stand for too."""
+        """Return True or False; 1 and 0 are accepted."""
         value = plain(given)
         if not isinstance(value, int) or value not in (0, 1):
             raise self.error(f"argument {argument} is {shown(given)}, not True or False")
         return bool(value)
 
     def plain_attributes(self, attrs: Mapping[str, Any]) -> dict[str, Any]:
-        """Attributes of an op, each of its kind."""
+        """Return attributes of an op, each checked for its kind."""
         return {name: self._attribute(name, given) for name, given in attrs.items()}
 
     def _attribute(self, name: str, given: Any) -> Any:
@@ -90,10 +90,10 @@ class ArgumentChecks(ABC):
 
 
 def are_several(given: Any) -> bool:
-    """Whether a list or an array was given, and not one value or a text."""
+    """Return whether a list or an array was given, not a single value or a text."""
     return isinstance(given, Iterable) and not isinstance(given, str)
 
 
 def shown(given: Any) -> str:
-    """What was given, in a message."""
+    """Return an argument as messages show it."""
     return f"the var {given.name}" if isinstance(given, Var) else repr(given)

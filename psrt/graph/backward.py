@@ -1,8 +1,8 @@
 """Reverse-mode differentiation of a program by the table of rules.
 
-`append_backward` appends to the program and touches nothing that is there. No gradient op is made
-for what no trainable parameter needs: data gets no gradient. Where a var is read several times its
-gradients are added by a `sum` op; gradients of a table are added in place, lookup after lookup.
+`append_backward` appends to the program and changes no existing op. Vars that no trainable
+parameter needs get no gradient, data among them. Gradients of a var that is read several times are
+added by a `sum` op; those of a table are added in place, lookup after lookup.
 """
 
 from __future__ import annotations
@@ -20,7 +20,11 @@ _STARTS = (_START, "ones_like")  # a program text may come from a psrt that has 
 
 
 def append_backward(program: Program, loss: Var) -> dict[str, str]:
-    """Append the gradient ops of the scalar `loss`; gradient var by parameter name."""
+    """Append the gradient ops of the scalar `loss`; returns gradient var by parameter name.
+
+    Raises `ProgramError` for a loss that is no var of shape (), depends on no trainable parameter,
+    or reaches a parameter that has a gradient already.
+    """
     if not isinstance(loss, Var):
         raise ProgramError(
             f"A backward pass was asked for of {loss!r}, which is no var.",
@@ -37,13 +41,13 @@ def append_backward(program: Program, loss: Var) -> dict[str, str]:
 
 
 def loss_gradients(program: Program) -> list[str]:
-    """The vars that backward begins with, one for each loss."""
+    """Return the vars that backward begins with, one for each loss."""
     begin = (op for op in program.ops if op.role == "backward" and op.type in _STARTS)
     return [name for op in begin for name in op.writes()]
 
 
 def vars_that_need_gradients(program: Program) -> set[str]:
-    """Trainable parameters and all floats computed from them by ops with a rule."""
+    """Return trainable parameters and all floats computed from them by ops with a rule."""
     wanted = {p.name for p in program.parameters.values() if p.trainable}
     for op in program.ops:
         rule = RULES.get(op.type)
@@ -55,10 +59,10 @@ def vars_that_need_gradients(program: Program) -> set[str]:
 
 
 class _Backward:
-    """One differentiation under way.
+    """State of one differentiation.
 
-    `active` holds the ops between parameters and loss; `missing[var]` is how many gradients of
-    `var` are still to come, `parts[var]` the gradient vars that have come and are not added yet.
+    `active` holds the ops between parameters and loss; `missing[var]` counts the gradients of `var`
+    that are still to come, `parts[var]` holds the gradient vars that came and are not added yet.
     """
 
     def __init__(self, program: Program, loss: str) -> None:
@@ -91,7 +95,7 @@ class _Backward:
         return active
 
     def _check_is_first(self) -> None:
-        """A parameter has one gradient, and the backward of another loss may have made it."""
+        """Raise if the backward of another loss made one of these gradients."""
         if gradient_name(self.loss) in self.program.vars:
             raise ProgramError(
                 f"The loss {self.loss} has its gradient already, so psrt did not make it again.",
@@ -107,7 +111,7 @@ class _Backward:
             )
 
     def _targets(self, op: Op) -> dict[str, tuple[str, ...]]:
-        """Input vars of `op` by slot that need a gradient; "" for those that do not."""
+        """Input vars of `op` by slot that need a gradient; "" for the others."""
         return {
             slot: tuple(name if name in self.wanted else "" for name in op.inputs[slot])
             for slot in RULES[op.type].of_slots
@@ -115,7 +119,7 @@ class _Backward:
         }
 
     def run(self) -> None:
-        """`active` runs backwards: when an op is reached, all readers of its outputs are done."""
+        """Differentiate `active`, which runs backwards: readers of an op's outputs come first."""
         self._append(self.active[0], _START, {"x": (self.loss,)}, {"out": (self.loss,)})
         for op in self.active:
             self.differentiate(op)
@@ -168,7 +172,7 @@ class _Backward:
         self.program.ops.append(op)
 
     def _new_part(self, name: str) -> str:
-        """One more gradient of `name`; the only one, or the one that ends a sum, bears its name."""
+        """Make one more gradient of `name`; the only one, or a sum's result, takes its name."""
         self.missing[name] -= 1
         part = gradient_name(name)
         if self.missing[name] or self.parts[name]:

@@ -1,7 +1,7 @@
 """Gradient clipping, public as `psrt.clip`: bounds for gradients, applied before regularisation.
 
-Declared for all parameters of an optimizer (`grad_clip=`) or for one (`Param(clip=)`), which then
-counts instead.
+Declared for all parameters of an optimizer (`grad_clip=`), or for one (`Param(clip=)`), which
+overrides the optimizer's. Raises `ConfigError` for unusable numbers when `minimize` is called.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from psrt.core.errors import ConfigError
 
 @dataclass(frozen=True)
 class ByValue(PlainFields):
-    """Every number of a gradient is put into [min, max]; without `min` into [−max, max]."""
+    """Cut every element of a gradient to [min, max]; without `min` to [−max, max]."""
 
     max: float
     min: float | None = None
@@ -25,15 +25,18 @@ class ByValue(PlainFields):
 
 @dataclass(frozen=True)
 class ByNorm(PlainFields):
-    """g · norm / ‖g‖ where ‖g‖, over one gradient, is above `norm`."""
+    """Scale a gradient g to g · norm / ‖g‖ where ‖g‖, over one parameter, is above `norm`."""
 
     norm: float
 
 
 @dataclass(frozen=True)
 class ByGlobalNorm(PlainFields):
-    """g · norm / n where n is above `norm`: the norm over the gradients of all parameters that
-    bear this declaration (Pascanu, Mikolov & Bengio 2013, algorithm 1)."""
+    """Scale gradients g to g · norm / n where n is above `norm`.
+
+    n is the norm over the gradients of all parameters with this declaration (Pascanu, Mikolov &
+    Bengio 2013, algorithm 1).
+    """
 
     norm: float
 
@@ -42,7 +45,7 @@ Clip: TypeAlias = ByValue | ByNorm | ByGlobalNorm
 
 
 def clip_problems(clip: Any) -> Iterator[str]:
-    """What is wrong with what was declared as a clip."""
+    """Yield the faults of a declared clip."""
     if not isinstance(clip, ByValue | ByNorm | ByGlobalNorm):
         yield f"{clip!r} is no clip"
         return
@@ -60,13 +63,13 @@ def clip_problems(clip: Any) -> Iterator[str]:
 
 
 def _is_bound(name: str, value: object) -> bool:
-    """Whether `value` is a number, an infinite one too, or left out where it may be."""
+    """Return whether `value` is a number, maybe infinite, or omitted where it may be."""
     left_out = name == "min" and value is None
     return left_out or (isinstance(value, int | float) and not math.isnan(value))
 
 
 def check_clip(clip: Any) -> None:
-    """Raise `ConfigError` for what is no clip, or one whose numbers make no sense."""
+    """Raise `ConfigError` for a value that is no clip, or a clip with unusable numbers."""
     problem = next(clip_problems(clip), "")
     if problem:
         raise ConfigError(

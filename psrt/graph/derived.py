@@ -1,8 +1,8 @@
 """Derived ids: ids of sparse tables that a program computes from the fed batch alone.
 
-Rows of a sparse table are fetched before the step, so its ids must be known before: fed, or derived
-from what is fed (drawn negatives, the path of a class in a tree). Executors run the ops found here
-first, and a trainer runs them for the next batch while this one computes.
+Rows of a sparse table are fetched before the step, so its ids are fed, or derived from fed data
+(drawn negatives, the path of a class in a tree). Executors run the ops found here first, and a
+trainer runs them for the next batch while this one computes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from psrt.graph.program import Op, Program
 
 
 def derived_ops(program: Program) -> list[Op]:
-    """The forward ops that ids of sparse tables are computed by, in program order."""
+    """Return the forward ops that compute ids of sparse tables, in program order."""
     needed = {name for op in _lookups(program) for name in op.inputs["ids"]}
     found: list[Op] = []
     for op in reversed(program.ops):
@@ -22,7 +22,7 @@ def derived_ops(program: Program) -> list[Op]:
 
 
 def derived_vars(program: Program) -> list[str]:
-    """What the rest of the program reads of the vars computed by `derived_ops`."""
+    """Return the vars of `derived_ops` that the rest of the program reads."""
     ops = derived_ops(program)
     inside = {id(op) for op in ops}
     read = {name for op in program.ops if id(op) not in inside for name in op.reads()}
@@ -30,7 +30,7 @@ def derived_vars(program: Program) -> list[str]:
 
 
 def trained_ancestor(program: Program, name: str) -> str:
-    """A parameter or state var that `name` is computed from, "" if there is none."""
+    """Return a parameter or state var that `name` is computed from, "" if there is none."""
     wanted = {name}
     for op in reversed(program.ops):
         if not wanted.isdisjoint(op.writes()):

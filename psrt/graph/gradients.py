@@ -1,9 +1,9 @@
-"""The table of derivatives: op type → what its gradient op reads and produces.
+"""Table of derivatives: op type → inputs and outputs of its gradient op.
 
-Op `f` is differentiated by one op `f_grad`. Beside the vars a rule lists it reads `<slot>@GRAD` of
+Op `f` is differentiated by one op `f_grad`. It reads the vars a rule lists, and `<slot>@GRAD` of
 the outputs in `through`; it writes `<slot>@GRAD` of the inputs in `of`, each of the type of its
-var, or nothing ("") where nobody needs it. The right column below says what is computed, with d for
-the gradient of the output; `psrt.executor.compute` does it. An op type without a rule (a metric)
+var, or nothing ("") where no op needs it. The right column below is the formula, with d for the
+gradient of the output; `psrt.executor.compute` computes it. An op type without a rule (a metric)
 stops the flow: nothing is trained through it.
 """
 
@@ -16,10 +16,10 @@ from psrt.graph.ops import OPS, ArgumentSlot, OpDef, slots
 
 @dataclass(frozen=True)
 class GradientRule:
-    """How one op type is differentiated.
+    """Differentiation of one op type.
 
-    `accumulates` implies that the first slot in `of` is a table: the gradient op adds to what the
-    lookups before it (argument `before`) found, in the same memory.
+    `accumulates` implies that the first slot in `of` is a table: the gradient op adds to the
+    gradient of the lookups before it (argument `before`), in place.
     """
 
     of: str
@@ -95,7 +95,7 @@ RULES: dict[str, GradientRule] = {
     "embedding": GradientRule("table", "ids table", accumulates=True),  # rows of d added by id
     "slot_embeddings": GradientRule(
         "table", "ids table argmax", accumulates=True
-    ),  # the same, unpooled
+    ),  # as embedding, unpooled
     "weighted_embedding": GradientRule(  # value · d added by id, row · d
         "table values", "ids values table", accumulates=True
     ),
@@ -123,7 +123,7 @@ RULES: dict[str, GradientRule] = {
     "huber_loss": GradientRule(
         "input label", "input label"
     ),  # d (input − label) cut to ±delta, negative
-    "smooth_l1": GradientRule("x y", "x y"),  # the same, σ² d (x − y) cut to ±1
+    "smooth_l1": GradientRule("x y", "x y"),  # σ² d (x − y) cut to ±1, negative
     "hinge_loss": GradientRule(
         "input", "input label"
     ),  # d (1 − 2 label) where input is within the margin
@@ -148,16 +148,20 @@ RULES: dict[str, GradientRule] = {
     "reduce_sum": GradientRule("x", "x"),  # d along the summed dimensions
     "reduce_mean": GradientRule("x", "x"),  # d / n along them
     "reduce_max": GradientRule("x", "x out"),  # d wherever x equals the extreme
-    "reduce_min": GradientRule("x", "x out"),  # the same
+    "reduce_min": GradientRule("x", "x out"),  # as reduce_max
     "reduce_prod": GradientRule("x", "x"),  # d · the product of the others
     "cumsum": GradientRule("x", ""),  # running sums of d in the other direction
     "topk": GradientRule("input", "input indices"),  # d at the indices, else 0
     "l2_normalize": GradientRule("x", "out norm"),  # (d − out Σ d out) / norm
-    "conv2d": GradientRule("input filter bias", "input filter out"),  # as fc, over what filters see
+    "conv2d": GradientRule(
+        "input filter bias", "input filter out"
+    ),  # as fc, over the window of a filter
     "pool2d": GradientRule("input", "input argmax"),  # d at the maximum, or d / n to each
     # batch_norm: scale inverse (d − mean d − z mean(d z)), z = inverse (input − mean)
     "batch_norm": GradientRule("input scale bias", "input scale saved_mean saved_inverse"),
-    "layer_norm": GradientRule("input scale bias", "input scale mean inverse"),  # the same, by row
+    "layer_norm": GradientRule(
+        "input scale bias", "input scale mean inverse"
+    ),  # as batch_norm, by row
     "dropout": GradientRule("x", "mask"),  # d scaled as what was kept
 }
 

@@ -1,4 +1,4 @@
-"""What a user says about one parameter, and which of it makes no sense."""
+"""A user's declaration of one parameter, and its checks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from psrt.graph.regularizer import Regularizer
 
 
 class Declared(Protocol):
-    """The part of an optimizer's declaration that a parameter of its own counts."""
+    """The part of an optimizer's declaration that applies to a parameter of its own."""
 
     @property
     def spec(self) -> Optimizer: ...
@@ -31,12 +31,12 @@ class Declared(Protocol):
 
 @dataclass(frozen=True)
 class Param(PlainFields):
-    """What a user may say about a parameter; equal names share one parameter.
+    """Declaration of a parameter; equal names share one parameter.
 
     `learning_rate` multiplies the optimizer's: embeddings often learn best at a higher one.
-    `regularizer` and `clip` count instead of the optimizer's, and `optimizer` (one of
-    `psrt.optimizer`, of which only the formula and the rate count) instead of that of the others.
-    `table` is what pservers are asked of a sparse parameter: `psrt.tables`.
+    `regularizer` and `clip` override the optimizer's, and `optimizer` (one of `psrt.optimizer`)
+    overrides its formula and rate. `table` holds options of a sparse parameter: `psrt.tables`.
+    Layers raise `ProgramError` for unusable fields.
     """
 
     name: str = ""
@@ -50,7 +50,7 @@ class Param(PlainFields):
 
 
 def param_problems(param: Any) -> Iterator[str]:
-    """What is wrong with a `Param`, in words that follow "the parameter:"."""
+    """Yield the faults of a `Param`, in words that follow "the parameter:"."""
     if not isinstance(param.name, str):
         yield f"its name is {param.name!r}, not a text"
     if not isinstance(param.trainable, bool | int):

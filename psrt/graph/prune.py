@@ -1,8 +1,8 @@
-"""Cuts a program down to what some of its vars are computed from.
+"""Pruning: cuts a program down to the ops that some of its vars depend on.
 
-Used for prediction: the forward ops of a trained program also compute a loss from labels, which
-nobody has when predicting. `prune` makes a new program and leaves the given one as it is; ops and
-vars keep their order, so the data vars are still in the order of slots.
+Prediction needs it: the forward ops of a trained program also compute a loss from labels, which are
+missing then. `prune` makes a new program and does not change the given one; ops and vars keep their
+order, so the data vars stay in the order of slots.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from psrt.graph.program import Op, Program, Var
 
 
 def prune(program: Program, fetches: Sequence[str], feeds: Sequence[str] | None = None) -> Program:
-    """The part of `program` that computes the vars named `fetches`.
+    """Return the part of `program` that computes the vars named `fetches`.
 
-    `feeds` names the data vars that will be fed; they stay, needed or not, and a data var that is
-    needed and not among them is refused. None keeps every data var that is needed. Raises
-    `ProgramError` naming the fetch or feed the program does not have.
+    `feeds` names the data vars that will be fed; they stay, needed or not, and a needed data var
+    that is not among them raises. None keeps every needed data var. Raises `ProgramError` for a
+    fetch or feed the program does not have.
     """
     for name in fetches:
         _need_var(program, name, "fetch")
@@ -42,7 +42,7 @@ def prune(program: Program, fetches: Sequence[str], feeds: Sequence[str] | None 
 
 
 def _ops_behind(program: Program, fetches: Sequence[str]) -> tuple[list[Op], set[str]]:
-    """The ops that `fetches` depend on, in order, and every var they touch."""
+    """Return the ops that `fetches` depend on, in order, and every var they touch."""
     wanted, used = set(fetches), set(fetches)
     ops = []
     for op in reversed(program.ops):

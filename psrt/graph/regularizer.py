@@ -1,7 +1,7 @@
-"""Regularisation, public as `psrt.regularizer`: what is added to a gradient to keep weights small.
+"""Regularisation, public as `psrt.regularizer`: terms added to gradients to keep weights small.
 
-Declared for all parameters of an optimizer (`regularization=`) or for one (`Param(regularizer=)`),
-which then counts instead. Of a sparse table only the rows of the step are regularised.
+Declared for all parameters of an optimizer (`regularization=`), or for one (`Param(regularizer=)`),
+which overrides the optimizer's. Of a sparse table only the rows of the step are regularised.
 """
 
 from __future__ import annotations

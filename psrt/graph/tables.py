@@ -1,4 +1,4 @@
-"""Options of sparse tables, public as `psrt.tables`: which ids own rows, how rows grow and end.
+"""Options of sparse tables, public as `psrt.tables`: admission, growth and eviction of rows.
 
     table = psrt.tables.TableOptions(
         admission=psrt.tables.CountFilter(5),
@@ -6,7 +6,7 @@
     )
     layers.embedding(ids, (1, 16), is_distributed=True, param=psrt.Param(table=table))
 
-All of them with defaults and limits: docs/reference/tables.md.
+Defaults and limits: docs/reference/tables.md.
 """
 
 from __future__ import annotations

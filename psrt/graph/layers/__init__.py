@@ -1,7 +1,10 @@
-"""Layer functions, public as `psrt.layers`: each writes into the current program.
+"""Layer functions, public as `psrt.layers`: each appends ops to the current program.
 
-Call them inside `with psrt.program():`. Arguments that do not fit raise a `ProgramError` that names
-the layer, the argument, both shapes and your line.
+Call them inside `with psrt.program():`. All raise a `ProgramError` for arguments that do not fit;
+it names the layer, the argument, both shapes and the caller's line. `rows` is the number of
+examples, dimension 0 of a batch; a ragged var has n elements of all examples there. Floats are
+float32 (a float64 var gives float64), ids and classes int64. A docstring that names no shapes keeps
+shape and dtype of `x`, which may be ragged.
 
 By family: inputs · dense · elementwise · lookups · interactions · losses · ranking · sampling ·
 metrics · math · norms · reductions · shapes · sequence · images · random · values.

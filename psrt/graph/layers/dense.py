@@ -23,11 +23,11 @@ def fc(
     bias: Param | str | Literal[False] | None = None,
     num_flatten_dims: int = 1,
 ) -> Var:
-    """activation(Σ input · weight + bias): (rows, …) → (rows, size); ragged rows stay ragged.
+    """Fully connected layer, activation(Σ input · weight + bias): (rows, …) → (rows, size).
 
-    Each input has a weight of its own (Xavier uniform by default). The first `num_flatten_dims`
-    dimensions are kept, those behind are flattened. `bias=False` leaves the bias out, which
-    otherwise starts at 0.
+    Each input has its own weight (Xavier uniform by default). The first `num_flatten_dims`
+    dimensions are kept, the others are flattened. `bias=False` omits the bias, which otherwise
+    starts at 0. Ragged inputs give ragged rows.
     """
     layer = Layer("fc")
     listed = layer.checked("input", input)
@@ -62,11 +62,11 @@ def _flattened(layer: Layer, x: Var, kept: int) -> Var:
 def matmul(
     x: Var, y: Var, transpose_x: bool = False, transpose_y: bool = False, alpha: float = 1.0
 ) -> Var:
-    """`alpha` · x · y over the last two dimensions, those before are broadcast.
+    """Matrix product `alpha` · x · y over the last two dimensions; those before are broadcast.
 
-    (rows, d) · (d, k) → (rows, k); (rows, n, d) · (rows, d, m) → (rows, n, m); (rows, d) by
-    (rows, d) with `transpose_y` → (rows, rows), each example against each. Ragged `x` stays ragged;
-    `y` is not ragged then, and has no batch.
+    (rows, d) · (d, k) → (rows, k); (rows, n, d) · (rows, d, m) → (rows, n, m). With `transpose_y`,
+    (rows, d) · (rows, d) → (rows, rows): each example against each. Ragged `x` stays ragged; `y`
+    then has no batch and is not ragged.
     """
     layer = Layer("matmul")
     return layer.op(
@@ -79,9 +79,10 @@ def matmul(
 
 
 def mul(x: Var, y: Var, x_num_col_dims: int = 1, y_num_col_dims: int = 1) -> Var:
-    """The product of two matrices: the first so many dimensions are rows, the others columns.
+    """Product of two matrices made by flattening: (*r, *k) · (*k, *c) → (*r, *c).
 
-    The result has the dimensions of the rows of `x` and of the columns of `y`.
+    The first `x_num_col_dims` (or `y_num_col_dims`) dimensions are the rows of a matrix, the others
+    its columns.
     """
     layer = Layer("mul")
     layer.checked("x", x)
@@ -103,5 +104,5 @@ def _reshaped(layer: Layer, x: Var, shape: Shape) -> Var:
 
 
 def dot(x: Var, y: Var) -> Var:
-    """Σ x · y of rows of one size: (rows, d) → (rows, 1)."""
+    """Dot product Σ x · y of rows of one size: (rows, d), (rows, d) → (rows, 1)."""
     return Layer("dot").op("dot", {"x": x, "y": y})

@@ -1,7 +1,7 @@
-"""Arithmetic element by element.
+"""Elementwise arithmetic.
 
-Dimensions of 1 are broadcast. `axis` says where the dimensions of `y` begin in `x`; -1 aligns the
-last ones. Ragged vars meet ragged vars of the same lengths, or vars without a batch.
+Dimensions of 1 are broadcast. `axis` is the dimension of `x` where those of `y` begin; -1 aligns
+the last ones. A ragged var combines with one of equal lengths, or with a var without a batch.
 """
 
 from __future__ import annotations
@@ -14,46 +14,46 @@ from psrt.graph.program import Var
 
 
 def activate(layer: Layer, x: Var, act: str | None) -> Var:
-    """Append the activation a layer was asked for."""
+    """Append the activation `act` of a layer, unless None."""
     if act is None:
         return x
     if not isinstance(act, str) or act not in BY_NAME:
-        raise layer.error(f"argument act is {act!r}, psrt knows {', '.join(BY_NAME)}")
+        raise layer.error(f"argument act is {act!r}, psrt has {', '.join(BY_NAME)}")
     return layer.op(act, {"x": x}, **BY_NAME[act])
 
 
 def elementwise_add(x: Var, y: Var, axis: int = -1, act: str | None = None) -> Var:
-    """x + y."""
+    """Sum x + y, elementwise; `y` is broadcast to `x` from dimension `axis` on."""
     return _arithmetic("elementwise_add", x, y, axis, act)
 
 
 def elementwise_sub(x: Var, y: Var, axis: int = -1, act: str | None = None) -> Var:
-    """x − y."""
+    """Difference x − y, elementwise; `y` is broadcast to `x` from dimension `axis` on."""
     return _arithmetic("elementwise_sub", x, y, axis, act)
 
 
 def elementwise_mul(x: Var, y: Var, axis: int = -1, act: str | None = None) -> Var:
-    """x · y."""
+    """Product x · y, elementwise; `y` is broadcast to `x` from dimension `axis` on."""
     return _arithmetic("elementwise_mul", x, y, axis, act)
 
 
 def elementwise_div(x: Var, y: Var, axis: int = -1, act: str | None = None) -> Var:
-    """x / y."""
+    """Quotient x / y of floats, elementwise; `y` is broadcast to `x` from dimension `axis` on."""
     return _arithmetic("elementwise_div", x, y, axis, act)
 
 
 def elementwise_max(x: Var, y: Var, axis: int = -1, act: str | None = None) -> Var:
-    """The greater of x and y; where they are equal the gradient is y's."""
+    """Maximum of x and y, elementwise; where they are equal the gradient is y's."""
     return _arithmetic("elementwise_max", x, y, axis, act)
 
 
 def elementwise_min(x: Var, y: Var, axis: int = -1, act: str | None = None) -> Var:
-    """The lesser of x and y; where they are equal the gradient is y's."""
+    """Minimum of x and y, elementwise; where they are equal the gradient is y's."""
     return _arithmetic("elementwise_min", x, y, axis, act)
 
 
 def elementwise_pow(x: Var, y: Var, axis: int = -1, act: str | None = None) -> Var:
-    """x to the power of y; the gradient of y needs positive x."""
+    """Power x^y of floats, elementwise; the gradient of y needs positive x."""
     return _arithmetic("elementwise_pow", x, y, axis, act)
 
 
@@ -63,6 +63,6 @@ def _arithmetic(kind: str, x: Var, y: Var, axis: int, act: str | None) -> Var:
 
 
 def sums(input: Sequence[Var]) -> Var:
-    """The sum of vars of one type."""
+    """Sum of vars of one shape and dtype, elementwise."""
     layer = Layer("sums")
     return layer.op("sum", {"x": layer.checked("input", input)})

@@ -34,12 +34,12 @@ def conv2d(
     param: Param | str | None = None,
     bias: Param | str | Literal[False] | None = None,
 ) -> Var:
-    """activation(filter ⋆ input + bias): (rows, C, H, W) → (rows, num_filters, H', W').
+    """2-D convolution, activation(filter ⋆ input + bias): (rows, C, H, W) → (rows, F, H', W').
 
-    H' = ⌊(H + 2 padding − dilation (filter_size − 1) − 1) / stride⌋ + 1. With `groups` a filter
-    sees the C / groups channels of its group. The filter (num_filters, C / groups, kh, kw) starts
-    as N(0, 2 / (C kh kw)), the variance of He et al. 2015; the bias, which `bias=False` leaves out,
-    at 0.
+    F is `num_filters`, H' = ⌊(H + 2 padding − dilation (filter_size − 1) − 1) / stride⌋ + 1. With
+    `groups` a filter reads the C / groups channels of its group. The filter (F, C / groups, kh, kw)
+    starts as N(0, 2 / (C kh kw)), the variance of He et al. 2015; the bias, which `bias=False`
+    omits, at 0.
     """
     layer = Layer("conv2d")
     channels = _channels(layer, input)
@@ -76,17 +76,17 @@ def pool2d(
     ceil_mode: bool = False,
     exclusive: bool = True,
 ) -> Var:
-    """The maximum ("max") or average ("avg") of each window of each channel.
+    """Maximum ("max") or average ("avg") of windows: (rows, C, H, W) → (rows, C, H', W').
 
-    `global_pooling` takes the whole image as the window and leaves size, stride and padding unread.
-    `ceil_mode` counts a window that begins inside of the image and ends beyond it. Padding is no
-    maximum; an average divides by the elements inside of the image if `exclusive`, otherwise by the
-    size of the window.
+    `global_pooling` takes the whole image as the window and ignores size, stride and padding.
+    `ceil_mode` counts a window that begins inside the image and ends beyond it. Padding is never
+    the maximum; an average divides by the elements inside the image if `exclusive`, otherwise by
+    the size of the window.
     """
     layer = Layer("pool2d")
     _channels(layer, input)
     if pool_type not in _POOLS:
-        raise layer.error(f"argument pool_type is {pool_type!r}, psrt knows max and avg")
+        raise layer.error(f"argument pool_type is {pool_type!r}, psrt has max and avg")
     if global_pooling:
         size, stride, padding = input.shape[2:], (1, 1), (0, 0)
     else:
@@ -122,7 +122,7 @@ def simple_img_conv_pool(
     param: Param | str | None = None,
     bias: Param | str | Literal[False] | None = None,
 ) -> Var:
-    """`conv2d` and `pool2d` of its output."""
+    """`conv2d`, then `pool2d`: (rows, C, H, W) → (rows, num_filters, H', W')."""
     maps = conv2d(
         input,
         num_filters,
@@ -139,7 +139,7 @@ def simple_img_conv_pool(
 
 
 def _channels(layer: Layer, input: Var) -> int:
-    """The filter of a layer has a shape before its op checks the input."""
+    """Channels of an image var: a filter needs its shape before its op checks the input."""
     (images,) = layer.checked("input", input)
     if images.ragged or len(images.shape) != 4:
         what = f"argument input is {images.name} of type {images.type}"

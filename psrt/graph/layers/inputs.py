@@ -1,4 +1,4 @@
-"""What a program is fed with, and bare parameters."""
+"""Inputs of a program, and parameters without a layer."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ def data(
 ) -> Var:
     """Declare one input, which is also one slot of a data file, in the order of declaration.
 
-    `shape` is the shape of one example. A ragged input has any number of scalars an example
-    (`shape` () or (1,)); it is fed as `psrt.core.tensors.Ragged`.
+    `shape` is the shape of one example, without the batch; the var is (rows, *shape) of `dtype`
+    float32 or int64. A ragged input has any number of scalars per example (`shape` () or (1,)) and
+    is fed as `psrt.Ragged`; its var has shape (n,).
     """
     layer = Layer("data", name)
     if dtype not in DTYPES:
@@ -37,7 +38,7 @@ def data(
 
 
 def create_parameter(shape: Sequence[int], param: Param | str | None = None) -> Var:
-    """A float32 parameter of its own, for layers that psrt does not have; Xavier by default."""
+    """Parameter float32 of `shape` for computations psrt has no layer for; Xavier by default."""
     layer = Layer("create_parameter")
     sizes = layer.wholes("shape", shape)
     if min(sizes, default=0) < 1:

@@ -8,7 +8,7 @@ from psrt.graph.program import Var
 
 
 def cos_sim(X: Var, Y: Var) -> Var:
-    """The cosine of the angle between rows of equal shape: (rows, d) → (rows, 1).
+    """Cosine of the angle between rows: (rows, d), (rows, d) → (rows, 1).
 
     It is 0, and has no gradient, where a row is zero. Ragged rows give a ragged result.
     """
@@ -16,12 +16,12 @@ def cos_sim(X: Var, Y: Var) -> Var:
 
 
 def fm_interaction(input: Var, width: int | None = None, by_column: bool = False) -> Var:
-    """The second-order term of a factorization machine: Σ over pairs of fields of vᵢ · vⱼ.
+    """Second-order term of a factorization machine: Σ vᵢ · vⱼ over pairs of fields.
 
-    `input` is (rows, fields, width), or (rows, fields · width) with `width` given, as
-    `slot_embeddings` makes it. The result is (rows, 1); `by_column` keeps the products of each
-    column apart, (rows, width), for layers above (He & Chua 2017, "bi-interaction pooling").
-    Rendle 2010, "Factorization Machines", lemma 3.1.
+    `input` is (rows, fields, width), or (rows, fields · width) with `width` given, the form that
+    `slot_embeddings` returns. The result is (rows, 1); `by_column` returns the products of each
+    column, (rows, width), for further layers (He & Chua 2017, "bi-interaction pooling"). Rendle
+    2010, "Factorization Machines", lemma 3.1.
     """
     layer = Layer("fm_interaction")
     layer.checked("input", input)

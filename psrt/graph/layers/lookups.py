@@ -22,13 +22,13 @@ def embedding(
     param: Param | str | None = None,
     dtype: str = "float32",
 ) -> Var:
-    """The row of each id: int64 (rows, k) → (rows, k, width); a ragged input stays ragged.
+    """Look up the row of each id: int64 (rows, k) → (rows, k, width); a ragged input stays ragged.
 
     Ids may have any shape: (k,), ids that belong to no example, gives (k, width). `size` is (number
-    of ids, width). `is_sparse` sends and updates only touched rows. `is_distributed` keeps the
-    table on the pservers alone: any int64 is an id, whatever `size[0]`. The row of `padding_idx`
-    reads as zeros and is not trained; where there are `size[0]` rows, a negative one counts from
-    the end.
+    of ids, width). `is_sparse` sends and updates touched rows only. `is_distributed` keeps the
+    table on the pservers: any int64 is an id, whatever `size[0]`. The row of `padding_idx` reads as
+    zeros and is not trained; a negative `padding_idx` counts from the end of a table of `size[0]`
+    rows. An id that is no row raises `ProgramError` in the step.
     """
     layer = Layer("embedding")
     inputs = layer.checked("input", input)
@@ -48,10 +48,10 @@ def slot_embeddings(
     padding_idx: int | None = None,
     param: Param | str | None = None,
 ) -> Var:
-    """Embed many slots by one table and pool each: → (rows, slots · width), in one op.
+    """Embed many slots from one table, pool and join them: → (rows, slots · width), in one op.
 
-    The same as `embedding`, `sequence_pool` for each input and `concat`. An input is int64,
-    ragged or (rows, k). `pool` is one of those of `sequence_pool`.
+    Computes `embedding` and `sequence_pool` of each input, then `concat`. Inputs are int64, ragged
+    or (rows, k). `pool` is one of those of `sequence_pool`.
     """
     layer = Layer("slot_embeddings")
     slots = layer.checked("inputs", inputs)
@@ -74,10 +74,10 @@ def weighted_embedding(
     padding_idx: int | None = None,
     param: Param | str | None = None,
 ) -> Var:
-    """Σ value · row over the ids of each example: → (rows, width), in one op.
+    """Weighted sum Σ value · row over the ids of each example: → (rows, width), in one op.
 
-    What `index:value` data asks for: with width 1 a linear model, with more the factors of a
-    factorization machine. `input` is int64, ragged or (rows, k); `values` are floats like it.
+    It serves `index:value` data: a linear model with width 1, the factors of a factorization
+    machine with more. `input` is int64, ragged or (rows, k); `values` are floats of its shape.
     """
     layer = Layer("weighted_embedding")
     inputs = layer.checked("input", input)
@@ -115,7 +115,7 @@ def _table(
 
 
 def _row(layer: Layer, padding_idx: int, rows: int | None) -> int:
-    """The id of the padding: in a table of so many rows a negative one counts from the end."""
+    """Id of the padding; a negative one counts from the end of a table of `rows` rows."""
     row = layer.whole("padding_idx", padding_idx)
     if rows is None:
         return row
@@ -131,7 +131,7 @@ def _padding(layer: Layer, table: Var) -> int | None:
 
 
 def _check_fed(layer: Layer, table: Var, inputs: Sequence[Var]) -> None:
-    """Rows of a sparse table are fetched before the step, so their ids must be known by then."""
+    """Refuse trained ids: rows of a sparse table are fetched before the step."""
     if not layer.program.parameters[table.name].sparse:
         return
     for ids in inputs:

@@ -1,4 +1,4 @@
-"""Functions of one element, and softmax. All take ragged vars as well."""
+"""Elementwise functions, and softmax. All take ragged vars."""
 
 from __future__ import annotations
 
@@ -10,72 +10,72 @@ from psrt.graph.program import Var
 
 
 def relu(x: Var) -> Var:
-    """max(x, 0)."""
+    """ReLU: max(x, 0), elementwise."""
     return _function("relu", x)
 
 
 def relu6(x: Var, threshold: float = 6.0) -> Var:
-    """min(max(x, 0), threshold)."""
+    """Bounded ReLU: min(max(x, 0), threshold), elementwise."""
     return _function("relu6", x, threshold=threshold)
 
 
 def leaky_relu(x: Var, alpha: float = 0.02) -> Var:
-    """x where x > 0, else `alpha` · x."""
+    """Leaky ReLU: x where x > 0, else `alpha` · x, elementwise."""
     return _function("leaky_relu", x, alpha=alpha)
 
 
 def elu(x: Var, alpha: float = 1.0) -> Var:
-    """x where x > 0, else `alpha` · (eˣ − 1) (Clevert et al. 2015)."""
+    """ELU: x where x > 0, else `alpha` · (eˣ − 1), elementwise (Clevert et al. 2015)."""
     return _function("elu", x, alpha=alpha)
 
 
 def sigmoid(x: Var) -> Var:
-    """1 / (1 + e⁻ˣ)."""
+    """Sigmoid 1 / (1 + e⁻ˣ), elementwise."""
     return _function("sigmoid", x)
 
 
 def logsigmoid(x: Var) -> Var:
-    """ln sigmoid(x)."""
+    """Logarithm of the sigmoid, −ln(1 + e⁻ˣ), elementwise."""
     return _function("logsigmoid", x)
 
 
 def hard_sigmoid(x: Var, slope: float = 0.2, offset: float = 0.5) -> Var:
-    """`slope` · x + `offset`, cut to [0, 1]."""
+    """Piecewise linear sigmoid: `slope` · x + `offset`, cut to [0, 1], elementwise."""
     return _function("hard_sigmoid", x, slope=slope, offset=offset)
 
 
 def tanh(x: Var) -> Var:
-    """tanh x."""
+    """Hyperbolic tangent, elementwise."""
     return _function("tanh", x)
 
 
 def gelu(x: Var, approximate: bool = False) -> Var:
-    """x/2 · (1 + erf(x / √2)); `approximate` by a tanh (Hendrycks and Gimpel 2016)."""
+    """GELU: x/2 · (1 + erf(x / √2)); `approximate` by a tanh (Hendrycks & Gimpel 2016)."""
     return _function("gelu_tanh" if approximate else "gelu", x)
 
 
 def softplus(x: Var) -> Var:
-    """ln(1 + eˣ)."""
+    """Softplus ln(1 + eˣ), elementwise."""
     return _function("softplus", x)
 
 
 def softsign(x: Var) -> Var:
-    """x / (1 + |x|)."""
+    """Softsign x / (1 + |x|), elementwise."""
     return _function("softsign", x)
 
 
 def swish(x: Var, beta: float = 1.0) -> Var:
-    """x · sigmoid(`beta` · x) (Ramachandran et al. 2017)."""
+    """Swish: x · sigmoid(`beta` · x), elementwise (Ramachandran et al. 2017)."""
     return _function("swish", x, beta=beta)
 
 
 def softmax(x: Var, axis: int = -1) -> Var:
-    """eˣ / Σ eˣ, the sum along `axis`, which is not that of the examples."""
+    """Softmax eˣ / Σ eˣ, summed along `axis`, which is not that of the examples."""
     return _function("softmax", x, axis=axis)
 
 
 def log_softmax(x: Var, axis: int = -1) -> Var:
-    """x − ln Σ eˣ, the sum along `axis`, which is not that of the examples."""
+    """Logarithm of the softmax, x − ln Σ eˣ, summed along `axis`, not that of the examples."""
     return _function("log_softmax", x, axis=axis)
 
 
@@ -83,77 +83,77 @@ def log_softmax(x: Var, axis: int = -1) -> Var:
 
 
 def exp(x: Var) -> Var:
-    """eˣ."""
+    """Exponential eˣ, elementwise."""
     return _function("exp", x)
 
 
 def log(x: Var) -> Var:
-    """The natural logarithm."""
+    """Natural logarithm, elementwise."""
     return _function("log", x)
 
 
 def sqrt(x: Var) -> Var:
-    """√x."""
+    """Square root, elementwise."""
     return _function("sqrt", x)
 
 
 def rsqrt(x: Var) -> Var:
-    """1 / √x."""
+    """Reciprocal square root 1 / √x, elementwise."""
     return _function("rsqrt", x)
 
 
 def square(x: Var) -> Var:
-    """x²."""
+    """Square x², elementwise."""
     return _function("square", x)
 
 
 def abs(x: Var) -> Var:
-    """|x|, of gradient 0 at 0."""
+    """Absolute value, elementwise; its gradient at 0 is 0."""
     return _function("abs", x)
 
 
 def reciprocal(x: Var) -> Var:
-    """1 / x."""
+    """Reciprocal 1 / x, elementwise."""
     return _function("reciprocal", x)
 
 
 def sin(x: Var) -> Var:
-    """sin x."""
+    """Sine, elementwise."""
     return _function("sin", x)
 
 
 def cos(x: Var) -> Var:
-    """cos x."""
+    """Cosine, elementwise."""
     return _function("cos", x)
 
 
 def sign(x: Var) -> Var:
-    """−1, 0 or 1; it has no gradient."""
+    """Sign −1, 0 or 1, elementwise; no gradient."""
     return _function("sign", x)
 
 
 def floor(x: Var) -> Var:
-    """The next whole number below; it has no gradient."""
+    """Largest whole number not above x, elementwise; no gradient."""
     return _function("floor", x)
 
 
 def ceil(x: Var) -> Var:
-    """The next whole number above; it has no gradient."""
+    """Smallest whole number not below x, elementwise; no gradient."""
     return _function("ceil", x)
 
 
 def round(x: Var) -> Var:
-    """The nearest whole number, halves to the even one; it has no gradient."""
+    """Nearest whole number, halves to the even one, elementwise; no gradient."""
     return _function("round", x)
 
 
 def pow(x: Var, factor: float = 1.0) -> Var:
-    """x to the power of `factor`."""
+    """Power x^`factor`, elementwise."""
     return _function("pow", x, factor=factor)
 
 
 def clip(x: Var, min: float, max: float) -> Var:
-    """x cut to [`min`, `max`]; the gradient is 0 where something was cut. Takes int64 as well."""
+    """Cut x to [`min`, `max`]; the gradient is 0 where x was cut. Takes int64, too."""
     return _function("clip", x, min=min, max=max)
 
 
@@ -164,7 +164,7 @@ def scale(
     bias_after_scale: bool = True,
     act: str | None = None,
 ) -> Var:
-    """`scale` · x + `bias`, or `scale` · (x + `bias`). Takes int64 as well."""
+    """Linear function `scale` · x + `bias`, or `scale` · (x + `bias`). Takes int64, too."""
     layer = Layer("scale")
     scale, bias = layer.number("scale", scale), layer.number("bias", bias)
     added = bias if bias_after_scale else bias * scale

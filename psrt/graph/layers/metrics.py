@@ -1,6 +1,6 @@
 """Metrics, float64 scalars: of one batch, or of all examples since `Scope.reset_state`.
 
-The latter keep their counts in state vars named after the layer call.
+The latter count in state vars named after the layer call.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ def auc(
 ) -> Var:
     """Area under the curve of all examples since `Scope.reset_state`, a float64 scalar.
 
-    `input` (rows, 1) holds probabilities of class 1, or logits; `label` (rows, 1) is 0 or 1.
+    `input` (rows, 1) holds probabilities of class 1, or logits; `label` (rows, 1) is 0.0 or 1.0.
     Scores are counted in `bins`, in the state vars `<layer>.positives` and `.negatives`. Curve "PR"
-    is that of precision over recall, summed in steps (average precision). NaN while one class is
-    missing.
+    is precision over recall, summed in steps (average precision). NaN while one class is missing.
     """
     layer = Layer("auc")
     bins = layer.whole("bins", bins, least=1)
@@ -36,17 +35,17 @@ def auc(
 def batch_auc(
     input: Var, label: Var, bins: int = AUC_BINS, from_logits: bool = False, curve: str = "ROC"
 ) -> Var:
-    """The same of the examples of each batch alone."""
+    """Area under the curve of each batch, a float64 scalar; arguments: see `auc`."""
     layer = Layer("batch_auc")
     inputs: dict[str, Vars] = {"x": input, "label": label}
     return layer.op("batch_auc", inputs, bins=bins, from_logits=from_logits, curve=curve)
 
 
 def accuracy(input: Var, label: Var, k: int = 1, running: bool = False) -> Var:
-    """The part of the examples whose label is among the `k` highest scores, a float64 scalar.
+    """Share of examples whose label is among the `k` highest scores, a float64 scalar.
 
-    `input` is (rows, classes), `label` int64 (rows, 1). Of equal scores the lower class counts as
-    the higher. `running` takes all examples since `Scope.reset_state` instead of the batch. Over
+    `input` is (rows, classes), `label` int64 (rows, 1). Of equal scores the lower class ranks
+    higher. `running` counts all examples since `Scope.reset_state` instead of the batch. Over
     scores of items it is the hit rate at k.
     """
     layer = Layer("accuracy")
@@ -57,7 +56,7 @@ def accuracy(input: Var, label: Var, k: int = 1, running: bool = False) -> Var:
 
 
 class PrecisionRecall(NamedTuple):
-    """Float64 scalars; NaN where nothing was predicted, or nothing was positive."""
+    """Float64 scalars; NaN without predicted, or without actual, positives."""
 
     precision: Var
     recall: Var
@@ -67,8 +66,8 @@ class PrecisionRecall(NamedTuple):
 def precision_recall(input: Var, label: Var, threshold: float = 0.5) -> PrecisionRecall:
     """Precision, recall and their harmonic mean of all examples since `Scope.reset_state`.
 
-    `input` (rows, 1) holds scores, which predict class 1 where they are above `threshold`; `label`
-    (rows, 1) is 0 or 1.
+    `input` (rows, 1) holds scores, which predict class 1 above `threshold`; `label` (rows, 1) is
+    0.0 or 1.0.
     """
     layer = Layer("precision_recall")
     counts = layer.var(f"{layer.name}.counts", (3,), "int64", "state")
@@ -78,12 +77,12 @@ def precision_recall(input: Var, label: Var, threshold: float = 0.5) -> Precisio
 
 
 def mae(input: Var, label: Var) -> Var:
-    """Mean absolute error of all elements since `Scope.reset_state`."""
+    """Mean absolute error of all elements since `Scope.reset_state`, a float64 scalar."""
     return _mean_error("mae", input, label, power=1)
 
 
 def rmse(input: Var, label: Var) -> Var:
-    """Root of the mean squared error of all elements since `Scope.reset_state`."""
+    """Root mean squared error of all elements since `Scope.reset_state`, a float64 scalar."""
     return _mean_error("rmse", input, label, power=2)
 
 

@@ -23,15 +23,14 @@ def batch_norm(
     moving_variance_name: str = "",
     use_global_stats: bool = False,
 ) -> Var:
-    """scale · (input − mean) / √(variance + epsilon) + bias, channel by channel (Ioffe & Szegedy
-    2015, "Batch normalization").
+    """Batch normalisation scale · (input − mean) / √(variance + epsilon) + bias, per channel.
 
-    `input` is (rows, C) or (rows, C, H, W). Training takes mean and variance of the batch, each
-    trainer and replica of its own part, and lets the running ones follow: running ← momentum ·
-    running + (1 − momentum) · batch, with the biased variance, for one replica after the other.
-    `is_test`, which `program.clone(for_test=True)` sets, and `use_global_stats` take the running
-    ones and leave them alone. They are parameters that nobody trains and no trainer sends: `w_1`
-    starts at 0, `w_2` at 1.
+    `input` is (rows, C) or (rows, C, H, W) (Ioffe & Szegedy 2015, "Batch normalization"). Training
+    takes mean and variance of the batch, each trainer and replica those of its own part, and
+    updates the running ones: running ← momentum · running + (1 − momentum) · batch, with the biased
+    variance, one replica after another. `is_test`, which `program.clone(for_test=True)` sets, and
+    `use_global_stats` take the running ones and do not change them. These are untrained parameters
+    that no trainer sends: `w_1` starts at 0, `w_2` at 1.
     """
     layer = Layer("batch_norm")
     (x,) = layer.checked("input", input)
@@ -70,11 +69,11 @@ def layer_norm(
     bias: Param | str | None = None,
     act: str | None = None,
 ) -> Var:
-    """scale · (input − mean) / √(variance + epsilon) + bias for each row (Ba et al. 2016).
+    """Layer normalisation scale · (input − mean) / √(variance + epsilon) + bias, per row.
 
-    Mean and variance are those of all elements from dimension `begin_norm_axis` on, which is 1 or
-    more; scale (starts at 1) and bias (at 0) have one number for each of them, flat. A ragged
-    `input` stays ragged.
+    Mean and variance are those of all elements from dimension `begin_norm_axis`, 1 or more, on;
+    scale (starts at 1) and bias (at 0) have one number for each of them, flat. A ragged `input`
+    stays ragged. Ba et al. 2016, "Layer normalization".
     """
     layer = Layer("layer_norm")
     (x,) = layer.checked("input", input)

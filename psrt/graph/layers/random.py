@@ -1,7 +1,7 @@
-"""Layers that draw numbers.
+"""Layers that draw random numbers.
 
-What is drawn is a pure function of the seed of the layer, the step, the example and the position in
-it: runs can be repeated, and replicas draw what one executor with the whole batch would draw.
+A drawn number is a pure function of the layer's seed, the step, the example and the position in it.
+So runs can be repeated, and replicas draw the numbers of one executor with the whole batch.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ def dropout(
     seed: int | None = None,
     dropout_implementation: str = "downgrade_in_infer",
 ) -> Var:
-    """Set each element to 0 with probability `dropout_prob`, p in short.
+    """Set each element to 0 with probability p = `dropout_prob` (Srivastava et al. 2014).
 
-    "downgrade_in_infer" trains on what is kept as it is, and multiplies by 1 − p in a test;
-    "upscale_in_train" divides what is kept by 1 − p, and passes everything in a test.
+    "downgrade_in_infer" keeps the others in training and multiplies by 1 − p in a test;
+    "upscale_in_train" divides the others by 1 − p in training and changes nothing in a test.
     `program.clone(for_test=True)` sets `is_test`.
 
     Without a `seed` every step draws a new mask, from the seed of the program and the name of the
-    layer. A `seed` of your own gives the same mask in every step, as in Fluid: for comparisons, not
-    for training. The rows of a ragged `x` are elements, which are counted within a replica: there
-    replicas draw other masks than one executor with the whole batch.
+    layer. With a `seed` all steps have one mask, as in Fluid: for comparisons, not for training.
+    Rows of a ragged `x` are elements, counted within a replica, so there replicas draw other masks
+    than one executor with the whole batch.
     """
     layer = Layer("dropout")
     return layer.op(

@@ -1,4 +1,4 @@
-"""Losses that compare: a class with the others, one score with another, a pair with the batch."""
+"""Losses that compare scores: of classes, of pairs, and within the batch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from psrt.graph.program import Var
 
 
 def bpr_loss(input: Var, label: Var) -> Var:
-    """The mean of −log σ(x_label − x_j) over the other classes j: (rows, classes) → (rows, 1).
+    """Mean of −log σ(x_label − x_j) over the other classes j: (rows, classes) → (rows, 1).
 
     `label` is int64 (rows, 1). Bayesian personalised ranking (Rendle et al. 2009) with all other
     items as negatives, as in session-based recommendation (Hidasi et al. 2016).
@@ -16,17 +16,19 @@ def bpr_loss(input: Var, label: Var) -> Var:
 
 
 def rank_loss(label: Var, left: Var, right: Var) -> Var:
-    """log(1 + e^o) − label · o of o = left − right, elementwise.
+    """RankNet loss log(1 + e^o) − label · o of o = left − right, elementwise.
 
-    `label` is 1 where left ranks above right, 0 where below, 0.5 where neither (RankNet, Burges
-    et al. 2005).
+    `label` is 1 where left ranks above right, 0 below, 0.5 for a tie; all three are floats of one
+    shape (Burges et al. 2005).
     """
     return Layer("rank_loss").op("rank_loss", {"label": label, "left": left, "right": right})
 
 
 def margin_rank_loss(label: Var, left: Var, right: Var, margin: float = 0.1) -> Var:
-    """max(0, margin − label · (left − right)), elementwise; `label` is 1 where left ranks above
-    right, −1 where below."""
+    """Margin loss max(0, margin − label · (left − right)), elementwise.
+
+    `label` is 1 where left ranks above right, −1 below; all three are floats of one shape.
+    """
     layer = Layer("margin_rank_loss")
     inputs: dict[str, Vars] = {"label": label, "left": left, "right": right}
     return layer.op("margin_rank_loss", inputs, margin=margin)
@@ -35,13 +37,13 @@ def margin_rank_loss(label: Var, left: Var, right: Var, margin: float = 0.1) -> 
 def in_batch_softmax_loss(
     user: Var, item: Var, temperature: float = 1.0, item_probability: Var | None = None
 ) -> Var:
-    """−log softmax over the items of the batch, at each user's own: two (rows, d) → (rows, 1).
+    """Softmax loss over the items of the batch: (rows, d), (rows, d) → (rows, 1).
 
     A user's score of an item is user · item / temperature; the item of row i is the right one for
-    user i and wrong for the others. Popular items stand in more batches: `item_probability`
-    (rows, 1), how often an item is drawn, takes log P(item) off its scores (Yi et al. 2019,
+    user i and wrong for the others. Popular items occur in more batches: `item_probability` (rows,
+    1), how often an item is drawn, subtracts log P(item) from its scores (Yi et al. 2019,
     "Sampling-bias-corrected neural modeling for large corpus item recommendations"). Local replicas
-    and trainers each see the items of their own part of the batch.
+    and trainers each use the items of their own part of the batch.
     """
     layer = Layer("in_batch_softmax_loss")
     given = [] if item_probability is None else [item_probability]

@@ -1,4 +1,4 @@
-"""Layers that make fewer elements of many."""
+"""Layers that reduce dimensions."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from psrt.graph.program import Var
 
 
 def mean(x: Var) -> Var:
-    """The mean of all elements, a scalar of shape ()."""
+    """Mean of all elements: any shape → a scalar of shape ()."""
     return Layer("mean").op("mean", {"x": x})
 
 
 def reduce_sum(x: Var, dim: int | Sequence[int] | None = None, keep_dim: bool = False) -> Var:
-    """The sum over dimension(s) `dim`; over all of them it is a scalar of shape ()."""
+    """Sum over dimension(s) `dim`; all of them by default, which gives shape ()."""
     return _reduction("reduce_sum", x, dim, keep_dim)
 
 
 def reduce_mean(x: Var, dim: int | Sequence[int] | None = None, keep_dim: bool = False) -> Var:
-    """The mean over dimension(s) `dim`, of all of them when None."""
+    """Mean over dimension(s) `dim`, all of them by default."""
     return _reduction("reduce_mean", x, dim, keep_dim)
 
 
 def reduce_max(x: Var, dim: int | Sequence[int] | None = None, keep_dim: bool = False) -> Var:
-    """The maximum over dimension(s) `dim`; every element that equals it gets its gradient."""
+    """Maximum over dimension(s) `dim`; every element equal to it gets its gradient."""
     return _reduction("reduce_max", x, dim, keep_dim)
 
 
 def reduce_min(x: Var, dim: int | Sequence[int] | None = None, keep_dim: bool = False) -> Var:
-    """The minimum over dimension(s) `dim`; every element that equals it gets its gradient."""
+    """Minimum over dimension(s) `dim`; every element equal to it gets its gradient."""
     return _reduction("reduce_min", x, dim, keep_dim)
 
 
 def reduce_prod(x: Var, dim: int | Sequence[int] | None = None, keep_dim: bool = False) -> Var:
-    """The product over dimension(s) `dim`, of all of them when None."""
+    """Product over dimension(s) `dim`, all of them by default."""
     return _reduction("reduce_prod", x, dim, keep_dim)
 
 
@@ -50,9 +50,9 @@ def _reduction(kind: str, x: Var, dim: int | Sequence[int] | None, keep_dim: boo
 
 
 def cumsum(x: Var, axis: int = -1, exclusive: bool = False, reverse: bool = False) -> Var:
-    """Running sums along `axis`, not that of the examples.
+    """Running sums along `axis`, which is not that of the examples.
 
-    `exclusive` leaves an element out of its own sum, `reverse` begins at the end.
+    `exclusive` omits an element from its own sum, `reverse` begins at the end.
     """
     layer = Layer("cumsum")
     at = _inner(layer, "x", x, axis)
@@ -60,21 +60,21 @@ def cumsum(x: Var, axis: int = -1, exclusive: bool = False, reverse: bool = Fals
 
 
 def argmax(x: Var, axis: int = -1) -> Var:
-    """Where the maximum along `axis` stands, int64; the first of several. It has no gradient."""
+    """Index int64 of the (first) maximum along `axis`, which is removed. No gradient."""
     layer = Layer("argmax")
     return layer.op("argmax", {"x": x}, axis=_inner(layer, "x", x, axis))
 
 
 def argmin(x: Var, axis: int = -1) -> Var:
-    """Where the minimum along `axis` stands, int64; the first of several. It has no gradient."""
+    """Index int64 of the (first) minimum along `axis`, which is removed. No gradient."""
     layer = Layer("argmin")
     return layer.op("argmin", {"x": x}, axis=_inner(layer, "x", x, axis))
 
 
 def topk(input: Var, k: int) -> tuple[Var, Var]:
-    """The `k` largest of the last dimension and where they stand: (…, n) → (…, k), int64 (…, k).
+    """The `k` largest of the last dimension, and their indices: (…, n) → (…, k), int64 (…, k).
 
-    They fall; of equal ones the first comes first, and NaN is the largest, as for `argmax`.
+    Values fall; of equal ones the first comes first, and NaN is the largest, as for `argmax`.
     Gradients flow through the values.
     """
     found = Layer("topk").ops("topk", {"input": input}, k=k)
@@ -82,7 +82,7 @@ def topk(input: Var, k: int) -> tuple[Var, Var]:
 
 
 def l2_normalize(x: Var, axis: int = -1, epsilon: float = 1e-12) -> Var:
-    """x / √(Σ x² + `epsilon`), the sum along `axis`."""
+    """L2 normalisation x / √(Σ x² + `epsilon`), summed along `axis`."""
     layer = Layer("l2_normalize")
     at = _inner(layer, "x", x, axis)
     return layer.op("l2_normalize", {"x": x}, axis=at, epsilon=epsilon)

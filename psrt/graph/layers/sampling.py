@@ -1,8 +1,8 @@
-"""Losses over many classes that look at a few: sampled negatives, sampled softmax, trees.
+"""Losses over many classes that compute a few: sampled negatives, sampled softmax, trees.
 
-Classes are rows of one table of `num_total_classes` rows, which may be sparse or live on the
-pservers alone: a step reads and trains the rows of the labels and of the classes it draws or
-passes. What is drawn is a pure function of (seed, step, example, position).
+Classes are rows of one table of `num_total_classes` rows, which may be sparse or distributed: a
+step reads and trains the rows of its labels and of the classes it draws or passes. Drawn classes
+are a pure function of (seed, step, example, position).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def nce(
 ) -> Var:
     """Noise-contrastive estimation: input (rows, d), int64 label (rows, 1) → cost (rows, 1).
 
-    Each example tells its label from k classes drawn for it, by s − log(k · P(class)) with the
+    Each example separates its label from k classes drawn for it, by s − log(k · P(class)) with the
     score s = input · row + bias: cost = −log σ at the label − Σ log(1 − σ) at the drawn ones
     (Gutmann & Hyvärinen 2012). Samplers: "uniform"; "log_uniform", P(c) ∝ log((c + 2) / (c + 1)),
     for classes sorted by falling frequency; "custom_dist" with a weight for each class. `seed` 0
@@ -64,11 +64,11 @@ def negative_sampling_loss(
     is_sparse: bool = False,
     is_distributed: bool = False,
 ) -> Var:
-    """Negative sampling of word2vec: −log σ(s_label) − Σ log σ(−s) over drawn classes: (rows, 1).
+    """Negative sampling of word2vec: −log σ(s_label) − Σ log σ(−s) over drawn classes.
 
-    `nce` without log(k · P): it learns vectors, not probabilities (Mikolov et al. 2013,
-    "Distributed representations of words and phrases", equation 4). word2vec draws from
-    counts ** 0.75: give these as `custom_dist`.
+    (rows, d), int64 label (rows, 1) → (rows, 1): `nce` without log(k · P), which learns vectors,
+    not probabilities (Mikolov et al. 2013, "Distributed representations of words and phrases",
+    equation 4). word2vec draws from counts ** 0.75: give these as `custom_dist`.
     """
     layer = Layer("negative_sampling_loss")
     num_total_classes = layer.whole("num_total_classes", num_total_classes)
@@ -92,12 +92,13 @@ def sampled_softmax_with_cross_entropy(
     is_sparse: bool = False,
     is_distributed: bool = False,
 ) -> Var:
-    """Softmax cross-entropy over the label and classes drawn for the batch: (rows, d) → (rows, 1).
+    """Softmax cross-entropy over the label and drawn classes: (rows, d) → (rows, 1).
 
-    Scores are corrected by log(k · P(class)), so that in expectation the gradient is near that of
-    the full softmax (Jean et al. 2015, "On using very large target vocabulary"). Unlike Fluid's,
-    it draws before scores are computed, and never sees the others. Samples that are the label of an
-    example are left out for it, unless `remove_accidental_hits` is False. Samplers as in `nce`.
+    Scores are corrected by log(k · P(class)), so that the expected gradient is near that of the
+    full softmax (Jean et al. 2015, "On using very large target vocabulary"). Unlike Fluid's layer,
+    this one draws before it computes scores, and computes those of the sample only. Samples equal
+    to the label of an example are left out for it, unless `remove_accidental_hits` is False.
+    Samplers: see `nce`.
     """
     layer = Layer("sampled_softmax_with_cross_entropy")
     num_total_classes = layer.whole("num_total_classes", num_total_classes)
@@ -127,13 +128,13 @@ def hsigmoid(
     is_sparse: bool = False,
     is_distributed: bool = False,
 ) -> Var:
-    """−log of the probability of the label's path in a binary tree: (rows, d) → (rows, 1).
+    """Hierarchical sigmoid, −log P(path of the label in a binary tree): (rows, d) → (rows, 1).
 
     Each inner node is a row of parameters that decides one turn: Σ −log σ(±(input · row + bias))
     along the path (Morin & Bengio 2005). The default tree is complete: class c is the leaf
     num_classes + c when nodes are numbered from 1 at the root and i has the children 2i and 2i + 1;
-    it has num_classes − 1 inner nodes and paths of at most ⌈log₂ num_classes⌉ turns. A tree of your
-    own is fed, int64 (rows, length): `path_table` holds the inner nodes of each example's label,
+    it has num_classes − 1 inner nodes and paths of at most ⌈log₂ num_classes⌉ turns. Another tree
+    is fed, int64 (rows, length): `path_table` holds the inner nodes of each example's label,
     `path_code` the turns 0 or 1, both ended by −1; `num_classes` is then the number of inner nodes.
     """
     layer = Layer("hsigmoid")
@@ -159,7 +160,7 @@ def _drawing(
     custom_dist: Sequence[float] | None,
     seed: int,
 ) -> dict[str, Any]:
-    """The attributes of an op that draws."""
+    """Attributes of an op that draws."""
     return {
         "num_classes": num_classes,
         "num_samples": num_samples,
@@ -170,7 +171,7 @@ def _drawing(
 
 
 def _weights(layer: Layer, custom_dist: Any) -> tuple[float, ...]:
-    """One for each class: there may be millions."""
+    """Weight of each class: there may be millions."""
     try:
         if are_several(custom_dist):
             return tuple(float(weight) for weight in plain(custom_dist))
@@ -180,7 +181,7 @@ def _weights(layer: Layer, custom_dist: Any) -> tuple[float, ...]:
 
 
 class _ClassTable:
-    """A row of weights for each class, and a bias, which lie in a table of width 1."""
+    """Weights (classes, d) of all classes, and their biases in a table of width 1."""
 
     def __init__(
         self,
@@ -206,7 +207,7 @@ class _ClassTable:
             self.biases = [layer.parameter("b_0", (height, 1), bias, Constant(0.0), **where)]
 
     def scores(self, ids: Var) -> Var:
-        """input · row + bias of each id (rows, k), or (1, k) for ids that all examples share."""
+        """Scores input · row + bias of ids: (rows, k), or (1, k) for ids all examples share."""
         w, *biases = [
             self.layer.op("embedding", {"ids": ids, "table": table}, padding_id=None)
             for table in [self.w, *self.biases]

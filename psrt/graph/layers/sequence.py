@@ -11,18 +11,18 @@ from psrt.graph.program import Var
 def sequence_pool(input: Var, pool_type: str = "sum") -> Var:
     """Pool the rows of each example: ragged (n, width) → (rows, width); an empty one gives 0.
 
-    `pool_type` is sum, average, sqrt (the sum over the root of the count), max, first or last.
+    `pool_type` is sum, average, sqrt (sum / √count), max, first or last.
     """
     return Layer("sequence_pool").op("sequence_pool", {"x": input}, pool=pool_type)
 
 
 def sequence_first_step(input: Var) -> Var:
-    """The first row of each example, zeros for an empty one."""
+    """First row of each example, zeros for an empty one: ragged (n, width) → (rows, width)."""
     return Layer("sequence_first_step").op("sequence_pool", {"x": input}, pool="first")
 
 
 def sequence_last_step(input: Var) -> Var:
-    """The last row of each example, zeros for an empty one."""
+    """Last row of each example, zeros for an empty one: ragged (n, width) → (rows, width)."""
     return Layer("sequence_last_step").op("sequence_pool", {"x": input}, pool="last")
 
 
@@ -32,31 +32,31 @@ def sequence_softmax(input: Var) -> Var:
 
 
 def sequence_expand(x: Var, y: Var) -> Var:
-    """Row i of `x` (rows, …) for every element of example i of the ragged `y`: → ragged (n, …)."""
+    """Repeat row i of `x` (rows, …) per element of example i of ragged `y`: → ragged (n, …)."""
     return Layer("sequence_expand").op("sequence_expand", {"x": x, "y": y})
 
 
 def sequence_concat(input: Sequence[Var]) -> Var:
-    """Join ragged vars example by example: the elements of the first, then of the second, …"""
+    """Join ragged vars of one type example by example: elements of the first, of the second, …"""
     return Layer("sequence_concat").op("sequence_concat", {"input": input})
 
 
 def sequence_reverse(x: Var) -> Var:
-    """Each example of the ragged `x` backwards."""
+    """Reverse the elements of each example of the ragged `x`."""
     return Layer("sequence_reverse").op("sequence_reverse", {"x": x})
 
 
 def sequence_slice(input: Var, offset: Var, length: Var) -> Var:
-    """`length` elements of each example, from its element `offset` on; both int64 (rows, 1).
+    """Take `length` elements of each example, from its element `offset` on; both int64 (rows, 1).
 
-    A slice that does not lie within its example fails the step.
+    A slice beyond its example raises `ProgramError` in the step.
     """
     layer = Layer("sequence_slice")
     return layer.op("sequence_slice", {"input": input, "offset": offset, "length": length})
 
 
 def sequence_pad(x: Var, pad_value: float, maxlen: int) -> tuple[Var, Var]:
-    """ragged (n, …) → (rows, maxlen, …) and its lengths, int64 (rows, 1).
+    """Pad examples: ragged (n, …) → (rows, maxlen, …) and lengths, int64 (rows, 1).
 
     Shorter examples end in `pad_value`; longer ones are cut, and their length is `maxlen`.
     """
@@ -66,13 +66,13 @@ def sequence_pad(x: Var, pad_value: float, maxlen: int) -> tuple[Var, Var]:
 
 
 def sequence_unpad(x: Var, length: Var) -> Var:
-    """(rows, maxlen, …) → ragged (n, …): the first `length` elements of each example.
+    """Take the first `length` elements of each example: (rows, maxlen, …) → ragged (n, …).
 
-    `length` is int64 (rows, 1); more than maxlen fails the step.
+    `length` is int64 (rows, 1); more than maxlen raises `ProgramError` in the step.
     """
     return Layer("sequence_unpad").op("sequence_unpad", {"x": x, "length": length})
 
 
 def sequence_mask(x: Var, maxlen: int, dtype: str = "int64") -> Var:
-    """Lengths int64 (rows, 1) → (rows, maxlen): 1 at the elements of an example, 0 behind them."""
+    """Mask of lengths, int64 (rows, 1) → (rows, maxlen): 1 at elements of an example, else 0."""
     return Layer("sequence_mask").op("sequence_mask", {"x": x}, maxlen=maxlen, dtype=dtype)

@@ -1,7 +1,7 @@
 """Layers that rearrange.
 
 Shapes and axes count the batch: dimension 0 of a batch holds its examples, which stay apart and in
-order. Axes may be negative, counted from the end. What a ragged var allows is noted.
+order. Negative axes count from the end.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def stack(x: Sequence[Var], axis: int = 1) -> Var:
 
 
 def unstack(x: Var, axis: int = 1) -> list[Var]:
-    """The inverse of `stack`: one var for each index of dimension `axis`, without it."""
+    """Split dimension `axis` into vars without it, one per index: the inverse of `stack`."""
     layer = Layer("unstack")
     at = _axis(layer, layer.checked("x", x), axis)
     shape = x.shape[:at] + x.shape[at + 1 :]
@@ -38,7 +38,10 @@ def unstack(x: Var, axis: int = 1) -> list[Var]:
 
 
 def split(input: Var, num_or_sections: int | Sequence[int], dim: int = -1) -> list[Var]:
-    """Cut dimension `dim` into so many equal parts, or parts of these sizes (one may be -1)."""
+    """Cut dimension `dim` into `num_or_sections` equal parts, or into parts of these sizes.
+
+    One size may be -1, the rest.
+    """
     layer = Layer("split")
     at = _axis(layer, layer.checked("input", input), dim)
     size = _known_size(layer, "input", input, at)
@@ -58,9 +61,10 @@ def split(input: Var, num_or_sections: int | Sequence[int], dim: int = -1) -> li
 
 
 def slice(input: Var, axes: Sequence[int], starts: Sequence[int], ends: Sequence[int]) -> Var:
-    """Elements `starts` to `ends` (left out) of the dimensions `axes`, not that of the examples.
+    """Take elements `starts` up to, not including, `ends` of the dimensions `axes`.
 
-    As in Python, negative positions count from the end and too large ends are cut.
+    The dimension of the examples is not one of them. Negative positions count from the end and too
+    large ends are cut, as in Python.
     """
     layer = Layer("slice")
     layer.checked("input", input)
@@ -80,7 +84,7 @@ def slice(input: Var, axes: Sequence[int], starts: Sequence[int], ends: Sequence
 
 
 def reshape(x: Var, shape: Sequence[int]) -> Var:
-    """The same elements in another shape: of a batch the first size is -1 (or 0, as it is).
+    """Give the elements another shape; the first size of a batch is -1, or 0 to keep it.
 
     Another 0 keeps a size, and one other -1 is computed. A ragged var keeps its elements apart:
     (-1,) and (-1, 1) are such shapes of each other.
@@ -97,7 +101,7 @@ def reshape(x: Var, shape: Sequence[int]) -> Var:
 
 
 def flatten(x: Var, axis: int = 1) -> Var:
-    """Two dimensions of many: those before `axis` and the rest; `axis` is 1 for a batch."""
+    """Flatten to two dimensions, those before `axis` and the rest; `axis` is 1 for a batch."""
     layer = Layer("flatten")
     layer.checked("x", x)
     axis = layer.whole("axis", axis)
@@ -108,7 +112,7 @@ def flatten(x: Var, axis: int = 1) -> Var:
 
 
 def squeeze(input: Var, axes: Sequence[int] = ()) -> Var:
-    """Without the dimensions `axes`, which have size 1; without all such when none is named."""
+    """Drop the dimensions `axes`, which have size 1; all such when none is named."""
     layer = Layer("squeeze")
     layer.checked("input", input)
     found = {_axis(layer, (input,), axis) for axis in layer.wholes("axes", axes)}
@@ -121,7 +125,7 @@ def squeeze(input: Var, axes: Sequence[int] = ()) -> Var:
 
 
 def unsqueeze(input: Var, axes: Sequence[int]) -> Var:
-    """With dimensions of size 1 at `axes`, each counted in the shape that has those before it."""
+    """Insert dimensions of size 1 at `axes`, each counted after the insertions before it."""
     layer = Layer("unsqueeze")
     layer.checked("input", input)
     shape = list(input.shape)
@@ -134,14 +138,14 @@ def unsqueeze(input: Var, axes: Sequence[int]) -> Var:
 
 
 def transpose(x: Var, perm: Sequence[int]) -> Var:
-    """Dimension i of the result is dimension `perm[i]` of `x`; that of the examples stays first."""
+    """Reorder: dimension i of the result is `perm[i]` of `x`; that of the examples stays first."""
     layer = Layer("transpose")
     layer.checked("x", x)
     return layer.op("transpose", {"x": x}, perm=layer.wholes("perm", perm))
 
 
 def expand(x: Var, expand_times: Sequence[int]) -> Var:
-    """Repeat the whole of each dimension: `expand_times` is 1 for that of the examples."""
+    """Repeat each dimension `expand_times` times: 1 for that of the examples."""
     layer = Layer("expand")
     layer.checked("x", x)
     times = layer.wholes("expand_times", expand_times)
@@ -167,7 +171,7 @@ def _position(at: int, size: int) -> int:
 
 
 def _parts(layer: Layer, x: Var, axis: int, sizes: Sequence[int]) -> list[Var]:
-    """Parts of these sizes one after the other along `axis`."""
+    """Parts of these sizes, one after another along `axis`."""
     ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
     return [
         layer.op("slice", {"input": x}, axes=(axis,), starts=(end - size,), ends=(end,))

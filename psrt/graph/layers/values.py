@@ -10,12 +10,12 @@ from psrt.graph.program import Var
 
 
 def cast(x: Var, dtype: str) -> Var:
-    """`x` as float32, float64 or int64, which cuts fractions off and stops gradients."""
+    """Convert `x` to float32, float64 or int64, which cuts fractions off and stops gradients."""
     return Layer("cast").op("cast", {"x": x}, dtype=dtype)
 
 
 def assign(input: Var) -> Var:
-    """A copy under another name."""
+    """Copy of `input` under another name."""
     return Layer("assign").op("assign", {"x": input})
 
 
@@ -30,7 +30,7 @@ def ones_like(x: Var) -> Var:
 
 
 def fill_constant(shape: Sequence[int], dtype: str, value: float) -> Var:
-    """`value` everywhere in `shape`, which has no batch."""
+    """Constant `value` in `shape`, which has no batch; float32, float64 or int64."""
     layer = Layer("fill_constant")
     return layer.op(
         "fill_constant", {}, shape=layer.wholes("shape", shape), dtype=dtype, value=value
@@ -40,17 +40,17 @@ def fill_constant(shape: Sequence[int], dtype: str, value: float) -> Var:
 def fill_constant_batch_size_like(
     input: Var, shape: Sequence[int], dtype: str, value: float
 ) -> Var:
-    """`value` everywhere in `shape`, whose first size, -1, is that of `input`."""
+    """Constant `value` in `shape`, whose first size, -1, is that of `input`."""
     layer = Layer("fill_constant_batch_size_like")
     full = (ROWS, *layer.wholes("shape", shape)[1:])
     return layer.op(layer.kind, {"input": input}, shape=full, dtype=dtype, value=value)
 
 
 def one_hot(input: Var, depth: int) -> Var:
-    """float32 rows with a 1 at each id: int64 (…, 1) → (…, depth); ids are 0 to depth − 1."""
+    """One-hot float32 rows of ids 0 to depth − 1: int64 (…, 1) → (…, depth). No gradient."""
     return Layer("one_hot").op("one_hot", {"input": input}, depth=depth)
 
 
 def gather(input: Var, index: Var) -> Var:
-    """Rows of a var that has no batch: (n, …) by int64 (rows,) or (rows, 1) → (rows, …)."""
+    """Rows by index of a var without a batch: (n, …) and int64 (rows,) or (rows, 1) → (rows, …)."""
     return Layer("gather").op("gather", {"input": input, "index": index})

@@ -1,8 +1,8 @@
 """Products: fully connected layers, matrix products, dot products of rows.
 
 A product of a batch with a batch may have the shape (ROWS, ROWS): every example against every
-example, as in softmax over the batch. Its first dimension counts examples as ever, its second is as
-long, at run time; ops that need to know a size refuse it.
+example, as in softmax over the batch. Its first dimension counts examples, its second has that size
+at run time; ops that need a known size refuse it.
 """
 
 from __future__ import annotations

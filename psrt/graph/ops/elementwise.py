@@ -1,4 +1,4 @@
-"""Arithmetic element by element, with broadcasting, and sums of many."""
+"""Elementwise arithmetic with broadcasting, and sums of many vars."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from psrt.graph.ops.table import ROWS, Mismatch, OpCall, TensorType, Types, defi
 
 
 def aligned(y: Shape, ndim: int, axis: int) -> Shape:
-    """`y` with ones behind it so that its first dimension stands at `axis` of `ndim` ones.
+    """`y` with ones appended so that its first dimension is at `axis` of `ndim` ones.
 
     `axis` -1 aligns the last dimensions, as numpy does.
     """
@@ -17,7 +17,7 @@ def aligned(y: Shape, ndim: int, axis: int) -> Shape:
 
 
 def broadcast(x: Shape, y: Shape) -> Shape:
-    """The numpy rule; ROWS fits ROWS and 1."""
+    """Broadcast by numpy's rule; ROWS fits ROWS and 1."""
     ndim = max(len(x), len(y))
     pairs = zip((1,) * (ndim - len(x)) + x, (1,) * (ndim - len(y)) + y, strict=True)
     out = []
@@ -29,20 +29,20 @@ def broadcast(x: Shape, y: Shape) -> Shape:
 
 
 def need_common_rows(call: OpCall, x: TensorType, y: TensorType) -> bool:
-    """Elements of ragged vars do not meet examples; whether one of the two is ragged."""
+    """Refuse elements of ragged vars with examples; returns whether one is ragged."""
     apart = x.ragged != y.ragged and ROWS in (y if x.ragged else x).shape
     call.need(not apart, f"argument y is {y} and argument x is {x}: elements are not examples")
     return x.ragged or y.ragged
 
 
 def arithmetic(call: OpCall) -> Types:
-    """attrs: axis, where the dimensions of y begin in x (-1: at the end)."""
+    """attrs: axis, the dimension of x where those of y begin (-1: aligned at the end)."""
     x, y = call.one("x"), call.one("y")
     call.need(x.dtype == y.dtype, f"argument y is {y}, argument x is {x}")
     is_ragged = need_common_rows(call, x, y)
     shape = broadcast(x.shape, aligned(y.shape, len(x.shape), call.attrs["axis"]))
     fits = shape[:1] == (ROWS,) or not is_ragged
-    call.need(fits, f"argument y is {y}, argument x is {x}: elements would not stand first")
+    call.need(fits, f"argument y is {y}, argument x is {x}: elements would not come first")
     return {"out": TensorType(shape, x.dtype, is_ragged)}
 
 

@@ -1,6 +1,6 @@
 """Convolution and pooling of images (rows, channels, height, width).
 
-Sizes, strides, paddings and dilations are pairs (rows, columns). Slots bear the names of the
+Sizes, strides, paddings and dilations are pairs (rows, columns). Slots have the names of the
 layers' arguments.
 """
 
@@ -19,7 +19,7 @@ def convolved_size(size: int, filter_size: int, stride: int, padding: int, dilat
 
 
 def pooled_size(size: int, window: int, stride: int, padding: int, ceil: bool) -> int:
-    """How many windows there are; `ceil` counts one that begins inside and ends beyond the edge."""
+    """Number of windows; `ceil` counts one that begins inside and ends beyond the edge."""
     room = size + 2 * padding - window
     count = (room + stride - 1 if ceil else room) // stride + 1
     return count - 1 if ceil and (count - 1) * stride >= size + padding else count
@@ -73,8 +73,10 @@ def conv2d(call: OpCall) -> Types:
 
 @define("pool2d", inputs="input", outputs="out argmax?")
 def pool2d(call: OpCall) -> Types:
-    """The maximum or average of each window; attrs: pool, size, stride, padding, ceil_mode,
-    exclusive. `argmax` says where in its plane a maximum stands."""
+    """Maximum or average of each window; `argmax` is the position of a maximum in its plane.
+
+    attrs: pool, size, stride, padding, ceil_mode, exclusive.
+    """
     images, pool = _need_images(call), call.attrs["pool"]
     call.need(pool in POOLS, f"pool {pool!r} is not one of {', '.join(POOLS)}")
     _need_pairs(call, {"size": 1, "stride": 1, "padding": 0})

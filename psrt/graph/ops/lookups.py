@@ -12,7 +12,7 @@ from psrt.graph.ops.table import OWN, ROWS, OpCall, TensorType, Types, define
 
 
 def need_ids(call: OpCall, ids: TensorType) -> None:
-    """Ids of any shape."""
+    """Require int64 ids of any shape."""
     fits = ids.dtype == "int64" and len(ids.shape) > 0
     call.need(fits, f"argument input must hold int64 ids, not {ids}")
 
@@ -25,7 +25,7 @@ def need_ids_by_example(call: OpCall, ids: TensorType) -> None:
 
 @define("embedding", inputs="ids table", ragged="ids")
 def embedding(call: OpCall) -> Types:
-    """The row of each id: (rows, k) → (rows, k, width), ragged (n,) → ragged (n, width)."""
+    """Row of each id: (rows, k) → (rows, k, width), ragged (n,) → ragged (n, width)."""
     ids, table = call.one("ids"), call.need_ndim("table", 2)
     need_ids(call, ids)
     return {"out": TensorType((*ids.shape, table.shape[1]), table.dtype, ids.ragged)}
@@ -33,7 +33,7 @@ def embedding(call: OpCall) -> Types:
 
 @define("slot_embeddings", inputs="ids* table", outputs="out argmax?", ragged="ids", lengths=OWN)
 def slot_embeddings(call: OpCall) -> Types:
-    """Pool the rows of each slot and set the slots side by side: (rows, slots · width)."""
+    """Pool the rows of each slot and join the slots: (rows, slots · width)."""
     slots, table = call.many("ids"), call.need_ndim("table", 2)
     need_pool(call)
     for ids in slots:

@@ -1,6 +1,6 @@
-"""Losses by example.
+"""Losses per example.
 
-Slots bear the names of the layers' arguments, so that messages speak of what the user wrote.
+Slots have the names of the layers' arguments, so that messages name what the user wrote.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ def _same_floats(call: OpCall, slot: str) -> Types:
 
 @define("sigmoid_cross_entropy_with_logits", inputs="x label")
 def sigmoid_cross_entropy_with_logits(call: OpCall) -> Types:
-    """attrs: ignore_index, a label whose loss is 0, or None; normalize by the number of others."""
+    """attrs: ignore_index, a label with loss 0, or None; normalize by the number of others."""
     return _same_floats(call, "x")
 
 
 @define("sigmoid_loss", inputs="x label", outputs="out slope")
 def sigmoid_loss(call: OpCall) -> Types:
-    """Binary cross-entropy with its derivative by x, for its gradient: made by a pass."""
+    """Binary cross-entropy and its derivative by x, for its gradient; made by a pass."""
     found = _same_floats(call, "x")["out"]
     return {"out": found, "slope": found}
 
@@ -34,7 +34,7 @@ def square_error_cost(call: OpCall) -> Types:
 
 @define("huber_loss", inputs="input label")
 def huber_loss(call: OpCall) -> Types:
-    """attrs: delta, where the parabola ends."""
+    """attrs: delta, the end of the parabola."""
     _need_positive(call, "delta")
     return _same_floats(call, "input")
 
@@ -66,7 +66,7 @@ def _need_positive(call: OpCall, name: str) -> None:
 
 
 def need_classes(call: OpCall, slot: str) -> TensorType:
-    """(rows, classes) floats and int64 labels (rows, 1)."""
+    """Require (rows, classes) floats and int64 labels (rows, 1)."""
     found, label = call.need_float(slot), call.one("label")
     call.need_ndim(slot, 2)
     fits = label.dtype == "int64" and label.shape == (ROWS, 1)
@@ -75,7 +75,7 @@ def need_classes(call: OpCall, slot: str) -> TensorType:
 
 
 def _need_targets(call: OpCall, slot: str) -> TensorType:
-    """Labels as `need_classes` says, or with soft_label a share of each class (rows, classes)."""
+    """Require int64 labels, or with soft_label a share of each class (rows, classes)."""
     if not call.attrs["soft_label"]:
         return need_classes(call, slot)
     call.need_ndim(slot, 2)
@@ -94,6 +94,6 @@ def cross_entropy(call: OpCall) -> Types:
 
 @define("softmax_with_cross_entropy", inputs="logits label", outputs="out softmax")
 def softmax_with_cross_entropy(call: OpCall) -> Types:
-    """The same of the softmax of the logits, computed together."""
+    """Cross-entropy of the softmax of the logits; returns both."""
     logits = _need_targets(call, "logits")
     return {"out": logits.reshaped((ROWS, 1)), "softmax": logits}

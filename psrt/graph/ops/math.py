@@ -1,7 +1,7 @@
-"""Functions of one element, and softmax: activations first.
+"""Elementwise functions, and softmax: activations first.
 
-The tables list the functions with their attributes and what these are when a layer is only asked
-for `act="elu"`. The derivatives stand in `psrt.graph.gradients`.
+The tables list the functions with their attributes and the defaults of `act="elu"` in a layer. The
+derivatives are in `psrt.graph.gradients`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ FUNCTIONS: dict[str, dict[str, Any]] = {
 }
 NORMALIZING: dict[str, dict[str, Any]] = {"softmax": {"axis": -1}, "log_softmax": {"axis": -1}}
 BY_NAME = ACTIVATIONS | NORMALIZING | FUNCTIONS
-"""What `act` of a layer may name, with attributes."""
+"""Names `act` of a layer may have, with attributes."""
 
 
 def of_floats(call: OpCall) -> Types:
@@ -72,7 +72,7 @@ def scale(call: OpCall) -> Types:
 
 
 def _need_whole(call: OpCall, *names: str) -> None:
-    """Numbers that are put together with integers are integers."""
+    """Require whole numbers for integer x."""
     x = call.one("x")
     for name in names:
         fits = x.is_float or float(call.attrs[name]).is_integer()

@@ -1,4 +1,4 @@
-"""Metrics, of one batch or of all examples since their counts were zeroed.
+"""Metrics of one batch, or of all examples since their counts were zeroed.
 
 Counts (`counts`, `sums`, `positives`, `negatives`) are state vars of the scope, changed in place.
 """
@@ -46,7 +46,7 @@ def auc(call: OpCall) -> Types:
 
 @define("batch_auc", inputs="x label")
 def batch_auc(call: OpCall) -> Types:
-    """The same of the examples of this batch. attrs: bins, curve, from_logits."""
+    """Area under the curve of the examples of this batch. attrs: bins, curve, from_logits."""
     _need_scores(call)
     _need_bins(call, call.attrs["bins"])
     return {"out": _SCALAR}
@@ -54,7 +54,7 @@ def batch_auc(call: OpCall) -> Types:
 
 @define("accuracy", inputs="input label counts?", outputs="out counts?")
 def accuracy(call: OpCall) -> Types:
-    """The part of the examples whose label is among the k highest scores. attrs: k.
+    """Share of examples whose label is among the k highest scores. attrs: k.
 
     `counts` (2,): right and all examples; without it the metric is that of the batch.
     """

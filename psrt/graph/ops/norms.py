@@ -1,7 +1,6 @@
 """Normalisation over the batch or over the features of a row.
 
-Beside `out` these ops give what their gradients need: the mean and 1 / √(variance + epsilon) that
-were used.
+These ops also return what their gradients need: the mean and 1 / √(variance + epsilon) used.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from psrt.graph.ops.table import OpCall, TensorType, Types, define
 def batch_norm(call: OpCall) -> Types:
     """out = scale · (input − mean) / √(variance + epsilon) + bias, channel by channel.
 
-    In training mean and variance are those of the batch, and `mean` and `variance`, which change in
-    place, run after them: running ← momentum · running + (1 − momentum) · batch. attrs: momentum,
-    epsilon, is_test and use_global_stats, either of which takes the running ones as they are.
+    Training takes mean and variance of the batch and updates `mean` and `variance` in place:
+    running ← momentum · running + (1 − momentum) · batch. attrs: momentum, epsilon, is_test and
+    use_global_stats; either of the last two takes the running ones unchanged.
     """
     x = call.need_float("input")
     call.need(
@@ -52,8 +51,10 @@ def batch_norm(call: OpCall) -> Types:
     ragged="input",
 )
 def layer_norm(call: OpCall) -> Types:
-    """out = scale · (input − mean) / √(variance + epsilon) + bias over the dimensions from
-    attrs["axis"] on; scale and bias are flat. attrs: axis, epsilon."""
+    """out = scale · (input − mean) / √(variance + epsilon) + bias, scale and bias flat.
+
+    Mean and variance are over the dimensions from attrs["axis"] on. attrs: axis, epsilon.
+    """
     x, axis = call.need_float("input"), call.attrs["axis"]
     call.need(
         1 <= axis < len(x.shape),

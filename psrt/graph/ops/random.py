@@ -1,4 +1,4 @@
-"""Ops that draw numbers."""
+"""Ops that draw random numbers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ DROPOUTS = ("downgrade_in_infer", "upscale_in_train")
 
 @define("dropout", inputs="x", outputs="out mask", ragged="x")
 def dropout(call: OpCall) -> Types:
-    """Each element is kept with probability 1 − p, otherwise 0 (Srivastava et al. 2014, "Dropout:
-    a simple way to prevent neural networks from overfitting").
+    """Keep each element with probability 1 − p, otherwise 0.
 
-    attrs: p; implementation, one of `DROPOUTS`; seed; fix_seed, which draws the same mask in every
-    step; is_test. `mask` is 1 where an element is kept, and stale in a test.
+    Srivastava et al. 2014, "Dropout: a simple way to prevent neural networks from overfitting".
+    attrs: p; implementation, one of `DROPOUTS`; seed; fix_seed, which draws one mask for all steps;
+    is_test. `mask` is 1 where an element is kept, and stale in a test.
     """
     x, p, how = call.need_float("x"), call.attrs["p"], call.attrs["implementation"]
     call.need(len(x.shape) >= 1, f"argument x must have a dimension of rows, not {x}")

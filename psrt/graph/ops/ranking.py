@@ -1,4 +1,4 @@
-"""Losses that compare: a class with the others, one score with another, a pair with the batch."""
+"""Losses that compare scores: of classes, of pairs, and within the batch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from psrt.graph.ops.table import ROWS, OpCall, TensorType, Types, define
 
 @define("bpr_loss", inputs="input label")
 def bpr_loss(call: OpCall) -> Types:
-    """The mean of −log σ(score of the label − score of another class) over the other classes."""
+    """Mean of −log σ(score of the label − score of another class) over the other classes."""
     scores = need_classes(call, "input")
     call.need(scores.shape[1] > 1, f"argument input {scores} has one class: nothing to compare")
     return {"out": scores.reshaped((ROWS, 1))}
@@ -36,7 +36,7 @@ def margin_rank_loss(call: OpCall) -> Types:
 
 @define("in_batch_softmax_loss", inputs="user item item_probability?", outputs="out softmax")
 def in_batch_softmax_loss(call: OpCall) -> Types:
-    """−log softmax of each user's scores of the items of the batch, at the item of its own row.
+    """−log softmax of a user's scores of the items of the batch, at the item of its own row.
 
     attrs: temperature, which divides the scores.
     """

@@ -1,7 +1,7 @@
-"""Ops that make fewer elements of many: sums, extremes, running sums, norms, the best k.
+"""Ops that reduce dimensions: sums, extremes, running sums, norms, the best k.
 
 Dimension 0 of a batch counts examples, of a ragged var elements of all examples. `reduce_*` and
-`mean` may reduce it where the var is not ragged; every other op leaves it alone.
+`mean` may reduce it where the var is not ragged; every other op keeps it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ for _type in ("reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_p
 
 
 def need_inner(call: OpCall, x: TensorType, argument: str, axis: int) -> None:
-    """`axis` is a dimension of `x` along which values of one example stand."""
+    """Require that `axis` is a dimension of `x`, not that of the examples."""
     fits = 0 <= axis < len(x.shape)
     call.need(fits, f"argument {argument} {axis} is not a dimension of argument x, {x}")
     mixes = axis == 0 and x.shape[0] == ROWS
@@ -41,14 +41,14 @@ def need_inner(call: OpCall, x: TensorType, argument: str, axis: int) -> None:
 
 @define("cumsum", inputs="x", ragged="x")
 def cumsum(call: OpCall) -> Types:
-    """attrs: axis; exclusive, which leaves the element itself out; reverse, from the end."""
+    """attrs: axis; exclusive, which omits the element itself; reverse, from the end."""
     x = call.need_float("x")
     need_inner(call, x, "axis", call.attrs["axis"])
     return {"out": x}
 
 
 def position(call: OpCall) -> Types:
-    """attrs: axis. Where the extreme stands, the first of several; no gradient."""
+    """Index of the extreme, the first of several; no gradient. attrs: axis."""
     x, axis = call.one("x"), call.attrs["axis"]
     need_inner(call, x, "axis", axis)
     return {"out": TensorType(x.shape[:axis] + x.shape[axis + 1 :], "int64", x.ragged)}
@@ -60,7 +60,7 @@ define("argmin", inputs="x", ragged="x")(position)
 
 @define("topk", inputs="input", outputs="out indices", ragged="input")
 def topk(call: OpCall) -> Types:
-    """attrs: k. The largest of the last dimension in falling order, and where they stand."""
+    """Largest elements of the last dimension, falling, and their indices. attrs: k."""
     x, k = call.need_float("input"), call.attrs["k"]
     call.need(len(x.shape) > 1, f"argument input must have 2 dimensions or more, not {x}")
     fits = k >= 1 and (x.shape[-1] == ROWS or k <= x.shape[-1])

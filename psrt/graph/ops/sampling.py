@@ -1,8 +1,8 @@
-"""Losses over many classes that look at a few: drawn classes, paths in a tree, and their products.
+"""Losses over many classes that compute a few: drawn classes, paths in a tree, their products.
 
-Ids come from the labels alone, never from parameters, so the rows they name may lie in sparse
-tables. attrs of the ops that draw: `num_classes`, `num_samples`, `sampler` (uniform, log_uniform,
-or custom_dist with `probabilities`), `seed`.
+Ids come from labels only, never from parameters, so their rows may be in sparse tables. attrs of
+the ops that draw: `num_classes`, `num_samples`, `sampler` (uniform, log_uniform, or custom_dist
+with `probabilities`), `seed`.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def _need_sampler(call: OpCall) -> None:
 
 @define("draw_negatives", inputs="label", outputs="out log_expected?")
 def draw_negatives(call: OpCall) -> Types:
-    """Each example's label in column 0, then classes drawn for it alone: (rows, 1 + num_samples).
+    """Each example's label in column 0, then classes drawn for it: (rows, 1 + num_samples).
 
-    attrs: is_corrected, for `log_expected`: log(num_samples · P(class)), how often the sampler is
-    expected to draw it.
+    attrs: is_corrected, for `log_expected`: log(num_samples · P(class)), the expected number of
+    draws.
     """
     _need_label(call)
     _need_sampler(call)
@@ -52,9 +52,9 @@ def draw_negatives(call: OpCall) -> Types:
 
 @define("draw_classes", inputs="label", outputs="out log_expected label_log_expected")
 def draw_classes(call: OpCall) -> Types:
-    """Classes that all examples of the step share, (1, num_samples); the labels are only checked.
+    """Classes that all examples of the step share, (1, num_samples); labels are only checked.
 
-    `log_expected` as above of the drawn classes, `label_log_expected` (rows, 1) of the labels.
+    `log_expected` is that of the drawn classes, `label_log_expected` (rows, 1) that of the labels.
     """
     _need_label(call)
     _need_sampler(call)
@@ -90,7 +90,7 @@ def tree_path(call: OpCall) -> Types:
 
 @define("custom_path", inputs="path_table path_code", outputs="out signs")
 def custom_path(call: OpCall) -> Types:
-    """The same for paths that are fed: nodes and codes 0 or 1 (rows, length), ended by −1.
+    """Fed paths: nodes, and codes 0 or 1, (rows, length), ended by −1.
 
     attrs: num_classes, the number of inner nodes.
     """
@@ -103,7 +103,7 @@ def custom_path(call: OpCall) -> Types:
 
 @define("row_dot", inputs="input w bias?")
 def row_dot(call: OpCall) -> Types:
-    """Input (n, d) times its own rows w (n, k, d), or rows w (1, k, d) that all share: (n, k).
+    """Input (n, d) times its own rows w (n, k, d), or rows w (1, k, d) all share: (n, k).
 
     `bias` (n, k, 1) or (1, k, 1) is added.
     """
@@ -138,7 +138,7 @@ def path_loss(call: OpCall) -> Types:
 def sampled_softmax_loss(call: OpCall) -> Types:
     """−log softmax of (label, samples), logits minus log_expected, at the label: (rows, 1).
 
-    attrs: remove_accidental_hits, which leaves samples out that are the label.
+    attrs: remove_accidental_hits, which omits samples equal to the label.
     """
     logits = call.need_float("logits")
     return {

@@ -1,7 +1,7 @@
-"""The elements of each example: pooled, weighed, moved, padded.
+"""Elements of each example: pooled, weighted, moved, padded.
 
 A ragged var of shape (n, …) holds the n elements of all examples. Ops that make new lengths (OWN)
-set the offsets of their output; all others give it those of an input. Slots bear the names of the
+set the offsets of their output; all others give it those of an input. Slots have the names of the
 layers' arguments.
 """
 
@@ -14,13 +14,13 @@ POOLS = ("sum", "average", "sqrt", "max", "first", "last")
 
 
 def need_pool(call: OpCall) -> None:
-    """attrs: pool, one of POOLS."""
+    """Require attrs: pool, one of POOLS."""
     pool = call.attrs["pool"]
     call.need(pool in POOLS, f"the pool {pool!r} is not one of {', '.join(POOLS)}")
 
 
 def argmax_of(call: OpCall, shape: Shape) -> Types:
-    """A maximum also says which row each number came from, for its gradient."""
+    """Output of a maximum for its gradient: the row each number came from."""
     return {"argmax": TensorType(shape, "int32")} if call.attrs["pool"] == "max" else {}
 
 
@@ -31,7 +31,7 @@ def need_ragged(call: OpCall, slot: str, what: str = "input") -> TensorType:
 
 
 def _is_column(x: TensorType) -> bool:
-    """One number an element or an example: (n,) or (n, 1)."""
+    """Return whether each element or example has one number: (n,) or (n, 1)."""
     return x.shape in ((ROWS,), (ROWS, 1))
 
 
@@ -75,7 +75,7 @@ def sequence_concat(call: OpCall) -> Types:
 
 @define("sequence_reverse", inputs="x", ragged="x")
 def sequence_reverse(call: OpCall) -> Types:
-    """Each example backwards."""
+    """Elements of each example, reversed."""
     return {"out": need_ragged(call, "x", "x")}
 
 
@@ -115,7 +115,7 @@ def sequence_unpad(call: OpCall) -> Types:
 
 @define("sequence_mask", inputs="x")
 def sequence_mask(call: OpCall) -> Types:
-    """Lengths int64 (rows, 1) → (rows, maxlen): 1 where an example of that length has an element.
+    """Lengths int64 (rows, 1) → (rows, maxlen): 1 at elements of the example, else 0.
 
     attrs: maxlen; dtype, float32 or int64.
     """

@@ -1,7 +1,7 @@
 """Ops that move or rename elements and compute nothing.
 
-Dimension 0 of a batch counts examples: they stay apart and in order. What has no rows, such as a
-parameter, may be rearranged along any dimension.
+Dimension 0 of a batch counts examples: they stay apart and in order. Vars without rows, such as
+parameters, may be rearranged along any dimension.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def concat(call: OpCall) -> Types:
     for x in xs:
         same_kind = (x.dtype, x.ragged) == (xs[0].dtype, xs[0].ragged)
         fits = same_kind and without(x.shape, axis) == without(first, axis)
-        call.need(fits, f"argument input has {xs[0]} and {x}, which differ beside axis {axis}")
+        call.need(fits, f"argument input has {xs[0]} and {x}, which differ outside axis {axis}")
         call.need(x.shape[axis] != ROWS, f"argument input has {x}, of no known size at axis {axis}")
     width = sum(x.shape[axis] for x in xs)
     return {"out": xs[0].reshaped((*first[:axis], width, *first[axis + 1 :]))}
@@ -35,7 +35,7 @@ def without(shape: Shape, axis: int) -> Shape:
 
 @define("stack", inputs="x*", ragged="x")
 def stack(call: OpCall) -> Types:
-    """attrs: axis, where the new dimension stands in the result."""
+    """attrs: axis, the position of the new dimension in the result."""
     xs, axis = call.many("x"), call.attrs["axis"]
     first = xs[0].shape
     lowest = 1 if first[:1] == (ROWS,) else 0
@@ -63,7 +63,7 @@ def slice_of(call: OpCall) -> Types:
 
 @define("reshape", inputs="x", ragged="x")
 def reshape(call: OpCall) -> Types:
-    """attrs: shape. Of a batch its first size is ROWS: kept, merged or split at run time."""
+    """attrs: shape. The first size of a batch is ROWS: kept, merged or split at run time."""
     x, shape = call.one("x"), call.attrs["shape"]
     has_rows = ROWS in shape[:1]
     call.need(has_rows == (ROWS in x.shape[:1]), f"argument shape {shape} or {x} has no rows")
@@ -79,7 +79,7 @@ def reshape(call: OpCall) -> Types:
 
 @define("transpose", inputs="x", ragged="x")
 def transpose(call: OpCall) -> Types:
-    """attrs: perm, where each dimension of the result comes from."""
+    """attrs: perm, the source of each dimension of the result."""
     x, perm = call.one("x"), call.attrs["perm"]
     fits = sorted(perm) == list(range(len(x.shape)))
     call.need(fits, f"argument perm {perm} does not order the dimensions of argument x, {x}")
@@ -90,7 +90,7 @@ def transpose(call: OpCall) -> Types:
 
 @define("expand", inputs="x", ragged="x")
 def expand(call: OpCall) -> Types:
-    """attrs: expand_times, how often each dimension is repeated."""
+    """attrs: expand_times, the number of repetitions of each dimension."""
     x, times = call.one("x"), call.attrs["expand_times"]
     fits = len(times) == len(x.shape) and all(count >= 1 for count in times)
     call.need(fits, f"argument expand_times {times} does not fit argument x, {x}")

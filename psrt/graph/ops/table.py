@@ -1,9 +1,9 @@
-"""The table of op types: what slots an op has and what its outputs look like.
+"""The table of op types: slots of an op, and types of its outputs.
 
 An op type is one function decorated with `define`: its inference rule, from the types of the inputs
 to the types of the outputs. The rule refuses inputs that do not fit with `Mismatch`, which names
-the argument and the shapes; whoever asked adds the layer and the user's line. How an op is
-differentiated stands in `psrt.graph.gradients`, how it is computed in `psrt.executor.compute`.
+the argument and the shapes; the caller adds the layer and the user's line. Derivatives are in
+`psrt.graph.gradients`, computations in `psrt.executor.compute`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from psrt.core.types import Shape
 
 ROWS = -1
 """The size of a dimension that is known only at run time: examples, or elements of a ragged var."""
-
 
 OWN = "own"
 """Lengths that no input has: the op sets the offsets of its output."""
@@ -50,7 +49,7 @@ Types: TypeAlias = dict[str, TensorType]
 
 @dataclass(frozen=True)
 class OpCall:
-    """What an inference rule sees: the types of the arguments by slot, and the attributes."""
+    """Input of an inference rule: the types of the arguments by slot, and the attributes."""
 
     inputs: Mapping[str, tuple[TensorType, ...]]
     attrs: Mapping[str, Any]
@@ -120,16 +119,16 @@ class OpDef:
                 raise Mismatch(f"op {self.type} got {count} vars as argument {slot.name}")
 
     def lengths_from(self, ragged: Mapping[str, tuple[bool, ...]]) -> str:
-        """The input slot whose first var gives a ragged output its lengths; "" for none.
+        """Return the input slot whose first var gives a ragged output its lengths; "" for none.
 
-        `ragged` says of each input by slot whether it is ragged.
+        `ragged` holds for each input, by slot, whether it is ragged.
         """
         if self.lengths:
             return "" if self.lengths == OWN else self.lengths
         return next((slot.name for slot in self.inputs if any(ragged.get(slot.name, ()))), "")
 
     def types_of(self, call: OpCall) -> Types:
-        """The output types; raises `Mismatch`."""
+        """Return the output types; raises `Mismatch`."""
         self.check_slots(call.inputs)
         for slot, types in call.inputs.items():
             for found in types:

@@ -1,4 +1,4 @@
-"""The ops that train: role "optimize", one per parameter, or one for many after a pass."""
+"""Ops that train: role "optimize", one per parameter, or one for many after a pass."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def update(call: OpCall) -> Types:
 
 @define("updates", inputs="parameter* gradient*", outputs="parameter")
 def updates(call: OpCall) -> Types:
-    """The same for several dense parameters of one optimizer, in order."""
+    """Apply the gradients of several dense parameters of one optimizer, in order."""
     fits = len(call.many("parameter")) == len(call.many("gradient"))
     call.need(fits, "every parameter needs a gradient")
     return {}

@@ -1,4 +1,4 @@
-"""Ops that make values of a kind: other dtypes, constants, one-hot rows, rows picked by index."""
+"""Ops that make values of a kind: other dtypes, constants, one-hot rows, rows by index."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def cast(call: OpCall) -> Types:
 
 @define("assign", inputs="x", ragged="x")
 def assign(call: OpCall) -> Types:
-    """The same value under another name."""
+    """Copy under another name."""
     return {"out": call.one("x")}
 
 
@@ -38,7 +38,7 @@ def ones_like(call: OpCall) -> Types:
 
 @define("loss_gradient", inputs="x")
 def loss_gradient(call: OpCall) -> Types:
-    """Where backward starts: d loss / d loss, of a replica its share of it."""
+    """Start of the backward: d loss / d loss, in a replica its share."""
     return {"out": call.one("x")}
 
 
@@ -61,7 +61,7 @@ def fill_constant_batch_size_like(call: OpCall) -> Types:
 
 
 def _dtype_of_value(call: OpCall) -> str:
-    """The dtype, which the value fits."""
+    """Return the dtype, checked to fit the value."""
     dtype, value = need_dtype(call), call.attrs["value"]
     fits = dtype != "int64" or float(value).is_integer()
     call.need(fits, f"argument value {value} does not fit dtype {dtype}")
@@ -70,7 +70,7 @@ def _dtype_of_value(call: OpCall) -> str:
 
 @define("one_hot", inputs="input", ragged="input")
 def one_hot(call: OpCall) -> Types:
-    """attrs: depth. 1 where the last dimension counts the id, else 0; no gradient."""
+    """1 where the index in the last dimension equals the id, else 0; no gradient. attrs: depth."""
     ids, depth = call.one("input"), call.attrs["depth"]
     call.need(ids.dtype == "int64", f"argument input must hold int64 ids, not {ids}")
     call.need(depth >= 1, f"argument depth is {depth}, there is one id or more")

@@ -1,10 +1,10 @@
-"""Passes: rewriting a program into one that computes the same with less.
+"""Passes: rewriting a program into one with fewer or cheaper ops.
 
-In reading order: uses (who reads and writes what) · dead_code · activations · losses · embeddings ·
-updates · products · memory (which vars may share memory; a plan, not a rewrite).
+In reading order: uses (writer and readers of vars) · dead_code · activations · losses · embeddings
+· updates · products · memory (vars that may share memory; a plan, not a rewrite).
 
-A pass takes a program and the names of vars to `keep`, and returns a new program; it touches
-neither. Each says in its docstring whether results stay the same bits or the same within rounding.
+A pass takes a program and the names of vars to `keep`, and returns a new program; it changes
+neither. Each docstring states whether results are bit-identical or equal within rounding.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from psrt.graph.program import Op, Program
 
 
 def fuse_activations(program: Program, keep: Collection[str] = ()) -> Program:
-    """Where nobody else reads what stands between the two ops."""
+    """Fuse where no other op reads the value between the two."""
     uses = Uses(program)
     replaced: dict[int, Op | None] = {}
     for fc in program.ops:
@@ -51,7 +51,7 @@ def _fused(uses: Uses, fc: Op, keep: Collection[str]) -> dict[int, Op | None]:
 def _backward_fits(
     uses: Uses, act: Op, fc_grad: Op | None, act_grad: Op | None, keep: Collection[str]
 ) -> bool:
-    """Whether the gradients form the same chain, backwards, or there are none."""
+    """Return whether the gradients form this chain backwards, or there are none."""
     if fc_grad is None:
         return True
     if act_grad is None or act_grad.type != f"{act.type}_grad":

@@ -1,7 +1,7 @@
-"""Dead code: ops that nothing needs are not run.
+"""Dead code elimination: removes ops whose results no op needs.
 
-Needed is what computes a var to keep, what trains, and what changes state. Results do not change:
-what goes away is read by nobody. Data vars stay, needed or not, since batches hold them.
+Needed are ops that compute a var to keep, that train, and that change state. Results do not change.
+Data vars stay, needed or not, since batches hold them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from psrt.graph.program import Op, Program
 
 
 def drop_dead_code(program: Program, keep: Collection[str] = ()) -> Program:
-    """Without the ops that only compute what nobody reads."""
+    """Return the program without dead ops."""
     needed = set(keep) | set(program.gradients().values())
     dead: dict[int, Op | None] = {}
     for op in reversed(program.ops):

@@ -3,9 +3,9 @@
     e_i = embedding(ids_i, table) · p_i = sequence_pool(e_i) · concat(…, p_0 … p_k, …)
     →  s = slot_embeddings(ids_0 … ids_k, table) · concat(…, s, …)
 
-for k neighbours in the concat that look up one table and pool alike, if nobody else reads e_i or
-p_i, or looks up that table. Nothing is gathered in between any more. Within rounding: gradients of
-a row that several slots look up are added in another order.
+for k neighbours in the concat that look up one table with one pool, if no other op reads e_i or
+p_i, or looks up that table. Rows are no longer gathered in between. Within rounding: gradients of a
+row that several slots look up are added in another order.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Slot:
 
     @property
     def kind(self) -> object:
-        """What slots must have in common to be one op."""
+        """Key of slots that can become one op."""
         attrs = self.lookup.attrs["padding_id"], self.pool.attrs["pool"]
         return (*self.lookup.inputs["table"], *attrs, self.lookup_grad is None)
 
@@ -43,7 +43,7 @@ class _Slot:
 
 
 def fuse_embeddings(program: Program, keep: Collection[str] = ()) -> Program:
-    """All groups of two slots or more."""
+    """Fuse all groups of two slots or more."""
     uses = Uses(program)
     replaced: dict[int, Op | None] = {}
     made: list[Var] = []
@@ -95,7 +95,7 @@ def _concat_grad(uses: Uses, concat: Op) -> Op | None:
 
 
 def _has_table_alone(uses: Uses, slots: Sequence[_Slot]) -> bool:
-    """Nobody else looks the table up, and each slot does once: gradients have one place then."""
+    """Return whether only these slots look the table up: gradients have one place then."""
     (table,) = slots[0].lookup.inputs["table"]
     known = [slot.lookup for slot in slots] + [slot.lookup_grad for slot in slots]
     others = [op for op in uses.readers(table) if op.role in ("forward", "backward")]
@@ -120,7 +120,7 @@ def _vars(program: Program, slots: Sequence[_Slot]) -> list[Var]:
 def _fused(
     slots: Sequence[_Slot], joined: Op, joined_grad: Op | None, concat: Op, concat_grad: Op | None
 ) -> dict[int, Op | None]:
-    """`joined` and `joined_grad` are what `concat` and its gradient have become by now."""
+    """`joined` and `joined_grad` are the current forms of `concat` and its gradient."""
     name, first = _joined_name(slots), slots[0]
     pooled = tuple(slot.pooled for slot in slots)
     every = [op for slot in slots for op in (slot.lookup, slot.pool)]
@@ -165,7 +165,7 @@ def _ids(slots: Sequence[_Slot]) -> tuple[str, ...]:
 
 
 def _last_gradient(slots: Sequence[_Slot]) -> Op:
-    """The lookup's gradient that no other one continues: it writes the whole of the table's."""
+    """The lookup gradient that no other one continues: it writes all of the table's."""
     grads = [slot.lookup_grad for slot in slots if slot.lookup_grad is not None]
     continued = {name for op in grads for name in op.inputs.get("before", ())}
     return next(op for op in grads if op.outputs["table@GRAD"][0] not in continued)

@@ -1,8 +1,8 @@
-"""Fusing a loss with its gradient: one kernel computes both while the logits are at hand.
+"""Fusing a loss with its gradient: one kernel computes both from the logits.
 
-`sigmoid_cross_entropy_with_logits` computes σ(x) once for its loss and once more for its gradient;
-the fused op keeps the slope σ(x) − z, and the gradient op multiplies. Bit-identical: the same
-products in the same order.
+`sigmoid_cross_entropy_with_logits` computes σ(x) for its loss and again for its gradient; the fused
+op keeps the slope σ(x) − z, and the gradient op multiplies. Bit-identical: the products and their
+order do not change.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LOSS = "sigmoid_cross_entropy_with_logits"
 
 
 def fuse_losses(program: Program, keep: Collection[str] = ()) -> Program:
-    """Every binary cross-entropy that has a gradient and counts all examples."""
+    """Fuse every binary cross-entropy that has a gradient and counts all examples."""
     uses = Uses(program)
     replaced: dict[int, Op | None] = {}
     slopes: list[Var] = []
@@ -41,6 +41,6 @@ def fuse_losses(program: Program, keep: Collection[str] = ()) -> Program:
 
 
 def _forward_of(uses: Uses, grad: Op) -> Op | None:
-    """The op that `grad` differentiates: the loss of the same layer, of the same inputs."""
+    """The op that `grad` differentiates: the loss of its layer."""
     candidates = uses.readers(grad.inputs["x"][0])
     return next((op for op in candidates if op.type == _LOSS and op.layer == grad.layer), None)

@@ -1,14 +1,14 @@
-"""Last-use memory reuse: which vars of a step may lie in the same memory.
+"""Last-use memory reuse: vars of a step that may share memory.
 
     op            reads → writes      buffers in use
     fc_0          x     → a           a: 0
     fc_1          a     → b           a: 0, b: 1        (an op never writes where it reads)
-    mean          b     → loss        b: 1, loss: 0     (nobody reads a any more)
+    mean          b     → loss        b: 1, loss: 0     (a is dead)
 
-A var whose op may hand on the memory of an input (`sharing` op types) lives as part of that input:
-the two form a group, whose life ends with the last reader of any of them and whose first var alone
-owns memory. What must outlive the step stays apart: data, parameters and their gradients, state,
-and vars to `keep`. Pure; results do not change, since nothing is overwritten that is read later.
+A var whose op may pass on the memory of an input (`sharing` op types) is part of that input: the
+two form a group, whose life ends with the last reader of any of them and whose first var owns the
+memory. Vars that outlive the step stay apart: data, parameters and their gradients, state, and vars
+to `keep`. Pure; results do not change, since nothing is overwritten that is read later.
 """
 
 from __future__ import annotations
@@ -29,8 +29,11 @@ MIN_ELEMENTS = 1024
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """`owners` maps the vars that write into shared memory to its number; `places` all vars whose
-    values may lie there. `spent` are gradients that one op alone reads: it may overwrite them."""
+    """Buffers of vars.
+
+    `owners` maps the vars that write into shared memory to its number, `places` all vars whose
+    values may be there. `spent` are gradients that only one op reads: it may overwrite them.
+    """
 
     owners: dict[str, int] = field(default_factory=dict)
     places: dict[str, int] = field(default_factory=dict)
@@ -45,11 +48,11 @@ def plan_memory(
     shapes_only: Mapping[str, Collection[str]] = NOTHING,
     late: Collection[str] = (),
 ) -> MemoryPlan:
-    """`skip_grads` leaves all gradients alone, as Fluid's memory_optimize can.
+    """Return the plan; `skip_grads` excludes all gradients, as Fluid's memory_optimize can.
 
-    `shapes_only` names, by op type, slots of which no value is read: that is no reason to live.
-    Ops of `late` types may run any time later, so what they read lives on: a thread that hurries
-    along would otherwise wait for them to free its memory.
+    `shapes_only` names, by op type, slots whose values are not read: these keep no var alive. Ops
+    of `late` types may run any time later, so their inputs live on: a faster thread would otherwise
+    wait for them to free its memory.
     """
     uses = [_Use.of(op, shapes_only) for op in _in_running_order(program)]
     groups = _groups(uses, sharing)
@@ -86,7 +89,7 @@ def _fixed(program: Program, keep: Collection[str], skip_grads: bool) -> set[str
 def _spent(
     program: Program, uses: Sequence[_Use], sharing: Collection[str], fixed: Collection[str]
 ) -> frozenset[str]:
-    """Gradients in memory of their own, which no second op sees."""
+    """Gradients in memory of their own that no second op reads."""
     readers = Counter(name for use in uses for name in use.reads)
     writers = Counter(name for use in uses for name in use.writes)
     shared = {n for use in uses if use.type in sharing for n in (*use.reads, *use.writes)}
@@ -130,7 +133,7 @@ class _Use:
 
 
 def _groups(uses: Sequence[_Use], sharing: Collection[str]) -> dict[str, str]:
-    """The owner of the memory each var may lie in, where that is another var."""
+    """Owner of the memory a var may be in, where that is another var."""
     owner: dict[str, str] = {}
 
     def find(name: str) -> str:
@@ -162,7 +165,7 @@ def _lives(uses: Sequence[_Use], groups: dict[str, str], late: Collection[str]) 
 
 
 class _Buffers:
-    """Buffers by number: how large they have become, and after which op they are free."""
+    """Buffers by number: their sizes, and the op after which each is free."""
 
     def __init__(self) -> None:
         self._sizes: list[int] = []
@@ -170,7 +173,7 @@ class _Buffers:
         self._ragged: list[bool] = []
 
     def take(self, life: _Life, size: int, ragged: bool) -> int:
-        """The smallest free buffer that is large enough, or else the largest, or else a new one."""
+        """Return the smallest free buffer that fits, else the largest free, else a new one."""
         free = [
             number
             for number, after in enumerate(self._free_after)
@@ -195,7 +198,7 @@ class _Buffers:
 
 
 def _size(var: Var) -> int:
-    """Elements for each row of the batch, or in all."""
+    """Elements for each row of the batch, or in total."""
     return math.prod(size for size in var.shape if size != ROWS)
 
 

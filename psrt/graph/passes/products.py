@@ -1,10 +1,10 @@
-"""Taking the gradient of a layer apart: products that need not wait for each other.
+"""Splitting the gradient of a layer into products that need not wait for each other.
 
     fc_grad: e = d · activation'(out), db = Σ e, dw = xᵀ e, dx = e wᵀ
     →  fc_grad_rows (e, db) · fc_grad_x (dx) · fc_grad_w (dw)
 
-The backward of the layers before needs dx alone; dw may be computed by any thread that has nothing
-to do, until the parameter is updated. Bit-identical: the same products of the same numbers.
+The backward of the layers before needs only dx; any idle thread may compute dw until the parameter
+is updated. Bit-identical: the operands of each product do not change.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from collections.abc import Collection, Iterator
 from psrt.graph.program import Op, Program, Var, gradient_name
 
 LATE = ("fc_grad_w",)
-"""What nobody waits for before the update."""
+"""Ops that only the update waits for."""
 
 
 def split_products(program: Program, keep: Collection[str] = ()) -> Program:
-    """Every `fc_grad` that makes a gradient of inputs and of weights."""
+    """Split every `fc_grad` that makes a gradient of inputs and of weights."""
     ops: list[Op] = []
     vars = dict(program.vars)
     for op in program.ops:
@@ -33,7 +33,7 @@ def split_products(program: Program, keep: Collection[str] = ()) -> Program:
 
 
 def _rows(vars: dict[str, Var], op: Op) -> Var:
-    """The gradient before the activation; without one it is that of the output."""
+    """Gradient before the activation; without one it is that of the output."""
     given = vars[op.inputs["out@GRAD"][0]]
     if not op.attrs["activation"]:
         return given

@@ -1,7 +1,7 @@
 """Fusing updates: one op applies all dense parameters that one optimizer trains.
 
-Bit-identical: the kernels run parameter by parameter as before. What goes away is the graph's work
-between them, which for small parameters (biases) is more than the update.
+Bit-identical: the kernels run parameter by parameter. It removes the graph's work between them,
+which for small parameters (biases) exceeds the update.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from psrt.graph.program import Op, Program
 
 
 def fuse_updates(program: Program, keep: Collection[str] = ()) -> Program:
-    """Updates of dense parameters with equal optimizer and learning rate become one `updates`."""
+    """Fuse updates of dense parameters with equal optimizer and rate into one `updates`."""
     groups: dict[object, list[Op]] = {}
     for op in program.ops:
         if op.type == "update":

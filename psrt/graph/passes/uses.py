@@ -1,4 +1,4 @@
-"""Who writes and who reads each var of a program, and rewriting ops by it."""
+"""Writer and readers of each var of a program, and rewriting ops by them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from psrt.graph.program import Op, Program, Var
 
 
 class Uses:
-    """An index of one program, which must not change while it is used."""
+    """Index of one program, which must not change meanwhile."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -26,7 +26,7 @@ class Uses:
         return self._readers.get(name, ())
 
     def read_only_by(self, name: str, allowed: Iterable[Op | None]) -> bool:
-        """Whether nobody but `allowed` reads a var."""
+        """Return whether only ops in `allowed` read a var."""
         known = {id(op) for op in allowed}
         return all(id(op) in known for op in self.readers(name))
 
@@ -36,9 +36,9 @@ def rewritten(
     replaced: Mapping[int, Op | None],
     new_vars: Iterable[Var] = (),
 ) -> Program:
-    """`program` with ops replaced or, where None stands, left out; `replaced` is by id of the op.
+    """`program` with ops replaced, or dropped for None; `replaced` is by id of the op.
 
-    Vars that no op touches any more are left out too, unless they are data or parameters.
+    Vars that no op touches any longer are dropped, too, unless they are data or parameters.
     """
     ops = [new for op in program.ops if (new := replaced.get(id(op), op)) is not None]
     touched = {name for op in ops for name in (*op.reads(), *op.writes())}

@@ -317,7 +317,7 @@ REFUSALS: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "an unknown pool": (
         lambda: layers.pool2d(images(), 2, "median"),
-        "argument pool_type is 'median', psrt knows max and avg",
+        "argument pool_type is 'median', psrt has max and avg",
     ),
     "a pool without a size": (lambda: layers.pool2d(images()), "argument pool_size is -1"),
     "a pool larger than the image": (
