@@ -38,7 +38,7 @@ def pull(client: Client, ids: I64) -> F32:
     return rows
 
 
-def areas(pid: int) -> int:
+def mappings(pid: int) -> int:
     """Mappings of shared memory that a process has."""
     return Path(f"/proc/{pid}/maps").read_text(encoding="utf-8").count("memfd:psrt")
 
@@ -58,9 +58,9 @@ def test_rows_are_the_same_whether_they_are_handed_over_in_memory(
         for _ in range(3):
             push(client, IDS, GRADIENTS)
             kept.append(pull(client, IDS))
-        mapped = areas(pserver.process.pid)
+        mapped = mappings(pserver.process.pid)
         client.close()
-        eventually(lambda: areas(pserver.process.pid) == 0, "the pserver to let go of its areas")
+        eventually(lambda: mappings(pserver.process.pid) == 0, "the pserver to drop its mappings")
 
     for pushes, rows in enumerate(kept):
         expected = np.zeros_like(GRADIENTS)

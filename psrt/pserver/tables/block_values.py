@@ -12,7 +12,7 @@ import numpy as np
 
 from psrt.core.types import F32
 from psrt.kernels.optimizers import elementwise
-from psrt.rpc.wire import is_alone
+from psrt.rpc.wire import is_unreferenced
 
 
 class BlockValues:
@@ -36,13 +36,13 @@ class BlockValues:
     def to_change(self) -> F32:
         """(n,), to be updated in place: nobody looks at it any more."""
         self._shown = None
-        if not is_alone(self._memory, 0):
+        if not is_unreferenced(self._memory, 0):
             self._memory = [self._copied(), self._memory[0]]
         return self._memory[0]
 
     def _copied(self) -> F32:
         """A copy, in memory of an earlier one that nobody looks at any more, if there is such."""
-        is_free = len(self._memory) > 1 and is_alone(self._memory, 1)
+        is_free = len(self._memory) > 1 and is_unreferenced(self._memory, 1)
         copy = self._memory[1] if is_free else np.empty_like(self._memory[0])
         elementwise.copy(self._memory[0], copy)
         return copy

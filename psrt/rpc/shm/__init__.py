@@ -1,10 +1,7 @@
-"""shm: files in reading order.
+"""shm: large payloads in memory that both ends of a Unix-socket connection map.
 
-areas          Memory that two processes of one host map: one end of a connection writes it,
-               the other reads
-own_areas      What one end of a connection writes for the other: large payloads, laid out in
-               shared memory
-shared_memory  Payloads that lie in shared memory instead of travelling through the socket
+segments       shared-memory segments: one end writes them, the other maps them read-only
+shared_memory  frames whose payload is in a segment: preamble flags and descriptors
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Payloads that lie in shared memory instead of travelling through the socket.
+"""Frames whose payload is in a shared-memory segment instead of the socket.
 
-Both ends of a connection over a Unix socket may share memory: each lays large payloads out in areas
-of its own (`LocalAreas`) and maps those of the other (`TheirAreas`). A frame then brings the header
-alone. Its tensors are views of the area: floats are looked at in place, whole numbers (ids, counts)
-are copied first, so that nobody changes them behind the back of who has checked them.
+Both ends of a connection over a Unix socket may share memory: each writes large payloads to
+segments of its own (`LocalSegments`) and maps those of its peer (`RemoteSegments`). A frame then
+carries the header alone. Its tensors are views of the segment. Whole numbers (ids, counts) are
+copied before they are checked, because their sender could still change them; floats are not.
 
-An area is written again only when nobody reads it. Each frame says in the flags of its preamble
-which areas of the other end its sender still has views of; while all have readers, payloads travel
-as ever. A connection carries one call at a time, so no other word about it is needed.
+A segment is written again only when nobody reads it. The preamble flags of each frame name the
+segments of the peer that its sender still has views of; while all are in use, payloads travel
+through the socket. A connection carries one call at a time, so the flags suffice.
 """
 
 from __future__ import annotations
@@ -19,33 +19,21 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-import numpy as np
-
 from psrt.core.errors import WireError
 from psrt.core.types import F32, U8, Shape
-from psrt.rpc.shm.areas import area_bytes, attach
-from psrt.rpc.shm.own_areas import MOST_AREAS, LocalAreas
-from psrt.rpc.wire import (
-    Buffer,
-    Message,
-    decode,
-    decode_apart,
-    empty,
-    encode,
-    encode_apart,
-    is_alone,
-)
+from psrt.rpc.shm.segments import MAX_SEGMENTS, LocalSegments, RemoteSegments
+from psrt.rpc.wire import Buffer, Message, decode, decode_apart, empty, encode, encode_apart
 
 SHARES, APART, NEW = 1, 2, 4
-"""Flags of a preamble: this end reads areas; the payload lies in one; its descriptor comes too."""
+"""Preamble flags: the sender maps segments; the payload is in one; its descriptor is attached."""
 
-_NUMBER_AT, _HELD_AT = 4, 8  # bits of the flags: which area; which areas of the other are read
-_MOST_DESCRIPTORS = 4  # of one sendmsg; ours brings one
-ANCILLARY_BYTES = socket.CMSG_SPACE(_MOST_DESCRIPTORS * 4)
+_NUMBER_AT, _HELD_AT = 4, 8  # bits of the flags: the segment; those of the peer in use
+_MAX_DESCRIPTORS = 4  # of one sendmsg; ours brings one
+ANCILLARY_BYTES = socket.CMSG_SPACE(_MAX_DESCRIPTORS * 4)
 
 
 class Outgoing(NamedTuple):
-    """A frame as a gather list; with `fd` goes a descriptor, which `sent` is told of."""
+    """A frame as a gather list, with the descriptor `fd` if any; call `sent` once it is sent."""
 
     parts: list[Buffer]
     flags: int = 0
@@ -59,91 +47,56 @@ class Outgoing(NamedTuple):
         return [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack("i", self.fd))]
 
 
-class TheirAreas:
-    """The areas that the other end writes, as far as it has passed them."""
-
-    def __init__(self, limit_bytes: int) -> None:
-        self._most_bytes = area_bytes(limit_bytes)
-        self._areas: list[U8] = []
-        self.close()
-
-    @property
-    def held(self) -> int:
-        """The areas (bits) that somebody has views of."""
-        return sum(
-            [1 << number for number in range(MOST_AREAS) if not is_alone(self._areas, number)]
-        )
-
-    def attach(self, number: int, fd: int) -> None:
-        """An area in the place of a former one; views of that stay what they are."""
-        self._areas[_checked(number)] = attach(fd, self._most_bytes)
-
-    def close(self) -> None:
-        """Mappings stay as long as somebody looks at them."""
-        self._areas = [np.empty(0, np.uint8) for _ in range(MOST_AREAS)]
-
-    def payload(self, number: int, size_bytes: int) -> memoryview:
-        area = self._areas[_checked(number)]
-        if size_bytes > len(area):
-            raise WireError(f"A payload of {size_bytes} bytes was announced in {len(area)}.")
-        return area.data[:size_bytes]
-
-
 class SharedMemory:
-    """One end's part; `agreed` says whether the other end is known to read areas.
+    """One end of a connection; `agreed` is set once the peer is known to map segments.
 
-    A pserver says so in its reply to HELLO, a client by the flags of its frames.
+    A pserver announces it in its reply to HELLO, a client by the flags of its frames.
     """
 
     def __init__(self, limit_bytes: int, *, agreed: bool = False) -> None:
         self._agreed = agreed
-        self._theirs = TheirAreas(limit_bytes)
-        self._own = LocalAreas(limit_bytes)
-        self._fds: list[int] = []  # that came, and belong to no area yet
+        self._remote = RemoteSegments(limit_bytes)
+        self._local = LocalSegments(limit_bytes)
+        self._fds: list[int] = []  # received, and not attached yet
 
     def empty(self, shape: Shape) -> F32:
-        """An array for the next message that need not be copied, if there is room; else any."""
-        return self._own.empty(shape) if self._agreed else empty(shape)
+        """An array for the next message, in a segment if there is room."""
+        return self._local.empty(shape) if self._agreed else empty(shape)
 
     def outgoing(self, message: Message) -> Outgoing:
-        flags = SHARES | self._theirs.held << _HELD_AT
-        packed = self._own.pack(message.tensors) if self._agreed else None
+        flags = SHARES | self._remote.held << _HELD_AT
+        packed = self._local.pack(message.tensors) if self._agreed else None
         if packed is None:
             return Outgoing(encode(message), flags)
-        flags |= APART | packed.number << _NUMBER_AT | (NEW if packed.area.fd is not None else 0)
+        segment = packed.segment
+        flags |= APART | packed.number << _NUMBER_AT | (NEW if segment.fd is not None else 0)
         head = encode_apart(message, packed.starts, packed.payload_bytes)
-        return Outgoing([head], flags, packed.area.fd, packed.area.passed)
+        return Outgoing([head], flags, segment.fd, segment.close_fd)
 
-    def received(self, ancillary: list[tuple[int, int, bytes]]) -> None:
-        """What came beside some bytes of a frame."""
+    def take_descriptors(self, ancillary: list[tuple[int, int, bytes]]) -> None:
+        """Keep the descriptors that arrived with some bytes of a frame."""
         for level, kind, data in ancillary:
             if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
                 whole = len(data) // 4
                 self._fds += struct.unpack(f"{whole}i", data[: 4 * whole])
 
     def decoder(self, flags: int) -> Callable[[U8], Message]:
-        """What reads the frame that these flags announce."""
+        """Return the function that decodes the frame with these preamble flags."""
         number, held = flags >> _NUMBER_AT & 0xF, flags >> _HELD_AT
         self._agreed = self._agreed or bool(flags & SHARES)
-        self._own.told(held)
+        self._local.set_held(held)
         if flags & NEW:
             if not self._fds:
-                raise WireError(f"The descriptor of area {number} did not come with its frame.")
-            self._theirs.attach(number, self._fds.pop(0))
-        if len(self._fds) > MOST_AREAS:
+                raise WireError(f"The descriptor of segment {number} did not come with its frame.")
+            self._remote.attach(number, self._fds.pop(0))
+        if len(self._fds) > MAX_SEGMENTS:
             raise WireError("The peer passed descriptors that no frame has announced.")
         if not flags & APART:
             return decode
-        return partial(decode_apart, payload=partial(self._theirs.payload, number))
+        return partial(decode_apart, payload=partial(self._remote.payload, number))
 
     def close(self) -> None:
-        self._own.close()
-        self._theirs.close()
+        self._local.close()
+        self._remote.close()
         while self._fds:
             os.close(self._fds.pop())
-
-
-def _checked(number: int) -> int:
-    if number >= MOST_AREAS:
-        raise WireError(f"The peer speaks of area {number}; there are {MOST_AREAS}.")
-    return number

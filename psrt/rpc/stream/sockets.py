@@ -221,7 +221,7 @@ class FrameSocket:
         got, ancillary, *_ = self._in_time(
             socket.SO_RCVTIMEO, lambda: receive(gather, ANCILLARY_BYTES, flags)
         )
-        shared.received(ancillary)
+        shared.take_descriptors(ancillary)
         return got
 
     def _in_time(self, option: int, transfer: Callable[[], T]) -> T:

@@ -17,7 +17,7 @@ from psrt.rpc.wire.buffers import (
     ReceiveBuffers,
     aligned,
     aligned_empty,
-    is_alone,
+    is_unreferenced,
     room_for,
 )
 from psrt.rpc.wire.codes import (
@@ -81,7 +81,7 @@ __all__ = [
     "empty",
     "encode",
     "encode_apart",
-    "is_alone",
+    "is_unreferenced",
     "no_memory",
     "parse_preamble",
     "preamble",

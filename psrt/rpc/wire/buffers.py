@@ -62,7 +62,7 @@ class ReceiveBuffers:
         """
         needed = size_bytes + ALIGNMENT
         for i in reversed(range(len(self._memory))):  # the newest was made for the largest frame
-            if is_alone(self._memory, i) and len(self._memory[i]) >= needed:
+            if is_unreferenced(self._memory, i) and len(self._memory[i]) >= needed:
                 return self._memory[i][self._starts[i] :]
         self._grow(needed if at_first is None else at_first + ALIGNMENT)
         return self._memory[-1][self._starts[-1] :]
@@ -79,7 +79,7 @@ class ReceiveBuffers:
         self._starts = [*self._starts, _first_boundary(memory)][-self._kept :]
 
 
-def is_alone(arrays: Sequence[Array], i: int) -> bool:
+def is_unreferenced(arrays: Sequence[Array], i: int) -> bool:
     """Whether nothing but its place in `arrays` refers to the i-th, which owns its memory."""
     return sys.getrefcount(arrays[i]) == _ALONE
 

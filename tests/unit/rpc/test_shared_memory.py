@@ -1,4 +1,4 @@
-"""Payloads in shared memory: written once, read in place, never while somebody looks at them."""
+"""Payloads in shared memory: written once, read in place, never overwritten while in use."""
 
 from __future__ import annotations
 
@@ -14,9 +14,14 @@ import pytest
 
 from psrt.core.errors import ErrorCode, WireError
 from psrt.rpc import pb
-from psrt.rpc.shm import areas, own_areas
-from psrt.rpc.shm.areas import Area, attach
-from psrt.rpc.shm.own_areas import LEAST_BYTES, MOST_AREAS, LocalAreas
+from psrt.rpc.shm import segments
+from psrt.rpc.shm.segments import (
+    MAX_SEGMENTS,
+    MIN_PAYLOAD_BYTES,
+    LocalSegments,
+    Segment,
+    attach,
+)
 from psrt.rpc.shm.shared_memory import APART, NEW, SHARES, SharedMemory
 from psrt.rpc.stream.sockets import FrameSocket
 from psrt.rpc.wire.buffers import address
@@ -25,8 +30,8 @@ from psrt.rpc.wire.preamble import preamble
 
 MIB = 1 << 20
 LIMIT = 4 * MIB
-ROWS = LEAST_BYTES // 64
-"""Of 16 numbers: the fewest that are worth an area."""
+ROWS = MIN_PAYLOAD_BYTES // 64
+"""Of 16 numbers: the fewest rows that are put into a segment."""
 
 
 class Ends:
@@ -72,7 +77,7 @@ def descriptors() -> int:
 
 
 def shared_mappings() -> list[tuple[int, int]]:
-    """Addresses of the areas that this process has mapped."""
+    """Addresses of the segments that this process has mapped."""
     with open("/proc/self/maps", encoding="utf-8") as lines:
         spans = [line.split()[0].split("-") for line in lines if "memfd:psrt" in line]
     return [(int(start, 16), int(end, 16)) for start, end in spans]
@@ -99,7 +104,7 @@ def test_a_large_payload_is_read_where_it_was_written(ends: Ends) -> None:
 
 @pytest.mark.parametrize("count", [ROWS - 1, 2 * ROWS + 1], ids=["small", "over the limit"])
 def test_other_payloads_travel(count: int) -> None:
-    ends, payload = Ends(limit_bytes=2 * LEAST_BYTES), rows(1.0, count)
+    ends, payload = Ends(limit_bytes=2 * MIN_PAYLOAD_BYTES), rows(1.0, count)
 
     (got,) = ends.send(payload)
 
@@ -136,7 +141,7 @@ def test_tensors_of_every_kind_lie_side_by_side(ends: Ends) -> None:
     assert all(np.array_equal(a, b) for a, b in zip(got, sent, strict=True))
 
 
-def test_a_reply_made_in_the_area_is_not_copied(ends: Ends) -> None:
+def test_a_reply_made_in_the_segment_is_not_copied(ends: Ends) -> None:
     ends.send(np.arange(3))
     made = ends.pserver.empty((ROWS, 16))
     made[:] = 7.0
@@ -149,7 +154,7 @@ def test_a_reply_made_in_the_area_is_not_copied(ends: Ends) -> None:
     assert got[0, 0] == 8.0
 
 
-def test_what_joins_a_reply_in_the_area_lies_behind_it(ends: Ends) -> None:
+def test_what_joins_a_reply_in_the_segment_lies_behind_it(ends: Ends) -> None:
     ends.send(np.arange(3))
     first, second = ends.pserver.empty((ROWS, 16)), ends.pserver.empty((ROWS, 16))
     first[:], second[:] = 1.0, 2.0
@@ -160,7 +165,7 @@ def test_what_joins_a_reply_in_the_area_lies_behind_it(ends: Ends) -> None:
     assert [(each == each[0, 0]).all() for each in got] == [True] * 3
 
 
-def test_a_reply_that_does_not_fit_its_area_travels_and_the_next_one_fits(ends: Ends) -> None:
+def test_a_reply_that_does_not_fit_its_segment_travels_and_the_next_one_fits(ends: Ends) -> None:
     ends.send(np.arange(3))
     made = ends.pserver.empty((ROWS, 16))
     made[:] = 1.0
@@ -177,13 +182,13 @@ def test_a_reply_that_does_not_fit_its_area_travels_and_the_next_one_fits(ends: 
 def test_a_payload_is_kept_while_somebody_looks_at_it(ends: Ends) -> None:
     kept = []
 
-    for number in range(4 * MOST_AREAS):
+    for number in range(4 * MAX_SEGMENTS):
         ends.send(np.arange(3))
         kept += ends.reply(rows(number))
 
-    assert [each[0, 0] for each in kept] == list(range(4 * MOST_AREAS))
+    assert [each[0, 0] for each in kept] == list(range(4 * MAX_SEGMENTS))
     assert all((each == each[0, 0]).all() for each in kept)
-    assert sum(map(is_shared, kept)) == MOST_AREAS
+    assert sum(map(is_shared, kept)) == MAX_SEGMENTS
 
 
 def test_memory_that_nobody_looks_at_is_used_again(ends: Ends) -> None:
@@ -198,7 +203,9 @@ def test_memory_that_nobody_looks_at_is_used_again(ends: Ends) -> None:
     assert len(places) == 1
 
 
-def test_an_area_grows_with_its_payloads_and_who_looks_at_the_old_one_keeps_it(ends: Ends) -> None:
+def test_a_segment_grows_with_its_payloads_and_views_of_the_old_one_stay_valid(
+    ends: Ends,
+) -> None:
     (small,) = ends.send(rows(1.0))
     ends.reply()
 
@@ -232,7 +239,7 @@ def test_an_end_that_was_not_told_of_shared_memory_is_sent_payloads() -> None:
     made = ends.pserver.empty((ROWS, 16))
 
     assert not is_shared(first)
-    assert is_shared(made)  # the client's frames say that it reads areas
+    assert is_shared(made)  # the client's frames announce that it maps segments
     ends.close()
 
 
@@ -262,7 +269,7 @@ def test_without_memory_to_share_payloads_travel_and_it_is_asked_for_once(
     ]
 
 
-def test_a_descriptor_of_an_area_that_cannot_be_filled_is_closed(
+def test_a_descriptor_of_a_segment_that_cannot_be_filled_is_closed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def full(fd: int, offset: int, size_bytes: int) -> None:
@@ -272,13 +279,13 @@ def test_a_descriptor_of_an_area_that_cannot_be_filled_is_closed(
     before = descriptors()
 
     with pytest.raises(OSError, match="no space"):
-        Area(MIB)
+        Segment(MIB)
 
     assert descriptors() == before
 
 
-def test_areas_that_were_never_passed_are_closed() -> None:
-    before, own = descriptors(), LocalAreas(LIMIT)
+def test_segments_that_were_never_passed_are_closed() -> None:
+    before, own = descriptors(), LocalSegments(LIMIT)
     own.empty((ROWS, 16))
     assert descriptors() > before
 
@@ -291,7 +298,7 @@ def test_areas_that_were_never_passed_are_closed() -> None:
 # --- strangers --------------------------------------------------------------------------------
 
 
-def memfd(size_bytes: int, seals: int = areas._SEALS) -> int:
+def memfd(size_bytes: int, seals: int = segments._SEALS) -> int:
     import fcntl
 
     fd = os.memfd_create("test", os.MFD_ALLOW_SEALING)
@@ -307,7 +314,7 @@ def a_pipe() -> int:
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "text"),
     [
         (lambda: memfd(MIB, 0), "whose size it could still change"),
         (lambda: memfd(16 * MIB), "the limit is"),
@@ -316,20 +323,20 @@ def a_pipe() -> int:
     ],
     ids=["not sealed", "too large", "empty", "a pipe"],
 )
-def test_a_descriptor_that_is_no_area_is_refused_and_closed(
-    make: Callable[[], int], told: str
+def test_a_descriptor_that_is_no_segment_is_refused_and_closed(
+    make: Callable[[], int], text: str
 ) -> None:
     before = descriptors()
 
-    with pytest.raises(WireError, match=told):
+    with pytest.raises(WireError, match=text):
         attach(make(), LIMIT)
 
     assert descriptors() == before
 
 
-def test_an_area_keeps_its_size_and_its_readers_cannot_write() -> None:
-    area = Area(MIB)
-    fd = area.fd
+def test_a_segment_keeps_its_size_and_its_readers_cannot_write() -> None:
+    segment = Segment(MIB)
+    fd = segment.fd
     assert fd is not None
     with pytest.raises(OSError, match="not permitted"):
         os.ftruncate(fd, 0)
@@ -337,9 +344,9 @@ def test_an_area_keeps_its_size_and_its_readers_cannot_write() -> None:
     seen = attach(os.dup(fd), LIMIT)
 
     assert not seen.flags.writeable
-    area.memory[5] = 9
+    segment.memory[5] = 9
     assert seen[5] == 9
-    area.passed()
+    segment.close_fd()
 
 
 class Stranger:
@@ -384,32 +391,32 @@ def test_a_stranger_that_does_it_right_is_understood(stranger: Stranger) -> None
 
 
 @pytest.mark.parametrize(
-    ("flags", "fds", "payload_bytes", "told"),
+    ("flags", "fds", "payload_bytes", "text"),
     [
         (SHARES | APART | NEW, 0, 64, "did not come"),
         (SHARES | APART, 0, 64, "announced in 0"),
-        (SHARES | APART | NEW | 2 << 4, 1, 64, "area 2"),
-        (SHARES | APART | 15 << 4, 0, 64, "area 15"),
+        (SHARES | APART | NEW | 2 << 4, 1, 64, "segment 2"),
+        (SHARES | APART | 15 << 4, 0, 64, "segment 15"),
         (SHARES | APART | NEW, 1, MIB + 64, "announced in 1048576"),
         (SHARES, 4, 64, "no frame has announced"),
         (SHARES, 0, 64, "arrived"),
     ],
     ids=[
         "no descriptor",
-        "no area",
-        "one area too many",
+        "no segment",
+        "one segment too many",
         "far too many",
-        "beyond the area",
+        "beyond the segment",
         "descriptors for nothing",
         "no payload at all",
     ],
 )
 def test_frames_that_make_no_sense_are_refused(
-    stranger: Stranger, flags: int, fds: int, payload_bytes: int, told: str
+    stranger: Stranger, flags: int, fds: int, payload_bytes: int, text: str
 ) -> None:
     stranger.say(flags, *[memfd(MIB) for _ in range(fds)], payload_bytes=payload_bytes)
 
-    with pytest.raises(WireError, match=told) as refused:
+    with pytest.raises(WireError, match=text) as refused:
         stranger.pserver.receive()
 
     assert refused.value.code in (ErrorCode.WIRE_GARBAGE, ErrorCode.WIRE_TRUNCATED)
@@ -429,11 +436,11 @@ def test_a_tensor_beyond_its_payload_is_refused(stranger: Stranger) -> None:
 
 def test_ids_are_those_that_were_checked_whatever_their_sender_writes_later() -> None:
     ends = Ends()
-    ids = np.arange(LEAST_BYTES // 8)
+    ids = np.arange(MIN_PAYLOAD_BYTES // 8)
     (got,) = ends.send(ids)
 
     shared: Any = ends.client._shared
-    shared._own._areas[0].memory[:] = 255
+    shared._local._segments[0].memory[:] = 255
 
     assert np.array_equal(got, ids)
     ends.close()
@@ -447,4 +454,4 @@ def test_reserved_memory_of_a_reply_that_was_never_sent_is_free_again(ends: Ends
     made = ends.pserver.empty((ROWS, 16))
 
     assert address(made) == address(dropped)
-    assert own_areas.MOST_AREAS == 2
+    assert MAX_SEGMENTS == 2
