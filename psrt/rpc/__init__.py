@@ -1,8 +1,25 @@
-"""Calls between trainers and pservers: frames, carriers, client and server.
+"""rpc: calls between trainers and pservers: frames, carriers, client and server.
 
-Reading order, which is also import order: pb (generated) · wire (frames and their pieces) ·
-methods · status · retry · serving · hosts · busy_poll · shm (shared memory) · stream and grpc_
-(carriers) · inproc · dialing · pool · error_text · client · server. A pserver needs `Server`,
-`Message`, `Later` and `Peer`; a communicator needs `Client` and `Method`; tests add `InprocServer`
-and `Fault`. docs/reference/wire-format.md is the format in prose.
+Reading order, which is also import order:
+
+    pb          generated messages of protos/psrt/v1
+    wire        messages, frames and their pieces
+    methods     the table of calls
+    status      errors on the wire
+    retry       retry policy
+    serving     the contract between carriers and handlers
+    hosts       host identity, endpoints, paths of Unix sockets
+    busy_poll   polling for a message before sleeping
+    shm         payloads in shared memory
+    stream      the carrier over TCP and Unix sockets
+    grpc_       the carrier over gRPC
+    inproc      the in-process carrier, with scripted faults
+    dialing     new connections of a client
+    pool        idle connections of a client
+    error_text  error texts of a client
+    client      a trainer's client of one pserver
+    server      the server of one pserver
+
+A pserver needs `Server`, `Message`, `Later` and `Peer`; a communicator needs `Client` and `Method`;
+tests add `InprocServer` and `Fault`. docs/reference/wire-format.md describes the format.
 """

@@ -1,9 +1,9 @@
-"""Looking whether a message has come, for a moment, before going to sleep for it.
+"""Busy polling: a thread polls for a message for a short time before it sleeps.
 
-To wake a sleeping thread takes 5 µs on a machine of one's own, and 50 in a guest whose idle core
-went back to the host, where caches are cold by then: calls for one row, each made when the one
-before was answered, took 550 µs asleep and 260 awake. Looking costs a core meanwhile, so it is done
-only where messages come that quickly as a rule, and by fewer threads than there are cores.
+Waking a sleeping thread takes 5 µs on a physical host. It takes 50 µs in a guest whose idle core
+went back to the host and whose caches are cold by then: successive calls for one row took 550 µs
+asleep and 260 µs awake. Polling occupies a core, so only sockets with a usually low latency are
+polled, by fewer threads than there are cores.
 """
 
 from __future__ import annotations
@@ -13,17 +13,20 @@ from collections import deque
 from collections.abc import Callable
 from typing import TypeAlias
 
-Look: TypeAlias = Callable[[int, int], object]
-"""`look(fd, nanoseconds)` returns when there is something to read, or so much later at most. It
-offers the core to other threads all the time, and leaves them the interpreter's lock
+Poll: TypeAlias = Callable[[int, int], object]
+"""`poll(fd, nanoseconds)` returns once `fd` is readable, at the latest after that time. It offers
+the core to other threads meanwhile and releases the interpreter's lock
 (`psrt.kernels.lowlevel.spin.await_input`)."""
 
 _ENOUGH, _MOST = 2, 3
 
 
 class LatencyTracker:
-    """Whether messages come within `limit_s` of being waited for, as a rule: two in a row make one,
-    and as many that do not end it, or three."""
+    """Tracks whether messages usually arrive within `limit_s` of the start of a wait.
+
+    A count from 0 to 3 rises with each quick message and falls with each slow one; a socket is
+    quick from a count of 2 on.
+    """
 
     def __init__(self, limit_s: float) -> None:
         self._limit_s = limit_s
@@ -33,8 +36,8 @@ class LatencyTracker:
     def is_quick(self) -> bool:
         return self._quick >= _ENOUGH
 
-    def waited(self, seconds: float) -> None:
-        """A message came after so long."""
+    def record(self, seconds: float) -> None:
+        """Record the wait for one message."""
         if seconds > self._limit_s:
             self._quick = max(0, self._quick - 1)
         elif self._quick < _MOST:
@@ -42,32 +45,33 @@ class LatencyTracker:
 
 
 class BusyPoll:
-    """Of one process: its sockets are looked at for `limit_us`, by `at_once` threads at most.
+    """Busy polling of one process: each poll lasts `limit_us`, at most `at_once` threads poll.
 
-    Any thread may use it. Without a limit, or on a single core, nobody looks.
+    Any thread may use it. By default one thread fewer than there are cores polls; none polls
+    without a limit.
     """
 
-    def __init__(self, limit_us: int, look: Look, at_once: int | None = None) -> None:
+    def __init__(self, limit_us: int, poll: Poll, at_once: int | None = None) -> None:
         others = (os.cpu_count() or 1) - 1
         self._limit_us = limit_us
-        self._look = look
+        self._poll = poll
         self._free = deque([None] * (others if at_once is None else at_once))
 
-    def habit(self) -> LatencyTracker:
-        """For one more socket."""
+    def tracker(self) -> LatencyTracker:
+        """Return the tracker of one more socket."""
         return LatencyTracker(self._limit_us / 1e6 if self._limit_us else -1.0)
 
-    def look(self, fd: int) -> None:
-        """Return when a message has begun to come, after the limit, or at once if enough look."""
+    def poll(self, fd: int) -> None:
+        """Return once input arrives, after the limit, or at once if enough threads poll."""
         try:
             self._free.pop()
         except IndexError:
             return
         try:
-            self._look(fd, self._limit_us * 1000)
+            self._poll(fd, self._limit_us * 1000)
         finally:
             self._free.append(None)
 
 
 NEVER = BusyPoll(0, lambda fd, nanoseconds: None)
-"""Go to sleep at once."""
+"""No polling: threads sleep at once."""

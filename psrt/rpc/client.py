@@ -1,9 +1,9 @@
-"""A trainer's side of one pserver: connect, call, retry, and say clearly what went wrong.
+"""A trainer's client of one pserver: connect, call, retry, and describe failures.
 
-`Client` is thread-safe. It keeps a pool of connections, one for each call that runs at the same
-time; a connection that failed is closed, never used again. A call that could not reach the pserver
-is repeated by the retry policy with the same header, hence the same push key, within the call's own
-deadline. Tensors of a reply are views of memory that is reused only when the last of them is gone.
+`Client` is thread-safe. It keeps a pool of connections, one for each concurrent call; a connection
+that failed is closed and never used again. The retry policy repeats a call that could not reach the
+pserver, with the same header and so the same push key, within the deadline of the call. Tensors of
+a reply are views of memory that is reused only after the last of them is gone.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _CALL_POLICY = RetryPolicy()
 
 
 class Client:
-    """`connect`, then `call` from any thread, then `close`."""
+    """A client: `connect`, then `call` from any thread, then `close`."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Client:
         self.endpoint = endpoint
         self.is_hurried = False
         self._hello_reply: pb.HelloReply | None = None
-        self._pserver: int | None = None  # incarnation of the process that greeted us first
+        self._pserver: int | None = None  # incarnation of the process that replied first
         self._trainer, self._incarnation, self._hello = trainer, incarnation, hello
         self._dial = dialer(carrier, endpoint, trainer, busy_poll=busy_poll)
         self._retry = retry
@@ -67,11 +67,14 @@ class Client:
 
     @property
     def trainers(self) -> int:
-        """How many trainers the job has."""
+        """Number of trainers of the job."""
         return int(self._hello.trainers)
 
     def connect(self, timeout_s: float, on_wait: Callable[[str], None] = log.info) -> pb.HelloReply:
-        """Say HELLO over gRPC, waiting for a pserver that is not up yet; `on_wait` is told so."""
+        """Send HELLO over gRPC, waiting up to `timeout_s` for a pserver that is not up yet.
+
+        `on_wait` receives a line of text every few seconds. Raises `UnavailableError`.
+        """
         policy = dataclasses.replace(_CONNECT_POLICY, budget_s=timeout_s)
         started, attempt, reported_s = self._clock.now(), 0, 0.0
         while True:
@@ -98,12 +101,12 @@ class Client:
         into: Sequence[Array | None] = (),
         timeout_s: float,
     ) -> Message:
-        """One call and its reply; `header` is filled in and belongs to the client from now on.
+        """Call and return the reply; `header` is completed and belongs to the client from now on.
 
-        Tensor i of the reply may be `into[i]` itself, written to even if the call fails at last.
+        Tensor i of the reply may be `into[i]` itself, which a failed call may have written to.
 
-        Raises what the pserver reported, `UnavailableError` when it could not be reached, and
-        `DeadlineError` when no reply came within `timeout_s`, retries included.
+        Raises the error that the pserver reported, `UnavailableError` when it could not be reached,
+        and `DeadlineError` when no reply came within `timeout_s`, retries included.
         """
         message = self._fill(method, header, tensors)
         message.into = into
@@ -113,15 +116,15 @@ class Client:
         return reply
 
     def next_push_key(self) -> pb.PushKey:
-        """The key of the next push; a retry of that push must carry the same one."""
+        """Return the key of the next push; a retry of that push must carry the same key."""
         with self._numbers:
             self._pushes += 1
             return pb.PushKey(incarnation=self._incarnation, sequence=self._pushes)
 
     def hurry(self) -> None:
-        """From now on give a lost pserver up after a second; for a process that was asked to end.
+        """Bound retries to one second from now on, for a process that was asked to end.
 
-        May be called in a signal handler: it takes no lock.
+        Safe in a signal handler: takes no lock.
         """
         self.is_hurried = True
         budget_s = min(self._retry.budget_s, _HURRIED_S)
@@ -142,7 +145,7 @@ class Client:
         return Message(header, list(tensors))
 
     def _try(self, message: Message, timeout_s: float) -> Message:
-        """Attempts until there is a reply, which may report an error, or no sense in going on."""
+        """Repeat attempts until a reply arrives, which may report an error, or retries end."""
         started, attempts, reported_s = self._clock.now(), 0, 0.0
         cause: PsrtError | None = None
         while True:
@@ -152,7 +155,7 @@ class Client:
             except PsrtError as error:
                 attempts += 1
                 elapsed_s = self._clock.now() - started
-                # A retry that ran out of time says less than the failure that made it necessary.
+                # A retry that ran out of time explains less than the failure that caused it.
                 if cause is None or not isinstance(error, DeadlineError):
                     cause = error
                 delay_s = self._delay(message, attempts, elapsed_s, error)
@@ -179,13 +182,13 @@ class Client:
     def _delay(
         self, message: Message, attempts: int, elapsed_s: float, error: PsrtError
     ) -> float | None:
-        """Seconds until the next attempt, or None if there is to be none."""
+        """Seconds until the next attempt, or None to give up."""
         if self._closed.is_set() or not METHODS[message.header.method].repeatable:
             return None
         return self._retry.next_delay(attempts - 1, elapsed_s, error, random.random)
 
     def _recover(self, delay_s: float) -> None:
-        """The pserver may have moved its data ports: forget them, and every connection to them."""
+        """Drop data ports and connections, because the pserver may have moved; then wait."""
         self._hello_reply = None
         self._pool.drop()
         self._closed.wait(delay_s)
@@ -195,7 +198,7 @@ class Client:
         return self._dial(reply, timeout_s)
 
     def _greet(self, timeout_s: float) -> pb.HelloReply:
-        """HELLO on a connection of its own; a pserver that is silent counts as not reachable."""
+        """Send HELLO on a new connection; a pserver that does not reply counts as unreachable."""
         message = self._fill(Method.HELLO, pb.Header(hello=self._hello), ())
         message.header.timeout_ms = max(1, int(timeout_s * 1000))
         connection = self._dial(None, timeout_s)
@@ -215,5 +218,6 @@ class Client:
 
 
 def _patience(left_s: float) -> float:
-    """A little longer than the caller was promised: the pserver's own error says whom it missed."""
+    """A timeout above the caller's: the pserver's own error, which names the trainers it waited
+    for, arrives first."""
     return left_s + min(1.0, 0.1 * left_s)

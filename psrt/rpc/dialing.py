@@ -1,8 +1,7 @@
-"""How a client reaches a pserver: one small function chooses the carrier of a new connection.
+"""New connections of a client, and the choice of their carrier.
 
-HELLO goes over gRPC, because that is the endpoint everybody knows; its reply tells where the data
-ports are. On the same host the Unix socket is taken: it moves 64 MiB two to three times as fast as
-TCP.
+HELLO goes over gRPC to the endpoint of the pserver; its reply names the data ports. On the same
+host the client takes the Unix socket, which moves 64 MiB two to three times as fast as TCP.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from psrt.rpc.wire import MAX_FRAME_BYTES, Message
 
 
 class Connection(Protocol):
-    """What every carrier offers; the conformance suite holds all of them to it.
+    """The interface of every carrier; the conformance suite tests all of them.
 
     `call` raises `UnavailableError` when the connection cannot be made or breaks, `DeadlineError`
-    when no reply came in time, `WireError` when the reply is malformed. After any of them, `close`
-    it.
+    when no reply came in time, `WireError` when the reply is malformed. After any error, `close`
+    the connection.
     """
 
     where: str
@@ -49,7 +48,10 @@ def dialer(
     max_bytes: int = MAX_FRAME_BYTES,
     busy_poll: BusyPoll = NEVER,
 ) -> Dialer:
-    """Connections to `endpoint`; `spread` (a trainer id) says which data port comes first."""
+    """Return a function that opens connections to `endpoint`.
+
+    `spread` (a trainer id) selects the first of the data ports; later connections take the next.
+    """
     ports = itertools.count(spread)
 
     def dial(hello: pb.HelloReply | None, timeout_s: float) -> Connection:

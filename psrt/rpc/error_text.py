@@ -1,4 +1,4 @@
-"""What a client tells about a call that failed: which call, to whom, how long, what psrt did."""
+"""Error texts of a client: the call that failed, its endpoint, its duration and what psrt did."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from psrt.rpc import pb
 from psrt.rpc.methods import Method
 
 _TABLES_NAMED = 3
-_LOST = "See whether that pserver still runs, and the end of its log."
+_LOST = "Check that this pserver still runs, and read the end of its log."
 
 
 def describe(header: pb.Header, endpoint: str) -> str:
@@ -27,12 +27,12 @@ def describe(header: pb.Header, endpoint: str) -> str:
 def _late(what: str, elapsed_s: float) -> DeadlineError:
     return DeadlineError(
         f"{what} got no reply in {elapsed_s:.1f} s; the connection was closed.",
-        hint="Look at the pserver's log; raise call_timeout_s if rounds take this long.",
+        hint="Read the pserver's log; raise call_timeout_s if rounds take this long.",
     )
 
 
 def failed(what: str, attempts: int, elapsed_s: float, cause: PsrtError) -> PsrtError:
-    """The same kind of error as `cause`, which keeps its own words."""
+    """An error of the class of `cause`, with its message and hint."""
     if isinstance(cause, DeadlineError):
         return _late(what, elapsed_s)
     times = "1 attempt" if attempts == 1 else f"{attempts} attempts"
@@ -49,8 +49,8 @@ def unreachable(endpoint: str, elapsed_s: float, cause: PsrtError) -> Unavailabl
 
 
 def restarted(endpoint: str) -> JobError:
-    """A retry found another process: going on would train on a model that is partly lost."""
+    """The error of a retry that met another process, whose part of the model is lost."""
     return JobError(
-        f"Pserver {endpoint} was started again in the meantime; the parameters it held are lost.",
+        f"Pserver {endpoint} was started again; the parameters it held are lost.",
         hint="Start the job again, all pservers and trainers.",
     )

@@ -1,4 +1,4 @@
-"""Names of places: this host, endpoints, and where Unix sockets may live."""
+"""Host identity, endpoints, and paths of Unix sockets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 def host_id() -> str:
-    """Equal in two processes only if they share a kernel and a hostname.
+    """An identifier equal in two processes only if they share a kernel and a hostname.
 
     Containers of one machine share the boot id, but have hostnames of their own.
     """
@@ -37,7 +37,7 @@ def join_endpoint(host: str, port: int) -> str:
 
 
 def split_endpoint(endpoint: str) -> tuple[str, int]:
-    """Host (an IPv6 one without its brackets) and port."""
+    """Split `host:port`; an IPv6 host loses its brackets. Raises `ConfigError`."""
     host, _, port = endpoint.rpartition(":")
     if not port.isdecimal():
         raise ConfigError(f"{endpoint!r} is not an endpoint.", hint="Write it as host:port.")
@@ -45,7 +45,7 @@ def split_endpoint(endpoint: str) -> tuple[str, int]:
 
 
 def reachable(data_endpoint: str, endpoint: str) -> str:
-    """A data endpoint of a pserver that listens on all interfaces, at the host we reach it by."""
+    """Replace the host of a data endpoint that listens on all interfaces by that of `endpoint`."""
     host, port = split_endpoint(data_endpoint)
     if host not in _ANY_HOSTS:
         return data_endpoint
@@ -53,7 +53,7 @@ def reachable(data_endpoint: str, endpoint: str) -> str:
 
 
 def is_here(host: str) -> bool:
-    """Whether `host` is, or names, an address of this host: one that a socket can listen on."""
+    """True if `host` is or names an address of this host, on which a socket can listen."""
     try:
         found = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
     except OSError:
@@ -71,9 +71,9 @@ def _can_listen(family: int, address: Any) -> bool:
 
 
 class UnixSocketPath:
-    """A path for one Unix socket in a directory only this user may enter.
+    """A path for one Unix socket in a directory that only this user can write.
 
-    `directory` empty means a private temporary one, which `remove` deletes with the socket.
+    An empty `directory` means a private temporary one, which `remove` deletes with the socket.
     """
 
     def __init__(self, directory: str, name: str) -> None:
@@ -90,7 +90,7 @@ class UnixSocketPath:
             self._make_private()
 
     def clear(self) -> None:
-        """Make room for a new socket."""
+        """Delete the socket file, if any."""
         Path(self.path).unlink(missing_ok=True)
 
     def remove(self) -> None:
@@ -99,7 +99,7 @@ class UnixSocketPath:
             shutil.rmtree(self.directory, ignore_errors=True)
 
     def _make_private(self) -> None:
-        """Create the directory 0700; refuse one that others could put a socket into."""
+        """Create the directory 0700; raises `ConfigError` for one that others can write."""
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         state = self.directory.stat()
         if state.st_uid != os.getuid() or stat.S_IMODE(state.st_mode) & 0o022:

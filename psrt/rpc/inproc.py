@@ -1,8 +1,8 @@
-"""The in-process carrier: the same bytes, no sockets, and faults on a script.
+"""The in-process carrier: frames without sockets, and scripted faults.
 
-Requests and replies pass through `encode` and `decode`, so what a handler sees is what it would see
-from a socket. Tests stage the failures of a network here by name: nothing is slept for, a dropped
-message is a deadline at once. Handlers run on the caller's thread.
+Requests and replies pass through `encode` and `decode`, so a handler receives the tensors that a
+socket would bring. Tests inject network failures by name: nothing sleeps, and a dropped message
+raises `DeadlineError` at once. Handlers run on the caller's thread.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ _PEER = Peer("inproc", "same process")
 
 
 class Fault(enum.Enum):
-    """What happens to one call; the comment says it from the caller's side."""
+    """A failure of one call; the value describes it for the caller."""
 
-    DROP_REQUEST = "my request never arrived and I waited in vain"
-    DROP_REPLY = "my call was carried out, but I waited for the reply in vain"
-    RESET_BEFORE = "the connection broke before my request arrived"
-    RESET_AFTER = "my call was carried out, then the connection broke"
-    DUPLICATE = "my request arrived twice"
-    DELAY = "my request arrives when a gate opens"
+    DROP_REQUEST = "the request never arrives, and the deadline passes"
+    DROP_REPLY = "the call is executed, and its reply is lost"
+    RESET_BEFORE = "the connection breaks before the request arrives"
+    RESET_AFTER = "the call is executed, then the connection breaks"
+    DUPLICATE = "the request arrives twice"
+    DELAY = "the request arrives when a gate opens"
 
 
 @dataclass
 class Faults:
-    """The script: the next `times` calls of `method` (None: of any method) suffer `fault`."""
+    """A script of faults: each line applies to the next `times` calls of a method, or of any."""
 
     _lines: list[_Line] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -49,12 +49,12 @@ class Faults:
         times: int = 1,
         gate: threading.Event | None = None,
     ) -> None:
-        """Spare the first `after` matching calls, then strike `times`; DELAY waits for `gate`."""
+        """Skip `after` matching calls, then fail the next `times`; DELAY waits for `gate`."""
         with self._lock:
             self._lines.append(_Line(fault, method, after, times, gate or threading.Event()))
 
     def strike(self, method: int) -> _Line | None:
-        """The fault that this call of `method` suffers, if any."""
+        """Return the fault of this call of `method`, if any, and count it."""
         with self._lock:
             for line in self._lines:
                 if line.times and line.method in (None, method):
@@ -76,7 +76,7 @@ class _Line:
 
 
 class InprocServer:
-    """A handler with the face of a server; give it to `Client` as its carrier."""
+    """A handler in place of a server; `Client` takes it as its carrier."""
 
     def __init__(self, handler: Handler, faults: Faults | None = None) -> None:
         self.handler = handler
@@ -84,7 +84,7 @@ class InprocServer:
         self.stopped = False
 
     def stop(self) -> None:
-        """Every further call finds nobody there."""
+        """Make every further call raise `UnavailableError`."""
         self.stopped = True
 
 
@@ -101,12 +101,12 @@ class InprocConnection:
         line = self._server.faults.strike(message.header.method)
         if line is None:
             return self._carry_out(message, timeout_s)
-        return self._suffer(line, message, timeout_s)
+        return self._call_with(line, message, timeout_s)
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no resource is open."""
 
-    def _suffer(self, line: _Line, message: Message, timeout_s: float) -> Message:
+    def _call_with(self, line: _Line, message: Message, timeout_s: float) -> Message:
         fault = line.fault
         if fault is Fault.RESET_BEFORE:
             raise self._lost()
@@ -141,7 +141,7 @@ class InprocConnection:
 
 
 def _over_the_wire(message: Message) -> Message:
-    """A copy made of bytes, as a socket would deliver it."""
+    """A copy through its bytes, as a socket delivers it."""
     frame = b"".join(encode(message))
     buffer = aligned_empty(len(frame))
     buffer[:] = np.frombuffer(frame, np.uint8)

@@ -1,7 +1,7 @@
-"""The table of calls: what each method does and whether it may be sent again.
+"""The table of calls: the purpose of each method, and whether it may be repeated.
 
 A call may be repeated after a lost reply if it is idempotent, or if it carries a push key, by which
-the pserver applies it once. A method that is neither must never be retried; a test forbids it.
+the pserver applies it once. No other method is retried; a test checks it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 
 class Method(enum.IntEnum):
-    """The numbers of `psrt.v1.Method`; a test keeps them equal."""
+    """Numbers of `psrt.v1.Method`; a test keeps them equal."""
 
     HELLO = 1
     REGISTER = 2
@@ -34,12 +34,12 @@ class MethodSpec:
 
     @property
     def repeatable(self) -> bool:
-        """A retry with the same header cannot be applied twice."""
+        """True if a retry with the same header cannot be applied twice."""
         return self.idempotent or self.has_push_key
 
 
 METHODS: dict[Method, MethodSpec] = {
-    Method.HELLO: MethodSpec(True, False, "compare versions, job and plan; learn data endpoints"),
+    Method.HELLO: MethodSpec(True, False, "compare versions, job and plan; return data endpoints"),
     Method.REGISTER: MethodSpec(True, False, "declare the tables the pserver holds"),
     Method.PULL: MethodSpec(True, False, "read dense blocks and rows"),
     Method.PUSH: MethodSpec(False, True, "apply gradients on arrival"),
@@ -47,7 +47,7 @@ METHODS: dict[Method, MethodSpec] = {
     Method.COMPLETE: MethodSpec(True, False, "this trainer has finished; lower every barrier"),
     Method.EXPORT: MethodSpec(True, False, "read a page of the rows of a sparse table"),
     Method.STATUS: MethodSpec(True, False, "counters, tables and members as JSON"),
-    Method.MEET: MethodSpec(True, False, "say how far this trainer is, wait for the others"),
-    Method.RECORDS: MethodSpec(False, True, "hand records of a global shuffle to another trainer"),
+    Method.MEET: MethodSpec(True, False, "report how far this trainer is, wait for the others"),
+    Method.RECORDS: MethodSpec(False, True, "send records of a global shuffle to another trainer"),
     Method.SHRINK: MethodSpec(True, False, "drop rows of sparse tables that are at their end"),
 }

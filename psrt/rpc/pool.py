@@ -8,8 +8,8 @@ from psrt.rpc.dialing import Connection
 
 
 class ConnectionPool:
-    """A connection is either in here or used by exactly one call; the last one in is the first out,
-    because its buffers are the warmest."""
+    """Connections that no call uses; the last one in is the first out, because its buffers are most
+    likely in the cache."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -21,7 +21,7 @@ class ConnectionPool:
             return self._idle.pop() if self._idle else None
 
     def give_back(self, connection: Connection) -> None:
-        """Only a connection whose last call ended with a reply may come back."""
+        """Add a connection whose last call ended with a reply; after `close`, close it."""
         with self._lock:
             if not self._closed:
                 self._idle.append(connection)
@@ -29,7 +29,7 @@ class ConnectionPool:
         connection.close()
 
     def drop(self) -> None:
-        """Close what is idle: the pserver behind it is gone."""
+        """Close idle connections, whose pserver is gone."""
         with self._lock:
             idle, self._idle = self._idle, []
         for connection in idle:

@@ -1,4 +1,4 @@
-"""When to try a call again: a pure function of attempt, elapsed time and error.
+"""Retry policy: a pure function of attempt, elapsed time and error.
 
 Nothing here sleeps or reads a clock; `Client` does both.
 """
@@ -16,7 +16,7 @@ class RetryPolicy:
     """Exponential back-off with jitter, within a budget.
 
     The delay before retry n = 0, 1, … is `initial_s · factor^n`, at most `max_s`, less a random
-    part of up to `jitter` of it, so that trainers that lost one pserver do not come back in step.
+    part of up to `jitter` of it, so that trainers that lost a pserver do not retry at one time.
     """
 
     initial_s: float = 0.05
@@ -28,10 +28,10 @@ class RetryPolicy:
     def next_delay(
         self, attempt: int, elapsed_s: float, error: PsrtError, random: Callable[[], float]
     ) -> float | None:
-        """Seconds to wait before retry `attempt`, or None to give up.
+        """Return seconds to wait before retry `attempt`, or None to give up.
 
-        `random` returns a number in [0, 1). The call is given up when the error will not heal by
-        itself, or when the wait would pass the budget.
+        `random` returns a number in [0, 1). Gives up when the error is not retryable, or when the
+        wait would pass the budget.
         """
         if not error.spec.retryable:
             return None

@@ -1,8 +1,8 @@
-"""All the doors of one pserver: gRPC, stream TCP ports, stream Unix socket.
+"""The server of one pserver: gRPC, stream TCP ports and stream Unix socket.
 
-`start` opens them, `stop` closes them in order: health says NOT_SERVING, new calls are refused,
-running ones finish within the grace. The carriers' own facts (data endpoints, Unix path, host id)
-are put into every reply to HELLO here, so the handler need not know them.
+`start` opens them, `stop` closes them in order: health returns NOT_SERVING, new calls are refused,
+running ones finish within the grace. `Server` adds data endpoints, Unix path and host id to every
+reply to HELLO, so handlers do not depend on carriers.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from psrt.rpc.wire import MAX_FRAME_BYTES, Message
 
 
 class Server:
-    """Started once, stopped once. `endpoint` and its siblings are valid from `start` on.
+    """A server, started once and stopped once; its endpoints are valid from `start` on.
 
-    `port` 0 picks one, as the kernel does for the `ports_num` stream ports. `unix_dir` is where the
-    Unix socket goes: "" means a private temporary directory, "off" or None means no Unix socket.
-    Payloads of up to `shared_bytes` lie in memory shared with the client, over the Unix socket.
-    The handler is told with each request how large its reply may be (`Message.reply_limit`).
+    `port` 0 picks a free port, as do the `ports_num` stream ports. `unix_dir` is the directory of
+    the Unix socket: "" means a private temporary one, "off" or None means no Unix socket. Over the
+    Unix socket, payloads of up to `shared_bytes` are in shared memory. Each request carries the
+    size limit of its reply (`Message.reply_limit`).
     """
 
     def __init__(
@@ -63,9 +63,9 @@ class Server:
         )
 
     def start(self) -> None:
-        """Open every door; health stays NOT_SERVING until `set_serving`.
+        """Open all listeners; health stays NOT_SERVING until `set_serving`.
 
-        The stream ports come first: who says hello by gRPC is told of them.
+        The stream ports open first, because replies to HELLO over gRPC name them.
         """
         try:
             self._open_streams()
@@ -80,7 +80,7 @@ class Server:
         self._grpc.set_serving(serving)
 
     def stop(self, grace_s: float) -> None:
-        """Finish accepted calls for `grace_s`, then cut them off; all doors are shut after."""
+        """Finish accepted calls for `grace_s`, then cut them off; closes all listeners."""
         if not self._stop_once.acquire(blocking=False):
             return
         deadline = time.monotonic() + grace_s
@@ -102,7 +102,7 @@ class Server:
             return
         self._unix = UnixSocketPath(self._unix_dir, f"psrt-{split_endpoint(self.endpoint)[1]}.sock")
         try:
-            # The gRPC port in its name is ours, so a file left there is a dead pserver's.
+            # The gRPC port in its name is ours, so an existing file belongs to a dead pserver.
             self._unix.clear()
             self._stream.listen_unix(self._unix.path)
         except OSError as error:
@@ -117,7 +117,7 @@ class Server:
         return reply
 
     def _introduce(self, reply: Message) -> None:
-        """A handler that advertises other endpoints (a proxy's) keeps them."""
+        """Add the endpoints to a reply to HELLO, except where a handler set others (a proxy's)."""
         hello = reply.header.hello_reply
         if not hello.data_endpoints:
             hello.data_endpoints.extend(self.data_endpoints)

@@ -1,10 +1,9 @@
-"""What a carrier and a pserver agree on: `Handler`, `Later`, and how a call becomes one reply.
+"""The contract between carriers and handlers: `Handler`, `Later`, and one reply per call.
 
-A carrier decodes a request and calls `begin`. The handler answers at once with a `Message`, or with
-a `Later` when it has to wait for others (the close of a round): the carrier then waits without
-holding a pool thread and calls `settle`. Neither function ever raises: every failure becomes an
-error reply. Carriers check protocol version and method only; job, plan and tables are the handler's
-business.
+A carrier decodes a request and calls `begin`. The handler returns a `Message`, or a `Later` when it
+has to wait for others (the close of a round): the carrier then waits without holding a pool thread
+and calls `settle`. Neither function raises: every failure becomes an error reply. Carriers check
+protocol version and method only; handlers check job, plan and tables.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ log = logging.getLogger("psrt.rpc")
 
 @dataclass(frozen=True)
 class Peer:
-    """Who called, for messages and logs: `stream-tcp 127.0.0.1:50312`."""
+    """A caller, for messages and logs: `stream-tcp 127.0.0.1:50312`."""
 
     carrier: str
     address: str
@@ -39,8 +38,8 @@ class Peer:
 class Later:
     """A reply that waits for `future`; `finish` builds it, on the carrier's thread.
 
-    Whoever made the future always resolves it, at the call's own deadline at the latest. An
-    exception in it becomes the error reply, and `finish` is not called.
+    The handler resolves the future at the deadline of the call at the latest. An exception in it
+    becomes the error reply, and `finish` is not called.
     """
 
     future: Future[None]
@@ -48,19 +47,19 @@ class Later:
 
 
 # The tensors of a request are views of the carrier's buffer; keeping one keeps the buffer alive.
-# A handler returns a reply that nobody else holds: the carrier writes into its header.
+# A handler returns a reply that it does not keep: the carrier writes into its header.
 Handler: TypeAlias = Callable[[Message, Peer], Message | Later]
 
 
 def begin(handler: Handler, request: Message, peer: Peer) -> Message | Later:
-    """Run the handler; the result is a finished reply or a `Later` for `settle`."""
+    """Run the handler; returns a finished reply or a `Later` for `settle`."""
     try:
         _check(request.header)
         outcome = handler(request, peer)
     except Exception as error:
         return error_reply(request.header, error, peer)
     if isinstance(outcome, Later):
-        # What is ready needs no second turn of the carrier's pool.
+        # A reply that is ready needs no second turn on the carrier's pool.
         return settle(outcome, request.header, peer) if outcome.future.done() else outcome
     return _addressed(outcome, request.header)
 

@@ -1,8 +1,8 @@
 """Errors on the wire: `PsrtError` ⇄ `pb.Error` ⇄ gRPC status.
 
-A reply that reports an error keeps the remote message whole; the receiving side puts the endpoint
-and the call before it. Over gRPC the same `pb.Error` rides in trailing metadata beside an ordinary
-status, so that any gRPC client understands the failure and a psrt client loses nothing.
+A reply that reports an error keeps the remote message whole; the receiving side prefixes the call
+and the endpoint. Over gRPC the `pb.Error` travels in trailing metadata with an ordinary status, so
+that any gRPC client understands the failure and a psrt client loses nothing.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from psrt.rpc.wire import no_memory
 
 ERROR_METADATA = "psrt-error-bin"
 
-# gRPC refuses metadata above 8 KiB, and a story longer than this is not read anyway.
+# gRPC refuses metadata above 8 KiB, and nobody reads a longer text.
 _MAX_TEXT = 2000
 
 
 def to_wire(error: Exception) -> pb.Error:
-    """What the other side is told; an exception psrt did not raise becomes INTERNAL, unless it says
-    that there was no memory."""
+    """Return the error for the peer; an exception of other code becomes INTERNAL, a `MemoryError`
+    WIRE_TOO_LARGE."""
     if isinstance(error, MemoryError):
         error = no_memory("the reply to the call")
     if not isinstance(error, PsrtError):
@@ -45,7 +45,7 @@ def to_wire(error: Exception) -> pb.Error:
 
 
 def from_wire(error: pb.Error, what: str) -> PsrtError:
-    """The error to raise here; `what` names the call and the endpoint that refused it."""
+    """Return the error to raise here; `what` names the call and the endpoint that refused it."""
     return from_code(error.code, f"{what} failed: {error.message}", error.hint)
 
 
@@ -58,7 +58,7 @@ def grpc_status(error: pb.Error) -> grpc.StatusCode:
 
 
 def from_grpc(error: grpc.RpcError, endpoint: str) -> PsrtError:
-    """The error for a gRPC failure that carries no `pb.Error`: gRPC itself gave up."""
+    """Return the error for a failure of gRPC itself, which carries no `pb.Error`."""
     code, details = error.code(), error.details()
     match code:
         case grpc.StatusCode.UNAVAILABLE | grpc.StatusCode.CANCELLED:

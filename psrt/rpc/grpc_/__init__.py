@@ -1,10 +1,9 @@
-"""grpc_: files in reading order.
+"""grpc_: the carrier over gRPC, and the control endpoint of every pserver.
 
-grpc_carrier  The gRPC carrier, client side: control always, data when a job asks for it
-aio_loop      The one asyncio loop of a process that grpc.aio runs on
-grpc_calls    The two RPCs of psrt.v1.Pserver on grpc.aio: bytes in, handler on a pool, bytes
-              out
-grpc_server   The gRPC carrier, server side: one port with psrt.v1.Pserver and grpc.health.v1
+grpc_carrier  client side: one channel; unary calls up to 4 MiB, streams above
+aio_loop      the asyncio loop that all gRPC servers of a process share
+grpc_calls    the two RPCs: bytes in, handler on a pool, bytes out
+grpc_server   server side: one port with psrt.v1.Pserver and grpc.health.v1
 """
 
 from __future__ import annotations

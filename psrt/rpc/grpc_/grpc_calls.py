@@ -1,10 +1,10 @@
 """The two RPCs of psrt.v1.Pserver on grpc.aio: bytes in, handler on a pool, bytes out.
 
-The event loop moves bytes. Handlers run in a small thread pool; a call that waits for a round
-holds no thread of it: when its future is done, the reply is finished on the pool. But a short PULL
-or PUSH that no other call is beside is carried out by the loop itself, which has nothing else to
-do: to hand it over and back takes a tenth of the time of 13,312 rows of 16. A reply that reports an
-error becomes a gRPC status with the `pb.Error` in its trailing metadata.
+The event loop moves bytes. Handlers run in a small thread pool. A call that waits for a round holds
+no thread: when its future is done, the reply is finished on the pool. The loop itself executes a
+short PULL or PUSH while no other call runs: a hand-over to the pool and back takes a tenth of the
+time of 13,312 rows of 16. A reply that reports an error becomes a gRPC status with the `pb.Error`
+in its trailing metadata.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from psrt.rpc.status import ERROR_METADATA, grpc_status, to_wire
 from psrt.rpc.wire import SPLIT_BYTES, Joiner, Message, check_size, decode, encode, split, too_large
 
 MOST_CALLS = 4096
-"""Calls that may be under way at once, each with its message: a caller's channel carries any number
-of them, unlike a connection of the stream carrier."""
+"""Limit of concurrent calls, each with its message in memory: a gRPC channel carries any number of
+calls, a connection of the stream carrier one."""
 
 _SHORT = (Method.PULL, Method.PUSH)
 _SHORT_BYTES = 1 << 20
 
 
 class GrpcCalls:
-    """All coroutines run on the loop. `_idle` is set exactly when `_running` is 0."""
+    """The calls of one server. Coroutines run on the loop; `_idle` is set while `_running` is 0."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class GrpcCalls:
         self._stopping = False
 
     def rpc_table(self) -> Any:
-        """Handlers without serializers: they take and give bytes as they are."""
+        """Return the RPC handlers, without serializers: they receive and return bytes."""
         return grpc.method_handlers_generic_handler(
             SERVICE,
             {
@@ -69,7 +69,7 @@ class GrpcCalls:
             await asyncio.wait_for(self._idle.wait(), grace_s)
 
     async def _call(self, request: bytes, context: Any) -> bytes:
-        """One frame in, one frame out."""
+        """Serve one frame with one frame."""
         with self._counted():
             await self._refuse_if_full(context)
             parts = encode(await self._reply(lambda: self._decode(request), context))
@@ -79,7 +79,7 @@ class GrpcCalls:
             return b"".join(parts)
 
     async def _call_large(self, frames: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
-        """Pieces in, pieces out."""
+        """Serve a split message with a split reply."""
         with self._counted():
             await self._refuse_if_full(context)
             joiner = Joiner(self._max_bytes)
@@ -100,24 +100,24 @@ class GrpcCalls:
         return decode(request)
 
     def _reply_too_large(self, size_bytes: int) -> WireError:
-        """Over the limit of a unary call, where another is of use, or over the pserver's own."""
+        """The error of a reply over the unary limit (CallLarge helps) or the pserver's limit."""
         if size_bytes <= self._max_bytes:
             return reply_too_large(size_bytes)
         return too_large(size_bytes, self._max_bytes)
 
     async def _reply(self, read: Callable[[], Message], context: Any) -> Message:
-        """Decode, run the handler, wait if it says so; a reported error ends the call here."""
+        """Decode, run the handler and wait for a `Later`; a reported error ends the call here."""
         try:
             self._refuse_if_stopping()
             request = read()
         except PsrtError as error:
             await _abort(context, to_wire(error))
-        reply = await self._carry_out(request, Peer("grpc", context.peer()))
+        reply = await self._execute(request, Peer("grpc", context.peer()))
         if reply.header.HasField("error"):
             await _abort(context, reply.header.error)
         return reply
 
-    async def _carry_out(self, request: Message, peer: Peer) -> Message:
+    async def _execute(self, request: Message, peer: Peer) -> Message:
         loop = asyncio.get_running_loop()
         if self._running == 1 and _is_short(request):
             reply = begin(self._handler, request, peer)
@@ -153,18 +153,18 @@ class GrpcCalls:
 
 
 def _is_short(request: Message) -> bool:
-    """Whether its handler waits for nobody, and not even a health check waits for it for long."""
+    """True if the handler never waits and is quick enough not to delay a health check."""
     size_bytes = sum(tensor.nbytes for tensor in request.tensors)
     return request.header.method in _SHORT and size_bytes <= _SHORT_BYTES
 
 
 async def _done(future: Future[None], loop: asyncio.AbstractEventLoop) -> None:
-    """Wait for `future`. `asyncio.wrap_future` will not do: when a caller goes away it would cancel
-    the future itself, which belongs to the round."""
+    """Wait for `future`, without `asyncio.wrap_future`: when a caller leaves, that would cancel the
+    future itself, which belongs to the round."""
     done = asyncio.Event()
 
     def wake(_: Future[None]) -> None:
-        # The loop is closed when the server gave up waiting before the round did.
+        # The loop is closed if the server stopped waiting before the round ended.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(done.set)
 
@@ -173,6 +173,6 @@ async def _done(future: Future[None], loop: asyncio.AbstractEventLoop) -> None:
 
 
 async def _abort(context: Any, error: pb.Error) -> None:
-    """End the call with a status; raises, so nothing after it runs."""
+    """End the call with a status; always raises."""
     metadata = ((ERROR_METADATA, error.SerializeToString()),)
     await context.abort(grpc_status(error), error.message, metadata)

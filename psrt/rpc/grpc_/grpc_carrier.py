@@ -1,10 +1,10 @@
-"""The gRPC carrier, client side: control always, data when a job asks for it.
+"""The gRPC carrier, client side: always for control, and for data when a job selects it.
 
-gRPC in Python sends only `bytes`, so a message is joined once before it leaves and not copied when
-it arrives. A frame up to 4 MiB is one unary `Call`; a larger one is split and streamed by
-`CallLarge`. A caller cannot know the size of a reply: when the server refuses to put one into a
-unary reply, the call is repeated as `CallLarge` (repeatable by push key, like a retry), and if that
-was of use, the connection remembers the method.
+gRPC in Python sends only `bytes`, so a message is joined once before it is sent and not copied on
+arrival. A frame up to 4 MiB is one unary `Call`; `CallLarge` splits and streams a larger one. A
+caller cannot foresee the size of a reply. If the server refuses a reply as too large for a unary
+call, the call is repeated as `CallLarge` (repeatable by push key, like a retry), and the connection
+uses `CallLarge` for this method from then on.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ from psrt.rpc.wire import (
 
 SERVICE = "psrt.v1.Pserver"
 
-# The piece of a split message and a header of many parts both fit; the stream below them need not.
+# The piece of a split message and a header of many parts both fit.
 GRPC_OPTIONS: list[tuple[str, Any]] = [
     ("grpc.max_send_message_length", SPLIT_BYTES),
     ("grpc.max_receive_message_length", SPLIT_BYTES),
 ]
 _CHANNEL_OPTIONS = [
     *GRPC_OPTIONS,
-    # A connection of its own: gRPC would otherwise share one, with its back-off, among channels.
+    # One connection per channel: gRPC would otherwise share one, with its back-off, among channels.
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.enable_http_proxy", 0),
 ]
 
 
 class GrpcConnection:
-    """One channel to `where`; connects at the first call, `call` may run on several threads."""
+    """One channel to `where`, connected at the first call; several threads may use `call`."""
 
     def __init__(self, where: str, max_bytes: int = MAX_FRAME_BYTES) -> None:
         self.where = where
         self._max_bytes = max_bytes
         self._channel = grpc.insecure_channel(where, _CHANNEL_OPTIONS)
-        # Without serializers the stubs take and give bytes as they are.
+        # Without serializers the stubs send and return bytes.
         self._unary = self._channel.unary_unary(f"/{SERVICE}/Call")
         self._stream = self._channel.stream_stream(f"/{SERVICE}/CallLarge")
         self._large_replies: set[int] = set()
@@ -62,10 +62,10 @@ class GrpcConnection:
         if method not in self._large_replies:
             parts = encode(message)
             if sum(len(part) for part in parts) <= SPLIT_BYTES:
-                refused = self._ask(lambda: decode(self._unary(b"".join(parts), timeout_s)))
+                refused = self._send(lambda: decode(self._unary(b"".join(parts), timeout_s)))
                 if not _reply_too_large(refused):
                     return refused
-        reply = self._ask(lambda: self._call_large(message, timeout_s))
+        reply = self._send(lambda: self._call_large(message, timeout_s))
         if refused is not None and not _reply_too_large(reply):
             self._large_replies.add(method)
         return reply
@@ -81,7 +81,7 @@ class GrpcConnection:
             joiner.add(frame)
         return joiner.message()
 
-    def _ask(self, call: Any) -> Message:
+    def _send(self, call: Any) -> Message:
         try:
             reply: Message = call()
         except grpc.RpcError as error:
@@ -89,7 +89,7 @@ class GrpcConnection:
         return reply
 
     def _reported(self, error: grpc.RpcError) -> Message:
-        """The error reply that rides in the trailing metadata; raises if gRPC itself failed."""
+        """Return the error reply in the trailing metadata; raises if gRPC itself failed."""
         for key, value in error.trailing_metadata() or ():
             if key == ERROR_METADATA:
                 return Message(pb.Header(error=pb.Error.FromString(value)))

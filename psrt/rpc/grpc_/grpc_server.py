@@ -1,7 +1,7 @@
 """The gRPC carrier, server side: one port with psrt.v1.Pserver and grpc.health.v1.
 
-grpc.aio objects belong to their loop, so every public method here only hands a coroutine to it and
-waits with a deadline.
+grpc.aio objects belong to their loop, so every public method passes a coroutine to it and waits
+with a deadline.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _STOP_SLACK_S = 5.0
 
 
 class GrpcServer:
-    """Runs from `start` to `stop`; called from any thread but the loop's.
+    """A server that runs from `start` to `stop`; callable from any thread except the loop's.
 
-    `_loop` is None exactly when it does not run, and then the other private fields mean nothing.
+    `_loop` is None while the server does not run; then the other private fields are not valid.
     """
 
     def __init__(self, handler: Handler, max_bytes: int = MAX_FRAME_BYTES) -> None:
@@ -52,7 +52,7 @@ class GrpcServer:
         return bound
 
     def set_serving(self, serving: bool) -> None:
-        """What grpc.health.v1 answers, for the whole server and for the psrt service."""
+        """Set the reply of grpc.health.v1, for the whole server and for the psrt service."""
         if self._loop is not None:
             self._loop.run(self._set_serving(serving), _START_S)
 
@@ -88,8 +88,8 @@ class GrpcServer:
     async def _stop(self, grace_s: float) -> None:
         await self._health.enter_graceful_shutdown()
         await self._calls.finish(grace_s)
-        # One stop only, and a short one: a second call while the first waits has crashed grpc.aio,
-        # and health watchers, which never end by themselves, would use up all of the grace.
+        # One short stop only: a second call during the first has crashed grpc.aio, and health
+        # watchers, which never end by themselves, would take all of the grace.
         await self._server.stop(min(grace_s, _LAST_BYTES_S))
 
 

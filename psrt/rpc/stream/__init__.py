@@ -1,8 +1,8 @@
-"""stream: files in reading order.
+"""stream: the carrier over TCP and Unix sockets.
 
-sockets        Frames over a connected socket: both ends of the stream carrier use this
-stream         The stream carrier, client side: one connection, one call at a time
-stream_server  The stream carrier, server side: a thread per listener, a thread per connection
+sockets        whole messages over a connected socket, used by both sides
+stream         client side: one connection, one call at a time
+stream_server  server side: a thread per listener, a thread per connection
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Frames over a connected socket: both ends of the stream carrier use this.
 
-Sockets stay blocking: a gather of header and tensor memory goes out in one `sendmsg`. What comes in
-is read as far as it is there, which is all of a small frame; the rest of a large one follows with
-MSG_WAITALL, straight into the buffer the tensors will be views of, or into arrays that the caller
-named (`psrt.rpc.wire.receive_into`). The buffer of a very large one grows as its bytes come, but
-for a caller who named arrays: that one knows what it asked for. Deadlines are the kernel's
-SO_RCVTIMEO and SO_SNDTIMEO, because a Python socket timeout would poll before every call. One
-thread at a time uses a `FrameSocket`; `close_reading` and `abort` may come from another.
+Sockets stay blocking: one `sendmsg` sends a gather list of header and tensor memory. The first read
+takes the bytes that have arrived, which is all of a small frame. The rest of a large frame follows
+with MSG_WAITALL, straight into the buffer of its tensors or into arrays that the caller named
+(`psrt.rpc.wire.receive_into`). The buffer of a very large frame grows as its bytes arrive, unless
+the caller named arrays and so expects the size. Deadlines are the kernel's SO_RCVTIMEO and
+SO_SNDTIMEO, because a Python socket timeout would poll before every call. One thread at a time uses
+a `FrameSocket`; `close_reading` and `abort` may be called from another.
 """
 
 from __future__ import annotations
@@ -36,30 +36,30 @@ from psrt.rpc.wire import (
     preamble,
     receive_into,
     room_for,
+    skip_bytes,
     truncated,
-    without,
 )
 
 T = TypeVar("T")
 
 _TCP_BUFFER_BYTES = 4 << 20  # the kernel caps it; a whole mini-batch of rows should fit
-# A mini-batch of rows fits, so that its sender need not wait until the other end was woken: a step
+# A mini-batch of rows fits, so its sender need not wait until the other end has woken: a step
 # of 13,312 rows of 16 takes 8 to 12 % less time than with 128 KiB, 2 MB of parameters 7 % less.
-# With 4 MiB bytes are out of the cache when they are copied out: 64 MiB take a third longer.
+# With 4 MiB, bytes have left the cache before they are copied out: 64 MiB take a third longer.
 _UNIX_BUFFER_BYTES = 1 << 20
 _IOV_MAX = os.sysconf("SC_IOV_MAX")
 _TIMEVAL = struct.Struct("ll")
 _DRAIN_S = 1.0
 _CLOSE_ON_EXEC, _WAIT_ALL = int(socket.MSG_CMSG_CLOEXEC), int(socket.MSG_WAITALL)
 _BEGIN = ALIGNMENT - PREAMBLE_BYTES  # of a preamble in a buffer: the frame behind it is aligned
-_FIRST_END = 60 * 1024  # in a buffer, of what is read before the places of the rest are known
-_TOLD = 0.8  # of the time that is left: for how long the kernel is told to wait
+_FIRST_END = 60 * 1024  # of the first read in a buffer: targets of the rest are not known before
+_ARMED_PART = 0.8  # of the time left: the timeout that the kernel gets
 
 
 class FrameSocket:
     """Sends and receives whole messages; `max_bytes` bounds a frame in both directions.
 
-    With `shared`, payloads may lie in memory that both ends map, and do not travel.
+    With `shared`, payloads may be in memory that both ends map instead of the socket.
     """
 
     def __init__(
@@ -72,10 +72,10 @@ class FrameSocket:
         self._sock = sock
         self._max_bytes = max_bytes
         self._busy_poll = busy_poll
-        self._habit = busy_poll.habit()
+        self._latency = busy_poll.tracker()
         self._shared = shared
         self._buffers = ReceiveBuffers()
-        self._ahead = b""  # what came behind the last frame
+        self._ahead = b""  # bytes received behind the last frame
         self._deadline: float | None = None
         self._armed_s = {socket.SO_RCVTIMEO: 0.0, socket.SO_SNDTIMEO: 0.0}
         _tune(sock)
@@ -94,18 +94,18 @@ class FrameSocket:
         while parts:
             some = parts[:_IOV_MAX]
             sent = self._in_time(socket.SO_SNDTIMEO, partial(self._sock.sendmsg, some, ancillary))
-            parts, ancillary = without(parts, sent), []
+            parts, ancillary = skip_bytes(parts, sent), []
         outgoing.sent()
 
     def empty(self, shape: Shape) -> F32:
-        """Memory for a tensor of the next message to send, where it need not be copied."""
+        """Return memory for a tensor of the next message, where sending it needs no copy."""
         return empty(shape) if self._shared is None else self._shared.empty(shape)
 
     def receive(self, into: Sequence[Array | None] = ()) -> Message | None:
-        """The next message, or None when the peer closed between two frames.
+        """Return the next message, or None when the peer closed between two frames.
 
-        A large tensor is received into the array of the same number in `into`, if that has its
-        dtype and shape; a call that fails may have written to it.
+        Tensor i is received into `into[i]` if it is large and dtype and shape agree; a call that
+        fails may have written to it.
         """
         buffer = self._buffers.take(_FIRST_END)
         got = self._begin(buffer[:_FIRST_END] if into else buffer)
@@ -126,9 +126,9 @@ class FrameSocket:
         return self._rest(buffer[ALIGNMENT:end], got_end - ALIGNMENT, into, read)
 
     def drain(self) -> None:
-        """After a refusal: say goodbye and read what is still coming, for a second at most.
+        """Shut down sending and discard input for at most a second, after a refusal.
 
-        Closing with unread input would reset the connection and take our error reply with it.
+        Closing with unread input would reset the connection and lose the error reply.
         """
         self._deadline = time.monotonic() + _DRAIN_S
         scratch = memoryview(bytearray(64 * 1024))
@@ -138,12 +138,12 @@ class FrameSocket:
                 pass
 
     def close_reading(self) -> None:
-        """A `receive` that waits for the next frame returns None; a running call still replies."""
+        """End a `receive` that waits for the next frame; a running call still replies."""
         with contextlib.suppress(OSError):
             self._sock.shutdown(socket.SHUT_RD)
 
     def abort(self) -> None:
-        """Wake whoever blocks on this socket, with an error."""
+        """Wake threads that block on this socket, with an error."""
         with contextlib.suppress(OSError):
             self._sock.shutdown(socket.SHUT_RDWR)
 
@@ -153,7 +153,7 @@ class FrameSocket:
             self._shared.close()
 
     def _begin(self, buffer: U8) -> int:
-        """Receive a preamble and what else is there of its frame; returns the bytes received."""
+        """Receive a preamble and the bytes behind it that have arrived; returns their number."""
         view = buffer.data[_BEGIN:]
         got = self._await([view])
         while 0 < got < PREAMBLE_BYTES:
@@ -164,17 +164,19 @@ class FrameSocket:
         return got
 
     def _await(self, gather: list[memoryview]) -> int:
-        """The first `_read` of a message, which may be long in coming."""
+        """Run the first `_read` of a message, which may wait for long."""
         began = time.monotonic()
-        if self._habit.is_quick and not self._ahead:
-            self._busy_poll.look(self._sock.fileno())
+        if self._latency.is_quick and not self._ahead:
+            self._busy_poll.poll(self._sock.fileno())
         got = self._read(gather)
-        self._habit.waited(time.monotonic() - began)
+        self._latency.record(time.monotonic() - began)
         return got
 
     def _make_room(self, buffer: U8, got: int, end: int, *, trusted: bool) -> tuple[U8, int]:
-        """A buffer of `end` bytes or more that begins with what has come, and how much that is;
-        unless the sender is `trusted`, more may come while it grows."""
+        """Return a buffer of at least `end` bytes with the bytes received, and their number.
+
+        Unless the size is `trusted`, the buffer grows as further bytes arrive.
+        """
         while True:
             room = end if trusted else room_for(end, got)
             roomy = self._buffers.take(end, room)
@@ -205,7 +207,7 @@ class FrameSocket:
             if not got:
                 break
             missing -= got
-            gather = without(gather, got)
+            gather = skip_bytes(gather, got)
         return missing
 
     def _read(self, gather: list[memoryview], flags: int = 0) -> int:
@@ -225,11 +227,11 @@ class FrameSocket:
         return got
 
     def _in_time(self, option: int, transfer: Callable[[], T]) -> T:
-        """What `transfer` returns; `option` is the timeout of the kernel that ends it.
+        """Run `transfer` until the deadline; `option` is the kernel's timeout that ends it.
 
-        The kernel is told less than is left, so that it need not be told again for each call.
+        The timeout is shorter than the time left, so that most calls need not set it again.
         """
-        self._arm(option, _TOLD)
+        self._arm(option, _ARMED_PART)
         while True:
             try:
                 return transfer()
@@ -237,20 +239,20 @@ class FrameSocket:
                 self._armed_s[option] = 0.0
                 self._arm(option, 1.0)
 
-    def _arm(self, option: int, told: float) -> None:
-        """Make the kernel give up before the deadline; raises when that has passed."""
+    def _arm(self, option: int, part: float) -> None:
+        """Set the kernel's timeout to `part` of the time left; raises once the deadline passed."""
         if self._deadline is None:
             return
         left_s = self._deadline - time.monotonic()
         if left_s <= 0:
             raise BlockingIOError("deadline passed")
-        if not _TOLD * _TOLD * left_s <= self._armed_s[option] <= left_s:
-            told_s = self._armed_s[option] = told * left_s
-            self._sock.setsockopt(socket.SOL_SOCKET, option, _timeval(told_s))
+        if not _ARMED_PART * _ARMED_PART * left_s <= self._armed_s[option] <= left_s:
+            armed_s = self._armed_s[option] = part * left_s
+            self._sock.setsockopt(socket.SOL_SOCKET, option, _timeval(armed_s))
 
 
 def _timeval(duration_s: float) -> bytes:
-    """A `struct timeval` of at least one microsecond; the kernel takes zero for no timeout.
+    """A `struct timeval` of at least one microsecond; zero would mean no timeout to the kernel.
 
     The carry goes into the seconds: setsockopt refuses 1,000,000 microseconds with EDOM.
     """
@@ -264,7 +266,7 @@ def _tune(sock: socket.socket) -> None:
     if sock.family != socket.AF_UNIX:
         buffer_bytes = _TCP_BUFFER_BYTES
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # A host that vanished sends no FIN; its connections end 90 s later.
+        # A host that vanished sends no FIN; keep-alive ends its connections after 90 s.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10)

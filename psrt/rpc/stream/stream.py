@@ -1,8 +1,8 @@
 """The stream carrier, client side: one connection, one call at a time.
 
-A connection that failed in any way (no reply in time, reset, malformed reply) must be closed by its
-owner: a late reply would otherwise answer the next call. So must one that the pserver refused: it
-says why in a reply that is addressed to no call, and closes its end.
+The owner of a connection closes it after any failure (no reply in time, reset, malformed reply): a
+late reply would otherwise answer the next call. A pserver that refuses a connection gives the
+reason in a reply addressed to no call, and closes its end.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from psrt.rpc.wire import MAX_FRAME_BYTES, Message
 
 
 class StreamConnection:
-    """Open from construction to `close`; `where` is `host:port` or a path, for messages."""
+    """A connection, open from construction to `close`; `where` is `host:port` or a path."""
 
     def __init__(
         self,
@@ -50,22 +50,22 @@ class StreamConnection:
         try:
             self._frames.send(message)
         except ConnectionError as lost:
-            reply: Message | None = self._last_words(lost)
+            reply: Message | None = self._reason(lost)
         else:
             reply = self._frames.receive(message.into)
         if reply is None:
             raise UnavailableError(f"{self.where} closed the connection before it replied.")
         if reply.header.request_id != message.header.request_id:
-            raise self._unasked(reply.header)
+            raise self._unexpected(reply.header)
         return reply
 
-    def _unasked(self, header: pb.Header) -> PsrtError:
+    def _unexpected(self, header: pb.Header) -> PsrtError:
         if header.HasField("error"):
             return from_code(header.error.code, header.error.message, header.error.hint)
-        return WireError(f"{self.where} answered another call than the one it was asked.")
+        return WireError(f"{self.where} replied to another call than the one that was sent.")
 
-    def _last_words(self, lost: ConnectionError) -> Message:
-        """A pserver that refuses a request closes early, but says why before it does."""
+    def _reason(self, lost: ConnectionError) -> Message:
+        """Receive the error reply that a pserver sends before it closes a refused connection."""
         try:
             reply = self._frames.receive()
         except (OSError, PsrtError):
@@ -86,7 +86,7 @@ def connect_tcp(
     except OSError as error:
         raise UnavailableError(f"Cannot connect to {endpoint}: {error}.") from error
     if sock.getsockname() == sock.getpeername():
-        # TCP lets a dialler meet itself on a free ephemeral port; nobody else is there.
+        # TCP lets a client connect to itself on a free ephemeral port; nobody else listens.
         sock.close()
         raise UnavailableError(f"Cannot connect to {endpoint}: nobody listens.")
     return StreamConnection(sock, endpoint, max_bytes, busy_poll)
@@ -99,7 +99,7 @@ def connect_unix(
     busy_poll: BusyPoll = NEVER,
     shared_bytes: int = 0,
 ) -> StreamConnection:
-    """`shared_bytes` is the largest payload that the pserver wants in shared memory."""
+    """Connect to the Unix socket at `path`; `shared_bytes` bounds payloads in shared memory."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     sock.settimeout(timeout_s)
     try:

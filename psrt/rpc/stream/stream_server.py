@@ -2,11 +2,12 @@
 
 A connection thread receives a frame, runs the handler, waits for a `Later` if it gets one, and
 sends the reply: no queue, no hand-over between threads. Measured on 2 cores with 13,312 rows of 16
-floats a call, this moves 9.3–9.7 M rows/s where an event loop with a kernel pool moves 6.6–8.6. An
-idle connection costs a thread that sleeps in the kernel; one too many is told so and closed.
+floats a call, this moves 9.3–9.7 M rows/s; an event loop with a kernel pool moves 6.6–8.6. An idle
+connection costs a thread that sleeps in the kernel. A connection over the limit gets an error reply
+and is closed.
 
-`stop` closes the listeners and the reading side of every connection, so that accepted calls run to
-their end and their replies go out; what still runs after the grace is cut off.
+`stop` closes the listeners and the reading side of every connection, so accepted calls finish and
+their replies are sent; after the grace the rest is cut off.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from psrt.rpc.wire import MAX_FRAME_BYTES, StrangerError, no_memory
 log = logging.getLogger("psrt.rpc")
 
 MOST_CONNECTIONS = 4096
-"""Of all listeners together: three of each of 1,365 trainers in mode async."""
+"""Limit for all listeners together: three connections of each of 1,365 trainers in mode async."""
 
 _BACKLOG = 128
 _ACCEPT_PAUSE_S = 0.1
@@ -146,7 +147,7 @@ class StreamServer:
             raise _full(count, no_thread, "raise its limits of threads and memory") from error
 
     def _turn_away(self, frames: FrameSocket, peer: Peer, error: UnavailableError) -> None:
-        """Say why and close, without waiting: others want to be accepted."""
+        """Send the error and close at once: the listener has other connections to accept."""
         log.warning("refused the connection of %s: %s", peer, error)
         with contextlib.suppress(OSError):
             frames.send(error_reply(pb.Header(), error, peer))
@@ -168,22 +169,23 @@ class StreamServer:
                 del self._connections[frames]
 
     def _answer_one(self, frames: FrameSocket, peer: Peer) -> bool:
-        """One call; request and reply die with this frame, so their buffers are free again.
+        """Serve one call; returns False once the peer has closed.
 
-        The request dies before the reply is sent, which tells the caller whose memory is free.
+        Request and reply end with this function, so their buffers are free again. The request ends
+        before the reply is sent, because the reply carries the segments that are free.
         """
         request = frames.receive()
         if request is None:
             return False
-        request.empty, asked = frames.empty, request.header
+        request.empty, header = frames.empty, request.header
         reply = begin(self._handler, request, peer)
         del request
         if isinstance(reply, Later):
-            reply = settle(reply, asked, peer)
+            reply = settle(reply, header, peer)
         try:
             frames.send(reply)
-        except WireError as error:  # of the reply itself: nothing of it was sent
-            frames.send(error_reply(asked, error, peer))
+        except WireError as error:  # the reply is at fault: nothing of it was sent
+            frames.send(error_reply(header, error, peer))
         return True
 
     def _refuse(self, frames: FrameSocket, peer: Peer, error: WireError) -> None:

@@ -1,13 +1,11 @@
-"""wire: files in reading order.
+"""wire: messages and their bytes on every carrier.
 
-preamble      The 16 bytes before each frame on the stream carrier, and the checks every
-              carrier makes first
-buffers       Memory that frames are received into: 64-byte aligned, grown on demand, reused
-              when free
-codes         Numbers of the protocol: kinds of parts, and dtypes of tensors
-frames        Messages and their bytes: docs/wire-format.md in code
-pieces        Splitting a large message over several frames, and joining them again (gRPC only)
-receive_into  Where the bytes of a frame go that is still being received
+preamble      the 16 bytes before each frame on the stream carrier, and limits on frames
+buffers       64-byte aligned receive buffers, grown on demand and reused when free
+codes         numbers of the protocol: kinds of parts, and dtypes of tensors
+frames        messages as frames and back: docs/reference/wire-format.md in code
+pieces        a large message split over several frames and joined again (gRPC only)
+receive_into  large tensors received straight into arrays that the caller named
 """
 
 from __future__ import annotations
@@ -52,7 +50,7 @@ from psrt.rpc.wire.preamble import (
     too_large,
     truncated,
 )
-from psrt.rpc.wire.receive_into import receive_into, without
+from psrt.rpc.wire.receive_into import receive_into, skip_bytes
 
 __all__ = [
     "ALIGNMENT",
@@ -87,8 +85,8 @@ __all__ = [
     "preamble",
     "receive_into",
     "room_for",
+    "skip_bytes",
     "split",
     "too_large",
     "truncated",
-    "without",
 ]

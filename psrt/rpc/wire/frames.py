@@ -2,12 +2,12 @@
 
 A `Message` is a header and its tensors; a frame is one protobuf `Frame` whose payload holds the
 tensors. `encode` writes header bytes by hand and returns a gather list, so tensor memory is never
-copied into protobuf objects; `decode` returns read-only views of the buffer it was given. The
-fields that describe the payload (`tensors`, `payload_bytes`, `payload_start`, `padding`) belong to
-the frame: `encode` adds them, `decode` takes them off again.
+copied into protobuf objects; `decode` returns read-only views of its buffer. The fields that
+describe the payload (`tensors`, `payload_bytes`, `payload_start`, `padding`) belong to the frame:
+`encode` adds them, `decode` removes them.
 
-`decode` is the gate for strangers' bytes: whatever it is fed, it returns a message or raises
-`WireError`. Everything here is pure and may run on any thread.
+`decode` accepts bytes from strangers: for any input it returns a message or raises `WireError`. All
+functions are pure and may run on any thread.
 """
 
 from __future__ import annotations
@@ -41,18 +41,17 @@ _WHOLE = tuple(map(np.dtype, ("<i8", "<i4", "u1")))  # ids and counts, which are
 
 
 def empty(shape: Shape) -> F32:
-    """As numpy does it."""
+    """An uninitialised float32 array in private memory."""
     return np.empty(shape, np.float32)
 
 
 @dataclass
 class Message:
-    """One call or one reply; `header.parts` use up `tensors` in order.
+    """One call or one reply; `header.parts` consume `tensors` in order.
 
-    Three fields do not travel: `into` says of a call where large tensors of its reply may be
-    received (`psrt.rpc.wire.receive_into`), `reply_limit` tells a handler how many bytes the
-    carrier sends at most, and `empty` makes arrays (shape) of float32 that it sends at the least
-    expense.
+    Three fields do not travel. `into` of a call holds arrays to receive large tensors of its reply
+    (`psrt.rpc.wire.receive_into`). `reply_limit` is the most bytes that the carrier sends in reply.
+    `empty` makes float32 arrays of a shape that the carrier sends at the least expense.
     """
 
     header: pb.Header
@@ -66,21 +65,21 @@ class Message:
 
 
 def encode(message: Message) -> list[Buffer]:
-    """The bytes of a frame as a gather list; the payload starts 64-byte aligned in the frame."""
+    """Return a frame as a gather list; the payload starts 64-byte aligned in the frame."""
     layout, payload, payload_bytes = lay_out(message.tensors)
     header = message.header.SerializeToString() + layout
     return [frame_head(header, payload_bytes), *payload]
 
 
 def encode_apart(message: Message, starts: tuple[int, ...], payload_bytes: int) -> bytes:
-    """The frame of a message whose payload does not travel in it; each tensor has its place."""
+    """Return a frame without its payload, where tensor i begins at byte `starts[i]`."""
     kinds = tuple([(_code(tensor), tensor.shape) for tensor in message.tensors])
     header = message.header.SerializeToString() + _description(kinds, starts, payload_bytes)
     return frame_head(header, 0)
 
 
 def lay_out(tensors: Sequence[Array]) -> tuple[bytes, list[Buffer], int]:
-    """Where each tensor goes as part of a header, the payload as a gather list, and its size."""
+    """Return the header part that describes tensors, the payload as a gather list, and its size."""
     if not tensors:
         return b"", [], 0
     kinds = [(_code(tensor), tensor.shape) for tensor in tensors]
@@ -100,12 +99,14 @@ def lay_out(tensors: Sequence[Array]) -> tuple[bytes, list[Buffer], int]:
 def _layout(
     kinds: tuple[tuple[int, tuple[int, ...]], ...],
 ) -> tuple[bytes, tuple[int, ...], int]:
-    """Of tensors of these codes and shapes, which are the same in most messages of a kind: the
-    part of the header, where each begins, and the size of the payload."""
+    """Header part, start of each tensor and size of the payload, for (dtype code, shape) pairs.
+
+    Cached, because most messages of a kind have equal codes and shapes.
+    """
     starts, end = list[int](), 0
     for code, shape in kinds:
         size_bytes = math.prod(shape) * DTYPE_OF_CODE[code].itemsize
-        # An empty tensor lies at the start: behind the last one may be outside of the payload.
+        # An empty tensor starts at 0: behind the last one may be outside of the payload.
         starts.append(aligned(end) if size_bytes else 0)
         if size_bytes:
             end = starts[-1] + size_bytes
@@ -116,7 +117,7 @@ def _layout(
 def _description(
     kinds: tuple[tuple[int, tuple[int, ...]], ...], starts: tuple[int, ...], payload_bytes: int
 ) -> bytes:
-    """The part of the header that says where tensors lie."""
+    """The header part that describes tensors and their starts."""
     layout = pb.Header(payload_bytes=payload_bytes)
     for (code, shape), start in zip(kinds, starts, strict=True):
         layout.tensors.add(dtype=code, shape=shape, offset=start)
@@ -166,7 +167,7 @@ def _varint(value: int) -> bytes:
 
 
 def decode(buffer: Any) -> Message:
-    """The message of one unsplit frame; its tensors are read-only views of `buffer`."""
+    """Return the message of one unsplit frame; its tensors are read-only views of `buffer`."""
     header, payload = parse(buffer)
     if header.payload_start or header.payload_bytes != len(payload):
         raise truncated(f"{len(payload)} bytes of payload", f"{header.payload_bytes}")
@@ -174,9 +175,9 @@ def decode(buffer: Any) -> Message:
 
 
 def decode_apart(buffer: Any, payload: Callable[[int], memoryview]) -> Message:
-    """The message of a frame without its payload, which `payload(size_bytes)` finds.
+    """Return the message of a frame whose payload `payload(size_bytes)` finds elsewhere.
 
-    Others may still write there: tensors of whole numbers are copies, all others views.
+    The sender may still write there: tensors of whole numbers are copied, all others are views.
     """
     header, _ = parse(buffer)
     message = assemble(header, payload(header.payload_bytes))
@@ -185,7 +186,7 @@ def decode_apart(buffer: Any, payload: Callable[[int], memoryview]) -> Message:
 
 
 def parse(buffer: Any) -> tuple[pb.Header, memoryview]:
-    """Header and payload of one frame, which may be a piece of a split message."""
+    """Return header and payload of one frame, which may be a piece of a split message."""
     view = memoryview(buffer).toreadonly().cast("B")
     fields: dict[int, memoryview] = {}
     position = 0
@@ -204,7 +205,7 @@ def parse(buffer: Any) -> tuple[pb.Header, memoryview]:
 
 
 def head_has_come(frame: memoryview, got: int) -> bool:
-    """Whether the first `got` bytes of `frame` are all that `parse` needs to read."""
+    """True if the first `got` bytes of `frame` include all that `parse` reads."""
     if got <= _LONGEST_VARINT or frame[0] != _TAG_HEADER:
         return False
     size, position = _read_varint(frame, 1)
@@ -212,10 +213,10 @@ def head_has_come(frame: memoryview, got: int) -> bool:
 
 
 def assemble(header: pb.Header, payload: memoryview) -> Message:
-    """Put tensors over a whole payload and take the frame's own fields off the header."""
+    """Make tensors as views of a whole payload and remove the frame's fields from the header."""
     tensors = [_view(tensor, payload) for tensor in header.tensors]
     if [tensor for tensor in tensors if not tensor.flags.aligned]:
-        # A stranger's encoder need not align the payload, but kernels rely on it.
+        # Another encoder need not align the payload, but kernels rely on it.
         payload = _aligned_copy(payload)
         tensors = [_view(tensor, payload) for tensor in header.tensors]
     for name in ("tensors", "payload_bytes", "padding"):
@@ -224,7 +225,7 @@ def assemble(header: pb.Header, payload: memoryview) -> Message:
 
 
 def _copy(tensor: Array) -> Array:
-    """Read-only, as views are."""
+    """A read-only copy."""
     copy = tensor.copy()
     copy.flags.writeable = False
     return copy

@@ -1,7 +1,7 @@
 """The 16 bytes before each frame on the stream carrier, and the checks every carrier makes first.
 
 Magic `PSRT`, version u16, flags u16, size of the frame u64; little-endian. The size is checked
-before any memory is allocated for it. Flags are 0 but between ends that share memory
+before any memory is allocated for it. Flags are 0 except between ends that share memory
 (`psrt.rpc.shm.shared_memory`).
 """
 
@@ -21,23 +21,23 @@ PREAMBLE_BYTES = _PREAMBLE.size
 
 
 class StrangerError(WireError):
-    """The peer is no psrt at all: a psrt frame in reply would only be noise to it."""
+    """The peer does not speak psrt: no frame is sent in reply."""
 
 
 class Announced(NamedTuple):
-    """What a preamble says of the frame that follows."""
+    """The fields of a preamble that describe the frame behind it."""
 
     size_bytes: int
     flags: int
 
 
 def preamble(size_bytes: int, version: int = PROTOCOL, flags: int = 0) -> bytes:
-    """What announces a frame of `size_bytes`."""
+    """Return the 16 bytes before a frame of `size_bytes`."""
     return _PREAMBLE.pack(MAGIC, version, flags, size_bytes)
 
 
 def parse_preamble(buffer: Any, max_bytes: int = MAX_FRAME_BYTES) -> Announced:
-    """What it announces; refuses strangers, other versions and oversized frames."""
+    """Return size and flags; raises `WireError` for strangers, other versions, large frames."""
     magic, version, flags, size_bytes = _PREAMBLE.unpack_from(buffer)
     if magic != MAGIC:
         raise StrangerError(f"The peer does not speak psrt: it began with {bytes(magic)!r}.")

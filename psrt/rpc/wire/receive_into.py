@@ -1,9 +1,9 @@
-"""Where the bytes of a frame go that is still being received.
+"""Receive large tensors straight into arrays that the caller named.
 
-Whoever asks for large tensors may say in `Message.into` where they belong: then they are received
-there, instead of into a buffer that they are copied from. This happens before the reply is whole,
-so nobody may look at these arrays before the call has succeeded. Dtype, shape and place of a tensor
-are checked before a byte of it is written; what does not fit is received as ever.
+`Message.into` names arrays for the tensors of a reply: large ones are received there instead of
+into a buffer that they are copied from. Bytes are written before the reply is complete, so nobody
+may read these arrays before the call has succeeded. Dtype, shape and position of a tensor are
+checked before a byte of it is written; a tensor that does not fit goes into the buffer.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from psrt.core.types import U8, Array
 from psrt.rpc.wire.buffers import address
 from psrt.rpc.wire.frames import Message, decode, head_has_come
 
-_LEAST_BYTES = 64 * 1024  # smaller tensors are copied before their place would be found
+_LEAST_BYTES = 64 * 1024  # smaller tensors are copied before their target would be found
 
 
 class Placed(NamedTuple):
-    """`gather`: where what is still missing of a frame goes, in its order; then `message` is it."""
+    """`message` is valid once the missing bytes of its frame were received into `gather`."""
 
     message: Message
     gather: list[memoryview]
 
 
 class _Span(NamedTuple):
-    """A tensor of a frame: its number, and its bytes in the frame."""
+    """Tensor `number` of a message: bytes `start` to `end` of its frame."""
 
     number: int
     start: int
@@ -36,13 +36,14 @@ class _Span(NamedTuple):
 
 
 def receive_into(frame: U8, got: int, into: Sequence[Array | None]) -> Placed | None:
-    """How to receive the rest of `frame`, of which `got` bytes are there; None: as it lies.
+    """Plan the receipt of the rest of `frame`, of which `got` bytes have arrived.
 
-    Bytes that are there already are copied to where they belong.
+    Copies bytes of tensors that have arrived to their targets. Returns None where all of the frame
+    goes into its buffer.
     """
     if not head_has_come(frame.data, got):
         return None
-    message = decode(frame)  # of the payload only the places are looked at
+    message = decode(frame)  # reads the header only
     spans = _spans(frame, message.tensors)
     gather, end = [], 0
     for span in spans if _in_order(spans, len(frame)) else ():
@@ -55,11 +56,11 @@ def receive_into(frame: U8, got: int, into: Sequence[Array | None]) -> Placed | 
         flat[: len(early)] = early
         gather += [frame.data[end : span.start], flat.data]
         end = span.end
-    return Placed(message, without([*gather, frame.data[end:]], got)) if end else None
+    return Placed(message, skip_bytes([*gather, frame.data[end:]], got)) if end else None
 
 
-def without(parts: list[Any], size_bytes: int) -> list[Any]:
-    """What is left of a gather list when the first `size_bytes` were transferred."""
+def skip_bytes(parts: list[Any], size_bytes: int) -> list[Any]:
+    """Return a gather list without its first `size_bytes`, which were transferred."""
     for i, part in enumerate(parts):
         if size_bytes < len(part):
             return [memoryview(part)[size_bytes:], *parts[i + 1 :]]
@@ -77,9 +78,9 @@ def _spans(frame: U8, tensors: Sequence[Array]) -> list[_Span]:
 
 
 def _in_order(spans: Sequence[_Span], size_bytes: int) -> bool:
-    """Whether each tensor lies in the frame, behind the one before, as ours do.
+    """True if each tensor is in the frame, behind the one before, as `encode` lays them out.
 
-    A stranger's may overlap, or have been copied elsewhere because they were not aligned.
+    Tensors of other encoders may overlap, or were copied elsewhere because they are not aligned.
     """
     starts = [*(span.start for span in spans), size_bytes]
     ends = [0, *(span.end for span in spans)]

@@ -1,4 +1,4 @@
-"""Who looks for a message before sleeping: where they come quickly, and not everybody."""
+"""Busy polling: only sockets with quick messages, by a bounded number of threads."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ QUICK, SLOW = LIMIT_S, LIMIT_S * 1.01
 PATIENCE_S = 30.0
 
 
-class Looks:
-    """Looks that are over at once, and what they were told."""
+class Polls:
+    """Polls that return at once, and records their arguments."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[int, int]] = []
@@ -30,7 +30,7 @@ class Looks:
 
 
 class Clock:
-    """Stands in for `time.monotonic` where waits are measured: they take `waits`, in turn."""
+    """Replaces `time` where waits are measured: they take `waits`, in turn."""
 
     def __init__(self, waits: list[float]) -> None:
         self._times = iter([time for wait in waits for time in (0.0, wait)])
@@ -39,134 +39,134 @@ class Clock:
         return next(self._times)
 
 
-def test_a_habit_of_waits_is_quick_after_two_quick_ones_more_than_slow_ones() -> None:
+def test_a_tracker_is_quick_after_two_quick_waits_more_than_slow_ones() -> None:
     for waits in itertools.product((QUICK, SLOW), repeat=6):
-        habit, count = LatencyTracker(LIMIT_S), 0
+        tracker, count = LatencyTracker(LIMIT_S), 0
         for wait in waits:
-            habit.waited(wait)
+            tracker.record(wait)
             count = min(3, count + 1) if wait == QUICK else max(0, count - 1)
-            assert habit.is_quick == (count >= 2), waits
+            assert tracker.is_quick == (count >= 2), waits
 
 
-def test_messages_that_come_quickly_and_slowly_in_turn_make_no_habit() -> None:
-    habit = LatencyTracker(LIMIT_S)
+def test_quick_and_slow_messages_in_turn_are_never_quick() -> None:
+    tracker = LatencyTracker(LIMIT_S)
     for _ in range(50):
-        habit.waited(QUICK)
-        assert not habit.is_quick
-        habit.waited(SLOW)
-        assert not habit.is_quick
+        tracker.record(QUICK)
+        assert not tracker.is_quick
+        tracker.record(SLOW)
+        assert not tracker.is_quick
 
 
-def test_a_quick_habit_survives_one_slow_message() -> None:
-    habit = LatencyTracker(LIMIT_S)
+def test_a_quick_tracker_survives_one_slow_message() -> None:
+    tracker = LatencyTracker(LIMIT_S)
     for _ in range(50):
-        habit.waited(QUICK)
-    habit.waited(SLOW)
-    assert habit.is_quick
-    habit.waited(SLOW)
-    assert not habit.is_quick
+        tracker.record(QUICK)
+    tracker.record(SLOW)
+    assert tracker.is_quick
+    tracker.record(SLOW)
+    assert not tracker.is_quick
 
 
 def test_without_a_limit_nothing_is_quick() -> None:
-    for never in (NEVER, BusyPoll(0, Looks(), at_once=8)):
-        habit = never.habit()
+    for never in (NEVER, BusyPoll(0, Polls(), at_once=8)):
+        tracker = never.tracker()
         for _ in range(5):
-            habit.waited(0.0)
-        assert not habit.is_quick
+            tracker.record(0.0)
+        assert not tracker.is_quick
 
 
-def test_a_look_is_told_socket_and_limit() -> None:
-    looks = Looks()
-    BusyPoll(LIMIT_US, looks, at_once=1).look(7)
-    assert looks.seen == [(7, 300_000)]
+def test_a_poll_gets_socket_and_limit() -> None:
+    polls = Polls()
+    BusyPoll(LIMIT_US, polls, at_once=1).poll(7)
+    assert polls.seen == [(7, 300_000)]
 
 
-def test_no_more_threads_look_than_allowed() -> None:
+def test_at_most_the_allowed_number_of_threads_poll() -> None:
     inside, leave = threading.Event(), threading.Event()
     seen: list[int] = []
 
-    def look(fd: int, nanoseconds: int) -> None:
+    def poll(fd: int, nanoseconds: int) -> None:
         seen.append(fd)
         inside.set()
         assert leave.wait(PATIENCE_S)
 
-    busy_poll = BusyPoll(LIMIT_US, look, at_once=1)
-    first = threading.Thread(target=busy_poll.look, args=(1,))
+    busy_poll = BusyPoll(LIMIT_US, poll, at_once=1)
+    first = threading.Thread(target=busy_poll.poll, args=(1,))
     first.start()
     assert inside.wait(PATIENCE_S)
-    busy_poll.look(2)
+    busy_poll.poll(2)
     leave.set()
     first.join(PATIENCE_S)
-    busy_poll.look(3)
+    busy_poll.poll(3)
 
     assert seen == [1, 3]
 
 
-def test_a_look_that_fails_frees_its_place() -> None:
-    def look(fd: int, nanoseconds: int) -> None:
+def test_a_poll_that_fails_frees_its_slot() -> None:
+    def poll(fd: int, nanoseconds: int) -> None:
         raise OSError("closed")
 
-    busy_poll = BusyPoll(LIMIT_US, look, at_once=1)
+    busy_poll = BusyPoll(LIMIT_US, poll, at_once=1)
     for _ in range(2):
         with pytest.raises(OSError, match="closed"):
-            busy_poll.look(1)
+            busy_poll.poll(1)
 
 
-def test_a_single_core_looks_at_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_single_core_never_polls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 1)
-    looks = Looks()
-    BusyPoll(LIMIT_US, looks).look(1)
-    assert looks.seen == []
+    polls = Polls()
+    BusyPoll(LIMIT_US, polls).poll(1)
+    assert polls.seen == []
 
 
-Ends = tuple[FrameSocket, FrameSocket, Looks]
+Ends = tuple[FrameSocket, FrameSocket, Polls]
 
 
 @pytest.fixture
 def ends() -> Iterator[Ends]:
-    """One end that sends, one that receives and looks."""
+    """One end that sends, one that receives and polls."""
     here, there = socket.socketpair()
-    looks = Looks()
+    polls = Polls()
     sender = FrameSocket(here, 1 << 20)
-    receiver = FrameSocket(there, 1 << 20, BusyPoll(LIMIT_US, looks, at_once=1))
-    yield sender, receiver, looks
+    receiver = FrameSocket(there, 1 << 20, BusyPoll(LIMIT_US, polls, at_once=1))
+    yield sender, receiver, polls
     sender.close()
     receiver.close()
 
 
 def receive_all(ends: Ends, waits: list[float], monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """One message for each wait; whether the receiver looked before it."""
-    sender, receiver, looks = ends
+    """One message for each wait; whether the receiver polled before it."""
+    sender, receiver, polls = ends
     monkeypatch.setattr("psrt.rpc.stream.sockets.time", Clock(waits))
-    looked: list[bool] = []
+    polled: list[bool] = []
     for number in range(len(waits)):
         sender.send(Message(pb.Header(round=number)))
-        before = len(looks.seen)
+        before = len(polls.seen)
         message = receiver.receive()
         assert message is not None
         assert message.header.round == number
-        looked.append(len(looks.seen) > before)
-    return looked
+        polled.append(len(polls.seen) > before)
+    return polled
 
 
-def test_a_socket_is_looked_at_once_its_messages_come_quickly(
+def test_a_socket_is_polled_once_its_messages_come_quickly(
     ends: Ends, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits = [QUICK, QUICK, QUICK, SLOW, SLOW, SLOW, QUICK]
-    looked = receive_all(ends, waits, monkeypatch)
-    assert looked == [False, False, True, True, True, False, False]
+    polled = receive_all(ends, waits, monkeypatch)
+    assert polled == [False, False, True, True, True, False, False]
 
 
-def test_a_slow_socket_is_never_looked_at(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_socket_is_never_polled(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
     assert receive_all(ends, [SLOW] * 5, monkeypatch) == [False] * 5
 
 
 def test_a_peer_that_closes_ends_a_quick_socket_in_order(
     ends: Ends, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sender, receiver, looks = ends
+    sender, receiver, polls = ends
     receive_all(ends, [QUICK] * 3, monkeypatch)
     monkeypatch.undo()
     sender.close()
     assert receiver.receive() is None
-    assert len(looks.seen) == 2
+    assert len(polls.seen) == 2

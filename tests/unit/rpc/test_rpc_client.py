@@ -106,7 +106,7 @@ def test_pserver_that_was_started_again_ends_the_call_and_says_what_is_lost() ->
     client.connect(WAIT_S)
     line.faults.script(Fault.RESET_BEFORE, Method.PUSH)
 
-    with pytest.raises(JobError, match=r"ps0:6170 was started again .* are lost"):
+    with pytest.raises(JobError, match=r"ps0:6170 was started again; .* are lost"):
         push(client)
 
 

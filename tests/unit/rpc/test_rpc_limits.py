@@ -122,7 +122,7 @@ def test_a_split_message_that_is_announced_and_does_not_come_takes_no_memory(sta
 def test_messages_arrive_whole_in_buffers_that_grow_and_that_are_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(buffers, "_BELIEVED_BYTES", 1000)
+    monkeypatch.setattr(buffers, "_PREALLOCATED_BYTES", 1000)
     taken: list[int] = []
     empty = buffers._empty
     monkeypatch.setattr(buffers, "_empty", lambda size: taken.append(size) or empty(size))
@@ -150,7 +150,7 @@ def test_messages_arrive_whole_in_buffers_that_grow_and_that_are_kept(
 
 
 def test_a_split_message_is_joined_in_memory_that_grows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(buffers, "_BELIEVED_BYTES", 1000)
+    monkeypatch.setattr(buffers, "_PREALLOCATED_BYTES", 1000)
     values = np.random.default_rng(1).random(5000)
     joiner = Joiner()
 
