@@ -7,51 +7,44 @@ thread inside the user's code is waited for, but not for ever; it ends with what
 
 from __future__ import annotations
 
-import logging
-import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import closing, suppress
 from queue import Empty, SimpleQueue
-from threading import Thread
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from psrt.core.errors import DeadlineError
 from psrt.core.threads import CrashReport, start_thread
 from psrt.data.python.decorators import Reader, at_least_one
-from psrt.data.reading import BoundedQueue
-
-log = logging.getLogger(__name__)
+from psrt.data.reading import WAIT_S, Ahead, late, leave
 
 Example = TypeVar("Example")
 Made = TypeVar("Made")
-Ahead: TypeAlias = Callable[[], Generator[Example, None, None]]
+Iteration: TypeAlias = Callable[[], Generator[Example, None, None]]
 """Starts an iteration that can be closed."""
 
-WAIT_TIMEOUT_S = 600.0
 _LEAVE_TIMEOUT_S = 10.0
 
 
 def buffered(
-    reader: Reader[Example], size: int, *, wait_timeout_s: float = WAIT_TIMEOUT_S
-) -> Ahead[Example]:
-    """The same examples, up to `size` of them read ahead by a thread.
+    reader: Reader[Example], size: int, *, wait_timeout_s: float = WAIT_S
+) -> Iteration[Example]:
+    """Read up to `size` examples ahead in a thread; their order is the reader's.
 
     Raises `DeadlineError` if the reader gives no example within `wait_timeout_s`.
     """
     at_least_one("size", size)
 
     def ahead() -> Generator[Example, None, None]:
-        # In a tuple, because None is an example too, and stands for the end in a queue.
-        queue: BoundedQueue[tuple[Example]] = BoundedQueue(size, 1)
-        thread = start_thread(lambda: _fill(queue, reader), "reader-ahead", CrashReport())
-        try:
-            while (item := _next(queue, reader, wait_timeout_s)) is not None:
-                yield item[0]
-        finally:
-            queue.close()
-            _leave([thread], reader)
+        with Ahead(
+            _examples(reader),
+            size,
+            "reader-ahead",
+            code=_name(reader),
+            wait_timeout_s=wait_timeout_s,
+            leave_timeout_s=_LEAVE_TIMEOUT_S,
+        ) as examples:
+            yield from examples
 
     return ahead
 
@@ -63,8 +56,8 @@ def xmap_readers(
     buffer_size: int,
     order: bool = False,
     *,
-    wait_timeout_s: float = WAIT_TIMEOUT_S,
-) -> Ahead[Made]:
+    wait_timeout_s: float = WAIT_S,
+) -> Iteration[Made]:
     """`mapper` of each example by `process_num` threads, up to `buffer_size` ahead of the consumer.
 
     With `order` in the order of the reader, else as they are done. Threads share the GIL: it pays
@@ -109,7 +102,7 @@ class _Workers(Generic[Example, Made]):
                 self._tasks.get_nowait()
         for _ in self._threads:
             self._tasks.put(None)
-        _leave(self._threads, self._mapper)
+        leave(self._threads, _name(self._mapper), _LEAVE_TIMEOUT_S)
 
     def _run(self) -> None:
         while (task := self._tasks.get()) is not None:
@@ -120,35 +113,9 @@ class _Workers(Generic[Example, Made]):
                 future.set_exception(error)
 
 
-def _fill(queue: BoundedQueue[tuple[Example]], reader: Reader[Example]) -> None:
-    """The thread of `buffered`: what the reader raises goes to the consumer."""
-    error: BaseException | None = None
-    try:
-        _put_all(queue, reader())
-    except BaseException as raised:
-        error = raised
-    queue.producer_done(error)
-
-
-def _put_all(queue: BoundedQueue[tuple[Example]], examples: Iterable[Example]) -> None:
-    iterator = iter(examples)
-    try:
-        all(queue.put((example,)) for example in iterator)
-    finally:
-        # A reader that reads ahead itself ends its thread now, not when it is collected.
-        getattr(iterator, "close", lambda: None)()
-
-
-def _next(
-    queue: BoundedQueue[tuple[Example]], reader: Reader[Example], timeout_s: float
-) -> tuple[Example] | None:
-    deadline = time.monotonic() + timeout_s
-    try:
-        return queue.get(timeout_s)
-    except TimeoutError:
-        if time.monotonic() < deadline:  # the reader's own
-            raise
-        raise _late(reader, timeout_s) from None
+def _examples(reader: Reader[Example]) -> Generator[Example, None, None]:
+    """An iteration that the thread begins, and that closes the reader's own with it."""
+    yield from reader()
 
 
 def _take(
@@ -157,25 +124,10 @@ def _take(
     candidates = [ahead[0]] if order else ahead
     done = wait(candidates, timeout_s, FIRST_COMPLETED).done
     if not done:
-        raise _late(mapper, timeout_s)
+        raise late(_name(mapper), timeout_s)
     chosen = next(iter(done))
     ahead.remove(chosen)
     return chosen.result()
-
-
-def _leave(threads: Sequence[Thread], code: Callable[..., Any]) -> None:
-    deadline = time.monotonic() + _LEAVE_TIMEOUT_S
-    for thread in threads:
-        thread.join(max(0.0, deadline - time.monotonic()))
-        if thread.is_alive():
-            log.warning("thread %s goes on until %s returns", thread.name, _name(code))
-
-
-def _late(code: Callable[..., Any], timeout_s: float) -> DeadlineError:
-    return DeadlineError(
-        f"{_name(code)} gave nothing within {timeout_s:g} s.",
-        hint="See what it waits for, or give a longer wait_timeout_s.",
-    )
 
 
 def _name(code: Callable[..., Any]) -> str:

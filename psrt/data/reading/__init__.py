@@ -1,15 +1,25 @@
-"""reading: files in reading order.
+"""Files to batches, by one thread or several: files in reading order.
 
-readers   Readers: what one thread does with its files, one after the other, in any format
-queue     Reader threads that keep a bounded queue of mini-batches filled
-settings  What a dataset is told before it is read: slots, files, batch size, threads, the
-          program between
+    readers   Readers of one thread: its files one after the other, in any format
+    queue     Reader threads that keep a bounded queue of mini-batches filled
+    ahead     A background thread that keeps the next few items of a generator ready
+    settings  Settings of a dataset: slots, files, batch size, threads, pipe command
 """
 
 from __future__ import annotations
 
-from psrt.data.reading.queue import BoundedQueue, QueueReader
+from psrt.data.reading.ahead import WAIT_S, Ahead, late, leave
+from psrt.data.reading.queue import QueueReader
 from psrt.data.reading.readers import FileReader, reader_of
 from psrt.data.reading.settings import DatasetSettings
 
-__all__ = ["BoundedQueue", "DatasetSettings", "FileReader", "QueueReader", "reader_of"]
+__all__ = [
+    "WAIT_S",
+    "Ahead",
+    "DatasetSettings",
+    "FileReader",
+    "QueueReader",
+    "late",
+    "leave",
+    "reader_of",
+]

@@ -39,6 +39,10 @@ from psrt.data.sources import (
 _T = TypeVar("_T")
 
 
+class QueueTimeout(TimeoutError):
+    """No item came in time; apart from a `TimeoutError` that a producer raised."""
+
+
 class BoundedQueue(Generic[_T]):
     """Several producers, one consumer. Ends when all producers are done, at an error, or closed.
 
@@ -71,10 +75,10 @@ class BoundedQueue(Generic[_T]):
             self._has_news.notify()
 
     def get(self, timeout_s: float) -> _T | None:
-        """The next item, None at the end; raises `TimeoutError`, or a producer's error."""
+        """The next item, None at the end; raises `QueueTimeout`, or a producer's error."""
         with self._has_news:
             if not self._has_news.wait_for(lambda: self._items or self._over, timeout_s):
-                raise TimeoutError
+                raise QueueTimeout
             if not self._items:
                 if self._error is not None:
                     raise self._error
@@ -182,7 +186,7 @@ class QueueReader:
         with self._wait_s.time():
             try:
                 return self._queue.get(self._wait_timeout_s)
-            except TimeoutError:
+            except QueueTimeout:
                 names = ", ".join(str(path) for path in list(self._reading.values())) or "no file"
                 raise DeadlineError(
                     f"no batch within {self._wait_timeout_s:g} s; reader threads are in {names}.",

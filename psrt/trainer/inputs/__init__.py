@@ -8,7 +8,6 @@ counts         How often the ids of a batch were shown and clicked, for tables w
                is `ShowClick`
 prefetch       Which rows a mini-batch needs: one list of distinct ids per table, over all
                slots that feed it
-ahead          A background thread that keeps the next few items of a generator ready
 state          How far a trainer has come with its data, kept in a file, so that another
                process can go on
 batches        From a job's files to prepared batches: which files, parsed by reader threads,
@@ -17,8 +16,8 @@ batches        From a job's files to prepared batches: which files, parsed by re
 
 from __future__ import annotations
 
+from psrt.data.reading import Ahead
 from psrt.trainer.inputs import batches, state
-from psrt.trainer.inputs.ahead import Ahead
 from psrt.trainer.inputs.batches import PREPARED_AHEAD, feed, format_of, training_files
 from psrt.trainer.inputs.counts import counted_tables, with_counts
 from psrt.trainer.inputs.job import Job, load_job

@@ -12,7 +12,7 @@ import psrt
 from psrt import layers
 from psrt.core.errors import DataError, ProgramError
 from psrt.core.tensors import Ragged
-from psrt.trainer.inputs.ahead import Ahead
+from psrt.data.reading import Ahead
 from psrt.trainer.inputs.prefetch import PreparedBatch, bind, checked, prepare
 
 WAIT_S = 20.0
