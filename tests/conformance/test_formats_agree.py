@@ -16,8 +16,8 @@ import pytest
 import zstandard
 
 from psrt.core.tensors import Ragged
-from psrt.data.convert.criteo import Conversion, convert, slots
-from psrt.data.convert.sharded import Destination
+from psrt.data.convert.criteo import convert, slots
+from psrt.data.convert.sharded import Destination, Split
 from psrt.data.formats.formats import format_named
 from psrt.data.reading.queue import QueueReader
 from psrt.data.slots import Batch, Slot
@@ -232,8 +232,8 @@ def criteo_row(i: int) -> str:
 def test_the_criteo_table_read_directly_is_what_its_conversion_gives(tmp_path):
     source = tmp_path / "in.tsv"
     source.write_text("".join(map(criteo_row, range(RECORDS))))
-    conversion = Conversion(test_fraction=0, bucket_integers=True)
-    writer = convert([source], Destination(tmp_path / "out", 1, replace=True), conversion)
+    destination = Destination(tmp_path / "out", 1, replace=True)
+    writer = convert([source], destination, Split(test_fraction=0), bucket_integers=True)
     layout = slots(bucket_integers=True)
 
     direct = read(source, "criteo", layout)

@@ -7,11 +7,18 @@ from pathlib import Path
 import click
 
 from psrt.cli.data import check, public, stat
-from psrt.cli.data.options import destination_options, in_words, split_options, tell
+from psrt.cli.data.options import (
+    destination_options,
+    format_options,
+    in_words,
+    report_written,
+    split_options,
+)
 from psrt.cli.progress import progress
-from psrt.data.convert import Destination, Split, idx, synthetic
+from psrt.data.convert import Destination, Split, any_format, idx, synthetic
 from psrt.data.convert import criteo as criteo_table
 from psrt.data.convert import libsvm as libsvm_text
+from psrt.data.formats import Format
 from psrt.data.sources import expand, text_bytes
 
 _EXAMPLES = """\b
@@ -19,11 +26,13 @@ Examples:
   psrt data synth-ctr --out data/synth --rows 200000 --files 2
   psrt data criteo train.tsv.gz --out data/criteo --files 2
   psrt data libsvm a9a --test a9a.t --out data/a9a
+  psrt data convert part-*.parquet --job ctr.toml --out data/ctr
   psrt data mnist train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz --out data/mnist
   psrt data split train.txt.gz -n 3 --out parts
   psrt data check data/train-*.txt --job ctr_dnn.toml
   psrt data stat data/train-*.txt --job ctr_dnn.toml
 """
+_TEST_HELP = "Test rows, in place of a share."
 _CRITEO_SLOTS = "click (1 float), dense_input (13 floats)"
 
 
@@ -41,6 +50,37 @@ for _command in (*public.COMMANDS, *check.COMMANDS, stat.stat):
     data.add_command(_command)
 
 
+_CONVERT_EPILOG = """\b
+Examples:
+  psrt data convert a9a --test a9a.t --format libsvm --out data/a9a
+  psrt data convert part-*.parquet --job ctr.toml --out data/ctr
+  psrt data convert t.csv --format csv --slots y:float:1,x:float:1 --out data/t
+"""
+
+
+@data.command("convert", epilog=_CONVERT_EPILOG)
+@click.argument("inputs", nargs=-1, required=True, metavar="FILES…")
+@click.option("--test", "tests", multiple=True, metavar="FILE", help=_TEST_HELP)
+@format_options
+@destination_options
+@split_options
+def convert(
+    *,
+    inputs: tuple[str, ...],
+    tests: tuple[str, ...],
+    format: Format,
+    destination: Destination,
+    test_fraction: float,
+    seed: int,
+) -> None:
+    """Convert files of any format that jobs read to MultiSlot text of the same slots."""
+    paths, held_back = expand(inputs), expand(tests)
+    split = Split(test_fraction, seed)
+    with progress("converting", sum(map(text_bytes, paths + held_back))) as advance:
+        writer = any_format.convert(paths, format, destination, split, held_back, advance)
+    report_written(writer, in_words(format.slots))
+
+
 @data.command("criteo", epilog="\b\nExample:\n  psrt data criteo train.tsv.gz --out data/criteo")
 @click.argument("inputs", nargs=-1, required=True, metavar="IN.tsv[.gz]…")
 @destination_options
@@ -56,16 +96,11 @@ def criteo(
 ) -> None:
     """Convert the public Criteo table (label, I1 … I13, C1 … C26, tab-separated)."""
     paths = expand(inputs)
-    conversion = criteo_table.Conversion(test_fraction, seed, bucket_ints)
-    with progress("converting", sum(text_bytes(path) for path in paths)) as advance:
-        writer = criteo_table.convert(
-            paths,
-            destination,
-            conversion,
-            lambda rows, size_bytes: advance(size_bytes),
-        )
+    split = Split(test_fraction, seed)
+    with progress("converting", sum(map(text_bytes, paths))) as advance:
+        writer = criteo_table.convert(paths, destination, split, bucket_ints, advance)
     ids = "C1 … C26, I1 … I13" if bucket_ints else "C1 … C26"
-    tell(writer, f"{_CRITEO_SLOTS}, {ids} (1 id each)", "clicks")
+    report_written(writer, f"{_CRITEO_SLOTS}, {ids} (1 id each)", "clicks")
 
 
 _LIBSVM_EPILOG = """\b
@@ -77,9 +112,7 @@ Examples:
 
 @data.command("libsvm", epilog=_LIBSVM_EPILOG)
 @click.argument("inputs", nargs=-1, required=True, metavar="IN[.gz]…")
-@click.option(
-    "--test", "tests", multiple=True, metavar="IN[.gz]", help="Test rows, in place of a share."
-)
+@click.option("--test", "tests", multiple=True, metavar="IN[.gz]", help=_TEST_HELP)
 @destination_options
 @split_options
 def libsvm(
@@ -95,7 +128,7 @@ def libsvm(
     split = Split(test_fraction, seed)
     with progress("converting", sum(map(text_bytes, paths + held_back))) as advance:
         writer = libsvm_text.convert(paths, destination, split, held_back, advance)
-    tell(writer, in_words(libsvm_text.SLOTS), "positives")
+    report_written(writer, in_words(libsvm_text.SLOTS), "positives")
 
 
 _MNIST_EPILOG = """\b
@@ -132,7 +165,7 @@ def mnist(
     total = len(train.labels) + (len(tests.labels) if tests else 0)
     with progress("converting", total) as advance:
         writer = idx.convert(train, destination, Split(test_fraction, seed), tests, advance)
-    tell(writer, in_words(idx.slots(train)))
+    report_written(writer, in_words(idx.slots(train)))
 
 
 @data.command("synth-ctr", epilog="\b\nExample:\n  psrt data synth-ctr --out data/synth")
@@ -155,7 +188,7 @@ def synth_ctr(
     planted = synthetic.Planted(rows, test_rows, seed, ids_per_slot, skew)
     with progress("generating", rows + test_rows) as advance:
         writer, report = synthetic.generate(planted, destination, advance)
-    tell(writer, f"{_CRITEO_SLOTS}, C1 … C26 (1 id each)", "clicks")
+    report_written(writer, f"{_CRITEO_SLOTS}, C1 … C26 (1 id each)", "clicks")
     click.echo(
         f"best possible test AUC {report.best_auc:.4f} (the planted model's own; "
         f"also in {destination.directory / synthetic.REPORT_NAME})"

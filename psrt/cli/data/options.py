@@ -1,17 +1,19 @@
-"""What `psrt data` commands share: options, and what those that write files say at the end."""
+"""Options that `psrt data` commands share, and the report of those that write files."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+from psrt.config.schema import DATA_FORMATS
 from psrt.core.errors import ConfigError
-from psrt.data.convert import PARTS, Destination, ShardedWriter
-from psrt.data.formats import Format, MultiSlotFormat
+from psrt.data.convert import PARTS, Destination, ShardedWriter, criteo, libsvm
+from psrt.data.formats import Format, format_named
 from psrt.data.slots import Slot
 
 
@@ -58,25 +60,46 @@ def split_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def format_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --job and --slots, given to `command` as one `format`."""
+    """Add --job, --slots, --format and --option, given to `command` as one `format`."""
 
     @click.option("--job", metavar="JOB.toml", help="Read the files as this job does.")
     @click.option(
         "--slots",
         metavar="NAME:DTYPE[:SIZE],…",
-        help="MultiSlot text of these slots: DTYPE is uint64 or float, no SIZE is any number.",
+        help="The slots: DTYPE is uint64 or float, no SIZE is any number.",
+    )
+    @click.option(
+        "--format",
+        "name",
+        default="multislot",
+        show_default=True,
+        type=click.Choice(DATA_FORMATS),
+        help="What the files are. libsvm and criteo have slots of their own without --slots.",
+    )
+    @click.option(
+        "--option",
+        "options",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Of the format, in TOML, as in [data.options] and [data.columns].",
     )
     @functools.wraps(command)
-    def with_format(*, job: str | None, slots: str | None, **others: Any) -> Any:
-        return command(format=format_given(job, slots), **others)
+    def with_format(
+        *, job: str | None, slots: str | None, name: str, options: tuple[str, ...], **others: Any
+    ) -> Any:
+        return command(format=format_given(job, slots, name, options), **others)
 
     return with_format
 
 
-def format_given(job: str | None, slots: str | None) -> Format:
-    """The format of --job or of --slots; raises `ConfigError` unless one of them is given."""
-    if slots and not job:
-        return MultiSlotFormat([slot_in(text) for text in slots.split(",")])
+def format_given(
+    job: str | None, slots: str | None, name: str = "multislot", options: Sequence[str] = ()
+) -> Format:
+    """The format of --job, or of --format and --slots; raises `ConfigError` for both or neither."""
+    own = {"libsvm": libsvm.SLOTS, "criteo": criteo.slots()}.get(name, ())
+    if not job and (slots or own):
+        of_slots = [slot_in(text) for text in slots.split(",")] if slots else own
+        return format_named(name, of_slots, _options(options), "--option")
     if not job or slots:
         raise ConfigError(
             "the files are read by --job JOB.toml or by --slots NAME:DTYPE:SIZE,…: give one.",
@@ -88,6 +111,15 @@ def format_given(job: str | None, slots: str | None) -> Format:
     from psrt.trainer.inputs import load_job as build
 
     return format_of(build(load_job(job).config))
+
+
+def _options(given: Sequence[str]) -> dict[str, Any]:
+    try:
+        return tomllib.loads("\n".join(given))
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(
+            f"--option {' '.join(given)}: {error}.", hint="For example --option 'delimiter = \"|\"'"
+        ) from error
 
 
 def slot_in(text: str) -> Slot:
@@ -112,8 +144,8 @@ def in_words(slots: tuple[Slot, ...]) -> str:
     )
 
 
-def tell(writer: ShardedWriter, slots: str, positives: str = "") -> None:
-    """What was written, and the lines of a job file that read it."""
+def report_written(writer: ShardedWriter, slots: str, positives: str = "") -> None:
+    """Print what was written, and the lines of a job file that read it."""
     parts = [part for part in PARTS if writer.rows[part]]
     for part in parts:
         rows = writer.rows[part]

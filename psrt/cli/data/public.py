@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from psrt.cli.data.options import destination_options, in_words, split_options, tell
+from psrt.cli.data.options import destination_options, in_words, report_written, split_options
 from psrt.cli.progress import progress
 from psrt.core.errors import ConfigError
 from psrt.data.convert import Destination, Split, synthetic_text
@@ -31,7 +31,7 @@ def avazu(
     paths = expand(inputs)
     with progress("converting", sum(map(text_bytes, paths))) as advance:
         writer = avazu_table.convert(paths, destination, Split(test_fraction, seed), advance)
-    tell(writer, in_words(avazu_table.SLOTS), "clicks")
+    report_written(writer, in_words(avazu_table.SLOTS), "clicks")
 
 
 _IMIKOLOV_EPILOG = """\b
@@ -77,7 +77,7 @@ def imikolov(
         writer, vocabulary = text.convert(
             paths, destination, windows, split, held_back, min_count, advance
         )
-    tell(writer, in_words(windows.slots))
+    report_written(writer, in_words(windows.slots))
     click.echo(f"{len(vocabulary):,} words, in {destination.directory / text.VOCABULARY_NAME}")
 
 
@@ -92,7 +92,7 @@ def movielens(
     split = Split(test_fraction, seed)
     with progress("converting", text_bytes(directory / ratings.FILES[0])) as advance:
         writer = ratings.convert(directory, destination, split, advance)
-    tell(writer, in_words(ratings.SLOTS), f"rated {ratings.POSITIVE_RATING} or more")
+    report_written(writer, in_words(ratings.SLOTS), f"rated {ratings.POSITIVE_RATING} or more")
 
 
 _TEXT_EPILOG = """\b

@@ -2,6 +2,7 @@
 
 sharded         Writing a data set: rows dealt in turn over MultiSlot files, published all at
                 once
+any_format      Files of any format that jobs read, as MultiSlot files of the same slots
 criteo          The public Criteo table (Kaggle 2014, 1TB logs) as MultiSlot files
 libsvm          libsvm text (also svmlight) as MultiSlot files
 idx             IDX files (MNIST and its relatives), and labelled images as MultiSlot files
@@ -23,6 +24,7 @@ splitting       One text file cut into several, each a run of its lines, for as 
 from __future__ import annotations
 
 from psrt.data.convert import (
+    any_format,
     avazu,
     criteo,
     idx,
@@ -40,6 +42,7 @@ __all__ = [
     "Destination",
     "ShardedWriter",
     "Split",
+    "any_format",
     "avazu",
     "criteo",
     "idx",

@@ -15,14 +15,20 @@ error naming file and line: nothing is skipped.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from psrt.core.errors import ConfigError, DataError
+from psrt.core.errors import DataError
 from psrt.core.types import F32, F64, I64, U8
-from psrt.data.convert.sharded import Destination, ExampleRows, ShardedWriter
+from psrt.data.convert.sharded import (
+    Destination,
+    Drawn,
+    ExampleRows,
+    ShardedWriter,
+    Split,
+    write_split,
+)
 from psrt.data.slots import Slot
 from psrt.data.sources import blocks
 from psrt.kernels.text import DONE
@@ -40,42 +46,32 @@ def slots(bucket_integers: bool = False, ids_per_slot: int | None = 1) -> tuple[
     return dense + tuple(Slot(name, "uint64", ids_per_slot) for name in names)
 
 
-@dataclass(frozen=True)
-class Conversion:
-    """How to convert: the share of test rows, the seed of that choice, integers as ids too."""
-
-    test_fraction: float = 0.1
-    seed: int = 0
-    bucket_integers: bool = False
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.test_fraction < 1:
-            raise ConfigError(f"test_fraction is in [0, 1), not {self.test_fraction}")
-
-
 def convert(
     inputs: Sequence[Path | str],
     destination: Destination,
-    conversion: Conversion,
-    on_rows: Callable[[int, int], None] = lambda rows, size_bytes: None,
+    split: Split,
+    bucket_integers: bool = False,
+    on_bytes: Callable[[int], None] = lambda size_bytes: None,
 ) -> ShardedWriter:
-    """Convert `inputs` in order; `on_rows` hears of rows and bytes of text as they are written."""
-    reader = CriteoReader(conversion)
-    with ShardedWriter(destination) as writer:
-        for path in inputs:
-            for rows, draws, size_bytes in reader.read(path):
-                is_test = draws < conversion.test_fraction
-                writer.write("train", rows.select(~is_test))
-                writer.write("test", rows.select(is_test))
-                on_rows(len(draws), size_bytes)
-    return writer
+    """Convert `inputs` in order; `bucket_integers` adds integers as ids."""
+    return write_split(destination, split, _drawn(inputs, split.seed, bucket_integers, on_bytes))
+
+
+def _drawn(
+    paths: Sequence[Path | str], seed: int, buckets: bool, on_bytes: Callable[[int], None]
+) -> Iterator[Drawn]:
+    reader = CriteoReader(seed, buckets)
+    for path in paths:
+        for rows, draws, size_bytes in reader.read(path):
+            yield rows, draws
+            on_bytes(size_bytes)
 
 
 class CriteoReader:
     """Reads Criteo text into arrays, `_ROWS_PER_CALL` rows at a time, in buffers it reuses."""
 
-    def __init__(self, conversion: Conversion) -> None:
-        self._conversion = conversion
+    def __init__(self, seed: int = 0, bucket_integers: bool = False) -> None:
+        self._seed, self._bucket_integers = seed, bucket_integers
         n = _ROWS_PER_CALL
         self._labels: U8 = np.empty(n, np.uint8)
         self._integers: I64 = np.empty((n, DENSE), np.int64)
@@ -106,14 +102,14 @@ class CriteoReader:
             self._integers,
             self._ids,
             self._draws,
-            self._conversion.seed,
+            self._seed,
             self._report,
         )
         return int(self._report[kernel.ROWS])
 
     def _rows(self, count: int) -> ExampleRows:
         integers, ids = self._integers[:count], self._ids[:count]
-        if self._conversion.bucket_integers:
+        if self._bucket_integers:
             buckets = np.empty_like(integers)
             kernel.bucket_integers(integers, kernel.CATEGORIES + 1, buckets)
             ids = np.concatenate([ids, buckets], axis=1)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import gzip
 import math
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +24,7 @@ import numpy as np
 
 from psrt.core.errors import DataError, ErrorCode
 from psrt.core.types import F64, U8
-from psrt.data.convert.sharded import Destination, Lines, ShardedWriter, Split
+from psrt.data.convert.sharded import Destination, Drawn, Lines, ShardedWriter, Split, write_split
 from psrt.data.slots import Slot
 
 _UNSIGNED_BYTE = 8
@@ -83,18 +83,15 @@ def convert(
     on_images: Callable[[int], None] = lambda images: None,
 ) -> ShardedWriter:
     """Write `images` and set a share of them aside, or, if given, `tests` instead."""
-    fraction = split.test_fraction if tests is None else 0.0
-    with ShardedWriter(destination) as writer:
-        for start in range(0, len(images.labels), _IMAGES_PER_CALL):
-            part = images.part(start, start + _IMAGES_PER_CALL)
-            rows, draws = lines_of(part), draws_of(part, split.seed)
-            writer.write("train", rows.select(draws >= fraction))
-            writer.write("test", rows.select(draws < fraction))
-            on_images(len(draws))
-        if tests is not None:
-            writer.write("test", lines_of(tests))
-            on_images(len(tests.labels))
-    return writer
+    held_back = None if tests is None else _drawn(tests, split.seed, on_images)
+    return write_split(destination, split, _drawn(images, split.seed, on_images), held_back)
+
+
+def _drawn(images: Images, seed: int, on_images: Callable[[int], None]) -> Iterator[Drawn]:
+    for start in range(0, len(images.labels), _IMAGES_PER_CALL):
+        part = images.part(start, start + _IMAGES_PER_CALL)
+        yield lines_of(part), draws_of(part, seed)
+        on_images(len(part.labels))
 
 
 def lines_of(images: Images) -> Lines:

@@ -21,7 +21,16 @@ import numpy as np
 
 from psrt.core.errors import DataError
 from psrt.core.types import F64, I64, U8
-from psrt.data.convert.sharded import Destination, Lines, ShardedWriter, Split, lines_of
+from psrt.data.convert.sharded import (
+    Destination,
+    Drawn,
+    Lines,
+    ShardedWriter,
+    Split,
+    lines_of,
+    write_split,
+)
+from psrt.data.formats import libsvm_error
 from psrt.data.slots import Slot
 from psrt.data.sources import blocks
 from psrt.kernels.text import DONE
@@ -29,7 +38,6 @@ from psrt.kernels.text import libsvm as kernel
 
 SLOTS = (Slot("label", "float", 1), Slot("ids", "uint64"), Slot("values", "float"))
 _ROWS_PER_CALL = 8192
-_SHOWN_BYTES = 40
 
 
 def convert(
@@ -40,18 +48,17 @@ def convert(
     on_bytes: Callable[[int], None] = lambda size_bytes: None,
 ) -> ShardedWriter:
     """Convert `inputs` in order and set a share of them aside, or, if given, `tests` instead."""
-    fraction = 0.0 if tests else split.test_fraction
-    with ShardedWriter(destination) as writer:
-        for path in inputs:
-            for rows, draws, size_bytes in read(path, split.seed):
-                writer.write("train", rows.select(draws >= fraction))
-                writer.write("test", rows.select(draws < fraction))
-                on_bytes(size_bytes)
-        for path in tests:
-            for rows, _, size_bytes in read(path, split.seed):
-                writer.write("test", rows)
-                on_bytes(size_bytes)
-    return writer
+    train, held_back = (_drawn(paths, split.seed, on_bytes) for paths in (inputs, tests))
+    return write_split(destination, split, train, held_back if tests else None)
+
+
+def _drawn(
+    paths: Sequence[Path | str], seed: int, on_bytes: Callable[[int], None]
+) -> Iterator[Drawn]:
+    for path in paths:
+        for rows, draws, size_bytes in read(path, seed):
+            yield rows, draws
+            on_bytes(size_bytes)
 
 
 def read(path: Path | str, seed: int = 0) -> Iterator[tuple[Lines, F64, int]]:
@@ -75,17 +82,8 @@ def read(path: Path | str, seed: int = 0) -> Iterator[tuple[Lines, F64, int]]:
 
 def malformed(path: Path | str, line: int, text: U8, report: I64) -> DataError:
     """The error for a row the kernel refused."""
-    status, at = int(report[kernel.STATUS]), int(report[kernel.POSITION])
-    words = text[at : at + _SHOWN_BYTES].tobytes().split(b"\n")[0].split()
-    shown = repr(words[0].decode("utf-8", "backslashreplace")) if words else "nothing"
-    where = "label" if status == kernel.BAD_LABEL else f"entry {int(report[kernel.ENTRY]) + 1}"
-    expected = {
-        kernel.BAD_LABEL: "1 or +1, −1 or 0",
-        kernel.BAD_INDEX: "index:value with an index of at most 18 digits",
-        kernel.NO_COLON: "index:value",
-        kernel.BAD_VALUE: "a finite number behind the colon",
-    }[status]
+    error = libsvm_error(str(path), line, text, report, binary=True)
     return DataError(
-        f"{path}, line {line}, {where}: expected {expected}, found {shown}. Nothing was written.",
+        f"{error.message} Nothing was written.",
         hint="Repair or remove that row. Ranking (qid:) and multi-class files are not for psrt.",
     )

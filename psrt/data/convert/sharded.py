@@ -9,7 +9,7 @@ A part without rows has no files.
 from __future__ import annotations
 
 import gzip
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -18,7 +18,7 @@ from typing import IO, Self, TypeAlias, cast
 import numpy as np
 
 from psrt.core.errors import ConfigError, DataError, ErrorCode
-from psrt.core.types import F32, I64, U8
+from psrt.core.types import F32, F64, I64, U8
 from psrt.kernels.text import format_rows, row_bytes
 
 Text: TypeAlias = bytes | memoryview
@@ -86,6 +86,10 @@ class Split:
     def __post_init__(self) -> None:
         if not 0 <= self.test_fraction < 1:
             raise ConfigError(f"test_fraction is in [0, 1), not {self.test_fraction}")
+
+
+Drawn: TypeAlias = "tuple[ExampleRows | Lines, F64]"
+"""Rows, and for each a number in [0, 1) that decides whether it is for testing."""
 
 
 class ShardedWriter:
@@ -160,10 +164,30 @@ class ShardedWriter:
         return old
 
 
-def lines_of(text: U8, ends: I64) -> list[Text]:
-    """Line i of `text` ends at `ends[i]`; windows on `text`, nothing is copied."""
-    view, bounds = text.data, [0, *ends.tolist()]
-    return [view[bounds[i] : bounds[i + 1]] for i in range(len(ends))]
+def write_split(
+    destination: Destination,
+    split: Split,
+    train: Iterable[Drawn],
+    tests: Iterable[Drawn] | None = None,
+) -> ShardedWriter:
+    """Write `train` and set a share of its rows aside, or, if given, write `tests` instead."""
+    fraction = split.test_fraction if tests is None else 0.0
+    with ShardedWriter(destination) as writer:
+        for rows, draws in train:
+            is_test = draws < fraction
+            writer.write("train", rows.select(~is_test))
+            writer.write("test", rows.select(is_test))
+        for rows, _ in tests or ():
+            writer.write("test", rows)
+    return writer
+
+
+def lines_of(text: U8, ends: I64, starts: I64 | None = None) -> list[Text]:
+    """Line i of `text` ends at `ends[i]`, and begins at `starts[i]` or behind the line before it;
+    windows on `text`, nothing is copied."""
+    view, stops = text.data, ends.tolist()
+    begins = [0, *stops[:-1]] if starts is None else starts.tolist()
+    return [view[start:stop] for start, stop in zip(begins, stops, strict=False)]
 
 
 def _create(path: Path, gzipped: bool) -> IO[bytes]:

@@ -38,6 +38,7 @@ from psrt.data.formats.formats import (
 )
 from psrt.data.formats.multislot import BatchParser, malformed, number_at, shown_at
 from psrt.data.formats.pieces import Cutter, joined
+from psrt.data.formats.svmlight import libsvm_error
 
 __all__ = [
     "DTYPES",
@@ -52,6 +53,7 @@ __all__ = [
     "format_named",
     "joined",
     "layout_of",
+    "libsvm_error",
     "malformed",
     "number_at",
     "shown_at",

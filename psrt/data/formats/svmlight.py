@@ -71,7 +71,7 @@ class LibsvmParser(CuttingParser):
         line, rows = self.line + int(report[kernel.LINES]), int(report[kernel.ROWS])
         error = None
         if report[kernel.STATUS] != DONE:
-            error = malformed(self._path, line + 1, text, report, self._binary)
+            error = libsvm_error(self._path, line + 1, text, report, self._binary)
         self.line, offsets = line, offsets[: rows + 1]
         parts: list[Any] = [labels[:rows].reshape(rows, 1)]
         parts += [Ragged(ids[: offsets[-1]], offsets), Ragged(values[: offsets[-1]], offsets)]
@@ -90,8 +90,8 @@ def settle(text: U8, ties: I64, labels: F32, values: F32) -> None:
             values[index] = number
 
 
-def malformed(path: str, line: int, text: U8, report: I64, binary: bool) -> DataError:
-    """The error for a row the kernel refused."""
+def libsvm_error(path: str, line: int, text: U8, report: I64, binary: bool) -> DataError:
+    """The error for a row that this kernel, or that of `psrt.kernels.text.libsvm`, refused."""
     status, at = int(report[kernel.STATUS]), int(report[kernel.POSITION])
     words = text[at : at + _SHOWN_BYTES].tobytes().split(b"\n")[0].split()
     shown = repr(words[0].decode("utf-8", "backslashreplace")) if words else "nothing"

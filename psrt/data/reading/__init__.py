@@ -1,9 +1,9 @@
 """Files to batches, by one thread or several: files in reading order.
 
-    readers   Readers of one thread: its files one after the other, in any format
-    queue     Reader threads that keep a bounded queue of mini-batches filled
-    ahead     A background thread that keeps the next few items of a generator ready
-    settings  Settings of a dataset: slots, files, batch size, threads, pipe command
+readers   Readers of one thread: its files one after the other, in any format
+queue     Reader threads that keep a bounded queue of mini-batches filled
+ahead     A background thread that keeps the next few items of a generator ready
+settings  Settings of a dataset: slots, files, batch size, threads, pipe command
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ multislot_rows     MultiSlot lines to the arrays of batches, slot by slot: the l
                    `psrt.data.formats.multislot`
 multislot_records  MultiSlot lines to records, as `psrt.kernels.text.records` has them: the
                    values of a line in a row
-lines              Rows of arrays to MultiSlot lines, as the writers of data sets want them
+lines              Arrays to MultiSlot lines, for the writers of data sets
 records            Records of examples kept in memory: values of batches in, batches of any
                    records out
 criteo             The public Criteo table to arrays: the loops behind
@@ -43,7 +43,13 @@ from psrt.kernels.text.cells import hash_texts
 from psrt.kernels.text.criteo import CATEGORIES, INTEGERS, MISSING, bucket_integers
 from psrt.kernels.text.delimited import LINES, POSITION, ROWS, STATUS
 from psrt.kernels.text.libsvm import BAD_INDEX, BAD_LABEL, BAD_VALUE, NO_COLON
-from psrt.kernels.text.lines import format_rows, row_bytes
+from psrt.kernels.text.lines import (
+    VALUE_BYTES,
+    append_floats,
+    append_ids,
+    format_rows,
+    row_bytes,
+)
 from psrt.kernels.text.multislot_records import parse_records
 from psrt.kernels.text.multislot_rows import parse_rows
 from psrt.kernels.text.prefixes import hash_words
@@ -66,7 +72,10 @@ __all__ = [
     "ROWS",
     "SPACE",
     "STATUS",
+    "VALUE_BYTES",
     "WORD_BYTES",
+    "append_floats",
+    "append_ids",
     "bucket_integers",
     "cells",
     "criteo",

@@ -184,20 +184,26 @@ def write_unsigned(out: Any, at: Any, value: Any) -> Any:
 
 
 @device
+def write_decimal(out: Any, at: Any, number: Any, unit: Any) -> Any:
+    """`number / unit`, a power of ten, without trailing zeros; returns the end."""
+    whole = number // unit
+    fraction = number - whole * unit
+    at = write_unsigned(out, at, whole)
+    if fraction == 0:
+        return at
+    # The leading 1 keeps the zeros behind the point; the point then takes its place.
+    end = write_unsigned(out, at, fraction + unit)
+    out[at] = _POINT
+    while out[end - 1] == ZERO:
+        end -= 1
+    return end
+
+
+@device
 def write_fixed(out: Any, at: Any, value: Any) -> Any:
     """Up to 6 decimals of a float under 10¹³, without trailing zeros; returns the end."""
     scaled = np.uint64(abs(value) * 1e6 + 0.5)
     if value < 0 and scaled:
         out[at] = _MINUS
         at += 1
-    whole = scaled // np.uint64(1_000_000)
-    fraction = scaled - whole * np.uint64(1_000_000)
-    at = write_unsigned(out, at, whole)
-    if fraction == 0:
-        return at
-    # The leading 1 keeps the zeros behind the point; the point then takes its place.
-    end = write_unsigned(out, at, fraction + np.uint64(1_000_000))
-    out[at] = _POINT
-    while out[end - 1] == ZERO:
-        end -= 1
-    return end
+    return write_decimal(out, at, scaled, np.uint64(1_000_000))

@@ -7,13 +7,13 @@ from collections.abc import Generator
 from typing import Any
 
 import pytest
+from psrt.trainer.inputs.ahead import Ahead
 
 from psrt.core.errors import InternalError
 from psrt.core.threads import CrashReport
 from psrt.data.reading.queue import BoundedQueue
 from psrt.pserver.serving.service import PserverService
 from psrt.rpc.grpc_ import aio_loop
-from psrt.trainer.inputs.ahead import Ahead
 
 WAIT_S = 20.0
 
