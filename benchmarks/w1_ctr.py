@@ -34,7 +34,7 @@ from psrt.config.schema import JobConfig, TrainerConfig
 from psrt.core.precision import PRECISIONS, WirePrecision
 from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync
 from psrt.core.threads import SCHEDULING
-from psrt.trainer.inputs.ahead import Ahead
+from psrt.data.reading import Ahead
 from psrt.trainer.inputs.job import Job, load_job
 from psrt.trainer.inputs.outputs import Measured, Outputs
 from psrt.trainer.inputs.prefetch import PreparedBatch, prepare

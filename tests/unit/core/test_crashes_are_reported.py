@@ -7,10 +7,10 @@ from collections.abc import Generator
 from typing import Any
 
 import pytest
-from psrt.trainer.inputs.ahead import Ahead
 
 from psrt.core.errors import InternalError
 from psrt.core.threads import CrashReport
+from psrt.data.reading import Ahead
 from psrt.data.reading.queue import BoundedQueue
 from psrt.pserver.serving.service import PserverService
 from psrt.rpc.grpc_ import aio_loop
