@@ -22,6 +22,7 @@ import argparse
 import itertools
 import json
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,17 +31,19 @@ import numpy as np
 
 from benchmarks import ctr_data, harness, processes
 from benchmarks.gemm import gemm_figures
+from psrt.communicator.base import Communicator
 from psrt.config.schema import JobConfig, TrainerConfig
 from psrt.core.precision import PRECISIONS, WirePrecision
 from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync
 from psrt.core.threads import SCHEDULING
 from psrt.data.reading import Ahead
 from psrt.trainer.inputs.job import Job, load_job
-from psrt.trainer.inputs.outputs import Measured, Outputs
+from psrt.trainer.inputs.outputs import Outputs
 from psrt.trainer.inputs.prefetch import PreparedBatch, prepare
-from psrt.trainer.training.cluster import ConnectedCluster, cluster_of
-from psrt.trainer.training.loop import Loop
-from psrt.trainer.training.workshop import Workshop, prepared_process
+from psrt.trainer.training.cluster import cluster_of
+from psrt.trainer.training.process import prepared_process
+from psrt.trainer.training.session import run_of
+from psrt.trainer.training.training_run import TrainingRun
 
 WARM_UP_STEPS, GEMM_SECONDS = 20, 4.0
 LEARNING_RATES = {"sgd": (0.1, 50.0), "adagrad": (0.02, 2.5), "adam": (1e-3, 1.0)}
@@ -105,29 +108,22 @@ def mean(figures: list[harness.Figures], name: str) -> float:
 
 
 class Stopwatch:
-    """Stands where the trainer's progress lines do: counts, and ends the loop when time is over."""
+    """Counts steps, and ends the run when time is over."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._started = self._ended = 0.0
         self._cpu_started = self._cpu_ended = 0.0
         self.losses: list[float] = []
-        self.loop: Loop | None = None
+        self.is_over = threading.Event()
 
-    def start(self) -> None:
-        """The first batch is there."""
-
-    def line(self) -> None:
-        """Nothing is printed."""
-
-    def step(self, epoch: int, examples: int, measured: Measured) -> None:
-        self.losses.append(measured.loss)
+    def step(self, loss: float) -> None:
+        self.losses.append(loss)
         self._ended = time.perf_counter()
         if len(self.losses) == WARM_UP_STEPS:
             self._started, self._cpu_started = self._ended, time.process_time()
         elif len(self.losses) > WARM_UP_STEPS and self._ended - self._started > self._seconds:
-            assert self.loop is not None
-            self.loop.stop.set()
+            self.is_over.set()
             self._cpu_ended = time.process_time()  # up to 0.1 ms on a guest: not in each step
 
     def figures(self) -> harness.Figures:
@@ -161,22 +157,30 @@ def trainer(args: argparse.Namespace) -> harness.Figures:
     )
     say = lambda text: print(text, file=sys.stderr)  # noqa: E731
     with prepared_process(settings, say):
-        shop = Workshop(load_job(config))
-        with cluster_of(settings, shop.job, say, shop.own) as cluster:
-            return measure(shop, cluster, batches, args.seconds)
+        job = load_job(config)
+        run, mode = run_of(settings, job), config.communication
+        with cluster_of(settings, job, say, run.local_parameters(mode)) as cluster:
+            return measure(job, run, cluster.communicator, batches, args.seconds)
 
 
 def measure(
-    shop: Workshop, cluster: ConnectedCluster, batches: list[ctr_data.Batch], seconds: float
+    job: Job,
+    run: TrainingRun,
+    communicator: Communicator,
+    batches: list[ctr_data.Batch],
+    seconds: float,
 ) -> harness.Figures:
-    job, watch = shop.job, Stopwatch(seconds)
-    shop.fill(cluster.communicator.start(60.0))
-    loop = Loop(shop.steps, shop.scope, cluster.communicator, Outputs(job.model), watch)  # type: ignore[arg-type]
-    watch.loop = loop
+    watch, outputs = Stopwatch(seconds), Outputs(job.model)
+    run.open(communicator, 60.0)
     with Ahead(prepared(job, batches), 2) as ahead:
-        loop.run(ahead)
-    counted = cluster.communicator.counters.snapshot()
-    cluster.communicator.stop(60.0)
+        run.run_from(
+            ahead,
+            outputs.names,
+            lambda batch, following, fetched: watch.step(outputs.read(fetched).loss),
+            stop=watch.is_over,
+        )
+    counted = communicator.counters.snapshot()
+    communicator.stop(60.0)
     moved = counted["push_bytes"] + counted["pull_bytes"]
     return watch.figures() | {"bytes_per_step": moved / len(watch.losses)}
 

@@ -61,8 +61,8 @@ def test_an_executor_runs_it_and_gives_gradients() -> None:
     scope.init_parameters(program)
 
     class Zeros:
-        def pull_rows(self, table: str, ids: np.ndarray) -> np.ndarray:
-            return np.zeros((len(ids), 2), np.float32)
+        def pull_rows(self, wanted: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+            return {name: np.zeros((len(ids), 2), np.float32) for name, ids in wanted.items()}
 
     executor = psrt.Executor(program, scope, source=Zeros())
     (value,) = executor.run(batches(1)[0], [loss])

@@ -1,22 +1,22 @@
-"""What a communicator promises the trainer, whichever mode it runs in.
+"""The protocol between a trainer and the communicator of its mode.
 
-One thread, the training thread, calls all methods but `offer`, in this order:
+The training thread calls all methods except `offer`, in this order:
 
     dense = start()                     parameters as the pservers hold them
     rows = pull_rows(first batch)
     for each step:
         begin(ids of the next batch)    may already pull them while this step computes
-        offer(name, gradient)           perhaps, for each gradient as soon as it is final
-        pulled = finish(gradients)      hand over; receive what the next step needs
-    dense = stop()                      everything queued is applied; last parameters
+        offer(name, gradient)           for each gradient, as soon as it is final
+        pulled = finish(gradients)      push; receive parameters and rows of the next step
+    dense = stop()                      apply everything queued; last parameters
 
 Ownership: ids given to `begin` stay unchanged until `finish` has returned. Gradients belong to the
-executor, which overwrites them in its next run; a communicator that still needs them after `finish`
-has copied them. Dense arrays of a `Pulled` belong to the communicator and stay unchanged until the
-next but one `finish` (and as long as no two newer sets were handed out); row arrays belong to the
+executor, which overwrites them in its next run; a communicator that needs them after `finish`
+copies them. Dense arrays of a `Pulled` belong to the communicator and stay unchanged until the
+`finish` after the next (and as long as no two newer sets were returned); row arrays belong to the
 caller.
 
-A failure of a background thread is raised, as itself, by the next call.
+The next call raises the error of a background thread.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Versions: TypeAlias = Mapping[tuple[int, str], int]
 
 @dataclass(frozen=True)
 class Pulled:
-    """What a step brought back.
+    """Parameters and rows that a step received.
 
     `dense` holds whole parameters by name, and is empty when nothing newer has arrived; `rows`
     holds (n, width) rows per table, in the order of the ids given to `begin`.
@@ -50,19 +50,25 @@ class Pulled:
 
 
 class Timeline(Protocol):
-    """Who wants to know what each thread of a communicator does when."""
+    """A recorder of what each thread of a communicator does."""
 
     def span(self, name: str, category: Literal["communicate"], /) -> AbstractContextManager[None]:
-        """The calling thread does `name` inside: a call to a pserver, or a wait for one."""
+        """Record that the calling thread does `name` inside: a call to a pserver, or a wait."""
         ...
 
 
 class Communicator(Protocol):
+    """Moves gradients up and parameters down, in one communication mode."""
+
+    one_call_step: bool
+    """Whether `finish` is one call that also brings the rows named by `begin`. A caller that learns
+    of its next batch late may hold its gradients back until then, and saves a round trip."""
+
     @property
     def counters(self) -> Counters: ...
 
     def watch(self, timeline: Timeline | None) -> None:
-        """Tell `timeline` of every call and every wait from now on; None tells nobody."""
+        """Record every call and every wait in `timeline` from now on; None stops that."""
         ...
 
     def start(self, timeout_s: float) -> dict[str, F32]:
@@ -70,7 +76,7 @@ class Communicator(Protocol):
         ...
 
     def pull_rows(self, wanted: Mapping[str, I64]) -> dict[str, F32]:
-        """Rows of distinct ids per table, now."""
+        """Return rows (n, width) of the distinct ids (n,) of each table, now."""
         ...
 
     def begin(self, wanted: Mapping[str, I64]) -> None:
@@ -78,14 +84,14 @@ class Communicator(Protocol):
         ...
 
     def finish(self, gradients: Gradients) -> Pulled:
-        """Hand over the gradients of this step and receive what the next one needs.
+        """Push the gradients of this step and receive what the next one needs.
 
-        In Sync, no gradients at all means: keep the round going, but do not average me in.
+        In Sync, an empty mapping closes the round without a share in its average.
         """
         ...
 
     def offer(self, name: str, gradient: Gradient) -> None:
-        """A gradient of the running step is final; `finish` gets it too.
+        """Take a final gradient of the running step; `finish` gets it too.
 
         Any thread of the executor calls it, while the rest of the step is still computed. Modes
         that can send it early do; the others ignore it.
@@ -93,16 +99,16 @@ class Communicator(Protocol):
         ...
 
     def flush(self, timeout_s: float, final: bool = False) -> dict[str, F32]:
-        """Wait until all gradients handed over are applied; pull the dense parameters.
+        """Wait until all pushed gradients are applied; return the dense parameters.
 
-        `final` says that this trainer hands over nothing more, so nobody need wait for it.
+        `final` declares that this trainer pushes nothing more, so no other trainer waits for it.
         """
         ...
 
     def stop(self, timeout_s: float) -> dict[str, F32]:
-        """`flush`, then tell every pserver that this trainer has completed; idempotent."""
+        """Flush, then report to every pserver that this trainer has completed; idempotent."""
         ...
 
     def close(self) -> None:
-        """End the threads without a word to the pservers, for a trainer that failed."""
+        """End the threads and report nothing to the pservers, for a trainer that failed."""
         ...

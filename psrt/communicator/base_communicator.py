@@ -30,6 +30,8 @@ class BaseCommunicator(ABC):
     `_versions` are those that gradients are computed on now.
     """
 
+    one_call_step = False
+
     def __init__(self, pservers: PserverGroup, on_wait: Callable[[str], None]) -> None:
         self._pservers, self._on_wait = pservers, on_wait
         self._versions: Versions = {}

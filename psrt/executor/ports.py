@@ -1,12 +1,11 @@
-"""What an executor asks of the outside: it knows no network.
+"""The two ports of an executor, which knows no network: gradients leave, rows arrive.
 
-The trainer plugs in a communicator, a collective or a fake. All calls come from the thread that
-called `Executor.run`, except those of `OnGradient`.
+The trainer plugs in a communicator; tests plug in fakes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Protocol, TypeAlias
 
 from psrt.core.tensors import SelectedRows
@@ -14,26 +13,33 @@ from psrt.core.types import F32, I64, Array
 
 Gradient: TypeAlias = Array | SelectedRows
 
-OnGradient: TypeAlias = Callable[[str, Gradient], None]
-"""Told the name of a parameter and its gradient as soon as that is final, by whichever thread made
-it. The array is the executor's, as those of `GradSink.push` are."""
-
 
 class GradSink(Protocol):
-    """Where gradients go after each backward."""
+    """The exit of gradients.
+
+    Arrays belong to the executor and stay unchanged until the backward pass after the next one.
+    Copy what is kept longer, a queue of several steps for instance.
+    """
+
+    def offer(self, name: str, gradient: Gradient) -> None:
+        """Take the gradient of one parameter as soon as it is final.
+
+        Called by any thread of the executor while the rest of the step is still computed. A step
+        that also updates parameters ("optimize") offers nothing, and neither do Hogwild replicas.
+        """
+        ...
 
     def push(self, gradients: Mapping[str, Gradient]) -> None:
-        """Gradients by parameter name.
-
-        The arrays are the executor's: they stay as they are until the backward after the next one.
-        Copy what is kept longer, a queue of several steps for instance.
-        """
+        """Take all gradients of a step, by parameter name, in the thread that called `run`."""
         ...
 
 
 class ParamSource(Protocol):
-    """Where rows of sparse tables come from when none were bound for a step."""
+    """The source of sparse rows that were not bound for a step; every communicator is one."""
 
-    def pull_rows(self, table: str, ids: I64) -> F32:
-        """Rows (n, width) of the distinct `ids` (n,); the row of a padding id is zeros."""
+    def pull_rows(self, wanted: Mapping[str, I64]) -> Mapping[str, F32]:
+        """Return rows (n, width) of the distinct ids (n,) of each table, zeros for a padding id."""
         ...
+
+
+__all__ = ["GradSink", "Gradient", "ParamSource"]

@@ -16,7 +16,8 @@ from psrt.core import specs
 from psrt.executor.strategies import ReduceStrategy
 from psrt.graph.program import Program
 from psrt.trainer.training import session
-from psrt.trainer.training.local_parameters import LocalDenseParameters, LocalUpdates
+from psrt.trainer.training.local_parameters import LocalDenseParameters
+from psrt.trainer.training.training_run import WITH_UPDATES
 from tests.cluster.test_train_evaluate import run_trainers
 from tests.support.cluster import Feed, Outcome, train
 from tests.support.small_job import BATCH as JOB_BATCH
@@ -161,11 +162,10 @@ def test_the_rate_decays_by_the_steps_of_all_trainers() -> None:
     scope = psrt.Scope()
     scope.init_parameters(program)
     executor = psrt.Executor(program, scope)
-    steps, own = LocalUpdates(executor, program), LocalDenseParameters(program, scope, executor)
-    own.agreed(1000)  # 0.1 · 0.9 ^ 200 is nothing
+    LocalDenseParameters(program, scope, executor).agreed(1000)  # 0.1 · 0.9 ^ 200 is nothing
     before = {name: scope[name].copy() for name in program.parameters}
 
-    steps.run(batches(0, 1)[0], [], {})
+    executor.run(batches(0, 1)[0], roles=WITH_UPDATES)
 
     for name, values in before.items():
         np.testing.assert_allclose(scope[name], values, atol=1e-8)

@@ -17,8 +17,7 @@ import psrt
 from psrt.communicator.base import Communicator
 from psrt.communicator.factory import make
 from psrt.core.specs import CommunicationMode, Geo, Sync, to_json
-from psrt.core.types import F32, I64
-from psrt.executor.memory.bindings import RowBatch, distinct_ids, lookups_by_table
+from psrt.core.types import F32
 from psrt.graph.program import Program
 from psrt.partition.plan import PartitionPlan, build_plan
 from psrt.partition.slicing import DEFAULT_MAX_BLOCK_SIZE
@@ -27,7 +26,10 @@ from psrt.pserver.serving.service import PserverService
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.inproc import InprocServer
-from psrt.trainer.training.local_parameters import LocalDenseParameters, LocalUpdates
+from psrt.trainer.inputs.prefetch import BatchPreparer
+from psrt.trainer.training.local_parameters import LocalDenseParameters
+from psrt.trainer.training.run_options import RunOptions
+from psrt.trainer.training.training_run import TrainingRun
 
 TIMEOUT_S = 60.0
 
@@ -106,18 +108,16 @@ def train(
 
 
 class Trainer:
-    """The shortest training loop: one batch after the other, rows of the next step announced."""
+    """One trainer's `TrainingRun` over some batches."""
 
     def __init__(
         self, program: Program, loss: str, mode: CommunicationMode, batches: Sequence[Feed]
     ) -> None:
-        self._scope = psrt.Scope()
-        self._lookups = lookups_by_table(program)
-        executor = psrt.Executor(program, self._scope)
-        is_geo = isinstance(mode, Geo)
-        self._executor = LocalUpdates(executor, program) if is_geo else executor
-        self.own = LocalDenseParameters(program, self._scope, executor) if is_geo else None
-        self._loss, self._batches = loss, batches
+        options = RunOptions(updates_here=isinstance(mode, Geo))
+        self._training = TrainingRun(program, psrt.Scope(), options)
+        self.own = self._training.local_parameters(mode)
+        self._prepared = map(BatchPreparer(program).prepare, batches)
+        self._loss = loss
         self.losses: list[float] = []
         self.dense: dict[str, F32] = {}
 
@@ -133,30 +133,13 @@ class Trainer:
                 client.close()
 
     def _train(self) -> None:
-        self._assign(self._communicator.start(TIMEOUT_S))
-        prepared = [(feed, self._distinct(feed)) for feed in self._batches]
-        rows = self._communicator.pull_rows(wanted(prepared[0][1]))
-        for number, (feed, ids) in enumerate(prepared):
-            if number + 1 < len(prepared):
-                self._communicator.begin(wanted(prepared[number + 1][1]))
-            bound = {t: RowBatch(i, rows[t], index) for t, (i, index) in ids.items()}
-            (loss,) = self._executor.run(feed, [self._loss], bound)
-            self.losses.append(float(np.asarray(loss).reshape(-1)[0]))
-            pulled = self._communicator.finish(self._executor.gradients())
-            self._assign(pulled.dense)
-            rows = pulled.rows
+        training = self._training
+        training.open(self._communicator, TIMEOUT_S)
+        training.run_from(self._prepared, [self._loss], self._note)
         self.dense = {n: v.copy() for n, v in self._communicator.stop(TIMEOUT_S).items()}
 
-    def _distinct(self, feed: Feed) -> dict[str, tuple[I64, dict[str, np.ndarray]]]:
-        return {table: distinct_ids(feed, names) for table, names in self._lookups.items()}
-
-    def _assign(self, dense: dict[str, F32]) -> None:
-        for name, values in dense.items():
-            self._scope[name] = values
-
-
-def wanted(ids: dict[str, tuple[I64, dict[str, np.ndarray]]]) -> dict[str, I64]:
-    return {table: distinct for table, (distinct, _) in ids.items()}
+    def _note(self, batch: object, following: object, fetched: list[np.ndarray]) -> None:
+        self.losses.append(float(np.asarray(fetched[0]).reshape(-1)[0]))
 
 
 def exported(servers: Sequence[PserverService], table: str) -> dict[int, F32]:

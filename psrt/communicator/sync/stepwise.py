@@ -32,6 +32,8 @@ class Turn(Protocol):
 class StepByStep(BaseCommunicator):
     """A communicator without queues."""
 
+    one_call_step = True
+
     def __init__(self, pservers: PserverGroup, on_wait: Callable[[str], None], turn: Turn) -> None:
         super().__init__(pservers, on_wait)
         self._turn = turn

@@ -7,7 +7,7 @@ array in place of an old one is legal between two runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,12 +19,19 @@ from psrt.kernels.tables import fill_block, fill_rows
 
 
 class Scope:
-    """Arrays by var name. Distributed tables never stand here: no trainer holds them."""
+    """Arrays by var name. Distributed tables are never in a scope: no trainer holds them.
+
+    `before_read` is called before an array is handed out, while it is set: by a trainer that has
+    an exchange with its pservers to finish first.
+    """
 
     def __init__(self) -> None:
         self._arrays: dict[str, Array] = {}
+        self.before_read: Callable[[], None] | None = None
 
     def __getitem__(self, name: str) -> Array:
+        if self.before_read is not None:
+            self.before_read()
         array = self._arrays.get(name)
         if array is None:
             raise ProgramError(

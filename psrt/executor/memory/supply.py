@@ -79,7 +79,7 @@ class RowSupply:
     def _pull(self, parameter: Parameter, ids: I64) -> Array:
         slots = None if parameter.distributed else rows_of_whole(parameter, ids)
         if self._source is not None:
-            return self._source.pull_rows(parameter.name, ids)
+            return self._source.pull_rows({parameter.name: ids})[parameter.name]
         if slots is None:
             raise ProgramError(
                 f"Nothing holds the rows of the distributed table {parameter.name}.",

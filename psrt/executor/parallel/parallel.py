@@ -28,7 +28,7 @@ from psrt.executor.parallel.replicas import ParameterCopies, make_replicas
 from psrt.executor.parallel.shares import BatchShare, examples_of, shares
 from psrt.executor.parallel.ssa import SsaGraph, SsaNode
 from psrt.executor.parallel.zero_copy import ZeroCopyTable
-from psrt.executor.ports import Gradient, GradSink, OnGradient, ParamSource
+from psrt.executor.ports import Gradient, GradSink, ParamSource
 from psrt.executor.profiling import Profiler, span_of
 from psrt.executor.program import DerivedIds, Feed, Fetch, Fetches, copy_of, fed_vars, prepare
 from psrt.executor.strategies import BuildStrategy, ExecutionStrategy, ReduceStrategy
@@ -71,7 +71,7 @@ class ParallelExecutor:
         updating = 1 if one_copy and not is_hogwild else count
         self._replicas = make_replicas(prepared, dtype, count, updating)
         self._one_copy = one_copy
-        self._planner = Planner(prepared, self._replicas, one_copy, self._build, threads)
+        self._planner = Planner(prepared, self._replicas, one_copy, self._build, threads, sink)
         self._fetches = Fetches(program, prepared)
         self._loss_gradient = LossGradient.of(self._build.gradient_scale_strategy, program)
         self._first_example = first_example
@@ -128,15 +128,6 @@ class ParallelExecutor:
         for feed in batches:
             done.count(examples_of(feed, self._fed), self.run(feed, names, roles=roles))
         return done
-
-    @property
-    def on_gradient(self) -> OnGradient | None:
-        """`Executor.on_gradient`, called by threads of the pool; not called with `async_mode`."""
-        return self._planner.on_gradient
-
-    @on_gradient.setter
-    def on_gradient(self, on_gradient: OnGradient | None) -> None:
-        self._planner.on_gradient = on_gradient
 
     def continue_from(self, other: ParallelExecutor) -> None:
         """`Executor.continue_from`, with an executor of equally many replicas."""

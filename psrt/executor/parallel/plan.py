@@ -26,7 +26,7 @@ from psrt.executor.parallel.shares import BatchShare
 from psrt.executor.parallel.split_updates import BEGUN, SplitUpdates
 from psrt.executor.parallel.ssa import Place, SsaGraph, SsaNode, union
 from psrt.executor.parallel.zero_copy import ZeroCopyTable
-from psrt.executor.ports import OnGradient
+from psrt.executor.ports import GradSink
 from psrt.executor.program import PreparedProgram, gradient_hooks
 from psrt.executor.strategies import BuildStrategy
 from psrt.graph.program import Role
@@ -45,6 +45,7 @@ class Planner:
         one_copy: bool,
         build: BuildStrategy,
         threads: int,
+        sink: GradSink | None = None,
     ) -> None:
         program = prepared.program
         self._replicas, self._one_copy = replicas, one_copy
@@ -53,16 +54,7 @@ class Planner:
         self._parts = len(replicas) if one_copy and not build.enable_sequential_execution else 1
         self._summing = GradientSums(program, replicas, self._places)
         self._graphs: dict[Key, SsaGraph] = {}
-        self._on_gradient: OnGradient | None = None
-
-    @property
-    def on_gradient(self) -> OnGradient | None:
-        return self._on_gradient
-
-    @on_gradient.setter
-    def on_gradient(self, on_gradient: OnGradient | None) -> None:
-        self._on_gradient = on_gradient
-        self._graphs.clear()
+        self._sink = sink
 
     def graph(
         self,
@@ -78,8 +70,8 @@ class Planner:
         key = (active, tuple(roles), frozenset(table.name for table in whole))
         if key not in self._graphs:
             nodes = list(self._nodes(active, roles, whole))
-            if self._on_gradient is not None:
-                self._tell(nodes, self._on_gradient)
+            if self._sink is not None and "optimize" not in roles:
+                self._add_hooks(nodes, self._sink)
             graph = SsaGraph.of(nodes)
             if self._build.debug_graphviz_path:
                 draw(graph, Path(self._build.debug_graphviz_path))
@@ -89,13 +81,13 @@ class Planner:
     def finish(self, shares: Sequence[BatchShare], roles: Sequence[Role]) -> None:
         """After a walk along that graph: what no node of it had to wait for."""
         active = [share.number for share in shares]
-        if self._one_copy and "backward" in roles and self._ends(active):
+        if self._one_copy and "backward" in roles and self._ends(active, roles):
             self._summing.tell(active)
 
     def _nodes(
         self, active: Sequence[int], roles: Sequence[Role], whole: Sequence[ZeroCopyTable]
     ) -> Iterator[SsaNode]:
-        ends = self._ends(active)
+        ends = self._ends(active, roles)
         if "forward" in roles:
             yield from self._pass("forward", active, ends)
         if "backward" not in roles:
@@ -138,12 +130,14 @@ class Planner:
         for replica in active:
             yield from self._ops(replica, role, ends)
 
-    def _ends(self, active: Sequence[int]) -> frozenset[Place]:
-        """What forward and backward write last where every thread has replicas of its own, so that
-        it has nothing to gain from an op of another's: there ops of a replica run in program order,
-        as few nodes, and sums wait for the end of all. Not if somebody wants each gradient as soon
-        as it is there."""
-        if len(active) % self._threads or self._on_gradient is not None:
+    def _ends(self, active: Sequence[int], roles: Sequence[Role]) -> frozenset[Place]:
+        """The last writes of forward and backward, if every thread has replicas of its own.
+
+        Ops of a replica then run in program order, as few nodes, and sums wait for the end of all:
+        a thread gains nothing from ops of another. Empty if a sink is offered early gradients.
+        """
+        offers = self._sink is not None and "optimize" not in roles
+        if len(active) % self._threads or offers:
             return frozenset()
         return frozenset((replica, ORDER) for replica in active)
 
@@ -173,14 +167,14 @@ class Planner:
             for at, replica in enumerate(self._replicas[: 1 if self._one_copy else None])
         ]
 
-    def _tell(self, nodes: list[SsaNode], on_gradient: OnGradient) -> None:
-        """Let the last writer of each gradient of the first replica, who hands them out, tell."""
-        for name, tell in gradient_hooks(self._replicas[0].compiled, on_gradient).items():
+    def _add_hooks(self, nodes: list[SsaNode], sink: GradSink) -> None:
+        """Let the last writer of each gradient of the first replica offer it to the sink."""
+        for name, offer in gradient_hooks(self._replicas[0].compiled, sink).items():
             place = self._places.of([name], replica=0)
             writers = [at for at, node in enumerate(nodes) if place <= node.writes]
             if writers:
                 node = nodes[writers[-1]]
-                nodes[writers[-1]] = dataclasses.replace(node, run=in_sequence([node.run, tell]))
+                nodes[writers[-1]] = dataclasses.replace(node, run=in_sequence([node.run, offer]))
 
 
 def _numbers_of(table: str) -> Place:

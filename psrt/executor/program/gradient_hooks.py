@@ -1,4 +1,4 @@
-"""Hooks that hand out each gradient as soon as it is final, while the rest of a step still runs.
+"""Hooks that offer each gradient to the sink as soon as it is final.
 
 A gradient is final after the last computation that writes it: its backward op, the sum over the
 replicas, or clipping and decay. Its hook runs right after that computation, in the same thread.
@@ -11,27 +11,27 @@ from collections.abc import Mapping
 from functools import partial
 
 from psrt.executor.compute import Step, in_sequence
-from psrt.executor.ports import OnGradient
+from psrt.executor.ports import GradSink
 from psrt.executor.program.compiled import BoundOp, Compiled
 from psrt.graph.program import Parameter, Role
 
 
-def gradient_hooks(compiled: Compiled, on_gradient: OnGradient) -> Mapping[str, Step]:
+def gradient_hooks(compiled: Compiled, sink: GradSink) -> Mapping[str, Step]:
     """One hook for each parameter with a gradient, by the name of the gradient's last var."""
     made = compiled.program.gradients()
     parameters = compiled.program.parameters.values()
 
-    def call(parameter: Parameter) -> None:
-        on_gradient(parameter.name, compiled.gradient(parameter, made[parameter.name]))
+    def offer(parameter: Parameter) -> None:
+        sink.offer(parameter.name, compiled.gradient(parameter, made[parameter.name]))
 
-    return {made[p.name]: partial(call, p) for p in parameters if p.name in made}
+    return {made[p.name]: partial(offer, p) for p in parameters if p.name in made}
 
 
-def steps_with_hooks(compiled: Compiled, on_gradient: OnGradient) -> dict[Role, list[BoundOp]]:
+def steps_with_hooks(compiled: Compiled, sink: GradSink) -> dict[Role, list[BoundOp]]:
     """Steps of a program without replicas, with a hook after the last writer of each gradient."""
     steps = {role: list(ops) for role, ops in compiled.steps.items()}
     roles: tuple[Role, ...] = ("backward", "clip_and_decay")
-    for name, hook in gradient_hooks(compiled, on_gradient).items():
+    for name, hook in gradient_hooks(compiled, sink).items():
         writers = [
             (role, at)
             for role in roles

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from psrt.core.tensors import Ragged
 from psrt.core.types import Array
 from psrt.executor.memory import RowBatch, RowSupply, Scope
-from psrt.executor.ports import Gradient, GradSink, OnGradient, ParamSource
+from psrt.executor.ports import Gradient, GradSink, ParamSource
 from psrt.executor.profiling import Profiler
 from psrt.executor.program.compiled import Compiled
 from psrt.executor.program.derived import DerivedIds, fed_vars
@@ -58,8 +58,9 @@ class Executor:
         self._intake = Intake(fed_vars(program), self._cells)
         self._supply = RowSupply(program, scope, source)
         self._fetches = Fetches(program, prepared)
-        self._plain_steps = self._compiled.steps
-        self._on_gradient: OnGradient | None = None
+        self._plain_steps = self._hooked_steps = self._compiled.steps
+        if sink is not None:
+            self._hooked_steps = steps_with_hooks(self._compiled, sink)
 
     def run(
         self,
@@ -87,18 +88,6 @@ class Executor:
     def profiler(self, profiler: Profiler | None) -> None:
         self._compiled.profiler = profiler
 
-    @property
-    def on_gradient(self) -> OnGradient | None:
-        """Called with each parameter's gradient as soon as it is final; None removes the hooks."""
-        return self._on_gradient
-
-    @on_gradient.setter
-    def on_gradient(self, on_gradient: OnGradient | None) -> None:
-        self._on_gradient = on_gradient
-        self._compiled.steps = self._plain_steps
-        if on_gradient is not None:
-            self._compiled.steps = steps_with_hooks(self._compiled, on_gradient)
-
     def _run(
         self,
         feed: Mapping[str, Array | Ragged],
@@ -113,7 +102,9 @@ class Executor:
             self._supply.check_bound(rows)
             whole = self._derived.extend(feed, self._compiled.context.step)
             self._bind_rows(self._intake.load(whole), rows)
-        if "backward" in roles and "optimize" not in roles:
+        hands_over = "backward" in roles and "optimize" not in roles
+        self._compiled.steps = self._hooked_steps if hands_over else self._plain_steps
+        if hands_over:
             self._compiled.swap_gradients()
         for role in ROLES:
             if role in roles or (role == "clip_and_decay" and "backward" in roles):

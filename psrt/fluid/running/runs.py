@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from psrt.core.errors import ProgramError
-from psrt.core.types import F32, I64
 from psrt.executor.memory import initial_values
 from psrt.executor.parallel import ParallelExecutor
 from psrt.executor.profiling import Profiler
@@ -174,21 +173,10 @@ def roles_of(graph: Graph) -> tuple[Role, ...]:
     return tuple(role for role in ROLES if role in held)
 
 
-class PulledRows:
-    """Rows of a cluster's tables, as an executor asks for them."""
-
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection
-
-    def pull_rows(self, table: str, ids: I64) -> F32:
-        rows: F32 = self._connection.pull_rows({table: ids})[table]
-        return rows
-
-
 def rows_of(program: FluidProgram) -> Any:
     """Where rows of tables that are in no scope come from; None if there is no such place."""
     if program.rows_from is None and program.origin.connection is not None:
-        return PulledRows(program.origin.connection.executor)
+        return program.origin.connection.executor
     return program.rows_from
 
 

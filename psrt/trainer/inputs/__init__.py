@@ -19,14 +19,15 @@ from __future__ import annotations
 from psrt.data.reading import Ahead
 from psrt.trainer.inputs import batches, state
 from psrt.trainer.inputs.batches import PREPARED_AHEAD, feed, format_of, training_files
-from psrt.trainer.inputs.counts import counted_tables, with_counts
+from psrt.trainer.inputs.counts import with_counts
 from psrt.trainer.inputs.job import Job, load_job
 from psrt.trainer.inputs.outputs import Fetched, Measured, Outputs
-from psrt.trainer.inputs.prefetch import Feed, PreparedBatch, bind, checked, prepare
+from psrt.trainer.inputs.prefetch import BatchPreparer, Feed, PreparedBatch, bind
 
 __all__ = [
     "PREPARED_AHEAD",
     "Ahead",
+    "BatchPreparer",
     "Feed",
     "Fetched",
     "Job",
@@ -35,12 +36,9 @@ __all__ = [
     "PreparedBatch",
     "batches",
     "bind",
-    "checked",
-    "counted_tables",
     "feed",
     "format_of",
     "load_job",
-    "prepare",
     "state",
     "training_files",
     "with_counts",

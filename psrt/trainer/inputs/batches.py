@@ -6,7 +6,6 @@ run behind it, and all of them end with the generator.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Generator, Sequence
 from pathlib import Path
 
@@ -15,10 +14,8 @@ from psrt.core.errors import ConfigError
 from psrt.data.formats import Format, TextFormat, format_named
 from psrt.data.reading import QueueReader
 from psrt.data.sources import BEGINNING, DataFile, files, in_epoch, shared
-from psrt.executor.program import DerivedIds
-from psrt.trainer.inputs.counts import counted_tables
 from psrt.trainer.inputs.job import Job
-from psrt.trainer.inputs.prefetch import PreparedBatch, checked, prepare
+from psrt.trainer.inputs.prefetch import BatchPreparer, PreparedBatch
 from psrt.trainer.inputs.state import AT_THE_START, Reached
 
 PREPARED_AHEAD = 2
@@ -65,8 +62,7 @@ def feed(
     process; with one reader thread the batches are those that would have followed in it.
     """
     data, format = job.config.data, format_of(job)
-    counted = counted_tables(job.program)
-    derived, step = DerivedIds(job.program, first_example), itertools.count(start.steps)
+    preparer = BatchPreparer(job.program, first_example, start.steps)
     for epoch in range(start.epoch, epochs + 1):
         reader = QueueReader(
             in_epoch(paths, data.shuffle_seed, epoch),
@@ -80,6 +76,4 @@ def feed(
         )
         with reader as batches:
             for batch in batches:
-                fed = derived.extend(job.shaped(batch), next(step))
-                prepared = prepare(dict(fed), job.tables, epoch, reader.place, counted)
-                yield checked(job.program, prepared)
+                yield preparer.prepare(job.shaped(batch), epoch, reader.place)

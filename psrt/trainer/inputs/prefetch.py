@@ -1,9 +1,9 @@
-"""Which rows a mini-batch needs: one list of distinct ids per table, over all slots that feed it.
+"""Rows that a mini-batch needs: one list of distinct ids per table, over all slots that feed it.
 
-`prepare` runs in the background thread: it removes duplicates once per table, so that a row travels
-once per batch however many slots name it. `bind` runs in the training thread once the rows are
-there. A padding id is an id like any other here: the pserver reads it as zeros and ignores its
-gradient.
+`BatchPreparer` runs in a background thread where one reads ahead: it removes duplicates once per
+table, so that a row travels once per batch however many slots name it. `bind` runs in the training
+thread once the rows have arrived. A padding id is treated like any other id: the pserver reads it
+as zeros and ignores its gradient.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from psrt.core.tensors import Ragged
 from psrt.core.types import F32, I32, I64, Array
 from psrt.data.slots import batch_rows
 from psrt.data.sources import BEGINNING, Place
-from psrt.executor.memory import RowBatch, check_rows, distinct_ids
+from psrt.executor.memory import RowBatch, check_rows, distinct_ids, lookups_by_table
+from psrt.executor.program import DerivedIds, check_names, fed_vars
 from psrt.graph.program import Program
-from psrt.trainer.inputs.counts import NOTHING_COUNTED, Counted, counts_of
+from psrt.trainer.inputs.counts import NOTHING_COUNTED, Counted, counted_tables, counts_of
 
 Feed: TypeAlias = "dict[str, Array | Ragged]"
 
@@ -40,6 +41,30 @@ class PreparedBatch:
     epoch: int = 1
     place: Place = BEGINNING
     counts: dict[str, F32] = field(default_factory=dict)
+
+
+class BatchPreparer:
+    """Makes prepared batches of one program, in the order of its steps; belongs to one thread.
+
+    `first_example` is that of `Executor`; `first_step` is the number of the first batch, by which
+    random derived ids are drawn.
+    """
+
+    def __init__(self, program: Program, first_example: int = 0, first_step: int = 0) -> None:
+        self._program, self._step = program, first_step
+        self._tables = {table: ids for table, ids in lookups_by_table(program).items() if ids}
+        self._fed, self._derived = fed_vars(program), DerivedIds(program, first_example)
+        self._counted = counted_tables(program)
+
+    def prepare(
+        self, feed: Mapping[str, Array | Ragged], epoch: int = 1, place: Place = BEGINNING
+    ) -> PreparedBatch:
+        """Derive ids and remove duplicates; raises `DataError` for a feed that does not fit."""
+        fed = self._derived.extend(feed, self._step)
+        check_names(fed, self._fed)
+        self._step += 1
+        batch = prepare(dict(fed), self._tables, epoch, place, self._counted)
+        return checked(self._program, batch)
 
 
 def prepare(
@@ -65,7 +90,7 @@ def prepare(
 
 
 def checked(program: Program, batch: PreparedBatch) -> PreparedBatch:
-    """The same batch; `ProgramError` if an id is no row of a table that is not distributed."""
+    """Return the batch; raise `ProgramError` if an id is no row of a table of fixed height."""
     for table, ids in batch.wanted.items():
         if not program.parameters[table].distributed:
             check_rows(program.parameters[table], ids)
@@ -73,7 +98,7 @@ def checked(program: Program, batch: PreparedBatch) -> PreparedBatch:
 
 
 def bind(prepared: PreparedBatch, rows: Mapping[str, F32]) -> dict[str, RowBatch]:
-    """What the executor reads lookups from: the pulled rows of each table with their index."""
+    """Join the pulled rows of each table with their index, as the executor reads them."""
     return {
         table: RowBatch(ids, rows[table], prepared.index[table])
         for table, ids in prepared.wanted.items()

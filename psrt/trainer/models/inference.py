@@ -49,7 +49,7 @@ class Predictor:
         for name, record in program.parameters.items():
             if not record.sparse:
                 scope[name] = model.dense[name]
-        self.rows: ParamSource = _Rows(model)
+        self.rows: ParamSource = model
         self._executor = Executor(program, scope, source=self.rows)
 
     def run(self, feed: Mapping[str, Array | Ragged]) -> list[Array | Ragged]:
@@ -142,16 +142,6 @@ def prediction_of(job: Job) -> Prediction:
         label=model.label.name if model.label is not None else "",
         slots=job.slots,
     )
-
-
-class _Rows:
-    """The rows of a saved model as an executor asks for them."""
-
-    def __init__(self, model: SavedModel) -> None:
-        self._model = model
-
-    def pull_rows(self, table: str, ids: I64) -> F32:
-        return self._model.pull_rows({table: ids})[table]
 
 
 def _names(vars: Sequence[str | Var]) -> tuple[str, ...]:

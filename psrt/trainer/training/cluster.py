@@ -1,9 +1,9 @@
-"""What one trainer holds of the cluster: the plan, a client per pserver, the communicator.
+"""One trainer's side of the cluster: the plan, a client per pserver, the communicator.
 
 The training thread owns it. Besides training, which goes through the communicator, trainers meet at
-the first pserver, and trainer 0 asks the pservers two things at the end: who is still running, and
-all rows of a table, page by page. A `TrainerProgram` says everything about the job; `cluster_of`
-makes one from a job file.
+the first pserver, and trainer 0 sends two requests at the end: which trainers still run, and all
+rows of a table, page by page. A `TrainerProgram` describes the job; `cluster_of` makes one from a
+job file.
 """
 
 from __future__ import annotations

@@ -1,39 +1,37 @@
 """Tests a model on held-back batches: forward only, rows read without creating any.
 
-Rows come from anything that answers `pull_rows`: the pservers after training, or a saved model.
-They are pulled in a background thread while the previous batch computes. One trainer tests all
-files: the wire has no reduction among trainers, and when trainer 0 tests the others have completed.
+Rows come from any `ParamSource`: the pservers after training, or a saved model. They are pulled in
+a background thread while the previous batch computes. One trainer tests all files: the wire has no
+reduction among trainers, and when trainer 0 tests the others have completed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Generator, Iterator, Mapping
+from typing import Any
 
 from psrt.core.types import F32
-from psrt.executor.memory import RowBatch
-from psrt.graph.program import Role
-from psrt.trainer.inputs import Ahead, Feed, Fetched, Outputs, PreparedBatch, bind
-from psrt.trainer.training.loop import RowSource
+from psrt.executor.memory import Scope
+from psrt.executor.ports import ParamSource
+from psrt.executor.program import Executor
+from psrt.trainer.inputs import PREPARED_AHEAD, Ahead, Job, Outputs, PreparedBatch, bind
 from psrt.trainer.training.metrics import Tally, number
 
 PULLED_AHEAD = 2
 
 
-class Forward(Protocol):
-    """The part of an executor an evaluation uses."""
-
-    def run(
-        self,
-        feed: Feed,
-        fetch: Sequence[str],
-        rows: Mapping[str, RowBatch],
-        roles: Sequence[Role],
-    ) -> Sequence[Fetched]: ...
+def test(
+    job: Job, scope: Scope, batches: Generator[PreparedBatch, None, None], source: ParamSource
+) -> Tally:
+    """Loss, AUC and metrics over `batches`; metrics count from zero, dropout is off."""
+    scope.reset_state(job.program)
+    executor = Executor(job.program.clone(for_test=True), scope)
+    with Ahead(batches, PREPARED_AHEAD) as ahead:
+        return evaluate(ahead, executor, source, Outputs(job.model))
 
 
 def evaluate(
-    batches: Iterator[PreparedBatch], executor: Forward, source: RowSource, outputs: Outputs
+    batches: Iterator[PreparedBatch], executor: Executor, source: ParamSource, outputs: Outputs
 ) -> Tally:
     """Loss, AUC and metrics over all batches."""
     tally = Tally()

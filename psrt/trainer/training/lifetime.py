@@ -1,7 +1,7 @@
-"""When something can be used no more, and why: what each later use is told.
+"""Raises the original error on use after failure.
 
-An error that happened inside `failing_for_good` is told with its own code and story, whichever
-method is called next.
+An error raised inside `failing_for_good` is raised again, with its own code and text, by the method
+that is called next.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from psrt.core.errors import JobError, PsrtError, from_code
 
 
 class Lifetime:
-    """Lasts until the first `end`, which calls `on_end`. `name` is whose it is, for messages."""
+    """Lasts until the first `end`, which calls `on_end`; messages call its owner `name`."""
 
     def __init__(self, name: str, on_end: Callable[[], None]) -> None:
         self._name, self._on_end = name, on_end
@@ -35,7 +35,7 @@ class Lifetime:
 
     @contextmanager
     def failing_for_good(self) -> Iterator[None]:
-        """Whatever is raised inside ends it."""
+        """End it with any error raised inside."""
         try:
             yield
         except BaseException as error:

@@ -1,59 +1,29 @@
-"""Training in this process: an executor that ends its steps with the program's own updates, and the
-parameters these leave to others.
-
-A trainer alone does it, and every trainer of a Geo job.
-"""
+"""Parameters that a trainer trains itself: in Geo, and without pservers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
-from psrt.communicator.base import Gradients
+import numpy as np
+
 from psrt.communicator.geo import GeoTable
+from psrt.core.errors import InternalError
 from psrt.core.specs import SparseTableSpec
-from psrt.core.types import F32
-from psrt.executor.memory import RowBatch, Scope
+from psrt.core.types import F32, I64
+from psrt.executor.memory import Scope, rows_of_whole
 from psrt.executor.parallel import ParallelExecutor
-from psrt.executor.ports import OnGradient
 from psrt.executor.program import Executor
-from psrt.graph.program import Parameter, Program, Role
+from psrt.graph.program import Parameter, Program
+from psrt.kernels.tables import fill_rows
 from psrt.partition.plan import build_plan
-from psrt.trainer.inputs import Feed, Fetched
 
 AnyExecutor: TypeAlias = Executor | ParallelExecutor
 
 
-class LocalUpdates:
-    """An executor each of whose steps ends with the program's own updates.
-
-    The gradients of tables that these do not update are for whoever holds the tables.
-    """
-
-    ROLES: tuple[Role, ...] = ("forward", "backward", "optimize")
-    on_gradient: OnGradient | None = None
-    """Nobody is told: gradients do not leave."""
-
-    def __init__(self, executor: AnyExecutor, program: Program) -> None:
-        self._executor = executor
-        updated = {name for op in program.ops if op.role == "optimize" for name in op.writes()}
-        self._apart = [p.name for p in program.trained() if p.name not in updated]
-
-    def run(
-        self, feed: Feed, fetch: Sequence[str], rows: Mapping[str, RowBatch]
-    ) -> Sequence[Fetched]:
-        return self._executor.run(feed, fetch, rows, self.ROLES)
-
-    def gradients(self) -> Gradients:
-        if not self._apart:
-            return {}
-        gradients = self._executor.gradients()
-        return {name: gradients[name] for name in self._apart}
-
-
 class LocalDenseParameters:
-    """What a Geo trainer holds: dense parameters in its scope, where the updates of `executor`
-    train them, and every sparse table, whole, beside it."""
+    """The parameters of a Geo trainer: dense ones in its scope, where the updates of `executor`
+    train them, and every sparse table, whole."""
 
     def __init__(self, program: Program, scope: Scope, executor: AnyExecutor) -> None:
         self._scope, self._executor = scope, executor
@@ -65,6 +35,34 @@ class LocalDenseParameters:
 
     def agreed(self, other_steps: int) -> None:
         self._executor.parameters_changed(other_steps)
+
+
+class WholeTable:
+    """A sparse table of fixed height that lies in the scope; update ops of the program train it."""
+
+    def __init__(self, parameter: Parameter, scope: Scope) -> None:
+        self._parameter, self._scope = parameter, scope
+
+    def read(self, ids: I64) -> F32:
+        """Return rows (n, width) of `ids` (n,); zeros for the padding id."""
+        rows: F32 = self._scope[self._parameter.name][rows_of_whole(self._parameter, ids)]
+        if self._parameter.padding_id is not None:
+            rows[ids == self._parameter.padding_id] = 0
+        return rows
+
+    def apply(self, ids: I64, gradients: F32) -> None:
+        raise InternalError(f"{self._parameter.name} is updated by the program, not by its table")
+
+    def pages(self, page_rows: int) -> Iterator[tuple[I64, F32]]:
+        """Pages of ids (n,) and rows (n, width), without the rows that are as they began."""
+        table, whole = self._parameter, self._scope[self._parameter.name]
+        for start in range(0, len(whole), page_rows):
+            rows = whole[start : start + page_rows]
+            ids = np.arange(start, start + len(rows), dtype=np.int64)
+            untouched = np.empty_like(rows)
+            fill_rows(table.initializer, table.seed, ids, untouched)
+            changed = (rows != untouched).any(axis=1) & (ids != table.padding_id)
+            yield ids[changed], rows[changed]
 
 
 def table_specs(parameters: Iterable[Parameter]) -> Sequence[SparseTableSpec]:

@@ -7,11 +7,13 @@ from pathlib import Path
 
 from psrt.config.schema import JobConfig, TrainerConfig
 from psrt.core.errors import ConfigError
+from psrt.executor.memory import Scope
 from psrt.trainer import report
 from psrt.trainer.inputs import batches, load_job
 from psrt.trainer.models import check_fits, load
 from psrt.trainer.training import evaluate
-from psrt.trainer.training.workshop import Say, Workshop, prepared_process
+from psrt.trainer.training.process import Say, prepared_process
+from psrt.trainer.training.training_run import fill_untrained
 
 
 def test_saved(settings: TrainerConfig, config: JobConfig, say: Say) -> int:
@@ -29,9 +31,11 @@ def test_saved(settings: TrainerConfig, config: JobConfig, say: Say) -> int:
                 f"job {config.name} names no test files.",
                 hint='Add test = ["data/test-*"] to [data] of the job file.',
             )
-        shop = Workshop(job)
-        shop.fill(model.dense)
-        tested = shop.test(batches.feed(job, files), model)
+        scope = Scope()
+        fill_untrained(scope, job.program)
+        for name, values in model.dense.items():
+            scope[name] = values
+        tested = evaluate.test(job, scope, batches.feed(job, files), model)
     say(f"test  {tested.examples:,} examples  {tested.text()}")
     facts = {"job": config.name, "model": str(directory), "seconds": time.monotonic() - started}
     summary = evaluate.summary(tested)

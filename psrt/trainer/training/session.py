@@ -3,17 +3,18 @@
     load the job · warm up kernels · reach the pservers · train · [trainer 0: wait for the others,
     test, save] · complete · report
 
-Trainer 0 completes last, because pservers end once all trainers have completed (`completion` says
-how it waits). A signal ends training after the running step: the trainer still completes, so that
-the others go on without it, but nothing is tested or saved, and the exit code is 128 + the signal.
-An error closes the connections without completing: to the pservers this trainer is then lost.
+Trainer 0 completes last, because pservers end once all trainers have completed (see `completion`).
+A signal ends training after the running step: the trainer still completes, so that the others go on
+without it, but nothing is tested or saved, and the exit code is 128 + the signal. An error closes
+the connections without completing: to the pservers this trainer is then lost.
 
-A trainer without pservers does the same with `Local` in place of `Cluster`.
+A trainer without pservers has a `SingleTrainer` in place of a `ConnectedCluster`.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing
 from functools import partial
@@ -24,18 +25,24 @@ from psrt.communicator.base import Communicator
 from psrt.config.schema import JobConfig, TrainerConfig
 from psrt.core.clock import MonotonicClock
 from psrt.core.errors import PsrtError
-from psrt.core.types import F32, I64
+from psrt.core.specs import Geo
+from psrt.core.types import F32, I64, Array
+from psrt.executor.memory import Scope
+from psrt.executor.profiling import Category
+from psrt.partition.transpile import local_program, program_for
 from psrt.trainer import report
-from psrt.trainer.inputs import Ahead, Job, Outputs, batches, load_job, state
+from psrt.trainer.inputs import Ahead, Job, Outputs, PreparedBatch, batches, load_job, state
 from psrt.trainer.models import Manifest, export, prediction_of
-from psrt.trainer.training import evaluate, profiling
+from psrt.trainer.training import evaluate
 from psrt.trainer.training.cluster import cluster_of
 from psrt.trainer.training.completion import CompletionWait, Members, await_others, company
-from psrt.trainer.training.local import Local
-from psrt.trainer.training.profiling import Training
+from psrt.trainer.training.process import Say, prepared_process
+from psrt.trainer.training.profiling import profiled, spanned
 from psrt.trainer.training.progress import Progress
+from psrt.trainer.training.run_options import RunOptions, build_strategy
 from psrt.trainer.training.signals import Interrupted, StopSignals
-from psrt.trainer.training.workshop import Say, Workshop, prepared_process
+from psrt.trainer.training.single_trainer import SingleTrainer
+from psrt.trainer.training.training_run import TrainingRun
 
 log = logging.getLogger("psrt.trainer")
 
@@ -52,11 +59,12 @@ def train(settings: TrainerConfig, config: JobConfig, say: Say) -> int:
     if settings.save and settings.trainer_id == 0:
         export.check_target(Path(settings.save))
     with StopSignals() as signals, prepared_process(settings, say):
+        job = load_job(config)
         with (
-            closing(workshop(settings, load_job(config))) as shop,
-            partners_of(settings, shop, say) as partners,
+            closing(run_of(settings, job)) as run,
+            cluster_for(settings, job, run, say) as cluster,
         ):
-            session = Session(settings, shop, partners, say)
+            session = Session(settings, job, run, cluster, say)
             try:
                 session.train(signals)
                 if not signals.received:
@@ -68,14 +76,22 @@ def train(settings: TrainerConfig, config: JobConfig, say: Say) -> int:
     return signals.exit_code
 
 
-def workshop(settings: TrainerConfig, job: Job) -> Workshop:
-    """With replicas, and numbers drawn as for the batch that all trainers of a round share."""
-    before = settings.trainer_id * job.config.data.batch_size
-    return Workshop(job, settings.cpu_num, settings.local, before)
+def run_of(settings: TrainerConfig, job: Job) -> TrainingRun:
+    """The run of a job, with random numbers drawn for the batch that all trainers share."""
+    mode = job.config.communication
+    program = local_program(job.program) if settings.local else program_for(job.program, mode)
+    options = RunOptions(
+        replicas=settings.cpu_num,
+        build=build_strategy(),
+        keep=Outputs(job.model).names,
+        first_example=settings.trainer_id * job.config.data.batch_size,
+        updates_here=settings.local or isinstance(mode, Geo),
+    )
+    return TrainingRun(program, Scope(), options)
 
 
-class Partners(Protocol):
-    """Where the parameters of a training are: `Cluster`, or `Local`."""
+class Cluster(Protocol):
+    """The parameters of a training: on pservers, or in this process."""
 
     @property
     def communicator(self) -> Communicator: ...
@@ -89,21 +105,23 @@ class Partners(Protocol):
     def hurry(self) -> None: ...
 
 
-def partners_of(
-    settings: TrainerConfig, shop: Workshop, say: Say
-) -> AbstractContextManager[Partners]:
-    return Local(shop) if settings.local else cluster_of(settings, shop.job, say, shop.own)
+def cluster_for(
+    settings: TrainerConfig, job: Job, run: TrainingRun, say: Say
+) -> AbstractContextManager[Cluster]:
+    """Return the pservers of a job, or one trainer's own parameters."""
+    if settings.local:
+        return SingleTrainer(job.config.name, job.program, run.scope)
+    return cluster_of(settings, job, say, run.local_parameters(job.config.communication))
 
 
 class Session:
     """One training: `train`, perhaps `test_and_save`, `leave`, then `facts`."""
 
     def __init__(
-        self, settings: TrainerConfig, shop: Workshop, partners: Partners, say: Say
+        self, settings: TrainerConfig, job: Job, run: TrainingRun, cluster: Cluster, say: Say
     ) -> None:
-        self._settings, self._shop, self._partners, self._say = settings, shop, partners, say
-        self._communicator = partners.communicator
-        self._job = job = shop.job
+        self._settings, self._job, self._run, self._cluster = settings, job, run, cluster
+        self._communicator, self._say = cluster.communicator, say
         data = job.config.data
         self._progress = Progress(data.epochs, settings.log_every_s, MonotonicClock(), say)
         self._files = batches.training_files(job, settings.trainer_id, settings.trainers)
@@ -116,41 +134,51 @@ class Session:
 
     def train(self, signals: StopSignals) -> None:
         """Reach the pservers and train until the data or a signal ends it."""
-        self._shop.fill(self._communicator.start(self._settings.connect_timeout_s))
+        waiting: Category = "python" if self._settings.local else "communicate"
+        self._run.open(self._communicator, self._settings.connect_timeout_s, waiting)
         self._joined = True
-        say_hello(self._job, self._settings, self._say)
-        executor, communicator = self._shop.executor, self._communicator
-        with profiling.training(self._settings, executor, communicator, self._say) as training:
-            self._run(training, signals)
+        print_job(self._job, self._settings, self._say)
+        with profiled(self._settings, self._run, self._say):
+            self._train(signals)
 
-    def _run(self, training: Training, signals: StopSignals) -> None:
-        outputs, shop = Outputs(self._job.model), self._shop
-        exchange, epochs = self._communicator, self._job.config.data.epochs
-        loop = training.loop(shop.steps, shop.scope, exchange, outputs, self._progress)
-        loop.on_trained, start = self._recorder.trained, self._recorder.reached
-        before = shop.first_example
-        source = batches.feed(self._job, self._files, epochs, exchange.counters, before, start)
+    def _train(self, signals: StopSignals) -> None:
+        run, ended, outputs = self._run, threading.Event(), Outputs(self._job.model)
+        source = batches.feed(
+            self._job,
+            self._files,
+            self._job.config.data.epochs,
+            self._communicator.counters,
+            run.options.first_example,
+            self._recorder.reached,
+        )
 
         def stop() -> None:
-            loop.stop.set()
-            self._partners.hurry()
+            ended.set()
+            self._cluster.hurry()
 
-        prepared = training.batches(source)
+        def on_step(
+            batch: PreparedBatch, following: PreparedBatch | None, fetched: list[Any]
+        ) -> None:
+            self._progress.step(batch.epoch, batch.examples, outputs.read(fetched))
+            self._recorder.trained(batch, following)
+
+        prepared = spanned(source, run.profiler)
         with Ahead(prepared, batches.PREPARED_AHEAD) as ahead, signals.quietly(stop):
-            loop.run(ahead)
+            run.run_from(ahead, outputs.names, on_step, self._progress.start, ended)
+            self._progress.line()
         self._recorder.write()
 
     def test_and_save(self) -> None:
         """Trainer 0, if it has anything to do here: see the module docstring of `completion`."""
         if not self._tests and not self._save_to:
             return
-        self._communicator.flush(self._settings.call_timeout_s, final=True)
+        self._run.flush(self._settings.call_timeout_s, final=True)
         arrive = company(self._communicator, self._job.config.communication)
-        await_others(self._waiting(), self._partners.members, arrive)
-        self._shop.fill(self._communicator.flush(self._settings.call_timeout_s, final=True))
+        await_others(self._waiting(), self._cluster.members, arrive)
+        self._run.flush(self._settings.call_timeout_s, final=True)
         if self._tests:
             source = batches.feed(self._job, self._tests)
-            tested = self._shop.test(source, self._communicator)
+            tested = evaluate.test(self._job, self._run.scope, source, self._communicator)
             self._say(f"test  {tested.examples:,} examples  {tested.text()}")
             self._results |= evaluate.summary(tested)
         if self._save_to:
@@ -161,7 +189,7 @@ class Session:
         if not self._joined:
             return
         if signal:
-            self._partners.hurry()
+            self._cluster.hurry()
         try:
             self._communicator.stop(STOP_S if signal else self._settings.call_timeout_s)
         except PsrtError as error:
@@ -193,7 +221,7 @@ class Session:
         )
 
     def _save(self, directory: Path) -> None:
-        job, partners = self._job, self._partners
+        job, cluster = self._job, self._cluster
         manifest = Manifest(
             job=job.config.name,
             software="psrt",
@@ -201,13 +229,18 @@ class Session:
             tables=job.whole_tables(),
             prediction=prediction_of(job),
         )
-        sparse = {table: partial(partners.rows, table) for table in partners.tables}
-        export.save(directory, manifest, self._shop.dense(), sparse)
+        sparse = {table: partial(cluster.rows, table) for table in cluster.tables}
+        export.save(directory, manifest, self._dense(), sparse)
         rows = sum(manifest.rows(table) for table in manifest.sparse)
         self._say(f"saved {directory}: {len(manifest.dense)} dense parameters, {rows:,} rows")
 
+    def _dense(self) -> dict[str, Array]:
+        """Every dense parameter, trained or not."""
+        parameters = self._job.program.parameters.values()
+        return {p.name: self._run.scope[p.name] for p in parameters if not p.sparse}
 
-def say_hello(job: Job, settings: TrainerConfig, say: Say) -> None:
+
+def print_job(job: Job, settings: TrainerConfig, say: Say) -> None:
     config = job.config
     where = (
         "trains here, without pservers"

@@ -54,10 +54,10 @@ class TableSource:
     def __init__(self) -> None:
         self.asked: list[I64] = []
 
-    def pull_rows(self, table: str, ids: I64) -> F32:
-        assert table == "t"
-        self.asked.append(ids)
-        return TABLE[ids]
+    def pull_rows(self, wanted: Mapping[str, I64]) -> dict[str, F32]:
+        assert list(wanted) == ["t"]
+        self.asked.append(wanted["t"])
+        return {"t": TABLE[wanted["t"]]}
 
 
 def test_rows_bound_rows_pulled_and_a_whole_table_give_the_same() -> None:
@@ -168,6 +168,9 @@ def test_sink_is_handed_the_gradients_of_each_backward() -> None:
     class Sink:
         def __init__(self) -> None:
             self.names: list[set[str]] = []
+
+        def offer(self, name: str, gradient: Gradient) -> None:
+            pass
 
         def push(self, gradients: Mapping[str, Gradient]) -> None:
             self.names.append(set(gradients))

@@ -10,14 +10,15 @@ import pytest
 
 import psrt
 from psrt import BuildStrategy, ParallelExecutor
+from psrt.communicator.local import LocalCommunicator
 from psrt.config.load import load_job
-from psrt.core.types import I64, Array
+from psrt.core.types import Array
 from psrt.executor.strategies import ReduceStrategy
 from psrt.partition.transpile import local_program
 from psrt.trainer.inputs import batches
 from psrt.trainer.inputs import job as jobs
-from psrt.trainer.training.local import LocalTables
-from psrt.trainer.training.workshop import build_strategy
+from psrt.trainer.training.run_options import build_strategy
+from psrt.trainer.training.single_trainer import tables_of
 from tests.unit.docs.test_examples import ALL, Example, copied
 
 BATCHES = 8
@@ -49,24 +50,14 @@ def losses_and_parameters(
     program = local_program(job.program)
     scope = psrt.Scope()
     scope.init_parameters(program)
-    tables = LocalTables(job.program, scope)
-    source, apart = Rows(tables), [p.name for p in program.trained() if p.distributed]
+    tables = LocalCommunicator(tables_of(job.program, scope))
+    apart = [p.name for p in program.trained() if p.distributed]
     loss, losses = job.model.loss.name, []
     roles = ("forward", "backward", "optimize")
-    with ParallelExecutor(program, scope, replicas, build, source=source, keep=[loss]) as executor:
+    with ParallelExecutor(program, scope, replicas, build, source=tables, keep=[loss]) as executor:
         prepared = itertools.islice(batches.feed(job, batches.training_files(job, 0, 1)), BATCHES)
         for batch in prepared:
             losses.append(float(executor.run(batch.feed, [loss], roles=roles)[0]))
             gradients = executor.gradients()
             tables.finish({name: gradients[name] for name in apart})
     return losses, {name: scope[name] for name in scope if name in program.parameters}
-
-
-class Rows:
-    """Tables as an executor asks for rows."""
-
-    def __init__(self, tables: LocalTables) -> None:
-        self._tables = tables
-
-    def pull_rows(self, table: str, ids: I64) -> Array:
-        return self._tables.pull_rows({table: ids})[table]

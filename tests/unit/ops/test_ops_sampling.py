@@ -6,7 +6,7 @@ Gradients are checked for the draws of step 0, which are fed to every run.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -298,8 +298,8 @@ def weighted(out: Var) -> Var:
 class _Rows:
     """A stand-in for pservers that hold `W` and `B`."""
 
-    def pull_rows(self, name: str, ids: I64) -> Array:
-        return (B if name.endswith("b_0") else W)[ids]
+    def pull_rows(self, wanted: Mapping[str, I64]) -> dict[str, Array]:
+        return {name: (B if name.endswith("b_0") else W)[ids] for name, ids in wanted.items()}
 
 
 @pytest.mark.parametrize("where", ["is_sparse", "is_distributed"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,11 +14,9 @@ from psrt.config.schema import LaunchConfig, TrainerConfig
 from psrt.core.errors import ConfigError
 from psrt.kernels import jit
 from psrt.launch.plan import Plan
-from psrt.trainer.inputs import batches
 from psrt.trainer.inputs.job import load_job as build
 from psrt.trainer.training import profiling, session
-from psrt.trainer.training.loop import Loop
-from psrt.trainer.training.workshop import Workshop
+from psrt.trainer.training.session import run_of
 from tests.support.small_job import BATCH, PROGRAM, lines, write_files
 
 STEPS = 12
@@ -66,17 +63,12 @@ def test_a_profiled_training_writes_a_timeline_and_tells_what_takes_time(job: Pa
     assert f"open {out} in ui.perfetto.dev" in said
 
 
-def test_without_the_flag_the_loop_is_the_plain_one_and_no_profiler_is_attached(job: Path) -> None:
-    shop = Workshop(build(load_job(str(job), environ={}).config))
-    source = batches.feed(shop.job, [])
+def test_without_the_flag_no_profiler_is_attached(job: Path) -> None:
+    settings = TrainerConfig(local=True)
+    run = run_of(settings, build(load_job(str(job), environ={}).config))
 
-    with profiling.training(TrainerConfig(), shop.executor, None, print) as training:
-        exchange = SimpleNamespace(offer=None)
-        made = training.loop(shop.steps, shop.scope, exchange, None, None)  # type: ignore[arg-type]
-
-        assert type(made) is Loop
-        assert training.batches(source) is source
-        assert shop.executor.profiler is None
+    with profiling.profiled(settings, run, print):
+        assert run.profiler is run.executor.profiler is None
 
     assert "Python between ops" not in "\n".join(train(job))
 

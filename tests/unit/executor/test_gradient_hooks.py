@@ -1,8 +1,8 @@
-"""`on_gradient`: each gradient is told once, complete, as soon as nobody writes it any more."""
+"""`GradSink.offer`: each gradient once, complete, as soon as nothing writes it any more."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import pytest
@@ -38,6 +38,23 @@ def feed(examples: int = 6) -> dict[str, np.ndarray]:
     }
 
 
+class Sink:
+    """Remembers the gradients that were offered, in order."""
+
+    def __init__(self) -> None:
+        self.offered: list[tuple[str, dict[object, np.ndarray]]] = []
+
+    @property
+    def names(self) -> list[str]:
+        return [name for name, _ in self.offered]
+
+    def offer(self, name: str, gradient: Gradient) -> None:
+        self.offered.append((name, copy_of(gradient)))
+
+    def push(self, gradients: Mapping[str, Gradient]) -> None:
+        pass
+
+
 def copy_of(gradient: Gradient) -> dict[object, np.ndarray]:
     """A dense gradient under one key, a sparse one by id."""
     if isinstance(gradient, SelectedRows):
@@ -49,13 +66,17 @@ def copy_of(gradient: Gradient) -> dict[object, np.ndarray]:
 def executor_of(request: pytest.FixtureRequest) -> Iterator[Callable[..., psrt.Executor]]:
     made: list[psrt.ParallelExecutor] = []
 
-    def make(program: psrt.Program, **build: object) -> psrt.Executor | psrt.ParallelExecutor:
+    def make(
+        program: psrt.Program, sink: Sink | None = None, **build: object
+    ) -> psrt.Executor | psrt.ParallelExecutor:
         scope = psrt.Scope()
         scope.init_parameters(program)
         strategy = BuildStrategy(**build)
         if request.param == "one by one":
-            return psrt.Executor(program, scope, build_strategy=strategy)
-        made.append(psrt.ParallelExecutor(program, scope, int(request.param[0]), strategy))
+            return psrt.Executor(program, scope, sink=sink, build_strategy=strategy)
+        made.append(
+            psrt.ParallelExecutor(program, scope, int(request.param[0]), strategy, sink=sink)
+        )
         return made[-1]
 
     yield make
@@ -74,81 +95,69 @@ CLIPS = {
 @pytest.mark.parametrize(
     "passes", [{}, {"memory_optimize": True, "fuse_elewise_add_act_ops": True}]
 )
-def test_every_gradient_is_told_once_and_as_it_is_in_the_end(executor_of, clip, passes) -> None:
-    executor = executor_of(program_of(clip), **passes)
-    told: list[tuple[str, dict[object, np.ndarray]]] = []
-    executor.on_gradient = lambda name, gradient: told.append((name, copy_of(gradient)))
+def test_every_gradient_is_offered_once_and_as_it_is_in_the_end(executor_of, clip, passes) -> None:
+    sink = Sink()
+    executor = executor_of(program_of(clip), sink, **passes)
 
     executor.run(feed())
 
     final = executor.gradients()
-    assert sorted(name for name, _ in told) == sorted(final)
-    for name, values in told:
+    assert sorted(sink.names) == sorted(final)
+    for name, values in sink.offered:
         expected = copy_of(final[name])
         assert values.keys() == expected.keys()
         for key in values:
             np.testing.assert_array_equal(values[key], expected[key], err_msg=name)
 
 
-def test_it_is_told_in_every_step_and_for_every_size_of_batch(executor_of) -> None:
-    executor = executor_of(program_of())
-    told: list[str] = []
-    executor.on_gradient = lambda name, gradient: told.append(name)
+def test_they_are_offered_in_every_step_and_for_every_size_of_batch(executor_of) -> None:
+    sink = Sink()
+    executor = executor_of(program_of(), sink)
 
     for examples in (6, 1, 6):
         executor.run(feed(examples))
 
-    assert len(told) == 3 * len(executor.gradients())
+    assert len(sink.names) == 3 * len(executor.gradients())
 
 
-def test_gradients_are_told_in_the_order_backward_makes_them() -> None:
-    program = program_of()
+def test_gradients_are_offered_in_the_order_backward_makes_them() -> None:
+    program, sink = program_of(), Sink()
     scope = psrt.Scope()
     scope.init_parameters(program)
-    executor = psrt.Executor(program, scope)
-    told: list[str] = []
-    executor.on_gradient = lambda name, gradient: told.append(name)
 
-    executor.run(feed())
+    psrt.Executor(program, scope, sink=sink).run(feed())
 
-    assert told == ["fc_1.w_0", "fc_1.b_0", "fc_0.w_0", "fc_0.b_0", "embedding_0.w_0"]
+    assert sink.names == ["fc_1.w_0", "fc_1.b_0", "fc_0.w_0", "fc_0.b_0", "embedding_0.w_0"]
 
 
-def test_nobody_is_told_of_a_forward_pass_or_once_it_is_taken_off(executor_of) -> None:
-    executor = executor_of(program_of())
-    told: list[str] = []
-    executor.on_gradient = lambda name, gradient: told.append(name)
+def test_a_forward_pass_offers_nothing(executor_of) -> None:
+    sink = Sink()
 
-    executor.run(feed(), roles=("forward",))
-    executor.on_gradient = None
-    executor.run(feed())
+    executor_of(program_of(), sink).run(feed(), roles=("forward",))
 
-    assert told == []
-    assert executor.on_gradient is None
+    assert sink.names == []
 
 
 @pytest.mark.parametrize("strategy", list(ReduceStrategy))
-def test_training_here_tells_too(executor_of, strategy: ReduceStrategy) -> None:
+def test_a_step_that_updates_here_offers_nothing_early(executor_of, strategy) -> None:
     with psrt.program(seed=3) as program:
         x = layers.data("x", shape=(5,))
         loss = layers.mean(layers.fc(x, 1))
         psrt.optimizer.Sgd(0.1).minimize(loss)
-    executor = executor_of(program, reduce_strategy=strategy)
-    told: list[str] = []
-    executor.on_gradient = lambda name, gradient: told.append(name)
+    sink = Sink()
+    executor = executor_of(program, sink, reduce_strategy=strategy)
 
     executor.run({"x": feed()["x"]}, roles=("forward", "backward", "optimize"))
 
-    assert sorted(told) == sorted(program.gradients())
+    assert sink.names == []
 
 
-def test_a_failure_while_telling_is_a_failure_of_the_step(executor_of) -> None:
-    executor = executor_of(program_of())
+def test_a_failure_of_the_sink_is_a_failure_of_the_step(executor_of) -> None:
+    class Refusing(Sink):
+        def offer(self, name: str, gradient: Gradient) -> None:
+            raise PsrtError("no room for a gradient")
 
-    def refuse(name: str, gradient: Gradient) -> None:
-        raise PsrtError("no room for a gradient")
-
-    executor.on_gradient = refuse
+    executor = executor_of(program_of(), Refusing())
 
     with pytest.raises(PsrtError, match="no room for a gradient"):
         executor.run(feed())

@@ -1,0 +1,79 @@
+"""Training without pservers: the communicator of one trainer that holds every table itself.
+
+`finish` applies gradients to the tables right away, so each step reads the updates of all steps
+before it. Dense parameters are trained in the trainer's scope and never pass through here.
+
+Belongs to the training thread, except `pull_rows`, which an evaluation calls from a thread of its
+own while nothing trains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from psrt.communicator.base import Gradient, Gradients, Pulled, Timeline
+from psrt.core.counters import Counters
+from psrt.core.tensors import SelectedRows
+from psrt.core.types import F32, I64
+
+
+class RowTable(Protocol):
+    """One sparse table in this process."""
+
+    def read(self, ids: I64) -> F32:
+        """Return rows (n, width) of `ids` (n,); zeros for the padding id."""
+        ...
+
+    def apply(self, ids: I64, gradients: F32) -> None:
+        """Update the rows of distinct `ids` (n,) by `gradients` (n, width)."""
+        ...
+
+
+class LocalCommunicator:
+    """A communicator over `tables`, by name; nothing leaves the process."""
+
+    one_call_step = False
+
+    def __init__(self, tables: Mapping[str, RowTable]) -> None:
+        self.counters = Counters()
+        self._tables = tables
+        self._wanted: Mapping[str, I64] = {}
+
+    def watch(self, timeline: Timeline | None) -> None:
+        """Do nothing: no call leaves the process."""
+
+    def start(self, timeout_s: float) -> dict[str, F32]:
+        """Return nothing: the parameters are in the scope."""
+        return {}
+
+    def pull_rows(self, wanted: Mapping[str, I64]) -> dict[str, F32]:
+        return {name: self._tables[name].read(ids) for name, ids in wanted.items()}
+
+    def begin(self, wanted: Mapping[str, I64]) -> None:
+        """Remember the ids: rows of the next step contain the updates of this one."""
+        self._wanted = wanted
+
+    def offer(self, name: str, gradient: Gradient) -> None:
+        """Ignore it: tables are updated at the end of a step."""
+
+    def finish(self, gradients: Gradients) -> Pulled:
+        """Update the tables and read the rows of the next step."""
+        for name, gradient in gradients.items():
+            assert isinstance(gradient, SelectedRows), name
+            self._tables[name].apply(gradient.ids, gradient.values)
+        wanted, self._wanted = self._wanted, {}
+        return Pulled(rows=self.pull_rows(wanted))
+
+    def flush(self, timeout_s: float, final: bool = False) -> dict[str, F32]:
+        """Return nothing: no gradient is ever queued."""
+        return {}
+
+    def stop(self, timeout_s: float) -> dict[str, F32]:
+        return {}
+
+    def close(self) -> None:
+        """Do nothing: there is no thread to end."""
+
+
+__all__ = ["LocalCommunicator", "RowTable"]
