@@ -8,5 +8,6 @@ In reading order:
     sync               one exchange a step: Sync (rounds) and HalfAsync
     async_             gradients queue and merge in the background: Async and Ssp
     geo                training on the trainer, changes pushed every few steps
+    local              training without pservers: every table in this process
     factory            communication mode to communicator
 """
