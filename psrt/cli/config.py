@@ -10,7 +10,7 @@ from psrt.cli import results
 from psrt.config import render
 from psrt.config.load import load, load_job
 from psrt.config.schema import LaunchConfig, PlanConfig, PredictConfig, PserverConfig, TrainerConfig
-from psrt.config.sizing import SizeConfig
+from psrt.config.sections import SizeConfig
 
 _SHOW_EPILOG = """\b
 Examples:

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any
 
 from psrt.config.load import export, load
-from psrt.config.process import Said
+from psrt.config.overrides import GivenValue
 from psrt.config.schema import TrainerConfig
 from psrt.config.settings import Setting, settings_of
 from psrt.core import log
@@ -54,11 +54,11 @@ def _check(path: str, given: Mapping[str, Any]) -> None:
             )
 
 
-def _said(given: Mapping[str, Any]) -> dict[str, Said]:
+def _said(given: Mapping[str, Any]) -> dict[str, GivenValue]:
     """The role by the newest variable of each setting."""
     own = [setting for setting in _settings() if setting.name in ROLE and setting.name in given]
-    said = {s.role_variables[0]: Said(str(given[s.name]), f"flag {s.flag}") for s in own}
-    return {"TRAINING_ROLE": Said("TRAINER", "psrt trainer"), **said}
+    said = {s.role_variables[0]: GivenValue(str(given[s.name]), f"flag {s.flag}") for s in own}
+    return {"TRAINING_ROLE": GivenValue("TRAINER", "psrt trainer"), **said}
 
 
 def _settings() -> list[Setting]:

@@ -1,5 +1,16 @@
-"""Settings of every process: declared in `schema`, filled by `load`, printed by `render`.
+"""config: settings of every process, declared in `sections`, filled by `load`, printed by `render`.
 
-Reading order: settings → sizing → table_sections → schema → communication → declared → derived →
-roles → process → load → older_flags → init → render.
+Reading order:
+
+    settings         one declared setting, and the check of its values
+    sections         the settings, a dataclass for each section of a TOML file
+    schema           all sections by name
+    validate         rejection of names that are not declared
+    older_variables  older environment variables, translated into the newest names
+    roles            the role of a process, from variables of its launcher
+    overrides        settings of this process that override its environment
+    load             sections filled from flags, environment and TOML
+    older_flags      flags of PaddlePaddle's v2, and what to write instead
+    init             `psrt.init`
+    render           configuration as text
 """

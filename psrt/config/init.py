@@ -1,11 +1,11 @@
-"""`psrt.init`: what a training script tells about its job, under the names of PaddlePaddle's v2.
+"""`psrt.init`: the role of a training script in its job, under the names of PaddlePaddle's v2.
 
     role = psrt.init(trainer_count=2, port=7164, pservers="10.0.0.1,10.0.0.2")
 
-Its arguments count over the environment for this process, whatever reads settings later. What is
-not given comes from the environment (`PADDLE_INIT_*`, or the names of later launchers), else from
-the defaults of `InitArguments`. Nothing is exported: processes started from here do not see it.
-The command `psrt init`, which writes a job to start from, is unrelated.
+Its arguments override the environment for all later reads of this process. Arguments that are not
+given come from the environment (`PADDLE_INIT_*`, or the names of later launchers), else from the
+defaults of `InitArguments`. Nothing is exported to child processes. The command `psrt init`, which
+writes a job to start from, is unrelated.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from psrt.config import process
-from psrt.config.derived import V2_PORT, refuse_gpu
+from psrt.config import overrides
 from psrt.config.load import environment
 from psrt.config.older_flags import instead_of
+from psrt.config.older_variables import V2_PORT, refuse_gpu
 from psrt.config.roles import ClusterRole, cloud_role
 from psrt.config.settings import Setting, setting, settings_of
 from psrt.core.errors import ConfigError, ErrorCode
@@ -29,7 +29,7 @@ log = logging.getLogger("psrt.config")
 
 @dataclass(frozen=True)
 class InitArguments:
-    """What `psrt.init` takes, each also from the variable `PADDLE_INIT_<NAME>`."""
+    """Arguments of `psrt.init`, each also read from the variable `PADDLE_INIT_<NAME>`."""
 
     use_gpu: bool = setting(False, "Must be false: psrt computes on CPUs.")
     trainer_count: int = setting(1, "Replicas of the program in this trainer.", minimum=1)
@@ -60,12 +60,11 @@ def init(
     pservers: str | Sequence[str] | None = None,
     **unknown: Any,
 ) -> ClusterRole:
-    """Say which part of which job this process is; returns that, read together with the
-    environment.
+    """Set the role of this process in its job; returns it, together with the environment.
 
-    None means not given. `pservers` are addresses with commas or a list; one may bring its own
-    port. Raises `ConfigError` for what no job can have. A later call replaces an earlier one and
-    says so in the log; what was made in between keeps what it read.
+    None means not given. `pservers` is a list of addresses or a text with commas; an address may
+    have its own port. Raises `ConfigError` for unknown names and illegal values. A later call
+    replaces an earlier one and logs a warning; objects made in between keep their settings.
     """
     for name in unknown:
         raise _unknown(name)
@@ -79,17 +78,17 @@ def init(
         "trainer_id": trainer_id,
         "pservers": pservers,
     }
-    return _tell({name: value for name, value in arguments.items() if value is not None})
+    return _apply({name: value for name, value in arguments.items() if value is not None})
 
 
-def _tell(arguments: Mapping[str, Any]) -> ClusterRole:
+def _apply(arguments: Mapping[str, Any]) -> ClusterRole:
     given = {f"PADDLE_INIT_{n.upper()}": _text(_SETTINGS[n], v) for n, v in arguments.items()}
     refuse_gpu(given.get("PADDLE_INIT_USE_GPU", ""), "use_gpu of psrt.init")
-    before, process.TOLD.arguments = process.TOLD.arguments, given
+    before, overrides.OVERRIDES.arguments = overrides.OVERRIDES.arguments, given
     try:
         role = cloud_role(environment())
     except ConfigError:
-        process.TOLD.arguments = before
+        overrides.OVERRIDES.arguments = before
         raise
     if before not in (None, given):
         log.warning("psrt.init was called again; these arguments count from now on: %s", arguments)
@@ -97,9 +96,9 @@ def _tell(arguments: Mapping[str, Any]) -> ClusterRole:
 
 
 def _text(argument: Setting, value: Any) -> str:
-    """A value as a variable has it, checked; text may stand for a number, as in a variable."""
+    """The checked value as text of a variable; a number may be given as text."""
     accept = argument.parse if isinstance(value, str) else argument.accept
-    legal = accept(value, process.INIT)
+    legal = accept(value, overrides.INIT)
     return ",".join(legal) if isinstance(legal, tuple) else str(legal)
 
 

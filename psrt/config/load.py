@@ -1,9 +1,8 @@
-"""Fills the schema from flags, environment and TOML, and remembers where each value came from.
+"""Fills the schema from flags, environment and TOML, and records the origin of each value.
 
-Precedence: flag, then `psrt.init`, then `PSRT_<SECTION>_<FIELD>`, then the role variables other
-launchers export, then the TOML file, then the default. An empty variable counts as unset, because
-launch scripts export empty ones. This is the only module of psrt that reads `os.environ`, or writes
-to it.
+Precedence: flag, then `psrt.init`, then `PSRT_<SECTION>_<FIELD>`, then the role variables of other
+launchers, then the TOML file, then the default. An empty variable counts as unset, because launch
+scripts export empty ones. No other module of psrt reads or writes `os.environ`.
 """
 
 from __future__ import annotations
@@ -15,9 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from psrt.config import communication, process, table_sections
-from psrt.config.declared import TomlFile, check_variables, read_toml, without_links
-from psrt.config.process import Heard, Said
+from psrt.config import overrides
+from psrt.config.overrides import GivenValue, Variables
 from psrt.config.schema import (
     FREE_TABLES,
     SECTIONS,
@@ -26,7 +24,9 @@ from psrt.config.schema import (
     PartitionConfig,
     TrainerConfig,
 )
+from psrt.config.sections import communication, tables
 from psrt.config.settings import Setting, settings_of
+from psrt.config.validate import TomlFile, check_variables, read_toml, without_service_links
 from psrt.core.errors import ConfigError
 from psrt.core.precision import WirePrecision
 from psrt.core.specs import MODES, CommunicationMode
@@ -44,14 +44,14 @@ class Loaded(Generic[T]):
 
 
 def environment() -> dict[str, str]:
-    """A copy of this process's environment, with what `psrt.init` said in it."""
-    return process.TOLD.environment(os.environ)
+    """Return a copy of this process's environment, with flags and the arguments of `psrt.init`."""
+    return overrides.OVERRIDES.environment(os.environ)
 
 
-def export(flags: Mapping[str, Said]) -> None:
-    """Make flags, by the variables that say the same, count in this process and its children."""
-    process.TOLD.flags = flags
-    os.environ.update({name: said.text for name, said in flags.items()})
+def export(flags: Mapping[str, GivenValue]) -> None:
+    """Set flags, by the variables of the same settings, for this process and its children."""
+    overrides.OVERRIDES.flags = flags
+    os.environ.update({name: value.text for name, value in flags.items()})
 
 
 def load(
@@ -61,31 +61,33 @@ def load(
     file: str = "",
     environ: Mapping[str, str] | None = None,
 ) -> Loaded[T]:
-    """One section: `load(PserverConfig, flags={"port": 0}, file="job.toml").config`.
+    """Fill one section: `load(PserverConfig, flags={"port": 0}, file="job.toml").config`.
 
-    A flag may be text or already have its type; a flag that is None was not given.
+    A flag is text or already has its type; None means not given. Raises `ConfigError`.
     """
-    heard = _heard(environ)
+    variables = _variables(environ)
     toml = read_toml(file) if file else TomlFile()
     section = next(name for name, known in SECTIONS.items() if known is cls)
-    return _fill(cls, settings_of(section, cls), toml, heard, flags or {})
+    return _fill(cls, settings_of(section, cls), toml, variables, flags or {})
 
 
 def cpu_num(environ: Mapping[str, str] | None = None) -> int:
-    """The replicas of a program where nobody gave a number: CPU_NUM, or 1."""
+    """Return the default number of replicas of a program: CPU_NUM, or 1."""
     settings = settings_of("trainer", TrainerConfig)
     setting = next(setting for setting in settings if setting.name == "cpu_num")
-    return int(_choose(setting, TomlFile(), _heard(environ), {})[0])
+    return int(_choose(setting, TomlFile(), _variables(environ), {})[0])
 
 
 def load_job(file: str, *, environ: Mapping[str, str] | None = None) -> Loaded[JobConfig]:
-    """The job a TOML file describes, with its program file known to exist."""
-    heard = _heard(environ)
+    """Load the job of a TOML file; raises `ConfigError` also if its program file is missing."""
+    variables = _variables(environ)
     toml = read_toml(file)
-    job = _fill(JobConfig, settings_of("job", JobConfig), toml, heard, {})
-    data = _fill(DataConfig, settings_of("data", DataConfig), toml, heard, {})
-    partition = _fill(PartitionConfig, settings_of("partition", PartitionConfig), toml, heard, {})
-    mode, wire = _communication(toml, heard), _wire(toml, heard)
+    job = _fill(JobConfig, settings_of("job", JobConfig), toml, variables, {})
+    data = _fill(DataConfig, settings_of("data", DataConfig), toml, variables, {})
+    partition = _fill(
+        PartitionConfig, settings_of("partition", PartitionConfig), toml, variables, {}
+    )
+    mode, wire = _communication(toml, variables), _wire(toml, variables)
     config = JobConfig(
         name=job.config.name or Path(file).stem,
         program=job.config.program,
@@ -95,12 +97,12 @@ def load_job(file: str, *, environ: Mapping[str, str] | None = None) -> Loaded[J
         communication=mode.config,
         wire=wire.config,
         partition=partition.config,
-        tables=table_sections.read(file, toml.values(table_sections.SECTION)),
+        tables=tables.read(file, toml.values(tables.SECTION)),
         path=str(Path(file).resolve()),
     )
     _check_program(config, file)
     origins = job.origins | data.origins | partition.origins | mode.origins | wire.origins
-    origins |= dict.fromkeys(table_sections.values_of(config.tables), file)
+    origins |= dict.fromkeys(tables.values_of(config.tables), file)
     return Loaded(config, origins)
 
 
@@ -109,45 +111,45 @@ def _free_tables(toml: TomlFile, section: str) -> dict[str, Any]:
     return {name: values.get(name, {}) for name in FREE_TABLES[section]}
 
 
-def _communication(toml: TomlFile, heard: Heard) -> Loaded[CommunicationMode]:
-    """The communication mode; a mode named in the environment drops the file's keys for another."""
+def _communication(toml: TomlFile, variables: Variables) -> Loaded[CommunicationMode]:
+    """The communication mode; if the environment names another, the file's keys are dropped."""
     values = toml.values(communication.SECTION)
-    mode, origin = _choose(communication.MODE, toml, heard, {})
+    mode, origin = _choose(communication.MODE, toml, variables, {})
     if mode != values.get("mode", communication.MODE.default):
         toml = TomlFile(toml.path)
-    filled = _fill(MODES[mode], communication.settings_of_mode(mode), toml, heard, {})
+    filled = _fill(MODES[mode], communication.settings_of_mode(mode), toml, variables, {})
     return Loaded(filled.config, {communication.MODE.key: origin} | filled.origins)
 
 
-def _wire(toml: TomlFile, heard: Heard) -> Loaded[WirePrecision]:
-    precision, origin = _choose(communication.WIRE, toml, heard, {})
-    tables = toml.values(communication.SECTION).get(communication.WIRE_TABLES, {})
-    return Loaded(WirePrecision(precision, tables), {communication.WIRE.key: origin})
+def _wire(toml: TomlFile, variables: Variables) -> Loaded[WirePrecision]:
+    precision, origin = _choose(communication.WIRE, toml, variables, {})
+    by_name = toml.values(communication.SECTION).get(communication.WIRE_TABLES, {})
+    return Loaded(WirePrecision(precision, by_name), {communication.WIRE.key: origin})
 
 
-def _heard(environ: Mapping[str, str] | None) -> Heard:
-    """What variables say: those of `environ`, else those of this process and what it was told."""
-    exported = without_links(os.environ if environ is None else environ)
+def _variables(environ: Mapping[str, str] | None) -> Variables:
+    """Values by variable: of `environ`, or of this process with its overrides."""
+    exported = without_service_links(os.environ if environ is None else environ)
     check_variables(exported)
     if environ is None:
-        return process.TOLD.heard(exported)
-    return Heard({}, process.variables(exported))
+        return overrides.OVERRIDES.variables(exported)
+    return Variables({}, overrides.with_origins(exported))
 
 
 def _fill(
     cls: type[T],
     settings: list[Setting],
     toml: TomlFile,
-    heard: Heard,
+    variables: Variables,
     flags: Mapping[str, Any],
 ) -> Loaded[T]:
-    chosen = {s.name: _choose(s, toml, heard, flags) for s in settings}
+    chosen = {s.name: _choose(s, toml, variables, flags) for s in settings}
     origins = {s.key: chosen[s.name][1] for s in settings}
     return Loaded(cls(**{name: value for name, (value, _) in chosen.items()}), origins)
 
 
 def _choose(
-    setting: Setting, toml: TomlFile, heard: Heard, flags: Mapping[str, Any]
+    setting: Setting, toml: TomlFile, variables: Variables, flags: Mapping[str, Any]
 ) -> tuple[Any, str]:
     """The value of highest precedence and its origin."""
     given = flags.get(setting.name)
@@ -155,8 +157,8 @@ def _choose(
         origin = "argument" if setting.positional else f"flag {setting.flag}"
         accept = setting.parse if isinstance(given, str) else setting.accept
         return accept(given, origin), origin
-    if said := heard.first((setting.variable, *setting.role_variables)):
-        return setting.parse(said.text, said.origin), said.origin
+    if value := variables.first((setting.variable, *setting.role_variables)):
+        return setting.parse(value.text, value.origin), value.origin
     values = toml.values(setting.section)
     if setting.name in values:
         return setting.accept(values[setting.name], toml.path), toml.path

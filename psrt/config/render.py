@@ -1,6 +1,6 @@
-"""Configuration as text: the commented reference file, and what is in force with its origins.
+"""Configuration as text: the commented reference file, and the settings in force with origins.
 
-Both are TOML that `load` accepts, so either can be the start of one's own file.
+Both are TOML that `load` accepts, so either can be the start of a file of your own.
 """
 
 from __future__ import annotations
@@ -10,17 +10,9 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from psrt.config.communication import (
-    IN_EVERY_MODE,
-    MODE,
-    SECTION,
-    WIRE,
-    WIRE_TABLES,
-    settings_of_mode,
-)
 from psrt.config.schema import FREE_TABLES, SECTIONS, DataConfig, JobConfig
+from psrt.config.sections import communication, tables
 from psrt.config.settings import Setting, settings_of, toml_key
-from psrt.config.table_sections import PARTS, SETTINGS, forms_of, values_of
 from psrt.core.specs import MODES
 
 _HEADER = """\
@@ -104,23 +96,24 @@ def _reference_section(section: str, doc: str, settings: Iterable[Setting]) -> s
 
 
 def _reference_communication() -> str:
-    """`sync` in force, the keys of the other modes commented out."""
-    default = [*IN_EVERY_MODE, *settings_of_mode(MODE.default)]
-    lines = [_reference_section(SECTION, _COMMUNICATION, default), _WIRE_TABLES]
+    """The keys of mode `sync`, with those of the other modes commented out."""
+    default_mode = communication.MODE.default
+    default = [*communication.IN_EVERY_MODE, *communication.settings_of_mode(default_mode)]
+    lines = [_reference_section(communication.SECTION, _COMMUNICATION, default), _WIRE_TABLES]
     for mode in MODES:
-        if mode != MODE.default:
+        if mode != default_mode:
             lines.append(f"# with mode = {toml_value(mode)}:")
-            for setting in settings_of_mode(mode):
+            for setting in communication.settings_of_mode(mode):
                 lines += [*_help(setting), f"# {setting.name} = {toml_value(setting.default)}", ""]
     return "\n".join(lines)
 
 
 def _reference_tables() -> str:
-    """All commented out: the names of tables are the program's."""
+    """All options commented out, because the program names the tables."""
     lines = [_TABLES]
-    for option, part in PARTS.items():
-        lines += [f"# {option} = {toml_value(form)}" for form in forms_of(part)]
-    for setting in SETTINGS.values():
+    for option, part in tables.PARTS.items():
+        lines += [f"# {option} = {toml_value(form)}" for form in tables.forms_of(part)]
+    for setting in tables.SETTINGS.values():
         lines += [*_help(setting), f"# {setting.name} = {toml_value(setting.default)}"]
     return "\n".join(lines) + "\n"
 
@@ -158,16 +151,17 @@ def section_values(section: str, config: Any) -> dict[str, Any]:
 
 def job_values(job: JobConfig) -> dict[str, Any]:
     """The values of a job and of its parts by `section.field`."""
-    mode = {s.key: getattr(job.communication, s.name) for s in settings_of_mode(job.mode)}
+    settings = communication.settings_of_mode(job.mode)
+    mode = {s.key: getattr(job.communication, s.name) for s in settings}
     return {
         **section_values("job", job),
         "job.params": job.params,
         **section_values("data", job.data),
         **{f"data.{name}": getattr(job.data, name) for name in FREE_TABLES["data"]},
-        MODE.key: job.mode,
-        WIRE.key: job.wire.default,
-        f"{SECTION}.{WIRE_TABLES}": dict(job.wire.tables),
+        communication.MODE.key: job.mode,
+        communication.WIRE.key: job.wire.default,
+        f"{communication.SECTION}.{communication.WIRE_TABLES}": dict(job.wire.tables),
         **mode,
         **section_values("partition", job.partition),
-        **values_of(job.tables),
+        **tables.values_of(job.tables),
     }

@@ -1,10 +1,10 @@
-"""Which part of a cluster a process is, as launchers tell it: by environment variables.
+"""The role of a process in a cluster, from the environment variables of its launcher.
 
-Pure functions of a mapping; older variables count as those of `derived`. `cloud_role` reads the
-role of a PaddlePaddle launcher, `mpi_role` that of a rank of an MPI or Slurm job, from the
-variables every `mpirun` and `srun` exports: no MPI library is needed, since pservers and trainers
-talk by psrt's own carriers. An empty variable counts as unset. A variable that is missing or wrong
-is named, with what it should hold.
+Pure functions of a mapping; older variables are translated by `older_variables`. `cloud_role` reads
+the role from a PaddlePaddle launcher, `mpi_role` from the rank in an MPI or Slurm job, which every
+`mpirun` and `srun` exports. No MPI library is needed, since pservers and trainers use psrt's own
+carriers. An empty variable counts as unset. Errors name the missing or wrong variable and its legal
+values.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import SupportsIndex
 
-from psrt.config.derived import Environment, endpoints_on, listed, port_of, with_derived
+from psrt.config.older_variables import Environment, endpoints_on, listed, port_of, with_derived
 from psrt.core.errors import ConfigError
 
 TRAINER, PSERVER = "TRAINER", "PSERVER"
@@ -37,9 +37,12 @@ _HINTS = {
 
 @dataclass(frozen=True)
 class ClusterRole:
-    """One process of a cluster: `index` counts within its kind, from 0, in the order of
-    `endpoints` for a pserver. Refuses an index outside its kind and endpoints that are not
-    distinct `host:port`, and a number that is none."""
+    """One process of a cluster.
+
+    `index` counts from 0 within trainers or pservers, for a pserver in the order of `endpoints`.
+    Raises `ConfigError` for an index out of range, endpoints that are not distinct `host:port`, and
+    values that are not integers.
+    """
 
     is_pserver: bool
     index: int
@@ -62,7 +65,7 @@ class ClusterRole:
 
     @property
     def current_endpoint(self) -> str:
-        """The own endpoint of a pserver; empty for a trainer."""
+        """The endpoint of this pserver; empty for a trainer."""
         return self.endpoints[self.index] if self.is_pserver else ""
 
     def _kind(self) -> tuple[str, int]:
@@ -70,7 +73,7 @@ class ClusterRole:
 
 
 def cloud_role(environ: Environment) -> ClusterRole:
-    """The role that `TRAINING_ROLE` and its companions give, or `ConfigError`."""
+    """Return the role given by `TRAINING_ROLE` and related variables; raises `ConfigError`."""
     known = with_derived(environ)
     role = _needed(known, "TRAINING_ROLE")
     if role not in (TRAINER, PSERVER):
@@ -84,17 +87,17 @@ def cloud_role(environ: Environment) -> ClusterRole:
 
 
 def contradiction(environ: Environment, role: str) -> str:
-    """A sentence when TRAINING_ROLE says that a process started as `role` should be the other."""
-    said = environ.get("TRAINING_ROLE") or environ.get("PADDLE_TRAINING_ROLE") or role
-    return f"TRAINING_ROLE is {said}, but this is the command of a {role}" if said != role else ""
+    """Return a sentence if TRAINING_ROLE names another role than `role`, else an empty text."""
+    named = environ.get("TRAINING_ROLE") or environ.get("PADDLE_TRAINING_ROLE") or role
+    return f"TRAINING_ROLE is {named}, but this is the command of a {role}" if named != role else ""
 
 
 def mpi_role(environ: Environment) -> ClusterRole:
-    """The role of an MPI rank: even ranks are pservers, odd ones trainers, two processes a pair.
+    """Return the role of an MPI rank: rank 2i is pserver i, rank 2i + 1 trainer i.
 
-    Rank 2i is pserver i, rank 2i + 1 trainer i. Endpoints are PADDLE_PSERVERS_IP_PORT_LIST, or made
-    of PADDLE_PSERVER_IPS (a host per pserver, or one for all) and PADDLE_PSERVER_PORT; a job whose
-    ranks all run on one host (Open MPI says so) needs neither.
+    Endpoints are PADDLE_PSERVERS_IP_PORT_LIST, or made of PADDLE_PSERVER_IPS (a host per pserver,
+    or one for all) and PADDLE_PSERVER_PORT. A job whose ranks all run on one host, by the variables
+    of Open MPI, needs neither. Raises `ConfigError`.
     """
     rank, size = mpi_rank(environ)
     if size < 2 or size % 2:
@@ -106,7 +109,7 @@ def mpi_role(environ: Environment) -> ClusterRole:
 
 
 def mpi_rank(environ: Environment) -> tuple[int, int]:
-    """Rank and number of ranks, from the first launcher of `MPI_VARIABLES` that set both."""
+    """Return rank and number of ranks, from the first launcher of `MPI_VARIABLES` that set both."""
     for rank, size in MPI_VARIABLES:
         if environ.get(rank) and environ.get(size):
             return _count(environ, rank), _count(environ, size)
@@ -126,7 +129,7 @@ def _check_whole(what: str, number: object) -> None:
 
 
 def check_endpoints(endpoints: Sequence[str]) -> None:
-    """Refuse a list that is not distinct `host:port`."""
+    """Raise `ConfigError` for a list that is not distinct `host:port`."""
     if not endpoints:
         raise ConfigError("no pservers were named.", hint=_HINTS["PADDLE_PSERVERS_IP_PORT_LIST"])
     for endpoint in endpoints:
@@ -156,7 +159,7 @@ def _pserver_index(environ: Environment, endpoints: Sequence[str]) -> int:
 
 
 def _mpi_endpoints(environ: Environment, pservers: int) -> tuple[str, ...]:
-    """Of as many pservers, or `ConfigError`."""
+    """The endpoints of all pservers; raises `ConfigError` for another number of them."""
     hosts = _mpi_hosts(environ, pservers)
     named = listed(environ.get("PADDLE_PSERVERS_IP_PORT_LIST", ""))
     endpoints = named or endpoints_on(hosts, port_of(environ, "PADDLE_PSERVER_PORT"))

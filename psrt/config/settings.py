@@ -1,9 +1,9 @@
-"""How one setting is declared, and how a raw value becomes a legal one.
+"""Declaration of one setting, and the conversion of a raw value to a legal one.
 
-`setting(...)` makes a dataclass field carry its help line and limits; `settings_of(cls)` reads them
-back as `Setting`s, from which flags, TOML keys, variables and documentation are derived.
-`Setting.accept` is the only place where a value is checked, whichever source it came from, so every
-bad value is reported the same way: where it stands, what it is, what was expected.
+`setting(...)` gives a dataclass field its help line and limits; `settings_of(cls)` returns them as
+`Setting`s, from which flags, TOML keys, variables and documentation are derived. `Setting.accept`
+checks values of every source, so each bad value is reported with its origin, the value, and what is
+expected.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ def setting(
     role_variables: tuple[str, ...] = (),
     positional: str = "",
 ) -> Any:
-    """A dataclass field that is also a flag, a TOML key and a variable.
+    """Declare a dataclass field that is also a flag, a TOML key and a variable.
 
-    `role_variables` are names other launchers export (Open MPI, Slurm, older `PADDLE_*` scripts);
-    a `positional` setting is an argument of its command, shown by that text in its help, and cannot
-    stand in a TOML file.
+    `role_variables` are names that other launchers export (Open MPI, Slurm, older `PADDLE_*`
+    scripts). A `positional` setting is an argument of its command, shown by that text in the help,
+    and cannot be set in a TOML file.
     """
     metadata = {
         "help": help,
@@ -78,7 +78,7 @@ class Setting:
 
     @property
     def expected(self) -> str:
-        """What a legal value is, for help and messages: `an integer, at least 1`."""
+        """Description of legal values, for help and messages: `an integer, at least 1`."""
         if self.choices:
             return "one of " + ", ".join(choice or '""' for choice in self.choices)
         names = {str: "a string", int: "an integer", float: "a number", bool: "true or false"}
@@ -86,9 +86,9 @@ class Setting:
         return names.get(self.type, "a list of strings") + limit
 
     def accept(self, value: Any, origin: str) -> Any:
-        """The legal form of a value given by `origin`, or `ConfigError`.
+        """Return the legal form of a value from `origin`; raises `ConfigError`.
 
-        Text is parsed (flags and variables are text); a TOML value must already have its type.
+        The value must have the declared type, as values of TOML do; `parse` takes text.
         """
         parsed = _typed(value, self.type)
         if parsed is None or not self._within_limits(parsed):
@@ -111,7 +111,7 @@ class Setting:
 
 
 def _typed(value: Any, expected: Any) -> Any:
-    """`value` when it has the expected type (an integer may stand for a number), else None."""
+    """`value` if it has the expected type (an integer is also a number), else None."""
     if expected == STRINGS:
         is_strings = isinstance(value, list | tuple) and all(isinstance(v, str) for v in value)
         return tuple(value) if is_strings else None
@@ -122,7 +122,7 @@ def _typed(value: Any, expected: Any) -> Any:
 
 
 def _from_text(text: str, expected: Any) -> Any:
-    """The value a text stands for, or None."""
+    """The value of a text, or None."""
     if expected == STRINGS:
         return tuple(part.strip() for part in text.split(",") if part.strip())
     if expected is bool:
@@ -135,7 +135,7 @@ def _from_text(text: str, expected: Any) -> Any:
 
 
 def settings_of(section: str, cls: type[Any]) -> list[Setting]:
-    """The settings a dataclass declares, in order of declaration."""
+    """Return the settings that a dataclass declares, in order of declaration."""
     hints = typing.get_type_hints(cls)
     return [
         Setting(section, field.name, hints[field.name], field.default, **field.metadata)
@@ -145,19 +145,19 @@ def settings_of(section: str, cls: type[Any]) -> list[Setting]:
 
 
 def toml_key(name: str) -> str:
-    """A key as TOML writes it."""
+    """Return a key as TOML writes it."""
     return name if re.fullmatch("[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
 
 
 def check_keys(where: str, section: str, given: Iterable[str], known: Sequence[str]) -> None:
-    """Raise `ConfigError` for a key of a section that nobody declared."""
+    """Raise `ConfigError` for a key of a section that is not declared."""
     for key in given:
         if key not in known:
             raise unknown(where, f"key {key!r} in [{section}]", key, known)
 
 
 def unknown(where: str, what: str, name: str, known: Sequence[str]) -> ConfigError:
-    """The error of a file or an environment, `where`, that says `name`, which nobody declared."""
+    """Return the error of a file or environment `where` with the undeclared `name`."""
     nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f"Did you mean {nearest[0]!r}?" if nearest else f"Known: {', '.join(known)}."
     return ConfigError(f"{where}: unknown {what}.", code=ErrorCode.CONFIG_UNKNOWN_KEY, hint=hint)

@@ -12,7 +12,7 @@ from psrt.cli import results
 from psrt.cli.options import options_of
 from psrt.config.load import load, load_job
 from psrt.config.schema import JobConfig, PlanConfig
-from psrt.config.sizing import SizeConfig
+from psrt.config.sections import SizeConfig
 
 _EPILOG = """\b
 Examples:

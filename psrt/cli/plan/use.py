@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psrt.config.sizing import SizeConfig, stripes_for
+from psrt.config.sections import SizeConfig, stripes_for
 from psrt.core.errors import ConfigError, DataError
 from psrt.core.quantities import bytes_per_s, count, size_bytes
 from psrt.core.specs import SparseTableSpec

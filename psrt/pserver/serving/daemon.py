@@ -26,7 +26,7 @@ from pathlib import Path
 from types import FrameType
 
 from psrt.config.schema import PserverConfig
-from psrt.config.sizing import stripes_for
+from psrt.config.sections import stripes_for
 from psrt.core import whole_file
 from psrt.core.allocator import keep_freed_memory
 from psrt.core.errors import ErrorCode, InternalError, JobError, PsrtError

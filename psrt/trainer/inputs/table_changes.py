@@ -1,7 +1,7 @@
 """What a job file says of sparse tables, put in the place of what its program says.
 
 Parameters bear it from then on, so that training, alone and in a cluster, plans and their sizes
-follow it. The values are legal (`psrt.config.table_sections`); that tables exist is checked here.
+follow it. The values are legal (`psrt.config.sections.tables`); that tables exist is checked here.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import difflib
 from collections.abc import Mapping
 from typing import Any
 
-from psrt.config.table_sections import TableConfig, section_of
+from psrt.config.sections import TableConfig, section_of
 from psrt.core.errors import ConfigError, ErrorCode
 from psrt.core.specs import ConstantRate, scaled
 from psrt.graph.program import Parameter, Program

@@ -11,7 +11,7 @@ import pytest
 from psrt.cli import main
 from psrt.cli.plan.use import limits_of
 from psrt.config.load import load_job
-from psrt.config.sizing import SizeConfig, stripes_for
+from psrt.config.sections import SizeConfig, stripes_for
 from psrt.sizing import concerns
 from psrt.trainer.inputs.job import load_job as build
 from tests.support import small_job

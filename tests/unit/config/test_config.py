@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from psrt.config import communication, render
+from psrt.config import render
 from psrt.config.load import load, load_job
 from psrt.config.schema import (
     FREE_TABLES,
@@ -20,6 +20,7 @@ from psrt.config.schema import (
     PserverConfig,
     TrainerConfig,
 )
+from psrt.config.sections import communication
 from psrt.config.settings import settings_of
 from psrt.core.errors import ConfigError, ErrorCode
 from psrt.core.precision import WirePrecision

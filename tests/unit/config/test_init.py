@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import psrt
-from psrt.config import process
+from psrt.config import overrides
 from psrt.config.init import InitArguments
 from psrt.config.load import cpu_num, environment, load
-from psrt.config.process import Heard, Said, Told
+from psrt.config.overrides import GivenValue, ProcessOverrides, Variables
 from psrt.config.roles import ClusterRole
 from psrt.config.schema import PserverConfig, TrainerConfig
 from psrt.core.errors import ConfigError, ErrorCode
@@ -44,7 +44,7 @@ ROLES = ("PSRT_", "PADDLE_", "TRAINING_ROLE", "CPU_NUM", "OMPI_", "SLURM_", "PMI
 @pytest.fixture(autouse=True)
 def fresh_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody has told this process anything."""
-    monkeypatch.setattr(process, "TOLD", Told())
+    monkeypatch.setattr(overrides, "OVERRIDES", ProcessOverrides())
     for name in environment():
         if name.startswith(ROLES):
             monkeypatch.delenv(name)
@@ -253,19 +253,22 @@ def test_its_arguments_are_the_declared_ones() -> None:
     assert set(psrt.init.__kwdefaults__) == set(declared)
 
 
-# --- who is heard ---------------------------------------------------------------------------------
+# --- who is variables
+# ---------------------------------------------------------------------------------
 
 
 def test_of_two_that_speak_the_process_itself_is_heard_whatever_the_name() -> None:
-    heard = Heard({"OLD": Said("1", "psrt.init")}, {"NEW": Said("2", "NEW")})
+    variables = Variables({"OLD": GivenValue("1", "psrt.init")}, {"NEW": GivenValue("2", "NEW")})
 
-    assert heard.first(["NEW", "OLD"]) == Said("1", "psrt.init")
-    assert heard.first(["NEW"]) == Said("2", "NEW")
-    assert heard.first(["OTHER"]) is None
+    assert variables.first(["NEW", "OLD"]) == GivenValue("1", "psrt.init")
+    assert variables.first(["NEW"]) == GivenValue("2", "NEW")
+    assert variables.first(["OTHER"]) is None
 
 
 def test_flags_of_a_command_count_over_arguments() -> None:
-    told = Told({"PADDLE_TRAINER_ID": Said("1", "flag")}, {"PADDLE_INIT_TRAINER_ID": "0"})
+    told = ProcessOverrides(
+        {"PADDLE_TRAINER_ID": GivenValue("1", "flag")}, {"PADDLE_INIT_TRAINER_ID": "0"}
+    )
 
-    assert told.over({})["PADDLE_TRAINER_ID"] == Said("1", "flag")
+    assert told.over({})["PADDLE_TRAINER_ID"] == GivenValue("1", "flag")
     assert told.environment({})["PADDLE_TRAINER_ID"] == "1"

@@ -7,9 +7,9 @@ import pytest
 from psrt.cli import main
 from psrt.cli.pserver import pserver
 from psrt.cli.trainer import trainer
-from psrt.config.derived import RULES, DerivedSetting, implied, origins, with_derived
 from psrt.config.load import cpu_num, load
 from psrt.config.older_flags import INSTEAD, instead_of
+from psrt.config.older_variables import RULES, VariableRule, implied, origins, with_derived
 from psrt.config.roles import ClusterRole, cloud_role, contradiction
 from psrt.config.schema import SECTIONS, PserverConfig, TrainerConfig
 from psrt.config.settings import settings_of
@@ -98,7 +98,7 @@ def test_something_else_than_yes_or_no_for_a_gpu_is_refused() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.sources[0]} for {rule.name}")
-def test_a_newer_name_that_is_set_wins_over_every_older_one(rule: DerivedSetting) -> None:
+def test_a_newer_name_that_is_set_wins_over_every_older_one(rule: VariableRule) -> None:
     name, source = rule.name, rule.sources[0]
     environ = {source: "7:7", name: "own"}
 
@@ -107,7 +107,7 @@ def test_a_newer_name_that_is_set_wins_over_every_older_one(rule: DerivedSetting
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.sources[0]} for {rule.name}")
-def test_an_empty_variable_is_unset(rule: DerivedSetting) -> None:
+def test_an_empty_variable_is_unset(rule: VariableRule) -> None:
     name, source = rule.name, rule.sources[0]
 
     assert name not in with_derived({source: "", name: ""})

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from psrt.config.derived import endpoints_on, with_derived
 from psrt.config.load import load
+from psrt.config.older_variables import endpoints_on, with_derived
 from psrt.config.roles import ClusterRole, cloud_role, contradiction, mpi_rank, mpi_role
 from psrt.config.schema import PserverConfig, TrainerConfig
 from psrt.core.errors import ConfigError

@@ -13,7 +13,7 @@ from psrt.cli import main
 from psrt.config import render
 from psrt.config.load import load_job as read_job
 from psrt.config.schema import JobConfig
-from psrt.config.table_sections import PARTS, TableConfig, forms_of
+from psrt.config.sections.tables import PARTS, TableConfig, forms_of
 from psrt.core import specs
 from psrt.core.errors import ConfigError, ErrorCode
 from psrt.graph.program import Parameter

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import psrt
-from psrt.config.derived import DEFAULT_PORT, RULES, V2_PORT
 from psrt.config.init import InitArguments
 from psrt.config.older_flags import INSTEAD
+from psrt.config.older_variables import DEFAULT_PORT, RULES, V2_PORT
 from psrt.config.schema import SECTIONS
 from psrt.config.settings import settings_of
 from tests.support.pages import page

@@ -1,9 +1,9 @@
-"""What older variables say in the newer names, and which ones said it.
+"""Older environment variables, translated into the newest names.
 
-Launchers and scripts of three generations of PaddlePaddle name the same facts differently. `RULES`
-has a line for each older name: everything else in psrt knows the newest alone. Where several say
-the same fact, the newest that is set wins, then the first rule. Pure functions of a mapping; an
-empty variable counts as unset. `PADDLE_INIT_USE_GPU` is refused where it asks for a GPU.
+Launchers and scripts of three generations of PaddlePaddle name the same settings differently.
+`RULES` has a line for each older name, so the rest of psrt reads the newest names only. Where
+several are set, the newest wins, then the first rule. Pure functions of a mapping; an empty
+variable counts as unset. `PADDLE_INIT_USE_GPU` is refused where it asks for a GPU.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from psrt.config.settings import Setting
 from psrt.core.errors import ConfigError
 
 DEFAULT_PORT, V2_PORT = 6170, 7164
-"""Where a pserver listens: in PaddlePaddle's later scripts and psrt, and in its v2."""
+"""Port of a pserver: in psrt and PaddlePaddle's later scripts, and in its v2."""
 
 Environment = Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class DerivedSetting:
-    """`name` is `value` of an environment, if the first of `sources`, which it reads, is set.
+class VariableRule:
+    """The variable `name` is `value(environment)` if the first of its `sources` is set.
 
-    A guess follows from the sources without being said by them.
+    With `is_guess`, the sources imply the value without stating it.
     """
 
     name: str
@@ -35,13 +35,13 @@ class DerivedSetting:
     def of(self, environ: Environment) -> str:
         return self.value(environ) if environ.get(self.sources[0]) else ""
 
-    def said_by(self, environ: Environment) -> str:
+    def set_sources(self, environ: Environment) -> str:
         """The sources that are set: `PADDLE_INIT_PSERVERS and PADDLE_INIT_PORT`."""
         return " and ".join(name for name in self.sources if environ.get(name))
 
 
 def with_derived(environ: Environment) -> dict[str, str]:
-    """What is set in `environ`, and what its older variables mean; a newer one that is set wins."""
+    """Return `environ` with newer names for its older variables; a newer one that is set wins."""
     refuse_gpu(environ.get("PADDLE_INIT_USE_GPU", ""), "PADDLE_INIT_USE_GPU")
     known = {name: value for name, value in environ.items() if value}
     for rule in RULES:
@@ -51,18 +51,18 @@ def with_derived(environ: Environment) -> dict[str, str]:
 
 
 def origins(environ: Environment) -> dict[str, str]:
-    """By each variable of `with_derived`, the variables of `environ` that said it."""
+    """Map each variable of `with_derived` to the variables of `environ` that set it."""
     found = {name: name for name, value in environ.items() if value}
     for rule in RULES:
         if rule.name not in found and rule.of(environ):
-            found[rule.name] = rule.said_by(environ)
+            found[rule.name] = rule.set_sources(environ)
     return found
 
 
 def implied(given: Environment, environ: Environment) -> dict[str, str]:
-    """`given`, and every newer variable it decides, the rest of what that needs from `environ`.
+    """Return `given` with every newer variable that it decides, together with `environ`.
 
-    Guesses are not decided: they must not count over what is said elsewhere.
+    Guesses are left out: they must not override a value that is stated elsewhere.
     """
     known = {**environ, **given}
     decided = dict(given)
@@ -74,17 +74,17 @@ def implied(given: Environment, environ: Environment) -> dict[str, str]:
 
 
 def endpoints_on(hosts: Sequence[str], port: int) -> tuple[str, ...]:
-    """An endpoint per host at `port`; a host that is named again takes the next port."""
+    """Return an endpoint per host at `port`; a repeated host takes the next port."""
     return tuple(f"{host}:{port + hosts[:i].count(host)}" for i, host in enumerate(hosts))
 
 
 def listed(text: str) -> tuple[str, ...]:
-    """The parts of a text with commas."""
+    """Split a text at commas, without empty parts."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def port_of(environ: Environment, name: str, default: int = DEFAULT_PORT) -> int:
-    """The port a variable holds, or `default`; raises `ConfigError` for anything but a number."""
+    """Return the port in a variable, or `default`; raises `ConfigError` unless it is a number."""
     text = environ.get(name) or str(default)
     if not text.isdecimal():
         raise ConfigError(
@@ -94,7 +94,7 @@ def port_of(environ: Environment, name: str, default: int = DEFAULT_PORT) -> int
 
 
 def refuse_gpu(asked: str, origin: str) -> None:
-    """Raise `ConfigError` where a text stands for true."""
+    """Raise `ConfigError` for a text that means true."""
     setting = Setting("init", "use_gpu", bool, False, "psrt computes on CPUs: leave it out.")
     if asked and setting.parse(asked, origin):
         raise ConfigError(
@@ -120,7 +120,7 @@ def _endpoints_of_hosts(environ: Environment) -> str:
 
 
 def _endpoints_of_v2(environ: Environment) -> str:
-    """A list of hosts, to which the one port is added where they have none."""
+    """Return the list of hosts, each with the common port unless it has its own."""
     named = listed(environ["PADDLE_INIT_PSERVERS"])
     bare = iter(
         endpoints_on(
@@ -140,35 +140,33 @@ def _common_port(environ: Environment) -> str:
 
 
 RULES = (
-    DerivedSetting("TRAINING_ROLE", ("PADDLE_TRAINING_ROLE",), _same("PADDLE_TRAINING_ROLE")),
-    DerivedSetting(
+    VariableRule("TRAINING_ROLE", ("PADDLE_TRAINING_ROLE",), _same("PADDLE_TRAINING_ROLE")),
+    VariableRule(
         "TRAINING_ROLE", ("PADDLE_INIT_PSERVERS",), lambda environ: "TRAINER", is_guess=True
     ),
-    DerivedSetting("PADDLE_TRAINERS_NUM", ("PADDLE_NUM_TRAINERS",), _same("PADDLE_NUM_TRAINERS")),
-    DerivedSetting("PADDLE_TRAINERS_NUM", ("PADDLE_TRAINERS",), _number_of),
-    DerivedSetting(
+    VariableRule("PADDLE_TRAINERS_NUM", ("PADDLE_NUM_TRAINERS",), _same("PADDLE_NUM_TRAINERS")),
+    VariableRule("PADDLE_TRAINERS_NUM", ("PADDLE_TRAINERS",), _number_of),
+    VariableRule(
         "PADDLE_TRAINERS_NUM",
         ("PADDLE_INIT_NUM_GRADIENT_SERVERS",),
         _same("PADDLE_INIT_NUM_GRADIENT_SERVERS"),
     ),
-    DerivedSetting(
-        "PADDLE_TRAINER_ID", ("PADDLE_INIT_TRAINER_ID",), _same("PADDLE_INIT_TRAINER_ID")
-    ),
-    DerivedSetting("PADDLE_TRAINER_ID", ("OMPI_COMM_WORLD_RANK",), _same("OMPI_COMM_WORLD_RANK")),
-    DerivedSetting("PADDLE_TRAINER_ID", ("SLURM_PROCID",), _same("SLURM_PROCID")),
-    DerivedSetting(
+    VariableRule("PADDLE_TRAINER_ID", ("PADDLE_INIT_TRAINER_ID",), _same("PADDLE_INIT_TRAINER_ID")),
+    VariableRule("PADDLE_TRAINER_ID", ("OMPI_COMM_WORLD_RANK",), _same("OMPI_COMM_WORLD_RANK")),
+    VariableRule("PADDLE_TRAINER_ID", ("SLURM_PROCID",), _same("SLURM_PROCID")),
+    VariableRule(
         "PADDLE_PSERVERS_IP_PORT_LIST",
         ("PADDLE_PSERVER_IPS", "PADDLE_PSERVER_PORT"),
         _endpoints_of_hosts,
     ),
-    DerivedSetting(
+    VariableRule(
         "PADDLE_PSERVERS_IP_PORT_LIST",
         ("PADDLE_INIT_PSERVERS", "PADDLE_INIT_PORT"),
         _endpoints_of_v2,
     ),
-    DerivedSetting("POD_IP", ("PADDLE_CURRENT_ENDPOINT",), _part_of_endpoint(0)),
-    DerivedSetting("POD_IP", ("PADDLE_CURRENT_IP",), _same("PADDLE_CURRENT_IP")),
-    DerivedSetting("PADDLE_PORT", ("PADDLE_CURRENT_ENDPOINT",), _part_of_endpoint(2)),
-    DerivedSetting("PADDLE_PORT", ("PADDLE_CURRENT_IP", "PADDLE_PSERVER_PORT"), _common_port),
-    DerivedSetting("CPU_NUM", ("PADDLE_INIT_TRAINER_COUNT",), _same("PADDLE_INIT_TRAINER_COUNT")),
+    VariableRule("POD_IP", ("PADDLE_CURRENT_ENDPOINT",), _part_of_endpoint(0)),
+    VariableRule("POD_IP", ("PADDLE_CURRENT_IP",), _same("PADDLE_CURRENT_IP")),
+    VariableRule("PADDLE_PORT", ("PADDLE_CURRENT_ENDPOINT",), _part_of_endpoint(2)),
+    VariableRule("PADDLE_PORT", ("PADDLE_CURRENT_IP", "PADDLE_PSERVER_PORT"), _common_port),
+    VariableRule("CPU_NUM", ("PADDLE_INIT_TRAINER_COUNT",), _same("PADDLE_INIT_TRAINER_COUNT")),
 )

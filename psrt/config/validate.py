@@ -1,7 +1,7 @@
-"""What may be set: refuses sections, keys and variables nobody declared.
+"""Validation of names: rejects sections, keys and variables that are not declared.
 
-`read_toml` returns a file whose every key is known, `check_variables` refuses a `PSRT_` variable
-that is neither a setting nor somebody else's. The message names file, key and the nearest declared
+`read_toml` returns a file whose keys are all declared; `check_variables` rejects a `PSRT_` variable
+that is neither a setting nor one of `_OTHERS`. The message names file, key and the nearest declared
 name.
 """
 
@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from psrt.config import communication, table_sections
 from psrt.config.schema import FREE_TABLES, SECTIONS
+from psrt.config.sections import communication, tables
 from psrt.config.settings import check_keys, settings_of, unknown
 from psrt.core.errors import ConfigError, ErrorCode
 from psrt.core.specs import MODES
@@ -24,10 +24,10 @@ _PREFIX = "PSRT_"
 _OTHERS = re.compile(
     r"PSRT_(HOME|BENCH_.*|PORT|(.+_)?PORT_\d+_(TCP|UDP|SCTP).*|(.+_)?SERVICE_(HOST|PORT.*))"
 )
-"""Where an installation is, what benchmarks read, what Kubernetes tells of services."""
+"""The path of an installation, variables of benchmarks, and service variables of Kubernetes."""
 
 _LINK = re.compile(r"(tcp|udp|sctp)://")
-"""What Kubernetes says of a service `psrt-pserver` in `PSRT_PSERVER_PORT`."""
+"""Value of `PSRT_PSERVER_PORT` that Kubernetes sets for a service named `psrt-pserver`."""
 
 
 @dataclass(frozen=True)
@@ -42,22 +42,22 @@ class TomlFile:
 
 
 def read_toml(path: str) -> TomlFile:
-    """Parse a file and refuse what is not declared."""
+    """Parse a file; raises `ConfigError` for one that is unreadable or has undeclared keys."""
     try:
-        tables = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        parsed = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(
             f"{path}: cannot be read: {error.strerror}.", hint="Check the path of the TOML file."
         ) from error
     except ValueError as error:  # TOMLDecodeError, or bytes that are not UTF-8
         raise ConfigError(f"{path}: not a TOML file: {error}.") from error
-    for section, table in tables.items():
+    for section, table in parsed.items():
         _check_table(path, section, table)
-    return TomlFile(path, tables)
+    return TomlFile(path, parsed)
 
 
 def _check_table(path: str, section: str, table: Any) -> None:
-    known = [*SECTIONS, communication.SECTION, table_sections.SECTION]
+    known = [*SECTIONS, communication.SECTION, tables.SECTION]
     if section not in known:
         raise unknown(path, f"section [{section}]", section, known)
     if not isinstance(table, dict):
@@ -65,8 +65,8 @@ def _check_table(path: str, section: str, table: Any) -> None:
     if section == communication.SECTION:
         _check_communication(path, table)
         return
-    if section == table_sections.SECTION:
-        table_sections.read(path, table)
+    if section == tables.SECTION:
+        tables.read(path, table)
         return
     names = [s.name for s in settings_of(section, SECTIONS[section]) if not s.positional]
     free = FREE_TABLES.get(section, ())
@@ -105,8 +105,8 @@ def _check_wire_tables(path: str, precisions: Any) -> None:
         communication.WIRE.accept(precision, f"{what}.{name}")
 
 
-def without_links(environ: Mapping[str, str]) -> dict[str, str]:
-    """The same, but for what Kubernetes says where a setting might stand."""
+def without_service_links(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return `environ` without service variables of Kubernetes with names of settings."""
     return {
         name: value
         for name, value in environ.items()
@@ -115,7 +115,7 @@ def without_links(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def check_variables(environ: Mapping[str, str]) -> None:
-    """Refuse a `PSRT_` variable that sets nothing."""
+    """Raise `ConfigError` for a `PSRT_` variable that sets nothing."""
     declared = _variables()
     for name in environ:
         if name.startswith(_PREFIX) and name not in declared and not _OTHERS.fullmatch(name):

@@ -1,0 +1,69 @@
+"""Fields that several sections declare, each with one help line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psrt.config.settings import setting
+from psrt.core.errors import ConfigError
+from psrt.core.log import LEVELS
+from psrt.core.threads import SCHEDULING
+
+BUSY_POLL_US = 700
+CARRIERS = ("stream", "grpc")
+
+
+def cache_dir() -> Any:
+    return setting("", "Directory of compiled kernels; empty = ~/.cache/psrt/kernels.")
+
+
+def log_level() -> Any:
+    return setting("info", "Least severe log line that is written.", choices=LEVELS)
+
+
+def scheduling() -> Any:
+    help = (
+        "How the system shares cores: batch = threads that wake wait for their turn, for trainers "
+        "and pservers on the same cores in mode async or ssp."
+    )
+    return setting("normal", help, choices=SCHEDULING)
+
+
+def busy_poll_us() -> Any:
+    help = (
+        "Longest look for a message before sleeping for it, in µs, where messages come that "
+        "quickly as a rule (on a core that has no other work); 0 = never."
+    )
+    return setting(BUSY_POLL_US, help, minimum=0)
+
+
+def carrier() -> Any:
+    help = "What moves tensors: stream (TCP, or a Unix socket on the same host) or grpc."
+    return setting("stream", help, choices=CARRIERS)
+
+
+def cpu_num() -> Any:
+    help = "Replicas of the program in one trainer, each with a share of every mini-batch."
+    return setting(1, help, minimum=1, role_variables=("CPU_NUM", "PADDLE_INIT_TRAINER_COUNT"))
+
+
+def cpu_threads() -> Any:
+    return setting(1, "BLAS threads of one trainer.", minimum=1)
+
+
+def endpoints() -> Any:
+    return setting(
+        (),
+        "Endpoints of all pservers, host:port, in the same order on every trainer.",
+        role_variables=("PADDLE_PSERVERS_IP_PORT_LIST", "PADDLE_INIT_PSERVERS"),
+    )
+
+
+def check_endpoints(endpoints: tuple[str, ...]) -> None:
+    for endpoint in endpoints:
+        host, _, port = endpoint.rpartition(":")
+        if not (host and port.isdecimal()):
+            raise ConfigError(
+                f"endpoints has {endpoint!r}, which is not host:port.",
+                hint="Write --endpoints 10.0.0.1:6170,10.0.0.2:6170.",
+            )

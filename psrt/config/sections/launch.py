@@ -1,0 +1,37 @@
+"""The section `[launch]`: settings of a cluster on this host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from psrt.config.sections import fields
+from psrt.config.settings import setting
+from psrt.core.specs import MODES
+
+
+@dataclass(frozen=True)
+class LaunchConfig:
+    """A local cluster: pservers and trainers as processes of this host."""
+
+    job: str = setting("", "Job file (TOML).", positional="JOB.toml")
+    pservers: int = setting(2, "Number of pservers to start.", minimum=1)
+    trainers: int = setting(2, "Number of trainers to start.", minimum=1)
+    log_dir: str = setting("logs", "Directory for one log file per process.")
+    carrier: str = fields.carrier()
+    cpu_threads: int = fields.cpu_threads()
+    cpu_num: int = fields.cpu_num()
+    report: str = setting("", "JSON file for the merged summary of the run.")
+    profile: str = setting(
+        "", "JSON file for timelines, one a trainer: out.json gives out.trainer-0.json and so on."
+    )
+    save: str = setting("", "Directory to save the model to (written by trainer 0).")
+    grace_s: float = setting(
+        10.0, "Seconds a process gets to end after it was asked to.", minimum=0.0
+    )
+    ready_timeout_s: float = setting(
+        120.0, "Longest wait for all pservers to serve, in seconds.", minimum=0.001
+    )
+    mode: str = setting(
+        "", "Communication mode in place of the job's; empty = the job's.", choices=("", *MODES)
+    )
+    epochs: int = setting(0, "Epochs in place of the job's; 0 = the job's.", minimum=0)

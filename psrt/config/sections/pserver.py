@@ -1,0 +1,69 @@
+"""The section `[pserver]`: settings of a pserver process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from psrt.config.sections import fields
+from psrt.config.settings import setting
+
+
+@dataclass(frozen=True)
+class PserverConfig:
+    """One pserver process."""
+
+    host: str = setting(
+        "127.0.0.1", "Interface to listen on; 0.0.0.0 = all.", role_variables=("POD_IP",)
+    )
+    port: int = setting(
+        6170,
+        "gRPC port, the one in the endpoint trainers are given; 0 = any free port.",
+        minimum=0,
+        role_variables=("PADDLE_PORT", "PADDLE_INIT_PORT"),
+    )
+    ports_num: int = setting(
+        1,
+        "TCP data ports of the stream carrier; trainers learn them from the pserver.",
+        minimum=1,
+        role_variables=("PADDLE_INIT_PORTS_NUM",),
+    )
+    ports_num_for_sparse: int = setting(
+        0,
+        "As many more data ports; each carries dense and sparse tensors, in one message.",
+        minimum=0,
+        role_variables=("PADDLE_INIT_PORTS_NUM_FOR_SPARSE",),
+    )
+    unix_dir: str = setting(
+        "", "Directory of the Unix socket for trainers on this host; empty = private, off = none."
+    )
+    shared_mib: int = setting(
+        8,
+        "Largest payload that trainers of this host are handed in shared memory, in MiB; 0 = none.",
+        minimum=0,
+    )
+    ready_file: str = setting("", "JSON file written once the pserver serves: endpoints and pid.")
+    stripes: int = setting(
+        0, "Lock groups of a sparse table; 0 = one per core, at most 16.", minimum=0
+    )
+    wait_timeout_s: float = setting(
+        120.0,
+        "Longest wait for other trainers, of a round or on a clock, in seconds.",
+        minimum=0.001,
+    )
+    num_gradient_servers: int = setting(
+        0,
+        "Number of trainers a job must have; 0 = as many as the job says.",
+        minimum=0,
+        role_variables=("PADDLE_INIT_NUM_GRADIENT_SERVERS",),
+    )
+    max_message_mib: int = setting(1024, "Larger messages are refused, in MiB.", minimum=1)
+    max_connections: int = setting(
+        4096,
+        "Connections of the stream carrier, each with a thread; one more is refused.",
+        minimum=1,
+    )
+    stay: bool = setting(False, "Keep serving after all trainers completed.")
+    scheduling: str = fields.scheduling()
+    busy_poll_us: int = fields.busy_poll_us()
+    cache_dir: str = fields.cache_dir()
+    log_level: str = fields.log_level()

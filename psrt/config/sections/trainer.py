@@ -1,0 +1,77 @@
+"""The section `[trainer]`: settings of a trainer process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from psrt.config.sections import fields
+from psrt.config.settings import setting
+from psrt.core.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class TrainerConfig:
+    """One trainer process."""
+
+    job: str = setting("", "Job file (TOML), or a script.", positional="JOB.toml|train.py")
+    endpoints: tuple[str, ...] = fields.endpoints()
+    trainers: int = setting(
+        1,
+        "Number of trainers of the job.",
+        minimum=1,
+        role_variables=("PADDLE_TRAINERS_NUM", "PADDLE_INIT_NUM_GRADIENT_SERVERS"),
+    )
+    trainer_id: int = setting(
+        0,
+        "Which trainer this is, from 0.",
+        minimum=0,
+        role_variables=(
+            "PADDLE_TRAINER_ID",
+            "PADDLE_INIT_TRAINER_ID",
+            "OMPI_COMM_WORLD_RANK",
+            "SLURM_PROCID",
+        ),
+    )
+    local: bool = setting(False, "Train without pservers: this one trainer holds all parameters.")
+    carrier: str = fields.carrier()
+    cpu_threads: int = fields.cpu_threads()
+    cpu_num: int = fields.cpu_num()
+    scheduling: str = fields.scheduling()
+    busy_poll_us: int = fields.busy_poll_us()
+    connect_timeout_s: float = setting(
+        120.0, "Longest wait for a pserver that is not up yet, in seconds.", minimum=0.001
+    )
+    call_timeout_s: float = setting(
+        180.0, "Longest wait for the answer to one call, in seconds.", minimum=0.001
+    )
+    report: str = setting("", "JSON file for the summary of the run.")
+    state: str = setting(
+        "",
+        "JSON file for how far the data is trained on, written after each epoch and at a stop; "
+        "of several trainers, run.json gives run.trainer-0.json and so on.",
+    )
+    resume: str = setting(
+        "", "A --state of an earlier process, to go on with the data behind it; named as there."
+    )
+    profile: str = setting(
+        "", "JSON file for a timeline of the training, for Perfetto; also prints what takes time."
+    )
+    save: str = setting("", "Directory to save the model to (written by trainer 0).")
+    evaluate: str = setting("", "Saved model to test instead of training.")
+    cache_dir: str = fields.cache_dir()
+    log_level: str = fields.log_level()
+    log_every_s: float = setting(2.0, "Seconds between progress lines.", minimum=0.0)
+
+    def __post_init__(self) -> None:
+        if self.trainer_id >= self.trainers:
+            raise ConfigError(
+                f"trainer_id is {self.trainer_id}, but the job has {self.trainers} trainer(s).",
+                hint="Ids count from 0; give every trainer the same --trainers.",
+            )
+        if self.local and (self.trainers > 1 or self.endpoints):
+            raise ConfigError(
+                "local is set, but so are other trainers or endpoints of pservers; "
+                "a local training has neither.",
+                hint="Leave out --local to train in a cluster, --trainers and --endpoints not to.",
+            )
+        fields.check_endpoints(self.endpoints)
