@@ -1,11 +1,11 @@
-"""Gradients to the pservers, parameters back to the trainer.
+"""Communicators: gradients to the pservers, parameters back to the trainer.
 
 In reading order:
 
     base               the protocol that every communicator offers its trainer
-    requests           routing, requests and replies of one pserver, and all of them at once
-    base_communicator  life and calls that the modes share
-    sync               one exchange a step: Sync (rounds) and HalfAsync
+    requests           routing, requests and replies of one pserver, and calls to all of them
+    base_communicator  state and calls that the modes share
+    sync               one call a step: Sync (rounds) and HalfAsync
     async_             gradients queue and merge in the background: Async and Ssp
     geo                training on the trainer, changes pushed every few steps
     local              training without pservers: every table in this process

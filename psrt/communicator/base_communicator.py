@@ -1,9 +1,9 @@
-"""What the communicators of all modes have in common: the pservers they stand on, and their life.
+"""State and calls shared by the communicators of all modes.
 
-    start ─▶ … ─▶ stop: the mode's own end, once; whoever asks again gets the same parameters
-                  close: without a word, also after a failure
+    start ─▶ … ─▶ stop: the end of the mode, once; later calls return the same parameters
+                  close: sends nothing, works after a failure too
 
-A failure that leaves pservers with different halves of something is for good: every later call
+A failure that leaves pservers with different parts of an update is permanent: every later call
 raises it again.
 """
 
@@ -11,23 +11,23 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from psrt.communicator.base import Timeline, Versions
 from psrt.communicator.requests import PserverGroup
 from psrt.core.counters import Counters
 from psrt.core.errors import InternalError, PsrtError
-from psrt.core.types import F32
+from psrt.core.types import F32, I64
 
 LEAST_S = 1.0
-"""What a call at the end is given when those before it used up the time to stop."""
+"""Granted to a call at the end of training even if earlier calls used up the time to stop."""
 
 
 class BaseCommunicator(ABC):
-    """`on_wait` is told which pserver `start` still waits for.
+    """`on_wait` receives the name of each pserver that `start` still waits for.
 
-    `_versions` are those that gradients are computed on now.
+    `_versions` are those of the parameters that the next gradients are computed on.
     """
 
     one_call_step = False
@@ -46,6 +46,13 @@ class BaseCommunicator(ABC):
     def watch(self, timeline: Timeline | None) -> None:
         self._pservers.timeline = timeline
 
+    def pull_rows(self, wanted: Mapping[str, I64]) -> dict[str, F32]:
+        """See `Communicator.pull_rows`."""
+        self._check()
+        rows, versions = self._pservers.pull_rows(wanted)
+        self._pulled(versions)
+        return rows
+
     def stop(self, timeout_s: float) -> dict[str, F32]:
         """See `Communicator.stop`."""
         if self._final is None:
@@ -59,20 +66,27 @@ class BaseCommunicator(ABC):
         self._closed = True
         self._pservers.close()
 
+    def _connect(self, timeout_s: float) -> None:
+        self._pservers.connect(timeout_s, self._on_wait)
+
     @abstractmethod
     def _last(self, timeout_s: float) -> dict[str, F32]:
-        """`flush`, and tell every pserver that this trainer has completed."""
+        """Flush, then report to every pserver that this trainer has completed."""
+
+    def _pulled(self, versions: Versions) -> None:
+        """Gradients are computed on these versions from now on; others stay as they were."""
+        self._versions = {**self._versions, **versions}
 
     def _check(self) -> None:
-        """Raise what failed for good, or that the communicator was stopped."""
+        """Raise the permanent failure, or `InternalError` after `close`."""
         if self._failure is not None:
             raise self._failure
         if self._closed:
             raise InternalError("the communicator was used after it was stopped")
 
     @contextmanager
-    def _for_good(self) -> Iterator[None]:
-        """A failure inside is raised by every later call too."""
+    def _permanent_failure(self) -> Iterator[None]:
+        """Later calls raise a failure of this block again."""
         try:
             yield
         except PsrtError as error:
@@ -81,5 +95,5 @@ class BaseCommunicator(ABC):
 
 
 def time_left(deadline: float) -> float:
-    """Seconds until `deadline` of `time.monotonic`, but `LEAST_S` at least."""
+    """Seconds until `deadline` of `time.monotonic`, at least `LEAST_S`."""
     return max(deadline - time.monotonic(), LEAST_S)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-from psrt.communicator.async_ import FreePulls, GatedPulls, Queued, queue_of, queue_of_ssp
+from psrt.communicator.async_ import AsyncCommunicator, SspCommunicator
 from psrt.communicator.base import Communicator
 from psrt.communicator.geo import GeoCommunicator, LocalParameters
 from psrt.communicator.requests import PserverGroup
-from psrt.communicator.sync import Arrivals, StepByStep, SyncTurns
+from psrt.communicator.sync import HalfAsyncCommunicator, SyncCommunicator
 from psrt.core.errors import ConfigError
 from psrt.core.precision import WirePrecision
 from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync
@@ -40,14 +40,13 @@ def make(
     pservers = PserverGroup(plan, clients, call_timeout_s=call_timeout_s, wire=wire)
     match mode:
         case Sync():
-            return StepByStep(pservers, on_wait, SyncTurns(pservers))
+            return SyncCommunicator(pservers, on_wait)
         case HalfAsync():
-            return StepByStep(pservers, on_wait, Arrivals(pservers))
+            return HalfAsyncCommunicator(pservers, on_wait)
         case Async():
-            pulls, senders = FreePulls(mode, pservers), mode.thread_pool_size
-            return Queued(pservers, on_wait, queue_of(mode, len(clients)), pulls, senders)
+            return AsyncCommunicator(mode, pservers, on_wait)
         case Ssp():
-            return Queued(pservers, on_wait, queue_of_ssp(len(clients)), GatedPulls(mode, pservers))
+            return SspCommunicator(mode, pservers, on_wait)
         case Geo():
             if own is None:
                 pservers.close()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from psrt.communicator.requests.router import Router
-from psrt.communicator.sync.stepwise import StepByStep
+from psrt.communicator.sync.sync import SyncCommunicator
 from psrt.core import specs
 from psrt.core.types import F32
 from psrt.graph.program import Parameter
@@ -40,7 +40,7 @@ def gradient(value: float) -> dict[str, F32]:
     return {"w": np.full(SECTIONS * BLOCK, value, np.float32)}
 
 
-def steps(communicator: StepByStep, value: float) -> dict[str, F32]:
+def steps(communicator: SyncCommunicator, value: float) -> dict[str, F32]:
     for _ in range(STEPS):
         communicator.finish(gradient(value))
     return communicator.stop(TIMEOUT_S)
@@ -55,7 +55,7 @@ def push_sections(
     router.push(requests, gradient(1.0), {})
     calls = []
     for request in requests:
-        if request.section in wanted:
+        if request.bucket in wanted:
             header, tensors = request.header, request.tensors
             header.step = 1
             header.push_key.CopyFrom(client.next_push_key())

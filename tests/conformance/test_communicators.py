@@ -1,4 +1,4 @@
-"""What every communication mode promises the trainer, held against each of them.
+"""The promises of every communication mode to the trainer, tested for each of them.
 
 Two pservers, in process; the expected numbers are computed here: SGD at rate 0.5 on the sum of all
 gradients, or on their mean over the trainers (Sync).
@@ -42,9 +42,9 @@ from tests.support.communicators import (
 EVERY_MODE = pytest.mark.parametrize("mode", MODES_UNDER_TEST.values(), ids=MODES_UNDER_TEST)
 
 
-@pytest.fixture(params=["fake", "pserver", "sections"])
+@pytest.fixture(params=["fake", "pserver", "buckets"])
 def cluster(request: pytest.FixtureRequest) -> Iterator[Builder]:
-    """Clusters of fakes, of the pserver that ships, and of it with tables in two sections."""
+    """Clusters of fakes, of real pservers, and of real pservers with tables in two buckets."""
     builder = Builder(request.param)
     yield builder
     builder.close()
@@ -52,7 +52,7 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Builder]:
 
 @pytest.fixture
 def fakes() -> Iterator[Builder]:
-    """Clusters of fakes, for tests that look inside the pserver."""
+    """Clusters of fakes, for tests that inspect the pserver."""
     builder = Builder("fake")
     yield builder
     builder.close()
@@ -64,13 +64,13 @@ def step(communicator: Communicator, scale: float = 1.0) -> Pulled:
 
 
 def train(communicator: Communicator, steps: int = 1) -> dict[str, np.ndarray]:
-    """Some steps and a flush, by the end of which every failure has come up."""
+    """Some steps and a flush, which raises any failure of the background."""
     for _ in range(steps):
         step(communicator)
     return communicator.flush(LONG_S)
 
 
-# --- what a trainer starts from -------------------------------------------------------------------
+# --- start ----------------------------------------------------------------------------------------
 
 
 @EVERY_MODE
@@ -93,11 +93,11 @@ def test_rows_never_seen_read_as_their_initial_function(cluster: Builder, mode) 
 
 
 @EVERY_MODE
-def test_start_waits_for_a_pserver_that_is_not_up_and_says_which(cluster: Builder, mode) -> None:
-    said: list[str] = []
+def test_start_waits_for_a_pserver_that_is_not_up_and_names_it(cluster: Builder, mode) -> None:
+    reported: list[str] = []
 
     def bring_it_up(text: str) -> None:
-        said.append(text)
+        reported.append(text)
         world.servers[1].stopped = False
 
     world = cluster(mode, on_wait=bring_it_up)
@@ -105,19 +105,19 @@ def test_start_waits_for_a_pserver_that_is_not_up_and_says_which(cluster: Builde
 
     dense = world.trainer.start(LONG_S)
 
-    assert "ps1:6170" in said[0]
+    assert "ps1:6170" in reported[0]
     assert sorted(dense) == ["b", "w"]
 
 
 @EVERY_MODE
-def test_start_speaks_of_a_pserver_that_takes_long_over_its_tables(
+def test_start_reports_a_pserver_that_takes_long_over_its_tables(
     fakes: Builder, mode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pserver_group, "SLOW_S", 0.0)
-    said, gate = list[str](), threading.Event()
+    reported, gate = list[str](), threading.Event()
 
     def let_it_go_on(text: str) -> None:
-        said.append(text)
+        reported.append(text)
         gate.set()
 
     world = fakes(mode, on_wait=let_it_go_on)
@@ -125,7 +125,7 @@ def test_start_speaks_of_a_pserver_that_takes_long_over_its_tables(
 
     world.trainer.start(LONG_S)
 
-    assert any("ps1:6170" in text and "compiled" in text for text in said)
+    assert any("ps1:6170" in text and "compiled" in text for text in reported)
 
 
 @EVERY_MODE
@@ -304,7 +304,7 @@ def test_after_stop_the_gradients_of_all_trainers_are_in_the_parameters(
     for _ in range(3):
         world.on_all(step)
 
-    for trainer in world.trainers:  # in Geo a trainer stops when all have trained
+    for trainer in world.trainers:  # in Geo a trainer waits until all have trained
         trainer.flush(LONG_S, final=True)
     world.trainers[0].stop(LONG_S)
     dense = world.trainers[1].stop(LONG_S)
@@ -351,7 +351,7 @@ def test_a_trainer_that_stops_early_does_not_hold_up_the_others(cluster: Builder
 
     with ThreadPoolExecutor(1) as pool:
         stopping = pool.submit(world.trainers[1].stop, LONG_S)
-        if mode is not GEO:  # there it waits for what the other still does
+        if mode is not GEO:  # there it waits for the other trainer
             stopping.result(LONG_S)
         step(world.trainers[0])
         dense = world.trainers[0].stop(LONG_S)
@@ -449,7 +449,7 @@ def test_a_slow_pserver_holds_the_trainer_back_until_a_named_deadline(cluster: B
     gate.set()
 
 
-def test_flush_tells_how_many_gradients_it_could_not_send(cluster: Builder) -> None:
+def test_flush_counts_the_gradients_it_could_not_send(cluster: Builder) -> None:
     world = cluster(ASYNC_AT_ONCE)
     world.trainer.start(LONG_S)
     gate = threading.Event()
@@ -467,7 +467,7 @@ def test_flush_tells_how_many_gradients_it_could_not_send(cluster: Builder) -> N
 
 
 @EVERY_MODE
-def test_counters_tell_bytes_in_both_directions(cluster: Builder, mode) -> None:
+def test_counters_measure_bytes_in_both_directions(cluster: Builder, mode) -> None:
     trainer = cluster(mode).trainer
     trainer.start(LONG_S)
     started = trainer.counters.snapshot()
@@ -496,7 +496,7 @@ def test_sync_counts_rounds_and_async_counts_steps_and_pushes(cluster: Builder) 
 
 
 class Spans:
-    """A timeline that remembers names and threads."""
+    """A timeline that records names and threads."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, str]] = []
@@ -521,7 +521,7 @@ class Spans:
     ],
     ids=["sync", "half-async", "async", "ssp", "geo"],
 )
-def test_a_timeline_is_told_of_every_call_and_wait(
+def test_a_timeline_records_every_call_and_wait(
     cluster: Builder, mode: ModeUnderTest, names: set[str]
 ) -> None:
     trainer, spans = cluster(mode).trainer, Spans()
@@ -539,14 +539,14 @@ def test_a_timeline_is_told_of_every_call_and_wait(
 
 
 @EVERY_MODE
-def test_a_timeline_that_was_taken_away_hears_nothing_more(cluster: Builder, mode) -> None:
+def test_a_timeline_that_was_removed_records_nothing(cluster: Builder, mode) -> None:
     trainer, spans = cluster(mode).trainer, Spans()
     trainer.watch(spans)
     trainer.start(LONG_S)
     trainer.watch(None)
-    told = len(spans.seen)
+    before = len(spans.seen)
 
     train(trainer)
 
-    assert told
-    assert len(spans.seen) == told
+    assert before
+    assert len(spans.seen) == before

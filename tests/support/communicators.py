@@ -1,8 +1,8 @@
 """Clusters of pservers in process with one communicator per trainer, in any mode.
 
-Tables `w` (two blocks), `b` and `emb` on two pservers, fakes or the real ones. `before` stages what
-happens when a call arrives, `fault` what a network does to it; `MODES_UNDER_TEST` says of each mode
-what a test must know to expect the right numbers.
+Tables `w` (two blocks), `b` and `emb` on two pservers, fakes or the real ones. `before` runs a
+callback when a call arrives, `fault` injects a network failure. `MODES_UNDER_TEST` lists the facts
+of each mode that expected numbers depend on.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def plan_of(initializer: specs.Initializer = UNIFORM, rate: float = float(RATE))
 PLAN = plan_of()
 
 
-def in_sections(plan: PartitionPlan) -> PartitionPlan:
-    """The same, but for the second pserver, which has `w` in a section of its own."""
+def in_buckets(plan: PartitionPlan) -> PartitionPlan:
+    """`plan` with the block of `w` on the second pserver in a bucket of its own."""
     blocks = [
         replace(block, spec=replace(block.spec, section=int(block.spec.name == "w.block1")))
         for block in plan.blocks
@@ -73,15 +73,15 @@ def in_sections(plan: PartitionPlan) -> PartitionPlan:
 
 @dataclass(frozen=True)
 class ModeUnderTest:
-    """`carrier` is the call that brings gradients; `mean` says that pservers divide their sum by
-    the number of trainers that bring some."""
+    """`carrier` is the call that pushes gradients; with `mean` pservers divide their sum by the
+    number of trainers that push some."""
 
     mode: specs.CommunicationMode
     carrier: Method = Method.PUSH
     mean: bool = False
 
     def part_applied(self, trainers: int) -> np.float32:
-        """How much of the sum of all trainers' gradients is applied."""
+        """The applied fraction of the sum of all trainers' gradients."""
         return np.float32(1 / trainers if self.mean else 1)
 
 
@@ -133,13 +133,13 @@ def gradients(scale: float = 1.0) -> dict[str, np.ndarray | SelectedRows]:
 
 
 class TickingClock:
-    """Every look at it takes a millisecond, and nothing else does."""
+    """Advances by a millisecond with every reading."""
 
     def __init__(self) -> None:
-        self._looks = itertools.count()
+        self._readings = itertools.count()
 
     def now(self) -> float:
-        return next(self._looks) / 1000
+        return next(self._readings) / 1000
 
 
 @dataclass
@@ -201,8 +201,8 @@ class Cluster:
 
 
 class Builder:
-    """Builds clusters of one kind of pserver and takes them down: `fake`, `pserver`, or `sections`,
-    of which one has two."""
+    """Builds and closes clusters of one kind of pserver: `fake`, `pserver`, or `buckets`, with two
+    buckets on the second pserver."""
 
     def __init__(self, kind: str, retry: RetryPolicy = RETRY) -> None:
         self._kind, self._retry = kind, retry
@@ -219,7 +219,7 @@ class Builder:
     ) -> Cluster:
         is_geo = isinstance(under_test.mode, specs.Geo)
         (table,) = plan.sparse
-        plan = in_sections(plan) if self._kind == "sections" else plan
+        plan = in_buckets(plan) if self._kind == "buckets" else plan
         plan = with_add(plan) if is_geo else plan
         pservers = [self._pserver(trainers) for _ in ENDPOINTS]
         cluster = Cluster(pservers, plan, under_test.mode, self._retry)

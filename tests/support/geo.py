@@ -1,9 +1,8 @@
 """Geo trainers without an executor: SGD at a constant rate by hand, and the published scheme.
 
-`GeoByHand` stands where a communicator stands, so that suites for all modes can drive it: it is
-given dense gradients too, and updates its own arrays by them as an executor would have done.
-`Simulated` trainers and `SimulatedPserver` are the scheme in plain numpy, one exchange after the
-other.
+`GeoByHand` replaces a communicator, so that suites for all modes can drive it: it takes dense
+gradients too, and updates its own arrays with them as an executor would. `Simulated` trainers and
+`SimulatedPserver` are the scheme in plain numpy, with one exchange at a time.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def plan_of(endpoints: tuple[str, ...]) -> PartitionPlan:
 
 
 def with_add(plan: PartitionPlan) -> PartitionPlan:
-    """The same places for tables that add up what trainers give."""
+    """`plan` with tables that add up the changes of trainers."""
     added = {"optimizer": specs.Add(), "learning_rate": specs.ConstantRate(1.0)}
     blocks = (replace(block, spec=replace(block.spec, **added)) for block in plan.blocks)
     sparse = (replace(spec, **added) for spec in plan.sparse)

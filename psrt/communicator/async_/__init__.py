@@ -1,24 +1,17 @@
-"""async_: files in reading order.
+"""Modes whose gradients are queued and merged in the background.
 
-gradient_queue  Gradients of one parameter that wait to be pushed, merged into groups as they
-                arrive
-merge_queue     Gradients that wait to be pushed: bounded per parameter, merged by sum or
-                average
-background      The background threads of one communicator: begun and ended together, one
-                failure for all
-sender          What takes queued gradients and pushes them to the pservers: one thread or
-                several
-dense_pulls     Whole dense parameters on their way from the pservers to the training thread
-queued          Modes whose gradients leave by queues, while the trainer goes on: Async and Ssp
-async_          Async: gradients are applied on arrival, nobody waits for anybody
-ssp             Ssp: stale synchronous parallel, async with a limit on how far ahead a trainer
-                may run
+gradient_queue  gradients of one parameter, merged into groups as they arrive
+merge_queue     the queues of all parameters: bounded, merged by sum or average
+background      the threads of one communicator: started and ended together, one failure for all
+sender          threads that take queued gradients and push them to the pservers
+queued          base class: a step ends when its gradients are queued
+async_          Async: pservers apply gradients on arrival, nobody waits for anybody
+ssp             Ssp: async with a limit on how far ahead a trainer may run
 """
 
 from __future__ import annotations
 
-from psrt.communicator.async_.async_ import FreePulls, queue_of
-from psrt.communicator.async_.queued import Queued
-from psrt.communicator.async_.ssp import GatedPulls, queue_of_ssp
+from psrt.communicator.async_.async_ import AsyncCommunicator
+from psrt.communicator.async_.ssp import SspCommunicator
 
-__all__ = ["FreePulls", "GatedPulls", "Queued", "queue_of", "queue_of_ssp"]
+__all__ = ["AsyncCommunicator", "SspCommunicator"]

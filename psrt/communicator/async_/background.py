@@ -1,7 +1,7 @@
-"""The background threads of one communicator: begun and ended together, one failure for all.
+"""The background threads of one communicator: started and ended together, one failure for all.
 
-The first thread that fails ends the work of the others by `on_failure`; the training thread hears
-of it at its next `check`, or while it waits. What `close` cuts short is no failure.
+The first thread that fails ends the work of the others by `on_failure`. The training thread raises
+the failure at its next `check`, or while it waits. A call interrupted by `close` is no failure.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Background:
-    """Belongs to the training thread, but for `start`ed loops."""
+    """Used by the training thread, except for the loops it starts."""
 
     def __init__(self, on_failure: Callable[[], None]) -> None:
         self._on_failure = on_failure
@@ -34,13 +34,13 @@ class Background:
             try:
                 loop()
             except PsrtError:
-                if not self._closed:  # calls that `close` cut short are no crash
+                if not self._closed:  # a call interrupted by `close` is no crash
                     raise
 
         self._threads.append(start_thread(until_closed, name, self._crashes))
 
     def check(self) -> None:
-        """Raise what ended a thread, or that the communicator was stopped."""
+        """Raise what ended a thread, or `InternalError` after `close`."""
         if isinstance(self._crashes.error, PsrtError):
             raise self._crashes.error
         self._crashes.check()
@@ -48,7 +48,7 @@ class Background:
             raise InternalError("the communicator was used after it was stopped")
 
     def wait(self, future: Future[T], doing: str, timeout_s: float) -> T:
-        """The result of `future`, or the failure of a thread if that is there before."""
+        """The result of `future`; raises the failure of a thread if that comes first."""
         ends: list[Future[Any]] = [future, self._failed]
         if future in wait(ends, timeout_s, FIRST_COMPLETED).done:
             return future.result()
@@ -56,12 +56,12 @@ class Background:
         raise DeadlineError(f"{doing} has not ended after {timeout_s:.0f} s")
 
     def join(self, timeout_s: float) -> None:
-        """Wait for threads that were told to end; each ends after the call it is in."""
+        """Wait for threads that are ending; each ends after its current call."""
         for thread in self._threads:
             thread.join(timeout_s)
 
     def close(self) -> None:
-        """From now on a call that fails is no failure of its thread."""
+        """From now on a failing call is no failure of its thread."""
         self._closed = True
 
     def _fail(self, error: BaseException) -> None:

@@ -1,12 +1,12 @@
 """Gradients that wait to be pushed: bounded per parameter, merged by sum or average.
 
 The training thread puts the gradients of one step; before that, threads of the executor may offer
-some of them as soon as they are final. Sender threads take what has gathered. A group of merged
-gradients holds at most `max_merge` of them.
+some of them as soon as they are final. Sender threads take the queued groups, each merged of at
+most `max_merge` gradients.
 
 `put` blocks while a queue is full (back-pressure: a trainer cannot run away from its pservers) and
-fails by name at its deadline. `drain` waits until everything was sent; nothing is ever dropped
-silently.
+raises an error that names the queue at its deadline. `drain` waits until everything was sent;
+nothing is ever dropped silently.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from psrt.communicator.base import Gradient, Gradients, Versions
 from psrt.core.errors import DeadlineError
 
 EARLY_BYTES = 2 << 20
-"""The least a push that leaves before its step has ended carries for each pserver, on the average.
+"""Least size, per pserver on average, of a push before the end of its step.
 
 A call costs trainer and pserver 0.4 ms of CPU time together before its first byte, and 1.0 ms for
 each MiB (4 KiB against 4 MiB of a dense gradient with SGD, stream carrier, one pserver, on a busy
-host of two cores). Leaving early makes gradients younger, but more calls: these may cost a fifth
+host of two cores). Early pushes make gradients younger, but take more calls: these may cost a fifth
 more, not twice as much.
 """
 
@@ -33,13 +33,13 @@ class MergeQueue:
 
     A step is open from the first `offer` of one of its gradients until it is `put`. Invariants:
 
-    - A gradient of a step is in one group, once: what was offered is not put again.
-    - No queue holds more gradients of steps that have ended than there are in `_steps`, so whoever
-      takes until no step is left has taken every gradient.
-    - A step leaves `_steps`, and is counted, when none of its gradients waits any more.
+    - A gradient of a step is in one group, once: an offered gradient is not put again.
+    - No queue holds more gradients of ended steps than there are in `_steps`, so taking until no
+      step is left takes every gradient.
+    - A step leaves `_steps`, and is counted, when none of its gradients waits any longer.
 
-    The gradient offered last waits for the end of its step, unless another one follows: so there is
-    always a push for the step to be counted by, and none of a count alone.
+    The gradient offered last waits for the end of its step, unless another one follows. So every
+    step is counted by a push that carries gradients.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class MergeQueue:
     # --- the trainer ------------------------------------------------------------------------------
 
     def offer(self, name: str, gradient: Gradient, versions: Versions) -> bool:
-        """Queue one gradient of the open step, if there is room: nobody waits here."""
+        """Queue one gradient of the open step; False, without waiting, if there is no room."""
         with self._changed:
             queue = self._queue(name)
             if self._closed or name in self._offered or queue.waiting >= self._capacity:
@@ -84,7 +84,10 @@ class MergeQueue:
             return True
 
     def put(self, gradients: Gradients, versions: Versions, timeout_s: float) -> bool:
-        """Queue what was not offered, and end the step; False if the queue was closed instead."""
+        """Queue what was not offered, and end the step; False if the queue is closed.
+
+        Raises `DeadlineError` if a queue stays full for `timeout_s`.
+        """
         with self._changed:
             rest = [name for name in gradients if name not in self._offered]
             queues = {name: self._queue(name) for name in rest}
@@ -112,14 +115,14 @@ class MergeQueue:
             return self._idle()
 
     def close(self) -> None:
-        """End every wait; what is still queued stays there (`waiting` counts it)."""
+        """End every wait; queued gradients stay in the queue (`waiting` counts them)."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
     @property
     def waiting(self) -> int:
-        """Gradients that nobody has taken yet."""
+        """The number of gradients not taken yet."""
         with self._changed:
             return sum(queue.waiting for queue in self._queues.values())
 
@@ -128,7 +131,7 @@ class MergeQueue:
     def take(self) -> Merged | None:
         """Wait for gradients, linger for more of them, take the oldest group of every parameter.
 
-        The taker says `sent` when pservers have them. None once the queue is closed. The wait for
+        Call `sent` when pservers have them. Returns None once the queue is closed. The wait for
         work has no deadline: `close` ends it.
         """
         with self._changed:
@@ -136,7 +139,7 @@ class MergeQueue:
             while not self._closed:
                 self._changed.wait_for(self._has_work)
                 self._changed.wait_for(self._worth_sending, self._linger_s)
-                if not self._closed and self._has_work():  # and no other sender was faster
+                if not self._closed and self._has_work():  # unless another sender was faster
                     self._under_way += 1
                     merged = self._take_groups(is_late)
                     self._changed.notify_all()
@@ -144,7 +147,7 @@ class MergeQueue:
             return None
 
     def sent(self, merged: Merged) -> None:
-        """What was taken is in the tables; its arrays are used again."""
+        """The taken gradients are in the tables; their arrays are used again."""
         with self._changed:
             for name, group in merged.groups.items():
                 self._queues[name].reuse(group)
@@ -160,12 +163,12 @@ class MergeQueue:
         return self._closed or bool(self._steps) or self._leaves_early()
 
     def _worth_sending(self) -> bool:
-        """More waiting could not make the next push bigger, or would hold somebody up."""
+        """True if waiting would not enlarge the next push, or would delay `drain`."""
         longest = max((queue.waiting for queue in self._queues.values()), default=0)
         return self._closed or self._draining or longest >= self._enough
 
     def _leaves_early(self) -> bool:
-        """Enough waits to be sent before the step has ended; what may still be merged does not."""
+        """True if full groups reach `EARLY_BYTES`; groups that may still grow do not count."""
         if self._offered_bytes < self._early_bytes:
             return False
         ready = (self._queues[name] for name in self._ready())
@@ -188,15 +191,15 @@ class MergeQueue:
         versions = self._steps[0] if self._steps else self._open_versions
         taken = {name: self._queues[name].take() for name in self._ready()}
         groups = {name: group for name, group in taken.items() if group is not None}
-        # Steps ride on pushes for learning-rate schedules. As many stay as gradients of the longest
-        # queue, so every step is counted once, also one that had no gradient.
+        # Pushes carry step counts for learning-rate schedules. As many steps stay as the longest
+        # queue has gradients, so every step is counted once, also one that had no gradient.
         steps = len(self._steps) - max(map(self._ended, self._queues), default=0)
         for _ in range(steps):
             self._steps.popleft()
         return Merged(groups, steps, versions, self._average, is_late)
 
     def _ended(self, name: str) -> int:
-        """How many waiting gradients of a parameter belong to steps that have ended."""
+        """The number of waiting gradients of a parameter that belong to ended steps."""
         waiting = self._queues[name].waiting
         return waiting - 1 if waiting and name in self._offered else waiting
 
@@ -204,6 +207,6 @@ class MergeQueue:
         return DeadlineError(
             f"the send queue of {', '.join(full)} stayed full ({self._capacity} gradients) for "
             f"{timeout_s:.1f} s: the pservers take gradients slower than this trainer makes them. "
-            "What was left of this step's gradients was not queued.",
+            "The rest of this step's gradients was not queued.",
             hint="Raise [communication] max_merge_var_num, or add pservers.",
         )

@@ -1,91 +1,58 @@
-"""Modes whose gradients leave by queues, while the trainer goes on: Async and Ssp.
+"""Base of the modes that queue gradients and push them while the trainer goes on: Async and Ssp.
 
-The training thread copies gradients into a `MergeQueue`, from which a `Sender` pushes them. When
-and how parameters come back is the mode's business: its `Pulls`. Threads besides the training
-thread:
+The training thread copies gradients into a `MergeQueue`, from which a `Sender` pushes them. The
+modes differ in how parameters come back. Threads besides the training thread:
 
     sender n      takes merged gradients from the queue and pushes them to all pservers
-    push <ep>     carry pushes to several pservers at once
-    and those of `Pulls`
+    push <ep>     one or more per pserver: carry pushes to several pservers in parallel
+    rows <ep>     one or more per pserver: carry the pulls of the next step
 
-A failure in any of them is raised by the next call of the training thread.
+The next call of the training thread raises a failure of any of them.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Protocol
+from abc import abstractmethod
+from collections.abc import Callable
 
 from psrt.communicator.async_.background import Background
-from psrt.communicator.async_.dense_pulls import DensePulls
 from psrt.communicator.async_.gradient_queue import Merged
 from psrt.communicator.async_.merge_queue import MergeQueue
 from psrt.communicator.async_.sender import OnAnswer, Sender
 from psrt.communicator.base import Gradient, Gradients, Pulled, Versions
 from psrt.communicator.base_communicator import BaseCommunicator, time_left
-from psrt.communicator.requests import PserverGroup, Request
-from psrt.core.types import F32, I64
+from psrt.communicator.requests import PserverGroup, Request, Snapshots
+from psrt.core.types import F32
 
 
-class Pulls(Protocol):
-    """How parameters come back, by calls of the training thread but for `along`."""
+class QueuedCommunicator(BaseCommunicator):
+    """A communicator whose steps end when their gradients are queued.
 
-    @property
-    def dense(self) -> DensePulls: ...
-
-    def start(self, background: Background) -> None:
-        """Pull the first dense parameters; begin whatever goes on in the background."""
-        ...
-
-    def begin(self, wanted: Mapping[str, I64]) -> None: ...
-    def take(self) -> tuple[dict[str, F32], Versions]:
-        """The rows that `begin` announced, and their versions; the running step is over."""
-        ...
-
-    def along(self, requests: list[Request], push: Merged) -> OnAnswer:
-        """A push is about to leave by `requests`, which may ask for something to come back with
-        its answer; by the thread that sends it, as is what hears of that answer."""
-        ...
-
-    def last(self) -> None:
-        """This trainer takes no further step; everything it had is in the tables."""
-        ...
-
-    def close(self) -> None: ...
-
-
-class Queued(BaseCommunicator):
-    """A communicator whose steps end when their gradients are queued."""
+    Dense parameters that were handed out stay unchanged until two newer sets were.
+    """
 
     def __init__(
         self,
         pservers: PserverGroup,
         on_wait: Callable[[str], None],
         queue: MergeQueue,
-        pulls: Pulls,
         senders: int = 1,
     ) -> None:
         super().__init__(pservers, on_wait)
-        self._pulls = pulls
+        self._snapshots = Snapshots(pservers.plan.dense_shapes, keep=2)
         self._background = Background(queue.close)
-        self._sender = Sender(pservers, queue, self._background, pulls.along, senders)
+        self._sender = Sender(pservers, queue, self._background, self._before_push, senders)
+        self._row_threads = pservers.endpoint_threads("rows")
+        counters = pservers.counters
+        self._dense_pulls = counters.counter("dense_pulls", "pulls of all dense parameters")
+        self._late_s = counters.timer("rows_late_s", "seconds waiting for the next step's rows")
 
     def start(self, timeout_s: float) -> dict[str, F32]:
-        self._pservers.connect(timeout_s, self._on_wait)
-        self._pulls.start(self._background)
-        self._sender.start()
+        self._connect(timeout_s)
+        self._pull_dense()
+        self._start_threads()
         return self._take_dense()
-
-    def pull_rows(self, wanted: Mapping[str, I64]) -> dict[str, F32]:
-        self._check()
-        rows, versions = self._pservers.pull_rows(wanted)
-        self._seen(versions)
-        return rows
-
-    def begin(self, wanted: Mapping[str, I64]) -> None:
-        self._check()
-        self._pulls.begin(wanted)
 
     def offer(self, name: str, gradient: Gradient) -> None:
         self._sender.offer(name, gradient, self._versions)
@@ -93,8 +60,8 @@ class Queued(BaseCommunicator):
     def finish(self, gradients: Gradients) -> Pulled:
         self._check()
         self._sender.put(gradients, self._versions)
-        rows, versions = self._pulls.take()
-        self._seen(versions)
+        rows, versions = self._take_rows()
+        self._pulled(versions)
         return Pulled(self._take_dense(), rows)
 
     def flush(self, timeout_s: float, final: bool = False) -> dict[str, F32]:
@@ -102,13 +69,30 @@ class Queued(BaseCommunicator):
         deadline = time.monotonic() + timeout_s
         self._sender.drain(timeout_s)
         if final:
-            self._pulls.last()
-        return self._pulls.dense.apart(time_left(deadline))
+            self._trained()
+        return self._pservers.pull_all_dense(time_left(deadline))
 
     def close(self) -> None:
         self._background.close()
         self._end(0.0)
         super().close()
+
+    @abstractmethod
+    def _take_rows(self) -> tuple[dict[str, F32], Versions]:
+        """Rows of the ids given to `begin`, and their versions; the running step is over."""
+
+    @abstractmethod
+    def _before_push(self, requests: list[Request], push: Merged) -> OnAnswer:
+        """Add to `requests` what the answer of a push must bring back.
+
+        The sender calls this before the push, and the result after the answer.
+        """
+
+    def _trained(self) -> None:
+        """This trainer takes no further step; all its gradients are in the tables."""
+
+    def _start_threads(self) -> None:
+        self._sender.start()
 
     def _last(self, timeout_s: float) -> dict[str, F32]:
         deadline = time.monotonic() + timeout_s
@@ -118,20 +102,24 @@ class Queued(BaseCommunicator):
         return dense
 
     def _check(self) -> None:
-        """Also what ended a thread."""
+        """Raise what ended a thread, or `InternalError` after `close`."""
         self._background.check()
 
     def _end(self, timeout_s: float) -> None:
-        """Background threads end after the call they are in."""
+        """End each background thread after its current call."""
         self._sender.close()
-        self._pulls.close()
+        self._row_threads.close()
         self._background.join(timeout_s)
 
-    def _take_dense(self) -> dict[str, F32]:
-        dense, versions = self._pulls.dense.take()
-        self._seen(versions)
-        return dense
+    def _pull_dense(self) -> None:
+        dense = self._snapshots.fill()
+        self._publish(dense, self._pservers.pull_dense(dense, exact=False))
 
-    def _seen(self, versions: Versions) -> None:
-        """Gradients are computed on these versions from now on."""
-        self._versions = {**self._versions, **versions}
+    def _publish(self, dense: dict[str, F32], versions: Versions) -> None:
+        self._snapshots.publish(dense, versions)
+        self._dense_pulls.add()
+
+    def _take_dense(self) -> dict[str, F32]:
+        dense, versions = self._snapshots.take()
+        self._pulled(versions)
+        return dense

@@ -1,7 +1,7 @@
-"""What takes queued gradients and pushes them to the pservers: one thread or several.
+"""Threads that take queued gradients and push them to the pservers.
 
-With several, as many pushes are under way at once, and pservers may apply those of one trainer in
-another order than it made them. Each step is counted once either way.
+With several threads, as many pushes are under way at once, and pservers may apply the pushes of one
+trainer in another order than it made them. Each step is counted once either way.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ class SenderMetrics:
         self.steps_sent = counters.counter("steps_sent", "mini-batches whose gradients were pushed")
         self.pushes = counters.counter("pushes", "pushes sent, to all pservers at once")
         self.early = counters.counter("pushes_early", "pushes sent before their step had ended")
-        self.merged = counters.counter("gradients_merged", "gradients that pushes stood for")
+        self.merged = counters.counter(
+            "gradients_merged", "gradients that these pushes were merged of"
+        )
         self.blocked_s = counters.timer("queue_s", "seconds handing over gradients (back-pressure)")
 
     def count(self, merged: Merged) -> None:
@@ -35,15 +37,14 @@ class SenderMetrics:
 
 
 OnAnswer: TypeAlias = Callable[[Versions], None]
-"""Hears of a push that all pservers have answered, and of the versions that were read by it; by the
-thread that sent it."""
+"""Called on the sender thread once all pservers have answered a push, with the versions read."""
 
 
 class Sender:
-    """Sends what is in `queue`.
+    """Pushes the gradients of `queue`.
 
-    `along` hears of each push before it leaves, and may add to its requests what is to come back
-    with the answer.
+    `before_push` may add to the requests of each push what its answer must bring back, and returns
+    the callback for that answer.
     """
 
     def __init__(
@@ -51,12 +52,12 @@ class Sender:
         pservers: PserverGroup,
         queue: MergeQueue,
         background: Background,
-        along: Callable[[list[Request], Merged], OnAnswer],
+        before_push: Callable[[list[Request], Merged], OnAnswer],
         workers: int = 1,
     ) -> None:
         self._pservers, self._queue, self._background = pservers, queue, background
-        self._along, self._workers = along, workers
-        self._lanes = pservers.lanes("push", workers)
+        self._before_push, self._workers = before_push, workers
+        self._threads = pservers.endpoint_threads("push", workers)
         self._metrics = SenderMetrics(pservers.counters)
 
     def start(self) -> None:
@@ -66,12 +67,12 @@ class Sender:
     # --- the trainer ------------------------------------------------------------------------------
 
     def offer(self, name: str, gradient: Gradient, versions: Versions) -> None:
-        """Queue a gradient of the running step, if there is room for it; by any thread."""
+        """Queue a gradient of the running step if there is room for it; any thread may call it."""
         self._queue.offer(name, gradient, versions)
 
     def put(self, gradients: Gradients, versions: Versions) -> None:
         """Queue the rest of a step, waiting for room."""
-        # A push that hangs fails by itself within the call timeout and says more than a full queue.
+        # A push that hangs fails within the call timeout, with a better message than a full queue.
         timeout_s = self._pservers.call_timeout_s + BACKSTOP_S
         with self._metrics.blocked_s.time():
             queued = self._queue.put(gradients, versions, timeout_s)
@@ -79,7 +80,7 @@ class Sender:
             self._background.check()
 
     def drain(self, timeout_s: float) -> None:
-        """Wait until the pservers have everything that was put."""
+        """Wait until the pservers have everything that was put; raises `DeadlineError`."""
         if self._queue.drain(timeout_s):
             return
         self._background.check()
@@ -90,9 +91,9 @@ class Sender:
         )
 
     def close(self) -> None:
-        """Threads end after the push they are in; what is still queued stays there."""
+        """End each thread after its current push; queued gradients stay in the queue."""
         self._queue.close()
-        self._lanes.close()
+        self._threads.close()
 
     # --- the sender threads -----------------------------------------------------------------------
 
@@ -102,11 +103,11 @@ class Sender:
             self._queue.sent(merged)
 
     def _push(self, merged: Merged) -> None:
-        """To pservers that get a gradient; to all if it stands for steps: each counts them."""
+        """Push to pservers that get a gradient, or to all if there are steps to count."""
         requests = self._pservers.router.requests()
         self._pservers.router.push(requests, merged.gradients(), merged.versions)
         count_steps(requests, merged.steps)
-        answered = self._along(requests, merged)
-        versions = self._pservers.call(Method.PUSH, requests, lanes=self._lanes)
+        on_answer = self._before_push(requests, merged)
+        versions = self._pservers.call(Method.PUSH, requests, threads=self._threads)
         self._metrics.count(merged)
-        answered(versions)
+        on_answer(versions)

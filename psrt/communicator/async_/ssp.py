@@ -5,23 +5,22 @@ a stale synchronous parallel parameter server", NIPS 2013.
 
 A trainer's clock counts its steps whose pushes all pservers have answered; the first pserver keeps
 the clocks of all. Step i = 0, 1, … computes on parameters pulled when the clock of every other
-trainer had reached i - `max_steps_ahead`, so all updates of these steps are in them; newer ones may
-be. The wait and the pulls go on beside the step before:
+trainer had reached i - `max_steps_ahead`, so they contain all updates of these steps, and perhaps
+newer ones. The wait and the pulls run during the step before:
 
-    gate          one thread: waits until the others are far enough, then pulls dense and rows
+    gate          one thread: waits for slower trainers, then pulls dense parameters and rows
     rows <ep>     one per pserver, if there are several: carries these pulls
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
 
-from psrt.communicator.async_.background import Background
-from psrt.communicator.async_.dense_pulls import DensePulls
 from psrt.communicator.async_.gradient_queue import Merged
 from psrt.communicator.async_.merge_queue import MergeQueue
+from psrt.communicator.async_.queued import QueuedCommunicator
 from psrt.communicator.async_.sender import OnAnswer
 from psrt.communicator.base import Versions
 from psrt.communicator.requests import BACKSTOP_S, EndpointThreads, PserverGroup, Request
@@ -36,73 +35,63 @@ FOREVER = (1 << 64) - 1
 Rows = tuple[dict[str, F32], Versions]
 
 
-def queue_of_ssp(pservers: int) -> MergeQueue:
-    """Where the gradients of a trainer wait: each step by itself, as young as can be."""
-    return MergeQueue(capacity=1, max_merge=1, linger_s=0.0, pservers=pservers)
+class SspCommunicator(QueuedCommunicator):
+    """Pushes each step by itself, at once, and gates the pulls of the next one."""
 
-
-class GatedPulls:
-    """The `Pulls` of Ssp."""
-
-    def __init__(self, mode: Ssp, pservers: PserverGroup) -> None:
-        self._mode, self._pservers = mode, pservers
-        self.dense = DensePulls(pservers)
-        self._gate = EndpointThreads(pservers.plan.endpoints[:1], "gate", pservers.crashes)
-        self._row_lanes = pservers.lanes("rows")
-        self._background: Background | None = None
-        self._begun: Future[Rows] | None = None
+    def __init__(self, mode: Ssp, pservers: PserverGroup, on_wait: Callable[[str], None]) -> None:
+        endpoints = pservers.plan.endpoints
+        queue = MergeQueue(capacity=1, max_merge=1, linger_s=0.0, pservers=len(endpoints))
+        super().__init__(pservers, on_wait, queue)
+        self._mode = mode
+        self._gate = EndpointThreads(endpoints[:1], "gate", pservers.crashes)
+        self._gated: Future[Rows] | None = None
         self._step = 0  # the running one
         self._reached = 0  # own steps in the tables; written by the sender alone
-        self._slowest = 0  # the last the gate has heard of the others
-        counters = pservers.counters
-        self._late_s = counters.timer("rows_late_s", "seconds waiting for the next step's pulls")
-        self._gate_s = counters.timer("gate_s", "seconds the pulls waited for slower trainers")
-
-    def start(self, background: Background) -> None:
-        self._background = background
-        self.dense.pull()
+        self._slowest = 0  # the clock of the slowest other trainer at the last MEET
+        self._gate_s = pservers.counters.timer(
+            "gate_s", "seconds the pulls waited for slower trainers"
+        )
 
     def begin(self, wanted: Mapping[str, I64]) -> None:
+        self._check()
         awaited = max(0, self._step + 1 - self._mode.max_steps_ahead)
-        self._begun = self._gate.submit(0, partial(self._pull, awaited, wanted))
+        self._gated = self._gate.submit(0, partial(self._pull_next, awaited, wanted))
 
-    def take(self) -> Rows:
-        """Also the dense parameters of the next step are there then."""
-        if self._begun is None:
+    def _take_rows(self) -> Rows:
+        """Also waits for the dense parameters of the next step."""
+        if self._gated is None:
             self.begin({})
-        assert self._begun is not None
-        assert self._background is not None
-        begun, self._begun = self._begun, None
+        assert self._gated is not None
+        gated, self._gated = self._gated, None
         timeout_s = 2 * self._pservers.call_timeout_s + BACKSTOP_S  # the gate, then the pulls
         with self._late_s.time(), self._pservers.span("wait for rows"):
-            pulled = self._background.wait(begun, "waiting for slower trainers", timeout_s)
+            pulled = self._background.wait(gated, "waiting for slower trainers", timeout_s)
         self._step += 1
         return pulled
 
-    def along(self, requests: list[Request], push: Merged) -> OnAnswer:
-        return lambda versions: self._sent(push.steps)
+    def _before_push(self, requests: list[Request], push: Merged) -> OnAnswer:
+        return lambda versions: self._count(push.steps)
 
-    def _sent(self, steps: int) -> None:
+    def _count(self, steps: int) -> None:
         if steps:
             self._reached += steps
             self._pservers.meet(CLOCK, self._reached, awaited=0)
 
-    def last(self) -> None:
+    def _trained(self) -> None:
         self._pservers.meet(CLOCK, FOREVER, awaited=0)
 
-    def close(self) -> None:
+    def _end(self, timeout_s: float) -> None:
         self._gate.close()
-        self._row_lanes.close()
+        super()._end(timeout_s)
 
-    # --- the gate thread --------------------------------------------------------------------------
-
-    def _pull(self, awaited: int, wanted: Mapping[str, I64]) -> Rows:
+    def _pull_next(self, awaited: int, wanted: Mapping[str, I64]) -> Rows:
+        """On the gate thread: wait for the other trainers, then pull for the next step."""
         if self._slowest < awaited:
             with self._gate_s.time():
                 self._slowest = self._pservers.meet(CLOCK, self._reached, awaited)
-        dense, requests = self.dense.fill(), self._pservers.router.requests()
+        dense, requests = self._snapshots.fill(), self._pservers.router.requests()
         self._pservers.router.pull_dense(requests, dense)
         rows = self._pservers.router.pull_rows(requests, wanted)
-        versions = self._pservers.call(Method.PULL, requests, lanes=self._row_lanes)
-        self.dense.publish(dense, versions)
+        versions = self._pservers.call(Method.PULL, requests, threads=self._row_threads)
+        self._publish(dense, versions)
         return rows, versions

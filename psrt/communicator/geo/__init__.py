@@ -1,13 +1,11 @@
-"""geo: files in reading order.
+"""Training on the trainer, with an exchange of changes every few steps.
 
-local_table    A sparse table in the memory of the trainer that trains it
-geo_table      A trainer's own table of a Geo job: it knows what it has changed since the last
-               agreement
-geo_dense      The dense parameters of a Geo trainer: what it has changed since the last
-               agreement
-geo_agreement  What a Geo trainer has agreed on with the pservers, over all of its parameters
-sync_schedule  When a trainer of a Geo job exchanges: a pure decision at the end of every step
-geo            Geo: every trainer trains by itself; now and then they agree on what has changed
+local_table    a sparse table in the memory of the trainer that trains it
+geo_table      a local table that returns its changes since the last agreement
+geo_dense      dense parameters, and their changes since the last agreement
+geo_agreement  the state that a trainer shares with the pservers, over all of its parameters
+sync_schedule  the steps at which a trainer exchanges
+geo            Geo: the communicator
 """
 
 from __future__ import annotations

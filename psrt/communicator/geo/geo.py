@@ -1,17 +1,17 @@
-"""Geo: every trainer trains by itself; now and then they agree on what has changed.
+"""Geo: every trainer trains by itself, and they exchange changes every few steps.
 
 Optimizers run on the trainer, on whole dense parameters in its scope and on its own `GeoTable`s.
-After every `update_frequency` steps, T being the number of trainers:
+After every `update_frequency` steps, with T the number of trainers:
 
-    training thread, between two steps     lanes, while the next steps compute
+    training thread, between two steps     geo threads, while the next steps compute
       delta = (train − old) / T
       old += delta                    ───▶  PUSH delta (a pserver: p += delta), and in the same call
                                             pull p: all dense blocks, the rows that others changed
-      train += p − old; old = p       ◀───  as soon as a step has ended after the answer
+      train += p − old; old = p       ◀───  at the end of the first step after the answer
 
 Only the training thread touches parameters, so there is nothing to lock. Each push leaves the part
-1 − 1/T of the progress on the trainer; it goes out with later ones, and `flush` pushes all of it.
-So in the long run a pserver's parameters move by the sum of what all trainers have done.
+1 − 1/T of the progress on the trainer; later pushes carry it, and `flush` pushes all of it.
+So in the long run a pserver's parameters move by the sum of all trainers' changes.
 """
 
 from __future__ import annotations
@@ -20,13 +20,17 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from psrt.communicator.base import Gradient, Gradients, Pulled
 from psrt.communicator.base_communicator import BaseCommunicator, time_left
 from psrt.communicator.geo.geo_agreement import Agreement, Given, LocalParameters
 from psrt.communicator.geo.sync_schedule import SyncSchedule
-from psrt.communicator.requests import PendingCalls, PserverGroup, Request, count_steps
+from psrt.communicator.requests import (
+    PendingCalls,
+    PserverGroup,
+    Request,
+    count_steps,
+    empty_dense,
+)
 from psrt.core.counters import Counters
 from psrt.core.errors import DeadlineError, InternalError
 from psrt.core.specs import Geo
@@ -36,11 +40,11 @@ from psrt.kernels.tables import rows as row_kernels
 from psrt.rpc.methods import Method
 
 TRAINED = "trained"
-"""The clock that says 1 when a trainer has pushed everything it will."""
+"""The clock that reaches 1 after the last push of a trainer."""
 
 MOST_PASSES = 4
-"""A residual that was pushed leaves what its rounding has lost; the next pass pushes that, and then
-nothing is left. Numbers that are not finite never get there."""
+"""A pushed residual leaves its rounding error; the next pass pushes that, and then nothing is left.
+Numbers that are not finite never get there."""
 
 
 class GeoMetrics:
@@ -52,7 +56,7 @@ class GeoMetrics:
 
 @dataclass(frozen=True)
 class PendingExchange:
-    """One that is under way; it began after `own_steps` steps of this trainer."""
+    """An exchange under way, started after `own_steps` steps of this trainer."""
 
     given: Given
     requests: list[Request]
@@ -68,23 +72,22 @@ class GeoCommunicator(BaseCommunicator):
         mode: Geo,
         pservers: PserverGroup,
         on_wait: Callable[[str], None],
-        own: LocalParameters,
+        local: LocalParameters,
     ) -> None:
         super().__init__(pservers, on_wait)
-        self._tables = own.tables
-        self._agreement = Agreement(pservers.plan, pservers.router, own, pservers.counters)
-        self._rhythm = SyncSchedule(mode.update_frequency)
-        self._lanes = pservers.lanes("geo")
+        self._tables = local.tables
+        self._agreement = Agreement(pservers.plan, pservers.router, local, pservers.counters)
+        self._schedule = SyncSchedule(mode.update_frequency)
+        self._threads = pservers.endpoint_threads("geo")
         self._under_way: PendingExchange | None = None
         self._wanted: Mapping[str, I64] = {}
         self._own_steps = self._global_step = 0
         self._metrics = GeoMetrics(pservers.counters)
 
     def start(self, timeout_s: float) -> dict[str, F32]:
-        """Parameters as the pservers hold them; the trainer is to train in the arrays returned."""
-        self._pservers.connect(timeout_s, self._on_wait)
-        shapes = self._pservers.plan.dense_shapes
-        dense = {name: np.empty(shape, np.float32) for name, shape in shapes.items()}
+        """Parameters as the pservers hold them; the trainer must train in the arrays returned."""
+        self._connect(timeout_s)
+        dense = empty_dense(self._pservers.plan.dense_shapes)
         self._agreement.begin(dense, self._pull(dense, self._pservers.call_timeout_s))
         return dense
 
@@ -94,19 +97,19 @@ class GeoCommunicator(BaseCommunicator):
         return {name: self._tables[name].read(ids) for name, ids in wanted.items()}
 
     def begin(self, wanted: Mapping[str, I64]) -> None:
-        """Remembered only: rows of the next step contain the updates of this one."""
+        """Store the ids: rows of the next step contain the updates of this one."""
         self._wanted = wanted
 
     def offer(self, name: str, gradient: Gradient) -> None:
         """Gradients are not sent."""
 
     def finish(self, gradients: Gradients) -> Pulled:
-        """Update the tables, exchange if it is time, and read the rows of the next step."""
+        """Update the tables, exchange if one is due, and read the rows of the next step."""
         self._check()
         for name, gradient in gradients.items():
             self._apply(name, gradient)
         self._own_steps += 1
-        due = self._rhythm.step(self._under_way is not None and self._under_way.answer.is_there)
+        due = self._schedule.step(self._under_way is not None and self._under_way.answer.is_done)
         if due.merge:
             self._merge(self._pservers.call_timeout_s)
         if due.start:
@@ -116,7 +119,7 @@ class GeoCommunicator(BaseCommunicator):
         return Pulled(rows=self.pull_rows(wanted))
 
     def flush(self, timeout_s: float, final: bool = False) -> dict[str, F32]:
-        """Push all that this trainer has changed, to the last bit, and take what others have."""
+        """Push all changes of this trainer, to the last bit, and take those of others."""
         self._check()
         deadline = time.monotonic() + timeout_s
         if self._under_way is not None:
@@ -132,20 +135,20 @@ class GeoCommunicator(BaseCommunicator):
         return self._agreement.dense
 
     def close(self) -> None:
-        self._lanes.close()
+        self._threads.close()
         super().close()
 
     def _last(self, timeout_s: float) -> dict[str, F32]:
-        """`flush`, wait until all others have trained, take what they have, complete.
+        """Flush, wait until all others have trained, take their changes, complete.
 
-        Waits for other trainers as long as they push, and gives up when none has for `timeout_s`;
-        not at all if this process was asked to end, which leaves it with parameters of its own.
+        Waits as long as other trainers push; raises `DeadlineError` once none has for `timeout_s`.
+        Does not wait if this process was asked to end: then its parameters differ from the others'.
         """
         self.flush(timeout_s, final=True)
         if not self._pservers.is_hurried:
             self._await_others(timeout_s)
-            room = self._agreement.room()
-            self._agreement.take(room, self._pull(room, timeout_s))
+            answer = self._agreement.empty_answer()
+            self._agreement.take(answer, self._pull(answer, timeout_s))
         self._pservers.complete(timeout_s)
         return self._agreement.dense
 
@@ -156,11 +159,11 @@ class GeoCommunicator(BaseCommunicator):
         self._tables[name].apply(rows.ids, rows.values)
 
     def _start(self, given: Given, timeout_s: float, exact: bool) -> None:
-        requests = self._agreement.requests(given.room, exact)
+        requests = self._agreement.requests(given.answer, exact)
         self._pservers.router.push(requests, given.changes, self._versions, exact)
-        steps = self._rhythm.started()
+        steps = self._schedule.started()
         count_steps(requests, steps)
-        answer = self._pservers.submit(self._lanes, Method.PUSH, requests, timeout_s)
+        answer = self._pservers.submit(self._threads, Method.PUSH, requests, timeout_s)
         self._under_way = PendingExchange(given, requests, answer, self._own_steps)
         self._metrics.exchanges.add()
         self._metrics.steps.add(steps)
@@ -169,18 +172,18 @@ class GeoCommunicator(BaseCommunicator):
         assert self._under_way is not None
         exchange, self._under_way = self._under_way, None
         waiting = self._pservers.span("wait for exchange")
-        # What was given may be in some pservers and not in others.
-        with self._for_good(), self._metrics.wait_s.time(), waiting:
+        # After a failure some pservers may have applied the changes and others not.
+        with self._permanent_failure(), self._metrics.wait_s.time(), waiting:
             self._versions = exchange.answer.wait("exchanging changes", timeout_s)
-        self._rhythm.merged()
-        self._agreement.take(exchange.given.room, exchange.requests)
+        self._schedule.merged()
+        self._agreement.take(exchange.given.answer, exchange.requests)
         self._global_step = max(request.global_step for request in exchange.requests)
         self._agreement.count_others(self._global_step - exchange.own_steps)
 
-    def _pull(self, room: Mapping[str, F32], timeout_s: float) -> list[Request]:
-        """What pservers hold now, without a push."""
-        requests = self._agreement.requests(room, exact=True)
-        with self._for_good():
+    def _pull(self, answer: Mapping[str, F32], timeout_s: float) -> list[Request]:
+        """Pull the parameters without a push; the requests hold the rows that others changed."""
+        requests = self._agreement.requests(answer, exact=True)
+        with self._permanent_failure():
             self._versions = self._pservers.call(Method.PULL, requests, timeout_s)
         return requests
 

@@ -1,8 +1,8 @@
-"""What a Geo trainer has agreed on with the pservers, over all of its parameters.
+"""State that a Geo trainer shares with the pservers, over all of its parameters.
 
 `give` and `take` are the two halves of an exchange, for dense parameters and tables alike; between
-them the trainer may go on training. Knows for every table of every pserver up to where its log of
-changed rows was read, so that no change is missed and none is pulled for ever.
+them the trainer may go on training. The position read in each pserver's log of changed rows is kept
+per table, so that no change is missed and no old one is pulled again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from psrt.partition.plan import PartitionPlan
 
 
 class LocalParameters(Protocol):
-    """What a trainer trains by itself. Called between two steps, by the training thread."""
+    """Parameters that a trainer updates itself; the training thread calls it between two steps."""
 
     @property
     def tables(self) -> Mapping[str, GeoTable]:
@@ -30,90 +30,97 @@ class LocalParameters(Protocol):
         ...
 
     def dense(self, name: str) -> F32:
-        """The array a dense parameter is trained in, contiguous; it is changed in place."""
+        """The contiguous array of a dense parameter; it is changed in place."""
         ...
 
     def agreed(self, other_steps: int) -> None:
-        """Dense parameters were changed. Learning-rate schedules shall be `other_steps` further
-        than the updates made here: the mini-batches of the other trainers."""
+        """Record an exchange that changed dense parameters.
+
+        Learning-rate schedules must be `other_steps` ahead of the updates made here: the
+        mini-batches of the other trainers.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class Given:
-    """`changes` by parameter, those that are not 0, and `room` for the answer: an array for every
-    dense parameter, which a change shares with its answer."""
+    """Changes other than 0 by parameter, and an array for the answer of every dense parameter.
+
+    A dense change and its answer share an array.
+    """
 
     changes: dict[str, Gradient]
-    room: dict[str, F32]
+    answer: dict[str, F32]
 
 
 class Agreement:
-    """Belongs to the training thread."""
+    """Used by the training thread only."""
 
     def __init__(
-        self, plan: PartitionPlan, router: Router, own: LocalParameters, counters: Counters
+        self, plan: PartitionPlan, router: Router, local: LocalParameters, counters: Counters
     ) -> None:
-        self._router, self._own = router, own
+        self._router, self._local = router, local
         self._specs = {spec.name: spec for spec in plan.sparse}
-        self._tables = own.tables
+        self._tables = local.tables
         if self._tables.keys() != self._specs.keys():
             raise ConfigError(
                 f"the trainer holds tables {sorted(self._tables)}, but the plan has "
                 f"{sorted(self._specs)}: in Geo a trainer holds all tables"
             )
-        self._dense = GeoDense(own.dense)
+        self._dense = GeoDense(local.dense)
         self._positions: dict[tuple[int, str], int] = {}
         self._rows_pushed = counters.counter("rows_pushed", "rows this trainer had changed")
         self._rows_pulled = counters.counter("rows_pulled", "rows other trainers had changed")
 
     @property
     def dense(self) -> dict[str, F32]:
-        """The arrays that are trained, not copied."""
+        """The trained arrays, not copied."""
         return self._dense.current()
 
     def begin(self, dense: Mapping[str, F32], requests: Sequence[Request]) -> None:
-        """Training starts from these parameters and what the requests have brought."""
+        """Start training from these parameters and the rows that the requests have received."""
         self._dense.begin(dense)
         self._take_rows(requests)
 
     def give(self, trainers: int, all_rows: bool = False) -> Given:
-        """1/`trainers` of what has changed here, which is agreed on from now on.
+        """1/`trainers` of the changes made here, which count as agreed on from now on.
 
-        Of tables, in the rows touched since the last call, or in `all_rows`.
+        Of tables, only rows touched since the last call, unless `all_rows`.
         """
-        dense, room = self._dense.give(trainers)
+        dense, answer = self._dense.give(trainers)
         rows = {name: table.give(trainers, all_rows) for name, table in self._tables.items()}
         changed = {name: each for name, each in rows.items() if len(each.ids)}
         self._rows_pushed.add(sum(len(each.ids) for each in changed.values()))
-        return Given({**dense, **changed}, room)
+        return Given({**dense, **changed}, answer)
 
-    def room(self) -> dict[str, F32]:
-        """Room for an answer without a change."""
-        return self._dense.room()
+    def empty_answer(self) -> dict[str, F32]:
+        """Arrays for an answer without a change."""
+        return self._dense.empty_answer()
 
-    def requests(self, room: Mapping[str, F32], exact: bool) -> list[Request]:
-        """Ask for all dense parameters, in float32 if `exact`, and the rows others have changed
-        since the last answer."""
+    def requests(self, answer: Mapping[str, F32], exact: bool) -> list[Request]:
+        """Pull dense parameters into `answer`, and the rows others changed since the last answer.
+
+        Dense parameters travel in float32 if `exact`.
+        """
         requests = self._router.requests()
-        self._router.pull_dense(requests, room, exact)
+        self._router.pull_dense(requests, answer, exact)
         for request in requests:
-            if request.section == 0:
-                self._ask_for_rows(request)
+            if request.bucket == 0:
+                self._pull_changed(request)
         return requests
 
-    def take(self, room: Mapping[str, F32], requests: Sequence[Request]) -> None:
-        """The answer is there; own progress since `give` stays on top of it."""
-        self._dense.take(room)
+    def take(self, answer: Mapping[str, F32], requests: Sequence[Request]) -> None:
+        """Apply the received answer; local changes since `give` are kept on top of it."""
+        self._dense.take(answer)
         self._take_rows(requests)
 
     def count_others(self, steps: int) -> None:
-        """The other trainers have made `steps` mini-batches; called when parameters changed."""
+        """Record an exchange after `steps` mini-batches of the other trainers."""
         for table in self._tables.values():
             table.other_steps = steps
-        self._own.agreed(steps)
+        self._local.agreed(steps)
 
-    def _ask_for_rows(self, request: Request) -> None:
+    def _pull_changed(self, request: Request) -> None:
         for name, spec in self._specs.items():
             request.pull_changed(spec, self._positions.get((request.endpoint, name), 0))
 

@@ -1,10 +1,10 @@
 """A sparse table in the memory of the trainer that trains it.
 
 Any int64 is an id; a row exists once it was updated, and reads before that as its initial value.
-Rows and update rules are those of pservers (`psrt.kernels.tables.row_store` and `rules`), so that
-the numbers are theirs too, but for the storage of weights, which is float32 here. Gradients come
-regularised: whoever trains here does that to dense and sparse parameters alike. One thread at a
-time; an evaluation may read while nothing trains.
+Rows and optimizer rules are those of pservers (`psrt.kernels.tables`, `psrt.kernels.optimizers`)
+and give equal numbers, except that weights are stored in float32 here. Callers regularise
+gradients, as they do those of dense parameters. One thread at a time; an evaluation may read while
+nothing trains.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ from psrt.kernels.tables import RowStore, RowUpdate, encode, no_hints, row_layou
 class LocalTable:
     """Rows by id.
 
-    A subclass may ask for a `kind` of its own of rows, with `vectors_beside` more numbers per
-    weight, behind their state. `other_steps` are mini-batches of other trainers, by which the
-    learning-rate schedule is further than the updates made here.
+    A subclass may pass its own `kind` of rows, with `extra_vectors` more numbers per weight after
+    their state. `other_steps` counts mini-batches of other trainers, which advance the
+    learning-rate schedule beyond the updates made here.
     """
 
     def __init__(
-        self, spec: SparseTableSpec, kind: type[RowStore] = RowStore, vectors_beside: int = 0
+        self, spec: SparseTableSpec, kind: type[RowStore] = RowStore, extra_vectors: int = 0
     ) -> None:
         jit.warm_up(["table"])
         self.spec = spec
         self.other_steps = 0
         self._rule = rule_of(spec.optimizer)
         first_state = np.concatenate(
-            [self._rule.first_state(spec.width), np.zeros(spec.width * vectors_beside, np.float32)]
+            [self._rule.first_state(spec.width), np.zeros(spec.width * extra_vectors, np.float32)]
         )
         start = (*encode(spec.initializer), spec.seed)
         self._rows = kind(row_layout(spec.width, len(first_state)), start, first_state)
         self._updates = 0
 
     def __len__(self) -> int:
-        """How many rows exist."""
+        """Number of existing rows."""
         return self._rows.rows
 
     def read(self, ids: I64) -> F32:
-        """Rows (n, width) of `ids` (n,); zeros for the padding id."""
+        """Rows (n, width) of `ids` (n,); the padding id reads as zeros."""
         out = np.empty((len(ids), self.spec.width), np.float32)
         order, found = np.arange(len(ids), dtype=np.int32), no_hints(len(ids))
         self._rows.read(ids, order, found, out)
@@ -56,7 +56,7 @@ class LocalTable:
         return out
 
     def apply(self, ids: I64, gradients: F32) -> None:
-        """One update by `gradients` (n, width) of distinct `ids`; the padding id stays as it is."""
+        """One update by `gradients` (n, width) of distinct `ids`; skips the padding id."""
         rate = rate_at(self.spec.learning_rate, self._updates + self.other_steps)
         self._updates += 1
         update = RowUpdate(self._rule, ids, gradients, self._updates, rate)

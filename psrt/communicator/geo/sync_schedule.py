@@ -1,9 +1,9 @@
-"""When a trainer of a Geo job exchanges: a pure decision at the end of every step.
+"""Schedule of the exchanges of a Geo trainer: a pure decision at the end of every step.
 
     step ─▶ step ─▶ … ─▶ step, the `every`-th: start ─▶ step ─▶ step, answered: merge ─▶ …
                           └── not answered when the next one is due: wait, merge, start
 
-So at most one exchange is under way, and what others have done arrives between two steps.
+So at most one exchange is under way, and changes of others are merged between two steps.
 """
 
 from __future__ import annotations
@@ -13,34 +13,34 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Due:
-    """What to do between two steps, in this order; a `merge` waits for the answer if it must."""
+    """Actions between two steps, in this order; `merge` waits for a missing answer."""
 
     merge: bool
     start: bool
 
 
 class SyncSchedule:
-    """`steps_to_tell` are those that no push has stood for yet."""
+    """`uncounted_steps` are those that no push has counted yet."""
 
     def __init__(self, every: int) -> None:
         self._every = every
-        self.steps_to_tell = 0
+        self.uncounted_steps = 0
         self.is_under_way = False
 
     def step(self, is_answered: bool) -> Due:
-        """A step has ended; `is_answered` says how the exchange under way is, if there is one."""
-        self.steps_to_tell += 1
-        start = self.steps_to_tell >= self._every
+        """Decide at the end of a step; `is_answered` is True if the exchange under way is."""
+        self.uncounted_steps += 1
+        start = self.uncounted_steps >= self._every
         return Due(self.is_under_way and (is_answered or start), start)
 
     def started(self) -> int:
-        """An exchange goes out; how many steps it stands for."""
+        """Record the start of an exchange; returns the number of steps it counts."""
         assert not self.is_under_way, "two exchanges at a time"
         self.is_under_way = True
-        steps, self.steps_to_tell = self.steps_to_tell, 0
+        steps, self.uncounted_steps = self.uncounted_steps, 0
         return steps
 
     def merged(self) -> None:
-        """Its answer was merged."""
+        """Record the merge of the answer."""
         assert self.is_under_way, "an answer to nothing"
         self.is_under_way = False

@@ -1,15 +1,12 @@
-"""requests: files in reading order.
+"""Requests of one trainer to pservers, and their replies.
 
-known_ids         Lists of ids that pservers remember, so that a push need not send again what
-                  a pull has sent
-requests          One request to one pserver: its parts, their tensors, and where the answer
-                  goes
-residuals         What narrow gradients have lost: kept on the trainer and added to the next
-                  one (error feedback)
-router            Gradients → parts per pserver, and where the rows and blocks of the answers go
-snapshots         The buffers that whole dense parameters arrive in
-endpoint_threads  Small threads for each pserver, so that a step talks to all of them at once
-pserver_group     All pservers of a plan, as one trainer speaks to them
+known_ids         lists of ids that pservers remember, so that a push need not repeat them
+requests          one request: its parts, their tensors, the destinations of its reply
+residuals         error feedback: rounding errors of narrow gradients go into the next one
+router            gradients to parts per pserver, replies to arrays
+snapshots         buffers that receive whole dense parameters
+endpoint_threads  threads for the calls to each pserver
+pserver_group     calls to all pservers of a plan
 """
 
 from __future__ import annotations
@@ -18,7 +15,7 @@ from psrt.communicator.requests.endpoint_threads import BACKSTOP_S, EndpointThre
 from psrt.communicator.requests.pserver_group import PendingCalls, PserverGroup
 from psrt.communicator.requests.requests import Request, count_steps
 from psrt.communicator.requests.router import Router
-from psrt.communicator.requests.snapshots import Snapshots
+from psrt.communicator.requests.snapshots import Snapshots, empty_dense
 
 __all__ = [
     "BACKSTOP_S",
@@ -29,5 +26,6 @@ __all__ = [
     "Router",
     "Snapshots",
     "count_steps",
+    "empty_dense",
     "results",
 ]

@@ -1,9 +1,9 @@
-"""Small threads for each pserver, so that a step talks to all of them at once.
+"""Threads for the calls to each pserver, so that a step calls all of them in parallel.
 
 Threads live as long as the communicator: starting one per step would cost more than the step's
-messages. Jobs of one lane start in the order submitted; with one thread a lane, which is the rule,
-they also end in it. A job's error goes to whoever waits for it; `results` raises the first one at
-once, without waiting for the other pservers.
+messages. Jobs of one endpoint start in the order submitted; with one thread for each, the default,
+they also end in it. The error of a job is raised where its result is awaited; `results` raises the
+first one at once, without waiting for the other pservers.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ T = TypeVar("T")
 _Inbox: TypeAlias = "SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None]"
 
 BACKSTOP_S = 5.0
-"""Calls keep their own deadlines; waiting for a lane ends this much later, should one not."""
+"""Waiting for a job ends this long after its timeout, in case a call misses its own deadline."""
 
 
 class EndpointThreads:
-    """`names` are the pservers' endpoints; lane i, of `threads` threads, belongs to `names[i]`."""
+    """`threads` threads for each of the endpoints `names`."""
 
     def __init__(
         self, names: Sequence[str], purpose: str, crashes: CrashReport, threads: int = 1
@@ -39,13 +39,14 @@ class EndpointThreads:
             for _ in range(threads):
                 start_thread(partial(_serve, inbox), f"{purpose} {name}", crashes)
 
-    def submit(self, lane: int, job: Callable[[], T]) -> Future[T]:
+    def submit(self, endpoint: int, job: Callable[[], T]) -> Future[T]:
+        """Run `job` on a thread of `names[endpoint]`; fails with `InternalError` after `close`."""
         future: Future[T] = Future()
         with self._closing:
             if self._closed:
                 future.set_exception(InternalError("a call was made after the threads ended"))
             else:
-                self._inboxes[lane].put((job, future))
+                self._inboxes[endpoint].put((job, future))
         return future
 
     def close(self) -> None:
@@ -64,13 +65,16 @@ def _serve(inbox: _Inbox) -> None:
             future.set_result(job())
         except BaseException as error:
             future.set_exception(error)
-        del item, job, future  # an idle lane must not keep the last step's arrays alive
+        del item, job, future  # an idle thread must not keep the last step's arrays alive
 
 
 def results(
     futures: Sequence[Future[T]], names: Sequence[str], doing: str, timeout_s: float
 ) -> list[T]:
-    """What the jobs returned, in order; raises the first failure."""
+    """The results of the jobs, in order.
+
+    Raises the first failure, or `DeadlineError` `BACKSTOP_S` after `timeout_s`.
+    """
     done, _ = wait(futures, timeout_s + BACKSTOP_S, FIRST_EXCEPTION)
     for future in done:
         future.result()

@@ -1,10 +1,10 @@
-"""Lists of ids that pservers remember, so that a push need not send again what a pull has sent.
+"""Lists of ids that pservers remember, so that a push need not repeat the ids of a pull.
 
 A trainer pulls the rows of a mini-batch and, a step later, pushes gradients of the same ids in the
-same order. With the pull it names the list by a number, a digest of the ids; a pserver that
-remembers the list says so in its reply. A push of a list with that number sends the number, and
-takes over who owns which of the ids. Lists that several gradients were merged into match none and
-travel whole. Any thread may call this.
+same order. The pull names the list by a number, a digest of the ids; the reply of a pserver that
+remembers the list repeats the number. A push of this list sends the number instead of the ids, and
+reuses their split by owner. Lists merged from several gradients match none and travel whole. Any
+thread may call this.
 """
 
 from __future__ import annotations
@@ -23,32 +23,33 @@ from psrt.kernels.lowlevel import digest
 log = logging.getLogger("psrt.communicator")
 
 FEWEST_IDS = 64
-"""Fewer are sent again at less expense than they are remembered."""
+"""Sending fewer again costs less than remembering them."""
 
 MOST_LISTS = 4
-"""Of one table: those of the steps whose gradients may still come."""
+"""Remembered lists of one table: those of steps whose gradients may still be pushed."""
 
 MOST_MISSES = 3
-"""A pserver that has forgotten so many lists before they were pushed is not asked for a while."""
+"""After so many forgotten lists a pserver is not asked to remember for a while."""
 
 LISTS_OF_REST = 1000
-"""How long that is, in lists that are pulled: three pushes of them are sent twice at the most."""
+"""Length of that while, in pulled lists: at most `MOST_MISSES` of their pushes are sent twice."""
 
-Shares = list[tuple[int, I32 | None]]
+Owners = list[tuple[int, I32 | None]]
 """(endpoint, positions of its ids in the list), None for all in order."""
 
 
 @dataclass(eq=False)
 class IdList:
-    """A list that was pulled by `number`, 0 = nobody shall remember it; `held_by` are the endpoints
-    that do."""
+    """A pulled list; `number` 0 = not to be remembered; the endpoints `held_by` remember it."""
 
     number: int
-    shares: Shares
+    owners: Owners
     held_by: set[int] = field(default_factory=set)
 
 
 class KnownIds:
+    """The remembered lists of all tables."""
+
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._lists: dict[str, OrderedDict[int, IdList]] = {}
@@ -56,15 +57,15 @@ class KnownIds:
         self._pulled = 0
         self._rests_until: dict[int, int] = {}
 
-    def pulled(self, table: str, ids: I64, share: Callable[[], Shares]) -> IdList:
-        """`ids` of `table` are about to be pulled; `share` deals them to their owners."""
+    def pulled(self, table: str, ids: I64, split: Callable[[], Owners]) -> IdList:
+        """Record a pull of `ids` of `table`; `split` groups them by owner."""
         if len(ids) < FEWEST_IDS:
-            return IdList(0, share())
+            return IdList(0, split())
         number = _number(ids)
         with self._lock:
             lists = self._lists.setdefault(table, OrderedDict())
             known = lists.pop(number, None)
-        known = known or IdList(number, share())
+        known = known or IdList(number, split())
         with self._lock:
             lists[number] = known
             self._pulled += 1
@@ -73,7 +74,7 @@ class KnownIds:
         return known
 
     def find(self, table: str, ids: I64) -> IdList | None:
-        """The list of exactly these ids that was pulled lately."""
+        """The recently pulled list of exactly these ids."""
         if len(ids) < FEWEST_IDS or table not in self._lists:
             return None
         number = _number(ids)
@@ -81,16 +82,16 @@ class KnownIds:
             return self._lists[table].get(number)
 
     def number_for(self, known: IdList | None, endpoint: int) -> int:
-        """By what number a pserver knows the list, 0 = send it."""
+        """The number that replaces the ids at a pserver, 0 = send the ids."""
         is_held = known is not None and endpoint in known.held_by and self.trusts(endpoint)
         return known.number if known is not None and is_held else 0
 
     def trusts(self, endpoint: int) -> bool:
-        """Whether it makes sense to ask this pserver to remember."""
+        """False while this pserver is not asked to remember."""
         return self._pulled >= self._rests_until.get(endpoint, 0)
 
     def missed(self, endpoint: int) -> None:
-        """A pserver had forgotten a list: perhaps others as well."""
+        """Record that a pserver had forgotten a list, and drop its others: it may miss them too."""
         with self._lock:
             for lists in self._lists.values():
                 for known in lists.values():
@@ -107,5 +108,5 @@ class KnownIds:
 
 
 def _number(ids: I64) -> int:
-    """Never 0, which stands for no list."""
+    """A digest of the ids, never 0, which means no list."""
     return int(digest(np.ascontiguousarray(ids, np.int64))) or 1

@@ -1,8 +1,7 @@
-"""All pservers of a plan, as one trainer speaks to them.
+"""Calls of one trainer to all pservers of a plan: connect, register, push, pull, meet, complete.
 
-All modes stand on this: reach everybody, register, push, pull, meet, complete. Each call goes to
-its pservers in parallel and is over when all have answered, or when the first has failed. The
-clients belong to the caller, who made them and closes them; the threads belong to this object.
+Each call goes to its pservers in parallel and ends when all have answered, or with the first
+failure. The caller makes and closes the clients; this object owns the threads.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from psrt.communicator.base import Timeline, Versions
 from psrt.communicator.requests.endpoint_threads import EndpointThreads, results
 from psrt.communicator.requests.requests import Request
 from psrt.communicator.requests.router import Router
+from psrt.communicator.requests.snapshots import empty_dense
 from psrt.core.counters import Counters
 from psrt.core.errors import ConfigError, ErrorCode, TableError
 from psrt.core.precision import WirePrecision
@@ -37,13 +37,13 @@ T = TypeVar("T")
 log = logging.getLogger("psrt.communicator")
 
 SLOW_S = 3.0
-"""A pserver that needs longer for its tables is spoken of."""
+"""A longer registration is reported."""
 
-_UNTOLD = nullcontext()
+_NO_SPAN = nullcontext()
 
 
 class PendingCalls:
-    """Calls under way to several pservers, or sections of them."""
+    """Calls under way to several pservers, or to buckets of them."""
 
     def __init__(
         self,
@@ -54,13 +54,13 @@ class PendingCalls:
         self._endpoints, self._futures, self._names = endpoints, futures, names
 
     @property
-    def is_there(self) -> bool:
-        """Whether `wait` would return, or raise, at once."""
+    def is_done(self) -> bool:
+        """True if `wait` would return, or raise, at once."""
         done = [future for future in self._futures if future.done()]
         return len(done) == len(self._futures) or any(future.exception() for future in done)
 
     def wait(self, doing: str, timeout_s: float) -> Versions:
-        """Everything asked for has been written; the versions read."""
+        """Wait until all replies are written; returns the versions read."""
         versions = results(self._futures, self._names, doing, timeout_s)
         return {
             (endpoint, table): version
@@ -70,7 +70,7 @@ class PendingCalls:
 
 
 class PserverGroup:
-    """`call_timeout_s` limits every call that is given no deadline of its own."""
+    """All pservers of `plan`; `call_timeout_s` limits every call without a deadline of its own."""
 
     def __init__(
         self,
@@ -93,49 +93,51 @@ class PserverGroup:
         self.crashes = CrashReport()
         self.timeline: Timeline | None = None
         self._clients = tuple(clients)
-        self._lanes = self.lanes("pserver")
+        self._threads = self.endpoint_threads("pserver")
         self._pushed = self.counters.counter("push_bytes", "bytes of tensors sent to pservers")
         self._pulled = self.counters.counter("pull_bytes", "bytes of tensors received")
         self._unsaid = self.counters.counter(
-            "unsaid_bytes", "bytes of ids not sent again, since a pserver remembered them"
+            "unsaid_bytes", "bytes of ids not sent again, because a pserver remembered them"
         )
         self._misses = self.counters.counter(
-            "id_lists_missed", "pushes sent once more, since a pserver had forgotten their ids"
+            "id_lists_missed", "pushes repeated with ids, because a pserver had forgotten them"
         )
 
     @property
     def trainers(self) -> int:
-        """T, how many trainers the job has."""
+        """T, the number of trainers of the job."""
         return self._clients[0].trainers
 
     @property
     def is_hurried(self) -> bool:
-        """Whether this process was asked to end."""
+        """True if this process was asked to end."""
         return any(client.is_hurried for client in self._clients)
 
-    def lanes(self, purpose: str, threads: int = 1) -> EndpointThreads:
+    def endpoint_threads(self, purpose: str, threads: int = 1) -> EndpointThreads:
         """Further threads for each pserver, for calls that must not queue behind others."""
-        threads = max(threads, MAX_INFLIGHT) if self.router.has_sections else threads
+        threads = max(threads, MAX_INFLIGHT) if self.router.has_buckets else threads
         return EndpointThreads(self.plan.endpoints, purpose, self.crashes, threads)
 
     def connect(self, timeout_s: float, on_wait: Callable[[str], None]) -> None:
-        """Reach every pserver, waiting for those that are not up yet, and register its tables."""
-        jobs = [partial(self._introduce, client, timeout_s, on_wait) for client in self._clients]
+        """Connect to every pserver, wait for those that are not up yet, register their tables."""
+        jobs = [partial(self._register, client, timeout_s, on_wait) for client in self._clients]
         self._on_all("start: connecting to the pservers", jobs, timeout_s)
 
     def open_rounds(self) -> list[dict[int, int]]:
-        """The synchronous round that each section of each pserver has open, but for those that have
-        had none; a trainer that joins late begins there."""
+        """The open round of each bucket, by pserver; buckets that had no round are left out.
+
+        A trainer that joins late begins there.
+        """
         jobs = [
             partial(client.call, Method.STATUS, timeout_s=self.call_timeout_s)
             for client in self._clients
         ]
         replies = self._on_all("start: asking for the open round", jobs, self.call_timeout_s)
-        told = [json.loads(reply.header.status_json)["rounds"] for reply in replies]
-        return [{int(section): open_round for section, open_round in of_one} for of_one in told]
+        rounds = [json.loads(reply.header.status_json)["rounds"] for reply in replies]
+        return [{int(bucket): open_round for bucket, open_round in of_one} for of_one in rounds]
 
     def global_step(self) -> int:
-        """How many mini-batches of all trainers the first pserver has been told of."""
+        """Mini-batches of all trainers that the first pserver has counted."""
         reply = self._clients[0].call(Method.STATUS, timeout_s=self.call_timeout_s)
         return int(json.loads(reply.header.status_json)["global_step"])
 
@@ -147,17 +149,23 @@ class PserverGroup:
         self.router.pull_dense(requests, dense, exact)
         return self.call(Method.PULL, requests, timeout_s)
 
+    def pull_all_dense(self, timeout_s: float) -> dict[str, F32]:
+        """All dense parameters in new float32 arrays."""
+        dense = empty_dense(self.plan.dense_shapes)
+        self.pull_dense(dense, timeout_s)
+        return dense
+
     def pull_rows(self, wanted: Mapping[str, I64]) -> tuple[dict[str, F32], Versions]:
-        """Rows of distinct ids per table."""
+        """Rows (n, width) of distinct ids (n,) per table, and the versions read."""
         requests = self.router.requests()
         rows = self.router.pull_rows(requests, wanted)
         return rows, self.call(Method.PULL, requests)
 
     def meet(self, clock: str, reached: int, awaited: int, timeout_s: float | None = None) -> int:
-        """Say how far this trainer is on a clock, and wait until all others are at `awaited`.
+        """Report the time `reached` on a clock; wait until all other trainers are at `awaited`.
 
-        Returns the least time of the others; with none left, a number larger than any time. Clocks
-        are kept by the first pserver of the plan.
+        Returns the least time of the others; with none left, a number larger than any time. The
+        first pserver of the plan keeps the clocks.
         """
         timeout_s = self.call_timeout_s if timeout_s is None else timeout_s
         header = pb.Header(meet=pb.Meet(clock=clock, reached=reached, awaited=awaited))
@@ -170,12 +178,12 @@ class PserverGroup:
         method: Method,
         requests: Sequence[Request],
         timeout_s: float | None = None,
-        lanes: EndpointThreads | None = None,
+        threads: EndpointThreads | None = None,
     ) -> Versions:
-        """Send and wait, `call_timeout_s` unless told otherwise.
+        """Send and wait, for `call_timeout_s` by default.
 
-        With a single pserver the caller does it itself: waking another thread costs more than the
-        rest of a small call. With several it must be free to hear of the first failure.
+        With a single pserver the calling thread sends: waking another thread costs more than the
+        rest of a small call. With several it must be free to raise the first failure.
         """
         timeout_s = self.call_timeout_s if timeout_s is None else timeout_s
         if len(self._clients) == 1:
@@ -183,53 +191,57 @@ class PserverGroup:
             if len(asked) == 1:
                 read = self._call(method, asked[0], timeout_s)
                 return {(0, table): version for table, version in read.items()}
-        answer = self.submit(lanes or self._lanes, method, requests, timeout_s)
+        answer = self.submit(threads or self._threads, method, requests, timeout_s)
         return answer.wait(method.name, timeout_s)
 
     def submit(
-        self, lanes: EndpointThreads, method: Method, requests: Sequence[Request], timeout_s: float
+        self,
+        threads: EndpointThreads,
+        method: Method,
+        requests: Sequence[Request],
+        timeout_s: float,
     ) -> PendingCalls:
-        """Send without waiting; pservers that are asked and told nothing are left out."""
+        """Send without waiting; pservers with an empty request are left out."""
         asked = [request for request in requests if _is_asked(method, request)]
         futures = [
-            lanes.submit(request.endpoint, partial(self._call, method, request, timeout_s))
+            threads.submit(request.endpoint, partial(self._call, method, request, timeout_s))
             for request in asked
         ]
         endpoints = [request.endpoint for request in asked]
         return PendingCalls(endpoints, futures, [self.plan.endpoints[i] for i in endpoints])
 
     def complete(self, timeout_s: float) -> None:
-        """Tell every pserver that this trainer has finished."""
+        """Report to every pserver that this trainer has finished."""
         jobs = [
             partial(client.call, Method.COMPLETE, timeout_s=timeout_s) for client in self._clients
         ]
         self._on_all("stop: completing", jobs, timeout_s)
 
     def span(self, name: str) -> AbstractContextManager[None]:
-        """The calling thread does `name` inside, for the timeline, if somebody keeps one."""
-        return _UNTOLD if self.timeline is None else self.timeline.span(name, "communicate")
+        """A context manager that records its block as `name` in the timeline, if there is one."""
+        return _NO_SPAN if self.timeline is None else self.timeline.span(name, "communicate")
 
     def close(self) -> None:
-        self._lanes.close()
+        self._threads.close()
 
     def _call(self, method: Method, request: Request, timeout_s: float) -> dict[str, int]:
         client, header = self._clients[request.endpoint], request.header
         if METHODS[method].has_push_key:
             header.push_key.CopyFrom(client.next_push_key())
         log.debug("%r to %s", method, client.endpoint)
-        with _UNTOLD if self.timeline is None else self.span(request.does):
-            reply = self._say(method, request, timeout_s)
+        with _NO_SPAN if self.timeline is None else self.span(request.purpose):
+            reply = self._send(method, request, timeout_s)
         self._pushed.add(request.tensor_bytes)
         self._unsaid.add(request.unsaid_bytes)
         self._pulled.add(sum([tensor.nbytes for tensor in reply.tensors]))
         return request.receive(reply)
 
-    def _say(self, method: Method, request: Request, timeout_s: float) -> Message:
-        """The reply; a pserver that has forgotten ids which it remembered is told them.
+    def _send(self, method: Method, request: Request, timeout_s: float) -> Message:
+        """The reply; sends remembered ids after all if the pserver has forgotten them.
 
-        It refuses such a push before it admits it, so the same push key serves once more.
+        A pserver refuses such a push before it admits it, so the retry keeps the push key.
         """
-        say = partial(
+        send = partial(
             self._clients[request.endpoint].call,
             method,
             header=request.header,
@@ -238,21 +250,21 @@ class PserverGroup:
             timeout_s=timeout_s,
         )
         try:
-            return say()
+            return send()
         except TableError as error:
-            if error.code is not ErrorCode.ID_LIST_UNKNOWN or not request.say_all():
+            if error.code is not ErrorCode.ID_LIST_UNKNOWN or not request.send_all_ids():
                 raise
             log.debug("%s: %s", self.plan.endpoints[request.endpoint], error.message)
         self._misses.add()
         self.router.known_ids.missed(request.endpoint)
-        return say()
+        return send()
 
-    def _introduce(self, client: Client, timeout_s: float, on_wait: Callable[[str], None]) -> None:
+    def _register(self, client: Client, timeout_s: float, on_wait: Callable[[str], None]) -> None:
         client.connect(timeout_s, on_wait)
         specs = [to_json(spec) for spec in self.plan.specs_for(client.endpoint)]
         header = pb.Header(register=pb.Register(specs=specs))
-        announce = partial(on_wait, _registering(client.endpoint, len(specs)))
-        slow = start_timer(SLOW_S, announce, f"slow start {client.endpoint}", self.crashes)
+        report = partial(on_wait, _registering(client.endpoint, len(specs)))
+        slow = start_timer(SLOW_S, report, f"slow start {client.endpoint}", self.crashes)
         try:
             client.call(Method.REGISTER, header=header, timeout_s=timeout_s)
         finally:
@@ -260,7 +272,7 @@ class PserverGroup:
         log.debug("registered %d tables at %s", len(specs), client.endpoint)
 
     def _on_all(self, doing: str, jobs: Sequence[Callable[[], T]], timeout_s: float) -> list[T]:
-        futures = [self._lanes.submit(i, job) for i, job in enumerate(jobs)]
+        futures = [self._threads.submit(i, job) for i, job in enumerate(jobs)]
         return results(futures, self.plan.endpoints, doing, timeout_s)
 
 
@@ -272,6 +284,6 @@ def _registering(endpoint: str, tables: int) -> str:
 
 
 def _is_asked(method: Method, request: Request) -> bool:
-    """Whether a pserver needs to hear of a request; one that counts steps does."""
+    """False for an empty request that counts no steps."""
     may_be_left_out = method is Method.PULL or (method is Method.PUSH and not request.header.step)
     return not (request.is_empty and may_be_left_out)

@@ -1,8 +1,8 @@
-"""One request to one pserver: its parts, their tensors, and where the answer goes.
+"""One request to one pserver: its parts, their tensors, and the destinations of its reply.
 
-A request is used by one thread at a time. Everything of a reply is checked before the first of it
-is written, but for what the carrier received where it belongs. Tensors travel in the precision that
-was chosen for their table and are float32 on either side: `psrt.kernels.precision.narrow`.
+One thread at a time uses a request. A whole reply is checked before any of it is written, except
+for tensors that the carrier received in place. Tensors travel in the precision of their table and
+are float32 on either side: `psrt.kernels.precision.narrow`.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from psrt.rpc.wire import (
 )
 
 _LEAST_KEPT_BYTES = 64 * 1024
-_WIRE = {**PRECISION_CODES, "float32": 0}  # what needs no saying is not said
+_WIRE = {**PRECISION_CODES, "float32": 0}  # a zero field takes no bytes in a frame
 
 
 class Sink(NamedTuple):
-    """Where the numbers of one pull go.
+    """Destination of one pull.
 
-    `out` is a block (size,) or all rows (n, width) of a table; `positions` says which of these rows
-    come, None all of them in order. `known` is the list of ids that the pserver, `endpoint`, was
-    asked to remember. Large rows that come all together and in float32 are not copied: they take
-    the place of `out` in `rows`, read-only.
+    `out` is a block (size,) or all rows (n, width) of a table. `positions` lists the rows of `out`
+    that this pserver sends, None for all in order. `known` is the list of ids that pserver
+    `endpoint` was asked to remember. A large float32 reply with all rows is not copied: it replaces
+    `out` in `rows`, read-only.
     """
 
     table: str
@@ -57,14 +57,14 @@ class Sink(NamedTuple):
         )
 
     def into(self, precision: str) -> list[Array | None]:
-        """Where each tensor of the reply may be received; None: nowhere, it is to be `write`n."""
+        """The array that may receive each tensor of the reply; None if `write` must copy it."""
         if precision == "float32" and self.positions is None:
             return [self.out]
         return [None, None] if precision == "int8" else [None]
 
     def write(self, numbers: list[Array]) -> None:
         if numbers[0] is self.out:
-            return  # it was received there
+            return  # received in place
         if self.positions is not None:
             row_kernels.scatter(self.out, self.positions, widened(numbers))
         elif self.rows is not None and _is_worth_keeping(numbers[0]):
@@ -75,8 +75,10 @@ class Sink(NamedTuple):
 
 @dataclass(frozen=True)
 class Changed:
-    """The rows of one table that others have changed: ids (n,), rows (n, width); their pserver
-    wants to be asked from `position` next time. Arrays are views of the reply."""
+    """Rows of one table that others have changed: ids (n,) and rows (n, width), views of the reply.
+
+    The next request to this pserver starts at `position`.
+    """
 
     ids: I64
     rows: F32
@@ -84,9 +86,9 @@ class Changed:
 
 
 class RowsGradient(NamedTuple):
-    """Rows for one pserver: ids (n,), their gradients, and counts (n, 2) if its table wants them.
+    """Rows for one pserver: ids (n,), their gradients, and counts (n, 2) if its table needs them.
 
-    `number` is that of a list of exactly these ids which the pserver remembers, 0 = none.
+    `number` names a list of exactly these ids that the pserver remembers, 0 = none.
     """
 
     ids: I64
@@ -97,17 +99,17 @@ class RowsGradient(NamedTuple):
 
 @dataclass(eq=False)
 class Request:
-    """What one pserver is sent, and where its answer goes.
+    """The parts sent to one bucket of one pserver, and the destinations of the reply.
 
-    Large tensors of the answer may be received straight into arrays of `into`: nobody looks at
-    these before the call has succeeded. Of the answer, `changed` holds what `pull_changed` asked
-    for, by table; `global_step` is how many mini-batches of all trainers a pserver has been told
-    of, in an answer to a PUSH. `endpoint` is the number of the pserver, `section` that of what it
-    holds: rows, and whatever is said once to each pserver, belong to section 0.
+    The carrier may receive large tensors straight into arrays of `into`: nobody reads these before
+    the call has succeeded. After it, `changed` holds the rows of `pull_changed` by table, and
+    `global_step` of a PUSH the mini-batches of all trainers that the pserver has counted.
+    `endpoint` is the number of the pserver, `bucket` that of its bucket. Rows, and parts sent once
+    to each pserver, belong to bucket 0.
     """
 
     endpoint: int = 0
-    section: int = 0
+    bucket: int = 0
     header: pb.Header = field(default_factory=pb.Header)
     tensors: list[Array] = field(default_factory=list)
     into: list[Array | None] = field(default_factory=list)
@@ -115,15 +117,15 @@ class Request:
     global_step: int = 0
     _sinks: list[Sink] = field(default_factory=list)
     _widths: dict[str, int] = field(default_factory=dict)
-    _unsaid: list[tuple[pb.Part, int, I64]] = field(default_factory=list)
+    _unsent: list[tuple[pb.Part, int, I64]] = field(default_factory=list)
 
     @property
     def is_empty(self) -> bool:
         return not self.header.parts
 
     @property
-    def does(self) -> str:
-        """What the request is for, in the words of a timeline."""
+    def purpose(self) -> str:
+        """Name of the call in a timeline."""
         kinds = {part.kind for part in self.header.parts}
         if kinds <= {PUSH_DENSE, PUSH_ROWS}:
             return "push"
@@ -137,8 +139,8 @@ class Request:
 
     @property
     def unsaid_bytes(self) -> int:
-        """Bytes of ids that were not sent, since the pserver remembers them."""
-        return sum([ids.nbytes for _, _, ids in self._unsaid])
+        """Bytes of ids that were not sent, because the pserver remembers them."""
+        return sum([ids.nbytes for _, _, ids in self._unsent])
 
     def push_block(self, table: str, version: int, gradient: Narrow) -> None:
         self._push(PUSH_DENSE, table, version, gradient)
@@ -148,7 +150,7 @@ class Request:
         part = self._push(PUSH_ROWS, table, version, rows.values)
         if rows.number:
             part.keys = rows.number
-            self._unsaid.append((part, len(self.tensors), rows.ids))
+            self._unsent.append((part, len(self.tensors), rows.ids))
         else:
             self.tensors.append(rows.ids)
         self.tensors += rows.values.tensors
@@ -156,16 +158,16 @@ class Request:
             part.counts = True
             self.tensors.append(rows.counts)
 
-    def say_all(self) -> bool:
-        """Send the ids that the pserver was said to remember after all; False if there are none."""
-        unsaid, self._unsaid = self._unsaid, []
-        for part, place, ids in reversed(unsaid):
+    def send_all_ids(self) -> bool:
+        """Add the ids that the pserver should have remembered; False if there are none."""
+        unsent, self._unsent = self._unsent, []
+        for part, index, ids in reversed(unsent):
             part.ClearField("keys")
-            self.tensors.insert(place, ids)
-        return bool(unsaid)
+            self.tensors.insert(index, ids)
+        return bool(unsent)
 
     def pull_block(self, table: str, out: F32, precision: str = "float32") -> None:
-        """Ask for a block; the reply is written to `out` (size,)."""
+        """Add the pull of a block; the reply is written to `out` (size,)."""
         self._pull(PULL_DENSE, Sink(table, out), precision)
 
     def pull_rows(self, sink: Sink, ids: I64, precision: str = "float32") -> None:
@@ -175,12 +177,15 @@ class Request:
         self.tensors.append(ids)
 
     def pull_changed(self, table: SparseTableSpec, position: int) -> None:
-        """Ask for the rows that others have changed since `position`, after all other pulls."""
+        """Add the pull of rows that others have changed since `position`, after all other pulls."""
         self.header.parts.add(kind=PULL_CHANGED, table=table.name, position=position)
         self._widths[table.name] = table.width
 
     def receive(self, reply: Message) -> dict[str, int]:
-        """Write the tensors of a reply where they were asked for; the version read, by table."""
+        """Write the tensors of a reply to their destinations; returns the version read, by table.
+
+        Raises `WireError` if the reply does not match the request.
+        """
         self.global_step = reply.header.step
         parts = list(reply.header.parts)
         pulled = [part for part in parts if part.kind != PULL_CHANGED]
@@ -208,36 +213,35 @@ class Request:
         return self.header.parts.add(kind=kind, table=sink.table, wire=_WIRE[precision])
 
     def _receive_changed(self, parts: Sequence[pb.Part], tensors: Sequence[Array]) -> None:
-        """They are the last parts, as they were in the request, with two tensors each."""
+        """Store the last parts of a reply, in the order of the request, with two tensors each."""
         if [part.table for part in parts] != list(self._widths) or len(tensors) != 2 * len(parts):
             raise WireError(
-                f"a reply tells of changes in {[part.table for part in parts]} by {len(tensors)} "
+                f"a reply holds changes of {[part.table for part in parts]} in {len(tensors)} "
                 f"tensors where {list(self._widths)} were asked for"
             )
         for part, ids, rows in zip(parts, tensors[::2], tensors[1::2], strict=True):
             fits = ids.ndim == 1 and rows.shape == (len(ids), self._widths[part.table])
             if not fits or ids.dtype != np.int64 or rows.dtype != np.float32:
                 raise WireError(
-                    f"a reply tells of changes in {part.table} by ids of {ids.dtype} {ids.shape} "
+                    f"a reply holds changes of {part.table} as ids of {ids.dtype} {ids.shape} "
                     f"and rows of {rows.dtype} {rows.shape}"
                 )
             self.changed[part.table] = Changed(ids, rows, part.position)
 
 
 def count_steps(requests: Sequence[Request], steps: int) -> None:
-    """Let a push stand for `steps` mini-batches; every pserver hears of them once."""
+    """Count `steps` mini-batches in a push, once at every pserver."""
     for request in requests:
-        request.header.step = steps if request.section == 0 else 0
+        request.header.step = steps if request.bucket == 0 else 0
 
 
 def _is_worth_keeping(rows: Array) -> bool:
-    """Whether to copy these rows costs more than to leave their carrier without the memory they
-    lie in, for as long as somebody looks at them."""
+    """True if copying these rows costs more than keeping the carrier's memory meanwhile."""
     return rows.dtype == np.float32 and rows.nbytes >= _LEAST_KEPT_BYTES
 
 
 def _numbers(tensors: Iterator[Array], shape: Shape, table: str) -> list[Array]:
-    """The one or two tensors that come next and stand for numbers of `shape`."""
+    """The next one or two tensors, which encode numbers of `shape`."""
     values = next(tensors, None)
     if values is None or precision_of(values.dtype) is None or values.shape != shape:
         got = "no tensor" if values is None else f"a tensor of {values.dtype} {values.shape}"

@@ -1,10 +1,10 @@
-"""Gradients → parts per pserver, and where the rows and blocks of the answers go.
+"""Routing of gradients to parts per pserver, and of replies to arrays.
 
 Dense blocks that travel in float32 are views of the gradient, nothing is copied. A sparse table
-costs one partition pass over its ids and one gather of its gradient rows; with a single pserver
-both are sent as they are. All tables of a step travel in one request per pserver, or per section of
-one that holds large dense parameters (`psrt.partition.buckets`). What narrow gradients lose is
-kept for the next one (`residuals`), and lists of ids that pservers remember are not sent again
+costs one partition pass over its ids and one gather of its gradient rows; a single pserver gets
+both as they are. All tables of a step travel in one request per pserver, or per bucket of a pserver
+with large dense parameters (`psrt.partition.buckets`). The rounding errors of narrow gradients are
+added to the next one (`residuals`). Lists of ids that pservers remember are not sent again
 (`known_ids`).
 """
 
@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from psrt.communicator.base import Gradients, Versions
-from psrt.communicator.requests.known_ids import KnownIds, Shares
+from psrt.communicator.requests.known_ids import KnownIds, Owners
 from psrt.communicator.requests.requests import Request, RowsGradient, Sink
 from psrt.communicator.requests.residuals import Residuals
 from psrt.core.errors import ConfigError, ErrorCode, TableError
@@ -32,28 +32,28 @@ from psrt.kernels.tables import rows as row_kernels
 from psrt.partition.plan import PartitionPlan
 
 
-class _Seat(NamedTuple):
-    """One section of one pserver."""
+class _Bucket(NamedTuple):
+    """One bucket of one pserver, in the order of requests."""
 
-    section: int
+    number: int
     endpoint: int
 
 
 class Router:
-    """Knows the plan; `requests()` starts a step, the other methods add to its requests.
+    """Routes by a plan: `requests()` starts a step, the other methods add to its requests.
 
-    `exact` asks for float32, whatever `wire` says.
+    `exact` overrides the precision of `wire` with float32.
     """
 
     def __init__(self, plan: PartitionPlan, wire: WirePrecision | None = None) -> None:
         number = {endpoint: i for i, endpoint in enumerate(plan.endpoints)}
         self._endpoints = len(plan.endpoints)
-        self._seats = _seats(plan, number)
-        place = {seat: i for i, seat in enumerate(self._seats)}
+        self._buckets = _buckets(plan, number)
+        index = {bucket: i for i, bucket in enumerate(self._buckets)}
         self._blocks: dict[str, list[tuple[int, DenseTableSpec]]] = {}
         for block in plan.blocks:
-            seat = _Seat(block.spec.section, number[block.endpoint])
-            self._blocks.setdefault(block.spec.parameter, []).append((place[seat], block.spec))
+            bucket = _Bucket(block.spec.section, number[block.endpoint])
+            self._blocks.setdefault(block.spec.parameter, []).append((index[bucket], block.spec))
         self._tables = {spec.name: spec for spec in plan.sparse}
         self._shard_bounds = np.asarray(plan.shard_bounds, np.int64)
         self._wire = wire or WirePrecision()
@@ -64,14 +64,13 @@ class Router:
             jit.warm_up(["half"])
 
     @property
-    def has_sections(self) -> bool:
-        """Whether a pserver has more than one, so that several calls to it are made at a time."""
-        return len(self._seats) > self._endpoints
+    def has_buckets(self) -> bool:
+        """True if a pserver has more than one bucket and thus several calls at a time."""
+        return len(self._buckets) > self._endpoints
 
     def requests(self) -> list[Request]:
-        """An empty request for section 0 of each endpoint, in the order of the plan, then for all
-        others, section by section."""
-        return [Request(seat.endpoint, seat.section) for seat in self._seats]
+        """Empty requests: bucket 0 of each endpoint in the order of the plan, then bucket 1, …"""
+        return [Request(bucket.endpoint, bucket.number) for bucket in self._buckets]
 
     def push(
         self,
@@ -91,16 +90,18 @@ class Router:
     def pull_dense(
         self, requests: list[Request], into: Mapping[str, F32], exact: bool = False
     ) -> None:
-        """Ask for all blocks of the parameters in `into`; replies are written to these arrays."""
+        """Add pulls of all blocks of the parameters in `into`; replies fill these arrays."""
         for name, whole in into.items():
             flat, precision = whole.reshape(-1), "float32" if exact else self._wire.of(name)
-            for place, spec in self._parameter(name):
+            for index, spec in self._parameter(name):
                 block = flat[spec.offset : spec.offset + spec.size]
-                requests[place].pull_block(spec.name, block, precision)
+                requests[index].pull_block(spec.name, block, precision)
 
     def pull_rows(self, requests: list[Request], wanted: Mapping[str, I64]) -> dict[str, F32]:
-        """Ask for rows, which are in the result when all replies were received: in the arrays that
-        are there now, or in read-only ones that take their place."""
+        """Add pulls of rows; the result holds them once all replies were received.
+
+        Until then it holds arrays (n, width) that the replies fill, or replace with read-only ones.
+        """
         rows: dict[str, F32] = {}
         for name, ids in wanted.items():
             rows[name] = self._pull_table(requests, self._table(name), ids, rows)
@@ -111,7 +112,7 @@ class Router:
     ) -> F32:
         out = np.empty((len(ids), table.width), np.float32)
         known = self.known_ids.pulled(table.name, ids, lambda: self._by_owner(ids))
-        for endpoint, positions in known.shares:
+        for endpoint, positions in known.owners:
             asked = ids if positions is None else ids[positions]
             remembered = known if known.number and self.known_ids.trusts(endpoint) else None
             sink = Sink(table.name, out, positions, remembered, endpoint, rows)
@@ -133,9 +134,9 @@ class Router:
         flat = np.ascontiguousarray(gradient, np.float32).reshape(-1)
         specs = [spec for _, spec in blocks]
         made = self._residuals.narrowed(name, flat, specs, precision)
-        for (place, spec), block in zip(blocks, made, strict=True):
-            version = versions.get((self._seats[place].endpoint, spec.name), 0)
-            requests[place].push_block(spec.name, version, block)
+        for (index, spec), block in zip(blocks, made, strict=True):
+            version = versions.get((self._buckets[index].endpoint, spec.name), 0)
+            requests[index].push_block(spec.name, version, block)
 
     def _push_rows(
         self,
@@ -150,15 +151,15 @@ class Router:
         merged = row_kernels.merge(gradient)
         to_all = moves_all_rows(table.optimizer)
         known = None if to_all else self.known_ids.find(table.name, merged.ids)
-        shares = known.shares if known is not None else self._by_owner(merged.ids, to_all)
-        for endpoint, positions in shares:
+        owners = known.owners if known is not None else self._by_owner(merged.ids, to_all)
+        for endpoint, positions in owners:
             number = self.known_ids.number_for(known, endpoint)
             rows = _rows_of(merged, positions, number, precision)
             version = versions.get((endpoint, table.name), 0)
             requests[endpoint].push_rows(table.name, version, rows)
 
-    def _by_owner(self, ids: I64, to_all: bool = False) -> Shares:
-        """Who owns which of `ids`; endpoints that hold none are left out, unless `to_all`."""
+    def _by_owner(self, ids: I64, to_all: bool = False) -> Owners:
+        """Positions of `ids` by owner; endpoints that own none are left out unless `to_all`."""
         if not len(ids) and not to_all:
             return []
         if self._endpoints == 1:
@@ -168,8 +169,8 @@ class Router:
         )
         ends = np.cumsum(counts).tolist()
         starts = [0, *ends[:-1]]
-        shares = enumerate(zip(starts, ends, strict=True))
-        return [(e, order[start:end]) for e, (start, end) in shares if start < end or to_all]
+        ranges = enumerate(zip(starts, ends, strict=True))
+        return [(e, order[start:end]) for e, (start, end) in ranges if start < end or to_all]
 
     def _parameter(self, name: str) -> list[tuple[int, DenseTableSpec]]:
         if name not in self._blocks:
@@ -182,16 +183,16 @@ class Router:
         return self._tables[name]
 
 
-def _seats(plan: PartitionPlan, number: Mapping[str, int]) -> list[_Seat]:
-    """Whom there are requests to; the first are sections 0, so their places are the endpoints'."""
-    further = {_Seat(block.spec.section, number[block.endpoint]) for block in plan.blocks}
-    return sorted(further | {_Seat(0, endpoint) for endpoint in number.values()})
+def _buckets(plan: PartitionPlan, number: Mapping[str, int]) -> list[_Bucket]:
+    """All buckets, 0 of each endpoint first, so that their indices are the endpoints' numbers."""
+    further = {_Bucket(block.spec.section, number[block.endpoint]) for block in plan.blocks}
+    return sorted(further | {_Bucket(0, endpoint) for endpoint in number.values()})
 
 
 def _rows_of(
     merged: SelectedRows, positions: I32 | None, number: int, precision: str
 ) -> RowsGradient:
-    """The share of one pserver in a gradient of distinct ids; see `RowsGradient.number`."""
+    """The rows of one pserver in a gradient of distinct ids; see `RowsGradient.number`."""
     if positions is None:
         ids, values, counts = merged.ids, merged.values, merged.counts
     else:

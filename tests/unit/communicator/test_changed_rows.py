@@ -1,4 +1,4 @@
-"""Rows others have changed: asked for behind everything else, of a size nobody knew."""
+"""Rows that others have changed: requested after all other parts, of unknown size."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ IDS = np.array([7, -1], np.int64)
 
 
 def asked() -> tuple[Request, np.ndarray]:
-    """Of `w` and of both tables, and where `w` goes."""
+    """A request for `w` and for both tables, and the destination of `w`."""
     request, out = Request(), np.zeros(2, np.float32)
     request.pull_block("w", out)
     request.pull_changed(NARROW, 0)
@@ -38,15 +38,15 @@ def rows(count: int, width: int) -> np.ndarray:
     return np.arange(count * width, dtype=np.float32).reshape(count, width)
 
 
-def test_positions_are_told_to_the_pserver() -> None:
+def test_positions_are_sent_to_the_pserver() -> None:
     request, _ = asked()
 
-    told = [(part.table, part.position) for part in request.header.parts[1:]]
+    sent = [(part.table, part.position) for part in request.header.parts[1:]]
 
-    assert told == [("a", 0), ("z", 12)]
+    assert sent == [("a", 0), ("z", 12)]
 
 
-def test_a_reply_tells_what_changed_where_to_go_on_and_how_far_all_trainers_are() -> None:
+def test_a_reply_holds_the_changes_the_next_position_and_the_steps_of_all_trainers() -> None:
     request, out = asked()
 
     versions = request.receive(reply(IDS[:0], rows(0, 1), IDS, rows(2, 3)))
@@ -60,22 +60,22 @@ def test_a_reply_tells_what_changed_where_to_go_on_and_how_far_all_trainers_are(
 
 
 @pytest.mark.parametrize(
-    ("message", "told"),
+    ("message", "reason"),
     [
         (
             reply(IDS, rows(2, 1), tables=("a",)),
-            r"changes in \['a'\] by 2 tensors where \['a', 'z'\]",
+            r"changes of \['a'\] in 2 tensors where \['a', 'z'\]",
         ),
-        (reply(IDS, rows(2, 1), IDS, rows(2, 2)), "changes in z by ids"),
-        (reply(IDS, rows(2, 1), IDS, rows(1, 3)), "changes in z by ids"),
-        (reply(IDS, rows(2, 1), IDS), "by 3 tensors"),
+        (reply(IDS, rows(2, 1), IDS, rows(2, 2)), "changes of z as ids"),
+        (reply(IDS, rows(2, 1), IDS, rows(1, 3)), "changes of z as ids"),
+        (reply(IDS, rows(2, 1), IDS), "in 3 tensors"),
         (reply(IDS, rows(2, 1), IDS.astype(np.int32), rows(2, 3)), "ids of int32"),
     ],
     ids=["no table", "another width", "a row too few", "a tensor too few", "narrow ids"],
 )
-def test_a_reply_that_does_not_fit_is_refused(message: Message, told: str) -> None:
+def test_a_reply_that_does_not_fit_is_refused(message: Message, reason: str) -> None:
     request, out = asked()
 
-    with pytest.raises(WireError, match=told):
+    with pytest.raises(WireError, match=reason):
         request.receive(message)
     assert out.tolist() == [0.0, 0.0]

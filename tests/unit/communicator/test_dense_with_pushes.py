@@ -1,4 +1,4 @@
-"""Async: when dense parameters come with the answer of a push, and when beside it."""
+"""Async: dense parameters come with the answer of a push or in a call of their own."""
 
 from __future__ import annotations
 
@@ -40,27 +40,27 @@ def fakes() -> Iterator[Builder]:
 # --- when they are due ----------------------------------------------------------------------------
 
 
-def test_they_ride_on_the_push_that_completes_the_steps() -> None:
+def test_the_push_that_completes_the_steps_carries_the_pull() -> None:
     due = DueDense(enough=3)
 
-    rode = []
+    carried = []
     for steps in (1, 0, 1, 1, 1):
-        rode.append(due.rides(steps))
-        due.came() if rode[-1] else due.sent(steps)
+        carried.append(due.begin_with(steps))
+        due.ended() if carried[-1] else due.sent(steps)
 
-    assert rode == [False, False, False, True, False]
+    assert carried == [False, False, False, True, False]
 
 
 def test_one_pull_is_under_way_at_most_and_its_steps_are_not_forgotten() -> None:
     due = DueDense(enough=1)
 
-    first = due.rides(1)
-    beside = due.rides(1)
+    first = due.begin_with(1)
+    second = due.begin_with(1)
     due.sent(1)
-    due.came()
+    due.ended()
 
-    assert (first, beside) == (True, False)
-    assert due.rides(0)  # for the step that was sent meanwhile
+    assert (first, second) == (True, False)
+    assert due.begin_with(0)  # for the step that was sent meanwhile
 
 
 def test_the_receiver_is_woken_by_steps_that_brought_nothing_back() -> None:
@@ -126,7 +126,7 @@ def test_the_answer_of_a_push_holds_parameters_with_its_gradients(fakes: Builder
     trainer.stop(LONG_S)
 
 
-def test_large_ones_are_pulled_beside_pushes_that_wait_for_each_other(
+def test_large_ones_are_pulled_apart_from_pushes_that_wait_for_each_other(
     fakes: Builder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(async_, "LARGE_BYTES", 1)
@@ -149,5 +149,5 @@ def test_large_ones_are_pulled_beside_pushes_that_wait_for_each_other(
     trainer.flush(LONG_S)
 
     assert all(kinds <= PUSHES for kinds in seen[2:])
-    eventually(lambda: world.calls[Method.PULL] > before, "a pull beside them", LONG_S)
+    eventually(lambda: world.calls[Method.PULL] > before, "a pull of their own", LONG_S)
     trainer.stop(LONG_S)

@@ -1,4 +1,4 @@
-"""When a Geo trainer exchanges, by enumeration of when answers come."""
+"""Exchanges of a Geo trainer, by enumeration of the steps at which answers arrive."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from psrt.communicator.geo.sync_schedule import Due, SyncSchedule
 
 
 def run(every: int, answered: tuple[bool, ...]) -> list[tuple[Due, int]]:
-    """One decision per step and how many steps its push stands for; `answered` says at which steps
-    the answer to the exchange under way is there."""
-    rhythm, made = SyncSchedule(every), []
+    """One decision per step, and the number of steps its push counts; `answered` marks the steps
+    that find the exchange under way answered."""
+    schedule, made = SyncSchedule(every), []
     for is_answered in answered:
-        due = rhythm.step(rhythm.is_under_way and is_answered)
+        due = schedule.step(schedule.is_under_way and is_answered)
         if due.merge:
-            rhythm.merged()
-        made.append((due, rhythm.started() if due.start else 0))
+            schedule.merged()
+        made.append((due, schedule.started() if due.start else 0))
     return made
 
 
@@ -28,7 +28,7 @@ def test_however_late_answers_come_exchanges_start_every_so_many_steps(every: in
 
         starts = [number for number, (due, _) in enumerate(made, 1) if due.start]
         assert starts == list(range(every, 9, every))
-        assert all(told == every for due, told in made if due.start)
+        assert all(counted == every for due, counted in made if due.start)
 
 
 @pytest.mark.parametrize("every", [1, 2, 3])
@@ -42,13 +42,13 @@ def test_an_answer_is_merged_once_at_the_first_step_it_is_there_and_before_the_n
             under_way = due.start or (under_way and not due.merge)
 
 
-def test_steps_after_the_last_exchange_are_told_by_the_next_push() -> None:
-    rhythm = SyncSchedule(3)
+def test_steps_after_the_last_exchange_are_counted_by_the_next_push() -> None:
+    schedule = SyncSchedule(3)
     for _ in range(3):
-        rhythm.step(False)
-    first = rhythm.started()
-    rhythm.merged()
+        schedule.step(False)
+    first = schedule.started()
+    schedule.merged()
     for _ in range(2):
-        rhythm.step(False)
+        schedule.step(False)
 
-    assert (first, rhythm.started()) == (3, 2)
+    assert (first, schedule.started()) == (3, 2)
