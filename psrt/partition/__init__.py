@@ -1,9 +1,18 @@
 """Placement of parameters: the pserver of each block and of each virtual shard.
 
-Reading order: `slicing` cuts dense parameters into blocks, `dispatchers` chooses an endpoint for
-each block, `buckets` groups blocks that travel together, `vshards` divides the id space of sparse
-tables, `plan` puts the three together into the `PartitionPlan` every trainer computes alike,
-`placement` shows it, `transpile` makes the program a trainer runs, `arguments` checks arguments,
-`transpiler_config` reads a mode from Fluid's flags, `transpiler` gives every process its part.
+In reading order:
+
+    slicing            dense parameters to blocks
+    dispatchers        an endpoint for each block
+    buckets            blocks of a pserver that travel together
+    vshards            division of the id space of sparse tables
+    parameter_specs    parameters to specs of tables
+    plan               the `PartitionPlan` that every trainer builds
+    placement          a plan as text and as data
+    transpile          the program that a trainer runs
+    arguments          checks of arguments
+    transpiler_config  Fluid's flags to a mode
+    transpiler         the part of each process
+
 Every function here is pure: no socket, thread, clock or environment.
 """

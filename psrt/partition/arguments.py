@@ -1,7 +1,7 @@
-"""What users tell a transpiler, in the types that a plan is made of; anything else is refused.
+"""Checks of a transpiler's arguments: converts them to the types of a plan, or raises.
 
-A text that stands for a number or for false would count as something else further on, or fail
-there without a word of where it came from.
+A text instead of a number or of False would be misread later, or fail there without naming its
+origin.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ENDPOINTS = 'Write pservers="10.0.0.1:6170,10.0.0.2:6170", the same in every pr
 
 
 def whole(name: str, value: Any, hint: str = "int(…) makes one of a text.") -> int:
-    """`value` as an integer; raises `ConfigError` unless it is one."""
+    """`value` as an int; raises `ConfigError` unless it is an integer."""
     try:
         return operator.index(value)
     except TypeError:
@@ -27,7 +27,7 @@ def whole(name: str, value: Any, hint: str = "int(…) makes one of a text.") ->
 
 
 def yes_or_no(name: str, value: Any) -> bool:
-    """`value` as a bool, 0 and 1 too; raises `ConfigError` for all else."""
+    """`value` as a bool; accepts 0 and 1, raises `ConfigError` for anything else."""
     if isinstance(value, int | np.integer | np.bool_) and value in (0, 1):
         return bool(value)
     raise ConfigError(
@@ -37,13 +37,13 @@ def yes_or_no(name: str, value: Any) -> bool:
 
 
 def seat(trainer_id: Any, trainers: Any) -> tuple[int, int]:
-    """Which of how many trainers one is; raises `ConfigError` for what no job can have."""
-    trainers = whole("trainers", trainers, "Say how many trainers there are.")
+    """(`trainer_id`, `trainers`) as ints; raises `ConfigError` unless 0 <= id < trainers."""
+    trainers = whole("trainers", trainers, "Give the number of trainers.")
     from_text = "Variables of the environment are texts: int(…) makes a number of one."
     trainer_id = whole("trainer_id", trainer_id, from_text)
     if trainers < 1:
         raise ConfigError(
-            f"the job has {trainers} trainers.", hint="trainers is how many there are: 1 or more."
+            f"the job has {trainers} trainers.", hint="trainers is their number: 1 or more."
         )
     if not 0 <= trainer_id < trainers:
         raise ConfigError(
@@ -54,7 +54,7 @@ def seat(trainer_id: Any, trainers: Any) -> tuple[int, int]:
 
 
 def endpoints_of(pservers: str | Sequence[str]) -> list[str]:
-    """The endpoints of a list, or of a text with commas; raises if one is not host:port."""
+    """Endpoints of a list or a comma-separated text; raises `ConfigError` unless host:port each."""
     given: Any = pservers.split(",") if isinstance(pservers, str) else pservers
     listed = list(given) if isinstance(given, Iterable) else [given]
     if not all(isinstance(each, str) for each in listed):

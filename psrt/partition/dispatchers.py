@@ -1,8 +1,8 @@
-"""Which endpoint a block goes to: any callable `(blocks, endpoints) -> endpoint of each block`.
+"""Dispatchers: callables `(blocks, endpoints) -> endpoint of each block`.
 
-All trainers call the dispatcher with the same blocks in the same order and must get the same
-answer, in every process: nothing random, nothing salted (Python's own `hash` of a string is).
-Classes with `dispatch(varlist)`, as users of Fluid write them, become dispatchers by `chosen`.
+All trainers call the dispatcher with equal blocks in equal order and must get equal answers in
+every process: nothing random, nothing salted (Python's own `hash` of a string is). `chosen` turns
+classes with `dispatch(varlist)`, as users of Fluid write them, into dispatchers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Dispatcher: TypeAlias = Callable[[Sequence[Block], Sequence[str]], Sequence[str]
 
 
 class VarDispatcher(Protocol):
-    """What a user of Fluid writes: made with the list of endpoints, asked once a parameter."""
+    """A dispatcher of Fluid: constructed with the list of endpoints, called once per parameter."""
 
     def dispatch(self, varlist: Sequence[Any]) -> Sequence[str]:
         """An endpoint for each block of one parameter; blocks have `name` and `shape`."""
@@ -37,7 +37,7 @@ def round_robin(blocks: Sequence[Block], endpoints: Sequence[str]) -> list[str]:
 
 
 def hash_name(blocks: Sequence[Block], endpoints: Sequence[str]) -> list[str]:
-    """By a stable hash of the block's name: placement survives adding other parameters."""
+    """Endpoints by a stable hash of block names: adding parameters moves no other block."""
     return [endpoints[stable_hash(block.name) % len(endpoints)] for block in blocks]
 
 
@@ -45,7 +45,7 @@ DISPATCHERS: dict[str, Dispatcher] = {"RoundRobin": round_robin, "HashName": has
 
 
 def dispatcher_named(split_method: str) -> Dispatcher:
-    """The dispatcher a configuration names."""
+    """The dispatcher of that name; raises `ConfigError` for an unknown one."""
     if split_method not in DISPATCHERS:
         known = ", ".join(DISPATCHERS)
         raise ConfigError(f"split_method {split_method!r} is none of {known}")
@@ -53,7 +53,10 @@ def dispatcher_named(split_method: str) -> Dispatcher:
 
 
 def chosen(split_method: SplitMethod) -> Dispatcher:
-    """The dispatcher for whatever a user may call a split method; None is round robin."""
+    """The dispatcher for any kind of `split_method`; None is round robin.
+
+    Raises `ConfigError` for a value that is no dispatcher.
+    """
     if split_method is None:
         return round_robin
     if isinstance(split_method, str):
@@ -69,32 +72,32 @@ def chosen(split_method: SplitMethod) -> Dispatcher:
     return split_method
 
 
-def by_parameter(wanted: type[VarDispatcher] | VarDispatcher) -> Dispatcher:
-    """A dispatcher that asks a `VarDispatcher`, or a new one of its class, for every parameter."""
+def by_parameter(given: type[VarDispatcher] | VarDispatcher) -> Dispatcher:
+    """A dispatcher that calls a `VarDispatcher`, or a new one of its class, per parameter."""
 
     def dispatcher(blocks: Sequence[Block], endpoints: Sequence[str]) -> list[str]:
-        one = _made(wanted, endpoints) if isinstance(wanted, type) else wanted
+        one = _made(given, endpoints) if isinstance(given, type) else given
         if hasattr(one, "reset"):
             one.reset()
         of_parameter = itertools.groupby(blocks, lambda block: block.parameter)
-        asked = ([DispatchedBlock.of(block) for block in group] for _, group in of_parameter)
-        return [at for varlist in asked for at in _answer(one.dispatch(varlist), len(varlist))]
+        groups = ([DispatchedBlock.of(block) for block in group] for _, group in of_parameter)
+        return [at for varlist in groups for at in _answer(one.dispatch(varlist), len(varlist))]
 
     return dispatcher
 
 
-def _made(wanted: type[VarDispatcher], endpoints: Sequence[str]) -> VarDispatcher:
+def _made(given: type[VarDispatcher], endpoints: Sequence[str]) -> VarDispatcher:
     try:
-        return wanted(list(endpoints))  # type: ignore[call-arg]
+        return given(list(endpoints))  # type: ignore[call-arg]
     except TypeError as error:
         raise ConfigError(
-            f"the dispatcher {wanted.__name__} could not be made: {error}.",
+            f"the dispatcher {given.__name__} could not be made: {error}.",
             hint="Its __init__ takes the list of endpoints and nothing else that has no default.",
         ) from error
 
 
 class Name(str):
-    """A name that may be called for: dispatchers of Fluid say `var.name()` or `var.name`."""
+    """A name that is also callable: dispatchers of Fluid use `var.name()` or `var.name`."""
 
     def __call__(self) -> str:
         return str(self)
@@ -102,7 +105,7 @@ class Name(str):
 
 @dataclass(frozen=True)
 class DispatchedBlock:
-    """A block as a `VarDispatcher` sees it; `shape` is (elements,)."""
+    """The argument of a `VarDispatcher` for one block; `shape` is (elements,)."""
 
     name: Name
     shape: Shape
@@ -115,7 +118,7 @@ class DispatchedBlock:
 def dispatch(
     dispatcher: Dispatcher, blocks: Sequence[Block], endpoints: Sequence[str]
 ) -> list[str]:
-    """Run a dispatcher and refuse an answer that does not place every block on a known endpoint."""
+    """Run a dispatcher; raises `ConfigError` unless it returns a known endpoint for every block."""
     placed = _answer(dispatcher(blocks, endpoints), len(blocks))
     for block, endpoint in zip(blocks, placed, strict=True):
         if endpoint not in endpoints:
@@ -127,7 +130,7 @@ def dispatch(
 
 
 def _answer(given: Any, blocks: int) -> list[Any]:
-    """What a dispatcher answered for so many blocks; raises `ConfigError` unless it is as many."""
+    """The answer of a dispatcher as a list; raises `ConfigError` unless of length `blocks`."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise ConfigError(
             f"the dispatcher answered {given!r} for {blocks} blocks.",

@@ -1,6 +1,6 @@
-"""A partition plan for people and for programs: what lies where, and how evenly.
+"""The placement of a plan as text and as data: the endpoint of each block, and the balance.
 
-`to_text` is what `psrt plan` prints, `to_plain` the same facts as data for JSON.
+`psrt plan` prints `to_text`, or `to_plain` as JSON.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _FLOAT_BYTES = 4
 
 
 def to_text(plan: PartitionPlan) -> str:
-    """Blocks, sparse tables, balance: a table each, without those that are empty."""
+    """A text table each of blocks, sparse tables and balance; empty ones are left out."""
     parts = [aligned(list(_block_rows(plan)), left=(0, 1, 2, 6)) if plan.blocks else []]
     parts += [aligned(list(_table_rows(plan))) if plan.sparse else []]
     parts += [plan.balance().split("\n")]
@@ -44,7 +44,7 @@ def to_plain(plan: PartitionPlan) -> dict[str, Any]:
             {"table": spec.name, "width": spec.width, "virtual_shards": _shards(plan)}
             for spec in plan.sparse
         ],
-        "balance": [asdict(plan.held(endpoint)) for endpoint in plan.endpoints],
+        "balance": [asdict(plan.balance_of(endpoint)) for endpoint in plan.endpoints],
     }
 
 

@@ -1,9 +1,8 @@
-"""The partition plan: which block and which virtual shard lives on which endpoint.
+"""The partition plan: the endpoint of each block and of each virtual shard.
 
-Every trainer builds the plan from the same program and the same settings and must arrive at the
-same one; `hash()` of the canonical JSON goes into the handshake, where a pserver refuses a trainer
-whose plan differs. Parameters are placed in the order of their names, so the plan does not depend
-on the order in which they are given.
+All trainers build the plan from one program with equal settings, and must get equal plans: a
+pserver refuses a trainer whose plan has another hash. Parameters are placed in the order of their
+names, so the plan does not depend on the order in which they are passed.
 """
 
 from __future__ import annotations
@@ -15,66 +14,32 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol, TypeVar
 
 from psrt.core.columns import aligned
-from psrt.core.errors import ConfigError, ErrorCode, ProgramError
+from psrt.core.errors import ConfigError, ProgramError
 from psrt.core.specs import (
     LAYER_WISE,
-    Add,
     CommunicationMode,
-    ConstantRate,
     DenseTableSpec,
     Geo,
-    Initializer,
-    LearningRate,
-    Optimizer,
-    Regularizer,
-    Sgd,
     SparseTableSpec,
-    TableOptions,
     TableSpec,
-    option_problems,
     to_plain,
 )
 from psrt.core.types import Shape
 from psrt.partition.buckets import in_buckets
 from psrt.partition.dispatchers import Dispatcher, dispatch, round_robin
-from psrt.partition.slicing import DEFAULT_MAX_BLOCK_SIZE, DEFAULT_MIN_BLOCK_SIZE, Block, cut
+from psrt.partition.parameter_specs import (
+    ParameterLike,
+    adding,
+    check_for_geo,
+    dense_spec,
+    sparse_spec,
+)
+from psrt.partition.slicing import DEFAULT_MAX_BLOCK_SIZE, DEFAULT_MIN_BLOCK_SIZE, cut
 from psrt.partition.vshards import shard_bounds
 
 _FLOAT_BYTES = 4
-
-Spec = TypeVar("Spec", DenseTableSpec, SparseTableSpec)
-
-
-class ParameterLike(Protocol):
-    """What the plan reads of a parameter (`psrt.graph.program.Parameter` has it all)."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def shape(self) -> Shape: ...
-    @property
-    def initializer(self) -> Initializer: ...
-    @property
-    def sparse(self) -> bool: ...
-    @property
-    def distributed(self) -> bool: ...
-    @property
-    def padding_id(self) -> int | None: ...
-    @property
-    def options(self) -> TableOptions: ...
-    @property
-    def seed(self) -> int: ...
-    @property
-    def optimizer(self) -> Optimizer | None: ...
-    @property
-    def learning_rate(self) -> LearningRate | None: ...
-    @property
-    def regularizer(self) -> Regularizer | None: ...
-    @property
-    def trainable(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -86,9 +51,8 @@ class PlacedBlock:
 
 
 @dataclass(frozen=True)
-class Held:
-    """What one endpoint holds: blocks, virtual shards of every sparse table, and the share of all
-    dense bytes, 0 to 1."""
+class EndpointBalance:
+    """The blocks and virtual shards of one endpoint; `share` of all dense bytes, 0 to 1."""
 
     endpoint: str
     dense_bytes: int
@@ -102,8 +66,8 @@ class PartitionPlan:
     """`blocks` are sorted by parameter and offset; `sparse` are whole tables, sorted by name.
 
     Every endpoint holds a range of virtual shards of every sparse table; `shard_bounds[e]` is the
-    first shard of endpoint e. `adds_for` is, in Geo, the hash of the plan of the same tables with
-    the optimizers that trainers run: those must agree as well.
+    first shard of endpoint e. In Geo, `adds_for` is the hash of this plan with the optimizers that
+    trainers run, since those must agree as well.
     """
 
     endpoints: tuple[str, ...]
@@ -124,10 +88,10 @@ class PartitionPlan:
         return [block.spec for block in self.blocks if block.endpoint == endpoint]
 
     def specs_for(self, endpoint: str) -> list[TableSpec]:
-        """What the pserver at `endpoint` registers: its blocks and its share of each table."""
+        """The tables of the pserver at `endpoint`: its blocks, and its shards of sparse tables."""
         first, last = self._shard_range(endpoint)
-        shares = [replace(spec, first_shard=first, last_shard=last) for spec in self.sparse]
-        return [*self.dense_specs(endpoint), *shares]
+        sparse = [replace(spec, first_shard=first, last_shard=last) for spec in self.sparse]
+        return [*self.dense_specs(endpoint), *sparse]
 
     def to_json(self) -> str:
         """The canonical text: equal plans give equal text."""
@@ -144,31 +108,32 @@ class PartitionPlan:
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
     def balance(self) -> str:
-        """A table for people: what each endpoint holds, and its share of the dense bytes."""
+        """A text table of `balance_of` all endpoints."""
         header = ("endpoint", "dense bytes", "blocks", "virtual shards", "share")
-        rows = [header, *(_balance_row(self.held(endpoint)) for endpoint in self.endpoints)]
+        rows = [header, *(_balance_row(self.balance_of(each)) for each in self.endpoints)]
         return "\n".join(aligned(rows))
 
-    def held(self, endpoint: str) -> Held:
+    def balance_of(self, endpoint: str) -> EndpointBalance:
         sizes = [spec.size for spec in self.dense_specs(endpoint)]
         total = sum(block.spec.size for block in self.blocks)
         first, last = self._shard_range(endpoint)
         share = sum(sizes) / total if total else 0.0
-        return Held(endpoint, sum(sizes) * _FLOAT_BYTES, len(sizes), last - first, share)
+        dense_bytes = sum(sizes) * _FLOAT_BYTES
+        return EndpointBalance(endpoint, dense_bytes, len(sizes), last - first, share)
 
     def _shard_range(self, endpoint: str) -> tuple[int, int]:
         if endpoint not in self.endpoints:
             raise ConfigError(
                 f"endpoint {endpoint} is not in the plan",
-                hint=f"The plan knows {', '.join(self.endpoints)}.",
+                hint=f"The plan has {', '.join(self.endpoints)}.",
             )
         index = self.endpoints.index(endpoint)
         return self.shard_bounds[index], self.shard_bounds[index + 1]
 
 
-def _balance_row(held: Held) -> tuple[str, ...]:
-    numbers = f"{held.dense_bytes:,}", str(held.blocks), str(held.virtual_shards)
-    return held.endpoint, *numbers, f"{held.share:.1%}"
+def _balance_row(balance: EndpointBalance) -> tuple[str, ...]:
+    numbers = f"{balance.dense_bytes:,}", str(balance.blocks), str(balance.virtual_shards)
+    return balance.endpoint, *numbers, f"{balance.share:.1%}"
 
 
 def build_plan(
@@ -181,12 +146,15 @@ def build_plan(
     dispatcher: Dispatcher = round_robin,
     mode: CommunicationMode | None = None,
 ) -> PartitionPlan:
-    """Cut and place all parameters the pservers hold.
+    """Cut and place all parameters that pservers hold.
 
-    Sparse and distributed parameters become sparse tables on all endpoints. A dense parameter
-    that is not trained stays with the trainers, which all compute the same initial value. One
-    whose optimizer takes its norm is not cut. In Geo optimizers run on the trainers, so the tables
-    only add up changes.
+    Sparse and distributed parameters become sparse tables on all endpoints. A dense parameter that
+    is not trained stays on the trainers, which all compute the same initial value. A parameter
+    whose optimizer uses its norm is not cut. In Geo optimizers run on the trainers, so the tables
+    only add changes.
+
+    Raises `ConfigError` or `ProgramError` for endpoints, parameters or options that cannot be
+    placed.
     """
     _check_endpoints(endpoints)
     ordered = _by_name(parameters)
@@ -204,51 +172,36 @@ def build_plan(
             max_block_size=max_block_size,
         )
     ]
-    places = dispatch(dispatcher, blocks, endpoints)
-    sections = in_buckets(places, [block.size for block in blocks], max_block_size)
-    placed = zip(places, blocks, sections, strict=True)
+    chosen = dispatch(dispatcher, blocks, endpoints)
+    buckets = in_buckets(chosen, [block.size for block in blocks], max_block_size)
+    placed = zip(chosen, blocks, buckets, strict=True)
     plan = PartitionPlan(
         tuple(endpoints),
         tuple(
-            PlacedBlock(at, _dense_spec(block, dense[block.parameter], section))
-            for at, block, section in placed
+            PlacedBlock(endpoint, dense_spec(block, dense[block.parameter], bucket))
+            for endpoint, block, bucket in placed
         ),
-        tuple(_sparse_spec(parameter) for parameter in sparse),
+        tuple(sparse_spec(parameter) for parameter in sparse),
     )
     return _adding(plan) if isinstance(mode, Geo) else plan
 
 
 def _adding(plan: PartitionPlan) -> PartitionPlan:
-    """The same placement, of tables that add what they are sent."""
+    """`plan` with tables that add the changes of trainers."""
     for spec in plan.sparse:
-        _check_for_geo(spec)
+        check_for_geo(spec)
     return PartitionPlan(
         plan.endpoints,
-        tuple(PlacedBlock(block.endpoint, _added(block.spec)) for block in plan.blocks),
-        tuple(_added(spec) for spec in plan.sparse),
+        tuple(PlacedBlock(block.endpoint, adding(block.spec)) for block in plan.blocks),
+        tuple(adding(spec) for spec in plan.sparse),
         plan.hash(),
     )
-
-
-def _added(spec: Spec) -> Spec:
-    return replace(spec, optimizer=Add(), learning_rate=ConstantRate(1.0), regularizer=None)
-
-
-def _check_for_geo(spec: SparseTableSpec) -> None:
-    """In Geo every trainer holds its own rows, so a pserver can refuse, grow or drop none."""
-    given = [name for name in ("admission", "lifecycle", "growth") if getattr(spec, name)]
-    if given:
-        raise ConfigError(
-            f"table {spec.name} has {' and '.join(given)}, and the job runs in mode Geo, where "
-            "trainers hold the rows they train",
-            hint="Leave these options out, or run the job in another mode.",
-        )
 
 
 def _check_endpoints(endpoints: Sequence[str]) -> None:
     if not endpoints:
         raise ConfigError("there are no pserver endpoints to place parameters on")
-    shard_bounds(len(endpoints))  # refuses more than can be, before any block is placed
+    shard_bounds(len(endpoints))  # raises for too many, before any block is placed
     twice = sorted(endpoint for endpoint, times in Counter(endpoints).items() if times > 1)
     if twice:
         raise ConfigError(f"pserver endpoint {twice[0]} is listed twice")
@@ -264,63 +217,3 @@ def _by_name(parameters: Iterable[ParameterLike]) -> list[ParameterLike]:
 
 def _is_table(parameter: ParameterLike) -> bool:
     return parameter.sparse or parameter.distributed
-
-
-def _rule(parameter: ParameterLike) -> tuple[Optimizer, LearningRate]:
-    """The optimizer and rate a pserver applies; a table that is not trained gets rate 0."""
-    if not parameter.trainable:
-        return Sgd(), ConstantRate(0.0)
-    if parameter.optimizer is None or parameter.learning_rate is None:
-        raise ProgramError(
-            f"parameter {parameter.name} has no optimizer",
-            hint="Call minimize(loss) of an optimizer before the program is partitioned.",
-        )
-    return parameter.optimizer, parameter.learning_rate
-
-
-def _dense_spec(block: Block, parameter: ParameterLike, section: int) -> DenseTableSpec:
-    optimizer, rate = _rule(parameter)
-    return DenseTableSpec(
-        name=block.name,
-        parameter=block.parameter,
-        shape=tuple(parameter.shape),
-        offset=block.offset,
-        size=block.size,
-        initializer=parameter.initializer,
-        optimizer=optimizer,
-        learning_rate=rate,
-        seed=parameter.seed,
-        regularizer=parameter.regularizer,
-        section=section,
-    )
-
-
-def _sparse_spec(parameter: ParameterLike) -> SparseTableSpec:
-    if len(parameter.shape) != 2:
-        raise ProgramError(
-            f"sparse parameter {parameter.name} has shape {parameter.shape}; "
-            "a table of rows needs (height, width)",
-            code=ErrorCode.SHAPE_MISMATCH,
-        )
-    optimizer, rate = _rule(parameter)
-    options = parameter.options
-    for problem in option_problems(options, parameter.shape[1]):
-        raise ConfigError(
-            f"table {parameter.name} cannot be placed: {problem}",
-            hint="docs/reference/tables.md tells all options and their limits.",
-        )
-    return SparseTableSpec(
-        name=parameter.name,
-        width=parameter.shape[1],
-        initializer=parameter.initializer,
-        optimizer=optimizer,
-        learning_rate=rate,
-        seed=parameter.seed,
-        padding_id=parameter.padding_id,
-        regularizer=parameter.regularizer,
-        admission=options.admission,
-        score=options.score,
-        lifecycle=options.lifecycle,
-        growth=options.growth,
-        storage=options.storage,
-    )

@@ -1,13 +1,13 @@
-"""How a dense parameter is cut into blocks.
+"""Cutting of dense parameters into blocks.
 
 A block is a contiguous run of the flattened parameter. With S pservers and a smallest block of m
 elements a parameter of N elements becomes cnt = min(S, max(1, N // m)) blocks of ceil(N / cnt)
 elements, rounded up to whole rows so that no row of a matrix is ever cut; rounding may leave fewer
 blocks than cnt. The blocks of a parameter cover it exactly once, in order.
 
-Beyond that formula, which is Fluid's, no block has more than `max_block_size` elements, unless a
-row or `min_block_size` has: pieces of a large parameter travel and are updated beside each other
-(`sections`).
+Fluid's formula ends here. In addition, no block has more than `max_block_size` elements, unless a
+row or `min_block_size` has: blocks of a large parameter travel and are updated in parallel
+(`buckets`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Block:
 
 
 def _block_size(shape: Shape, pservers: int, least: int, most: int) -> int:
-    """Elements of every block but the last, which holds the rest."""
+    """Elements of every block except the last, which holds the rest."""
     size = math.prod(shape)
     width = math.prod(shape[1:]) if len(shape) > 1 else 1
     needed = -(-(size // width) // max(1, most // width))
@@ -57,7 +57,10 @@ def cut(
     min_block_size: int = DEFAULT_MIN_BLOCK_SIZE,
     max_block_size: int = DEFAULT_MAX_BLOCK_SIZE,
 ) -> list[Block]:
-    """The blocks of one dense parameter, in order; one block when `slice_var_up` is off."""
+    """The blocks of one dense parameter, in order; one block if `slice_var_up` is False.
+
+    Raises `ConfigError` for a parameter without elements or a `min_block_size` below 1.
+    """
     size = math.prod(shape)
     if size == 0:
         raise ConfigError(f"parameter {parameter} of shape {shape} has no elements to place")

@@ -1,6 +1,6 @@
 """The program a trainer runs: the user's program without the updates that happen elsewhere.
 
-What is left computes the loss and the gradients, in the same order and over the same vars.
+The remaining ops compute the loss and the gradients, in unchanged order and over unchanged vars.
 """
 
 from __future__ import annotations
@@ -13,31 +13,30 @@ from psrt.graph.program import Program
 
 
 def program_for(program: Program, mode: CommunicationMode) -> Program:
-    """What a trainer of a cluster in `mode` runs; `program` itself is left as it is."""
+    """The program of a trainer in `mode`; `program` itself is not changed."""
     return geo_program(program) if isinstance(mode, Geo) else trainer_program(program)
 
 
 def trainer_program(program: Program) -> Program:
-    """For a trainer of a cluster: pservers regularise and do all updates.
-
-    `program` itself is left as it is.
-    """
+    """The program of a trainer in a cluster: pservers regularise and update."""
     kept = [op for op in program.ops if op.role != "optimize"]
     return without_decay(dataclasses.replace(program, ops=kept))
 
 
 def geo_program(program: Program) -> Program:
-    """For Geo: dense parameters are updated in the scope, sparse tables by the communicator.
+    """The program of a Geo trainer: updates dense parameters in the scope, but no sparse tables.
 
-    A sparse table has rows in the trainer's own memory then, which the gradients of a step are
-    applied to; the scope holds none of it.
+    The communicator updates those in the trainer's memory; the scope holds none of their rows.
     """
     tables = {p.name for p in program.parameters.values() if p.sparse or p.distributed}
     return _without_updates_of(tables, program)
 
 
 def local_program(program: Program) -> Program:
-    """For a trainer alone: distributed tables have no place in its scope and are updated apart."""
+    """The program of a trainer without pservers: does not update distributed tables.
+
+    These are not in its scope and are updated apart.
+    """
     apart = {p.name for p in program.parameters.values() if p.distributed}
     return _without_updates_of(apart, program)
 

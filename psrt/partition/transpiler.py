@@ -1,14 +1,13 @@
-"""From one program to what every process of a job runs, by the names users of Fluid know.
+"""From one program to the part of every process of a job, with Fluid's names.
 
     transpiler = DistributeTranspiler(config)
     transpiler.transpile(program, trainer_id, pservers="a:6170,b:6170", trainers=2)
-    transpiler.get_pserver_program("a:6170")   what the pserver at a:6170 holds
-    transpiler.get_trainer_program()           what this trainer runs, and where parameters are
+    transpiler.get_pserver_program("a:6170")   the tables of the pserver at a:6170
+    transpiler.get_trainer_program()           the program of this trainer, and the plan
 
-All processes of a job transpile the same program with the same arguments (the id apart), and
-arrive at the same plan: nothing is sent here. Unlike Fluid's, a pserver program has no ops, since a
-pserver knows tables only, and a startup program has nothing to run: what a table holds before its
-first update follows from its spec.
+All processes of a job transpile one program with equal arguments, except for the id, and get equal
+plans: nothing is sent here. Unlike Fluid's, a pserver program has no ops, since a pserver runs no
+programs, and a startup program has nothing to run: the spec of a table defines its initial values.
 """
 
 from __future__ import annotations
@@ -34,9 +33,8 @@ JOB_ID = "transpiled"
 class TrainerProgram:
     """One trainer's part of a job.
 
-    `program` is what it runs: the user's program, less the updates that happen on pservers.
-    `wait_port` says that it waits for pservers that are not up yet, `wire` in which precision
-    tensors travel.
+    `program` is the user's program without the updates that happen on pservers. With `wait_port`
+    the trainer waits for pservers that are not up yet. `wire` is the precision of tensors in calls.
     """
 
     program: Program
@@ -51,7 +49,7 @@ class TrainerProgram:
 
 @dataclass(frozen=True)
 class PserverProgram:
-    """One pserver's part of a job: `specs` are the tables that the pserver at `endpoint` holds."""
+    """One pserver's part of a job: `specs` are the tables of the pserver at `endpoint`."""
 
     endpoint: str
     plan: PartitionPlan
@@ -63,7 +61,7 @@ class PserverProgram:
 
 @dataclass(frozen=True)
 class StartupProgram:
-    """What is there before a process begins, for a pserver the tables at `endpoint`.
+    """The state before a process begins: for a pserver, the tables at `endpoint`.
 
     A trainer's has no endpoint and no tables: it pulls every parameter when it connects.
     """
@@ -73,7 +71,7 @@ class StartupProgram:
 
 
 class DistributeTranspiler:
-    """`transpile` once, then ask for the parts; `say` is told the balance if `print_log` is set."""
+    """Call `transpile` once, then get the parts; `say` prints the balance if `print_log` is set."""
 
     def __init__(
         self,
@@ -95,9 +93,9 @@ class DistributeTranspiler:
     ) -> None:
         """Place the parameters of `program` on `pservers`, "host:port,host:port" or a list.
 
-        Without a `mode` the config says it (`mode_of`). `job_id` names the job in the handshake, in
-        which a pserver refuses trainers of another. Raises `ConfigError` for arguments that no job
-        can have, `ProgramError` for a program that trains nothing.
+        `mode` defaults to that of the config (`mode_of`). `job_id` names the job in the handshake:
+        a pserver refuses trainers of another job. Raises `ConfigError` for impossible arguments,
+        `ProgramError` for a program that trains nothing.
         """
         config = self.config
         mode = mode_of(config) if mode is None else checked_mode(mode)
@@ -120,14 +118,14 @@ class DistributeTranspiler:
             self._say(plan.balance())
 
     def get_trainer_program(self, wait_port: bool | None = None) -> TrainerProgram:
-        """What this trainer runs; `wait_port` counts instead of the config's."""
+        """The part of this trainer; `wait_port` overrides the config's."""
         made = self._transpiled()
         if wait_port is None:
             return made
         return replace(made, wait_port=yes_or_no("wait_port", wait_port))
 
     def get_pserver_program(self, endpoint: str) -> PserverProgram:
-        """What to serve at `endpoint`, which must be one of the job's."""
+        """The part of the pserver at `endpoint`; raises `ConfigError` for an unknown one."""
         made = self._transpiled()
         plan = made.plan
         if endpoint not in plan.endpoints:
@@ -143,11 +141,11 @@ class DistributeTranspiler:
         return PserverProgram(endpoint, plan, specs, made.mode, made.trainers, made.job_id)
 
     def get_pserver_programs(self, endpoint: str) -> tuple[PserverProgram, StartupProgram]:
-        """What to serve at `endpoint`, and its startup program."""
+        """The part of the pserver at `endpoint`, and its startup program."""
         return self.get_pserver_program(endpoint), self.get_startup_program(endpoint)
 
     def get_startup_program(self, endpoint: str = "") -> StartupProgram:
-        """Of the pserver at `endpoint`, or of this trainer."""
+        """The startup program of the pserver at `endpoint`, or of this trainer."""
         if not endpoint:
             return StartupProgram()
         return StartupProgram(endpoint, self.get_pserver_program(endpoint).specs)

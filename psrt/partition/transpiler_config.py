@@ -1,7 +1,7 @@
-"""The settings of the transpiler by Fluid's names, and which communication mode they mean.
+"""The settings of the transpiler with Fluid's names, and the communication mode they mean.
 
-Fluid says a mode by flags of which few combinations are legal; `mode_of` turns them into one of the
-types of `psrt.core.specs.modes` and refuses those that contradict each other.
+Fluid sets a mode by flags of which few combinations are legal. `mode_of` turns them into one of the
+types of `psrt.core.specs.modes`, and raises for flags that contradict each other.
 
     sync_mode (the default), or completely_not_async      Sync
     geo_sgd_mode                                          Geo
@@ -48,8 +48,7 @@ _NUMBERS = ("min_block_size", "geo_sgd_need_push_nums")
 
 @dataclass
 class DistributeTranspilerConfig(DeclaredAttributes):
-    """Set fields like attributes; a name that does not exist is refused, and so is a value of
-    another type than a field's.
+    """Set fields like attributes; raises for an unknown name or a value of another type.
 
     `slice_var_up` cuts large parameters into blocks of at least `min_block_size` elements, so that
     all pservers share them. `split_method` places the blocks: "RoundRobin", "HashName", a class
@@ -86,7 +85,7 @@ class DistributeTranspilerConfig(DeclaredAttributes):
 
 
 def mode_of(config: DistributeTranspilerConfig, sync_mode: bool | None = None) -> CommunicationMode:
-    """The mode that a config means; `sync_mode` is what `transpile` was told, which counts more.
+    """The mode that a config means; the argument `sync_mode` of `transpile` overrides the config's.
 
     Raises `ConfigError` naming the two fields that contradict each other.
     """
@@ -103,7 +102,7 @@ def mode_of(config: DistributeTranspilerConfig, sync_mode: bool | None = None) -
 
 
 def checked_mode(mode: CommunicationMode) -> CommunicationMode:
-    """The same mode; raises `ConfigError` if it is none of `psrt.core.specs.modes`."""
+    """Return `mode`; raises `ConfigError` unless it is one of `psrt.core.specs.modes`."""
     kinds = tuple(MODES.values())
     if isinstance(mode, kinds):
         return mode
@@ -124,7 +123,7 @@ def _refuse_collectives(config: DistributeTranspilerConfig) -> None:
     if config.mode != "pserver":
         raise ConfigError(
             f'mode is {config.mode!r}, expected "pserver".',
-            hint="How gradients travel is said by sync_mode, half_async and geo_sgd_mode.",
+            hint="Set how gradients travel by sync_mode, half_async and geo_sgd_mode.",
         )
 
 
@@ -136,5 +135,5 @@ def _refuse_contradictions(config: DistributeTranspilerConfig, sync: bool) -> No
     if config.geo_sgd_need_push_nums < 1:
         raise ConfigError(
             f"geo_sgd_need_push_nums is {config.geo_sgd_need_push_nums}, expected at least 1.",
-            hint="Trainers exchange what has changed every so many steps.",
+            hint="Trainers exchange changes every so many steps.",
         )

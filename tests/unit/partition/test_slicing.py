@@ -94,25 +94,25 @@ def test_a_single_block_keeps_the_name_and_several_are_numbered() -> None:
     assert [block.name for block in several] == ["fc_0.w_0.block0", "fc_0.w_0.block1"]
 
 
-def test_what_a_pserver_holds_is_one_section_if_it_is_little() -> None:
+def test_a_pserver_with_few_numbers_has_one_bucket() -> None:
     assert in_buckets(["a", "b", "a", "b"], [40, 90, 60, 109], enough=100) == [0, 0, 0, 0]
 
 
-def test_sections_of_a_pserver_are_runs_of_about_equal_size() -> None:
-    places, sizes = ["a", "b", "a", "a", "a"], [100, 5, 60, 60, 80]
+def test_buckets_of_a_pserver_are_runs_of_about_equal_size() -> None:
+    endpoints, sizes = ["a", "b", "a", "a", "a"], [100, 5, 60, 60, 80]
 
-    assert in_buckets(places, sizes, enough=100) == [0, 0, 1, 1, 2]
+    assert in_buckets(endpoints, sizes, enough=100) == [0, 0, 1, 1, 2]
 
 
-def test_what_follows_a_block_that_is_much_larger_has_another_section() -> None:
+def test_blocks_after_a_much_larger_one_are_in_another_bucket() -> None:
     assert in_buckets(["a"] * 3, [10, 1000, 10], enough=100) == [0, 0, 9]
 
 
-def test_a_pserver_has_no_more_sections_than_it_can_look_at() -> None:
-    sections = in_buckets(["a"] * 1000, [100] * 1000, enough=100)
+def test_the_number_of_buckets_of_a_pserver_is_limited() -> None:
+    buckets = in_buckets(["a"] * 1000, [100] * 1000, enough=100)
 
-    assert sorted(set(sections)) == list(range(MAX_BUCKETS))
-    assert max(sections.count(section) for section in sections) == 16
+    assert sorted(set(buckets)) == list(range(MAX_BUCKETS))
+    assert max(buckets.count(bucket) for bucket in buckets) == 16
 
 
 def test_an_empty_parameter_is_refused_by_name() -> None:
