@@ -1,4 +1,4 @@
-"""What is wrong with a plan or a cluster, in sentences: uneven, too small, or beyond a limit."""
+"""Warnings about a plan or a cluster: uneven, too small, or beyond a limit."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from psrt.sizing.loads import MAX_MESSAGE_BYTES
 from psrt.sizing.sizing import Sizing
 
 UNEVEN = 2.0
-"""From here on the fullest pserver, over the emptiest, is worth a word."""
+"""Least ratio of the fullest pserver to the emptiest that is reported."""
 
 DENSE_THAT_MATTERS_BYTES = 1 << 20
-"""With less of it, it may lie where it wants."""
+"""Less of it on a pserver is never reported."""
 _MANY_CONNECTIONS = 4096
 
 
 def of_plan(plan: PartitionPlan) -> Iterator[str]:
-    """Pservers that hold twice as much as others."""
-    held = [plan.held(endpoint) for endpoint in plan.endpoints]
-    most, least = (choose(held, key=lambda h: h.dense_bytes) for choose in (max, min))
+    """Warnings about pservers that hold twice as much as others."""
+    balances = [plan.balance_of(endpoint) for endpoint in plan.endpoints]
+    most, least = (choose(balances, key=lambda each: each.dense_bytes) for choose in (max, min))
     if most.dense_bytes >= max(DENSE_THAT_MATTERS_BYTES, UNEVEN * least.dense_bytes):
         yield (
             f"dense parameters are uneven: {most.endpoint} holds {say_bytes(most.dense_bytes)}, "
             f"{least.endpoint} {say_bytes(least.dense_bytes)}. Lower min_block_size in [partition] "
             'to cut smaller parameters too, or try split_method = "HashName".'
         )
-    wide, narrow = (choose(h.virtual_shards for h in held) for choose in (max, min))
+    wide, narrow = (choose(each.virtual_shards for each in balances) for choose in (max, min))
     if plan.sparse and wide >= UNEVEN * narrow:
         yield (
             f"sparse rows are uneven: some pservers hold {wide} virtual shards of every table, "
-            f"others {narrow}. With {plan.shard_bounds[-1]} virtual shards, {len(held)} pservers "
-            "are too many to share them evenly."
+            f"others {narrow}. With {plan.shard_bounds[-1]} virtual shards, {len(balances)} "
+            "pservers are too many to share them evenly."
         )
 
 
 def of_sizing(sizing: Sizing) -> Iterator[str]:
-    """Limits that are passed, and numbers that a real cluster would stumble over."""
+    """Warnings about exceeded limits, and about numbers that a real cluster could not handle."""
     yield from of_plan(sizing.plan)
     for limit, part in sizing.used.items():
         if part > 1:

@@ -1,9 +1,9 @@
-"""What the tables of one pserver take in memory, in bytes: arithmetic over the layout of a row.
+"""Memory of the tables of one pserver in bytes, by arithmetic over the layout of a row.
 
-A sparse table is slabs of rows and an index over them, 4-byte cells and 4 bytes of hash a row, in
-stripes of their own, and cells for ids that wait to be admitted; a dense block is values and
-optimizer state, and the copies that readers and rounds work on. All of it is what is resident:
-memory that was mapped and never written takes nothing.
+A sparse table has slabs of rows and an index of 4-byte cells and 4 bytes of hash a row, both per
+stripe, and cells for ids that wait for admission. A dense block has values, optimizer state, and
+the copies that readers and rounds work on. Only resident memory counts, not mapped memory that was
+never written.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from psrt.kernels.tables import BUCKET, CELLS, HASH_BYTES, RowLayout, limit_of, 
 WORD_BYTES = 4
 ID_BYTES = 8
 WAITING_BYTES = 12
-"""A cell of an id that waits to be admitted: the id, and what it has gathered."""
+"""A cell of an id that waits for admission: the id, and its count or score."""
 ID_LISTS_BYTES = 256 << 20
-"""What `psrt.pserver.serving.id_lists` keeps at most."""
+"""Limit of `psrt.pserver.serving.id_lists`."""
 
 _SAMPLED_LEAVES = 1 << 10
 
 
 @dataclass(frozen=True)
 class RowBytes:
-    """One row of a sparse table: where its bytes go. State includes what aligns the next row."""
+    """Bytes of one row of a sparse table; state includes the padding that aligns the next row."""
 
     header: int
     weights: int
@@ -55,8 +55,10 @@ class RowBytes:
 
 @dataclass(frozen=True)
 class SparseFootprint:
-    """The rows of one table on one pserver; `index_bytes` find them by id, `waiting_bytes` are of
-    ids that wait to be admitted, once as many do as can."""
+    """The rows of one table on one pserver, their index, and the cells of waiting ids.
+
+    `waiting_bytes` is the most: as many ids wait for admission as can.
+    """
 
     table: str
     rows: int
@@ -66,7 +68,7 @@ class SparseFootprint:
 
     @property
     def table_bytes(self) -> int:
-        """What a pserver says the table takes, and compares with `max_bytes`."""
+        """The size that a pserver reports for the table and compares with `max_bytes`."""
         return self.rows * self.row.total + self.index_bytes
 
     @property
@@ -76,7 +78,7 @@ class SparseFootprint:
 
 @dataclass(frozen=True)
 class DenseFootprint:
-    """The dense blocks of one pserver. `copies_bytes`: older values that readers still hold."""
+    """The dense blocks of one pserver; `copies_bytes` are older values that readers still hold."""
 
     blocks: int
     values_bytes: int
@@ -90,13 +92,13 @@ class DenseFootprint:
 
 @cache
 def layout_of(spec: SparseTableSpec) -> RowLayout:
-    """How a pserver lays out the rows of a table."""
+    """The layout of the rows of a table on a pserver."""
     return table_layout(spec, len(_rule(spec.optimizer).first_state(spec.width)))
 
 
 @cache
 def _rule(optimizer: Optimizer) -> OptimizerRule:
-    """In float64, since those rules compile nothing; the state is the same."""
+    """The float64 rule: it compiles nothing and has an equal state."""
     return rule_of(optimizer, np.float64)
 
 
@@ -106,20 +108,21 @@ def row_bytes(spec: SparseTableSpec) -> RowBytes:
     return RowBytes(layout.header_words * WORD_BYTES, weights * WORD_BYTES, state * WORD_BYTES)
 
 
-def held_footprint(spec: SparseTableSpec, rows: int, stripes: int, share: float) -> SparseFootprint:
-    """Of a pserver that holds `share` (0 to 1) of a table of so many `rows` in all: those that
-    `max_bytes` leaves it, and ids that wait."""
-    found = sparse_footprint(spec, round(rows * share), stripes)
-    most_bytes = spec.lifecycle.max_bytes * share if spec.lifecycle else 0
+def held_footprint(
+    spec: SparseTableSpec, rows: int, stripes: int, fraction: float
+) -> SparseFootprint:
+    """The `fraction` (0 to 1) of a table of `rows` in all, limited by `max_bytes`; waiting ids."""
+    found = sparse_footprint(spec, round(rows * fraction), stripes)
+    most_bytes = spec.lifecycle.max_bytes * fraction if spec.lifecycle else 0
     if most_bytes and found.table_bytes > most_bytes:
         found = _largest_within(most_bytes, spec, found.rows, stripes)
-    return replace(found, waiting_bytes=_waiting_bytes(spec, share))
+    return replace(found, waiting_bytes=_waiting_bytes(spec, fraction))
 
 
 def _largest_within(
     most_bytes: float, spec: SparseTableSpec, rows: int, stripes: int
 ) -> SparseFootprint:
-    """The most of `rows`, which are too many, that fit."""
+    """The largest footprint that fits, of fewer than `rows`."""
 
     def needed_bytes(kept: int) -> int:
         return sparse_footprint(spec, kept, stripes).table_bytes
@@ -128,14 +131,14 @@ def _largest_within(
     return sparse_footprint(spec, max(0, kept - 1), stripes)
 
 
-def _waiting_bytes(spec: SparseTableSpec, share: float) -> int:
+def _waiting_bytes(spec: SparseTableSpec, fraction: float) -> int:
     """Every virtual shard has whole buckets of its own."""
     buckets = -(-_waiting_ids(spec.admission) // (spec.virtual_shards * BUCKET))
-    return round(buckets * spec.virtual_shards * share) * BUCKET * WAITING_BYTES
+    return round(buckets * spec.virtual_shards * fraction) * BUCKET * WAITING_BYTES
 
 
 def _waiting_ids(rule: Admission | None) -> int:
-    """How many may wait; 0 where none has to."""
+    """The most ids that wait; 0 without admission."""
     match rule:
         case CountFilter(count=count) if count > 1:
             return rule.waiting_ids
@@ -145,9 +148,9 @@ def _waiting_ids(rule: Admission | None) -> int:
 
 
 def sparse_footprint(spec: SparseTableSpec, rows: int, stripes: int) -> SparseFootprint:
-    """`rows` of a table on one pserver, spread over `stripes` stripes as evenly as hashes do.
+    """`rows` of a table on one pserver, spread over `stripes` stripes by hash.
 
-    Rows that start short are counted as if all of them had grown.
+    Rows that start short count as grown.
     """
     if spec.growth is not None:
         return _grown_footprint(spec, spec.growth.embed_width, rows, stripes)
@@ -157,7 +160,7 @@ def sparse_footprint(spec: SparseTableSpec, rows: int, stripes: int) -> SparseFo
 def _grown_footprint(
     spec: SparseTableSpec, embed_width: int, rows: int, stripes: int
 ) -> SparseFootprint:
-    """Such a table is two, of the short and of the long parts of its rows."""
+    """The sum of two tables, of the short and of the long parts of the rows."""
     short = row_bytes(replace(spec, width=embed_width))
     long = row_bytes(replace(spec, width=spec.width - embed_width, lifecycle=None, growth=None))
     row = RowBytes(
@@ -172,10 +175,10 @@ def _index_bytes(rows: int, stripes: int) -> int:
 
 
 def expected_leaves(ids: float) -> float:
-    """Leaves of an index that has grown to so many ids (`psrt.kernels.tables.leaves`).
+    """Expected leaves of an index that has grown to so many ids (`psrt.kernels.tables.leaves`).
 
-    All leaves of depth d expect ids / 2^d of them; those for whom that is too much are split. No
-    leaf is full at less than half of what fills another one, so the others are of one depth.
+    A leaf of depth d expects ids / 2^d of them and is split if that exceeds its limit. No limit is
+    below half of another one, so leaves have two depths at most.
     """
     depth = 0
     while ids / 2**depth > _limits(depth)[-1]:
@@ -187,14 +190,14 @@ def expected_leaves(ids: float) -> float:
 
 @cache
 def _limits(depth: int) -> list[int]:
-    """The ids that leaves of a depth are full at, rising; a sample, if they are many."""
+    """The limits of the leaves of a depth, ascending; a sample of them if they are many."""
     return sorted(limit_of(prefix, depth) for prefix in range(min(2**depth, _SAMPLED_LEAVES)))
 
 
 def dense_footprint(
     specs: Iterable[DenseTableSpec], mode: CommunicationMode, trainers: int
 ) -> DenseFootprint:
-    """The blocks of one pserver of a job of so many trainers."""
+    """The blocks of one pserver in a job of `trainers`."""
     blocks = list(specs)
     values = sum(spec.size for spec in blocks) * WORD_BYTES
     state = sum(spec.size * _rule(spec.optimizer).state_vectors for spec in blocks)
@@ -202,9 +205,11 @@ def dense_footprint(
 
 
 def _copies(mode: CommunicationMode, trainers: int) -> int:
-    """Arrays as large as the values: what a reply is sent from while the next update is made, and
-    with delay compensation what every trainer has pulled. A round closes when all replies of the
-    one before have arrived."""
+    """Copies of the values: one that a reply is sent from during the next update.
+
+    With delay compensation, also one that each trainer has pulled. None in Sync: a round closes
+    when all replies of the previous one have arrived.
+    """
     if isinstance(mode, Sync):
         return 0
     if isinstance(mode, Async) and mode.dc_asgd:
@@ -213,11 +218,11 @@ def _copies(mode: CommunicationMode, trainers: int) -> int:
 
 
 def remembered_bytes(mode: CommunicationMode, distinct: float) -> float:
-    """Of ids that trainers need not send or must still hear of, at most.
+    """The most bytes of remembered id lists, or of the log of changed rows in Geo.
 
-    Lists of ids that pulls have named fill up to their limit. Under Geo nothing is pulled by id,
-    but ids that trainers have still to read are logged: of each of the `distinct` rows that all
-    push between two exchanges the newest two pushes, and up to twice that before the log is
-    compacted (`psrt.pserver.tables.change_log`).
+    Lists of ids named by pulls fill up to their limit. In Geo nothing is pulled by id, but ids that
+    trainers have not read yet are logged: the newest two pushes of each of the `distinct` rows that
+    all trainers push between two exchanges, and up to twice that before the log is compacted
+    (`psrt.pserver.tables.change_log`).
     """
     return 4 * ID_BYTES * distinct if isinstance(mode, Geo) else ID_LISTS_BYTES

@@ -1,7 +1,6 @@
-"""The load of each pserver and of each trainer: what it holds, what it sends and receives.
+"""The load of each pserver and of each trainer: memory, calls and bytes.
 
-Puts `footprint` (what tables take) and `traffic` (what a step asks for) together by the partition
-plan, which says what lies where.
+Combines `footprint` (memory of tables) and `traffic` (calls of a step) by the partition plan.
 """
 
 from __future__ import annotations
@@ -22,26 +21,25 @@ from psrt.sizing.footprint import (
 from psrt.sizing.traffic import (
     LINK_EFFICIENCY,
     CallKind,
-    PserverShare,
+    PserverContents,
     TableUse,
     calls_of_step,
     dense_wire_bytes,
 )
 
 PROCESS_BYTES = 170 << 20
-"""A pserver that holds nothing: Python, numpy, compiled kernels, gRPC (measured: 2026, x86-64)."""
+"""An empty pserver: Python, numpy, compiled kernels, gRPC (measured: 2026, x86-64)."""
 
 CONNECTION_BYTES = 64 << 10
-"""A connection that was never used much: its thread's stack and its smallest buffer."""
+"""A little-used connection: its thread's stack and its smallest buffer."""
 
 MAX_MESSAGE_BYTES = 1 << 30
-"""What a pserver takes in one message, unless max_message_mib says otherwise."""
+"""Default limit of one message to a pserver (max_message_mib)."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A job in motion: `steps_per_s` is of one trainer, 0 = not known; `wire` says how dense
-    parameters travel."""
+    """A running job: `steps_per_s` of one trainer, 0 = unknown; `wire` of dense parameters."""
 
     mode: CommunicationMode
     trainers: int
@@ -52,7 +50,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class PserverLoad:
-    """What one pserver holds, and what all trainers together ask of it."""
+    """Memory of one pserver, and the calls of all trainers to it."""
 
     endpoint: str
     sparse: tuple[SparseFootprint, ...]
@@ -68,13 +66,15 @@ class PserverLoad:
 
     @property
     def connections(self) -> int:
-        """One for every kind of call of every trainer, more for sections; and as many threads."""
+        """One per kind of call and trainer, more for buckets; a thread for each of them."""
         return self.trainers * sum(call.connections for call in self.calls)
 
     @property
     def buffer_bytes(self) -> float:
-        """What connections hold when all trainers call at once, as they do in Sync: requests, and
-        rows on their way out. Dense values are sent from a snapshot that all share."""
+        """Memory of connections while all trainers call at once, as they do in Sync.
+
+        They hold requests, and rows of replies. Dense values are sent from a shared snapshot.
+        """
         busy = sum(
             call.connections * (call.request.size_bytes + call.reply.row_bytes)
             for call in self.calls
@@ -88,11 +88,11 @@ class PserverLoad:
 
     @property
     def cpu_s_per_step(self) -> float:
-        """For one trainer's step."""
+        """CPU seconds for a step of one trainer."""
         return costs.python_s(self.calls) + costs.compiled_s(self.calls)
 
     def cpu_used(self, cores: int) -> float:
-        """The part of its cores that are busy, or of the one that runs Python, if that is more."""
+        """The busy fraction of its cores, or of the one that runs Python if that is more."""
         python, compiled = costs.python_s(self.calls), costs.compiled_s(self.calls)
         return self.steps_of_all_per_s * max(python, (python + compiled) / cores)
 
@@ -102,7 +102,7 @@ class PserverLoad:
 
     @property
     def in_bytes_per_s(self) -> float:
-        """On the link, with what TCP, IP and Ethernet add."""
+        """Bytes on the link, including the headers of TCP, IP and Ethernet."""
         up = sum(call.up_bytes for call in self.calls)
         return self.steps_of_all_per_s * up / LINK_EFFICIENCY
 
@@ -113,7 +113,7 @@ class PserverLoad:
 
     @property
     def link_bytes_per_s(self) -> float:
-        """Of the busier direction."""
+        """Bytes a second in the busier direction."""
         return max(self.in_bytes_per_s, self.out_bytes_per_s)
 
     @property
@@ -127,7 +127,7 @@ class PserverLoad:
 
 @dataclass(frozen=True)
 class TrainerLoad:
-    """What one trainer sends and receives in a step, and on its link in a second."""
+    """Bytes and calls of one trainer in a step, and bytes on its link in a second."""
 
     up_bytes: float
     down_bytes: float
@@ -136,7 +136,7 @@ class TrainerLoad:
 
     @property
     def out_bytes_per_s(self) -> float:
-        """On the link, with what TCP, IP and Ethernet add."""
+        """Bytes on the link, including the headers of TCP, IP and Ethernet."""
         return self.steps_per_s * self.up_bytes / LINK_EFFICIENCY
 
     @property
@@ -145,7 +145,7 @@ class TrainerLoad:
 
     @property
     def link_bytes_per_s(self) -> float:
-        """Of the busier direction."""
+        """Bytes a second in the busier direction."""
         return max(self.out_bytes_per_s, self.in_bytes_per_s)
 
 
@@ -154,39 +154,39 @@ def loads_of(plan: PartitionPlan, workload: Workload, stripes: int) -> tuple[Pse
     blocks: dict[str, list[DenseTableSpec]] = {endpoint: [] for endpoint in plan.endpoints}
     for block in plan.blocks:
         blocks[block.endpoint].append(block.spec)
-    bounds, made = plan.shard_bounds, dict[_Held, PserverLoad]()
+    bounds, made = plan.shard_bounds, dict[_Holdings, PserverLoad]()
     loads = []
     for number, (endpoint, specs) in enumerate(blocks.items()):
-        held = _Held(tuple(specs), bounds[number + 1] - bounds[number], number == 0)
-        if held not in made:  # most pservers of a large plan are alike
+        held = _Holdings(tuple(specs), bounds[number + 1] - bounds[number], number == 0)
+        if held not in made:  # most pservers of a large plan are equal
             made[held] = _load_of(held, bounds[-1], workload, stripes)
         loads.append(replace(made[held], endpoint=endpoint))
     return tuple(loads)
 
 
 @dataclass(frozen=True)
-class _Held:
-    """What a plan gives to one pserver."""
+class _Holdings:
+    """The part of a plan on one pserver."""
 
     blocks: tuple[DenseTableSpec, ...]
     shards: int
     is_first: bool
 
 
-def _load_of(held: _Held, virtual_shards: int, workload: Workload, stripes: int) -> PserverLoad:
+def _load_of(held: _Holdings, virtual_shards: int, workload: Workload, stripes: int) -> PserverLoad:
     mode, trainers, uses = workload.mode, workload.trainers, workload.uses
-    of_tables = held.shards / virtual_shards
-    travelling = sum(
+    fraction = held.shards / virtual_shards
+    dense_bytes = sum(
         dense_wire_bytes(spec.size, workload.wire.of(spec.parameter)) for spec in held.blocks
     )
-    sections = len({spec.section for spec in held.blocks} | {0})
-    share = PserverShare(travelling, len(held.blocks), of_tables, sections)
-    calls = calls_of_step(mode, uses, share, trainers)
+    buckets = len({spec.section for spec in held.blocks} | {0})
+    contents = PserverContents(dense_bytes, len(held.blocks), fraction, buckets)
+    calls = calls_of_step(mode, uses, contents, trainers)
     return PserverLoad(
         "",
-        tuple(held_footprint(u.spec, u.rows, stripes, of_tables) for u in uses),
+        tuple(held_footprint(u.spec, u.rows, stripes, fraction) for u in uses),
         dense_footprint(held.blocks, mode, trainers),
-        remembered_bytes(mode, _pushed_between_exchanges(workload) * of_tables),
+        remembered_bytes(mode, _pushed_between_exchanges(workload) * fraction),
         tuple(call for call in calls if call.to_all or held.is_first),
         trainers,
         workload.steps_per_s,

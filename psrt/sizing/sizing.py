@@ -1,11 +1,10 @@
-"""How large a cluster a job needs: the load of each pserver, and the least number that is enough.
+"""Size of the cluster that a job needs: the load of each pserver, and their least number.
 
     plan of S pservers, how tables are used ─▶ PserverLoad each ─▶ limits ─▶ Sizing
 
-Three limits decide: memory, link and cores of a pserver. Each counts for the pserver that it is
-tightest for, since that one holds up all others. Pure arithmetic; what the numbers rest on is said
-in `footprint`, `traffic` and `costs`, and compared with real processes by
-`benchmarks/size_model.py`.
+Three limits decide: memory, link and cores of a pserver. Each is applied to the pserver that is
+closest to it, since that one delays all others. Pure arithmetic; `footprint`, `traffic` and `costs`
+explain the numbers, and `benchmarks/size_model.py` compares them with real processes.
 """
 
 from __future__ import annotations
@@ -23,8 +22,7 @@ PlanOf = Callable[[int], PartitionPlan]
 
 @dataclass(frozen=True)
 class Limits:
-    """What one pserver has: memory, bytes a second each way on its link, and cores; and how many
-    stripes it keeps a table in."""
+    """Resources of one pserver; bytes a second on its link are each way, `stripes` per table."""
 
     memory_bytes: int
     link_bytes_per_s: float
@@ -32,7 +30,7 @@ class Limits:
     stripes: int
 
     def used(self, load: PserverLoad) -> dict[str, float]:
-        """The part of each that a pserver uses; 1 is all."""
+        """The used fraction of each limit; 1 is all."""
         return {
             "memory": load.memory_bytes / self.memory_bytes,
             "network": load.link_bytes_per_s / self.link_bytes_per_s,
@@ -42,7 +40,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Sizing:
-    """`least` is how many pservers each limit asks for; empty if the number was given."""
+    """`least` pservers for each limit; empty if the number was given."""
 
     plan: PartitionPlan
     workload: Workload
@@ -56,7 +54,7 @@ class Sizing:
 
     @property
     def decided_by(self) -> str:
-        """The limit that asks for most pservers; empty if the number was given."""
+        """The limit that needs most pservers; empty if the number was given."""
         return max(self.least, key=lambda limit: self.least[limit], default="")
 
     @property
@@ -69,9 +67,9 @@ class Sizing:
 
     @property
     def used(self) -> dict[str, float]:
-        """The part of each limit that is used where it is tightest."""
-        parts = [self.limits.used(load) for load in self.loads]
-        return {name: max(part[name] for part in parts) for name in parts[0]}
+        """The used fraction of each limit on the pserver closest to it."""
+        used = [self.limits.used(load) for load in self.loads]
+        return {name: max(each[name] for each in used) for name in used[0]}
 
     @property
     def trainer(self) -> TrainerLoad:
@@ -85,29 +83,29 @@ class Sizing:
 
 
 def size(plan_of: PlanOf, workload: Workload, limits: Limits, pservers: int = 0) -> Sizing:
-    """`pservers` of them, or the least number whose every pserver stays within the limits.
+    """The sizing for `pservers`, or for the least number of them that stays within the limits.
 
-    `plan_of(S)` is the partition plan for S pservers. Raises `ConfigError` if not even as many
-    pservers as there are virtual shards are enough.
+    `plan_of(S)` is the partition plan for S pservers. Raises `ConfigError` if as many pservers as
+    virtual shards are too few.
     """
     if pservers:
         return _sizing(plan_of(pservers), workload, limits, {})
-    at_once = _sizing(plan_of(1), workload, limits, {}).used
-    least = dict.fromkeys(at_once, 1)
-    over = {limit: part for limit, part in at_once.items() if part > 1}
+    by_one = _sizing(plan_of(1), workload, limits, {}).used
+    least = dict.fromkeys(by_one, 1)
+    over = {limit: used for limit, used in by_one.items() if used > 1}
     if over:
         _check_possible(over, _sizing(plan_of(VIRTUAL_SHARDS), workload, limits, {}).used)
-    for limit, part in over.items():
-        least[limit] = _least(plan_of, workload, limits, limit, part)
+    for limit, used in over.items():
+        least[limit] = _least(plan_of, workload, limits, limit, used)
     return _sizing(plan_of(max(least.values())), workload, limits, least)
 
 
-def _least(plan_of: PlanOf, workload: Workload, limits: Limits, limit: str, at_once: float) -> int:
-    """The least number of pservers that stay within one limit, of which one uses `at_once`.
+def _least(plan_of: PlanOf, workload: Workload, limits: Limits, limit: str, by_one: float) -> int:
+    """The least number of pservers within one limit, of which a single pserver uses `by_one`.
 
-    Begins at what that says: more pservers never lower the sum of what is needed.
+    The search begins at that number: more pservers never lower the sum of their needs.
     """
-    numbers = range(min(VIRTUAL_SHARDS, max(2, int(at_once))), VIRTUAL_SHARDS + 1)
+    numbers = range(min(VIRTUAL_SHARDS, max(2, int(by_one))), VIRTUAL_SHARDS + 1)
     return next(n for n in numbers if _sizing(plan_of(n), workload, limits, {}).used[limit] <= 1)
 
 
@@ -115,9 +113,9 @@ def _check_possible(over: Iterable[str], at_best: Mapping[str, float]) -> None:
     for limit in over:
         if at_best[limit] > 1:
             raise ConfigError(
-                f"with {VIRTUAL_SHARDS} pservers, as many as there can be, one still needs "
+                f"with {VIRTUAL_SHARDS} pservers, the most there can be, one still needs "
                 f"{at_best[limit]:.1f} times its {limit}.",
-                hint="Fewer calls help cpu: larger steps, or a mode that makes less of them, such "
+                hint="Fewer calls help cpu: larger steps, or a mode that makes fewer of them, such "
                 "as geo. Otherwise have fewer trainers or rows, or give pservers more.",
             )
 

@@ -132,7 +132,7 @@ def test_ids_that_wait_are_counted_as_a_pserver_sets_memory_aside(
 ) -> None:
     spec = replace(TABLE, admission=admission, first_shard=0, last_shard=256)
 
-    predicted = held_footprint(spec, 0, stripes=2, share=0.25)
+    predicted = held_footprint(spec, 0, stripes=2, fraction=0.25)
 
     assert predicted.waiting_bytes == SparseTable(spec, stripes=2).waiting_bytes
     assert bool(predicted.waiting_bytes) == waits
@@ -143,8 +143,8 @@ def test_ids_that_wait_are_counted_as_a_pserver_sets_memory_aside(
 def test_rows_beyond_max_bytes_are_not_counted(growth: Growth | None) -> None:
     spec = replace(TABLE, lifecycle=Lifecycle(max_bytes=100 << 20), growth=growth)
 
-    capped = held_footprint(spec, 10**9, stripes=16, share=0.25)
-    small = held_footprint(spec, 1000, stripes=16, share=0.25)
+    capped = held_footprint(spec, 10**9, stripes=16, fraction=0.25)
+    small = held_footprint(spec, 1000, stripes=16, fraction=0.25)
 
     assert 24 * 2**20 < capped.table_bytes <= 25 * 2**20
     assert small == sparse_footprint(spec, 250, stripes=16)

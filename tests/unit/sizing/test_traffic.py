@@ -100,7 +100,7 @@ def travelled(
     return Counter({**wire.bytes, "calls": wire.calls})
 
 
-@pytest.mark.parametrize("max_block_size", [DEFAULT_MAX_BLOCK_SIZE, 320], ids=["", "sections"])
+@pytest.mark.parametrize("max_block_size", [DEFAULT_MAX_BLOCK_SIZE, 320], ids=["", "buckets"])
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: type(mode).__name__)
 def test_predicted_bytes_are_those_that_travel(
     wire: Wire, mode: CommunicationMode, max_block_size: int
