@@ -43,7 +43,7 @@ def is_read(field: str) -> bool:
     """Whether anything but the declaration itself looks at a field of that name."""
     room = ROOT / "psrt" / "executor"
     sources = (path.read_text() for path in room.rglob("*.py") if path.stem != "strategies")
-    return any(re.search(rf"\b_?(how|build)\.{field}\b", source) for source in sources)
+    return any(re.search(rf"\b_?(exec|build)\.{field}\b", source) for source in sources)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
