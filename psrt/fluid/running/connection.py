@@ -83,7 +83,6 @@ def connected(
     """The connection of a transpiled program, made and started if there is none."""
     ending.went_on()
     if program.connection is None:
-        ending.watch()
         run = ConnectedRun(program, scope, replicas, build, how)
         run.executor.start()
         program.connection = run

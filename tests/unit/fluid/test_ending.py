@@ -1,5 +1,5 @@
-"""A script's end completes its trainer; a script that fails does not: real processes, whose pserver
-is a stand-in that says when it is told."""
+"""A script's end completes its trainer; a script that fails does not: real processes, whose
+pserver is a stand-in that prints when the trainer completes."""
 
 from __future__ import annotations
 
@@ -45,13 +45,7 @@ thread.start()
 thread.join()
 """
 COMPLETED = {"its end": "", "exit code 0": "sys.exit(0)", "exits that did not end it": WENT_ON}
-FAILED = {
-    "an error": "1 / 0",
-    "Ctrl-C": "raise KeyboardInterrupt",
-    "an exit code": "sys.exit(3)",
-    "an exit code of the builtin": "exit(3)",
-    "a text": "sys.exit('no data')",
-}
+FAILED = {"an error": "1 / 0", "Ctrl-C": "raise KeyboardInterrupt"}
 
 
 def ended(command: list[str], path: Path, last_lines: str) -> tuple[int, str]:
@@ -81,12 +75,27 @@ def test_a_script_that_fails_is_left_to_be_found_lost(tmp_path: Path, how: str) 
     assert output == ""
 
 
+def test_plain_python_keeps_exit_codes_from_us_so_such_a_script_completes(tmp_path: Path) -> None:
+    assert ended(PYTHON, tmp_path / "train.py", "sys.exit(3)") == (3, "completed\n")
+
+
+def test_nothing_of_python_is_replaced(tmp_path: Path) -> None:
+    """The exits of the interpreter stay its own while a trainer is connected."""
+    path = tmp_path / "train.py"
+    lines = "print(sys.exit.__name__, type(exit).__name__, sys.excepthook is sys.__excepthook__)"
+
+    assert ended(PYTHON, path, lines) == (0, "exit Quitter True\ncompleted\n")
+
+
 @pytest.mark.parametrize(
     ("last_lines", "code", "output"),
     [
         ("1 / 0", 1, ""),
         ("raise KeyboardInterrupt", 130, ""),
         ("raise SystemExit(3)", 3, ""),
+        ("sys.exit(3)", 3, ""),
+        ("exit(3)", 3, ""),
+        ("sys.exit('no data')", 1, ""),
         ("raise SystemExit(0)", 0, "completed\n"),
     ],
 )
