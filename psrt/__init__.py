@@ -5,23 +5,22 @@ and apply optimizer kernels.
 """
 
 # Layout: a package imports only packages with lower numbers.
-#   0  core           errors, specs, tensors, clock, metrics: what all rooms share
+#   0  core           errors, specs, tensors, clock, metrics: shared by all rooms
 #   1  config         settings from TOML, environment and flags
 #      kernels        numba loops
 #      graph          programs as data: layers, backward, optimizers
 #   2  data           files to batches
 #      rpc            frames and the carriers that move them
-#      executor       programs at work
+#      executor       runs programs
 #      partition      which block and which rows live on which pserver
 #   3  pserver        tables, rounds, the daemon
 #      communicator   gradients up, parameters down
 #      launch         a cluster of local processes
-#   4  trainer        a job's loop over all of these
+#   4  trainer        the training loop of a job over all of these
 #   5  fluid          PaddlePaddle Fluid's names for all of these
 #      cli            the `psrt` command
-# This file gives the public names; importing it loads core and graph alone. Executors, Scope,
-# datasets, the transpiler and saved models bring numba with them and are loaded when first asked
-# for.
+# This file exports the public names; importing it loads core and graph only. Executors, Scope,
+# datasets, the transpiler and saved models import numba and are loaded on first use.
 
 from __future__ import annotations
 

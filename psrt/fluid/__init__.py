@@ -1,8 +1,10 @@
 """PaddlePaddle Fluid's API by its own names: `import psrt.fluid as fluid`.
 
 A thin facade: programs, layers and optimizers are those of `psrt.graph`, runs those of
-`psrt.executor`, clusters those of `psrt.partition` and `psrt.trainer`. What Fluid has and psrt has
-not answers with what there is instead; docs/reference/fluid.md lists it all. In reading order:
+`psrt.executor`, clusters those of `psrt.partition` and `psrt.trainer`. Names of Fluid that psrt
+does not have raise errors that name a substitute; docs/reference/fluid.md lists them all. A class
+that shares its name with one of psrt's is called `Fluid…` here, with Fluid's name as an alias. In
+reading order:
 
     names            missing · unique_name · variable · places, in a sub-room; core
     programs         framework · param_attr · entry_attr
@@ -14,7 +16,7 @@ not answers with what there is instead; docs/reference/fluid.md lists it all. In
     data and files   dataset · io · metrics
     fleet            incubate · distributed
 
-Importing it loads no kernels; what runs programs is loaded when it is first asked for.
+Importing it loads no kernels; modules that run programs are loaded on first use.
 """
 
 from __future__ import annotations
@@ -73,7 +75,7 @@ _LATER = {
     "release_memory": "transpiler",
     "scope_guard": "running",
 }
-"""Name → the file that has it."""
+"""Name → its file, loaded on first use."""
 
 _ROOMS = (
     "communicator",
@@ -90,12 +92,12 @@ _ROOMS = (
     "reader",
     "transpiler",
 )
-"""Files and packages users name: `fluid.io`, `fluid.compiler`."""
+"""Files and packages that users name: `fluid.io`, `fluid.compiler`."""
 
 _INSTEAD = {
     "dygraph": "psrt runs programs: write layers into the default main program.",
     "profiler": "`psrt trainer --profile`, or the profiler of psrt.Executor.",
-    "install_check": "`psrt version` says what is installed.",
+    "install_check": "`psrt version` prints what is installed.",
     "WeightNormParamAttr": "Use layers.l2_normalize over a layers.create_parameter.",
     "cuda_pinned_places": "psrt computes on CPUs: fluid.cpu_places().",
 }

@@ -11,7 +11,12 @@ from psrt.graph import backward as _psrt
 def append_backward(
     loss: Variable, parameter_list: Names | None = None, no_grad_set: Names | None = None
 ) -> ParamsGrads:
-    """Append the gradient ops of `loss`; each parameter with its gradient, which can be fetched."""
+    """Append the gradient ops of `loss`; returns (parameter, gradient) pairs that can be fetched.
+
+    Only parameters of `parameter_list` get gradients, if given, and none of `no_grad_set`. Raises
+    `ProgramError` for a loss that is no scalar or depends on no trainable parameter, and for a name
+    that is no parameter.
+    """
     program = loss.program
     assert isinstance(program, FluidProgram)
     freeze(program, parameter_list, no_grad_set)

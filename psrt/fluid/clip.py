@@ -13,24 +13,25 @@ from psrt.graph.clip import ByGlobalNorm, ByNorm, ByValue, Clip
 
 _INSTEAD = {
     "ErrorClipByValue": "It bounds gradients of values; psrt bounds those of parameters: "
-    "GradientClipByValue, GradientClipByNorm, GradientClipByGlobalNorm.",
+    "GradientClipByValue, GradientClipByNorm, GradientClipByGlobalNorm."
 }
 
 
 def GradientClipByValue(max: float, min: float | None = None) -> ByValue:
-    """Every number into [min, max]; without `min` into [−max, max]."""
+    """Clip every element to [min, max]; without `min` to [−max, max]."""
     return ByValue(float(max), None if min is None else float(min))
 
 
 def GradientClipByNorm(clip_norm: float) -> ByNorm:
-    """Each gradient scaled down to this norm."""
+    """Scale each gradient g to g · clip_norm / ‖g‖ where ‖g‖ is above `clip_norm`."""
     return ByNorm(float(clip_norm))
 
 
 def GradientClipByGlobalNorm(clip_norm: float, group_name: str = "default_group") -> ByGlobalNorm:
-    """All gradients scaled by one factor, so that together they have this norm at most.
+    """Scale all gradients by one factor, so that their joint norm is at most `clip_norm`.
 
-    psrt groups the parameters that bear equal declarations; another `group_name` is refused.
+    Pascanu, Mikolov & Bengio 2013, algorithm 1. psrt groups the parameters that have equal
+    declarations; another `group_name` raises `ProgramError`.
     """
     if group_name != "default_group":
         raise ProgramError(
@@ -46,7 +47,7 @@ def set_gradient_clip(
     param_list: Iterable[str | Variable] | None = None,
     program: FluidProgram | None = None,
 ) -> None:
-    """Declare a clip for parameters, all that exist by default; call it before `minimize`.
+    """Declare a clip for parameters, by default all that exist; call it before `minimize`.
 
     Raises `ProgramError` for a name that is no parameter.
     """

@@ -1,4 +1,4 @@
-"""A communicator started by hand: not here, and said so at the first use of a name."""
+"""A communicator started by hand: every name raises `ConfigError` at its first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`CompiledProgram`: a program with the strategies it is run by, and replicas if asked for."""
+"""`CompiledProgram`: a program with its strategies, and replicas if requested."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from psrt.partition.transpiler import TrainerProgram
 
 
 class CompiledProgram:
-    """Give it to `Executor.run` in place of `program`."""
+    """A program with strategies; pass it to `Executor.run` in place of `program`."""
 
     def __init__(self, program: FluidProgram, build_strategy: BuildStrategy | None = None) -> None:
         self.program = program
@@ -34,8 +34,8 @@ class CompiledProgram:
     ) -> CompiledProgram:
         """Run by replicas that share each batch: one for each of `places`, or CPU_NUM.
 
-        `share_vars_from` is the compiled program that trains, whose parameters and number of
-        replicas this one takes. Raises `ProgramError` if the program has no var `loss_name`.
+        `share_vars_from` is the compiled program that trains; this one takes its parameters and
+        number of replicas. Raises `ProgramError` if the program has no var `loss_name`.
         """
         graph = self.program.graph
         if loss_name is not None and loss_name not in graph.vars:
@@ -48,13 +48,14 @@ class CompiledProgram:
         return self
 
     def with_inference_optimize(self, config: object) -> NoReturn:
+        """Raise `ProgramError`: psrt has no such engine."""
         raise ProgramError(
-            "CompiledProgram.with_inference_optimize is an engine psrt does not have.",
+            "CompiledProgram.with_inference_optimize needs an engine that psrt does not have.",
             hint="Predict with fluid.io.load_inference_model, or `psrt predict`.",
         )
 
     def run_over(self, scope: FluidScope) -> Run:
-        """What runs this over `scope`; the same one each time."""
+        """Return the run of this over `scope`, made on first use."""
         if isinstance(self.program.job, TrainerProgram):
             from psrt.fluid.running import connected
 

@@ -1,19 +1,19 @@
-"""What Fluid's users name of its C++ core."""
+"""Names of Fluid's C++ core that users import."""
 
 from __future__ import annotations
 
 
 class EOFException(Exception):
-    """The data of a loader that runs take their batches from have ended."""
+    """Raised when a loader that feeds runs has no more data."""
 
 
 def is_compiled_with_cuda() -> bool:
-    """psrt computes on CPUs."""
+    """Return False: psrt computes on CPUs."""
     return False
 
 
 def get_cuda_device_count() -> int:
-    """psrt sees no GPUs."""
+    """Return 0: psrt uses no GPUs."""
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`DataFeeder`: from a mini-batch of tuples, one an example, to what a run is fed with."""
+"""`DataFeeder`: mini-batches of tuples, one per example, as feeds of a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from psrt.graph.program import Var
 
 
 class DataFeeder:
-    """`feed_list` are the data vars, in the order of the values of an example."""
+    """Converts examples to arrays; `feed_list` are data vars, in the order of an example."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class DataFeeder:
         self._vars = [variable.var for variable in named]
 
     def feed(self, iterable: Iterable[Sequence[Any]]) -> dict[str, Array | Ragged]:
-        """Arrays (examples, …) by name, and a `Ragged` for a var of lod_level 1.
+        """Return arrays (examples, …) by name, and a `Ragged` for a var of lod_level 1.
 
         Raises `DataError` naming the example that has too few or too many values, or the var whose
         values do not fit its shape.
@@ -47,7 +47,7 @@ class DataFeeder:
     def feed_parallel(
         self, iterable: Iterable[Iterable[Sequence[Any]]], num_places: int | None = None
     ) -> list[dict[str, Array | Ragged]]:
-        """One feed for each mini-batch, for a run by replicas."""
+        """Return one feed for each mini-batch, for a run by replicas."""
         return [self.feed(part) for part in iterable]
 
 

@@ -4,8 +4,8 @@
     dataset.set_use_var([label, ids])                      the slots of a line, in their order
     dataset.set_batch_size(32); dataset.set_thread(2); dataset.set_filelist(files)
 
-The datasets are those of `psrt.data.datasets`; here they also take variables of Fluid, and settings
-by the names of PaddlePaddle 2 (`init`). Settings of Fluid's queues and sleeps change nothing.
+The datasets are those of `psrt.data.datasets`; these also take variables of Fluid, and settings by
+the names of PaddlePaddle 2 (`init`). Settings of Fluid's queues and sleeps have no effect.
 """
 
 from __future__ import annotations
@@ -23,20 +23,21 @@ Field: TypeAlias = Variable | DataVar | Slot
 
 
 class _Settings(DatasetSettings):
-    """The forms in which Fluid's users give settings."""
+    """Settings in the forms of Fluid."""
 
     fluid_name: str
     """The name of the class in PaddlePaddle, for messages."""
 
     def set_use_var(self, var_list: Sequence[Field]) -> None:
+        """Declare the vars of a line's slots, in their order."""
         super().set_use_var([v.var if isinstance(v, Variable) else v for v in var_list])
 
     def init(self, **settings: Any) -> None:
-        """Settings of PaddlePaddle 2: batch_size, thread_num, use_var, pipe_command and others."""
+        """Apply settings of PaddlePaddle 2: batch_size, thread_num, use_var and others."""
         self.update_settings(**settings)
 
     def update_settings(self, **settings: Any) -> None:
-        """The same for some of them; raises `ConfigError` for one the dataset has not."""
+        """Apply some settings of `init`; raises `ConfigError` for one the dataset does not have."""
         setters = {name: setter for name, setter in _SETTERS.items() if hasattr(self, setter)}
         for name, value in settings.items():
             if (name, value) in _WITHOUT_EFFECT:
@@ -49,7 +50,7 @@ class _Settings(DatasetSettings):
 
 
 class FluidQueueDataset(_Settings, datasets.QueueDataset):
-    """Files that are read while they are trained on."""
+    """Fluid's `QueueDataset`: files that are read while they are trained on."""
 
     fluid_name = "QueueDataset"
 
@@ -58,15 +59,15 @@ QueueDataset = FluidQueueDataset  # its name in PaddlePaddle
 
 
 class FluidInMemoryDataset(_Settings, datasets.InMemoryDataset):
-    """Files whose examples are kept in memory and shuffled there."""
+    """Fluid's `InMemoryDataset`: files whose examples are kept and shuffled in memory."""
 
     fluid_name = "InMemoryDataset"
 
     def set_queue_num(self, queue_num: int) -> None:
-        """Changes nothing: records are in one place, and any thread may read them."""
+        """Without effect: records are in one place, and any thread may read them."""
 
     def set_fleet_send_sleep_seconds(self, fleet_send_sleep_seconds: int = 0) -> None:
-        """Changes nothing: who sends waits for the receiver."""
+        """Without effect: a sender waits for the receiver."""
 
 
 InMemoryDataset = FluidInMemoryDataset  # its name in PaddlePaddle
@@ -76,10 +77,10 @@ Dataset: TypeAlias = FluidQueueDataset | FluidInMemoryDataset
 
 
 class DatasetFactory:
-    """Makes datasets by their names."""
+    """Factory of datasets by name."""
 
     def create_dataset(self, datafeed_class: str = "QueueDataset") -> Dataset:
-        """Raises `ConfigError` for a dataset psrt does not have."""
+        """Return a QueueDataset or InMemoryDataset; raises `ConfigError` for another name."""
         if datafeed_class not in _DATASETS:
             names = " and ".join(_DATASETS)
             raise ConfigError(

@@ -1,4 +1,4 @@
-"""Which ids own rows of an embedding, by Fluid's names: `embedding(…, entry=CountFilterEntry(5))`.
+"""Admission of ids to an embedding by Fluid's names: `embedding(…, entry=CountFilterEntry(5))`.
 
 Arguments are checked as in Fluid; docs/reference/tables.md describes the effects.
 `ProbabilityEntry(p)` admits with p, where Fluid's admits with 1 − p.
@@ -13,7 +13,7 @@ from psrt.core.specs import Admission, CountFilter, Probability, ShowClick
 
 
 class CountFilterEntry:
-    """An id owns a row once it was shown `count_filter` times."""
+    """Admit an id once it was shown `count_filter` times; raises `ConfigError` below 0."""
 
     def __init__(self, count_filter: int) -> None:
         if not isinstance(count_filter, int) or isinstance(count_filter, bool) or count_filter < 0:
@@ -24,7 +24,7 @@ class CountFilterEntry:
 
 
 class ProbabilityEntry:
-    """A share of all ids own rows."""
+    """Admit a share of all ids; raises `ConfigError` unless it is a float between 0 and 1."""
 
     def __init__(self, probability: float) -> None:
         if not isinstance(probability, float) or not 0 < probability < 1:
@@ -35,7 +35,7 @@ class ProbabilityEntry:
 
 
 class ShowClickEntry:
-    """Names the data vars that say how often each example was shown and clicked."""
+    """Admit by two data vars: how often each example was shown and clicked."""
 
     def __init__(self, show_name: str, click_name: str) -> None:
         if not isinstance(show_name, str) or not isinstance(click_name, str):
@@ -51,7 +51,7 @@ Entry: TypeAlias = CountFilterEntry | ProbabilityEntry | ShowClickEntry
 
 
 def admission_of(entry: Any) -> Admission | None:
-    """What psrt calls it; raises for what is no entry."""
+    """Return psrt's admission of an entry; raises `ConfigError` for another value."""
     if entry is None:
         return None
     if not isinstance(entry, CountFilterEntry | ProbabilityEntry | ShowClickEntry):

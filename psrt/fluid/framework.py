@@ -1,8 +1,8 @@
-"""Programs by Fluid's names: one that computes, and one that gives its parameters first values.
+"""Programs by Fluid's names: one that computes, and one that initialises its parameters.
 
 A `FluidProgram` holds a `psrt.graph.Program` and the builder that writes it. Layers write into the
-default main program and note it in the default startup program; running a startup program fills the
-scope with the initial values of every program noted there. Both defaults belong to the process.
+default main program and register it in the default startup program; running a startup program fills
+the scope with the initial values of every registered program. Both defaults belong to the process.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from psrt.graph.program import Program as Graph
 
 @dataclasses.dataclass(frozen=True)
 class MemoryReuse:
-    """What `memory_optimize` asked for: gradients left alone, and vars that will be fetched."""
+    """Arguments of `memory_optimize`: gradients excluded, and vars that will be fetched."""
 
     skip_grads: bool = False
     keep: frozenset[str] = frozenset()
 
 
 class FluidProgram:
-    """Fluid's program of one block.
+    """Fluid's `Program`, of one block.
 
     `initialises` are the programs whose parameters a run of this one fills in: it is a startup
     program then. `memory` is set by `memory_optimize`; `job` by the transpiler, which makes it the
-    part of one trainer or one pserver, and `connection` once the trainer has reached its pservers,
-    each call to which may take `call_timeout_s`.
-    `loaders` give its runs what they are not fed; `rows_from` gives rows of tables that are in no
-    scope. `origin` is what it was cloned from.
+    part of one trainer or one pserver; `connection` once the trainer has reached its pservers, each
+    call to which may take `call_timeout_s` seconds. `loaders` supply what a run is not fed;
+    `rows_from` supplies rows of tables that are in no scope. `origin` is the program it was cloned
+    from.
     """
 
     def __init__(self, graph: Graph | None = None) -> None:
@@ -56,7 +56,7 @@ class FluidProgram:
 
     @property
     def random_seed(self) -> int:
-        """Initial values and random layers follow from it; 0 is a seed like any other."""
+        """Seed of initial values and random layers; 0 is a seed like any other."""
         return self.graph.seed
 
     @random_seed.setter
@@ -65,20 +65,23 @@ class FluidProgram:
 
     @property
     def num_blocks(self) -> int:
+        """1: a program of psrt has one block."""
         return 1
 
     def global_block(self) -> FluidBlock:
+        """Return the block."""
         return FluidBlock(self)
 
     current_block = global_block
 
     def block(self, index: int) -> FluidBlock:
+        """Return block 0; raises `ProgramError` for another index."""
         if index:
             raise ProgramError(f"Block {index} was asked for, but a program of psrt has one, 0.")
         return FluidBlock(self)
 
     def variable(self, name: str) -> Variable:
-        """The var of this name; raises `ProgramError` naming the nearest."""
+        """Return the var of this name; raises `ProgramError` naming the nearest."""
         if name not in self.graph.vars:
             hint = nearest(name, self.graph.vars)
             raise ProgramError(f"The program has no var {name}.", hint=hint)
@@ -88,13 +91,15 @@ class FluidProgram:
         return self._variables[name]
 
     def list_vars(self) -> Iterator[Variable]:
+        """Iterate over all vars."""
         return (self.variable(name) for name in list(self.graph.vars))
 
     def all_parameters(self) -> list[Variable]:
+        """Return the parameters in order of declaration."""
         return [self.variable(name) for name in self.graph.parameters]
 
     def clone(self, for_test: bool = False) -> FluidProgram:
-        """A program over the same parameters; `for_test` computes forward, with dropout off."""
+        """Return a program over these parameters; `for_test` computes forward, without dropout."""
         copy = FluidProgram(self.graph.clone(for_test))
         copy.builder.asked.update(self.builder.asked)
         copy.persistables |= self.persistables
@@ -104,13 +109,13 @@ class FluidProgram:
         return copy
 
     def for_test(self) -> FluidProgram:
-        """The clone for tests, made once."""
+        """Return the clone for tests, made on first use."""
         if self._test is None:
             self._test = self.clone(for_test=True)
         return self._test
 
     def to_string(self, throw_on_error: bool = True, with_details: bool = False) -> str:
-        """The text form of psrt, one var, parameter or op a line; the arguments are not read."""
+        """Return psrt's text form, one var, parameter or op a line; arguments have no effect."""
         return self.graph.to_text()
 
     def __str__(self) -> str:
@@ -120,7 +125,7 @@ class FluidProgram:
 
     @contextmanager
     def written_into(self, name: str = "") -> Iterator[None]:
-        """Layer functions of psrt write here; the first layer is called `name`, if there is one."""
+        """Let layer functions of psrt write here; the first layer is called `name`, if given."""
         startup = default_startup_program()
         if self not in startup.initialises:
             startup.initialises.append(self)
@@ -133,19 +138,20 @@ class FluidProgram:
     def call(
         self, function: Callable[..., Any], *args: Any, layer_name: str = "", **options: Any
     ) -> Any:
-        """Call a layer function with variables for vars; variables come back."""
+        """Call a layer function, with variables converted to vars and back."""
         with self.written_into(layer_name):
             given = {name: unwrapped(value) for name, value in options.items()}
             return self.wrapped(function(*unwrapped(args), **given))
 
     def _free(self, name: str) -> str:
-        """A layer name that was given before gets a number, so that nothing is shared by it."""
+        """Return a layer name, numbered if it was used before, so that nothing is shared by it."""
         if name and name in self._layer_names:
             return self.builder.unique(name)
         self._layer_names.add(name)
         return name
 
     def wrapped(self, value: Any) -> Any:
+        """Return variables for vars, in lists and tuples, too."""
         if isinstance(value, Var):
             return self.variable(value.name)
         if isinstance(value, list):
@@ -159,7 +165,7 @@ Program = FluidProgram  # its name in PaddlePaddle
 
 
 class FluidBlock:
-    """The one block of a program: its vars and ops."""
+    """Fluid's `Block`, the only one of a program: its vars and ops."""
 
     idx = 0
 
@@ -168,19 +174,24 @@ class FluidBlock:
 
     @property
     def ops(self) -> Sequence[Op]:
+        """The ops in the order they run."""
         return tuple(self.program.graph.ops)
 
     @property
     def vars(self) -> dict[str, Variable]:
+        """The variables by name."""
         return {variable.name: variable for variable in self.program.list_vars()}
 
     def var(self, name: str) -> Variable:
+        """Return the var of this name; raises `ProgramError` naming the nearest."""
         return self.program.variable(name)
 
     def has_var(self, name: str) -> bool:
+        """Return whether the program has a var of this name."""
         return name in self.program.graph.vars
 
     def all_parameters(self) -> list[Variable]:
+        """Return the parameters in order of declaration."""
         return self.program.all_parameters()
 
 
@@ -193,16 +204,18 @@ class _Defaults:
     startup: FluidProgram
 
 
+Parameter = FluidParameter  # its name in PaddlePaddle
+
 _defaults = _Defaults(FluidProgram(), FluidProgram())
 
 
 def default_main_program() -> FluidProgram:
-    """What layers write into."""
+    """Return the program that layers write into."""
     return _defaults.main
 
 
 def default_startup_program() -> FluidProgram:
-    """What initialises the parameters of the programs that layers write into."""
+    """Return the program that initialises the parameters of main programs."""
     return _defaults.startup
 
 
@@ -222,7 +235,7 @@ def switch_startup_program(program: FluidProgram) -> FluidProgram:
 def program_guard(
     main_program: FluidProgram, startup_program: FluidProgram | None = None
 ) -> Iterator[None]:
-    """Layers called in the block write into these; without a second, the startup program stays."""
+    """Let layers in the block write into these; without a second, the startup program stays."""
     main = switch_main_program(main_program)
     startup = switch_startup_program(startup_program or default_startup_program())
     try:
@@ -234,18 +247,19 @@ def program_guard(
 
 @contextmanager
 def name_scope(prefix: str | None = None) -> Iterator[None]:
-    """Fluid's grouping of ops for drawings; names stay as they are."""
+    """Group ops for drawings, as in Fluid; names stay as they are."""
     yield
 
 
 def in_dygraph_mode() -> bool:
-    """There is no other mode than that of programs."""
+    """Return False: psrt has programs only."""
     return False
 
 
 __all__ = [
     "FluidParameter",
     "FluidProgram",
+    "Parameter",
     "Program",
     "Variable",
     "default_main_program",

@@ -1,7 +1,7 @@
-"""First values of parameters by Fluid's names.
+"""Initializers of parameters by Fluid's names.
 
 Values are pure functions of (program seed, parameter name, element), so pservers and trainers agree
-without talking. A `seed` of an initializer's own is refused; 0 is Fluid's "of the program".
+without communication. An initializer's own `seed` raises `ProgramError`, except 0.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ _INSTEAD = {
 
 
 def Constant(value: float = 0.0, force_cpu: bool = False) -> AnyInitializer:
-    """`value` everywhere."""
+    """Set every element to `value`."""
     return _psrt.Constant(float(value))
 
 
 def Uniform(low: float = -1.0, high: float = 1.0, seed: int = 0) -> AnyInitializer:
-    """Between `low` and `high`."""
+    """Draw uniformly between `low` and `high`."""
     _check_seed("Uniform", seed)
     return _psrt.Uniform(float(low), float(high))
 
 
 def Normal(loc: float = 0.0, scale: float = 1.0, seed: int = 0) -> AnyInitializer:
-    """Of mean `loc` and standard deviation `scale`."""
+    """Draw from a normal distribution of mean `loc` and standard deviation `scale`."""
     _check_seed("Normal", seed)
     return _psrt.Normal(float(loc), float(scale))
 
 
 def TruncatedNormal(loc: float = 0.0, scale: float = 1.0, seed: int = 0) -> AnyInitializer:
-    """The same within 2 `scale` of `loc`."""
+    """Draw from a normal distribution, truncated to 2 `scale` around `loc`."""
     _check_seed("TruncatedNormal", seed)
     return _psrt.TruncatedNormal(float(loc), float(scale))
 
@@ -45,13 +45,13 @@ def TruncatedNormal(loc: float = 0.0, scale: float = 1.0, seed: int = 0) -> AnyI
 def Xavier(
     uniform: bool = True, fan_in: int | None = None, fan_out: int | None = None, seed: int = 0
 ) -> AnyInitializer:
-    """Glorot & Bengio 2010: variance 2 / (fan_in + fan_out)."""
+    """Draw with variance 2 / (fan_in + fan_out) (Glorot & Bengio 2010)."""
     _check_seed("Xavier", seed)
     return _psrt.Xavier(uniform, fan_in or 0, fan_out or 0)
 
 
 def MSRA(uniform: bool = True, fan_in: int | None = None, seed: int = 0) -> AnyInitializer:
-    """He et al. 2015: variance 2 / fan_in."""
+    """Draw with variance 2 / fan_in (He et al. 2015)."""
     _check_seed("MSRA", seed)
     return _psrt.Msra(uniform, fan_in or 0)
 

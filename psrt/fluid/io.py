@@ -1,4 +1,4 @@
-"""`fluid.io`: values of vars, models to predict with, readers and what loads their batches."""
+"""`fluid.io`: values of vars, models to predict with, readers and data loaders."""
 
 from __future__ import annotations
 

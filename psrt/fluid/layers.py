@@ -1,8 +1,8 @@
 """`fluid.layers`: every layer of psrt under Fluid's name and arguments.
 
-Most are made of `layer_table`; those that are more than other names stand in `own_layers`,
-schedules in `learning_rates`. A name psrt has not is an `AttributeError` that says what there is
-instead.
+Most are made from `layer_table`; layers that need more than other names are in `written_layers`,
+schedules in `learning_rates`. A name psrt does not have raises an `AttributeError` that names a
+substitute. Errors are those of `psrt.layers`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def __dir__() -> list[str]:
 
 
 def signature_of(name: str) -> inspect.Signature:
-    """How users call a layer: Fluid's arguments, without notes on what becomes of them."""
+    """Return a layer's signature as users call it, without notes on its arguments."""
     signature = inspect.signature(LAYERS[name])
     bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
     return signature.replace(parameters=bare, return_annotation=signature.empty)

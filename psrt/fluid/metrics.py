@@ -1,4 +1,4 @@
-"""Metrics that Python adds up over batches, from values that were fetched."""
+"""Metrics that Python accumulates over batches, from fetched values."""
 
 from __future__ import annotations
 
@@ -11,21 +11,23 @@ from psrt.core.types import I64
 
 
 class Accuracy:
-    """The mean of accuracies, weighted by how many examples each is of."""
+    """Mean of accuracies, weighted by their number of examples."""
 
     def __init__(self, name: str | None = None) -> None:
         self.name = name
         self.reset()
 
     def reset(self) -> None:
+        """Forget all updates."""
         self._sum, self._weight = 0.0, 0.0
 
     def update(self, value: Any, weight: Any) -> None:
-        """An accuracy, a number or an array of one, of `weight` examples."""
+        """Add an accuracy, a number or an array of one, of `weight` examples."""
         self._sum += float(np.asarray(value).item()) * float(weight)
         self._weight += float(weight)
 
     def eval(self) -> float:
+        """Return the mean; raises `ProgramError` before the first update."""
         if not self._weight:
             raise ProgramError("metrics.Accuracy was asked for a value before an update.")
         return self._sum / self._weight
@@ -39,17 +41,18 @@ class Auc:
     ) -> None:
         if curve != "ROC":
             raise ProgramError(
-                f"metrics.Auc was asked for the curve {curve!r}; it knows ROC.",
+                f"metrics.Auc was asked for the curve {curve!r}; it has ROC.",
                 hint="Use layers.auc(curve='PR').",
             )
         self.name, self._bins = name, num_thresholds + 1
         self.reset()
 
     def reset(self) -> None:
+        """Forget all updates."""
         self._counts: I64 = np.zeros((2, self._bins), np.int64)
 
     def update(self, preds: Any, labels: Any) -> None:
-        """`preds` (n, 2) with the probability of class 1 last, or (n, 1); `labels` 0 or 1."""
+        """Count scores `preds` (n, 2), class 1 last, or (n, 1), and n `labels` 0 or 1."""
         scores = np.asarray(preds)[:, -1]
         bins = np.clip((scores * (self._bins - 1)).astype(np.int64), 0, self._bins - 1)
         for label in (0, 1):
@@ -58,7 +61,7 @@ class Auc:
             )
 
     def eval(self) -> float:
-        """NaN while one class is missing."""
+        """Return the area; NaN while one class is missing."""
         negatives, positives = self._counts[:, ::-1].astype(np.float64)
         pairs = positives.sum() * negatives.sum()
         if not pairs:

@@ -1,4 +1,4 @@
-"""`fluid.nets`: layers made of layers."""
+"""`fluid.nets`: layers composed of layers."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Optimizers by Fluid's names, each also as `…Optimizer`; formulas stand in
+"""Optimizers by Fluid's names, each also as `…Optimizer`; formulas are in
 `psrt.core.specs.optimizers`.
 
-`minimize` writes into the program of the loss. Defaults are Fluid's: Adam moves all rows of a
-sparse table unless `lazy_mode`, and Adadelta does not use its rate.
+`minimize` writes into the program of the loss. `learning_rate` is a float or a schedule of
+`fluid.layers`. Defaults are Fluid's: Adam moves all rows of a sparse table unless `lazy_mode`, and
+Adadelta does not use its rate. Numbers a formula does not allow raise `ConfigError`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ ParamsGrads: TypeAlias = list[tuple[Variable, Variable]]
 
 
 class Optimizer:
-    """How parameters are trained; `declaration` is what psrt knows of it."""
+    """An optimizer with its learning rate, as `declaration` holds them for psrt."""
 
     def __init__(self, declaration: Declaration, parameter_list: Names | None = None) -> None:
         self.declaration = declaration
@@ -40,11 +41,12 @@ class Optimizer:
         parameter_list: Names | None = None,
         no_grad_set: Names | None = None,
     ) -> tuple[Sequence[Op], ParamsGrads]:
-        """Append backward, clipping, regularisation and updates to the program of `loss`.
+        """Append backward, clipping, regularisation and updates to the program of `loss`, a scalar.
 
-        Returns the update ops, and each parameter with the gradient its update reads. Only those of
-        `parameter_list` are trained, if there is one, and none of `no_grad_set`. The startup
-        program is known from the layers; the argument is not read.
+        Returns the update ops, and (parameter, gradient) pairs. `parameter_list`, if given, names
+        all parameters to train, `no_grad_set` those to leave out; `startup_program` has no effect.
+        Raises `ProgramError` for a loss that is no scalar or depends on no trainable parameter, for
+        a parameter that another loss trains, and for a name that is no parameter.
         """
         program = loss.program
         assert isinstance(program, FluidProgram)
@@ -57,7 +59,7 @@ class Optimizer:
 
 
 def freeze(program: FluidProgram, trained: Names | None, frozen: Names | None) -> None:
-    """Mark the parameters that are not among `trained`, or are among `frozen`, as not trainable."""
+    """Mark parameters as not trainable unless among `trained`, or if among `frozen`."""
     records = program.graph.parameters
     kept = set(records) if trained is None else _names(trained)
     out = _names(frozen or ())
@@ -76,7 +78,7 @@ def _names(vars: Names) -> set[str]:
 
 
 class Common(TypedDict, total=False):
-    """Arguments of every optimizer, by keyword; `name` has no effect."""
+    """Keyword arguments of every optimizer; `name` has no effect."""
 
     parameter_list: Names | None
     regularization: Regularizer | None
@@ -85,14 +87,14 @@ class Common(TypedDict, total=False):
 
 
 def SGD(learning_rate: Rate, **common: Unpack[Common]) -> Optimizer:
-    """w −= lr · g."""
+    """Stochastic gradient descent: w −= lr · g."""
     return _of(_psrt.Sgd(learning_rate), common)
 
 
 def Momentum(
     learning_rate: Rate, momentum: float, use_nesterov: bool = False, **common: Unpack[Common]
 ) -> Optimizer:
-    """A velocity that decays."""
+    """Momentum: v = momentum · v + g; w −= lr · v (Polyak 1964)."""
     return _of(_psrt.Momentum(learning_rate, momentum, use_nesterov), common)
 
 
@@ -102,24 +104,21 @@ def Adagrad(
     initial_accumulator_value: float = 0.0,
     **common: Unpack[Common],
 ) -> Optimizer:
-    """Rates fall with the squares that were seen."""
+    """Adagrad: m += g²; w −= lr · g / (√m + epsilon) (Duchi et al. 2011)."""
     return _of(_psrt.Adagrad(learning_rate, epsilon, initial_accumulator_value), common)
 
 
 def DecayedAdagrad(
     learning_rate: Rate, decay: float = 0.95, epsilon: float = 1e-6, **common: Unpack[Common]
 ) -> Optimizer:
-    """Adagrad that forgets."""
+    """Adagrad over a decaying mean: m = decay · m + (1 − decay) · g²."""
     return _of(_psrt.DecayedAdagrad(learning_rate, decay, epsilon), common)
 
 
 def Adadelta(
-    learning_rate: Rate = 1.0,
-    epsilon: float = 1e-6,
-    rho: float = 0.95,
-    **common: Unpack[Common],
+    learning_rate: Rate = 1.0, epsilon: float = 1e-6, rho: float = 0.95, **common: Unpack[Common]
 ) -> Optimizer:
-    """Zeiler 2012, whose formula has no rate: the one given is not read, as in Fluid."""
+    """Adadelta (Zeiler 2012), whose formula has no rate: `learning_rate` is unused, as in Fluid."""
     return _of(_psrt.Adadelta(1.0, epsilon, rho), common)
 
 
@@ -131,7 +130,7 @@ def RMSProp(
     centered: bool = False,
     **common: Unpack[Common],
 ) -> Optimizer:
-    """Rates by the mean of recent squares."""
+    """RMSProp: rates by the mean of recent squares (Tieleman & Hinton 2012)."""
     return _of(_psrt.RmsProp(learning_rate, rho, epsilon, momentum, centered), common)
 
 
@@ -143,7 +142,10 @@ def Adam(
     lazy_mode: bool = False,
     **common: Unpack[Common],
 ) -> Optimizer:
-    """Without `lazy_mode` all rows of a sparse table move at every step, which takes its time."""
+    """Adam (Kingma & Ba 2015).
+
+    Without `lazy_mode` every step updates all rows of a sparse table, which takes time.
+    """
     return _of(_psrt.Adam(learning_rate, beta1, beta2, epsilon, lazy_mode), common)
 
 
@@ -154,7 +156,7 @@ def Adamax(
     epsilon: float = 1e-8,
     **common: Unpack[Common],
 ) -> Optimizer:
-    """Adam by the largest gradient."""
+    """Adam with the largest gradient in place of the mean square (Kingma & Ba 2015)."""
     return _of(_psrt.Adamax(learning_rate, beta1, beta2, epsilon), common)
 
 
@@ -165,7 +167,7 @@ def Ftrl(
     lr_power: float = -0.5,
     **common: Unpack[Common],
 ) -> Optimizer:
-    """FTRL-Proximal."""
+    """FTRL-Proximal (McMahan et al. 2013)."""
     return _of(_psrt.Ftrl(learning_rate, l1, l2, lr_power), common)
 
 
@@ -176,7 +178,7 @@ def LarsMomentum(
     lars_weight_decay: float = 0.0005,
     **common: Unpack[Common],
 ) -> Optimizer:
-    """Momentum with a rate for each parameter by norms."""
+    """Momentum with a rate per parameter, from norms of w and g (You et al. 2017)."""
     return _of(_psrt.LarsMomentum(learning_rate, momentum, lars_coeff, lars_weight_decay), common)
 
 
@@ -188,15 +190,13 @@ def Lamb(
     epsilon: float = 1e-6,
     **common: Unpack[Common],
 ) -> Optimizer:
-    """Adam with a rate for each parameter by norms."""
+    """Adam with a rate per parameter, from norms of w and its update (You et al. 2020)."""
     return _of(_psrt.Lamb(learning_rate, lamb_weight_decay, beta1, beta2, epsilon), common)
 
 
 def _of(declaration: Declaration, common: Common) -> Optimizer:
     declared = dataclasses.replace(
-        declaration,
-        regularization=common.get("regularization"),
-        grad_clip=common.get("grad_clip"),
+        declaration, regularization=common.get("regularization"), grad_clip=common.get("grad_clip")
     )
     return Optimizer(declared, common.get("parameter_list"))
 

@@ -1,4 +1,4 @@
-"""What Fluid's users say about a parameter, and what psrt makes of it."""
+"""Fluid's `ParamAttr`, and psrt's parameter declarations of it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from psrt.graph.regularizer import L1Decay, L2Decay
 
 @dataclass(frozen=True)
 class ParamAttr:
-    """Name, first values and training of one parameter; layers that name one parameter share it.
+    """Name, initial values and training of one parameter; layers that name one parameter share it.
 
-    `learning_rate` multiplies the optimizer's. `do_model_average` has no effect. `table`, which
-    Fluid has not, are the options of a sparse table: `psrt.tables.TableOptions`.
+    `learning_rate` multiplies the optimizer's. `do_model_average` has no effect. `table`, psrt's
+    addition, holds the options of a sparse table: `psrt.tables.TableOptions`.
     """
 
     name: str | None = None
@@ -31,7 +31,7 @@ class ParamAttr:
     table: TableOptions | None = None
 
     def param(self, default: AnyInitializer | None = None) -> Param:
-        """What a layer of psrt takes; `default` counts where no initializer was given."""
+        """Return psrt's declaration; `default` is the initializer where none was given."""
         return Param(
             self.name or "",
             self.initializer or default,
@@ -44,7 +44,7 @@ class ParamAttr:
 
 
 def attr_of(given: Any) -> ParamAttr | Literal[False]:
-    """A ParamAttr of whatever Fluid takes for one; False leaves the parameter out."""
+    """Return the ParamAttr of any value Fluid accepts; False omits the parameter."""
     if isinstance(given, ParamAttr):
         return given
     if given is None or given is True:
@@ -58,6 +58,6 @@ def attr_of(given: Any) -> ParamAttr | Literal[False]:
     if isinstance(given, L1Decay | L2Decay):
         return ParamAttr(regularizer=given)
     raise ProgramError(
-        f"{given!r} was given for a parameter, which is no ParamAttr.",
+        f"{given!r} was given for a parameter, but is no ParamAttr.",
         hint="Give a ParamAttr, a name, an initializer, a regularizer, or False for no parameter.",
     )

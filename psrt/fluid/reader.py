@@ -1,4 +1,4 @@
-"""`PyReader` and `DataLoader`: generators of a user as the feeds of runs, made ahead by a thread.
+"""`PyReader` and `DataLoader`: a user's generators as feeds of runs, read ahead by a thread.
 
     loader = fluid.io.DataLoader.from_generator(feed_list=[image, label], capacity=8)
     loader.set_sample_list_generator(fluid.io.batch(examples, 32))
@@ -7,7 +7,7 @@
 
 With `iterable=False` the program of `feed_list` takes its batches itself: `start()`, then runs
 without a feed until `core.EOFException`, then `reset()`. A thread ends with its iteration, see
-`psrt.data.python.read_ahead`; what a generator raises, the consumer gets.
+`psrt.data.python.read_ahead`; the consumer gets what a generator raises.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _CAPACITY = 8
 
 
 class GeneratorLoader:
-    """What `DataLoader.from_generator` makes.
+    """The loader that `DataLoader.from_generator` makes.
 
-    It gives a list with a feed for each place, or, with `return_list`, the arrays of one place in
-    the order of `feed_list`. `capacity` batches are made ahead. Places for which no whole round of
-    batches is left get none if `drop_last`.
+    It yields a list with a feed for each place, or, with `return_list`, the arrays of one place in
+    the order of `feed_list`. `capacity` batches are read ahead. With `drop_last`, batches that do
+    not fill a round of all places are dropped. Raises `ProgramError` without `feed_list`.
     """
 
     def __init__(
@@ -59,25 +59,25 @@ class GeneratorLoader:
     def set_sample_generator(
         self, reader: Reader[Any], batch_size: int, drop_last: bool = True, places: Places = None
     ) -> GeneratorLoader:
-        """`reader` gives examples: a value for each var."""
+        """Take examples from `reader`: a value for each var."""
         return self.set_sample_list_generator(batch(reader, batch_size, drop_last), places)
 
     def set_sample_list_generator(
         self, reader: Reader[Any], places: Places = None
     ) -> GeneratorLoader:
-        """`reader` gives lists of examples."""
+        """Take lists of examples from `reader`."""
         feeder = DataFeeder(self._vars)
         return self._set(lambda: map(feeder.feed, reader()), places)
 
     def set_batch_generator(self, reader: Reader[Any], places: Places = None) -> GeneratorLoader:
-        """`reader` gives batches: an array, or a ragged value, for each var, or a feed."""
+        """Take batches from `reader`: an array or ragged value for each var, or a feed."""
         return self._set(lambda: map(self._named, reader()), places)
 
     def __call__(self) -> Iterator[Any]:
         return iter(self)
 
     def __iter__(self) -> Iterator[Any]:
-        """A new iteration, from the start of the generator."""
+        """Iterate anew, from the start of the generator."""
         if not self._iterable:
             raise ProgramError(
                 "A loader with iterable=False is not iterated over.",
@@ -87,7 +87,7 @@ class GeneratorLoader:
         return map(self._listed, rounds) if self._return_list else iter(rounds)
 
     def start(self) -> None:
-        """Let runs without a feed take batches."""
+        """Let runs without a feed take batches; raises `ProgramError` if started already."""
         if self._iterable:
             raise ProgramError(
                 "start() is for a loader with iterable=False.", hint="Iterate over this one."
@@ -97,15 +97,15 @@ class GeneratorLoader:
         self._running = self._begun()
 
     def reset(self) -> None:
-        """End an iteration, at its end or before; `start` begins anew."""
+        """End an iteration, complete or not; `start` begins a new one."""
         running, self._running = self._running, None
         if running is not None:
             running.close()
 
     def next_feed(self) -> Batch:
-        """What the next run is fed with: a batch for each place, put together.
+        """Return the feed of the next run: a batch for each place, joined.
 
-        Raises `EOFException` at the end, again and again until `reset`.
+        Raises `EOFException` from the end of the data until `reset`.
         """
         if self._running is None:
             raise ProgramError(
@@ -145,7 +145,7 @@ class GeneratorLoader:
 
 
 class PyReader(GeneratorLoader):
-    """The same by its older name and methods."""
+    """`GeneratorLoader` by its older name and methods."""
 
     decorate_sample_generator = GeneratorLoader.set_sample_generator
     decorate_sample_list_generator = GeneratorLoader.set_sample_list_generator
@@ -153,7 +153,7 @@ class PyReader(GeneratorLoader):
 
 
 class DataLoader:
-    """Makes loaders."""
+    """Factory of loaders."""
 
     @staticmethod
     def from_generator(
@@ -165,7 +165,7 @@ class DataLoader:
         use_multiprocess: bool = False,
         drop_last: bool = True,
     ) -> GeneratorLoader:
-        """See `GeneratorLoader`; a thread makes the batches, also where processes are asked for."""
+        """Return a `GeneratorLoader`; threads make its batches, never processes."""
         return GeneratorLoader(
             feed_list, capacity, use_double_buffer, iterable, return_list, drop_last
         )
@@ -174,13 +174,13 @@ class DataLoader:
     def from_dataset(
         dataset: Any, places: Places = None, drop_last: bool = True
     ) -> Iterable[list[Batch]]:
-        """The batches of a dataset, in lists with a feed for each place."""
+        """Return the batches of a dataset, in lists with a feed for each place."""
         count = len(places) if isinstance(places, Sequence) else 1
         return _Again(batch(dataset.batches, count, drop_last))
 
 
 class _Again:
-    """Iterates anew each time, called or not."""
+    """Iterable that begins anew each time, called or not."""
 
     def __init__(self, begin: Callable[[], Iterator[list[Batch]]]) -> None:
         self._begin = begin
@@ -192,7 +192,7 @@ class _Again:
 
 
 def next_feed(program: FluidProgram) -> Batch:
-    """What the loaders of a program feed its next run with; nothing where it has none."""
+    """Return what the loaders of a program feed its next run, empty without loaders."""
     feed: Batch = {}
     for loader in program.origin.loaders:
         feed |= loader.next_feed()

@@ -1,4 +1,4 @@
-"""Regularisation by Fluid's names: an optimizer's for all parameters, or a ParamAttr's for one."""
+"""Regularisation by Fluid's names, for an optimizer's parameters or for one by ParamAttr."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from psrt.graph import regularizer as _psrt
 
 
 def L1Decay(regularization_coeff: float = 0.0) -> _psrt.L1Decay:
-    """coeff · sign(w) is added to the gradient."""
+    """Add coeff · sign(w) to the gradient."""
     return _psrt.L1Decay(float(regularization_coeff))
 
 
 def L2Decay(regularization_coeff: float = 0.0) -> _psrt.L2Decay:
-    """coeff · w is added to the gradient."""
+    """Add coeff · w to the gradient."""
     return _psrt.L2Decay(float(regularization_coeff))
 
 

@@ -117,11 +117,7 @@ def _append(
 
 
 def _op(
-    type: str,
-    inputs: Mapping[str, tuple[str, ...]],
-    made: str,
-    attrs: dict[str, Any],
-    origin: Op,
+    type: str, inputs: Mapping[str, tuple[str, ...]], made: str, attrs: dict[str, Any], origin: Op
 ) -> Op:
     outputs: dict[str, tuple[str, ...]] = {"out": (made,)}
     return Op(type, dict(inputs), outputs, attrs, "clip_and_decay", origin.layer, origin.origin)

@@ -2,7 +2,7 @@
 
 Op `f` is differentiated by one op `f_grad`. It reads the vars a rule lists, and `<slot>@GRAD` of
 the outputs in `through`; it writes `<slot>@GRAD` of the inputs in `of`, each of the type of its
-var, or nothing ("") where no op needs it. The right column below is the formula, with d for the
+var, or nothing ("") where no op needs it. The comments below are the formulas, with d for the
 gradient of the output; `psrt.executor.compute` computes it. An op type without a rule (a metric)
 stops the flow: nothing is trained through it.
 """
@@ -43,9 +43,8 @@ class GradientRule:
 BEFORE = "before"
 
 RULES: dict[str, GradientRule] = {
-    "fc": GradientRule(
-        "x w bias", "x w out"
-    ),  # e = d · activation'(out); dx = e wᵀ, dw = xᵀ e, db = Σ e
+    # e = d · activation'(out); dx = e wᵀ, dw = xᵀ e, db = Σ e
+    "fc": GradientRule("x w bias", "x w out"),
     "matmul": GradientRule("x y", "x y"),  # alpha d yᵀ, alpha xᵀ d  each summed where broadcast
     "dot": GradientRule("x y", "x y"),  # d y, d x
     "elementwise_add": GradientRule("x y", "x y"),  # d, d            each summed over
@@ -93,15 +92,13 @@ RULES: dict[str, GradientRule] = {
     "assign": GradientRule("x", ""),  # d
     "gather": GradientRule("input", "input index"),  # rows of d added by index
     "embedding": GradientRule("table", "ids table", accumulates=True),  # rows of d added by id
-    "slot_embeddings": GradientRule(
-        "table", "ids table argmax", accumulates=True
-    ),  # as embedding, unpooled
+    # as embedding, unpooled
+    "slot_embeddings": GradientRule("table", "ids table argmax", accumulates=True),
     "weighted_embedding": GradientRule(  # value · d added by id, row · d
         "table values", "ids values table", accumulates=True
     ),
-    "sequence_pool": GradientRule(
-        "x", "x argmax"
-    ),  # d, d / n, d / √n, or d at the row that was taken
+    # d, d / n, d / √n, or d at the row that was taken
+    "sequence_pool": GradientRule("x", "x argmax"),
     "sequence_softmax": GradientRule("input", "out"),  # out (d − Σ d out), Σ over each example
     "sequence_expand": GradientRule("x", "y"),  # d summed over each example
     "sequence_concat": GradientRule("input", "input"),  # the parts of d
@@ -113,37 +110,29 @@ RULES: dict[str, GradientRule] = {
     "fm_interaction": GradientRule("input", "input sums"),  # d (Σ v − v)
     "sigmoid_cross_entropy_with_logits": GradientRule("x", "x label"),  # d (sigmoid(x) − label)
     "sigmoid_loss": GradientRule("x", "slope"),  # d slope
-    "square_error_cost": GradientRule(
-        "input label", "input label"
-    ),  # 2 d (input − label) and its negative
+    # 2 d (input − label) and its negative
+    "square_error_cost": GradientRule("input label", "input label"),
     "cross_entropy": GradientRule("input", "input label"),  # −d / input at the label
-    "softmax_with_cross_entropy": GradientRule(
-        "logits", "softmax label"
-    ),  # d (softmax − onehot(label))
-    "huber_loss": GradientRule(
-        "input label", "input label"
-    ),  # d (input − label) cut to ±delta, negative
+    # d (softmax − onehot(label))
+    "softmax_with_cross_entropy": GradientRule("logits", "softmax label"),
+    # d (input − label) cut to ±delta, negative
+    "huber_loss": GradientRule("input label", "input label"),
     "smooth_l1": GradientRule("x y", "x y"),  # σ² d (x − y) cut to ±1, negative
-    "hinge_loss": GradientRule(
-        "input", "input label"
-    ),  # d (1 − 2 label) where input is within the margin
+    # d (1 − 2 label) where input is within the margin
+    "hinge_loss": GradientRule("input", "input label"),
     "log_loss": GradientRule("input", "input label"),  # d ((1 − z) / (1 − p + ε) − z / (p + ε))
-    "rank_loss": GradientRule(
-        "left right", "label left right"
-    ),  # d (σ(left − right) − label), negative
+    # d (σ(left − right) − label), negative
+    "rank_loss": GradientRule("left right", "label left right"),
     "margin_rank_loss": GradientRule("left right", "label out"),  # −d label where out > 0, negative
-    "bpr_loss": GradientRule(
-        "input", "input label"
-    ),  # d σ(x_j − x_label) / (classes − 1); label: −Σ
+    # d σ(x_j − x_label) / (classes − 1); label: −Σ
+    "bpr_loss": GradientRule("input", "input label"),
     "in_batch_softmax_loss": GradientRule("user item", "user item softmax"),  # e item, eᵀ user
     "row_dot": GradientRule("input w bias", "input w"),  # Σ d w, d x, d
-    "noise_contrastive_loss": GradientRule(
-        "logits", "logits log_expected"
-    ),  # d σ(x), label: d (σ(x) − 1)
+    # d σ(x), label: d (σ(x) − 1)
+    "noise_contrastive_loss": GradientRule("logits", "logits log_expected"),
     "path_loss": GradientRule("logits", "logits signs"),  # −d sign σ(−sign logit)
-    "sampled_softmax_loss": GradientRule(
-        "true_logits logits", "softmax"
-    ),  # d (softmax − 1), d softmax
+    # d (softmax − 1), d softmax
+    "sampled_softmax_loss": GradientRule("true_logits logits", "softmax"),
     "mean": GradientRule("x", "x"),  # d / number of elements
     "reduce_sum": GradientRule("x", "x"),  # d along the summed dimensions
     "reduce_mean": GradientRule("x", "x"),  # d / n along them
@@ -153,15 +142,13 @@ RULES: dict[str, GradientRule] = {
     "cumsum": GradientRule("x", ""),  # running sums of d in the other direction
     "topk": GradientRule("input", "input indices"),  # d at the indices, else 0
     "l2_normalize": GradientRule("x", "out norm"),  # (d − out Σ d out) / norm
-    "conv2d": GradientRule(
-        "input filter bias", "input filter out"
-    ),  # as fc, over the window of a filter
+    # as fc, over the window of a filter
+    "conv2d": GradientRule("input filter bias", "input filter out"),
     "pool2d": GradientRule("input", "input argmax"),  # d at the maximum, or d / n to each
     # batch_norm: scale inverse (d − mean d − z mean(d z)), z = inverse (input − mean)
     "batch_norm": GradientRule("input scale bias", "input scale saved_mean saved_inverse"),
-    "layer_norm": GradientRule(
-        "input scale bias", "input scale mean inverse"
-    ),  # as batch_norm, by row
+    # as batch_norm, by row
+    "layer_norm": GradientRule("input scale bias", "input scale mean inverse"),
     "dropout": GradientRule("x", "mask"),  # d scaled as what was kept
 }
 

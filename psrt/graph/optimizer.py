@@ -29,10 +29,7 @@ from psrt.core.specs import (
 from psrt.graph.declaration import Declaration, GradientOptions, declare
 
 
-def Sgd(
-    learning_rate: float | LearningRate,
-    **options: Unpack[GradientOptions],
-) -> Declaration:
+def Sgd(learning_rate: float | LearningRate, **options: Unpack[GradientOptions]) -> Declaration:
     """Declare stochastic gradient descent: w −= lr · g (Robbins & Monro 1951)."""
     return declare(specs.Sgd(), learning_rate, options)
 

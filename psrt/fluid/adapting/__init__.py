@@ -1,10 +1,9 @@
-"""adapting: files in reading order.
+"""psrt's layers under Fluid's signatures. In reading order:
 
-layer_table     The layers of Fluid 1.8 that psrt has, with Fluid's arguments in Fluid's order
-adapter         From a signature of Fluid's and a layer function of psrt's to a layer function
-                of Fluid's
-written_layers  Layers of Fluid that are more than psrt's by other argument names
-learning_rates  Schedules of the learning rate by Fluid's names, in `fluid.layers` as there
+layer_table     table of Fluid 1.8's layers that psrt has, with Fluid's arguments
+adapter         layer functions with Fluid's signatures, computed by psrt's
+written_layers  layers that need more than other argument names
+learning_rates  schedules of the learning rate by Fluid's names
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""From a signature of Fluid's and a layer function of psrt's to a layer function of Fluid's.
+"""Layer functions with Fluid's signatures, computed by psrt's layer functions.
 
-The signatures are read from `layer_table`; nothing here knows a layer. A call binds its arguments
-as Python would, sends each to psrt's name for it, and runs in the default main program.
+The signatures are read from `layer_table`; nothing here depends on a layer. A call binds its
+arguments as Python would, passes each under psrt's name, and runs in the default main program.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NAME = Parameter("name", Parameter.POSITIONAL_OR_KEYWORD, default=None)
 
 
 def signatures(table: str) -> Iterator[tuple[str, Signature]]:
-    """Name and signature of each line; what an argument becomes stands in its annotation."""
+    """Yield name and signature of each line; an argument's annotation is what it becomes."""
     text = "".join(
         f"def {line}: ...\n" for line in table.strip().replace("\n    ", " ").split("\n")
     )
@@ -33,7 +33,7 @@ def signatures(table: str) -> Iterator[tuple[str, Signature]]:
 
 
 def signature_like(function: Layer) -> Signature:
-    """Fluid's signature of a layer whose arguments are psrt's, but for those of parameters."""
+    """Return Fluid's signature of a layer with psrt's arguments, except those of parameters."""
     fluid = {psrt: name for name, psrt in _PARAM.items() if name != "attr"}
     given = inspect.signature(function).parameters.values()
     renamed = [p.replace(name=fluid.get(p.name, p.name), annotation=p.empty) for p in given]
@@ -41,7 +41,7 @@ def signature_like(function: Layer) -> Signature:
 
 
 def adapted(name: str, signature: Signature, function: Layer) -> Layer:
-    """The layer `name` with Fluid's `signature`, computed by psrt's `function`."""
+    """Return the layer `name` with Fluid's `signature`, computed by psrt's `function`."""
     known = inspect.signature(function).parameters
 
     def layer(*args: Any, **options: Any) -> Any:
@@ -50,7 +50,7 @@ def adapted(name: str, signature: Signature, function: Layer) -> Layer:
         except TypeError as error:
             shown = signature.replace(parameters=[_bare(p) for p in signature.parameters.values()])
             raise ProgramError(
-                f"layers.{name} was called with other arguments than its own: {error}.",
+                f"layers.{name} does not take these arguments: {error}.",
                 hint=f"It is {name}{shown}.",
             ) from None
         bound.apply_defaults()
@@ -79,9 +79,7 @@ def _translated(
         elif value is not None:
             given[name if becomes is Parameter.empty else becomes] = value
         elif known[name].default is Parameter.empty:
-            raise ProgramError(
-                f"layers.{layer} needs {name}, which Fluid would find out by itself."
-            )
+            raise ProgramError(f"layers.{layer} needs {name}, which Fluid would determine itself.")
     return given
 
 

@@ -1,7 +1,7 @@
-"""The layers of Fluid 1.8 that psrt has, with Fluid's arguments in Fluid's order.
+"""Table of Fluid 1.8's layers that psrt has, with Fluid's arguments in Fluid's order.
 
-A line is a signature. An argument goes to psrt's of the same name; `input: x` goes to x; `any` is
-taken and not read, for it changes no number; `fixed` is refused unless it has the value written
+A line is a signature. An argument becomes psrt's of that name; `input: x` becomes x; `any` is
+ignored, for it changes no number; `fixed` raises `ProgramError` unless it has the value written
 here, the only one psrt has. `param_attr`, `bias_attr` and `attr` become psrt's declarations. None
 leaves an argument at psrt's default. Every layer also takes `name`.
 """
@@ -97,13 +97,13 @@ ALIKE = """
 abs ceil cos elu exp floor gelu hard_sigmoid leaky_relu log log_softmax logsigmoid pow reciprocal
 relu relu6 round rsqrt sigmoid sign sin softplus softsign sqrt square swish tanh
 """
-"""Functions of one var, whose arguments are the same in Fluid and psrt."""
+"""Functions of one var, with equal arguments in Fluid and psrt."""
 
 OWN = """
 batch_auc dot fm_interaction hinge_loss in_batch_softmax_loss mae negative_sampling_loss
 precision_recall rmse slot_embeddings weighted_embedding
 """
-"""Layers of psrt that Fluid has not: their arguments are psrt's, but for `param_attr` and
+"""Layers of psrt that Fluid does not have: arguments are psrt's, except `param_attr` and
 `bias_attr`."""
 
 INSTEAD = {
@@ -135,4 +135,4 @@ INSTEAD = {
     "less_than": "Programs do not branch; compare in Python what exe.run fetches.",
     "equal": "Programs do not branch; compare in Python what exe.run fetches.",
 }
-"""What Fluid has and psrt has not, with what psrt offers."""
+"""Layers of Fluid that psrt does not have, with psrt's substitutes."""

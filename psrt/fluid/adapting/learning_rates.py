@@ -1,6 +1,7 @@
 """Schedules of the learning rate by Fluid's names, in `fluid.layers` as there.
 
-They are no ops: a schedule is a value that an optimizer takes, and that pservers evaluate.
+A schedule is no op but a value that an optimizer takes and pservers evaluate; t counts the updates.
+Numbers it does not allow raise `ConfigError` when an optimizer takes it.
 """
 
 from __future__ import annotations
@@ -25,21 +26,21 @@ from psrt.core.specs import (
 def exponential_decay(
     learning_rate: float, decay_steps: int, decay_rate: float, staircase: bool = False
 ) -> LearningRate:
-    """learning_rate · decay_rate^(t / decay_steps)."""
+    """Exponential decay: learning_rate · decay_rate^(t / decay_steps)."""
     return ExponentialDecay(learning_rate, decay_steps, decay_rate, staircase)
 
 
 def natural_exp_decay(
     learning_rate: float, decay_steps: int, decay_rate: float, staircase: bool = False
 ) -> LearningRate:
-    """learning_rate · exp(−decay_rate · t / decay_steps)."""
+    """Natural exponential decay: learning_rate · exp(−decay_rate · t / decay_steps)."""
     return NaturalExpDecay(learning_rate, decay_steps, decay_rate, staircase)
 
 
 def inverse_time_decay(
     learning_rate: float, decay_steps: int, decay_rate: float, staircase: bool = False
 ) -> LearningRate:
-    """learning_rate / (1 + decay_rate · t / decay_steps)."""
+    """Inverse time decay: learning_rate / (1 + decay_rate · t / decay_steps)."""
     return InverseTimeDecay(learning_rate, decay_steps, decay_rate, staircase)
 
 
@@ -50,7 +51,10 @@ def polynomial_decay(
     power: float = 1.0,
     cycle: bool = False,
 ) -> LearningRate:
-    """From learning_rate to end_learning_rate in decay_steps; `cycle` is refused."""
+    """Polynomial decay from learning_rate to end_learning_rate in decay_steps.
+
+    `cycle` raises `ProgramError`.
+    """
     if cycle:
         raise ProgramError(
             "layers.polynomial_decay was given cycle=True; psrt decays once.",
@@ -60,24 +64,24 @@ def polynomial_decay(
 
 
 def piecewise_decay(boundaries: Sequence[int], values: Sequence[float]) -> LearningRate:
-    """`values[i]` while t < `boundaries[i]`, then the last."""
+    """Piecewise constant rate: `values[i]` while t < `boundaries[i]`, then the last."""
     return PiecewiseDecay(tuple(boundaries), tuple(values))
 
 
 def noam_decay(d_model: int, warmup_steps: int, learning_rate: float = 1.0) -> LearningRate:
-    """learning_rate · d_model^−½ · min(n^−½, n · warmup_steps^−1.5), n = t + 1."""
+    """Noam decay: learning_rate · d_model^−½ · min(n^−½, n · warmup_steps^−1.5), n = t + 1."""
     return NoamDecay(learning_rate, d_model, warmup_steps)
 
 
 def cosine_decay(learning_rate: float, step_each_epoch: int, epochs: int) -> LearningRate:
-    """learning_rate · ½ · (1 + cos(π · ⌊t / step_each_epoch⌋ / epochs))."""
+    """Cosine decay: learning_rate · ½ · (1 + cos(π · ⌊t / step_each_epoch⌋ / epochs))."""
     return CosineDecay(learning_rate, step_each_epoch, epochs)
 
 
 def linear_lr_warmup(
     learning_rate: float | LearningRate, warmup_steps: int, start_lr: float, end_lr: float
 ) -> LearningRate:
-    """From start_lr to end_lr in warmup_steps, then learning_rate, a number or a schedule."""
+    """Linear warmup from start_lr to end_lr in warmup_steps, then a rate or schedule."""
     if isinstance(learning_rate, int | float):
         learning_rate = ConstantRate(float(learning_rate))
     return Warmup(learning_rate, warmup_steps, start_lr, end_lr)

@@ -1,7 +1,7 @@
-"""Layers of Fluid that are more than psrt's by other argument names.
+"""Layers of Fluid that need more than psrt's with other argument names.
 
-What Fluid computes otherwise is computed as Fluid does: ids of one column lose it in a lookup,
-tables start by Xavier, an AUC of two columns is that of the second.
+Results are Fluid's: ids of one column lose it in a lookup, tables start by Xavier, an AUC of two
+columns is that of the second.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ def data(
     type: Any = None,
     stop_gradient: bool = True,
 ) -> Variable:
-    """A var that is fed; `shape` is that of an example, or begins with −1 for the batch.
+    """Declare a var that is fed; `shape` is that of an example, or begins with −1 for the batch.
 
-    `lod_level` 1 takes any number of scalars an example; more levels are refused.
+    `lod_level` 1 takes any number of scalars per example; more levels raise `ProgramError`, and so
+    does a fixed batch size.
     """
     sizes = [ROWS if size is None else int(size) for size in shape]
     if not append_batch_size or ROWS in sizes:
@@ -57,7 +58,7 @@ def data(
 def input_data(
     name: str, shape: Sequence[int | None], dtype: str = "float32", lod_level: int = 0
 ) -> Variable:
-    """`fluid.data`: None or −1 in front of the shape is the batch, which is not added."""
+    """Declare a var that is fed (`fluid.data`); None or −1 first in `shape` is the batch."""
     sizes = [ROWS if size is None else size for size in shape]
     return data(name, sizes, append_batch_size=False, dtype=dtype, lod_level=lod_level)
 
@@ -73,10 +74,10 @@ def embedding(
     name: str | None = None,
     entry: Any = None,
 ) -> Variable:
-    """The row of each id: (rows, 1) → (rows, width), (rows, k, 1) → (rows, k, width).
+    """Look up the row of each id: (rows, 1) → (rows, width), (rows, k, 1) → (rows, k, width).
 
     Ids without a last dimension of 1, and ragged ones, get the width behind their dimensions.
-    `entry` says which ids own rows, one of `fluid.entry_attr`.
+    `entry`, one of `fluid.entry_attr`, decides which ids own rows.
     """
     found = lookup(
         input, size, is_sparse, is_distributed, padding_idx, param_attr, dtype, name, entry
@@ -98,8 +99,10 @@ def lookup(
     name: str | None = None,
     entry: Any = None,
 ) -> Variable:
-    """`fluid.embedding`: (rows, k) → (rows, k, width). A negative padding_idx counts from the
-    end."""
+    """Look up the row of each id (`fluid.embedding`): (rows, k) → (rows, k, width).
+
+    A negative padding_idx counts from the end.
+    """
     if is_distributed and padding_idx is not None and padding_idx < 0:
         padding_idx += size[0]  # to psrt it is an id of its own in such a table
     return _called(
@@ -110,7 +113,7 @@ def lookup(
 
 
 def _admitting(attr: ParamAttr, entry: Any) -> ParamAttr:
-    """`attr` with the admission that `entry` asks for, which counts instead of its own."""
+    """`attr` with the admission of `entry`, which overrides its own."""
     admission = admission_of(entry)
     if admission is None:
         return attr
@@ -125,7 +128,7 @@ def create_parameter(
     is_bias: bool = False,
     default_initializer: Any = None,
 ) -> Variable:
-    """A parameter of its own: Xavier, a bias 0."""
+    """Parameter float32 of `shape`: Xavier by default, a bias 0."""
     if str(dtype) != "float32":
         raise ProgramError(f"layers.create_parameter was given dtype {dtype}; psrt has float32.")
     declared = _attr("create_parameter", attr or name)
@@ -143,8 +146,9 @@ def auc(
 ) -> tuple[Variable, Variable, list[Variable]]:
     """AUC of all batches since the startup program, AUC of this batch, and the counts of the first.
 
-    `input` (rows, 2) has the probability of class 1 in its second column; (rows, 1) is it. Fluid's
-    batch AUC slides over `slide_steps` batches, here over one.
+    `input` (rows, 2) has the probability of class 1 in its second column, (rows, 1) in its only
+    one; `label` (rows, 1) is 0 or 1. Fluid's batch AUC slides over `slide_steps` batches; others
+    than 0 and 1 raise `ProgramError`.
     """
     if slide_steps not in (0, 1):
         raise ProgramError(f"layers.auc was given slide_steps {slide_steps}; psrt has 1.")
@@ -167,19 +171,22 @@ def auc(
 def sequence_pool(
     input: Variable, pool_type: str, is_test: bool = False, pad_value: float = 0.0
 ) -> Variable:
-    """One row of each example: sum, average, sqrt, max, first or last; an empty one gives 0."""
+    """Pool each example to one row, 0 for an empty one: ragged (n, width) → (rows, width).
+
+    `pool_type` is sum, average, sqrt, max, first or last.
+    """
     if pad_value:
         raise ProgramError(f"layers.sequence_pool was given pad_value {pad_value}; psrt has 0.")
     return _called(psrt_layers.sequence_pool, input, pool_type.lower())
 
 
 def sequence_pad(
-    x: Variable,
-    pad_value: float | Variable,
-    maxlen: int | None = None,
-    name: str | None = None,
+    x: Variable, pad_value: float | Variable, maxlen: int | None = None, name: str | None = None
 ) -> tuple[Variable, Variable]:
-    """ragged → (rows, maxlen, …) and its lengths; `pad_value` is a number or a fill_constant."""
+    """Pad examples to `maxlen`: ragged (n, …) → (rows, maxlen, …) and lengths, int64 (rows, 1).
+
+    `pad_value` is a number or a fill_constant. Raises `ProgramError` without `maxlen`.
+    """
     if maxlen is None:
         raise ProgramError(
             "layers.sequence_pad was called without maxlen; shapes of psrt are known beforehand.",
@@ -193,17 +200,17 @@ def sequence_pad(
 
 
 def sum(x: Variable | Sequence[Variable]) -> Variable:
-    """The sum of vars of one type."""
+    """Sum of vars of one shape and dtype, elementwise."""
     return _called(psrt_layers.sums, [x] if isinstance(x, Variable) else list(x))
 
 
 def zeros(shape: Sequence[int], dtype: str, force_cpu: bool = False) -> Variable:
-    """0 everywhere in `shape`."""
+    """Zeros of `shape` and `dtype`."""
     return _called(psrt_layers.fill_constant, shape, dtype, 0.0)
 
 
 def ones(shape: Sequence[int], dtype: str, force_cpu: bool = False) -> Variable:
-    """1 everywhere in `shape`."""
+    """Ones of `shape` and `dtype`."""
     return _called(psrt_layers.fill_constant, shape, dtype, 1.0)
 
 

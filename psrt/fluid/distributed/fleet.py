@@ -1,7 +1,7 @@
 """`fleet` by the names of the 2.x API: `import psrt.fluid.distributed.fleet as fleet`.
 
-The cluster is that of `psrt.fluid.incubate.fleet`; what is not defined here is asked of it, so
-`fleet.is_server()`, `fleet.run_server()` and the others are the same under both paths.
+The cluster is that of `psrt.fluid.incubate.fleet`, which also has the names not defined here, so
+`fleet.is_server()`, `fleet.run_server()` and others work under both paths.
 """
 
 from __future__ import annotations
@@ -24,14 +24,20 @@ from psrt.fluid.optimizer import Optimizer
 
 
 def init(role_maker: RoleMakerBase | None = None, is_collective: bool = False) -> None:
-    """Find out who this process is; without a role maker from the launcher's variables."""
+    """Determine the role of this process, by default from the launcher's variables.
+
+    Raises `ConfigError` for a missing or wrong variable, and for `is_collective`.
+    """
     fleet.init(role_maker or PaddleCloudRoleMaker(is_collective))
 
 
 def distributed_optimizer(
     optimizer: Optimizer, strategy: DistributedStrategy | None = None
 ) -> TranspilerOptimizer:
-    """`optimizer`, whose `minimize` also makes this process's part of the cluster."""
+    """Return `optimizer` with a `minimize` that also makes this process's part of the cluster.
+
+    Sync without a strategy. Raises `ConfigError` for another kind of strategy or optimizer.
+    """
     strategy = DistributedStrategy() if strategy is None else strategy
     if not isinstance(strategy, DistributedStrategy):
         raise ConfigError(

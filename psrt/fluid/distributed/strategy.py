@@ -1,10 +1,10 @@
-"""`TranspilerStrategy` of the 2.x API: a mode said by `a_sync` and `k_steps`.
+"""`DistributedStrategy` of the 2.x API: a mode set by `a_sync` and `k_steps`.
 
     a_sync = False                                Sync
     a_sync = True, k_steps = 0                    Async, with the other items of a_sync_configs
     a_sync = True, k_steps > 0                    Geo, an exchange every k_steps steps
 
-`settings` is the same as a strategy of Fluid, whose names the two APIs otherwise share.
+`settings` is the equivalent strategy of Fluid 1.8.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PREFIX = "communicator_"
 
 @dataclass
 class AsyncConfigs(DeclaredAttributes):
-    """The items of `a_sync_configs`; those below "no effect" are of things psrt does not have."""
+    """Items of `a_sync_configs`; those under "no effect" are of parts psrt does not have."""
 
     k_steps: int = 0
     max_merge_var_num: int = 1
@@ -44,7 +44,7 @@ class AsyncConfigs(DeclaredAttributes):
 
 
 class DistributedStrategy:
-    """How the processes of a job train together; Sync unless `a_sync` is set."""
+    """Communication mode of a job; Sync unless `a_sync` is set."""
 
     def __init__(self) -> None:
         self.a_sync = False
@@ -62,7 +62,7 @@ class DistributedStrategy:
 
     @property
     def settings(self) -> distributed_strategy.TranspilerStrategy:
-        """Raises `ConfigError` if `a_sync` and `k_steps` contradict each other."""
+        """The strategy of Fluid 1.8; raises `ConfigError` if `a_sync` and `k_steps` conflict."""
         factory, steps = distributed_strategy.StrategyFactory, self._configs.k_steps
         if steps < 0 or (steps and not self.a_sync):
             raise ConfigError(

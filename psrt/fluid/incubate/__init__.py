@@ -1,10 +1,10 @@
-"""Where Fluid keeps `fleet`: the import paths of programs written for it.
+"""Import paths of programs written for Fluid's `fleet`.
 
-fleet/base/role_maker                                   who a process is
+fleet/base/role_maker                                   the role of a process
 fleet/parameter_server/distribute_transpiler            `fleet`, the whole flow of a cluster
     runtime_configs → distributed_strategy → distributed_strategy_factory →
     transpiler_optimizer → distributed_transpiler
-fleet/parameter_server/pslib                            refuses, and says what there is instead
-fleet/collective                                        refuses, and says what there is instead
+fleet/parameter_server/pslib                            raises errors that name a substitute
+fleet/collective                                        raises errors that name a substitute
 data_generator                                          users' own preprocessing
 """

@@ -1,5 +1,4 @@
-"""Where Fluid keeps the generators of MultiSlot text; they are those of
-`psrt.data.python.generator`."""
+"""Fluid's path of the generators of MultiSlot text, those of `psrt.data.python`."""
 
 from __future__ import annotations
 

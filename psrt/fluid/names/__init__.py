@@ -1,10 +1,9 @@
-"""names: files in reading order.
+"""Names that all other files use. In reading order:
 
-missing      What is said of a name that Fluid has, or nobody has, and psrt has not
-unique_name  Names that no other layer has: one count for all programs, as Fluid keeps it
-variable     Fluid's `Variable`: a var of a program as users hold it, with operators that
-             append ops
-places       Where programs run: on the CPU
+missing      errors for names that psrt does not have
+unique_name  unique names of layers: one count for all programs, as Fluid keeps it
+variable     Fluid's `Variable`: a user's handle of a var
+places       places of programs: the CPU
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is said of a name that Fluid has, or nobody has, and psrt has not."""
+"""Errors for names that psrt does not have."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from psrt.core.errors import ConfigError
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """`Did you mean …?`, or nothing where no name is near."""
+    """Return `Did you mean …?`, or nothing where no name is near."""
     near = difflib.get_close_matches(name, list(known), 1)
     return f"Did you mean {near[0]}?" if near else ""
 
@@ -17,7 +17,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 def missing(
     room: str, name: str, known: Iterable[str], instead: Mapping[str, str] | None = None
 ) -> AttributeError:
-    """The error of `room.name`; `instead` says of names of Fluid what psrt offers."""
+    """Return the error of `room.name`; `instead` maps names of Fluid to psrt's substitutes."""
     if instead and name in instead:
         return AttributeError(f"psrt has no {room}.{name}. {instead[name]}", name=name)
     known = sorted(known)
@@ -26,9 +26,9 @@ def missing(
 
 
 def refused(room: str, name: str, what: str, hint: str) -> Exception:
-    """The error of `name` in a module that Fluid has and psrt has not: `what` it is, and a way out.
+    """Return the error of `name` in a module psrt does not have: `what` it is, and a way out.
 
-    The import system asks modules for names of its own; these are not there, and no more is said.
+    The import system asks modules for names of its own, which get a bare `AttributeError`.
     """
     if name.startswith("__"):
         return AttributeError(name)

@@ -1,4 +1,4 @@
-"""Where programs run: on the CPU. Places of GPUs answer with what psrt offers instead."""
+"""Places of programs: the CPU. Places of GPUs raise errors with psrt's substitute."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def CUDAPinnedPlace() -> NoReturn:
 
 
 def cpu_places(device_count: int | None = None) -> list[CPUPlace]:
-    """One place for each replica: as many as asked for, or CPU_NUM."""
+    """Return one place per replica: `device_count`, or CPU_NUM."""
     return [CPUPlace()] * (cpu_num() if device_count is None else device_count)
 
 
@@ -35,9 +35,10 @@ def cuda_places(device_ids: object = None) -> NoReturn:
 
 
 def no_cuda(asked: str) -> ConfigError:
+    """Return the error for a request of GPUs."""
     return ConfigError(
         f"{asked} was asked for, but psrt computes on CPUs.",
-        hint="Use fluid.CPUPlace(); CPU_NUM says how many replicas share a batch in "
+        hint="Use fluid.CPUPlace(); CPU_NUM sets the number of replicas that share a batch in "
         "fluid.ParallelExecutor and CompiledProgram.with_data_parallel.",
     )
 

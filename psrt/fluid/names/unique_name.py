@@ -1,7 +1,7 @@
-"""Names that no other layer has: one count for all programs, as Fluid keeps it.
+"""Unique names of layers: one count for all programs, as Fluid keeps it.
 
-Two programs of one process so never share a parameter by accident. Programs that shall have equal
-names, those of trainers and a test program built anew, are built inside `guard()`.
+So two programs of one process never share a parameter by accident. Programs that need equal names,
+such as those of trainers and a test program built anew, are built inside `guard()`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ _counts: Counter[str] = Counter()
 
 
 def counts() -> Counter[str]:
-    """How many names of each prefix were given out; builders count on in it."""
+    """Return the number of names given out for each prefix; builders continue it."""
     return _counts
 
 
 def generate(key: str) -> str:
-    """`key_0`, `key_1`, …"""
+    """Return `key_0`, `key_1`, …"""
     number = _counts[key]
     _counts[key] += 1
     return f"{key}_{number}"
@@ -27,7 +27,7 @@ def generate(key: str) -> str:
 
 @contextmanager
 def guard(new_generator: object = None) -> Iterator[None]:
-    """Count from 0 in the block, and as before behind it; the argument is Fluid's and not read."""
+    """Count from 0 in the block, then continue the former counts; the argument is unused."""
     global _counts
     before, _counts = _counts, Counter()
     try:

@@ -1,8 +1,8 @@
-"""Fluid's `Variable`: a var of a program as users hold it, with operators that append ops.
+"""Fluid's `Variable`: a user's handle of a var, with operators that append ops.
 
-It names its var and knows its program; everything else is asked of the program when it is needed.
-Operators write into the program of the variable. A scalar has shape `(1,)` here, as in Fluid,
-though psrt computes it with shape `()`.
+It holds its program and its name; the program holds everything else. Operators write into the
+program of the variable. A scalar has shape `(1,)` here, as in Fluid, though psrt computes it with
+shape `()`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from psrt.graph.program import Program, Var
 
 
 class Owner(Protocol):
-    """The program a variable belongs to."""
+    """The program of a variable."""
 
     graph: Program
     persistables: set[str]
@@ -28,7 +28,7 @@ class Owner(Protocol):
 
 
 class Variable:
-    """One value of a step, or a parameter."""
+    """One value of a step, or a parameter; `+ − * / **` and numbers append ops."""
 
     def __init__(self, program: Owner, name: str) -> None:
         self.program = program
@@ -36,29 +36,32 @@ class Variable:
 
     @property
     def var(self) -> Var:
-        """What psrt knows it as."""
+        """The var of psrt's program."""
         return self.program.graph.vars[self.name]
 
     @property
     def shape(self) -> Shape:
+        """The shape; −1 counts examples."""
         return self.var.shape or (1,)
 
     @property
     def dtype(self) -> str:
+        """float32, float64 or int64."""
         return self.var.dtype
 
     @property
     def lod_level(self) -> int:
-        """1 for any number of elements an example, which psrt calls ragged."""
+        """1 for a ragged var, any number of elements per example; else 0."""
         return int(self.var.ragged)
 
     @property
     def block(self) -> Any:
+        """The block of the program."""
         return self.program.global_block()
 
     @property
     def persistable(self) -> bool:
-        """Whether it outlives a step, or was said to be wanted behind it."""
+        """Whether it outlives a step, or was set to be kept after it."""
         return self.var.kind in ("parameter", "state") or self.name in self.program.persistables
 
     @persistable.setter
@@ -70,6 +73,7 @@ class Variable:
 
     @property
     def stop_gradient(self) -> bool:
+        """Whether it has no gradient; setting it to another value raises `ProgramError`."""
         return self.var.kind in ("data", "state") or not self.var.type.is_float
 
     @stop_gradient.setter
@@ -81,6 +85,7 @@ class Variable:
             )
 
     def astype(self, dtype: str) -> Variable:
+        """Return a cast to `dtype`: float32, float64 or int64."""
         return self._made(layers.cast, self, dtype)
 
     def __repr__(self) -> str:
@@ -137,18 +142,16 @@ class Variable:
 
 
 class FluidParameter(Variable):
-    """A variable that training changes."""
+    """Fluid's `Parameter`: a variable that training changes."""
 
     @property
     def trainable(self) -> bool:
+        """Whether an optimizer may train it."""
         return self.program.graph.parameters[self.name].trainable
 
 
-Parameter = FluidParameter  # its name in PaddlePaddle
-
-
 def unwrapped(value: Any) -> Any:
-    """What a layer function of psrt takes: vars in place of variables, in lists too."""
+    """Return vars for variables, in lists and tuples, too."""
     if isinstance(value, Variable):
         return value.var
     if isinstance(value, list | tuple):

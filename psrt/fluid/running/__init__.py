@@ -1,18 +1,13 @@
-"""running: files in reading order.
+"""Runs of programs over scopes, and saved values. In reading order:
 
-scope         Scopes by Fluid's names: arrays by var name, and what is at work over them
-values        What goes into a run and comes out of it, in the forms of Fluid
-runs          What runs a program over a scope: psrt's executors, made when they are first
-              needed
-ending        How a script ended: what the interpreter tells of it to those who are called at
-              its exit
-connection    A trainer's way to its pservers: one `ConnectedExecutor` for each transpiled
-              program
-watching      `debug=True` of `train_from_dataset`: what ops took, the share of reading,
-              examples a second
-saved_vars    Values of vars as array files: in a directory one `.npy` for each, or one `.npz`
-              of all
-saved_models  Models to predict with, in the form of `psrt.save_inference_model`
+scope         scopes by Fluid's names: arrays by var name, and the runs over them
+values        feeds and fetched values in the forms of Fluid
+runs          runs of a program over a scope, by psrt's executors
+ending        failure of a script, as far as an exit handler can detect it
+connection    a trainer's way to its pservers, one for each transpiled program
+watching      `debug=True` of `train_from_dataset`
+saved_vars    values of vars as array files
+saved_models  models to predict with, in the form of `psrt.save_inference_model`
 """
 
 from __future__ import annotations

@@ -25,8 +25,9 @@ def save_inference_model(
 ) -> list[str]:
     """Write the part of the program that computes `target_vars`, and its parameters.
 
-    Tables that are on pservers come from there. File names are psrt's own, so the last two
-    arguments change nothing. Returns the names of `target_vars`.
+    Rows of tables on pservers come from there. File names are psrt's own; `model_filename` and
+    `params_filename` have no effect. Returns the names of `target_vars`. Raises `ProgramError` for
+    a feed or target the program does not have.
     """
     program = default_main_program() if main_program is None else main_program
     feeds, fetches = names_of(feeded_var_names), names_of(target_vars)
@@ -41,9 +42,10 @@ def load_inference_model(
     model_filename: str | None = None,
     params_filename: str | None = None,
 ) -> tuple[FluidProgram, list[str], list[Variable]]:
-    """The program, the names it is fed, and the vars to fetch; parameters go into the global scope.
+    """Return the program, the names of its feeds, and the vars to fetch.
 
-    Rows of its tables are read from the files when they are looked up.
+    Parameters go into the global scope; rows of tables are read from the files when looked up.
+    Raises `DataError` for files that are missing or damaged.
     """
     predictor = inference.load_inference_model(dirname)
     program, scope = FluidProgram(predictor.program), global_scope()
@@ -56,7 +58,7 @@ def load_inference_model(
 
 
 def _tables(program: FluidProgram) -> dict[str, Callable[[], RowPages]]:
-    """Where the rows of tables come from that are on pservers; what was pulled is newest then."""
+    """Readers of the rows of tables on pservers, after a pull of the newest values."""
     connection = program.origin.connection
     if connection is None:
         return {}

@@ -1,7 +1,7 @@
-"""Values of vars as array files: in a directory one `.npy` for each, or one `.npz` of all.
+"""Values of vars as array files: one `.npy` per var in a directory, or one `.npz` of all.
 
-Arrays only, never pickle. The state of optimizers is not saved; it begins anew after a load. Of a
-trainer's program the pservers are asked for the newest values.
+Arrays only, never pickle. Optimizer state is not saved and begins anew after a load. Values of a
+trainer's program are pulled from the pservers.
 """
 
 from __future__ import annotations
@@ -55,9 +55,10 @@ def load_vars(
     predicate: Predicate | None = None,
     filename: str | None = None,
 ) -> None:
-    """Read what `save_vars` wrote into the global scope.
+    """Read files of `save_vars` into the global scope.
 
-    Raises `DataError` naming the file that is not there, or does not hold the var's shape.
+    Raises `DataError` naming a file that is missing or has not the var's shape, and `ProgramError`
+    for a transpiled program.
     """
     program = default_main_program() if main_program is None else main_program
     if program.job is not None:
@@ -104,7 +105,7 @@ def save_persistables(
     main_program: FluidProgram | None = None,
     filename: str | None = None,
 ) -> None:
-    """Write every parameter and what metrics have counted."""
+    """Write every parameter and the counts of metrics."""
     save_vars(executor, dirname, main_program, None, is_persistable, filename)
 
 
@@ -114,16 +115,17 @@ def load_persistables(
     main_program: FluidProgram | None = None,
     filename: str | None = None,
 ) -> None:
-    """Read every parameter and what metrics have counted."""
+    """Read every parameter and the counts of metrics."""
     load_vars(executor, dirname, main_program, None, is_persistable, filename)
 
 
 def is_parameter(var: Variable) -> bool:
+    """Return whether a variable is a parameter."""
     return isinstance(var, FluidParameter)
 
 
 def is_persistable(var: Variable) -> bool:
-    """Whether it outlives a step."""
+    """Return whether a variable outlives a step."""
     return var.var.kind in ("parameter", "state")
 
 
@@ -137,7 +139,7 @@ def _chosen(
 
 
 def _newest(program: FluidProgram, names: Iterable[str]) -> FluidScope:
-    """The global scope; of a trainer, a scope with what pservers hold."""
+    """The global scope; of a trainer, a scope with the values of its pservers."""
     scope, records = global_scope(), program.graph.parameters
     away = [name for name in names if name in records and records[name].distributed]
     if away:

@@ -1,7 +1,7 @@
-"""Scopes by Fluid's names: arrays by var name, and what is at work over them.
+"""Scopes by Fluid's names: arrays by var name, and the runs over them.
 
-In Fluid the state of optimizers lies in the scope. Here it belongs to executors, so the scope keeps
-these: every `fluid.Executor` over a scope goes on where the last one stood.
+In Fluid the scope holds optimizer state. Here executors hold it, so the scope keeps them: every
+`fluid.Executor` over a scope continues the training of the last one.
 """
 
 from __future__ import annotations
@@ -17,56 +17,59 @@ from psrt.executor.memory import Scope as Arrays
 
 
 class FluidScope(Arrays):
-    """`runs` holds, by program or compiled program, what runs it over this scope."""
+    """Fluid's `Scope`; `runs` holds, by program or compiled program, its run over this scope."""
 
     def __init__(self) -> None:
         super().__init__()
         self.runs: dict[Any, Any] = {}
 
     def find_var(self, name: str) -> ScopeVar | None:
-        """The var of this name, or None."""
+        """Return the var of this name, or None."""
         return ScopeVar(self, name) if name in self else None
 
     def var(self, name: str) -> ScopeVar:
-        """The var of this name, which may hold nothing yet."""
+        """Return the var of this name, which may hold nothing yet."""
         return ScopeVar(self, name)
 
     def new_scope(self) -> FluidScope:
-        """A scope of its own: psrt's do not look into each other."""
+        """Return an independent scope: psrt's scopes have no parents."""
         return FluidScope()
 
     def drop_kids(self) -> None:
-        """There are none."""
+        """Without effect: there are no child scopes."""
 
 
 Scope = FluidScope  # its name in PaddlePaddle
 
 
 class ScopeVar:
-    """One place of a scope."""
+    """One name of a scope."""
 
     def __init__(self, scope: FluidScope, name: str) -> None:
         self._scope, self._name = scope, name
 
     def name(self) -> str:
+        """Return the name."""
         return self._name
 
     def get_tensor(self) -> Tensor:
+        """Return the array, which may be set."""
         return Tensor(self._scope, self._name)
 
 
 class Tensor:
-    """The array at one place of a scope; `np.array(tensor)` copies it."""
+    """The array of one name of a scope; `np.array(tensor)` copies it."""
 
     def __init__(self, scope: FluidScope, name: str) -> None:
         self._scope, self._name = scope, name
 
     def set(self, array: Any, place: Any = None) -> None:
-        """Put a copy of `array` here, as the dtype of what was here."""
+        """Store a copy of `array`, in the dtype of the array before; `place` has no effect."""
         dtype = self._scope[self._name].dtype if self._name in self._scope else None
         self._scope[self._name] = np.array(array, dtype)
 
     def shape(self) -> list[int]:
+        """Return the shape as a list."""
         return list(self._array.shape)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
@@ -88,12 +91,12 @@ _scopes: list[FluidScope] = [FluidScope()]
 
 
 def global_scope() -> FluidScope:
-    """Where programs run unless another scope is given."""
+    """Return the scope of programs that are run without another one."""
     return _scopes[-1]
 
 
 def chosen(scope: FluidScope | None) -> FluidScope:
-    """The scope given, which may be empty and so false, or the global one."""
+    """Return `scope`, which may be empty and so falsy, or the global one for None."""
     return global_scope() if scope is None else scope
 
 

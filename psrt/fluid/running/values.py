@@ -1,4 +1,4 @@
-"""What goes into a run and comes out of it, in the forms of Fluid."""
+"""Feeds and fetched values in the forms of Fluid."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Fetch: TypeAlias = str | Variable | Var
 
 
 def feed_of(given: Feed | Sequence[Feed] | None) -> Batch:
-    """One batch of arrays; the parts of a list, one for each replica in Fluid, are put together."""
+    """Return one batch of arrays; parts in a list, one per replica in Fluid, are joined."""
     if given is None:
         return {}
     if isinstance(given, Mapping):
@@ -31,7 +31,7 @@ def feed_of(given: Feed | Sequence[Feed] | None) -> Batch:
 
 
 def names_of(fetches: Sequence[Fetch] | Fetch | None) -> list[str]:
-    """The names in a fetch list; one var alone is a list of one."""
+    """Return the names in a fetch list, or of one var."""
     if fetches is None:
         return []
     listed = [fetches] if isinstance(fetches, str | Variable | Var) else fetches
@@ -39,14 +39,18 @@ def names_of(fetches: Sequence[Fetch] | Fetch | None) -> list[str]:
 
 
 def returned(values: Iterable[Any]) -> list[Any]:
-    """What a run gives back: scalars have one element, as in Fluid, and lists of them too."""
+    """Return fetched values in Fluid's shapes: scalars have one element, in lists, too."""
     return [_returned(value) for value in values]
 
 
 def create_lod_tensor(
     data: Any, recursive_seq_lens: Sequence[Sequence[int]], place: Any = None
 ) -> Ragged:
-    """Elements (n,) or (n, 1), or a list of lists, and how many of them each example has."""
+    """Return a ragged value of elements (n,) or (n, 1), or a list of lists, and their lengths.
+
+    `recursive_seq_lens` has one level: the number of elements of each example. Raises `DataError`
+    for more levels.
+    """
     if len(recursive_seq_lens) != 1:
         raise DataError(
             f"create_lod_tensor was given {len(recursive_seq_lens)} levels of lengths; psrt has "

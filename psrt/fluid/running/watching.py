@@ -1,4 +1,4 @@
-"""`debug=True` of `train_from_dataset`: what ops took, the share of reading, examples a second."""
+"""`debug=True` of `train_from_dataset`: op times, share of reading, examples per second."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHOWN_OPS = 50
 def run_watched(
     run: Run, feeds: Iterable[Batch], fetch: Sequence[str], on_step: Callable[[list[Any]], None]
 ) -> str:
-    """As `run.run_from`; returns the table of its ops and a line on reading and speed."""
+    """Call `run.run_from`; returns the table of its ops and a line on reading and speed."""
     profiler = Profiler()
     reading = _Reading(feeds, profiler.clock_ns)
     run.watch(profiler, fetch)
@@ -25,11 +25,11 @@ def run_watched(
         run.run_from(reading, fetch, on_step)
     finally:
         run.watch(None, fetch)
-    return f"{profiler.table(_SHOWN_OPS)}\n{reading.told(profiler.clock_ns() - started_ns)}"
+    return f"{profiler.table(_SHOWN_OPS)}\n{reading.summary(profiler.clock_ns() - started_ns)}"
 
 
 class _Reading:
-    """Feeds as they come, with the time that took; a trainer of a cluster reads in a thread."""
+    """Feeds, with the time reading them took; a trainer of a cluster reads in a thread."""
 
     def __init__(self, feeds: Iterable[Batch], clock_ns: Callable[[], int]) -> None:
         self._feeds, self._clock_ns = feeds, clock_ns
@@ -46,7 +46,7 @@ class _Reading:
             self._examples += batch_rows(feed)
             yield feed
 
-    def told(self, whole_ns: int) -> str:
+    def summary(self, whole_ns: int) -> str:
         share, rate = self._spent_ns / whole_ns, self._examples / whole_ns * 1e9
         return (
             f"reading took {100 * share:.1f} % of {whole_ns / 1e9:.2f} s; "

@@ -1,8 +1,7 @@
-"""transpiler: files in reading order.
+"""Fluid's transpilers. In reading order:
 
-memory                 `memory_optimize`: vars of a step whose lives do not overlap share memory
-distribute_transpiler  `FluidTranspiler` with Fluid's signatures, over
-                       `psrt.partition.transpiler`
+memory                 `memory_optimize`: vars of a step share memory
+distribute_transpiler  Fluid's `DistributeTranspiler`, over `psrt.partition.transpiler`
 """
 
 from __future__ import annotations

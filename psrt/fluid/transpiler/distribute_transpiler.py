@@ -1,8 +1,8 @@
-"""`FluidTranspiler` with Fluid's signatures, over `psrt.partition.transpiler`.
+"""Fluid's `DistributeTranspiler`, over `psrt.partition.transpiler`.
 
-`transpile` makes the program it is given a trainer's: running it connects to the pservers. A
-pserver's program has no ops; running it serves in this process. Its startup program does nothing,
-because first values of a table follow from what it is told.
+`transpile` makes the given program a trainer's: running it connects to the pservers. A pserver's
+program has no ops; running it serves in this process. Its startup program does nothing, because
+tables compute their initial values from their specs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from psrt.partition.transpiler_config import DistributeTranspilerConfig, mode_of
 
 
 class FluidTranspiler:
-    """`transpile` once, then ask for the part of this process."""
+    """Fluid's `DistributeTranspiler`: `transpile` once, then get the part of this process."""
 
     def __init__(self, config: DistributeTranspilerConfig | None = None) -> None:
         self.config = config or DistributeTranspilerConfig()
@@ -41,9 +41,10 @@ class FluidTranspiler:
     ) -> None:
         """Place the parameters of `program` (default: the default main program) on `pservers`.
 
-        `sync_mode`, `slice_var_up` and `split_method` count instead of the config's.
-        `current_endpoint` is that of collectives and not read. `mode` is psrt's own: with it the
-        flags of the config are not asked. Raises `ConfigError` for arguments no job can have.
+        `sync_mode`, `slice_var_up` and `split_method` override the config's. `current_endpoint` is
+        for collectives and unused. `mode`, psrt's addition, overrides the mode flags of the config.
+        Raises `ConfigError` for arguments that no job can have, `ProgramError` for a program that
+        is no `Program`.
         """
         program = _checked(default_main_program() if program is None else program)
         if slice_var_up is not None:
@@ -54,16 +55,16 @@ class FluidTranspiler:
         if isinstance(trainers, str):
             raise ConfigError(
                 f"trainers is {trainers!r}, which names endpoints as for collectives.",
-                hint="Say how many trainers there are.",
+                hint="Give the number of trainers.",
             )
         self._transpiler.transpile(program.graph, trainer_id, pservers, trainers, mode)
         self._program, self._startup = program, startup_program or default_startup_program()
         program.job = self._transpiler.get_trainer_program()
 
     def get_trainer_program(self, wait_port: bool | None = None) -> FluidProgram:
-        """The program that was transpiled: running it trains by pservers.
+        """Return the transpiled program: running it trains by pservers.
 
-        `wait_port` counts instead of the config's, from the next time it connects.
+        `wait_port` overrides the config's, from the next connection on.
         """
         part = self._transpiler.get_trainer_program(wait_port)
         assert self._program is not None
@@ -72,11 +73,11 @@ class FluidTranspiler:
         return self._program
 
     def get_pserver_program(self, endpoint: str) -> FluidProgram:
-        """What `exe.run` serves: the tables of the pserver at `endpoint`."""
+        """Return the program that serves the tables of the pserver at `endpoint`."""
         return _part(self._transpiler.get_pserver_program(endpoint))
 
     def get_pserver_programs(self, endpoint: str) -> tuple[FluidProgram, FluidProgram]:
-        """The pserver's program and its startup program."""
+        """Return the pserver's program and its startup program."""
         return self.get_pserver_program(endpoint), self.get_startup_program(endpoint)
 
     def get_startup_program(
@@ -85,7 +86,7 @@ class FluidTranspiler:
         pserver_program: FluidProgram | None = None,
         startup_program: FluidProgram | None = None,
     ) -> FluidProgram:
-        """A pserver's, which has nothing to do; without an endpoint that of this trainer."""
+        """Return a pserver's, which does nothing; without an endpoint this trainer's."""
         if not endpoint:
             return self._startup or default_startup_program()
         self._transpiler.get_pserver_program(endpoint)
@@ -111,7 +112,7 @@ def _part(job: _psrt.PserverProgram) -> FluidProgram:
 
 
 class PSDispatcher:
-    """What a dispatcher of one's own may inherit from: `dispatch(varlist)` answers endpoints."""
+    """Base class of user-defined dispatchers: `dispatch(varlist)` returns endpoints."""
 
     def __init__(self, pserver_endpoints: Sequence[str]) -> None:
         self._eps = list(pserver_endpoints)
@@ -119,14 +120,16 @@ class PSDispatcher:
 
     @property
     def eps(self) -> list[str]:
+        """The endpoints of the pservers."""
         return self._eps
 
     def reset(self) -> None:
+        """Begin with the first endpoint again."""
         self._step = 0
 
     def dispatch(self, varlist: Sequence[Any]) -> Sequence[str]:
-        """An endpoint for each block of one parameter."""
-        raise NotImplementedError(f"{type(self).__name__} does not say where blocks go.")
+        """Return an endpoint for each block of one parameter."""
+        raise NotImplementedError(f"{type(self).__name__} has no dispatch method.")
 
 
 RoundRobin = "RoundRobin"

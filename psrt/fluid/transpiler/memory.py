@@ -16,11 +16,11 @@ def memory_optimize(
     level: int = 0,
     skip_grads: bool = False,
 ) -> None:
-    """Mark the program of a trainer, before it is transpiled.
+    """Mark a trainer's program, before it is transpiled, to share memory between vars.
 
-    `skip_grads` leaves gradients alone, as one that sends them must. `skip_opt_set` are vars that
-    will be fetched; those of a fetch list are kept without being told. Raises `ProgramError` for a
-    program of a pserver, which has no steps, and for one that was transpiled already.
+    `skip_grads` excludes gradients, needed where they are sent. `skip_opt_set` are vars that will
+    be fetched; those of a fetch list are kept anyway. Raises `ProgramError` for a pserver's
+    program, which has no steps, and for a transpiled one.
     """
     if input_program.job is not None:
         raise ProgramError(
@@ -33,7 +33,7 @@ def memory_optimize(
 
 
 def release_memory(input_program: FluidProgram, skip_opt_set: Iterable[str] | None = None) -> None:
-    """Fluid frees what is spent behind each op; the memory a step needs is the same as here."""
+    """Mark the program as `memory_optimize` does; Fluid frees memory after each op instead."""
     memory_optimize(input_program, skip_opt_set)
 
 

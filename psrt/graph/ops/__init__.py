@@ -7,7 +7,7 @@ reductions · shapes · sequence · images · random · clip_and_decay · update
 
 from __future__ import annotations
 
-from psrt.graph.ops import (
+from psrt.graph.ops import (  # noqa: F401 (each fills the table)
     clip_and_decay,
     dense,
     elementwise,
@@ -56,23 +56,5 @@ __all__ = [
     "OpDef",
     "TensorType",
     "aligned",
-    "clip_and_decay",
-    "dense",
-    "elementwise",
-    "images",
-    "interactions",
-    "lookups",
-    "losses",
-    "math",
-    "metrics",
-    "norms",
-    "random",
-    "ranking",
-    "reductions",
-    "sampling",
-    "sequence",
-    "shapes",
     "slots",
-    "updates",
-    "values",
 ]

@@ -44,12 +44,7 @@ def batch_norm(call: OpCall) -> Types:
     }
 
 
-@define(
-    "layer_norm",
-    inputs="input scale? bias?",
-    outputs="out mean inverse",
-    ragged="input",
-)
+@define("layer_norm", inputs="input scale? bias?", outputs="out mean inverse", ragged="input")
 def layer_norm(call: OpCall) -> Types:
     """out = scale · (input − mean) / √(variance + epsilon) + bias, scale and bias flat.
 

@@ -32,9 +32,7 @@ class Uses:
 
 
 def rewritten(
-    program: Program,
-    replaced: Mapping[int, Op | None],
-    new_vars: Iterable[Var] = (),
+    program: Program, replaced: Mapping[int, Op | None], new_vars: Iterable[Var] = ()
 ) -> Program:
     """`program` with ops replaced, or dropped for None; `replaced` is by id of the op.
 

@@ -194,5 +194,5 @@ def test_the_area_under_the_curve_is_the_share_of_pairs_in_order() -> None:
         auc.update(np.stack([1 - scores, scores], 1)[part], labels[part])
 
     assert auc.eval() == pytest.approx(pairs.mean())
-    with pytest.raises(ProgramError, match="it knows ROC"):
+    with pytest.raises(ProgramError, match="it has ROC"):
         fluid.metrics.Auc(curve="PR")

@@ -224,7 +224,7 @@ def test_a_loss_that_is_not_there_is_refused() -> None:
 
     with pytest.raises(ProgramError, match=r"no var mean_0.ot to be its loss. Did you mean mean_0"):
         compiled.with_data_parallel(loss_name="mean_0.ot")
-    with pytest.raises(ProgramError, match="an engine psrt does not have"):
+    with pytest.raises(ProgramError, match="an engine that psrt does not have"):
         compiled.with_inference_optimize(None)
 
 
@@ -285,7 +285,7 @@ def test_places_are_those_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> N
     ],
 )
 def test_a_gpu_is_refused_with_what_psrt_offers(ask: Any) -> None:
-    with pytest.raises(ConfigError, match=r"psrt computes on CPUs.*CPU_NUM says how many"):
+    with pytest.raises(ConfigError, match=r"psrt computes on CPUs.*CPU_NUM sets the number of"):
         ask()
 
 

@@ -1,1 +1,1 @@
-"""What all kinds of fleet share: role makers."""
+"""Role makers, which all kinds of fleet share."""

@@ -1,10 +1,10 @@
-"""Role makers: who this process is, and who else there is.
+"""Role makers: the role of this process, and the other processes of the job.
 
-A role maker answers from a `ClusterRole` it finds out at the first question (`generate_role` asks
-it): `PaddleCloudRoleMaker` from the variables of a launcher, `MPISymetricRoleMaker` from those of
+A role maker reads a `ClusterRole` on first use, or when `generate_role` is called:
+`PaddleCloudRoleMaker` from the variables of a launcher, `MPISymetricRoleMaker` from those of
 `mpirun` or `srun` (no mpi4py: psrt needs ranks, not messages), `UserDefinedRoleMaker` from its
-arguments. A variable that is missing is named in the error. Which variables there are:
-docs/reference/fleet.md. Collectives have no pservers and are refused; so is `GeneralRoleMaker`.
+arguments. An error names the variable that is missing; docs/reference/fleet.md lists them.
+Collectives have no pservers and raise `ConfigError`; so does `GeneralRoleMaker`.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ __all__ = [
 
 
 class Role(enum.IntEnum):
-    """A trainer is a worker to Fluid, a pserver a server."""
+    """Roles: Fluid calls a trainer a worker, a pserver a server."""
 
     WORKER = 1
     SERVER = 2
 
 
 class RoleMakerBase:
-    """Answers of every role maker; `_find_role` is what they differ in."""
+    """Base of role makers; `_find_role` is where they differ."""
 
     @cached_property
     def cluster_role(self) -> ClusterRole:
         return self._find_role()
 
     def generate_role(self) -> None:
-        """Find the role now, so that what is wrong with it is told here."""
+        """Determine the role now, so that its errors are raised here."""
         assert self.cluster_role
 
     def is_worker(self) -> bool:
@@ -59,7 +59,7 @@ class RoleMakerBase:
         return self.is_worker() and self.cluster_role.index == 0
 
     def role_id(self) -> int:
-        """The number of this process among those of its role, from 0."""
+        """Return the number of this process among those of its role, from 0."""
         return self.cluster_role.index
 
     worker_index = server_index = role_id
@@ -71,7 +71,7 @@ class RoleMakerBase:
         return len(self.cluster_role.endpoints)
 
     def get_trainer_endpoints(self) -> list[str]:
-        """What the launcher told of the trainers' addresses; a global shuffle needs them."""
+        """Return the trainers' addresses, if given; a global shuffle needs them."""
         return list(self.cluster_role.trainer_endpoints)
 
     def get_pserver_endpoints(self) -> list[str]:
@@ -87,7 +87,7 @@ class RoleMakerBase:
 
 
 class PaddleCloudRoleMaker(RoleMakerBase):
-    """The role a launcher tells by `TRAINING_ROLE` and its companions."""
+    """Role from the launcher's variables, `TRAINING_ROLE` and its companions."""
 
     def __init__(self, is_collective: bool = False) -> None:
         if is_collective:
@@ -98,7 +98,7 @@ class PaddleCloudRoleMaker(RoleMakerBase):
 
 
 class MPISymetricRoleMaker(RoleMakerBase):
-    """Two processes a host, started by MPI or Slurm: even ranks serve, odd ranks work."""
+    """Two processes per host, started by MPI or Slurm: even ranks serve, odd ranks work."""
 
     def _find_role(self) -> ClusterRole:
         return mpi_role(environment())
@@ -108,9 +108,10 @@ MPIRoleMaker = MPISymetricRoleMaker
 
 
 class UserDefinedRoleMaker(RoleMakerBase):
-    """The role given as arguments: `current_id` counts within the role, from 0.
+    """Role from arguments: `current_id` counts within the role, from 0.
 
-    `worker_num`, or `worker_endpoints` of that length, says how many workers there are.
+    `worker_num` is the number of workers, or else the length of `worker_endpoints`. Raises
+    `ConfigError` for a value that is no role, and for endpoints in one string.
     """
 
     def __init__(
@@ -144,7 +145,7 @@ class UserDefinedRoleMaker(RoleMakerBase):
 
 
 class GeneralRoleMaker(RoleMakerBase):
-    """Refused, whatever its arguments say of a store: psrt has none."""
+    """Raises `ConfigError`: psrt has no store for workers to meet at."""
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         raise ConfigError(
@@ -156,7 +157,7 @@ class GeneralRoleMaker(RoleMakerBase):
 
 
 class UserDefinedCollectiveRoleMaker(RoleMakerBase):
-    """Refused: psrt trains with pservers."""
+    """Raises `ConfigError`: psrt trains with pservers."""
 
     def __init__(self, current_id: int = 0, worker_endpoints: Sequence[str] | None = None) -> None:
         raise _collective("UserDefinedCollectiveRoleMaker")

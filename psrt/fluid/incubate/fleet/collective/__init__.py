@@ -1,4 +1,4 @@
-"""Collective training by fleet: not here, and said so at the first use of a name."""
+"""Collective training by fleet: every name raises `ConfigError` at its first use."""
 
 from __future__ import annotations
 

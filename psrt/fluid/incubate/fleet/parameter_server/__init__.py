@@ -1,1 +1,1 @@
-"""The fleet rooms of Fluid, see `psrt.fluid.incubate`."""
+"""`fleet` under Fluid's paths, see `psrt.fluid.incubate`."""

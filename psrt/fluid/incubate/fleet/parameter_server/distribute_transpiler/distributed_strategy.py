@@ -1,12 +1,12 @@
-"""Strategies: a communication mode under Fluid's name, with the five sub-configs it consists of.
+"""Strategies: a communication mode under Fluid's name, with its five sub-configs.
 
-A strategy is made by `StrategyFactory` and adjusted by `get_…`, whose result may be changed in
-place, or `set_…`, which takes a replacement or a dict of some fields. What makes a strategy the one
-it is (`sync_mode` and its companions in the program config) cannot be changed: `check_…` puts it
-back after each override and says so in the log; for another mode make another strategy.
+A strategy is made by `StrategyFactory` and changed by `get_…`, whose result may be changed in
+place, or `set_…`, which takes a replacement or a dict of some fields. The flags that define its
+mode (`sync_mode` and its companions in the program config) cannot be changed: `check_…` restores
+them after each override and logs it; for another mode make another strategy.
 
-`mode()` is what all this means to psrt. Fluid's Sync is psrt's `Sync`, and so on; the replicas of
-one trainer average their gradients in every mode.
+`mode()` is psrt's communication mode: Fluid's Sync is `Sync`, and so on. The replicas of one
+trainer average their gradients in every mode.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ log = logging.getLogger("psrt.fluid")
 
 
 def _flags(**own: Any) -> Mapping[str, Any]:
-    """The flags by which Fluid says a mode (`psrt.partition.transpiler_config.mode_of` reads them):
-    those of Async, and what another strategy has differently."""
+    """Flags by which Fluid sets a mode, read by `mode_of`: those of Async, changed by `own`."""
     common = {
         "sync_mode": False,
         "runtime_split_send_recv": True,
@@ -43,7 +42,7 @@ def _flags(**own: Any) -> Mapping[str, Any]:
 
 
 class TranspilerStrategy:
-    """The base of the four; it is none of them itself."""
+    """Base of the four strategies, Fluid's `DistributedStrategy`."""
 
     flags: Mapping[str, Any] = _flags()
 
@@ -58,20 +57,20 @@ class TranspilerStrategy:
         self._force(log.debug)
 
     def mode(self) -> CommunicationMode:
-        """The communication mode of psrt this strategy is."""
+        """Return psrt's communication mode."""
         return mode_of(self._program_config)
 
     def settled(self) -> CommunicationMode:
-        """`mode()`, after changes that were made in place were checked like the others.
+        """Return `mode()`, after checking changes that were made in place.
 
-        Turned knobs that have no effect in the mode are logged, in one line.
+        Knobs that were turned and have no effect in the mode are logged, in one line.
         """
         self.check_program_config()
         mode = self.mode()
         idle = self._trainer_runtime_config.idle(mode) + list(self._server_runtime_config.turned())
         if idle:
             log.warning(
-                "%s: no effect in psrt: %s (docs/reference/fleet.md says why).",
+                "%s: no effect in psrt: %s (docs/reference/fleet.md explains why).",
                 type(self).__name__,
                 ", ".join(idle),
             )
@@ -85,11 +84,11 @@ class TranspilerStrategy:
         self.check_program_config()
 
     def check_program_config(self) -> None:
-        """Put back what makes the strategy what it is."""
+        """Restore the flags that define the mode."""
         self._force(log.warning)
 
     def adopt(self, config: DistributeTranspilerConfig) -> None:
-        """Take a config that means this mode, however it says so."""
+        """Take a config that means this mode, whatever its flags."""
         self._program_config = config
         self._force(log.debug)
 
@@ -117,11 +116,11 @@ class TranspilerStrategy:
     def set_build_strategy(self, config: BuildStrategy | Mapping[str, Any]) -> None:
         self._build_strategy = overridden(self._build_strategy, config)
 
-    def _force(self, say: Callable[..., None]) -> None:
+    def _force(self, log_line: Callable[..., None]) -> None:
         for name, value in self.flags.items():
             if (given := getattr(self._program_config, name)) != value:
                 setattr(self._program_config, name, value)
-                say("%s: %s is %s, not %s.", type(self).__name__, name, value, given)
+                log_line("%s: %s is %s, not %s.", type(self).__name__, name, value, given)
 
 
 DistributedStrategy = TranspilerStrategy  # its name in PaddlePaddle
@@ -134,13 +133,13 @@ class SyncStrategy(TranspilerStrategy):
 
 
 class HalfAsyncStrategy(TranspilerStrategy):
-    """The replicas of one trainer meet at each step, trainers do not."""
+    """Replicas of one trainer synchronise at each step, trainers do not."""
 
     flags = _flags(half_async=True)
 
 
 class AsyncStrategy(TranspilerStrategy):
-    """Nobody waits: gradients queue up on the trainer and are applied on arrival."""
+    """No waiting: gradients queue on the trainer and are applied on arrival."""
 
     def mode(self) -> CommunicationMode:
         mode = super().mode()
@@ -149,7 +148,7 @@ class AsyncStrategy(TranspilerStrategy):
 
 
 class GeoStrategy(TranspilerStrategy):
-    """Trainers train on their own and exchange what changed every `update_frequency` steps."""
+    """Trainers train locally and exchange changes every `update_frequency` steps."""
 
     def __init__(self, update_frequency: int = 100) -> None:
         self.flags = _flags(geo_sgd_mode=True, geo_sgd_need_push_nums=update_frequency)
@@ -157,23 +156,26 @@ class GeoStrategy(TranspilerStrategy):
 
 
 class StrategyFactory:
-    """Makes the four strategies."""
+    """Factory of the four strategies."""
 
     @staticmethod
     def create_sync_strategy() -> SyncStrategy:
+        """Return a strategy of mode Sync."""
         return SyncStrategy()
 
     @staticmethod
     def create_half_async_strategy() -> HalfAsyncStrategy:
+        """Return a strategy of mode HalfAsync."""
         return HalfAsyncStrategy()
 
     @staticmethod
     def create_async_strategy() -> AsyncStrategy:
+        """Return a strategy of mode Async."""
         return AsyncStrategy()
 
     @staticmethod
     def create_geo_strategy(update_frequency: int = 100) -> GeoStrategy:
-        """Refuses an `update_frequency` that is not a number of steps, at least 1."""
+        """Return a strategy of mode Geo; raises `ConfigError` unless the steps are 1 or more."""
         if type(update_frequency) is not int or update_frequency < 1:
             raise ConfigError(
                 f"update_frequency is {update_frequency!r}, expected an integer, at least 1.",
@@ -183,7 +185,7 @@ class StrategyFactory:
 
 
 def strategy_of(config: DistributeTranspilerConfig) -> TranspilerStrategy:
-    """The strategy of the mode that a config means by its flags, with that config."""
+    """Return the strategy of the mode that a config's flags mean, with that config."""
     classes = {Sync: SyncStrategy, HalfAsync: HalfAsyncStrategy, Async: AsyncStrategy}
     mode = mode_of(config)
     made = GeoStrategy(mode.update_frequency) if isinstance(mode, Geo) else classes[type(mode)]()

@@ -1,4 +1,4 @@
-"""`DistributedStrategyFactory`, the name the documents of Fluid 1.7 use for `StrategyFactory`."""
+"""`DistributedStrategyFactory`, the name of `StrategyFactory` in the documents of Fluid 1.7."""
 
 from __future__ import annotations
 

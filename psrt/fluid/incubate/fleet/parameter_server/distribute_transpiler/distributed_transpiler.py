@@ -1,4 +1,4 @@
-"""`fleet` for pservers: one script, whose every process asks who it is and does its part.
+"""`fleet` for pservers: one script, in which every process takes its part by its role.
 
     fleet.init(role_maker.PaddleCloudRoleMaker())
     fleet.distributed_optimizer(optimizer, strategy).minimize(loss)
@@ -12,7 +12,7 @@
         fleet.stop_worker()
 
 Workers are trainers and servers are pservers. A worker connects at its first step, with the
-replicas that step asks for. What is called out of turn is refused with what comes before it.
+replicas of that step. Calls out of order raise `ProgramError`, which names what comes first.
 """
 
 from __future__ import annotations
@@ -54,14 +54,17 @@ _INSTEAD = {
 
 
 class DistributedTranspiler:
-    """What `fleet` is. One process has one role, so it is used once; `init` begins anew."""
+    """The class of `fleet`. A process has one role and uses it once; `init` begins anew."""
 
     def __init__(self) -> None:
         self._role: RoleMakerBase | None = None
         self._parts: ProgramPair | None = None
 
     def init(self, role_maker: RoleMakerBase | None = None) -> None:
-        """Find out who this process is; without a role maker from the launcher's variables."""
+        """Determine the role of this process, by default from the launcher's variables.
+
+        Raises `ConfigError` for a missing or wrong variable, and for a value that is no role maker.
+        """
         role_maker = PaddleCloudRoleMaker() if role_maker is None else role_maker
         if not isinstance(role_maker, RoleMakerBase):
             raise ConfigError(
@@ -71,40 +74,51 @@ class DistributedTranspiler:
         role_maker.generate_role()
         self._role, self._parts = role_maker, None
 
-    # --- who there is -----------------------------------------------------------------------------
+    # --- roles ------------------------------------------------------------------------------------
 
     def is_worker(self) -> bool:
+        """Return whether this process is a trainer."""
         return self._known.is_worker()
 
     def is_server(self) -> bool:
+        """Return whether this process is a pserver."""
         return self._known.is_server()
 
     def is_first_worker(self) -> bool:
+        """Return whether this process is trainer 0."""
         return self._known.is_first_worker()
 
     def worker_index(self) -> int:
+        """Return the number of this trainer, from 0."""
         return self._known.worker_index()
 
     def server_index(self) -> int:
+        """Return the number of this pserver, from 0."""
         return self._known.server_index()
 
     def worker_num(self) -> int:
+        """Return the number of trainers."""
         return self._known.worker_num()
 
     def server_num(self) -> int:
+        """Return the number of pservers."""
         return self._known.server_num()
 
     def worker_endpoints(self, to_string: bool = False) -> list[str] | str:
+        """Return the trainers' endpoints, if given; `to_string` joins them with commas."""
         endpoints = self._known.get_trainer_endpoints()
         return ",".join(endpoints) if to_string else endpoints
 
     def server_endpoints(self, to_string: bool = False) -> list[str] | str:
+        """Return the pservers' endpoints; `to_string` joins them with commas."""
         endpoints = self._known.get_pserver_endpoints()
         return ",".join(endpoints) if to_string else endpoints
 
     def split_files(self, files: Sequence[str]) -> list[str]:
-        """This worker's share of `files`: neighbours, one more for the first workers if they do
-        not come out even."""
+        """Return this worker's share of `files`: contiguous and near-equal, first workers larger.
+
+        Raises `ConfigError` for a string, `ProgramError` on a server.
+        """
         if isinstance(files, str):
             raise ConfigError(f"split_files was given the string {files!r}, expected a list.")
         self._refuse_server("split_files")
@@ -122,41 +136,47 @@ class DistributedTranspiler:
         optimizer: Optimizer,
         strategy: TranspilerStrategy | DistributeTranspilerConfig | None = None,
     ) -> TranspilerOptimizer:
-        """`optimizer`, whose `minimize` also makes this process's part; Sync without a strategy."""
+        """Return `optimizer` with a `minimize` that also makes this process's part of the cluster.
+
+        Sync without a strategy. Raises `ConfigError` for another kind of strategy or optimizer.
+        """
         return TranspilerOptimizer(optimizer, strategy, self._known, self._take)
 
     @property
     def main_program(self) -> FluidProgram:
-        """What this process runs: a worker its training program, a server what it serves."""
+        """The program of this process: a worker's trains, a server's serves."""
         return self._made.main
 
     @property
     def startup_program(self) -> FluidProgram:
-        """Fills a worker's scope; a server's has nothing to do."""
+        """The startup program: fills a worker's scope; a server's does nothing."""
         return self._made.startup
 
     # --- servers ----------------------------------------------------------------------------------
 
     def init_server(self, model_dir: str | None = None) -> None:
-        """Nothing has to be done: tables know their first values. A saved model is refused."""
+        """Do nothing: tables compute their initial values.
+
+        Raises `ConfigError` for `model_dir`: pservers do not start from a saved model.
+        """
         self._refuse_worker("init_server")
         assert self.main_program
         if model_dir:
             raise ConfigError(
-                f"init_server was told to start from {model_dir}; pservers of psrt start from the "
+                f"init_server was given {model_dir} to start from; pservers of psrt start from the "
                 "initializers of the program.",
                 hint="Call init_server() without a directory.",
             )
 
     def run_server(self) -> None:
-        """Serve until all workers have stopped; raises what ended the job before."""
+        """Serve until all workers have stopped; raises the error that ended the job before."""
         self._refuse_worker("run_server")
         FluidExecutor().run(self.main_program)
 
     # --- workers ----------------------------------------------------------------------------------
 
     def init_worker(self) -> None:
-        """The worker may train from here on; the first step waits for the servers."""
+        """Allow this worker to train; its first step waits for the servers."""
         self._refuse_server("init_worker")
         assert self.main_program
 
@@ -169,9 +189,9 @@ class DistributedTranspiler:
         self._connection().executor.barrier("fleet")
 
     def exchange_records(self, scattering: Scattering) -> deque[Records]:
-        """What `dataset.global_shuffle(fleet)` asks for; connects as `barrier_worker` does.
+        """Exchange records for `dataset.global_shuffle(fleet)`; connects as `barrier_worker` does.
 
-        Other workers reach this one by the host of its endpoint, if the role maker was told it.
+        Other workers reach this one by the host of its endpoint, if the role maker was given it.
         """
         self._refuse_server("exchange_records")
         known = self._known.get_trainer_endpoints()[self.worker_index() :]
@@ -180,29 +200,29 @@ class DistributedTranspiler:
         return shuffled
 
     def sum_records(self, count: int) -> int:
-        """What `dataset.get_memory_data_size(fleet)` asks for: the sum over all workers."""
+        """Return the sum over all workers, for `dataset.get_memory_data_size(fleet)`."""
         self._refuse_server("sum_records")
         total: int = self._connection().executor.sum_records(count)
         return total
 
     def shrink(self, threshold: int | None = None) -> dict[str, Shrunk]:
-        """Let the scores of all sparse tables decay and drop the rows that are at their end, as the
-        `psrt.tables.Lifecycle` of each table says; what was dropped, by table. One worker calls it.
+        """Decay the scores of all sparse tables and evict rows, by each table's `Lifecycle`.
 
-        Fluid's `threshold`, days without a push, is a limit of the table here.
+        Returns the evicted rows by table. One worker calls it. Fluid's `threshold`, days without a
+        push, is a limit of the table in psrt and raises `ConfigError`.
         """
         self._refuse_server("shrink")
         if threshold is not None:
             raise ConfigError(
-                f"fleet.shrink was given the threshold {threshold}; tables of psrt know their own.",
-                hint="Say ParamAttr(table=psrt.tables.TableOptions(lifecycle=psrt.tables."
+                f"fleet.shrink was given the threshold {threshold}; tables of psrt have their own.",
+                hint="Declare ParamAttr(table=psrt.tables.TableOptions(lifecycle=psrt.tables."
                 "Lifecycle(ttl_days=…))) of the embedding.",
             )
         shrunk: dict[str, Shrunk] = self._connection().executor.shrink()
         return shrunk
 
     def stop_worker(self) -> None:
-        """Send what is left, take the last parameters, and tell the servers this worker is done."""
+        """Send remaining gradients, pull the last parameters, and complete this worker."""
         self._refuse_server("stop_worker")
         self._connection()  # servers wait for every worker, also for one that had no data
         disconnect(self.main_program)
@@ -210,7 +230,7 @@ class DistributedTranspiler:
     def save_persistables(
         self, executor: FluidExecutor, dirname: str, main_program: FluidProgram | None = None
     ) -> None:
-        """Write the parameters as the servers have them; one worker does, before it stops."""
+        """Write the pservers' parameters; one worker calls it, before it stops."""
         self._refuse_server("save_persistables")
         io.save_persistables(executor, dirname, self._own(main_program))
 
@@ -222,7 +242,7 @@ class DistributedTranspiler:
         target_vars: Sequence[Variable],
         main_program: FluidProgram | None = None,
     ) -> None:
-        """Write a model that needs no servers; one worker does, before it stops."""
+        """Write a model that needs no servers; one worker calls it, before it stops."""
         self._refuse_server("save_inference_model")
         program = self._own(main_program)
         io.save_inference_model(dirname, feeded_var_names, target_vars, executor, program)
@@ -235,7 +255,7 @@ class DistributedTranspiler:
     @property
     def _known(self) -> RoleMakerBase:
         if self._role is None:
-            raise ProgramError("fleet was asked something before fleet.init(role_maker).")
+            raise ProgramError("fleet was used before fleet.init(role_maker).")
         return self._role
 
     @property

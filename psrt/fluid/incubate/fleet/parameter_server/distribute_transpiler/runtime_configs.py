@@ -1,12 +1,12 @@
-"""Runtime knobs of Fluid by their names, and which of them mean something to psrt.
+"""Runtime knobs of Fluid by their names, and their effects in psrt.
 
-`TrainerRuntimeConfig` and `ServerRuntimeConfig` are filled in attribute by attribute, by item of
-`runtime_configs`, by a dict given to the strategy, or by a variable `FLAGS_<name>`. What a knob
-turns in each mode is told by `EFFECTS`; a knob that was turned and has no effect is logged, once,
-by the strategy. Defaults that are the number of replicas follow CPU_NUM, as Fluid's do.
+`TrainerRuntimeConfig` and `ServerRuntimeConfig` are set by attribute, by item of `runtime_configs`,
+by a dict given to the strategy, or by a variable `FLAGS_<name>`. `EFFECTS` lists what a knob
+changes; a knob that was turned and has no effect is logged, once, by the strategy. Defaults that
+are the number of replicas follow CPU_NUM, as Fluid's do.
 
-`overridden` is how every sub-config of a strategy takes a replacement or a dict: it refuses unknown
-keys, naming the nearest, and values of another type.
+`overridden` applies a replacement or a dict to a sub-config of a strategy: it refuses unknown keys,
+naming the nearest, and values of another type.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class WrongTypeError(ConfigError, TypeError):
 
 
 class RuntimeConfig(DeclaredAttributes):
-    """Typed attributes that start with what the environment says."""
+    """Typed attributes with defaults from the environment."""
 
     def __post_init__(self) -> None:
         known = environment()
@@ -60,7 +60,7 @@ class RuntimeConfig(DeclaredAttributes):
 
     @classmethod
     def defaults(cls) -> dict[str, int | bool]:
-        """Value of each knob that nobody turned."""
+        """Return the default of each knob."""
         replicas = cpu_num()
         return {n: replicas if d is None else d for n, d in cls._declared().items()}
 
@@ -70,20 +70,20 @@ class RuntimeConfig(DeclaredAttributes):
         return {field.name: field.metadata["default"] for field in fields}
 
     def turned(self) -> dict[str, int | bool]:
-        """The knobs whose value is not the default."""
+        """Return the knobs whose value is not the default."""
         defaults = self.defaults()
         values = {name: getattr(self, name) for name in defaults}
         return {name: value for name, value in values.items() if value != defaults[name]}
 
 
 def _knob(default: int | bool | None) -> Any:
-    """A knob; None = as many as CPU_NUM says."""
+    """A knob; None = CPU_NUM."""
     return field(init=False, metadata={"default": default})
 
 
 @dataclass
 class TrainerRuntimeConfig(RuntimeConfig):
-    """How a trainer communicates; `rpc_deadline` is in milliseconds."""
+    """Communication of a trainer; `rpc_deadline` is in milliseconds."""
 
     communicator_max_merge_var_num: int = _knob(None)
     communicator_send_queue_size: int = _knob(None)
@@ -99,7 +99,7 @@ class TrainerRuntimeConfig(RuntimeConfig):
 
     @property
     def runtime_configs(self) -> MutableMapping[str, int | bool]:
-        """The knobs as a dict: reading and writing its items is reading and writing them."""
+        """The knobs as a dict; writing its items writes the attributes."""
         return _Items(self)
 
     @property
@@ -107,20 +107,20 @@ class TrainerRuntimeConfig(RuntimeConfig):
         return self.rpc_deadline / 1000
 
     def asynchronous(self, dc_asgd: float) -> Async:
-        """The mode these knobs describe."""
+        """Return the mode of these knobs."""
         values = {theirs: getattr(self, ours) for ours, theirs in EFFECTS.items()}
         merge = "sum" if self.communicator_is_sgd_optimizer else "average"
         return Async(merge=merge, dc_asgd=dc_asgd, **values)
 
     def idle(self, mode: CommunicationMode) -> list[str]:
-        """The knobs that were turned, and do nothing in `mode`."""
+        """Return the knobs that were turned and have no effect in `mode`."""
         used = IN_EVERY_MODE + (ONLY_ASYNC if isinstance(mode, Async) else ())
         return [name for name in self.turned() if name not in used]
 
 
 @dataclass
 class ServerRuntimeConfig(RuntimeConfig):
-    """Threads of a pserver; no effect: a pserver of psrt serves each connection in its own."""
+    """Threads of a pserver; without effect: each connection has its own thread in psrt."""
 
     _rpc_send_thread_num: int = _knob(12)
     _rpc_get_thread_num: int = _knob(12)
@@ -152,7 +152,7 @@ class _Items(MutableMapping[str, "int | bool"]):
 
 
 def overridden(current: Config, given: object) -> Config:
-    """`given` itself when it is of the kind of `current`, or `current` with the items of a dict."""
+    """Return `given` if it has the type of `current`, else `current` with the items of a dict."""
     kind = type(current).__name__
     if isinstance(given, type(current)):
         return given
@@ -171,7 +171,7 @@ def overridden(current: Config, given: object) -> Config:
 
 
 def check_key(config: object, name: str) -> None:
-    """Refuse a name that `config` does not declare."""
+    """Raise `ConfigError` for a name that `config` does not declare."""
     known = [field.name for field in dataclasses.fields(config)]  # type: ignore[arg-type]
     if name in known:
         return
@@ -184,7 +184,7 @@ def check_key(config: object, name: str) -> None:
 
 
 def _typed(kind: str, name: str, value: Any, expected: type[Any]) -> Any:
-    """`value`, which must be of the type; Fluid's programs write 0 and 1 for booleans."""
+    """Check the type of `value`; Fluid's programs write 0 and 1 for booleans."""
     if expected is bool and type(value) is int and value in (0, 1):
         return bool(value)
     if expected is float and type(value) is int:

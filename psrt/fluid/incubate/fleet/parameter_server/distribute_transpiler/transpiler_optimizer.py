@@ -1,5 +1,7 @@
-"""What `fleet.distributed_optimizer` answers: an optimizer whose `minimize` also makes the parts of
-the cluster, and `ProgramPair`, those of one process."""
+"""Optimizers of `fleet.distributed_optimizer`: `minimize` also makes the parts of the cluster.
+
+`ProgramPair` holds those of one process.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ class ProgramPair:
 
 
 class TranspilerOptimizer:
-    """An optimizer of a cluster; `on_parts` is told the programs that `minimize` makes."""
+    """An optimizer of a cluster; `minimize` passes the programs it makes to `on_parts`."""
 
     def __init__(
         self,
@@ -53,7 +55,7 @@ class TranspilerOptimizer:
         parameter_list: Sequence[str | Variable] | None = None,
         no_grad_set: Sequence[str | Variable] | None = None,
     ) -> tuple[Any, Any]:
-        """As of the optimizer itself; then the program is cut into the parts of the cluster."""
+        """Call the optimizer's `minimize`, then cut the program into the cluster's parts."""
         made = self._optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
         program = loss.program
         assert isinstance(program, FluidProgram)
@@ -67,7 +69,7 @@ def parts_of(
     strategy: TranspilerStrategy,
     role: RoleMakerBase,
 ) -> ProgramPair:
-    """What the process of `role` runs of a program that has its updates."""
+    """Return the programs of a process with `role`, from a program that has its updates."""
     mode = strategy.settled()
     transpiler = FluidTranspiler(strategy.get_program_config())
     transpiler.transpile(
@@ -84,9 +86,7 @@ def parts_of(
     return ProgramPair(program, startup or default_startup_program())
 
 
-def _strategy(
-    given: TranspilerStrategy | DistributeTranspilerConfig | None,
-) -> TranspilerStrategy:
+def _strategy(given: TranspilerStrategy | DistributeTranspilerConfig | None) -> TranspilerStrategy:
     if given is None:
         return StrategyFactory.create_sync_strategy()
     if isinstance(given, DistributeTranspilerConfig):

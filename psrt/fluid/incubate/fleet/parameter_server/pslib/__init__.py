@@ -1,4 +1,4 @@
-"""Fleet over PSLib: not here, and said so at the first use of a name."""
+"""Fleet over PSLib: every name raises `ConfigError` at its first use."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ def __getattr__(name: str) -> NoReturn:
         name,
         "training by PSLib",
         "Use fleet of psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler; "
-        "psrt.tables, by ParamAttr(table=...), says which rows a table admits and drops.",
+        "psrt.tables, by ParamAttr(table=...), declares which rows a table admits and evicts.",
     )
