@@ -7,29 +7,45 @@ from __future__ import annotations
 
 import ast
 import statistics
+from collections import Counter
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-FILE_LIMIT, FUNCTION_LIMIT = 400, 50
+from tests import house
+
+FILE_LIMIT, FUNCTION_LIMIT, FOLDER_LIMIT = 300, 50, 20
 
 EXCEPTIONS: dict[str, str] = {}
+"""File, `file:function` or folder over its limit → reason."""
 
 
 def sources() -> list[Path]:
-    return sorted(p for p in (ROOT / "psrt").rglob("*.py") if "pb" not in p.parts)
+    return sorted(house.modules().values())
 
 
 def functions(path: Path) -> list[tuple[str, int]]:
-    tree = ast.parse(path.read_text())
-    nodes = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    nodes = [
+        node
+        for node in ast.walk(house.tree(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
     return [(node.name, (node.end_lineno or 0) - node.lineno + 1) for node in nodes]
 
 
 def name_of(path: Path) -> str:
-    return str(path.relative_to(ROOT))
+    return str(path.relative_to(house.ROOT))
 
 
-def test_files_and_functions_stay_within_the_hard_limits() -> None:
+def files_by_folder() -> Counter[str]:
+    """Files of each folder, its `__init__.py` not counted."""
+    return Counter(name_of(p.parent) for p in sources() if p.name != "__init__.py")
+
+
+def classes() -> Counter[str]:
+    nodes = (node for path in sources() for node in ast.walk(house.tree(path)))
+    return Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
+
+
+def test_files_functions_and_folders_stay_within_the_hard_limits() -> None:
     files = {name_of(path): len(path.read_text().splitlines()) for path in sources()}
     sizes = {
         f"{name_of(path)}:{name}": size for path in sources() for name, size in functions(path)
@@ -37,6 +53,7 @@ def test_files_and_functions_stay_within_the_hard_limits() -> None:
 
     big = {name for name, size in files.items() if size > FILE_LIMIT}
     big |= {name for name, size in sizes.items() if size > FUNCTION_LIMIT}
+    big |= {name for name, count in files_by_folder().items() if count > FOLDER_LIMIT}
 
     print_table(files, list(sizes.values()))
     assert big == set(EXCEPTIONS)
@@ -48,15 +65,23 @@ def test_the_median_function_is_under_ten_lines() -> None:
     assert statistics.median(lines) < 10
 
 
+def test_no_class_name_is_given_twice() -> None:
+    assert [name for name, count in classes().items() if count > 1] == []
+
+
 def print_table(files: dict[str, int], function_lines: list[int]) -> None:
-    rooms: dict[str, list[int]] = {}
+    folders: dict[str, list[int]] = {}
     for name, size in files.items():
-        rooms.setdefault(name.split("/")[1], []).append(size)
-    print(f"\n{'room':<16}{'files':>6}{'lines':>8}{'biggest':>9}")
-    for room, lines in sorted(rooms.items()):
-        print(f"{room:<16}{len(lines):>6}{sum(lines):>8}{max(lines):>9}")
+        folders.setdefault(str(Path(name).parent), []).append(size)
+    print(f"\n{'folder':<60}{'files':>6}{'lines':>8}{'biggest':>9}")
+    for folder, lines in sorted(folders.items()):
+        print(f"{folder:<60}{len(lines):>6}{sum(lines):>8}{max(lines):>9}")
     p90 = statistics.quantiles(function_lines, n=10)[-1]
+    fullest, most = files_by_folder().most_common(1)[0]
+    doubled = sum(count > 1 for count in classes().values())
     print(
-        f"total {sum(files.values())} lines; functions: median "
-        f"{statistics.median(function_lines)}, p90 {p90:.0f}"
+        f"total {sum(files.values())} lines in {len(files)} files; functions: "
+        f"{len(function_lines)}, median {statistics.median(function_lines)}, p90 {p90:.0f}\n"
+        f"most files in a folder: {most} ({fullest}); class names given twice: {doubled}; "
+        "imports past a face: tests/test_layers.py"
     )

@@ -468,3 +468,44 @@ def test_trainers_of_different_programs_are_refused() -> None:
             with pytest.raises(PsrtError, match="plan hash"):
                 connected(second).start()
             early.close()
+
+
+def calls_of(pserver: LivePserver) -> float:
+    return pserver.service.meters.registry.snapshot()["pserver_calls"]
+
+
+@contextmanager
+def one_trainer(
+    program: Program, mode: CommunicationMode
+) -> Iterator[tuple[LivePserver, ConnectedExecutor]]:
+    with live_pservers(1) as (pserver,):
+        part = parts([pserver], program, mode, trainers=1)[0]
+        with connected(part) as executor:
+            yield pserver, executor
+
+
+@pytest.mark.parametrize("mode", [Sync(), HalfAsync()], ids=["sync", "half_async"])
+def test_a_run_of_a_sparse_program_costs_one_round_trip(mode: CommunicationMode) -> None:
+    program, loss = model()
+    batches = big_batches(6)
+    with one_trainer(program, mode) as (pserver, executor):
+        executor.run(batches[0], [loss])
+        before = calls_of(pserver)
+        for batch in batches[1:]:
+            executor.run(batch, [loss])
+
+        assert calls_of(pserver) - before == len(batches) - 1
+
+
+def test_reading_the_scope_between_runs_shows_the_update_of_the_last_one() -> None:
+    program, loss = model()
+    fetched, read = list[np.ndarray](), list[np.ndarray]()
+    with one_trainer(program, Sync()) as (_, executor):
+        for batch in big_batches(4):
+            fetched.append(executor.run(batch, [loss, "w"])[1])
+    with one_trainer(program, Sync()) as (_, executor):
+        for batch in big_batches(4):
+            executor.run(batch, [loss])
+            read.append(executor.scope["w"].copy())
+
+    np.testing.assert_array_equal(fetched, read)

@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from types import TracebackType
 from typing import Any, Self
 
 from psrt.core.clock import MonotonicClock
@@ -49,18 +48,18 @@ from psrt.trainer.training.shrinking import Shrunk
 from psrt.trainer.training.training_run import TrainingRun
 
 AT_ONCE_S = 1.0
-"""How long `start` tries to reach pservers if it shall not wait for their ports."""
+"""Time for `start` to reach pservers where it does not wait for their ports."""
 
 EXAMPLES_APART = 1 << 24
-"""Between the examples of two trainers, as random ops count them: no mini-batch has as many."""
+"""Distance between the example numbers of two trainers, for random ops: above any mini-batch."""
 
 
 class ConnectedExecutor:
     """One trainer of a job; `part` is what the transpiler gives it.
 
     `replicas` copies of the program share each batch, and their gradients are averaged. `keep`
-    names what is fetched if `build_strategy` asks for passes. `say` is told which pserver `start`
-    waits for. `host` is where other trainers reach this one for a global shuffle.
+    names what is fetched if `build_strategy` asks for passes. `say` prints the pserver that `start`
+    waits for. `host` is the address of this trainer for a global shuffle.
     """
 
     def __init__(
@@ -96,8 +95,6 @@ class ConnectedExecutor:
         self._cluster: ConnectedCluster | None = None
         self._stopped = False
         self._life = Lifetime("executor", self._disconnect)
-
-    # --- training ---------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Reach all pservers, register their tables, pull the dense parameters into the scope.
@@ -143,10 +140,8 @@ class ConnectedExecutor:
             self._run.run_from(ahead, names_of(fetch), count)
         return done
 
-    # --- parameters -------------------------------------------------------------------------------
-
     def pull(self) -> None:
-        """The newest dense parameters into the scope, with all of this trainer's gradients."""
+        """Write the newest dense parameters, with all of this trainer's gradients, to the scope."""
         self.flush()
 
     def flush(self, final: bool = False) -> None:
@@ -156,7 +151,7 @@ class ConnectedExecutor:
             self._run.flush(self._call_timeout_s, final)
 
     def pull_rows(self, wanted: Mapping[str, I64]) -> dict[str, F32]:
-        """Rows (n, width) of the distinct ids (n,) of each table, now."""
+        """Return rows (n, width) of the distinct ids (n,) of each table, now."""
         self._settled()
         return dict(self._run.pull_rows(wanted))
 
@@ -166,54 +161,51 @@ class ConnectedExecutor:
         return self
 
     def rows(self, table: str) -> Iterator[tuple[I64, F32]]:
-        """All rows of a sparse table that training has touched, from every pserver: pages of ids
-        (n,) and rows (n, width)."""
+        """Pages of ids (n,) and rows (n, width): all rows of a table that training has touched."""
         return self._settled().rows(table)
 
     def shrink(self, *tables: str, dry_run: bool = False) -> dict[str, Shrunk]:
-        """Decay the shows and clicks of sparse tables, all if none is named, and drop the rows that
-        are at their end; what that was, by table. See `psrt.tables.Lifecycle`.
+        """Decay the shows and clicks of sparse tables and drop expired rows; return the counts.
 
-        A dry run changes nothing and tells what would be dropped.
+        All tables without a name; see `psrt.tables.Lifecycle`. A dry run changes nothing and
+        returns what would be dropped.
         """
         return self._settled().shrink(tables, dry_run)
 
-    # --- the other trainers -----------------------------------------------------------------------
-
     def barrier(self, name: str = "", timeout_s: float | None = None) -> None:
-        """Wait until every other trainer that has not completed has called it as often, by `name`.
+        """Wait until every other running trainer has called it as often, by `name`.
 
-        Between two steps; as long as a trainer waits here, no synchronous round closes.
+        Call it between two steps; while a trainer waits here, no synchronous round closes.
         """
         timeout_s = self._call_timeout_s if timeout_s is None else timeout_s
         self._settled().meet(name, timeout_s)
 
     def exchange_records(self, scattering: Scattering, host: str = "") -> deque[Records]:
-        """A global shuffle: `psrt.trainer.shuffle`. Between two steps, by every trainer.
+        """Shuffle records over all trainers; every trainer calls it between two steps.
 
         `host` replaces the one this executor was made with.
         """
-        part = self.part
+        part, cluster = self.part, self._settled()
         seat = Seat(
             *(part.trainer_id, part.trainers, part.job_id),
             carrier=self._carrier,
             host=host or self._host,
             timeout_s=self._call_timeout_s,
         )
-        cluster = self._settled()
         with self._life.failing_for_good():
             return exchange(scattering, seat, partial(cluster.tell, "shuffle"))
 
     def sum_records(self, count: int) -> int:
-        """The sum of what this trainer and all others that have not completed give. Between two
-        steps, by every trainer."""
+        """Return the sum of the counts of all running trainers; each calls it between two steps."""
         cluster = self._settled()
         with self._life.failing_for_good():
             return total_of(cluster.tell("records", str(count), self._call_timeout_s))
 
     def wait_for_others(self) -> None:
-        """Wait until all other trainers have completed, without holding up their rounds; then the
-        scope has what all of them learned. This trainer has nothing more to hand over."""
+        """Wait until all other trainers have completed, joining their rounds with no gradients.
+
+        The scope then has what all of them learned. This trainer pushes nothing more.
+        """
         cluster, part = self._settled(), self.part
         patience_s = self._call_timeout_s
         waiting = CompletionWait(part.trainer_id, patience_s, MonotonicClock(), self._say)
@@ -222,12 +214,10 @@ class ConnectedExecutor:
             await_others(waiting, cluster.members, company(cluster.communicator, part.mode))
         self.flush(final=True)
 
-    # --- the end ----------------------------------------------------------------------------------
-
     def stop(self, timeout_s: float | None = None) -> None:
-        """Apply what is queued, put the last parameters into the scope, complete. Once is enough.
+        """Apply what is queued, write the last parameters to the scope, complete; idempotent.
 
-        A trainer that has not run connects first: the job of the others ends only with all of them.
+        A trainer that has not run connects first: a job ends only when all trainers have completed.
         """
         if self._stopped:
             return
@@ -235,33 +225,25 @@ class ConnectedExecutor:
         with self._life.failing_for_good():
             self._run.stop(self._call_timeout_s if timeout_s is None else timeout_s)
         self._stopped = True
-        why = "this trainer was stopped: it has told the pservers that it has completed."
+        why = "this trainer was stopped: it has reported to the pservers that it completed."
         self._life.end(ProgramError(why, hint="Call stop after the last step."))
 
     def close(self) -> None:
-        """Close the connections without a word: to pservers, a trainer that has not stopped is
-        lost."""
+        """Close the connections; pservers count a trainer that has not stopped as lost."""
         why = "the executor was closed."
         self._life.end(ProgramError(why, hint="Make a new one, for a new job."))
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is None and not self._life.is_over:
             self.stop()
         self.close()
 
-    # --- what can be watched ----------------------------------------------------------------------
-
     @property
     def counters(self) -> Counters:
-        """What the communicator counts."""
+        """The counters of the communicator."""
         return self._connected().communicator.counters
 
     @property
@@ -274,8 +256,6 @@ class ConnectedExecutor:
         if profiler is not None:
             self._connected()
         self._run.profiler = profiler
-
-    # --- inside -----------------------------------------------------------------------------------
 
     def _settled(self) -> ConnectedCluster:
         """The cluster, with the exchange of the last step finished."""
@@ -293,15 +273,12 @@ class ConnectedExecutor:
         return self._cluster
 
     def _connect(self) -> ConnectedCluster:
-        local = self._run.local_parameters(self.part.mode)
-        groups = ("trainer", "pserver") if local else ("trainer",)
-        jit.warm_up(groups)  # a step, which others may wait for, must not wait for a compiler
+        say = self._say if self.part.wait_port else _ignore
+        own = self._run.local_parameters(self.part.mode)
+        jit.warm_up(("trainer", "pserver") if own else ("trainer",))
+        timeout_s = self._call_timeout_s
         cluster = ConnectedCluster(
-            self.part,
-            carrier=self._carrier,
-            call_timeout_s=self._call_timeout_s,
-            say=self._say if self.part.wait_port else _ignore,
-            own=local,
+            self.part, carrier=self._carrier, call_timeout_s=timeout_s, say=say, own=own
         )
         try:
             self._run.open(cluster.communicator, self._connect_timeout_s)

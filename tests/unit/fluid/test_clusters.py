@@ -14,6 +14,8 @@ import pytest
 import psrt.fluid as fluid
 from psrt.core.errors import ConfigError, ProgramError
 from psrt.core.specs.modes import Async, Geo, HalfAsync, Sync
+from psrt.rpc.client import Client
+from psrt.rpc.methods import Method
 from tests.support.live_pservers import free_port
 from tests.unit.fluid.models import MODELS, STEPS
 
@@ -170,6 +172,33 @@ def test_one_trainer_by_two_pservers_ends_where_training_here_does(
     assert len(list(tmp_path.iterdir())) == len(expected)
     for name, values in expected.items():
         np.testing.assert_allclose(np.load(tmp_path / f"{name}.npy"), values, rtol=1e-6, atol=1e-7)
+
+
+def test_a_run_in_sync_costs_one_round_trip(monkeypatch: pytest.MonkeyPatch) -> None:
+    build, _, make_feeds = MODELS["clicks"]
+    loss = build()
+    endpoint, methods = f"127.0.0.1:{free_port()}", list[Method]()
+    call = Client.call
+
+    def counted(self: Client, method: Method, *args: Any, **options: Any) -> Any:
+        methods.append(method)
+        return call(self, method, *args, **options)
+
+    monkeypatch.setattr(Client, "call", counted)
+    transpiler = fluid.DistributeTranspiler()
+    transpiler.transpile(0, pservers=endpoint, trainers=1)
+    exe = fluid.Executor()
+    with serving(transpiler, [endpoint]):
+        program, (first, *later) = transpiler.get_trainer_program(), make_feeds()
+        exe.run(program, feed=first, fetch_list=[loss])
+        methods.clear()
+
+        for feed in later:
+            exe.run(program, feed=feed, fetch_list=[loss])
+        sent = list(methods)
+        exe.close()
+
+    assert sent == [Method.EXCHANGE] * len(later)
 
 
 def test_a_dataset_trains_by_pservers_with_replicas() -> None:
