@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks import ctr_data, w1_job
 from benchmarks.simulate_rounds import Round, figures
 from psrt.core.errors import ConfigError
-from psrt.core.quantities import say_bytes, say_rate
+from psrt.core.quantities import format_bytes, format_rate
 from psrt.core.specs import VIRTUAL_SHARDS, Async, CommunicationMode, Geo, HalfAsync, Sync
 from psrt.graph import builder
 from psrt.graph.program import Program
@@ -90,8 +90,8 @@ def cells(sized: Sizing) -> tuple[str, ...]:
     busiest = sized.busiest
     return (
         f"{sized.pservers}, {sized.decided_by}",
-        say_bytes(sized.fullest.memory_bytes),
-        say_rate(busiest.link_bytes_per_s),
+        format_bytes(sized.fullest.memory_bytes),
+        format_rate(busiest.link_bytes_per_s),
         f"{busiest.requests_per_s:,.0f}",
         f"{busiest.connections:,}",
     )

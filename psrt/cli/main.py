@@ -111,7 +111,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         code = psrt.main(list(arguments), prog_name="psrt", standalone_mode=False)
     except PsrtError as error:
-        click.echo(error.story(), err=True)
+        click.echo(error.full_text(), err=True)
         return error.spec.exit_code
     except click.ClickException as error:
         return _wrong_usage(error)
@@ -130,13 +130,13 @@ def _wrong_usage(error: click.ClickException) -> int:
     if not (instead := instead_of(flag)):
         error.show()
         return error.exit_code
-    story = ConfigError(
+    failure = ConfigError(
         f"{flag} is a flag of PaddlePaddle's v2 that this command of psrt does not have.",
         code=ErrorCode.CONFIG_UNKNOWN_KEY,
         hint=instead,
     )
-    click.echo(story.story(), err=True)
-    return story.spec.exit_code
+    click.echo(failure.full_text(), err=True)
+    return failure.spec.exit_code
 
 
 def _stdout_closed() -> int:
@@ -147,9 +147,9 @@ def _stdout_closed() -> int:
 
 def _defect(error: Exception) -> int:
     traceback.print_exception(error)
-    story = InternalError(
+    failure = InternalError(
         f"{type(error).__name__}: {error}",
         hint="This is a defect in psrt: please report it with the lines above.",
     )
-    click.echo(story.story(), err=True)
-    return story.spec.exit_code
+    click.echo(failure.full_text(), err=True)
+    return failure.spec.exit_code

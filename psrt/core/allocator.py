@@ -1,9 +1,9 @@
-"""What a process of psrt's own asks of the C allocator: to keep what was freed, for reuse.
+"""Setting of the C allocator that keeps freed memory for reuse.
 
-A step allocates arrays of the same sizes as the step before. Left alone, glibc gives each of them
-back to the system and maps it anew, and the kernel clears it page by page: about a third of a
-trainer's CPU time in W2. This concerns the whole process, so only the commands `psrt pserver` and
-`psrt trainer` ask for it; who uses psrt as a library decides for himself.
+Each step allocates arrays of the sizes of the step before. By default, glibc returns each of them
+to the system and maps it anew, and the kernel clears it page by page: about a third of a trainer's
+CPU time in W2. The setting concerns the whole process, so only the commands `psrt pserver` and
+`psrt trainer` make it; programs that use psrt as a library decide for themselves.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LARGEST_BYTES = 32 << 20
 def keep_freed_memory() -> bool:
     """Keep freed blocks of up to `LARGEST_BYTES`, and `KEPT_BYTES` in all, for reuse.
 
-    False where the C library has no `mallopt` or refuses; nothing depends on it but speed.
+    Returns False where the C library has no `mallopt` or refuses; only speed depends on it.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:

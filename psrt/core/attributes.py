@@ -1,8 +1,8 @@
-"""What users fill in: attribute by attribute, as programs written for Fluid do, or as plain data.
+"""Bases of dataclasses that users fill in, by attribute (as programs for Fluid do) or at once.
 
-A dataclass that inherits `DeclaredAttributes` takes only the attributes it declares, and none after
-`freeze`: a misspelt setting is an error that names the nearest, not a setting without effect. One
-that inherits `PlainFields` keeps numbers of numpy as Python's, which have a text form.
+A dataclass that inherits `DeclaredAttributes` accepts only the attributes it declares, and none
+after `freeze`: a misspelt setting is an error that names the nearest. A dataclass that inherits
+`PlainFields` converts numbers of numpy to Python's, which have a text form.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from psrt.core.errors import ConfigError, ErrorCode
 
 
 class DeclaredAttributes:
-    """The base of dataclasses that are not frozen; an executor freezes what it was built with."""
+    """Base of mutable dataclasses that reject undeclared attributes; executors freeze theirs."""
 
     _frozen = False
 
@@ -33,7 +33,7 @@ class DeclaredAttributes:
             )
         if self._frozen:
             raise ConfigError(
-                f"{kind} is in use by an executor, so {name} cannot change any more.",
+                f"{kind} is in use by an executor, so {name} can no longer change.",
                 hint="Make a new strategy and a new executor.",
             )
         object.__setattr__(self, name, value)
@@ -46,7 +46,7 @@ _PLAIN = (bool, int, float, str, type(None))
 
 
 class PlainFields:
-    """The base of frozen dataclasses that users make and that travel as JSON."""
+    """Base of frozen dataclasses that users make and that travel as JSON."""
 
     def __post_init__(self) -> None:
         for name, value in list(vars(self).items()):
@@ -54,9 +54,9 @@ class PlainFields:
 
 
 def plain(value: Any) -> Any:
-    """Numbers of numpy as Python's, arrays and lists as tuples, in dataclasses too.
+    """Convert numbers of numpy to Python's, arrays and lists to tuples, also within dataclasses.
 
-    Anything else stays as it is.
+    Returns any other value unchanged.
     """
     if type(value) in _PLAIN:  # not isinstance: a float64 of numpy is a float, too
         return value

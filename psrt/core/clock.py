@@ -1,4 +1,4 @@
-"""Time as an argument: deciding code takes `now`, shells read a `Clock`."""
+"""Clocks: deciding code takes `now` as an argument; the code around it reads a `Clock`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Clock(Protocol):
 
 
 def hours_since_1970() -> int:
-    """Whole hours of the calendar's time: for ages that must outlive the process."""
+    """Whole hours of calendar time, for ages that outlive the process."""
     return int(time.time() // 3600)
 
 
@@ -23,7 +23,7 @@ class MonotonicClock:
 
 
 class ManualClock:
-    """A clock that tests move by hand."""
+    """A clock that tests advance."""
 
     def __init__(self, start_s: float = 0.0) -> None:
         self._now_s = start_s

@@ -1,4 +1,4 @@
-"""Tables for people: columns as wide as their widest cell."""
+"""Text tables, with columns as wide as their widest cell."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 
 def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> list[str]:
-    """A line per row; the columns in `left` are flush left, all others (numbers) flush right."""
+    """Return a line per row; columns in `left` are flush left, all others (numbers) right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(

@@ -7,13 +7,13 @@
     ├── WireError         bytes from the network do not follow docs/reference/wire-format.md
     ├── TableError        a table is missing, conflicts, or a shape does not fit
     ├── UnavailableError  the other side cannot be reached (worth a retry)
-    ├── DeadlineError     a wait ended; the message names whom it waited for
+    ├── DeadlineError     a wait ended; the message names the awaited processes
     ├── JobError          a job or one of its processes failed
     └── InternalError     a defect in psrt
 
-A message is made of sentences: what happened, to whom, what psrt did; `hint` says what the reader
-can do next. Codes map to gRPC statuses, exit codes and sections of docs/reference/errors.md; a
-test keeps the three complete. Removed codes stay reserved: never reuse a number.
+A message consists of sentences: the failure, the objects concerned, and what psrt did; `hint` is
+advice for the reader. Codes map to gRPC statuses, exit codes and sections of
+docs/reference/errors.md; a test keeps the three complete. Never reuse the number of a removed code.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import ClassVar
 
 
 class ErrorCode(enum.IntEnum):
-    """Numbers travel on the wire (`Header.error_code`); 0 means no error."""
+    """Codes of errors; their numbers travel on the wire (`Error.code`), 0 means no error."""
 
     CONFIG_INVALID = 1
     CONFIG_UNKNOWN_KEY = 2
@@ -57,8 +57,8 @@ class ErrorCode(enum.IntEnum):
 class ErrorSpec:
     """One row of the catalogue.
 
-    `grpc_status` is the name of a `grpc.StatusCode`; `exit_code` is what a process that dies of
-    this error returns; `retryable` says whether the same call may succeed later.
+    `grpc_status` is the name of a `grpc.StatusCode`. `exit_code` is that of a process that ends
+    with this error. A call that fails with a `retryable` error may succeed later.
     """
 
     grpc_status: str
@@ -83,7 +83,7 @@ CATALOGUE: dict[ErrorCode, ErrorSpec] = {
     ErrorCode.TABLE_UNKNOWN: ErrorSpec("NOT_FOUND", 40, "a table is not registered"),
     ErrorCode.TABLE_CONFLICT: ErrorSpec("ALREADY_EXISTS", 41, "a table has another spec"),
     ErrorCode.TABLE_SHAPE: ErrorSpec("INVALID_ARGUMENT", 42, "a tensor does not fit its table"),
-    ErrorCode.ID_LIST_UNKNOWN: ErrorSpec("NOT_FOUND", 43, "a list of ids is remembered no more"),
+    ErrorCode.ID_LIST_UNKNOWN: ErrorSpec("NOT_FOUND", 43, "a list of ids is no longer remembered"),
     ErrorCode.TABLE_FULL: ErrorSpec("RESOURCE_EXHAUSTED", 44, "a table has no room left"),
     ErrorCode.UNAVAILABLE: ErrorSpec("UNAVAILABLE", 50, "the peer cannot be reached", True),
     ErrorCode.STOPPING: ErrorSpec("UNAVAILABLE", 51, "the pserver is shutting down"),
@@ -121,11 +121,11 @@ class PsrtError(Exception):
         return f"{self.message}{hint}"
 
     def again(self) -> PsrtError:
-        """An equal error to raise or keep: one that was raised holds what its frames do."""
+        """Return a copy to raise or keep: the original keeps variables of its frames alive."""
         return type(self)(self.message, code=self.code, hint=self.hint)
 
-    def story(self) -> str:
-        """The text a user sees when a process ends with this error."""
+    def full_text(self) -> str:
+        """Return the text that a process prints when it ends with this error."""
         lines = [f"error: {self.message}"]
         if self.hint:
             lines.append(f"  what you can do: {self.hint}")
@@ -200,7 +200,7 @@ _CLASS_OF_CODE: dict[ErrorCode, type[PsrtError]] = {
 
 
 def from_code(code: int, message: str, hint: str = "") -> PsrtError:
-    """Rebuild the error a peer reported; an unknown number becomes `InternalError`."""
+    """Rebuild the error that a peer reported; an unknown number becomes `InternalError`."""
     try:
         known = ErrorCode(code)
     except ValueError:

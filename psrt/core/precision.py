@@ -33,7 +33,7 @@ class WirePrecision:
 
     @property
     def narrows(self) -> bool:
-        """Whether any tensor travels in less than 32 bits."""
+        """True if any tensor travels in less than 32 bits."""
         return any(precision != "float32" for precision in (self.default, *self.tables.values()))
 
     def only_dense(self, tables: Sequence[str]) -> WirePrecision:

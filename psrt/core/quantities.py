@@ -1,8 +1,8 @@
-"""Sizes, rates and counts as people write and read them: 64GiB, 10Gbit/s, 1.5M.
+"""Sizes, rates and counts as people write them: 64GiB, 10Gbit/s, 1.5M.
 
 Bytes have decimal (kB, MB, GB, TB) and binary (KiB, MiB, GiB, TiB) units; rates count bits
 (Mbit/s) or bytes (MB/s); counts have k, M, G. A number without a unit is refused where units
-differ, since nobody can tell what it counts.
+differ, because it is ambiguous.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _WRITTEN = re.compile(r"\s*([0-9.]+(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z/]*)\s*")
 
 
 def size_bytes(text: str, name: str) -> int:
-    """`64GiB` in bytes; `name` is what the message of a `ConfigError` calls it."""
+    """Return `64GiB` in bytes; `name` names the value in the message of a `ConfigError`."""
     number, unit = _split(text, name)
     if not unit.endswith("B") or (factor := _factor(unit[:-1])) is None:
         raise ConfigError(
@@ -28,7 +28,7 @@ def size_bytes(text: str, name: str) -> int:
 
 
 def bytes_per_s(text: str, name: str) -> float:
-    """`10Gbit/s` or `1.25GB/s` in bytes per second."""
+    """Return `10Gbit/s` or `1.25GB/s` in bytes per second; raises `ConfigError`."""
     number, unit = _split(text, name)
     for ending, bits in (("bit/s", 8), ("B/s", 1)):
         if unit.endswith(ending) and (factor := _factor(unit[: -len(ending)])) is not None:
@@ -39,7 +39,7 @@ def bytes_per_s(text: str, name: str) -> float:
 
 
 def count(text: str, name: str) -> int:
-    """`5M`, `1e9` or `1000` as a number of things."""
+    """Return `5M`, `1e9` or `1000` as an integer; raises `ConfigError`."""
     number, unit = _split(text, name)
     if unit not in _DECIMAL:
         raise ConfigError(
@@ -48,18 +48,18 @@ def count(text: str, name: str) -> int:
     return int(number * _DECIMAL[unit])
 
 
-def say_bytes(size: float) -> str:
-    """`3.2 GiB`."""
-    return _say(size, 1024, ("B", "KiB", "MiB", "GiB", "TiB", "PiB"))
+def format_bytes(size: float) -> str:
+    """Format bytes as `3.2 GiB`."""
+    return _format(size, 1024, ("B", "KiB", "MiB", "GiB", "TiB", "PiB"))
 
 
-def say_rate(bytes_per_s: float) -> str:
-    """`812 Mbit/s`, of bytes per second."""
-    return _say(bytes_per_s * 8, 1000, ("bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"))
+def format_rate(bytes_per_s: float) -> str:
+    """Format bytes per second as `812 Mbit/s`."""
+    return _format(bytes_per_s * 8, 1000, ("bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"))
 
 
-def _say(value: float, base: int, units: tuple[str, ...]) -> str:
-    """Three digits, in the unit that leaves at least one before the point."""
+def _format(value: float, base: int, units: tuple[str, ...]) -> str:
+    """Format with three digits, in the unit that leaves at least one before the point."""
     for unit in units[:-1]:
         if round(value, 1) < base:
             return f"{_three_digits(value)} {unit}"

@@ -13,8 +13,8 @@ from psrt.core.types import F32, I64, Array
 class SelectedRows:
     """A sparse gradient: `ids` (n,) int64, `values` (n, d) float32, `height` rows in the table.
 
-    `unique` implies that no id stands twice. `height` is 0 for tables of unbounded id space.
-    `counts` (n, 2) float32, where a table wants it, says how often each id was shown and clicked.
+    With `unique`, no id is repeated. `height` is 0 for tables of unbounded id space. `counts` (n,
+    2) float32 are the shows and clicks of each id, for tables that need them.
     """
 
     ids: I64

@@ -1,7 +1,7 @@
-"""Threads that never die silently.
+"""Threads whose crashes are reported.
 
-`CrashReport` is the one place a background thread's failure goes: it is logged with its story, kept
-for whoever waits, and handed to a callback (a daemon stops, a trainer's next wait raises).
+`CrashReport` receives the failure of a background thread: it logs it, keeps it for waiting threads,
+and passes it to a callback (a daemon stops, a trainer's next wait raises).
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class CrashReport:
         self.thread_name = ""
 
     def report(self, error: BaseException, thread_name: str) -> None:
-        told = isinstance(error, PsrtError) and not isinstance(error, InternalError)
-        # Whoever waits tells the user of a failure psrt knows; a traceback would only hide it.
-        trace = None if told else error
+        is_expected = isinstance(error, PsrtError) and not isinstance(error, InternalError)
+        # The waiting thread reports an expected failure; a traceback would only hide it.
+        trace = None if is_expected else error
         log.error("thread %s crashed: %s", thread_name, error, exc_info=trace)
         with self._lock:
             first = self.error is None
@@ -40,7 +40,7 @@ class CrashReport:
             self._on_crash(error)
 
     def check(self) -> None:
-        """Raise in the caller if a thread of the group has crashed."""
+        """Raise `InternalError` in the caller if a thread of the group has crashed."""
         if self.error is not None:
             raise InternalError(
                 f"background thread {self.thread_name} crashed: {self.error}"
@@ -83,9 +83,9 @@ def start_timer(
 def join_threads(
     threads: Iterable[threading.Thread], timeout_s: float, reading: Callable[[str], object]
 ) -> None:
-    """Wait for threads that were told to end, `timeout_s` for all of them.
+    """Wait for threads that were asked to end, `timeout_s` for all of them.
 
-    Raises `DeadlineError` with the name of one that did not, and what it is `reading`.
+    Raises `DeadlineError` with the name of one that still runs, and what it is `reading`.
     """
     deadline = time.monotonic() + timeout_s
     for thread in threads:
@@ -101,12 +101,11 @@ SCHEDULING = ("normal", "batch")
 
 
 def schedule(policy: str) -> None:
-    """How the system treats the calling thread and those it starts from now on.
+    """Set the scheduling policy of the calling thread and of those that it starts later.
 
-    A `batch` thread (SCHED_BATCH of Linux) that wakes pushes no other off its core, but waits for
-    its turn: what computes keeps its caches, what answers answers some milliseconds later where
-    there are more threads than cores. `normal` leaves all as it is, and so does a system that
-    knows no `batch`.
+    A `batch` thread (SCHED_BATCH of Linux) preempts no other thread when it wakes, but waits for
+    its turn. So computing threads keep their caches, and replies come some milliseconds later where
+    there are more threads than cores. `normal` changes nothing, nor does `batch` on other systems.
     """
     if policy == "batch" and hasattr(os, "SCHED_BATCH"):
         with contextlib.suppress(OSError):

@@ -1,9 +1,8 @@
-"""Files that others read: at every moment what stands at their path is complete.
+"""Atomic files: at every moment the file at a path is complete or absent.
 
-A file is written beside its place, synced to the disk and renamed into its place, which leaves
-nothing of what was there. Then its directory is synced: the rename outlives a power failure, too.
-So a path is followed to the file it means first; and a device, a pipe, or the file that is this
-process's own output is written to as it is, and not synced.
+A file is written under a temporary name in its directory, synced to the disk and renamed. Then the
+directory is synced, so the rename survives a power failure. Symbolic links are resolved first. A
+device, a pipe, or the file that is this process's own output is written in place and not synced.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ def write(path: Path, text: str) -> None:
 
 @contextmanager
 def writing(path: Path) -> Iterator[TextIO]:
-    """What is written here is at `path`, and on the disk, once the block ends without an error."""
+    """Open a file that is at `path`, and on the disk, once the block ends without an error."""
     if not _may_be_replaced(path):
         with path.open("a", encoding="utf-8") as out:
             yield out
         return
-    place, unfinished = _place_and_beside(path)
+    place, unfinished = _target_and_temporary(path)
     try:
         with unfinished.open("w", encoding="utf-8") as out:
             yield out
@@ -50,25 +49,27 @@ def writing(path: Path) -> Iterator[TextIO]:
 
 
 def probe(path: Path) -> None:
-    """Raise the `OSError` that `write` would raise, as far as can be known before. Pipes are not
-    opened: that would wait for a reader."""
+    """Raise the `OSError` that `write` would raise, as far as it can be predicted.
+
+    Pipes are not opened: that would wait for a reader.
+    """
     if not _may_be_replaced(path):
         if not os.access(path, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
         return
-    _, unfinished = _place_and_beside(path)
+    _, unfinished = _target_and_temporary(path)
     unfinished.touch()
     unfinished.unlink()
 
 
 def remove(path: Path) -> None:
-    """Take away what `write` put there, if it is a file."""
+    """Delete the file that `write` made; devices and pipes stay."""
     if _may_be_replaced(path):
-        _place_and_beside(path)[0].unlink(missing_ok=True)
+        _target_and_temporary(path)[0].unlink(missing_ok=True)
 
 
 def unwritable(path: str, flag: str, error: OSError) -> ConfigError:
-    """What to tell a user whose `flag` names `path`, where `write` or `probe` raised `error`."""
+    """Return the error for a user whose `flag` names `path`, where `write` raised `error`."""
     return ConfigError(
         f"{flag} {path} cannot be written ({error.strerror}).",
         hint=f"Give {flag} a file in a directory that exists and may be written.",
@@ -76,7 +77,7 @@ def unwritable(path: str, flag: str, error: OSError) -> ConfigError:
 
 
 def _sync_directory(directory: Path) -> None:
-    """Put the names in `directory` on the disk, where permissions and file system allow it."""
+    """Sync the names in `directory` to the disk, where permissions and file system allow it."""
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     except PermissionError:  # files may be made in it, and it cannot be opened
@@ -91,7 +92,7 @@ def _sync_directory(directory: Path) -> None:
 
 
 def _may_be_replaced(path: Path) -> bool:
-    """Whether a file or nothing is there; raises `IsADirectoryError`."""
+    """True if the path is a regular file or absent; raises `IsADirectoryError`."""
     try:
         there = path.stat()
     except FileNotFoundError:
@@ -108,7 +109,7 @@ def _is_open_as(descriptor: int, there: os.stat_result) -> bool:
         return False
 
 
-def _place_and_beside(path: Path) -> tuple[Path, Path]:
-    """The file that `path` leads to, and an unfinished one beside it, of this process alone."""
+def _target_and_temporary(path: Path) -> tuple[Path, Path]:
+    """The file that `path` resolves to, and a temporary name of this process alongside it."""
     place = Path(os.path.realpath(path))
     return place, place.with_name(f"{place.name}.{os.getpid()}.tmp")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from psrt.core.quantities import say_bytes, say_rate
+from psrt.core.quantities import format_bytes, format_rate
 from psrt.kernels.tables import SLOTS
 from psrt.partition.plan import PartitionPlan
 from psrt.sizing.loads import MAX_MESSAGE_BYTES
@@ -24,9 +24,9 @@ def of_plan(plan: PartitionPlan) -> Iterator[str]:
     most, least = (choose(balances, key=lambda each: each.dense_bytes) for choose in (max, min))
     if most.dense_bytes >= max(DENSE_THAT_MATTERS_BYTES, UNEVEN * least.dense_bytes):
         yield (
-            f"dense parameters are uneven: {most.endpoint} holds {say_bytes(most.dense_bytes)}, "
-            f"{least.endpoint} {say_bytes(least.dense_bytes)}. Lower min_block_size in [partition] "
-            'to cut smaller parameters too, or try split_method = "HashName".'
+            f"dense parameters are uneven: {most.endpoint} holds {format_bytes(most.dense_bytes)}, "
+            f"{least.endpoint} {format_bytes(least.dense_bytes)}. Lower min_block_size in "
+            '[partition] to cut smaller parameters too, or try split_method = "HashName".'
         )
     wide, narrow = (choose(each.virtual_shards for each in balances) for choose in (max, min))
     if plan.sparse and wide >= UNEVEN * narrow:
@@ -46,8 +46,9 @@ def of_sizing(sizing: Sizing) -> Iterator[str]:
     limits = sizing.limits
     if sizing.trainer.link_bytes_per_s > limits.link_bytes_per_s:
         yield (
-            f"a trainer's own link would have to carry {say_rate(sizing.trainer.link_bytes_per_s)}:"
-            " more pservers do not help. Use larger steps, or a mode that sends less, such as geo."
+            "a trainer's own link would have to carry "
+            f"{format_rate(sizing.trainer.link_bytes_per_s)}: more pservers do not "
+            "help. Use larger steps, or a mode that sends less, such as geo."
         )
     yield from _of_stripes(sizing)
     yield from _of_messages(sizing)
@@ -68,7 +69,7 @@ def _of_messages(sizing: Sizing) -> Iterator[str]:
     largest = max(load.largest_message_bytes for load in sizing.loads)
     if largest > MAX_MESSAGE_BYTES:
         yield (
-            f"a message of {say_bytes(largest)} is beyond what a pserver takes: raise "
+            f"a message of {format_bytes(largest)} is beyond what a pserver takes: raise "
             "max_message_mib in [pserver], or take more pservers."
         )
     most = max(load.connections for load in sizing.loads)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from psrt.core.columns import aligned
-from psrt.core.quantities import say_bytes, say_rate
+from psrt.core.quantities import format_bytes, format_rate
 from psrt.sizing import concerns
 from psrt.sizing.loads import PROCESS_BYTES, PserverLoad
 from psrt.sizing.sizing import Sizing
@@ -114,11 +114,11 @@ def _memory(sizing: Sizing) -> Iterator[Line]:
     yield "rows", f"{fullest.rows:,}", f"{sum(load.rows for load in all_loads):,}"
     for name, part in _MEMORY.items():
         if part(fullest):
-            yield name, say_bytes(part(fullest)), say_bytes(sum(map(part, all_loads)))
+            yield name, format_bytes(part(fullest)), format_bytes(sum(map(part, all_loads)))
     total = sum(load.memory_bytes for load in all_loads)
-    yield "in all", say_bytes(fullest.memory_bytes), say_bytes(total)
+    yield "in all", format_bytes(fullest.memory_bytes), format_bytes(total)
     used = fullest.memory_bytes / sizing.limits.memory_bytes
-    yield f"of {say_bytes(sizing.limits.memory_bytes)}", f"{used:.0%}", ""
+    yield f"of {format_bytes(sizing.limits.memory_bytes)}", f"{used:.0%}", ""
 
 
 def _calls(sizing: Sizing) -> Iterator[Line]:
@@ -126,23 +126,23 @@ def _calls(sizing: Sizing) -> Iterator[Line]:
     busiest, trainer = sizing.busiest, sizing.trainer
     yield f"a step, to {busiest.endpoint}", "calls", "bytes up", "bytes down"
     for call in busiest.calls:
-        up, down = say_bytes(call.up_bytes), say_bytes(call.down_bytes)
+        up, down = format_bytes(call.up_bytes), format_bytes(call.down_bytes)
         yield call.name, f"{call.per_step:.3g}", up, down
-    sums = say_bytes(trainer.up_bytes), say_bytes(trainer.down_bytes)
+    sums = format_bytes(trainer.up_bytes), format_bytes(trainer.down_bytes)
     yield f"to all {sizing.pservers}", f"{trainer.requests:.3g}", *sums
 
 
 def _links(sizing: Sizing) -> Iterator[Line]:
     busiest, trainer, limit = sizing.busiest, sizing.trainer, sizing.limits.link_bytes_per_s
     cores = sizing.limits.cores
-    head = "a second", "calls", "connections", "in", "out", f"of {say_rate(limit)}"
+    head = "a second", "calls", "connections", "in", "out", f"of {format_rate(limit)}"
     yield *head, f"of {cores} cores, about"
     calls = f"{busiest.requests_per_s:,.0f}", f"{busiest.connections:,}"
-    rates = say_rate(busiest.in_bytes_per_s), say_rate(busiest.out_bytes_per_s)
+    rates = format_rate(busiest.in_bytes_per_s), format_rate(busiest.out_bytes_per_s)
     used = f"{busiest.link_bytes_per_s / limit:.0%}", f"{busiest.cpu_used(cores):.0%}"
     yield busiest.endpoint, *calls, *rates, *used
     calls = f"{trainer.requests * trainer.steps_per_s:,.0f}", f"{_connections(sizing):,}"
-    rates = say_rate(trainer.in_bytes_per_s), say_rate(trainer.out_bytes_per_s)
+    rates = format_rate(trainer.in_bytes_per_s), format_rate(trainer.out_bytes_per_s)
     yield "a trainer", *calls, *rates, f"{trainer.link_bytes_per_s / limit:.0%}", ""
 
 

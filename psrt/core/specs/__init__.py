@@ -1,30 +1,24 @@
-"""specs: files in reading order.
+"""specs: frozen descriptions of tables, optimizers, schedules and modes.
 
-admission       Which ids may own a row of a sparse table, and what an id's score is: plain
-                frozen data
-lifecycle       How rows of a sparse table grow and end: plain frozen data
-modes           Communication modes as plain frozen data: five types, each with the settings
-                that mean something in it
-schedules       Learning-rate schedules as plain frozen data: the rate as a function of the
-                step t = 0, 1, …
-ctr_optimizers  The optimizers of click models, as PaddlePaddle's sparse accessors have them:
-                frozen data
-optimizers      Optimizers as plain frozen data: which formula moves weights, and its numbers
-regularizers    Regularizers as plain frozen data: what is added to a gradient to keep weights
-                small
-policy_rules    Which options of a sparse table make sense: admission, score, lifecycle, growth
-table_options   What a user may ask of a sparse table beyond its shape and optimizer: plain
-                frozen data
-table_specs     What a pserver must know about tables, as plain frozen data: the contract
-                between rooms
-formula_rules   Which numbers of optimizers, initializers and regularizers their formulas can
-                take
-rates           Learning-rate schedules: the rate of a step, as plain functions of a spec
+admission       rules that decide the ids that may own a row, and scores of ids
+lifecycle       growth and eviction of rows
+modes           communication modes: five types, each with its own settings
+schedules       learning-rate schedules: the rate as a function of the step t = 0, 1, …
+ctr_optimizers  optimizers of click models
+optimizers      optimizers: formulas and their numbers
+regularizers    terms added to a gradient to keep weights small
+policy_rules    legal options of a sparse table
+table_options   options of a sparse table in addition to its shape and optimizer
+table_specs     tables: the contract between trainers and pservers
+canonical       specs as plain data and as JSON
+formula_rules   legal numbers of optimizers, initializers and regularizers
+rates           the learning rate of a step, as plain functions of a schedule
 """
 
 from __future__ import annotations
 
 from psrt.core.specs.admission import Admission, CountFilter, Probability, Score, ShowClick
+from psrt.core.specs.canonical import differences, from_json, from_plain, to_json, to_plain
 from psrt.core.specs.ctr_optimizers import CtrAdagrad, CtrAdam, CtrSgd, CtrSharedAdam, CtrStdAdagrad
 from psrt.core.specs.formula_rules import (
     check_formula,
@@ -89,11 +83,6 @@ from psrt.core.specs.table_specs import (
     TableSpec,
     TruncatedNormal,
     Uniform,
-    differences,
-    from_json,
-    from_plain,
-    to_json,
-    to_plain,
 )
 
 __all__ = [

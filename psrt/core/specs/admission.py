@@ -1,9 +1,9 @@
-"""Which ids may own a row of a sparse table, and what an id's score is: plain frozen data.
+"""Admission rules, which decide the ids that may own a row, and the score of an id: frozen data.
 
-Until an id is admitted it reads as its initial value, and its updates are ignored. A push says of
-each id how often it was shown and clicked in the examples it stands for, one show and no click
-unless trainers are told otherwise (`ShowClick`). Formulas and defaults are those of PaddlePaddle's
-accessors and entry filters; `Probability` admits with p, where theirs admits with 1 − p.
+Until an id is admitted it reads as its initial value, and its updates are ignored. A push carries
+the shows and clicks of each id in its examples, one show and no click except with `ShowClick`.
+Formulas and defaults are those of PaddlePaddle's accessors and entry filters; `Probability` admits
+with p, where theirs admits with 1 − p.
 """
 
 from __future__ import annotations
@@ -31,10 +31,9 @@ class CountFilter:
 
     Shows are counted in float32, so `count` is 2²⁴ at most.
 
-    At most `waiting_ids` ids are counted while they wait, over all pservers together: 12 bytes
-    each, so 12 MiB by default. Beyond that counts are too low by a bounded error (Misra & Gries
-    1982, see `psrt.kernels.tables.admission`), so a frequent id is admitted later, and no id too
-    early.
+    At most `waiting_ids` ids are counted before admission, over all pservers together: 12 bytes
+    each, so 12 MiB by default. Beyond that, counts are too low by a bounded error (Misra & Gries
+    1982, see `psrt.kernels.tables.admission`), so a frequent id is admitted late, and no id early.
     """
 
     count: int = 1
@@ -43,7 +42,7 @@ class CountFilter:
 
 @dataclass(frozen=True)
 class Probability:
-    """Admit a share of all ids: which ones is a pure function of the table's seed and the id."""
+    """Admit a fraction of all ids, chosen by a pure function of the table's seed and the id."""
 
     probability: float = 1.0
 
@@ -52,11 +51,11 @@ class Probability:
 class ShowClick:
     """Admit an id with the push that brings its score to `threshold`; that push is applied.
 
-    `show` and `click` name data vars: for every example how often it was shown and clicked, (rows,)
-    or (rows, 1). Trainers add them up for each id of the example, and push both with the gradients.
-    The bound `waiting_ids` is that of `CountFilter`. A threshold of 0 admits at once, and leaves
-    shows and clicks for the score by which rows grow and are dropped. A count that is negative,
-    infinite or not a number is none.
+    `show` and `click` name data vars with the shows and clicks of every example, (rows,) or
+    (rows, 1). Trainers sum them for each id and push both with the gradients. The bound
+    `waiting_ids` is that of `CountFilter`. A threshold of 0 admits at once; shows and clicks then
+    only count for the score by which rows grow and are dropped. A count that is negative, infinite
+    or NaN counts as 0.
     """
 
     show: str

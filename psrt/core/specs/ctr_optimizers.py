@@ -1,12 +1,12 @@
-"""The optimizers of click models, as PaddlePaddle's sparse accessors have them: frozen data.
+"""Optimizers of click models, by the formulas of PaddlePaddle's sparse accessors: frozen data.
 
 They keep every weight within bounds, and a row may share one number of state among its weights. In
 the formulas w is a weight, g its gradient, d the number of weights of a row, lr the rate of the
 step, and clip() means `min(max(w, weight_min), weight_max)`. State begins at 0. Any sparse table
 can have one of them; for a dense parameter the whole parameter is a row.
 
-With `show_scale` the gradient of a row is first divided by how often the row was shown in the
-mini-batches pushed, if trainers say so (admission `ShowClick`); else every push counts as one.
+With `show_scale` the gradient of a row is first divided by the shows of the row in the mini-batches
+pushed, if trainers push shows (admission `ShowClick`); otherwise every push counts as one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class CtrAdagrad(PlainFields):
 
 @dataclass(frozen=True)
 class CtrStdAdagrad(PlainFields):
-    """As `CtrAdagrad`, with an s for every weight: s += g²   (rule `std_adagrad`)."""
+    """`CtrAdagrad` with an s for every weight: s += g²   (rule `std_adagrad`)."""
 
     initial_g2sum: float = 3.0
     weight_min: float = -10.0
@@ -64,8 +64,8 @@ class CtrAdam(PlainFields):
 
 @dataclass(frozen=True)
 class CtrSharedAdam(PlainFields):
-    """As `CtrAdam`, but only the means over the row of m and of v are kept from one update to the
-    next, and every weight's m and v begin there   (rule `shared_adam`).
+    """`CtrAdam` that keeps only the means of m and of v over the row from one update to the next;
+    m and v of every weight begin there   (rule `shared_adam`).
     """
 
     beta1: float = 0.9

@@ -1,7 +1,7 @@
-"""Which numbers of optimizers, initializers and regularizers their formulas can take.
+"""Legal numbers of optimizers, initializers and regularizers.
 
-Pservers refuse others when a table is registered, a job file that says them is not read, and a
-program is told by `check_formula` where it declares them.
+Other numbers raise an error where a program declares them (`check_formula`), when a job file is
+read, and when a pserver registers a table.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from psrt.core.errors import ConfigError
-from psrt.core.specs.table_specs import Optimizer
+from psrt.core.specs.optimizers import Optimizer
 
 FLOAT32_MAX = float.fromhex("0x1.fffffep127")
-"""Weights and their state are float32: what is beyond becomes infinite there."""
+"""Largest float32, the type of weights and their state: larger numbers would become infinite."""
 
 _SHARES = ("beta1", "beta2", "rho", "decay", "momentum")
 _NOT_NEGATIVE = ("epsilon", "initial_accumulator", "l1", "l2", "std")
@@ -21,13 +21,13 @@ _BOUNDS = (("weight_min", "weight_max", "weights"), ("low", "high", "first value
 
 
 def is_float32(value: object) -> bool:
-    """Whether `value` is a number that float32 has room for; NaN and infinity are none."""
+    """True if `value` is a number in the range of float32; NaN and infinity are not."""
     return isinstance(value, int | float) and abs(value) <= FLOAT32_MAX
 
 
 def formula_problems(what: str, value: Any, kinds: Any, of: str = "") -> Iterator[str]:
-    """What is wrong with a value that should be one of `kinds`, and hold numbers alone that its
-    formula can take; `of` stands behind the name of a number."""
+    """Yield the problems of a value that should be one of `kinds` with legal numbers; `of` follows
+    the name of a number in the text."""
     if not isinstance(value, kinds):
         yield f"{value!r} is no {what}"
         return
@@ -40,12 +40,12 @@ def formula_problems(what: str, value: Any, kinds: Any, of: str = "") -> Iterato
 
 
 def number_problems(what: str, value: Any, kinds: Any) -> Iterator[str]:
-    """The same in words that follow "cannot be registered:"."""
+    """Yield `formula_problems` in words that follow "cannot be registered:"."""
     return formula_problems(what, value, kinds, f" of its {what}")
 
 
 def optimizer_problems(optimizer: Any) -> Iterator[str]:
-    """The same of an optimizer."""
+    """Yield `number_problems` of an optimizer."""
     return number_problems("optimizer", optimizer, Optimizer)
 
 
@@ -60,7 +60,7 @@ def check_formula(what: str, value: Any, kinds: Any) -> None:
 
 
 def _range_problems(numbers: dict[str, Any], of: str) -> Iterator[str]:
-    """What finite numbers would break the formula."""
+    """Yield finite numbers that are outside of the range of their formula."""
     for name in _SHARES:
         if not 0 <= numbers.get(name, 0) < 1:
             yield f"{name}{of} is {numbers[name]}, not in [0, 1)"

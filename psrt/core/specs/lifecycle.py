@@ -1,6 +1,6 @@
-"""How rows of a sparse table grow and end: plain frozen data.
+"""Growth and eviction of rows of a sparse table: plain frozen data.
 
-A limit of 0 is none. Ages count pushes of the row, not reads. See docs/reference/tables.md.
+A limit of 0 means no limit. Ages count pushes of the row, not reads. See docs/reference/tables.md.
 """
 
 from __future__ import annotations
@@ -10,16 +10,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Lifecycle:
-    """Which rows are dropped, and when.
+    """Conditions under which rows are dropped.
 
-    Beside training, in small slices: rows that were not pushed for `ttl_rounds` rounds in Sync,
-    mini-batches of all trainers else (updates of the table, if its optimizer moves all rows); rows
-    not pushed for `ttl_days`; and, once the table needs more than `max_bytes` over all pservers
-    together, those pushed longest ago.
+    During training, in small slices: rows not pushed for `ttl_rounds` rounds in Sync, in other
+    modes mini-batches of all trainers (updates of the table, if its optimizer moves all rows); rows
+    not pushed for `ttl_days`; and, while the table needs more than `max_bytes` over all pservers
+    together, the rows pushed longest ago.
 
-    By a shrink, which somebody asks for (`fleet.shrink`): shows and clicks of all rows are
-    multiplied by `decay`, and rows whose score is below `delete_score` then are dropped, with those
-    past their time.
+    By a shrink that a trainer requests (`fleet.shrink`): shows and clicks of all rows are
+    multiplied by `decay`; then rows with a score below `delete_score` and expired rows are dropped.
     """
 
     ttl_rounds: int = 0
@@ -31,8 +30,11 @@ class Lifecycle:
 
 @dataclass(frozen=True)
 class Growth:
-    """Rows that start short: the first `embed_width` weights at once, the others when a push brings
-    the row's score to `embedx_threshold`. Until then these read as zeros and take no updates."""
+    """Rows that start with `embed_width` weights.
+
+    They get the others when a push brings the score of the row to `embedx_threshold`. Until then
+    these read as zeros and take no updates.
+    """
 
     embed_width: int = 1
     embedx_threshold: float = 10.0

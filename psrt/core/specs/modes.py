@@ -1,5 +1,6 @@
-"""Communication modes as plain frozen data: five types, each with the settings that mean something
-in it. docs/explanation/semantics.md says what they do. Public through `psrt.core.specs`.
+"""Communication modes as plain frozen data: five types, each with its own settings.
+
+docs/explanation/semantics.md describes them. Public through `psrt.core.specs`.
 """
 
 from __future__ import annotations
@@ -21,11 +22,10 @@ class Sync:
 
 @dataclass(frozen=True)
 class Async:
-    """Apply on arrival, nobody waits for anybody.
+    """Gradients are applied on arrival; trainers do not wait for each other.
 
-    `merge` is how gradients that travel together are put into one, `sum` or `average`.
-    `thread_pool_size` is how many pushes may be under way at once. `dc_asgd` is the λ of delay
-    compensation (Zheng et al. 2017), 0 = none.
+    `merge` combines gradients of one push by `sum` or `average`. `thread_pool_size` is the number
+    of pushes in flight. `dc_asgd` is the λ of delay compensation (Zheng et al. 2017), 0 = none.
     """
 
     max_merge_var_num: int = 1
@@ -48,14 +48,16 @@ class Ssp:
 
 @dataclass(frozen=True)
 class HalfAsync:
-    """Async between trainers; the replicas of one trainer meet at every step, their gradients are
-    averaged, pushed, and the step ends when parameters have come back."""
+    """Async between trainers, synchronous within one.
+
+    At every step the gradients of its replicas are averaged and pushed, and the step ends when
+    parameters have arrived.
+    """
 
 
 @dataclass(frozen=True)
 class Geo:
-    """Optimizers run on the trainers; every `update_frequency` steps they exchange what has
-    changed."""
+    """Optimizers run on the trainers, which exchange changes every `update_frequency` steps."""
 
     update_frequency: int = 100
 

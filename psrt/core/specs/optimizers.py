@@ -1,9 +1,9 @@
-"""Optimizers as plain frozen data: which formula moves weights, and its numbers.
+"""Optimizers as plain frozen data: the formula that updates weights, and its numbers.
 
-In the formulas w is a weight, g its gradient, lr the rate of the step; other letters are state that
-stands beside each weight and begins at 0 unless said otherwise. Defaults are Fluid's where it has
-them. On sparse tables only the rows of a gradient move, state and all, and t counts the updates of
-the row. `psrt.kernels` computes them. Public through `psrt.core.specs`.
+In the formulas w is a weight, g its gradient, lr the rate of the step; other letters are state of
+each weight, which begins at 0 except where stated. Defaults are Fluid's where it has them. On
+sparse tables only the rows of a gradient change, with their state, and t counts the updates of the
+row. `psrt.kernels` computes them. Public through `psrt.core.specs`.
 """
 
 from __future__ import annotations
@@ -80,9 +80,9 @@ class Adam(PlainFields):
     w −= lr · (m / (1 − beta1ᵗ)) / (√(v / (1 − beta2ᵗ)) + epsilon)
     (Kingma & Ba 2015, algorithm 1).
 
-    `lazy` says what happens to rows of a sparse table that a gradient does not touch: they stay as
-    they are. lazy=False moves them at every update as the formula does for g = 0, with t the number
-    of updates of the table; such an update costs time for every row that exists.
+    With `lazy`, rows of a sparse table without a gradient do not change. lazy=False updates them
+    by the formula with g = 0 and t the number of updates of the table; such an update takes time
+    for every row.
     """
 
     beta1: float = 0.9
@@ -96,7 +96,7 @@ class AdamW(PlainFields):
     """Adam, and w −= lr · weight_decay · w with the w before the step
     (Loshchilov & Hutter 2019, algorithm 2).
 
-    `lazy` as for Adam. A row that no gradient ever touched stays at its initial value in any case.
+    `lazy` is that of Adam. A row without any gradient so far keeps its initial value in any case.
     """
 
     beta1: float = 0.9
@@ -124,8 +124,8 @@ class Ftrl(PlainFields):
     s = n + g²; z += g − w · (sᵖ − nᵖ) / lr; n = s;
     w = (l1 · sign(z) − z) / (nᵖ / lr + 2 · l2) where |z| > l1, else 0.
 
-    n begins at `initial_accumulator`. A weight whose z never leaves [−l1, l1] becomes 0. Nothing
-    moves in a step with lr = 0.
+    n begins at `initial_accumulator`. A weight whose z never leaves [−l1, l1] becomes 0. A step
+    with lr = 0 changes nothing.
     """
 
     l1: float = 0.0
@@ -187,25 +187,25 @@ Optimizer: TypeAlias = (
 )
 
 LAYER_WISE = (LarsMomentum, Lamb, CtrAdagrad, CtrSharedAdam)
-"""They use norms or means of the whole parameter, which is not cut into blocks then; in sparse
-tables, of the row."""
+"""Optimizers that use norms or means of the whole parameter, which is then not cut into blocks; in
+sparse tables, of the row."""
 
 SHARED_STATE = (CtrAdagrad, CtrSharedAdam)
-"""A row has one number of each kind of state, not one for every weight."""
+"""Optimizers with one number of each kind of state for a row instead of one for each weight."""
 
 
 def moves_all_rows(optimizer: Optimizer) -> bool:
-    """Whether an update of a sparse table also moves rows without a gradient."""
+    """True if an update of a sparse table also changes rows without a gradient."""
     return isinstance(optimizer, Adam | AdamW) and not optimizer.lazy
 
 
 def scales_by_shows(optimizer: Optimizer) -> bool:
-    """Whether a row's gradient is divided by the shows that were pushed with it."""
+    """True if a row's gradient is divided by the shows that were pushed with it."""
     return isinstance(optimizer, CtrAdagrad | CtrStdAdagrad) and optimizer.show_scale
 
 
 def without_show_scale(optimizer: Optimizer) -> Optimizer:
-    """The same for gradients that were divided by their shows already."""
+    """Return the optimizer for gradients that are divided by their shows already."""
     if isinstance(optimizer, CtrAdagrad | CtrStdAdagrad):
         return replace(optimizer, show_scale=False)
     return optimizer

@@ -1,7 +1,7 @@
-"""Which options of a sparse table make sense: admission, score, lifecycle, growth.
+"""Legal options of a sparse table: admission, score, lifecycle, growth.
 
-Others are refused where a program says them (`TableOptions`), in a job file, and by pservers when a
-table is registered.
+Other options raise an error where a program states them (`TableOptions`), in a job file, and when a
+pserver registers a table.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from psrt.core.specs.admission import CountFilter, Probability, Score, ShowClick
 from psrt.core.specs.lifecycle import Growth, Lifecycle
 
 MOST_SHOWS = 1 << 24
-"""Shows are counted in float32: one more than this changes nothing."""
+"""Shows are counted in float32, where adding 1 to this number changes nothing."""
 
 MOST_ROUNDS = 1 << 29
-"""Ages are known modulo 2³¹, and have to be told from those of younger rows."""
+"""Ages are stored modulo 2³¹, and have to be distinct from those of younger rows."""
 
 MOST_DAYS = 10**6
 
@@ -44,12 +44,12 @@ class HasWidth(HasOptions, Protocol):
 
 
 def policy_problems(spec: HasWidth) -> Iterator[str]:
-    """What is wrong with the options of a table, in words that follow "cannot be registered:"."""
+    """Yield the problems of the options of a table, in words after "cannot be registered:"."""
     yield from option_problems(spec, spec.width)
 
 
 def option_problems(options: HasOptions, width: int = _MOST) -> Iterator[str]:
-    """The same of options; `width` is how many weights a grown row has, if that is known."""
+    """Yield the problems of options; `width` is the number of weights of a grown row, if known."""
     yield from score_problems(options.score)
     if options.admission is not None:
         yield from admission_problems(options.admission)
@@ -96,7 +96,7 @@ def lifecycle_problems(life: Any) -> Iterator[str]:
 
 
 def growth_problems(growth: Any, width: int = _MOST) -> Iterator[str]:
-    """`width` is how many weights a grown row has, if that is known."""
+    """Yield the problems of `growth`; `width` is the number of weights of a grown row, if known."""
     if not isinstance(growth, Growth):
         yield f"{growth!r} is no growth"
         return
@@ -108,7 +108,7 @@ def growth_problems(growth: Any, width: int = _MOST) -> Iterator[str]:
 def _out_of(
     value: Any, least: float, most: float, what: str, *, whole: bool = False
 ) -> Iterator[str]:
-    """Nothing, if `value` is a number from `least` to `most`."""
+    """Yield a problem unless `value` is a number from `least` to `most`."""
     kinds: Any = int if whole else int | float
     if isinstance(value, bool) or not isinstance(value, kinds):
         yield f"{what} is {value!r}, not a {'whole ' if whole else ''}number"

@@ -1,8 +1,8 @@
 """Learning-rate schedules: the rate of a step, as plain functions of a spec.
 
 Pservers call `rate_at` once per table and update (per round in sync, per global step otherwise);
-local training calls it once per step. `check_schedule` refuses what could fail later, so that an
-admitted gradient can always be applied. Formulas: docstrings of `psrt.core.specs.schedules`.
+local training calls it once per step. `check_schedule` rejects schedules that could fail later, so
+an accepted gradient can always be applied. Formulas: docstrings of `psrt.core.specs.schedules`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, assert_never
 from psrt.core.attributes import plain
 from psrt.core.errors import ConfigError
 from psrt.core.specs.formula_rules import is_float32
-from psrt.core.specs.table_specs import (
+from psrt.core.specs.schedules import (
     ConstantRate,
     CosineDecay,
     ExponentialDecay,
@@ -31,7 +31,7 @@ _MOST_STEPS = 1 << 63
 
 
 def rate_at(schedule: LearningRate, step: int) -> float:
-    """The learning rate of step `step` = 0, 1, …"""
+    """Return the learning rate of step `step` = 0, 1, …"""
     match schedule:
         case ConstantRate():
             return schedule.rate
@@ -57,7 +57,7 @@ def rate_at(schedule: LearningRate, step: int) -> float:
 
 
 def schedule_of(rate: Any) -> LearningRate:
-    """The schedule of what was given as a learning rate, a number or a schedule, once checked."""
+    """Return the checked schedule of a learning rate, which is a number or a schedule."""
     given = plain(rate)
     if isinstance(given, int | float):
         given = ConstantRate(float(given) if is_float32(given) else given)
@@ -160,7 +160,7 @@ def _warmup_problem(schedule: Warmup) -> str:
 
 
 def _steps_problem(schedule: LearningRate, *names: str) -> str:
-    """Fields that count and divide: whole numbers from 1 that float64 has room for."""
+    """Check fields that count and divide: whole numbers from 1 in the range of float64."""
     for name in names:
         count = getattr(schedule, name)
         if not isinstance(count, int) or not 1 <= count <= _MOST_STEPS:
@@ -174,7 +174,7 @@ def _rates_problem(rates: tuple[object, ...]) -> str:
 
 
 def scaled(schedule: LearningRate, factor: float) -> LearningRate:
-    """The schedule whose rate is `factor` times that of `schedule` at every step."""
+    """Return the schedule whose rate is `factor` times that of `schedule` at every step."""
     if factor == 1.0:
         return schedule
     if isinstance(schedule, PiecewiseDecay):

@@ -1,8 +1,8 @@
-"""Regularizers as plain frozen data: what is added to a gradient to keep weights small.
+"""Regularizers as plain frozen data: terms added to a gradient to keep weights small.
 
-Public through `psrt.core.specs`, and to users as `psrt.regularizer`. Whoever applies the optimizer
-applies them right before it: `psrt.kernels.optimizers.decay` on pservers, ops of the program in
-training without them and under Geo.
+Public through `psrt.core.specs`, and to users as `psrt.regularizer`. They are applied right before
+the optimizer: by `psrt.kernels.optimizers.decay` on pservers, by ops of the program in training
+without pservers and under Geo.
 """
 
 from __future__ import annotations

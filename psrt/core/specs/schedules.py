@@ -1,7 +1,7 @@
 """Learning-rate schedules as plain frozen data: the rate as a function of the step t = 0, 1, …
 
-`psrt.core.specs.rates` evaluates and checks them. Fields bear Fluid's meaning, in its order where
-that has one. Public through `psrt.core.specs`, which gives them their JSON form.
+`psrt.core.specs.rates` evaluates and checks them. Fields have Fluid's meaning and order, where it
+has the schedule. Public through `psrt.core.specs`, which defines their JSON form.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a user may ask of a sparse table beyond its shape and optimizer: plain frozen data."""
+"""Options of a sparse table in addition to its shape and optimizer: plain frozen data."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ STORAGES = ("float32", "float16", "bfloat16")
 
 @dataclass(frozen=True)
 class TableOptions:
-    """The fields are those of `psrt.core.specs.SparseTableSpec`; see docs/reference/tables.md.
+    """Options with the fields of `psrt.core.specs.SparseTableSpec`; see docs/reference/tables.md.
 
-    They say what pservers do with rows. A trainer without pservers keeps every row it updates,
-    whole and in float32. What makes no sense raises `ConfigError`.
+    Pservers apply them. A trainer without pservers keeps every row that it updates, whole and in
+    float32. Illegal options raise `ConfigError`.
     """
 
     admission: Admission | None = None
@@ -33,7 +33,7 @@ class TableOptions:
         if problem:
             raise ConfigError(
                 f"options of a sparse table were refused: {problem}.",
-                hint="docs/reference/tables.md tells all options and their limits.",
+                hint="docs/reference/tables.md lists all options and their limits.",
             )
 
 

@@ -91,7 +91,7 @@ def run(config: PserverConfig) -> int:
         with signals_end(ending):
             serve_until(ending, config)
     except PsrtError as error:
-        print(error.story(), file=sys.stderr)
+        print(error.full_text(), file=sys.stderr)
         return error.spec.exit_code
     return 0
 

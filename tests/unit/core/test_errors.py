@@ -88,7 +88,7 @@ def test_a_number_nobody_knows_becomes_an_internal_error_that_quotes_it() -> Non
 
 
 def test_a_story_tells_message_hint_code_and_where_to_read_on() -> None:
-    story = from_code(ErrorCode.DEADLINE, "trainer 1 is missing.", "Read its log.").story()
+    story = from_code(ErrorCode.DEADLINE, "trainer 1 is missing.", "Read its log.").full_text()
 
     assert story.splitlines() == [
         "error: trainer 1 is missing.",

@@ -10,7 +10,7 @@ import pytest
 
 from psrt.core.errors import ConfigError
 from psrt.core.precision import WirePrecision
-from psrt.core.quantities import bytes_per_s, count, say_bytes, say_rate, size_bytes
+from psrt.core.quantities import bytes_per_s, count, format_bytes, format_rate, size_bytes
 from psrt.core.specs import (
     Adam,
     Admission,
@@ -370,6 +370,6 @@ def test_what_is_no_rate_is_refused(text: str) -> None:
 
 
 def test_quantities_are_said_in_the_unit_that_fits() -> None:
-    said = [say_bytes(n) for n in (0, 96, 1023, 1024, 21.04 * 1024, 3 * 2**30, 1023.99 * 2**20)]
+    said = [format_bytes(n) for n in (0, 96, 1023, 1024, 21.04 * 1024, 3 * 2**30, 1023.99 * 2**20)]
     assert said == ["0 B", "96 B", "1,023 B", "1 KiB", "21.0 KiB", "3 GiB", "1.00 GiB"]
-    assert [say_rate(n) for n in (1.25e9, 12_500, 1)] == ["10 Gbit/s", "100 kbit/s", "8 bit/s"]
+    assert [format_rate(n) for n in (1.25e9, 12_500, 1)] == ["10 Gbit/s", "100 kbit/s", "8 bit/s"]
