@@ -1,6 +1,6 @@
 """Flags of PaddlePaddle's v2 commands that psrt does not have, and what to write instead.
 
-Names as v2 wrote them, with underscores. `psrt` and `psrt.init` answer with this table.
+Names are v2's, with underscores. Errors of `psrt` and `psrt.init` quote this table.
 """
 
 from __future__ import annotations
@@ -64,5 +64,5 @@ INSTEAD: dict[str, str] = {
 
 
 def instead_of(name: str) -> str:
-    """What to do instead of a flag, `--log-period` or `log_period`; empty if v2 had none such."""
+    """Return the replacement of a flag, `--log-period` or `log_period`; empty if v2 had no such."""
     return INSTEAD.get(name.lstrip("-").replace("-", "_"), "")

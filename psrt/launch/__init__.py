@@ -1,5 +1,8 @@
-"""Running the processes of a job.
+"""launch: the processes of a job on this host.
 
-Reading order: plan (which processes) → supervise (what to do when one ends) → processes (starting
-and signalling them) → report (what they did) → local (a cluster on this host).
+plan       command lines of pservers and trainers
+supervise  decisions when a process ends
+processes  processes: start, output, signals
+report     table, merged report and failure of a launch
+local      a cluster on this host
 """

@@ -1,8 +1,8 @@
-"""A cluster on this host: pservers, then trainers, as child processes that live and end together.
+"""A cluster on this host: pservers, then trainers, as child processes that run and end together.
 
-`run` is the shell around `Supervisor`: it starts what `Plan` says, turns exits, signals and time
-into the supervisor's facts, and carries out its instructions. One thread, one loop: a turn waits at
-most `_TURN_S` for trainer 0's output and then looks at everything else.
+`run` starts the commands of `Plan`, reports exits, signals and time to `Supervisor`, and executes
+its instructions. One thread runs one loop: a turn waits at most `_TURN_S` for output of trainer 0
+and then checks everything else.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def run(
     program: Sequence[str] = PSRT,
     clock: Clock | None = None,
 ) -> int:
-    """Run a job to its end; 0 means that every process ended well, 128 + n that signal n ended it.
+    """Run a job to its end; returns 0 for success, 128 + n if signal n ended it.
 
     Raises `JobError` when a child failed, `DeadlineError` when the pservers did not get ready.
     """
     config, clock = loaded.config, clock or MonotonicClock()
-    load_job(config.job)  # a mistake in the job is told here, not in the log of every child
+    load_job(config.job)  # a mistake in the job raises here, not in the log of every child
     plan = Plan(loaded, environment(), program)
     _make_directory("log_dir", config.log_dir)
     _make_directory("report", str(Path(config.report).parent))
@@ -78,7 +78,7 @@ def _train(cluster: LocalCluster, plan: Plan, say: Say) -> None:
 
 
 def _make_directory(name: str, path: str) -> None:
-    """Now, because at the end of a long training it would be too late to fail."""
+    """Make a directory at the start: a failure at the end of a long training comes too late."""
     try:
         Path(path).mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -105,10 +105,10 @@ def _write(path: str, report: dict[str, Any]) -> None:
 
 
 class LocalCluster:
-    """The children of one launch, in the order they were started.
+    """The children of one launch, in the order of their start.
 
-    While it is entered, SIGINT and SIGTERM are facts for the supervisor instead of exceptions;
-    having left it implies that no child lives.
+    Within its `with` block, SIGINT and SIGTERM go to the supervisor instead of raising; after it no
+    child runs.
     """
 
     def __init__(self, grace_s: float, clock: Clock, say: Say) -> None:
@@ -143,7 +143,10 @@ class LocalCluster:
             self._supervisor.started(command.child)
 
     def wait_ready(self, timeout_s: float) -> list[str]:
-        """The endpoints of all processes once each serves; empty if the job is stopping instead."""
+        """Return the endpoints of all processes once each serves; empty if the job is stopping.
+
+        Raises `DeadlineError` after `timeout_s`.
+        """
         deadline = self._clock.now() + timeout_s
         while self._supervisor.phase is Phase.STARTING:
             for process in self.processes:
@@ -157,23 +160,23 @@ class LocalCluster:
         return []
 
     def wait_ended(self) -> None:
-        """Return when no child lives.
+        """Return when no child runs.
 
-        No deadline here: training takes as long as it takes, and every other phase has the
-        supervisor's.
+        There is no deadline here: training may take any time, and the supervisor bounds every other
+        phase.
         """
         while self._supervisor.phase is not Phase.ENDED:
             self._turn()
 
     def check(self) -> None:
-        """After leaving: raise if a child failed the job."""
+        """Raise `JobError` if a child failed the job; call it after the `with` block."""
         culprit = self._supervisor.outcome.culprit
         if culprit is not None:
             raise report.failure(next(p for p in self.processes if p.child == culprit))
 
     def _give_up_on(self, late: Sequence[Process], timeout_s: float) -> NoReturn:
         names = ", ".join(str(process.child) for process in late)
-        self._obey(self._supervisor.give_up(self._clock.now()))
+        self._execute(self._supervisor.give_up(self._clock.now()))
         self.wait_ended()
         raise DeadlineError(
             f"{names} did not serve within {timeout_s:g} s; psrt stopped all pservers.",
@@ -182,19 +185,19 @@ class LocalCluster:
         )
 
     def _turn(self) -> None:
-        """Look at output, exits, signals and time once."""
+        """Handle output, exits, signals and time once."""
         self._follower.pump(_TURN_S)
         now = self._clock.now()
         # Pservers come first: when both sides of a connection are gone, the pserver is the cause.
         for process in self.processes:
             if process.has_just_ended(now):
                 code = process.code or 0
-                self._obey(self._supervisor.exited(process.child, code, now))
+                self._execute(self._supervisor.exited(process.child, code, now))
         while self._signals:
-            self._obey(self._supervisor.interrupted(self._signals.pop(0), now))
-        self._obey(self._supervisor.tick(now))
+            self._execute(self._supervisor.interrupted(self._signals.pop(0), now))
+        self._execute(self._supervisor.tick(now))
 
-    def _obey(self, instructions: Iterable[Instruction]) -> None:
+    def _execute(self, instructions: Iterable[Instruction]) -> None:
         for instruction in instructions:
             asked = isinstance(instruction, Terminate)
             self._say(f"{'stopping' if asked else 'killing'} {_names(instruction.children)}")
@@ -208,7 +211,7 @@ def _names(children: Iterable[ChildId]) -> str:
 
 
 def _endpoint(ready_file: Path) -> str:
-    """The endpoint in a ready file, which a pserver writes atomically; empty before it did."""
+    """The endpoint in a ready file, which a pserver writes atomically; empty until it exists."""
     try:
         return str(json.loads(ready_file.read_text(encoding="utf-8"))["endpoint"])
     except FileNotFoundError:
@@ -217,7 +220,7 @@ def _endpoint(ready_file: Path) -> str:
 
 @contextmanager
 def _captured(signals: list[int]) -> Iterator[None]:
-    """Append SIGINT and SIGTERM to `signals`; the old handlers come back at the end."""
+    """Append SIGINT and SIGTERM to `signals`; restores the former handlers at the end."""
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = [signal.signal(number, lambda caught, _: signals.append(caught)) for number in numbers]
     try:

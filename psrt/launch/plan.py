@@ -1,8 +1,8 @@
-"""Which processes a local cluster consists of: pure functions from settings to command lines.
+"""The processes of a local cluster: pure functions from settings to command lines.
 
-Pservers listen on a free port and tell it in a ready file; trainers are started with the endpoints
-that were read from there. Everything of one run lies in `log_dir`: a log for each process, the
-pservers' ready files, the trainers' reports.
+Pservers listen on a free port and write it to a ready file; trainers are started with the endpoints
+from these files. `log_dir` holds all files of one run: a log for each process, ready files of
+pservers, reports of trainers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ChildId:
 
 @dataclass(frozen=True)
 class Command:
-    """How to start one process. `result` is the JSON file it writes: ready file or report."""
+    """The command of one process. `result` is the JSON file it writes: ready file or report."""
 
     child: ChildId
     arguments: tuple[str, ...]
@@ -44,7 +44,7 @@ class Command:
 
 
 class Plan:
-    """The commands of one launch; `program` is what runs `psrt` (tests put a fake there)."""
+    """The commands of one launch; `program` runs `psrt` (tests pass a fake)."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class Plan:
 
 
 def _trainer_settings(loaded: Loaded[LaunchConfig], environ: Mapping[str, str]) -> TrainerConfig:
-    """The trainers' settings: what was given to launch, else what the job's [trainer] says."""
+    """The trainers' settings: those given to launch, else those of [trainer] in the job."""
     config = loaded.config
     given = {
         name: getattr(config, name)
@@ -109,7 +109,7 @@ def _trainer_settings(loaded: Loaded[LaunchConfig], environ: Mapping[str, str]) 
 def _child_environment(
     config: LaunchConfig, cpu_threads: int, environ: Mapping[str, str]
 ) -> dict[str, str]:
-    """Ours, with BLAS held to its threads, output unbuffered, and the job's overrides."""
+    """The launcher's environment with limited BLAS threads, unbuffered output and overrides."""
     threads = dict.fromkeys(_THREAD_VARIABLES, str(cpu_threads))
     overrides = {}
     if config.mode:

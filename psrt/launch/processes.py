@@ -1,10 +1,10 @@
-"""The processes of a launch: started, watched, signalled, by one thread that waits only in `pump`.
+"""The processes of a launch, started and signalled by one thread that waits only in `pump`.
 
-Children never outlive the launcher. Each asks the kernel for SIGKILL when its parent dies
-(`PR_SET_PDEATHSIG`), because a `finally` does not run when the launcher itself is killed, and every
-regular way out goes through `close`. Each is in a process group of its own, so that Ctrl-C reaches
-the launcher alone and the order of stopping is its decision. `preexec_fn` is safe here because the
-launcher has a single thread.
+Children never outlive the launcher. Each asks the kernel for SIGKILL when its parent ends
+(`PR_SET_PDEATHSIG`), because a `finally` does not run when the launcher itself is killed; every
+regular exit goes through `close`. Each is in a process group of its own, so Ctrl-C reaches the
+launcher alone, which decides the order of stopping. `preexec_fn` is safe here because the launcher
+has a single thread.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
 
 def _die_with_parent() -> None:
-    """Runs in the child before exec."""
+    """Request SIGKILL at the end of the parent; runs in the child before exec."""
     if _prctl is not None:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -37,7 +37,7 @@ class Process:
     """One running or ended child; `code` is None while it runs and −n when signal n ended it.
 
     Output goes to its log; when `stdout` is given, standard output goes to that descriptor instead.
-    `endpoint` is where a pserver serves, known once it does.
+    `endpoint` is that of a pserver, set once it serves.
     """
 
     def __init__(self, command: Command, *, now: float, stdout: int | None = None) -> None:
@@ -46,7 +46,7 @@ class Process:
         self.seconds = 0.0
         self.code: int | None = None
         self.endpoint = ""
-        for path in (command.result, command.log):  # an earlier run's must not be taken for ours
+        for path in (command.result, command.log):  # files of an earlier run
             path.unlink(missing_ok=True)
         with command.log.open("ab") as log:  # append: a followed child's log has two writers
             self._popen = subprocess.Popen(
@@ -68,7 +68,7 @@ class Process:
         return self._popen.pid
 
     def has_just_ended(self, now: float) -> bool:
-        """True once, at the first look after its end."""
+        """Return True once, at the first call after the end."""
         if self.code is not None or self._popen.poll() is None:
             return False
         self.code, self.seconds = self._popen.returncode, now - self.started_at
@@ -88,7 +88,7 @@ class Process:
 
 
 class Follower:
-    """Copies what a child writes into a pipe to its log, and line by line to `say`."""
+    """Copies the output of a child from a pipe to its log, and line by line to `say`."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
@@ -102,10 +102,10 @@ class Follower:
             self._selector.register(read_end, selectors.EVENT_READ, command.log)
             return Process(command, now=now, stdout=write_end)
         finally:
-            os.close(write_end)  # the child has its own; ours would hide its end
+            os.close(write_end)  # the child has its own; an open copy would hide the end of output
 
     def pump(self, timeout_s: float) -> None:
-        """Wait until there is output or the time is over, and pass the output on."""
+        """Wait for output, `timeout_s` at most, and copy it."""
         for key, _ in self._selector.select(timeout_s):
             chunk = os.read(key.fd, _CHUNK_BYTES)
             if chunk:
@@ -114,7 +114,7 @@ class Follower:
                 self._drop(key.fd)
 
     def close(self) -> None:
-        """Pass on what ended processes left in their pipes."""
+        """Copy the output that ended processes left in their pipes."""
         while self._selector.select(0.0):
             self.pump(0.0)
         for key in list(self._selector.get_map().values()):

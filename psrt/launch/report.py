@@ -1,7 +1,7 @@
-"""What a launch says when it is over: the table on the terminal, the merged report, the failure.
+"""Results of a launch: the table on the terminal, the merged report, the failure.
 
-A trainer's report is read if it is there; what a trainer could not measure is missing or null, and
-stays out of the sums.
+Reports of trainers are read if they exist. Figures that a trainer could not measure are missing or
+null, and left out of the sums.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Report = Mapping[str, Any]
 
 
 def merged(processes: Sequence[Process], exit_code: int, seconds: float) -> dict[str, Any]:
-    """The launcher's own report: totals first, then each trainer's report, then each process."""
+    """Return the launcher's report: totals, then each trainer's report, then each process."""
     reports = [_read(p) for p in processes if p.child.role == TRAINER]
     return {
         "exit_code": exit_code,
@@ -36,7 +36,7 @@ def merged(processes: Sequence[Process], exit_code: int, seconds: float) -> dict
 
 
 def totals(reports: Iterable[Report]) -> dict[str, Any]:
-    """Sums of rates and counts; means, weighted by examples, of loss and AUC."""
+    """Return sums of rates and counts, and means of loss and AUC, weighted by examples."""
     reports = list(reports)
     sums = {name: sum(numbers) for name in _SUMS if (numbers := _numbers(reports, name))}
     means = {name: _mean(reports, name) for name in _MEANS}
@@ -44,7 +44,7 @@ def totals(reports: Iterable[Report]) -> dict[str, Any]:
 
 
 def table(processes: Sequence[Process]) -> str:
-    """Role, pid, exit, seconds and log of each process, then the trainers' results."""
+    """Return a table of role, pid, exit, seconds and log of processes, and results of trainers."""
     rows = [("process", "pid", "exit", "seconds", "log")]
     for p in processes:
         rows.append((str(p.child), str(p.pid), str(p.code), f"{p.seconds:.1f}", str(p.command.log)))
@@ -52,14 +52,14 @@ def table(processes: Sequence[Process]) -> str:
 
 
 def failure(process: Process) -> JobError:
-    """The error a launch ends with when `process` failed it."""
+    """Return the error of a launch that `process` failed."""
     lines = process.last_lines() or "(it wrote nothing)"
     who = f"{process.endpoint}, pid {process.pid}" if process.endpoint else f"pid {process.pid}"
     return JobError(
         f"{process.child} ({who}) {_ended(process.code or 0, process.seconds)}; "
         "psrt stopped the other processes.\n"
         f"last lines of {process.command.log}:\n{_indented(lines)}",
-        hint=f"Read {process.command.log}, and the logs of the others beside it.",
+        hint=f"Read {process.command.log}, and the other logs in its directory.",
     )
 
 

@@ -1,14 +1,14 @@
-"""Decides what a launcher does when one of its processes ends, and how the launcher itself ends.
+"""Decisions of a launcher: the reaction to the end of a process, and the end of the launch.
 
-Pure: facts come in with a time (`exited`, `interrupted`, …), instructions come out; nothing
-here starts, signals or waits for a process. The life of a job:
+Pure: events come in with a time (`exited`, `interrupted`, …), instructions come out; this module
+does not start, signal or wait for processes. The phases of a job:
 
     STARTING   pservers were started; a pserver that ends now, with any code, fails the job
     TRAINING   trainers were started; a non-zero exit fails the job, and so does a pserver that
-               ended well while trainers go on: it may do so only when they are about to end
+               ended well if trainers run on for longer than `OUTLIVED_S`
     DRAINING   every trainer ended with 0; pservers end by themselves within the grace
-    STOPPING   the living were asked to end, and are killed when the grace is over
-    ENDED      no process lives; `outcome` says how it went
+    STOPPING   running processes were asked to end, and are killed after the grace
+    ENDED      no process runs; `outcome` is the result
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Instruction = Terminate | Kill
 
 @dataclass(frozen=True)
 class Outcome:
-    """How the job went: at most one of `culprit` and `signal` is set; neither means success.
+    """The result of a job: at most one of `culprit` and `signal` is set; neither means success.
 
     `culprit` is the process whose end failed the job and `code` its exit code (−n = signal n).
     """
@@ -60,10 +60,10 @@ class Outcome:
 
 
 class Supervisor:
-    """The life of one job.
+    """The phases of one job.
 
-    In TRAINING, `deadline` is set exactly when a pserver has ended (`_gone`). ENDED implies that
-    nobody lives.
+    In TRAINING, `deadline` is set exactly when a pserver has ended (`_gone`). In ENDED no process
+    runs.
     """
 
     def __init__(self, grace_s: float) -> None:
@@ -80,7 +80,7 @@ class Supervisor:
             self.phase = Phase.TRAINING
 
     def exited(self, child: ChildId, code: int, now: float) -> list[Instruction]:
-        """A process ended. The first failure decides the outcome; later ones follow from it."""
+        """Record the end of a process. The first failure decides the outcome; others follow it."""
         self._living.discard(child)
         if self.phase is Phase.STOPPING:
             return self._end_if_empty()
@@ -94,18 +94,18 @@ class Supervisor:
         return self._end_if_empty()
 
     def interrupted(self, signal: int, now: float) -> list[Instruction]:
-        """The launcher was asked to end; asked twice, it no longer waits for anybody."""
+        """Stop after a signal to the launcher; a second signal kills at once."""
         if self.phase is Phase.STOPPING:
             return self._kill()
         self.outcome = Outcome(signal=signal)
         return self._stop(now)
 
     def give_up(self, now: float) -> list[Instruction]:
-        """The launcher itself found a reason to stop, and reports it."""
+        """Stop for a reason that the launcher itself reports."""
         return self._stop(now)
 
     def tick(self, now: float) -> list[Instruction]:
-        """Time passed."""
+        """Apply deadlines."""
         if self.deadline is None or now < self.deadline:
             return []
         if self.phase is Phase.TRAINING:

@@ -1,8 +1,8 @@
 """The `[communication]` section: `mode`, `wire`, and the settings of that mode only.
 
-The modes are the dataclasses of `psrt.core.specs.modes`, which know nothing of configuration; this
-module adds the help lines and turns (mode, values) into one of them. `wire` and the table
-`wire_tables` mean the same in every mode: `psrt.core.precision`.
+The modes are the dataclasses of `psrt.core.specs.modes`, which do not depend on configuration; this
+module adds their help lines and limits. `wire` and the table `wire_tables` apply to every mode:
+`psrt.core.precision`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,6 @@ WIRE = Setting(
 WIRE_TABLES = "wire_tables"
 IN_EVERY_MODE = (MODE, WIRE)
 
-_MERGE = "Most gradients of one parameter that are summed into one push."
-_WAITS = "Waits of 10 ms for more gradients before a push goes out."
 _HELP: dict[str, dict[str, str]] = {
     "sync": {"on_trainer_loss": "What to do with a round when a trainer leaves early."},
     "async": {
@@ -51,7 +49,7 @@ _LEAST: dict[str, float] = {"send_wait_times": 0, "max_steps_ahead": 0, "dc_asgd
 
 
 def settings_of_mode(mode: str) -> list[Setting]:
-    """The settings that mean something in one mode, `mode` itself not among them."""
+    """Return the settings of one mode, without `mode` itself."""
     cls = MODES[mode]
     types = typing.get_type_hints(cls)
     return [
@@ -69,5 +67,5 @@ def settings_of_mode(mode: str) -> list[Setting]:
 
 
 def modes_with(name: str) -> list[str]:
-    """The modes that have a setting of this name (for the hint of an unknown key)."""
+    """Return the modes that have a setting of this name, for the hint of an unknown key."""
     return [mode for mode, cls in MODES.items() if name in cls.__dataclass_fields__]

@@ -8,11 +8,11 @@ from psrt.config.settings import setting
 from psrt.core.errors import ConfigError
 
 MOST_STRIPES = 16
-"""A request costs a call for each stripe it touches, so hosts of many cores have no more."""
+"""Limit of stripes on hosts with many cores: a request costs a call for each stripe it touches."""
 
 
 def stripes_for(cores: int) -> int:
-    """Lock groups of a sparse table on a pserver of so many cores, unless it is told otherwise."""
+    """Return the default number of lock groups of a sparse table on a pserver with `cores`."""
     return max(1, min(cores, MOST_STRIPES))
 
 

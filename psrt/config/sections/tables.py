@@ -1,9 +1,9 @@
-"""The sections `[tables.NAME]` of a job file: what is asked of one sparse table.
+"""The sections `[tables.NAME]` of a job file: options of one sparse table.
 
-A key counts instead of what the program says (`psrt.Param(table=…, optimizer=…)`), and replaces all
-of it; what is left out stays as the program says. Options are the dataclasses of `psrt.core.specs`
-as TOML tables, whose key `kind` names the class where there are several. Whether the program has a
-table of the name is known once it is built: `psrt.trainer.inputs.table_changes`.
+A key replaces all of that option in the program (`psrt.Param(table=…, optimizer=…)`); options that
+are left out stay. Options are the dataclasses of `psrt.core.specs` as TOML tables; the key `kind`
+names the class where there are several. `psrt.trainer.inputs.table_changes` checks, once the
+program is built, that it has a table of the name.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from psrt.core.specs import (
 )
 
 SECTION = "tables"
-_HINT = "docs/reference/tables.md tells what a job file can say of a table."
+_HINT = "docs/reference/tables.md lists the options of a table in a job file."
 
 
 @dataclass(frozen=True)
 class TableConfig:
-    """What a job says of one sparse table; None = as the program says.
+    """Options of one sparse table in a job file; None = those of the program.
 
-    `learning_rate` is a constant one, multiplied by the one of `psrt.Param` as any other is.
+    `learning_rate` is constant, and multiplied by that of `psrt.Param` like any other rate.
     """
 
     admission: Admission | None = None
@@ -52,13 +52,13 @@ class TableConfig:
     learning_rate: float | None = None
 
     def given(self) -> dict[str, Any]:
-        """The options that the job says, by name."""
+        """Return the options that the job sets, by name."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
 @dataclass(frozen=True)
 class OptionPart:
-    """An option that is a TOML table: its classes, and what may be wrong with one of them."""
+    """An option that is a TOML table: its classes, and the function that yields problems."""
 
     kinds: tuple[type, ...]
     problems: Callable[[Any], Iterator[str]]
@@ -84,12 +84,12 @@ SETTINGS = {
 
 
 def section_of(table: str) -> str:
-    """`tables.NAME`, the name in quotes where TOML wants them."""
+    """Return `tables.NAME`, with quotes around the name where TOML needs them."""
     return f"{SECTION}.{toml_key(table)}"
 
 
 def forms_of(part: OptionPart) -> Iterator[dict[str, Any]]:
-    """Of every class an option may be of, the TOML table with all defaults, "" where is none."""
+    """Yield the TOML table of each class of an option with its defaults, "" where there is none."""
     for kind in part.kinds:
         named = {"kind": kind.__name__} if len(part.kinds) > 1 else {}
         fields = dataclasses.fields(kind)
@@ -99,7 +99,7 @@ def forms_of(part: OptionPart) -> Iterator[dict[str, Any]]:
 
 
 def values_of(tables: Mapping[str, TableConfig]) -> dict[str, Any]:
-    """What is said, by `tables.NAME.option`, as TOML has it."""
+    """Return the options that are set, by `tables.NAME.option`, as TOML values."""
     return {
         f"{section_of(name)}.{option}": _plain(option, value)
         for name, table in tables.items()
@@ -108,15 +108,15 @@ def values_of(tables: Mapping[str, TableConfig]) -> dict[str, Any]:
 
 
 def read(path: str, sections: Mapping[str, Any]) -> dict[str, TableConfig]:
-    """What the file at `path` says by name of the table; raises `ConfigError` for anything odd."""
-    return {name: _table(path, section_of(name), said) for name, said in sections.items()}
+    """Return the options of tables in the file at `path`, by table; raises `ConfigError`."""
+    return {name: _table(path, section_of(name), given) for name, given in sections.items()}
 
 
-def _table(path: str, section: str, said: Any) -> TableConfig:
-    if not isinstance(said, dict):
-        raise ConfigError(f"{path}: {section} is {said!r}, expected a section [{section}].")
-    check_keys(path, section, said, [*PARTS, *SETTINGS])
-    options = {option: _option(path, section, option, value) for option, value in said.items()}
+def _table(path: str, section: str, given: Any) -> TableConfig:
+    if not isinstance(given, dict):
+        raise ConfigError(f"{path}: {section} is {given!r}, expected a section [{section}].")
+    check_keys(path, section, given, [*PARTS, *SETTINGS])
+    options = {option: _option(path, section, option, value) for option, value in given.items()}
     return TableConfig(**options)
 
 
@@ -131,11 +131,11 @@ def _option(path: str, section: str, option: str, value: Any) -> Any:
     return made
 
 
-def _made(path: str, where: str, kinds: tuple[type, ...], said: Any) -> Any:
-    """The dataclass that a TOML table stands for, its fields of their declared types."""
-    if not isinstance(said, dict):
-        raise ConfigError(f"{path}: {where} is {said!r}, expected a table.", hint=_HINT)
-    fields = dict(said)
+def _made(path: str, where: str, kinds: tuple[type, ...], given: Any) -> Any:
+    """The dataclass of a TOML table, with fields of their declared types."""
+    if not isinstance(given, dict):
+        raise ConfigError(f"{path}: {where} is {given!r}, expected a table.", hint=_HINT)
+    fields = dict(given)
     cls = kinds[0] if len(kinds) == 1 else _kind(path, where, kinds, fields.pop("kind", ""))
     types = typing.get_type_hints(cls)
     check_keys(path, where, fields, list(types))
