@@ -1,4 +1,4 @@
-"""Reader decorators, for data that come from Python one example after the other.
+"""Reader decorators, for data that Python code gives one example after the other.
 
     train = psrt.reader.batch(psrt.reader.shuffle(read_examples, 10_000), 128)
     for examples in train(): …

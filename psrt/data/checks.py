@@ -1,4 +1,4 @@
-"""Numbers as users give them, checked where they come in."""
+"""Checks of the numbers that users give."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from psrt.core.errors import ConfigError
 
 FLOAT32_MAX = (2 - 2**-23) * 2.0**127
 MAX_BATCH_SIZE = (1 << 31) - 1
-"""Far beyond any memory, and all sizes computed of it fit into 64 bits."""
+"""Beyond any memory; all sizes computed from it fit into 64 bits."""
 
 
 def at_least(least: int, what: str, number: Any, most: int = sys.maxsize) -> int:
-    """`number` if it is an integer, Python's or numpy's; else a `ConfigError` that says of `what`
-    it is."""
+    """Return `number` if it is an integer, Python's or numpy's, from `least` to `most`; else raise
+    a `ConfigError` that names `what` it is."""
     if isinstance(number, bool) or not isinstance(number, Integral):
         raise ConfigError(f"{what} is an integer, not {number!r}.")
     given = int(number)
@@ -27,5 +27,5 @@ def at_least(least: int, what: str, number: Any, most: int = sys.maxsize) -> int
 
 
 def batch_size_of(number: Any) -> int:
-    """The examples of a batch."""
+    """Return a legal number of examples of a batch, or raise `ConfigError`."""
     return at_least(1, "batch_size", number, MAX_BATCH_SIZE)

@@ -1,7 +1,7 @@
-"""Packages psrt can do without: imported when data asks for them.
+"""Optional packages, imported on first use.
 
-They are imported nowhere else, so that a missing one is always the same message: what needs it, and
-which extra of psrt brings it.
+They are imported only here, so that each missing one gives one message: the feature that needs it,
+and the extra of psrt that installs it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from psrt.core.errors import ConfigError
 
 
 def required(module: str, extra: str, what: str) -> ModuleType:
-    """The module by its dotted name; `ConfigError` naming `psrt[extra]` if it is not installed."""
+    """Import a module by its dotted name; raises `ConfigError` if it is not installed."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -21,7 +21,7 @@ def required(module: str, extra: str, what: str) -> ModuleType:
 
 
 def found(module: str) -> ModuleType | None:
-    """The module, where psrt is only faster with it."""
+    """Return a module that only makes psrt faster, or None."""
     try:
         return importlib.import_module(module)
     except ImportError:
@@ -29,6 +29,7 @@ def found(module: str) -> ModuleType | None:
 
 
 def missing(module: str, extra: str, what: str) -> ConfigError:
+    """Return the error for a package that `what` needs."""
     return ConfigError(
         f"{what} needs the Python package {module.partition('.')[0]!r}, which is not installed.",
         hint=f"Install psrt[{extra}] from a checkout of psrt: pip install '.[{extra}]'.",

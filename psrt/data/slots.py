@@ -1,8 +1,8 @@
-"""Slots: the fields of an example, and the batches they come in.
+"""Slots: the fields of an example, and batches of them.
 
-A slot is declared by itself (`Slot`) or by the data var it feeds: anything with a name, a dtype, a
-shape and whether it is ragged. An int64 var is a slot of ids, any other one of floats. Files know
-numbers only, so what they give is put in the declared shape, and nothing else is done to it.
+A slot is declared alone (`Slot`) or by the data var it feeds: anything with `name`, `dtype`,
+`shape` and `ragged`. An int64 var is a slot of ids, any other a slot of floats. Values that files
+give are put in the declared shape, and not changed otherwise.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Slot:
 
 
 class DataVar(Protocol):
-    """What a slot needs to know of the var it feeds; `shape` begins with the batch, -1."""
+    """The attributes of a var that define its slot; `shape` begins with the batch, -1."""
 
     @property
     def name(self) -> str: ...
@@ -48,7 +48,7 @@ class DataVar(Protocol):
 
 
 def slot_of(var: DataVar | Slot) -> Slot:
-    """The field of a data file that feeds a data var."""
+    """Return the slot of a data file that feeds a data var."""
     if isinstance(var, Slot):
         return var
     size = None if var.ragged else math.prod(var.shape[1:])
@@ -56,12 +56,12 @@ def slot_of(var: DataVar | Slot) -> Slot:
 
 
 def shaped(vars: Iterable[DataVar | Slot], batch: Batch) -> Batch:
-    """The fields of a batch that feed `vars`, in their shapes; those of slots are (rows, size)."""
+    """Return the fields of a batch that feed `vars`, in their shapes; of slots (rows, size)."""
     return {var.name: _shaped(var, batch[var.name]) for var in vars}
 
 
 def batch_rows(batch: Batch) -> int:
-    """Number of examples."""
+    """Return the number of examples."""
     first = next(iter(batch.values()))
     return first.batch_size if isinstance(first, Ragged) else len(first)
 

@@ -23,7 +23,7 @@ from psrt.data.convert.criteo import slots
 from psrt.data.reading.queue import QueueReader
 from psrt.data.slots import Slot
 from psrt.data.sources.files import expand
-from psrt.data.sources.sharing import cut_at_lines, modulo
+from psrt.data.sources.sharding import cut_at_lines, modulo
 
 ROWS = 400
 

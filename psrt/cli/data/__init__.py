@@ -1,7 +1,10 @@
-"""`psrt data`: training files made, converted, checked and shown.
+"""`psrt data`: training files made, converted, checked and shown. In reading order:
 
-Reading order: options (flags that commands share) · check · stat · public (public data sets) ·
-commands (the group).
+options   Flags that commands share, and the report of commands that write files
+check     `split` and `check`
+stat      `stat`
+public    Public data sets whose rows Python makes
+commands  The group, `convert` and the other converters
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`psrt data split` and `check`: before a job reads its files."""
+"""`psrt data split` and `psrt data check`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 from psrt.cli import results
 from psrt.cli.data.options import format_options
 from psrt.cli.progress import progress
-from psrt.data.convert import splitting
+from psrt.data.convert import file_parts
 from psrt.data.formats import Format
 from psrt.data.inspect import checking
 from psrt.data.sources import expand, text_bytes
@@ -32,7 +32,7 @@ def split(*, file: Path, parts: int, out: Path, gzipped: bool, replace: bool) ->
     Compressed files go to trainers whole, so that each trainer needs one. The lines of the parts
     are counted before they are published.
     """
-    written = splitting.split(file, parts, out, gzipped, replace)
+    written = file_parts.split_file(file, parts, out, gzipped, replace)
     for path, lines in written:
         click.echo(f"{path}: {lines:,} lines")
     click.echo(f"{sum(lines for _, lines in written):,} lines in all, as in {file}")
@@ -42,10 +42,10 @@ def split(*, file: Path, parts: int, out: Path, gzipped: bool, replace: bool) ->
 @click.argument("files", nargs=-1, required=True, metavar="FILES…")
 @format_options
 def check(*, files: tuple[str, ...], format: Format) -> int:
-    """Read files to their ends and tell all that a job would stop at.
+    """Read files to their ends and print all errors that a job would stop at.
 
     The first 20 errors are shown by file, line and slot, the rest is counted. Exit code 1 if there
-    are any. In formats other than MultiSlot text, the first error of each file.
+    are any.
     """
     paths = expand(files)
     with progress("checking", sum(map(text_bytes, paths))) as advance:

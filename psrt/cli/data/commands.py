@@ -1,4 +1,4 @@
-"""`psrt data`: make the files a job trains on, and say what to do with them."""
+"""`psrt data`: the group, and its commands that write MultiSlot files."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _CRITEO_SLOTS = "click (1 float), dense_input (13 floats)"
 
 @click.group(epilog=_EXAMPLES)
 def data() -> None:
-    """Make training files and look at them.
+    """Make training files and inspect them.
 
-    Commands named after a format write MultiSlot text, train-00000.txt … and test-00000.txt …, and
-    print the lines of a job file that read it. split cuts a file for several trainers, stat and
-    check tell what is in files and what is wrong with them.
+    Converters write MultiSlot text, train-00000.txt … and test-00000.txt …, and print the lines of
+    a job file that read it. split cuts a file for several trainers; stat and check print statistics
+    and errors of files.
     """
 
 

@@ -95,7 +95,7 @@ def format_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def format_given(
     job: str | None, slots: str | None, name: str = "multislot", options: Sequence[str] = ()
 ) -> Format:
-    """The format of --job, or of --format and --slots; raises `ConfigError` for both or neither."""
+    """Return the format of --job, or of --format and --slots; raises `ConfigError` otherwise."""
     own = {"libsvm": libsvm.SLOTS, "criteo": criteo.slots()}.get(name, ())
     if not job and (slots or own):
         of_slots = [slot_in(text) for text in slots.split(",")] if slots else own
@@ -123,7 +123,7 @@ def _options(given: Sequence[str]) -> dict[str, Any]:
 
 
 def slot_in(text: str) -> Slot:
-    """`ids:uint64` and `dense:float:13` as slots."""
+    """Return the slot of a text as `ids:uint64` or `dense:float:13`; raises `ConfigError`."""
     name, _, kind = text.strip().partition(":")
     dtype, _, size = kind.partition(":")
     if not name or dtype not in ("uint64", "float") or not (size.isdecimal() or not size):
@@ -135,7 +135,7 @@ def slot_in(text: str) -> Slot:
 
 
 def in_words(slots: tuple[Slot, ...]) -> str:
-    """`label (1 float), ids (any number of ids)`."""
+    """Describe slots: `label (1 float), ids (any number of ids)`."""
     kinds = {"float": "float", "uint64": "id"}
     sizes = {slot.name: "any number of" if slot.size is None else slot.size for slot in slots}
     return ", ".join(

@@ -1,4 +1,4 @@
-"""`psrt data avazu`, `imikolov`, `movielens` and `synth-text`: rows that Python makes."""
+"""`psrt data avazu`, `imikolov`, `movielens` and `synth-text`: rows made in Python."""
 
 from __future__ import annotations
 

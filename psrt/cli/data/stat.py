@@ -1,4 +1,4 @@
-"""`psrt data stat`: what is in data files, slot by slot."""
+"""`psrt data stat`: statistics of data files, slot by slot."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def stat(
     exact_ids: int,
     png: Path | None,
 ) -> None:
-    """Tell what is in files: examples, values, ids and their skew, and the rate of the label.
+    """Print statistics of files: examples, values, ids and their skew, and the rate of the label.
 
     missing is the share of examples without a value; the top 1 % are the ids that occur most, and
     their share of all occurrences. low, mean and high are of floats.
@@ -75,17 +75,17 @@ def stat(
     if not examples:
         raise DataError(f"{', '.join(map(str, paths))}: there are no examples.")
     results.tell(f"{examples:,} examples in {len(paths)} files")
-    _tell_label(found, label)
+    _show_label(found, label)
     results.tell(table([_HEADS, *map(_row, found.values())]))
     counted = {name: s.ids for name, s in found.items() if s.slot.dtype == "uint64" and s.values}
-    _tell_skew(counted, drawn)
+    _show_skew(counted, drawn)
     if png is not None:
         draw_skew(png, {name: ids.counts() for name, ids in counted.items()})
         results.tell(f"drawn: {png}")
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """Columns as wide as they need to be; the first to the left, the others to the right."""
+    """Align columns; the first to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = (
         [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
@@ -95,7 +95,7 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def histogram(counts: Sequence[int]) -> Iterator[str]:
-    """A line for each element: how many ids occur 2^k … 2^(k+1) − 1 times, with a bar."""
+    """Yield a line per element: the ids that occur 2^k … 2^(k+1) − 1 times, with a bar."""
     highest = max(counts)
     for power, count in enumerate(counts):
         low, high = 1 << power, (2 << power) - 1
@@ -114,7 +114,7 @@ def _batches(
         yield last
 
 
-def _tell_label(found: dict[str, SlotStatistics], label: str | None) -> None:
+def _show_label(found: dict[str, SlotStatistics], label: str | None) -> None:
     label = label or next((name for name, s in found.items() if s.slot.size == 1), None)
     if label is not None and (values := found[label].values):
         rate = 100 * (values - found[label].zeros) / values
@@ -135,7 +135,7 @@ def _row(found: SlotStatistics) -> tuple[str, ...]:
     return found.slot.name, each, missing, distinct, f"{100 * ids.top_share():.1f} %", ""
 
 
-def _tell_skew(counted: dict[str, IdCounts], drawn: tuple[str, ...]) -> None:
+def _show_skew(counted: dict[str, IdCounts], drawn: tuple[str, ...]) -> None:
     for name, ids in counted.items():
         if ids.sampled > 1:
             results.tell(f"{name}: one of {ids.sampled} ids was counted, by a hash of the id")

@@ -1,24 +1,17 @@
-"""convert: files in reading order.
+"""Writers of MultiSlot files: public data sets, other formats, synthetic data. In reading order:
 
-sharded         Writing a data set: rows dealt in turn over MultiSlot files, published all at
-                once
-any_format      Files of any format that jobs read, as MultiSlot files of the same slots
-criteo          The public Criteo table (Kaggle 2014, 1TB logs) as MultiSlot files
-libsvm          libsvm text (also svmlight) as MultiSlot files
-idx             IDX files (MNIST and its relatives), and labelled images as MultiSlot files
-splitter        Records that Python makes one at a time: read by lines, dealt to training and
-                test files
-imikolov        Sentences as word ids: Mikolov's Penn Treebank, or any text with a sentence on
-                each line
-movielens       MovieLens 1M, `ratings.dat users.dat movies.dat` in one directory, as MultiSlot
-                files
-avazu           The table of Avazu's click-through contest, `train.csv` with its header, as
-                MultiSlot files
-synthetic       Criteo-shaped rows of a planted logistic model, so that the best possible AUC
-                is known
-synthetic_text  Sentences of a planted model, whose perplexity is the best that a language
-                model can reach
-splitting       One text file cut into several, each a run of its lines, for as many trainers
+sharded         Writing a data set: rows distributed over files, published all at once
+any_format      Files of any format that jobs read, as MultiSlot files of their slots
+criteo          The public Criteo table (Kaggle 2014, 1TB logs)
+libsvm          libsvm text (also svmlight), digit by digit
+idx             IDX files (MNIST and its relatives), and labelled images
+splitter        Records made one at a time in Python: read by lines, split into train and test
+imikolov        Sentences as word ids: Mikolov's Penn Treebank, or any text by lines
+movielens       MovieLens 1M, `ratings.dat users.dat movies.dat` in one directory
+avazu           The table of Avazu's click-through contest, `train.csv`
+synthetic       Criteo-shaped rows of a planted logistic model with a known best AUC
+synthetic_text  Sentences of a planted model with a known best perplexity
+file_parts      One text file cut into runs of its lines, one per trainer
 """
 
 from __future__ import annotations
@@ -27,11 +20,11 @@ from psrt.data.convert import (
     any_format,
     avazu,
     criteo,
+    file_parts,
     idx,
     imikolov,
     libsvm,
     movielens,
-    splitting,
     synthetic,
     synthetic_text,
 )
@@ -45,11 +38,11 @@ __all__ = [
     "any_format",
     "avazu",
     "criteo",
+    "file_parts",
     "idx",
     "imikolov",
     "libsvm",
     "movielens",
-    "splitting",
     "synthetic",
     "synthetic_text",
 ]

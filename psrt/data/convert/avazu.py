@@ -5,8 +5,8 @@
     all others      id × 1       one slot for each column but `id`: 64 bits of BLAKE2b over
                                  "column=value", so that columns share a table without sharing rows
 
-Which rows are for testing depends on the text of a row and the seed only. A table of a job is
-distributed, or its ids are taken modulo its rows.
+The test split depends on the text of a row and the seed only. A job needs a distributed table, or
+takes ids modulo the rows of its table.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from psrt.core.errors import DataError
 from psrt.data.convert.sharded import Destination, ShardedWriter, Split
-from psrt.data.convert.splitter import Dealer, fields_of, numbered_lines
+from psrt.data.convert.splitter import Splitter, fields_of, numbered_lines
 from psrt.data.slots import Slot
 
 _SITES = ("site_id", "site_domain", "site_category", "app_id", "app_domain", "app_category")
@@ -42,20 +42,20 @@ def convert(
     """Convert tables in order, each with its header."""
     header = ",".join(COLUMNS).encode()
     with ShardedWriter(destination) as writer:
-        dealer = Dealer(writer, split)
+        splitter = Splitter(writer, split)
         for path in inputs:
             for number, line in numbered_lines(path, on_bytes):
                 if number == 1:
                     _check_header(path, line, header)
                     continue
                 click, text = row(path, number, line)
-                dealer.write(dealer.part_of(line), [text], click)
-        dealer.flush()
+                splitter.write(splitter.part_of(line), [text], click)
+        splitter.flush()
     return writer
 
 
 def row(path: Path | str, number: int, line: bytes) -> tuple[bool, bytes]:
-    """Whether it was a click, and the MultiSlot line of a row."""
+    """Return whether a row is a click, and its MultiSlot line; raises `DataError`."""
     fields = fields_of(path, number, line, b",", COLUMNS)
     click, hour = fields[1], fields[2]
     if click not in (b"0", b"1") or len(hour) != 8 or not hour.isdigit() or hour[6:] > b"23":
@@ -70,7 +70,7 @@ def row(path: Path | str, number: int, line: bytes) -> tuple[bool, bytes]:
 
 @lru_cache(_CACHED_VALUES)
 def id_of(column: str, value: bytes) -> int:
-    """The id of a value of a column, 0 … 2^64 − 1."""
+    """Return the id of a value of a column, 0 … 2^64 − 1."""
     digest = hashlib.blake2b(column.encode() + b"=" + value, digest_size=8)
     return int.from_bytes(digest.digest(), "little")
 

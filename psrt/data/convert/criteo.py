@@ -7,9 +7,10 @@ In: tab-separated `label`, I1 … I13, C1 … C26, plain or gzip; gaps allowed i
     C1 … C26       one id each  63-bit hash of (slot, text); missing has an id of its own per slot
     I1 … I13       one id each  only with `bucket_integers`: logarithmic buckets, missing is one
 
-Which rows are for testing depends on the text of a row and the seed only, not on order or files.
-A row with another number of fields, a label other than 0 or 1 or an integer that is none is an
-error naming file and line: nothing is skipped.
+The test split depends on the text of a row and the seed only, not on order or files. A row with
+another number of fields, a label other than 0 or 1 or a malformed integer raises an error naming
+file and line; no row is skipped. `psrt data convert --format criteo` gives floats all their digits
+and splits by the lines it writes.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _ROWS_PER_CALL = 8192
 
 
 def slots(bucket_integers: bool = False, ids_per_slot: int | None = 1) -> tuple[Slot, ...]:
-    """The slots of a converted file, in order."""
+    """Return the slots of a converted file, in order."""
     names = [f"C{i}" for i in range(1, kernel.CATEGORIES + 1)]
     names += [f"I{i}" for i in range(1, DENSE + 1)] if bucket_integers else []
     dense = (Slot("click", "float", 1), Slot("dense_input", "float", DENSE))
@@ -68,7 +69,7 @@ def _drawn(
 
 
 class CriteoReader:
-    """Reads Criteo text into arrays, `_ROWS_PER_CALL` rows at a time, in buffers it reuses."""
+    """Reads Criteo text into arrays, `_ROWS_PER_CALL` rows at a time, in reused buffers."""
 
     def __init__(self, seed: int = 0, bucket_integers: bool = False) -> None:
         self._seed, self._bucket_integers = seed, bucket_integers
@@ -80,7 +81,7 @@ class CriteoReader:
         self._report: I64 = np.zeros(kernel.REPORT_CELLS, np.int64)
 
     def read(self, path: Path | str) -> Iterator[tuple[ExampleRows, F64, int]]:
-        """Yields (rows, draws, bytes of text read); valid until the next step."""
+        """Yield (rows, draws, bytes of text read), valid until the next step."""
         line = 1
         for text in blocks(path):
             position = 0
@@ -93,7 +94,7 @@ class CriteoReader:
                 line, position = line + count, stop
 
     def _parse(self, text: U8, position: int) -> int:
-        """Returns the number of rows read."""
+        """Parse the next rows; returns their number."""
         self._report[kernel.POSITION] = position
         kernel.parse_criteo_rows(
             text,
@@ -117,13 +118,13 @@ class CriteoReader:
 
 
 def dense_values(integers: I64) -> F32:
-    """sign(x) · ln(1 + |x|) of `integers` (n, 13); MISSING is 0."""
+    """Return sign(x) · ln(1 + |x|) of `integers` (n, 13); MISSING becomes 0."""
     values = np.where(integers == kernel.MISSING, 0, integers).astype(np.float64)
     return np.asarray(np.sign(values) * np.log1p(np.abs(values)), np.float32)
 
 
 def malformed(path: Path | str, line: int, text: U8, report: I64) -> DataError:
-    """The error for a row the kernel refused."""
+    """Return the error for a row that the kernel refused."""
     status, at, _, field = report.tolist()
     rest = text[at : at + 64].tobytes()
     shown = repr(rest.split(b"\n")[0].split(b"\t")[0].decode("utf-8", "backslashreplace"))

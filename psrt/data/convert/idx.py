@@ -7,8 +7,8 @@ memory. Out, per image:
     pixel          float × height · width   0 … 1, row by row
     label          uint64 × 1               0 … 9 for digits
 
-Which images are for testing is given by files of their own, or depends on the image and the seed
-only. A file that is not what it says is an error naming it.
+Test images are files of their own, or depend on the image and the seed only. A file that is not of
+this format raises an error naming it.
 """
 
 from __future__ import annotations
@@ -40,16 +40,17 @@ class Images:
     labels: U8
 
     def part(self, start: int, stop: int) -> Images:
+        """Return images `start` to `stop`."""
         return Images(self.pixels[start:stop], self.labels[start:stop])
 
 
 def slots(images: Images) -> tuple[Slot, ...]:
-    """The slots of a converted file."""
+    """Return the slots of a converted file."""
     return Slot("pixel", "float", images.pixels[0].size), Slot("label", "uint64", 1)
 
 
 def read_idx(path: Path) -> U8:
-    """The array an IDX file of bytes holds, in the shape it declares."""
+    """Return the array of an IDX file of bytes, in its declared shape; raises `DataError`."""
     data = _bytes_of(path)
     if len(data) < 4 or data[:2] != b"\0\0":
         raise _refused(path, "does not begin with an IDX magic number")
@@ -66,7 +67,7 @@ def read_idx(path: Path) -> U8:
 
 
 def read_images(images: Path, labels: Path) -> Images:
-    """A file of images and the file of their labels."""
+    """Read a file of images and the file of their labels; raises `DataError`."""
     pixels, digits = read_idx(images), read_idx(labels)
     if pixels.ndim != 3 or not pixels.size:
         raise _refused(images, f"has shape {pixels.shape}, images have (number, height, width)")
@@ -95,7 +96,7 @@ def _drawn(images: Images, seed: int, on_images: Callable[[int], None]) -> Itera
 
 
 def lines_of(images: Images) -> Lines:
-    """One MultiSlot line per image."""
+    """Return one MultiSlot line per image."""
     flat = images.pixels.reshape(len(images.labels), -1)
     pixels = ("".join([_TOKENS[value] for value in row]) for row in flat.tolist())
     lines = [
@@ -106,7 +107,7 @@ def lines_of(images: Images) -> Lines:
 
 
 def draws_of(images: Images, seed: int) -> F64:
-    """A number in [0, 1) per image, which depends on its pixels and `seed` only."""
+    """Return a number in [0, 1) per image, a function of its pixels and `seed`."""
     sums = [zlib.crc32(image.tobytes(), seed) for image in images.pixels]
     return np.array(sums, np.float64) / (1 << 32)
 

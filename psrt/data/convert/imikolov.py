@@ -1,8 +1,8 @@
-"""Sentences as word ids: Mikolov's Penn Treebank, or any text with a sentence on each line.
+"""Sentences as word ids: Mikolov's Penn Treebank, or any text with one sentence per line.
 
 Words are separated by blanks. The vocabulary holds those that occur more than `min_count` times in
 the training text, most frequent first and alphabetic among equals, and `<unk>` last for all others;
-`<s>` and `<e>` count once a sentence. It is written to vocabulary.txt, where line i + 1 is word i.
+`<s>` and `<e>` count once per sentence. It is written to vocabulary.txt: line i + 1 is word i.
 
     n-gram      w0 … w{n-2}, next      every n words in a row of `<s> sentence <e>`
     skip-gram   center, context        every two different places at most `window` words apart
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from psrt.core.errors import ConfigError, DataError
 from psrt.data.convert.sharded import Destination, ShardedWriter, Split
-from psrt.data.convert.splitter import Dealer, numbered_lines
+from psrt.data.convert.splitter import Splitter, numbered_lines
 from psrt.data.slots import Slot
 
 VOCABULARY_NAME = "vocabulary.txt"
@@ -28,7 +28,7 @@ Vocabulary = dict[bytes, int]
 
 @dataclass(frozen=True)
 class Windows:
-    """How examples are cut from a sentence: n-grams of `n` words, or pairs within `window`."""
+    """Examples of a sentence: n-grams of `n` words, or pairs within `window`."""
 
     n: int = 5
     window: int = 0
@@ -44,7 +44,7 @@ class Windows:
         return tuple(Slot(name, "uint64", 1) for name in names)
 
     def lines(self, ids: Sequence[int]) -> Iterator[bytes]:
-        """The MultiSlot lines of a sentence."""
+        """Yield the MultiSlot lines of a sentence."""
         tokens = [f"1 {word}" for word in ids]
         if not self.window:
             for start in range(len(ids) - self.n + 1):
@@ -58,7 +58,7 @@ class Windows:
 
 
 def vocabulary_of(paths: Sequence[Path | str], min_count: int) -> Vocabulary:
-    """Word → id, see the module; raises `DataError` for texts without words."""
+    """Return word → id; raises `DataError` for texts without words."""
     counts: Counter[bytes] = Counter()
     for path in paths:
         for _, line in numbered_lines(path):
@@ -82,19 +82,19 @@ def convert(
     """Convert `inputs` and set a share of the sentences aside, or, if given, `tests` instead."""
     vocabulary = vocabulary_of(inputs, min_count)
     with ShardedWriter(destination) as writer:
-        dealer = Dealer(writer, split)
+        splitter = Splitter(writer, split)
         for path in (*inputs, *tests):
             for _, line in numbered_lines(path, on_bytes):
                 given = "test" if path in tests else "train"
-                part = given if tests else dealer.part_of(line)
-                dealer.write(part, windows.lines(ids_of(line, vocabulary)))
-        dealer.flush()
+                part = given if tests else splitter.part_of(line)
+                splitter.write(part, windows.lines(ids_of(line, vocabulary)))
+        splitter.flush()
         _write_vocabulary(destination.directory / VOCABULARY_NAME, vocabulary)
     return writer, vocabulary
 
 
 def ids_of(sentence: bytes, vocabulary: Vocabulary) -> list[int]:
-    """`<s>`, the words and `<e>` of a line as ids."""
+    """Return `<s>`, the words and `<e>` of a line as ids."""
     unknown = vocabulary[_UNKNOWN]
     return [vocabulary.get(word, unknown) for word in (_START, *sentence.split(), _END)]
 

@@ -4,12 +4,13 @@ In: `label index:value index:value …`, plain or gzip, with blank lines and `# 
 1 or +1 for the positive class, −1 or 0 for the other. Out, per row:
 
     label          float × 1      1 or 0
-    ids            ragged uint64  the indices as they stand, so that the table of a job needs a row
+    ids            ragged uint64  the indices unchanged, so that the table of a job needs one row
                                   more than the largest
-    values         ragged float   as many values, digit by digit as they stand
+    values         ragged float   as many values, digit by digit
 
-Which rows are for testing is given by files of their own, or depends on the text of a row and the
-seed only. A malformed row is an error naming file and line: nothing is skipped.
+Test rows are files of their own, or depend on the text of a row and the seed only. A malformed row
+raises an error naming file and line; no row is skipped. `psrt data convert --format libsvm` gives
+floats the digits that float32 needs and splits by the lines it writes.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def _drawn(
 
 
 def read(path: Path | str, seed: int = 0) -> Iterator[tuple[Lines, F64, int]]:
-    """Yields (rows, a draw from [0, 1) for each, bytes of text read); valid until the next step."""
+    """Yield (rows, a number in [0, 1) for each, bytes of text read), valid until the next step."""
     labels, draws = np.empty(_ROWS_PER_CALL, np.uint8), np.empty(_ROWS_PER_CALL, np.float64)
     ends, report = np.empty(_ROWS_PER_CALL, np.int64), np.zeros(kernel.REPORT_CELLS, np.int64)
     line = 1
@@ -81,7 +82,7 @@ def read(path: Path | str, seed: int = 0) -> Iterator[tuple[Lines, F64, int]]:
 
 
 def malformed(path: Path | str, line: int, text: U8, report: I64) -> DataError:
-    """The error for a row the kernel refused."""
+    """Return the error for a row that the kernel refused."""
     error = libsvm_error(str(path), line, text, report, binary=True)
     return DataError(
         f"{error.message} Nothing was written.",

@@ -1,15 +1,15 @@
 """MovieLens 1M, `ratings.dat users.dat movies.dat` in one directory, as MultiSlot files.
 
-Fields are separated by `::`, text is Latin-1. An example is a rating, with what is known of its
-user and its film:
+Fields are separated by `::`, text is Latin-1. An example is a rating, with the data of its user and
+its film:
 
     rating                            float × 1      1 … 5
     user, gender, age, occupation     id × 1         gender 0 = F, 1 = M; age 0 … 6, its bracket
     movie                             id × 1
-    genres, title                     ragged ids     numbered as they come in movies.dat; words of
+    genres, title                     ragged ids     numbered in the order of movies.dat; words of
                                                      titles in lower case, without the year
 
-Ids of users and films are those of the files, so a table needs a row more than the largest.
+Ids of users and films are those of the files, so a table needs one row more than the largest.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from psrt.core.errors import DataError
 from psrt.data.convert.sharded import Destination, ShardedWriter, Split
-from psrt.data.convert.splitter import Dealer, fields_of, number_of, numbered_lines
+from psrt.data.convert.splitter import Splitter, fields_of, number_of, numbered_lines
 from psrt.data.slots import Slot
 
 FILES = ("ratings.dat", "users.dat", "movies.dat")
@@ -42,25 +42,25 @@ def convert(
     split: Split,
     on_bytes: Callable[[int], None] = lambda size_bytes: None,
 ) -> ShardedWriter:
-    """Write a line for each rating; those of 4 and more count as positive in what is told."""
+    """Write a line for each rating; the report counts those of 4 and more as positive."""
     ratings, users, movies = (directory / name for name in FILES)
     about_user, about_movie = read_users(users), read_movies(movies)
     names = ("UserID", "MovieID", "Rating", "Timestamp")
     with ShardedWriter(destination) as writer:
-        dealer = Dealer(writer, split)
+        splitter = Splitter(writer, split)
         for number, line in numbered_lines(ratings, on_bytes):
             user, movie, rating, _ = fields_of(ratings, number, line, b"::", names)
             stars = number_of(ratings, number, "Rating", rating)
             where = f"{ratings}, line {number}"
             text = f"1 {stars} {_of(about_user, user, where, 'user')} "
             text += f"{_of(about_movie, movie, where, 'film')}\n"
-            dealer.write(dealer.part_of(line), [text.encode()], stars >= POSITIVE_RATING)
-        dealer.flush()
+            splitter.write(splitter.part_of(line), [text.encode()], stars >= POSITIVE_RATING)
+        splitter.flush()
     return writer
 
 
 def read_users(path: Path) -> dict[bytes, str]:
-    """User → `user gender age occupation` as they stand in a line."""
+    """Return user → `user gender age occupation`, in the form of a line."""
     names = ("UserID", "Gender", "Age", "Occupation", "Zip-code")
     found = {}
     for number, line in numbered_lines(path):
@@ -79,7 +79,7 @@ def read_users(path: Path) -> dict[bytes, str]:
 
 
 def read_movies(path: Path) -> dict[bytes, str]:
-    """Film → `movie genres title` as they stand in a line."""
+    """Return film → `movie genres title`, in the form of a line."""
     genre_ids: dict[str, int] = {}
     word_ids: dict[str, int] = {}
     found = {}

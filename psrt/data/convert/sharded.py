@@ -1,9 +1,9 @@
-"""Writing a data set: rows dealt in turn over MultiSlot files, published all at once.
+"""Writing a data set: rows distributed in turn over MultiSlot files, published all at once.
 
-`ShardedWriter` fills `.train-00000.txt.part` … and renames them when the `with` block ends well, so
-a half-written set is never trained on. Old files of the same kind in the directory would be read
-along with the new ones: they are refused, or, with `replace`, removed when the new ones are whole.
-A part without rows has no files.
+`ShardedWriter` fills `.train-00000.txt.part` … and renames them when the `with` block ends without
+an error, so that no job reads a half-written set. A job would read old files of a set together with
+the new ones: they raise an error, or, with `replace`, are removed when the new ones are complete. A
+part without rows has no files.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FAST_GZIP = 1
 
 @dataclass(frozen=True)
 class Destination:
-    """Where a data set goes: `files` files of each part in `directory`, gzipped or not."""
+    """The destination of a data set: `files` files of each part in `directory`, gzipped or not."""
 
     directory: Path
     files: int = 2
@@ -51,10 +51,11 @@ class ExampleRows:
     ids: I64
 
     def select(self, chosen: Chosen) -> ExampleRows:
+        """Return the rows of a mask (n,)."""
         return ExampleRows(self.labels[chosen], self.dense[chosen], self.ids[chosen])
 
     def text(self) -> Sequence[Text]:
-        """One MultiSlot line per row."""
+        """Return one MultiSlot line per row."""
         count = len(self.labels)
         out = np.empty(count * row_bytes(self.dense.shape[1], self.ids.shape[1]), np.uint8)
         ends = np.empty(count, np.int64)
@@ -64,21 +65,23 @@ class ExampleRows:
 
 @dataclass(frozen=True)
 class Lines:
-    """Examples that are MultiSlot lines already; `labels` (n,) are theirs."""
+    """Examples that are MultiSlot lines already, with `labels` (n,) 0 or 1."""
 
     labels: U8
     lines: Sequence[Text]
 
     def select(self, chosen: Chosen) -> Lines:
+        """Return the lines of a mask (n,)."""
         return Lines(self.labels[chosen], [self.lines[i] for i in np.flatnonzero(chosen).tolist()])
 
     def text(self) -> Sequence[Text]:
+        """Return the lines."""
         return self.lines
 
 
 @dataclass(frozen=True)
 class Split:
-    """Which rows are for testing: a share of them, chosen by a hash of the row and the seed."""
+    """Test split: a fraction of the rows, chosen by a hash of the row and the seed."""
 
     test_fraction: float = 0.1
     seed: int = 0
@@ -89,7 +92,7 @@ class Split:
 
 
 Drawn: TypeAlias = "tuple[ExampleRows | Lines, F64]"
-"""Rows, and for each a number in [0, 1) that decides whether it is for testing."""
+"""Rows, and for each a number in [0, 1); those below the test fraction are test rows."""
 
 
 class ShardedWriter:
@@ -134,7 +137,7 @@ class ShardedWriter:
                     _unfinished(path).unlink()
 
     def paths(self, part: str) -> list[Path]:
-        """The files of `part`, in order."""
+        """Return the files of `part`, in order."""
         suffix = ".txt.gz" if self.destination.gzipped else ".txt"
         names = [f"{part}-{i:05d}{suffix}" for i in range(self.destination.files)]
         return [self.destination.directory / name for name in names]
@@ -183,8 +186,8 @@ def write_split(
 
 
 def lines_of(text: U8, ends: I64, starts: I64 | None = None) -> list[Text]:
-    """Line i of `text` ends at `ends[i]`, and begins at `starts[i]` or behind the line before it;
-    windows on `text`, nothing is copied."""
+    """Return windows on `text`: line i ends at `ends[i]`, and begins at `starts[i]` or behind the
+    line before it."""
     view, stops = text.data, ends.tolist()
     begins = [0, *stops[:-1]] if starts is None else starts.tolist()
     return [view[start:stop] for start, stop in zip(begins, stops, strict=False)]

@@ -1,7 +1,7 @@
-"""Records that Python makes one at a time: read by lines, dealt to training and test files.
+"""Records made one at a time in Python: read by lines, split into train and test.
 
-For preparers whose records are too few or too varied for a kernel of their own. Which part a record
-goes to depends on its text and the seed only.
+For data sets whose records are too few or too varied for a kernel of their own. The part of a
+record depends on its text and the seed only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LINES_PER_WRITE = 8192
 def numbered_lines(
     path: Path | str, on_bytes: Callable[[int], None] = lambda size_bytes: None
 ) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file from 1 on, without their ends; blank ones are left out."""
+    """Yield (number from 1 on, line without its end); blank lines are left out."""
     number = 0
     for text in blocks(path):
         on_bytes(len(text))
@@ -35,7 +35,7 @@ def numbered_lines(
 def fields_of(
     path: Path | str, number: int, line: bytes, separator: bytes, names: tuple[str, ...]
 ) -> list[bytes]:
-    """The fields of a line; raises `DataError` unless there is one for each of `names`."""
+    """Return the fields of a line; raises `DataError` unless there is one for each of `names`."""
     fields = line.split(separator)
     if len(fields) != len(names):
         raise DataError(
@@ -47,7 +47,7 @@ def fields_of(
 
 
 def number_of(path: Path | str, number: int, field: str, text: bytes) -> int:
-    """An integer of 0 or more, or a `DataError` naming the field."""
+    """Return an integer of 0 or more; raises `DataError` naming the field."""
     if not text.isdigit():
         shown = text.decode("utf-8", "backslashreplace")
         raise DataError(
@@ -57,8 +57,8 @@ def number_of(path: Path | str, number: int, field: str, text: bytes) -> int:
     return int(text)
 
 
-class Dealer:
-    """Collects lines for a `ShardedWriter`; `flush` at the end."""
+class Splitter:
+    """Collects the lines of each part for a `ShardedWriter`; needs `flush` at the end."""
 
     def __init__(self, writer: ShardedWriter, split: Split) -> None:
         self._writer, self._split = writer, split
@@ -66,12 +66,12 @@ class Dealer:
         self._labels: dict[str, list[bool]] = {part: [] for part in PARTS}
 
     def part_of(self, record: bytes) -> str:
-        """`train` or `test`."""
+        """Return `train` or `test`."""
         draw = zlib.crc32(record, self._split.seed) / (1 << 32)
         return "test" if draw < self._split.test_fraction else "train"
 
     def write(self, part: str, lines: Iterable[bytes], label: bool = False) -> None:
-        """Lines of one record, each with its newline; `label` says whether they are positive."""
+        """Add the lines of one record, each with its newline; `label`: they are positive."""
         kept = self._lines[part]
         before = len(kept)
         kept.extend(lines)
@@ -80,6 +80,7 @@ class Dealer:
             self.flush()
 
     def flush(self) -> None:
+        """Write the lines collected."""
         for part in PARTS:
             labels = np.array(self._labels[part], np.uint8)
             self._writer.write(part, Lines(labels, self._lines[part]))

@@ -1,11 +1,11 @@
-"""Criteo-shaped rows of a planted logistic model, so that the best possible AUC is known.
+"""Criteo-shaped rows of a planted logistic model with a known best AUC.
 
     P(click) = σ(bias + w · dense_input + Σ over slots s of u[s, id])
 
 13 dense values are exponential; the 26 slots have 10 … `ids_per_slot` ids (a geometric series over
-the slots) with Zipf's skew, so that a trainer sees most ids often enough to learn them. Default
-figures: a logistic regression by Adagrad reaches 0.003 below the best AUC from 200,000 rows.
-The same `Planted` gives the same files. Slot s calls its ids s · 1,000,000 + rank, s = 1 … 26.
+the slots) with Zipf's skew, so that most ids occur often enough to be learnt. With default figures
+a logistic regression by Adagrad comes within 0.003 of the best AUC from 200,000 rows. Files are a
+function of `Planted`. Ids of slot s are s · 1,000,000 + rank, s = 1 … 26.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MODEL, _TRAIN, _TEST = range(3)
 
 @dataclass(frozen=True)
 class Planted:
-    """What to generate; `skew` is the exponent of Zipf's law within a slot."""
+    """Settings of the rows; `skew` is the exponent of Zipf's law within a slot."""
 
     rows: int = 200_000
     test_rows: int = 50_000
@@ -66,7 +66,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Report:
-    """What was written and how good a model of it can be; the text of planted.json."""
+    """Rows written and the best scores of a model of them; the text of planted.json."""
 
     planted: Planted
     train_rows: int
@@ -76,11 +76,12 @@ class Report:
     best_log_loss: float
 
     def to_json(self) -> str:
+        """Return the report as JSON."""
         return json.dumps(dataclasses.asdict(self), indent=2) + "\n"
 
 
 class PlantedModel:
-    """The weights, and the rows they generate."""
+    """Weights, and the rows they generate."""
 
     def __init__(self, planted: Planted) -> None:
         self.planted = planted
@@ -93,7 +94,7 @@ class PlantedModel:
         self._bias = _bias_for(_CLICK_RATE, self._draw(random, _ROWS_PER_CHUNK)[2])
 
     def chunk(self, stream: int, number: int, rows: int) -> Chunk:
-        """Chunk `number` of the train or test stream; a pure function of its arguments."""
+        """Return chunk `number` of the train or test stream; a pure function of its arguments."""
         random = np.random.default_rng([self.planted.seed, stream, number])
         dense, ids, logits = self._draw(random, rows)
         probabilities = 1 / (1 + np.exp(-logits))
@@ -101,7 +102,7 @@ class PlantedModel:
         return Chunk(ExampleRows(labels, dense.astype(np.float32), ids), probabilities)
 
     def _draw(self, random: np.random.Generator, rows: int) -> tuple[F64, I64, F64]:
-        """Returns (dense (n, 13), ids (n, 26), logits (n,))."""
+        """Draw (dense (n, 13), ids (n, 26), logits (n,))."""
         drawn = np.minimum(random.exponential(1.0, (rows, DENSE)), _DENSE_LIMIT)
         dense = drawn.round(_DENSE_DECIMALS)
         logits = self._bias + dense @ self._dense_weights
@@ -118,7 +119,7 @@ def generate(
     destination: Destination,
     on_rows: Callable[[int], None] = lambda rows: None,
 ) -> tuple[ShardedWriter, Report]:
-    """Write train and test files and planted.json; `on_rows` hears of rows as they are written."""
+    """Write train and test files and planted.json; calls `on_rows` as rows are written."""
     model = PlantedModel(planted)
     tested: list[Chunk] = []
     with ShardedWriter(destination) as writer:
@@ -137,7 +138,7 @@ def generate(
 
 
 def auc(scores: F64, labels: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]) -> float:
-    """Area under the ROC curve by the rank sum of Mann & Whitney; ties count one half."""
+    """Return the area under the ROC curve by the rank sum of Mann & Whitney; ties count half."""
     _, group, sizes = np.unique(scores, return_inverse=True, return_counts=True)
     mean_rank = np.cumsum(sizes) - (sizes - 1) / 2
     positives = int(labels.sum())
@@ -163,13 +164,13 @@ def _report(planted: Planted, writer: ShardedWriter, tested: list[Chunk]) -> Rep
 
 
 def _zipf(size: int, skew: float) -> F64:
-    """Cumulative shares of ranks 1 … `size`, rank k weighing k^−skew; the last is 1."""
+    """Return cumulative shares of ranks 1 … `size`, of weights k^−skew; the last is 1."""
     shares = np.cumsum(np.arange(1, size + 1, dtype=np.float64) ** -skew)
     return np.asarray(shares / shares[-1])
 
 
 def _bias_for(rate: float, logits: F64) -> float:
-    """The bias at which σ(logits + bias) has mean `rate`, by bisection."""
+    """Return the bias at which σ(logits + bias) has mean `rate`, by bisection."""
     low, high = -50.0, 50.0
     for _ in range(60):
         middle = (low + high) / 2

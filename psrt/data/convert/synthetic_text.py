@@ -1,7 +1,7 @@
-"""Sentences of a planted model, whose perplexity is the best that a language model can reach.
+"""Sentences of a planted model with a known best perplexity.
 
-A word is drawn by Zipf's law, or, with probability `bond`, is the one successor that its
-predecessor has. The cross entropy of the model itself on the test text is told with the files.
+A word is drawn by Zipf's law, or, with probability `bond`, is the one successor of the word before.
+The perplexity of the model itself on the test text is the best that a language model can reach.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class PlantedText:
             raise ConfigError(f"bond is in [0, 1), not {self.bond}.")
 
     def frequencies(self) -> F64:
-        """(words,) chances of a free draw."""
+        """Return the chances of a free draw, (words,)."""
         weights: F64 = np.arange(1, self.words + 1, dtype=np.float64) ** -self.skew
         weights /= weights.sum()
         return weights
 
     def successors(self) -> I64:
-        """(words,) the word bound to each."""
+        """Return the successor of each word, (words,)."""
         return np.random.default_rng((self.seed, 1)).permutation(self.words).astype(np.int64)
 
 
@@ -53,9 +53,9 @@ def generate(
     destination: Destination,
     on_sentences: Callable[[int], None] = lambda sentences: None,
 ) -> tuple[ShardedWriter, float]:
-    """Write the sentences; answers the model's own perplexity a word on the test text.
+    """Write the sentences; returns the model's own perplexity per word on the test text.
 
-    First words, which nothing tells, are left out of it; nan without test sentences.
+    First words, which have no predecessor, are left out; nan without test sentences.
     """
     draw = np.random.default_rng((planted.seed, 2))
     nats, words = 0.0, 0
@@ -74,7 +74,7 @@ def generate(
 
 
 def sentences(planted: PlantedText, draw: np.random.Generator, count: int) -> I64:
-    """(count, length) words."""
+    """Return words (count, length)."""
     shape = (count, planted.length)
     text = draw.choice(planted.words, shape, p=planted.frequencies()).astype(np.int64)
     bound = draw.random(shape) < planted.bond
@@ -85,7 +85,7 @@ def sentences(planted: PlantedText, draw: np.random.Generator, count: int) -> I6
 
 
 def surprise(planted: PlantedText, text: I64) -> float:
-    """−Σ ln P(word | word before) under the planted model, in nats."""
+    """Return −Σ ln P(word | word before) under the planted model, in nats."""
     before, after = text[:, :-1], text[:, 1:]
     chances = (1 - planted.bond) * planted.frequencies()[after]
     chances = chances + planted.bond * (planted.successors()[before] == after)

@@ -1,7 +1,7 @@
 """Memory for the words of many records, taken piece by piece.
 
-An arena belongs to one thread. The allocator gives such large arrays back to the system as soon as
-the last piece on them is gone, and pages of them that were never reached cost nothing.
+An arena belongs to one thread. The allocator returns such large arrays to the system once the last
+piece on them is gone; pages that were never reached cost nothing.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ _ARENA_WORDS = (64 << 20) // WORD_BYTES
 
 
 class Arena:
-    """`free` (n,) uint32: words nobody has taken."""
+    """`free` (n,) uint32: words not taken yet."""
 
     def __init__(self) -> None:
         self.free: U32 = np.empty(0, np.uint32)
 
     def renew(self, words: int = 0) -> None:
-        """Leave what is free; there are `words` now, or more."""
+        """Drop the free words; `words` or more are free afterwards."""
         self.free = np.empty(max(words, _ARENA_WORDS), np.uint32)
 
     def take(self, words: int) -> U32:
-        """The next so many, of a new array if there are not enough."""
+        """Return the next `words` words, of a new array if too few are free."""
         if words > len(self.free):
             self.renew(words)
         taken, self.free = self.free[:words], self.free[words:]

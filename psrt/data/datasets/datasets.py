@@ -1,10 +1,10 @@
-"""Datasets: files of examples as batches, read while training or kept in memory.
+"""`QueueDataset`: files of examples as batches, read while training.
 
     dataset = psrt.QueueDataset(slots, files=["part-*"], batch_size=512, threads=2)
     for batch in dataset.batches(): …
 
-`QueueDataset` reads its files anew for every pass and holds a few batches. Its threads end with the
-pass, also one that is left early.
+It reads its files again in every pass and holds a few batches. Its threads end with the pass, also
+if that stops early.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _QUEUED_BATCHES = 8
 
 
 class QueueDataset(DatasetSettings):
-    """Files that are read while they are trained on; examples come in the order they are read.
+    """Files read while training; examples come in the order they are read.
 
     With one thread that is the order of files and lines.
     """
@@ -31,13 +31,13 @@ class QueueDataset(DatasetSettings):
 
     @property
     def place(self) -> Place:
-        """What is left to read behind the last batch of the last pass."""
+        """The unread rest behind the last batch of the last pass."""
         return BEGINNING if self._reader is None else self._reader.place
 
     def batches(self, first: Place = BEGINNING) -> Generator[Batch, None, None]:
-        """One pass over the files, arrays in the shapes the vars declare.
+        """Yield batches of one pass over the files, arrays in the shapes of the vars.
 
-        It begins at `first`, a `place` of an earlier pass over the same files.
+        `first`: start, a `place` of an earlier pass over these files.
         """
         self._reader = reader = QueueReader(
             self._paths(),

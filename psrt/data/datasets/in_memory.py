@@ -1,4 +1,4 @@
-"""`InMemoryDataset`: every record of its files in memory once, in any order.
+"""`InMemoryDataset`: all records of its files in memory, in any order.
 
     dataset = psrt.InMemoryDataset(slots, files=["part-*"], batch_size=512, threads=2)
     dataset.load_into_memory()
@@ -6,9 +6,8 @@
         dataset.local_shuffle()
         for batch in dataset.batches(): …
 
-`psrt.data.datasets.records` tells the bytes it takes. Loading threads end with the load they
-belong to. A dataset belongs to one thread; what it loads ahead does not show until it is waited
-for.
+`psrt.data.datasets.records` lists the bytes it takes. Loading threads end with their load. A
+dataset belongs to one thread; records that are preloaded appear after `wait_preload_done`.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ _PARSED_ROWS = 2048  # they stay in the processor's cache until they are packed
 
 
 class InMemoryDataset(DatasetSettings):
-    """`seed` makes shuffles repeatable: the n-th one of a dataset is a function of seed and n.
+    """`seed` makes shuffles repeatable: the n-th of a dataset is a function of seed and n.
 
-    Other settings are those of `DatasetSettings`. `memory` is for those who hand records on.
+    `settings` are those of `DatasetSettings`. `memory` gives access to the records.
     """
 
     def __init__(
@@ -54,17 +53,17 @@ class InMemoryDataset(DatasetSettings):
         self._seed, self._draws = seed, 0
 
     def set_parse_ins_id(self, parse_ins_id: bool) -> None:
-        """Whether MultiSlot lines begin with `1 <ins_id>`."""
+        """Set whether MultiSlot lines begin with `1 <ins_id>`."""
         self._words[INS_ID] = parse_ins_id
 
     def set_parse_content(self, parse_content: bool) -> None:
-        """Whether they have `1 <content>` in front, behind the ins_id if there is one."""
+        """Set whether lines begin with `1 <content>`, behind the ins_id if there is one."""
         self._words[CONTENT] = parse_content
 
     def set_merge_by_lineid(self, merge_size: int = 2) -> None:
-        """Make one record of those with the same ins_id, see `psrt.data.datasets.merging`.
+        """Merge records with one ins_id, see `psrt.data.datasets.merging`.
 
-        That is done when records are first asked for: behind a global shuffle, if there is one.
+        Records are merged on first use: after a global shuffle, if there is one.
         """
         if merge_size < 0:
             raise ConfigError(f"merge_size is 0 (any number) or more, not {merge_size}.")
@@ -73,18 +72,18 @@ class InMemoryDataset(DatasetSettings):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Names of the words in front of a line, in their order, which are kept with a record."""
+        """Names of the words in front of a line, in order, which are kept with a record."""
         return tuple(word for word in (INS_ID, CONTENT) if self._words.get(word))
 
     def load_into_memory(self, is_shuffle: bool = False) -> None:
-        """Read all files. What was in memory before is given up when they have been read."""
+        """Read all files; they replace the memory once they are read."""
         self.preload_into_memory()
         self.wait_preload_done()
         if is_shuffle:
             self.local_shuffle()
 
     def preload_into_memory(self, thread_num: int | None = None) -> None:
-        """Begin to read all files in the background, by `thread_num` threads or those set."""
+        """Begin to read all files in the background, in `thread_num` threads or those set."""
         if self._loading is not None:
             raise ConfigError("the dataset is loading already.", hint="wait_preload_done() first.")
         paths, format, source = self._paths(), self._format(), self._source()
@@ -101,7 +100,7 @@ class InMemoryDataset(DatasetSettings):
         self._loading = (loading, layout)
 
     def wait_preload_done(self) -> None:
-        """Wait for the files that are being read; raises the first error of a reading thread."""
+        """Wait for the files being read; raises the first error of a reading thread."""
         if self._loading is None:
             raise ConfigError("the dataset is not loading.", hint="preload_into_memory() first.")
         (loading, layout), self._loading = self._loading, None
@@ -112,14 +111,14 @@ class InMemoryDataset(DatasetSettings):
         self.memory.load(layout, pieces, self._merge_size)
 
     def batches(self, first: int = 0) -> Generator[Batch, None, None]:
-        """One pass over the records from the `first` on, arrays in the shapes the vars declare."""
+        """Yield batches of the records from number `first` on, arrays in the shapes of the vars."""
         examples = self.counters.counter("data_examples", "examples handed to the trainer")
         for batch in self.memory.batches(self._batch_size, first):
             examples.add(batch_rows(batch))
             yield self._shaped(batch)
 
     def local_shuffle(self, seed: int | None = None) -> None:
-        """Put the records into a random order, that of `seed` if it is given."""
+        """Put the records into a random order, drawn from `seed` if it is given."""
         self.memory.shuffle(self._draw(seed))
 
     def global_shuffle(
@@ -128,10 +127,10 @@ class InMemoryDataset(DatasetSettings):
         """Spread the records of all trainers over all trainers, then put them into a random order.
 
         `fleet` is Fluid's, or a `ConnectedExecutor`; every trainer calls this equally often. Each
-        record goes to a trainer drawn for it, or, to be merged, to that of its ins_id. Slots that
-        were exchanged have their own values again. Without `fleet` it is a local shuffle.
-        `thread_num` is PaddlePaddle's: psrt has one thread for each other trainer. After an error
-        the memory is empty.
+        record goes to a trainer drawn for it, or, to be merged, to that of its ins_id. Exchanged
+        slots get their own values back. Without `fleet` this is a local shuffle. `thread_num` is
+        PaddlePaddle's and ignored: psrt has one thread per other trainer. After an error the memory
+        is empty.
         """
         if fleet is not None:
             scattering = Scattering(
@@ -146,34 +145,34 @@ class InMemoryDataset(DatasetSettings):
         self.local_shuffle(seed)
 
     def set_fleet_send_batch_size(self, fleet_send_batch_size: int = BATCH_RECORDS) -> None:
-        """About how many records of a global shuffle travel together."""
+        """Set roughly how many records of a global shuffle travel together."""
         self._send_batch_size = at_least(1, "fleet_send_batch_size", fleet_send_batch_size)
 
     def slots_shuffle(self, slots: Sequence[str]) -> None:
-        """Give each record the values another was read with in these slots, all from the same one.
+        """Give each record, in these slots, the values of one other record.
 
-        Slots exchanged before have their own values again; so have all if `slots` is empty.
+        Slots exchanged before get their own values back; so do all if `slots` is empty.
         """
         self.memory.exchange(slots, self._draw())
 
     def release_memory(self) -> None:
-        """Give up the records, and what is being loaded."""
+        """Drop the records, and those being loaded."""
         if self._loading is not None:
             self._loading[0].close()
             self._loading = None
         self.memory.clear()
 
     def get_memory_data_size(self, fleet: RecordExchange | None = None) -> int:
-        """Records in memory; with `fleet`, as in `global_shuffle`, those of all trainers."""
+        """Return the number of records; with `fleet`, as in `global_shuffle`, of all trainers."""
         return _summed(len(self.memory), fleet)
 
     def get_shuffle_data_size(self, fleet: RecordExchange | None = None) -> int:
-        """Records in memory that have been shuffled: all or none of a trainer."""
+        """Return the number of shuffled records: all or none of a trainer."""
         return _summed(len(self.memory) if self.memory.is_shuffled else 0, fleet)
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes that records and their order take."""
+        """Bytes of the records and their order."""
         return self.memory.size_bytes
 
     def _format(self) -> Format:

@@ -1,9 +1,9 @@
 """Threads that read whole files into memory.
 
-`Loading` owns the threads. Each takes the next file nobody has taken and reads it with a reader of
-its own; a piece never spans files, so the order of records is that of files and lines for any
-number of threads. After an error the other threads stop at their next piece.
-Waiting without any progress ends with a `DeadlineError` that names the files being read.
+`Loading` owns the threads. Each takes the next file of one list and reads it with a reader of its
+own. A piece never spans files, so records are in the order of files and lines for any number of
+threads. After an error the other threads stop at their next piece. Waiting without progress raises
+a `DeadlineError` that names the files being read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from psrt.data.sources import DataFile, TextSource
 
 
 class Loading:
-    """Begins at once. `reader` makes one for each thread."""
+    """Begins at once; `reader` makes a reader for each thread."""
 
     def __init__(
         self,
@@ -45,9 +45,9 @@ class Loading:
         ]
 
     def wait(self, timeout_s: float) -> deque[Records]:
-        """Pieces in the order of files, once all are read; raises what a thread has raised.
+        """Return the pieces in the order of files, once all are read; raises errors of threads.
 
-        `timeout_s` bounds the time without any progress.
+        `timeout_s` bounds the time without progress.
         """
         while self._wait_for_news(timeout_s):
             pass
@@ -62,7 +62,7 @@ class Loading:
         join_threads(self._threads, timeout_s, self._reading.get)
 
     def _wait_for_news(self, timeout_s: float) -> bool:
-        """Whether threads go on, after the next progress."""
+        """Wait for the next progress; returns whether threads still run."""
         with self._changed:
             seen = self._progress
             if not self._changed.wait_for(lambda: seen != self._progress or self._over, timeout_s):
@@ -78,7 +78,7 @@ class Loading:
         return self._running == 0 or self._error is not None
 
     def _run(self) -> None:
-        """One thread. An unexpected crash is reported twice: to the log and to who waits."""
+        """Run one thread; an unexpected crash goes to the log and to the waiting thread."""
         error: BaseException | None = None
         try:
             self._load_files(self._reader())

@@ -1,7 +1,7 @@
-"""Records of the same ins_id, made into one.
+"""Records with one ins_id, merged into one.
 
-Ragged slots are put behind each other in the order of the records; dense ones must be the same in
-all. Ids are told apart by a hash of 64 bits, and then compared: two of one hash are an error.
+Ragged slots are concatenated in the order of the records; dense slots must be equal in all. Ids are
+grouped by a 64-bit hash, then compared: two ids with one hash raise an error.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _GROUPS_AT_ONCE = 4096
 
 
 def merged(records: Records, size: int) -> Records:
-    """One record for each ins_id that `size` records have; any number of them if `size` is 0.
+    """Return one record for each ins_id that `size` records have; any number if `size` is 0.
 
-    Other records are left out, with a warning that counts them. The order is that of each id's
-    first record; so is the content. Raises `DataError` if the dense slots of an id differ.
+    Other records are left out, with a warning that counts them. Order and content are those of the
+    first record of each id. Raises `DataError` if the dense slots of an id differ.
     """
     if not len(records):
-        return records  # without texts, if no trainer handed any over
+        return records  # without texts, if no trainer sent any
     groups = _groups(records.texts[INS_ID])
     sizes = np.diff(groups.starts)
     kept = np.flatnonzero(sizes == size if size else sizes > 0)
@@ -51,13 +51,13 @@ def merged(records: Records, size: int) -> Records:
 
 @dataclass(frozen=True)
 class _Groups:
-    """Group g is the records `rows[starts[g] : starts[g + 1]]`, first come first."""
+    """Group g is the records `rows[starts[g] : starts[g + 1]]`, in their order."""
 
     rows: I64
     starts: I64
 
     def of(self, numbers: I64) -> _Groups:
-        """Some of the groups alone."""
+        """Return the groups `numbers` only."""
         starts = ends_of(np.diff(self.starts)[numbers])
         shift = np.repeat(self.starts[numbers] - starts[:-1], np.diff(starts))
         return _Groups(self.rows[np.arange(starts[-1]) + shift], starts)
@@ -86,7 +86,7 @@ def _check_equal(ids: Ragged, groups: _Groups) -> None:
 
 
 def _one_each(records: Records, groups: _Groups, numbers: I64) -> Batch:
-    """A batch of one example for each of the groups `numbers`."""
+    """Return a batch with one example for each of the groups `numbers`."""
     groups = groups.of(numbers)
     heads = groups.rows[groups.starts[:-1]]
     names = taken(records.texts[INS_ID], heads)
@@ -107,6 +107,6 @@ def _agreed(slot: str, fed: Array, starts: I64, names: Ragged) -> Array:
         name = taken(names, np.array([group])).values.tobytes().decode("utf-8", "backslashreplace")
         raise DataError(
             f"slot {slot!r} differs between the records of ins_id {name!r}; nothing was merged.",
-            hint="Only ragged slots are put together; a dense one says the same in each record.",
+            hint="Only ragged slots are concatenated; a dense slot must be equal in all records.",
         )
     return first

@@ -1,6 +1,6 @@
-"""Batches as parsers give them, packed into records.
+"""Batches of parsers, packed into records.
 
-A `Packer` belongs to one thread; the words of its records lie in an arena of its own.
+A `Packer` belongs to one thread; the words of its records are in an arena of its own.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _COUNT_BYTES = (1, 2, 4, 8)
 
 
 class Packer:
-    """`texts` names the fields of a batch that are bytes."""
+    """Packs batches; `texts` are the names of fields of bytes."""
 
     def __init__(self, layout: Layout, texts: Sequence[str] = ()) -> None:
         self._layout, self._texts = layout, tuple(texts)
         self._arena = Arena()
 
     def pack(self, batch: Batch) -> Records:
-        """The examples of a batch, copied; their texts are kept."""
+        """Return copies of the examples of a batch; their texts are kept."""
         counts = self._counts(batch)
         starts = self._starts(counts)
         ends, words = starts[:-1].copy(), self._arena.take(int(starts[-1]))
@@ -44,7 +44,7 @@ class Packer:
         return Records(self._layout, words, starts, _as_bytes(counts), texts)
 
     def _counts(self, batch: Batch) -> I64:
-        """(rows, ragged slots): how many values each has."""
+        """Return the number of values of each ragged slot, (rows, ragged slots)."""
         counts = np.empty((batch_rows(batch), self._layout.ragged_slots), np.int64)
         for name, _, _, size, line in self._layout.fields:
             if size == kernel.RAGGED:
@@ -57,7 +57,7 @@ class Packer:
 
 
 def _parts(fed: Array | Ragged) -> tuple[U32, I64]:
-    """The words of a slot, and the offsets of its values unless it is dense."""
+    """Return the words of a slot, and the offsets of its values unless it is dense."""
     values, offsets = (fed.values, fed.offsets) if isinstance(fed, Ragged) else (fed, _DENSE)
     return np.ascontiguousarray(values).reshape(-1).view(np.uint32), offsets
 
@@ -68,7 +68,7 @@ def _ends_and_starts(fed: Array | Ragged) -> tuple[I64, I64]:
 
 
 def _as_bytes(counts: I64) -> U8:
-    """(rows, slots, bytes of a number), as few bytes as the largest needs."""
+    """Return (rows, slots, bytes of a number) uint8, with the bytes that the largest needs."""
     most = int(counts.max(initial=0))
     size = next(size for size in _COUNT_BYTES if most < 1 << (8 * size))
     return counts.astype(f"<u{size}").view(np.uint8).reshape(*counts.shape, size)

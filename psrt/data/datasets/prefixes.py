@@ -1,8 +1,8 @@
-"""Words in front of a MultiSlot line: `1 <ins_id>`, then `1 <content>`, as they are declared.
+"""Words in front of a MultiSlot line: `1 <ins_id>`, then `1 <content>`.
 
 `Prefixed` is the MultiSlot format with such fields. A word is any run of bytes without blanks. Its
-batches have the words beside the slots, as `Ragged` of bytes by the names `INS_ID` and `CONTENT`,
-which no slot can have.
+batches hold the words alongside the slots, as `Ragged` of bytes with the names `INS_ID` and
+`CONTENT`, which no slot can have.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from psrt.core.errors import DataError
 from psrt.core.tensors import Ragged
 from psrt.core.types import I64, U8
-from psrt.data.formats import BatchParser, Cutter, MultiSlotFormat, shown_at
+from psrt.data.formats import BatchParser, MultiSlotFormat, Rebatcher, shown_at
 from psrt.data.slots import Batch, Slot
 from psrt.kernels.text import DONE, NEWLINE
 from psrt.kernels.text import prefixes as kernel
@@ -39,14 +39,14 @@ class Prefixed:
 
 
 class PrefixedParser:
-    """Blanks the words out before the slots are parsed; belongs to one thread.
+    """Blanks out the words before the slots are parsed; belongs to one thread.
 
-    Words and examples are cut into batches of the same size, so the n-th batches belong together.
+    Words and examples have batches of one size, so the n-th batches belong together.
     """
 
     def __init__(self, inner: BatchParser, words: tuple[str, ...], batch_size: int) -> None:
         self._inner, self._words = inner, words
-        self._cutter = Cutter(batch_size)
+        self._rebatcher = Rebatcher(batch_size)
         self._full: deque[Batch] = deque()
         self._path, self._lines = "", 0
 
@@ -55,9 +55,9 @@ class PrefixedParser:
         self._path, self._lines = path, line
 
     def feed(self, text: U8) -> Iterator[Batch]:
-        """As `BatchParser.feed`; `text` is changed."""
+        """Parse whole lines, see `BatchParser.feed`; changes `text`."""
         report, words = self._take_words(text)
-        self._full.extend(self._cutter.feed(words))
+        self._full.extend(self._rebatcher.feed(words))
         whole_lines = text
         if report[kernel.STATUS] != DONE:
             whole_lines = text[: report[kernel.LINE_START]]
@@ -80,13 +80,13 @@ class PrefixedParser:
         return self._lines
 
     def skip(self, examples: int) -> None:
-        """Drop the next so many examples."""
+        """Drop the next `examples` examples."""
         self._inner.skip(examples)
-        self._cutter.skip(examples)
+        self._rebatcher.skip(examples)
 
     def finish(self) -> Batch | None:
-        """The last, smaller batch, if any examples are left."""
-        batch, words = self._inner.finish(), self._cutter.finish()
+        """Return the last, smaller batch, if any examples are left."""
+        batch, words = self._inner.finish(), self._rebatcher.finish()
         return None if batch is None or words is None else batch | words
 
     def _take_words(self, text: U8) -> tuple[I64, Batch]:

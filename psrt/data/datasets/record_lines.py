@@ -1,7 +1,7 @@
-"""MultiSlot lines to records in memory, without batches in between.
+"""MultiSlot lines to records, without batches in between.
 
-What is read is as `psrt.data.formats.multislot` says, mistakes and all. Words are written where
-they stay; pieces of a few thousand records are handed out as they fill, and each file ends one.
+Lines and their errors are those of `psrt.data.formats.multislot`. Words are written to their final
+memory; pieces of a few thousand records are returned as they fill, and each file ends one.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class RecordParser:
         self._ends, self._counts = self._fresh(1)
 
     def begin_file(self, path: str) -> None:
-        """Text fed from now on is of `path`, from its first line on."""
+        """Begin `path` at its first line."""
         self._path = path
         self._report[kernel.LINES] = 0
 
     def feed(self, text: U8) -> Iterator[Records]:
-        """Parse whole lines, `text` (n,) uint8 ending in a newline; yields each piece that fills.
+        """Parse whole lines, `text` (n,) uint8 ending in a newline; yield each piece that fills.
 
         Raises `DataError` naming file, line and slot.
         """
@@ -56,7 +56,7 @@ class RecordParser:
                 self._settle(status, text)
 
     def finish(self) -> Records | None:
-        """The last, smaller piece, if any records are left."""
+        """Return the last, smaller piece, if any records are left."""
         return self._take() if self._report[kernel.ROWS] else None
 
     def _parse(self, text: U8) -> None:
@@ -69,12 +69,12 @@ class RecordParser:
         self._round(text, words)
 
     def _round(self, text: U8, words: F32) -> None:
-        """Numbers that the kernel could not round, by Python."""
+        """Round in Python the numbers that the kernel could not round."""
         for position, word in self._ties[: self._report[kernel.TIES]]:
             words[word] = float(number_at(text, position))
 
     def _settle(self, status: int, text: U8) -> None:
-        """Make the room the kernel asked for, or raise."""
+        """Make the room that the kernel requested, or raise `DataError`."""
         if status == kernel.TIES_FULL:
             self._ties = np.empty((2 * len(self._ties), 2), np.int64)
         elif status == kernel.COUNT_WIDE:
@@ -85,7 +85,7 @@ class RecordParser:
             raise malformed(self._path, self._layout.slots, text, self._report)
 
     def _take(self) -> Records:
-        """The records in place; the next ones lie behind them."""
+        """Return the records in place; the next ones follow in memory."""
         rows = int(self._report[kernel.ROWS])
         words = self._arena.take(int(self._ends[rows]))
         starts, counts = self._ends[: rows + 1], self._counts[:rows]
@@ -99,6 +99,6 @@ class RecordParser:
         return Records(self._layout, words, starts, counts)
 
     def _fresh(self, width: int) -> tuple[I64, U8]:
-        """Where the records of a piece end, and their counts in `width` bytes each."""
+        """Return memory for the ends of a piece's records, and for counts of `width` bytes."""
         shape = (_PIECE_RECORDS, self._layout.ragged_slots, width)
         return np.zeros(_PIECE_RECORDS + 1, np.int64), np.zeros(shape, np.uint8)

@@ -1,4 +1,4 @@
-"""Readers of records: what one thread does with its files, in any format, to keep them."""
+"""Readers of one thread that return records, in any format."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from psrt.data.sources import DataFile, FilePart, TextSource
 
 
 class RecordReader(Protocol):
-    """Belongs to one thread."""
+    """Reads whole files; belongs to one thread."""
 
     def read(self, path: DataFile) -> Generator[Records, None, None]:
-        """All records of a file, in pieces that span no other."""
+        """Yield all records of a file, in pieces of this file only."""
         ...
 
 
 class PackedBatches:
-    """What a `FileReader`, a new one for each file, gives as batches."""
+    """Batches of a `FileReader`, a new one for each file, packed into records."""
 
     def __init__(self, reader: Callable[[], FileReader], packer: Packer) -> None:
         self._reader, self._packer = reader, packer
@@ -36,7 +36,7 @@ class PackedBatches:
 
 
 class ParsedLines:
-    """MultiSlot text; `on_bytes` hears how much was parsed."""
+    """MultiSlot text; `on_bytes` is called with the bytes parsed."""
 
     def __init__(
         self, parser: RecordParser, source: TextSource, on_bytes: Callable[[int], None]

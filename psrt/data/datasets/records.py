@@ -1,14 +1,13 @@
-"""Records: examples kept in memory as a few arrays, whatever their number.
+"""Examples kept in memory as a few arrays, of any number of records.
 
-The values of a record lie side by side, slot after slot, so that one chosen at random costs a few
-cache lines; see `psrt.kernels.text.records`. Bytes a record takes:
+The values of a record are consecutive, slot after slot, so that a random record costs a few cache
+lines; see `psrt.kernels.text.records`. Bytes of a record:
 
     8 for each id, 4 for each float
     with ragged slots: 8, and for each of them 1, 2 or 4, if the longest has up to 255, 65,535, more
     for each text (ins_id, content): 8, and its bytes
 
-`Records` are never changed after they were made: chosen and joined ones are new. Any thread may
-read them.
+`Records` are never changed: chosen and joined ones are new. Any thread may read them.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from psrt.kernels.text import records as kernel
 
 
 class Layout:
-    """How the records of some slots lie in memory."""
+    """The memory layout of records with some slots."""
 
     def __init__(self, slots: Sequence[Slot]) -> None:
         self.slots = tuple(slots)
@@ -43,7 +42,7 @@ class Layout:
         self.stride = int((words * self.table[:, kernel.SIZE])[~self.is_ragged].sum())
         """Words of all dense slots of a record."""
         self.ids_first = np.argsort(-words, kind="stable")
-        """In this order arrays of slots behind each other are aligned."""
+        """The order in which consecutive arrays of slots are aligned."""
         self.fields = [
             (slot.name, DTYPES[slot.dtype], *row)
             for slot, row in zip(self.slots, self.table.tolist(), strict=True)
@@ -52,7 +51,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class SlotExchange:
-    """Slots of which record i has the values that record `order[i]` was read with."""
+    """Slots in which record i has the values of record `order[i]`."""
 
     slots: frozenset[str]
     order: I64
@@ -79,7 +78,7 @@ class Records:
         return sum(array.nbytes for array in arrays)
 
     def batch(self, rows: I64, exchange: SlotExchange | None = None) -> Batch:
-        """The records `rows` (n,) as a batch: dense slots (n, size), ragged ones `Ragged`."""
+        """Return the records `rows` (n,) as a batch: dense slots (n, size), others `Ragged`."""
         layout = self.layout
         parts = self._parts(rows, exchange)
         offsets = np.zeros((layout.ragged_slots, len(rows) + 1), np.int64)
@@ -95,7 +94,7 @@ class Records:
         return _windows(layout, len(rows), offsets, bases, out)
 
     def take(self, rows: I64) -> Records:
-        """The records `rows` (n,) alone, in that order."""
+        """Return copies of the records `rows` (n,), in that order."""
         layout, starts = self.layout, self.starts
         total = len(rows) * layout.stride
         if layout.ragged_slots:
@@ -107,7 +106,7 @@ class Records:
         return Records(layout, words, starts, self.counts[rows], texts)
 
     def _parts(self, rows: I64, exchange: SlotExchange | None) -> list[tuple[I64, Array]]:
-        """(records, which slots are read from them)."""
+        """Return pairs of records and a mask of the slots that are read from them."""
         if exchange is None:
             return [(rows, np.ones(len(self.layout.slots), np.bool_))]
         exchanged = np.array([slot.name in exchange.slots for slot in self.layout.slots])
@@ -115,7 +114,7 @@ class Records:
 
 
 def joined(layout: Layout, pieces: deque[Records]) -> Records:
-    """All records of `pieces`, in order. Pieces are given up one by one as they are copied."""
+    """Return all records of `pieces`, in order; drops each piece once it is copied."""
     rows = sum(map(len, pieces))
     width = max((piece.counts.shape[2] for piece in pieces), default=1)
     texts = joined_batches([dict(piece.texts) for piece in pieces]) if pieces else {}
@@ -134,14 +133,14 @@ def joined(layout: Layout, pieces: deque[Records]) -> Records:
 
 
 def ends_of(lengths: I64) -> I64:
-    """0 and the running sums: offsets (n + 1) of parts with these `lengths` (n,)."""
+    """Return 0 and the running sums: offsets (n + 1,) of parts with `lengths` (n,)."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
 
 
 def _bases(layout: Layout, rows: int, offsets: I64) -> tuple[I64, int]:
-    """The first word of each slot of a batch, and the words of all."""
+    """Return the first word of each slot of a batch, and the number of all words."""
     table, values = layout.table, np.full(len(layout.slots), rows, np.int64)
     values[~layout.is_ragged] *= table[~layout.is_ragged, kernel.SIZE]
     values[layout.is_ragged] = offsets[:, -1]
@@ -163,7 +162,7 @@ def _windows(layout: Layout, rows: int, offsets: I64, bases: I64, out: U32) -> B
 
 
 def taken(text: Ragged, rows: I64) -> Ragged:
-    """The elements `rows` (n,) of a ragged array."""
+    """Return the elements `rows` (n,) of a ragged array."""
     lengths = np.diff(text.offsets)[rows]
     offsets = ends_of(lengths)
     index = np.repeat(text.offsets[rows] - offsets[:-1], lengths) + np.arange(offsets[-1])

@@ -1,10 +1,9 @@
-"""Records on their way to other trainers: which trainer each goes to, and records as tensors.
+"""Records on their way to other trainers, and records as tensors.
 
     Scattering.deal ──(trainer, Records)──▶ tensors_of ──▶ … ──▶ records_of ──▶ Shelf.put ──▶ taken
 
-Nothing here knows how tensors travel: whoever does is a `RecordExchange`. Records that are dealt
-are given up piece by piece, so dealing a pass costs the memory of what is under way, not twice the
-pass.
+A `RecordExchange` moves the tensors. Records are dropped piece by piece as they are scattered, so
+the memory needed is that of the records under way, not twice the pass.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ _SHELF_WORDS = (16 << 20) // record_kernel.WORD_BYTES
 
 @dataclass
 class Scattering:
-    """The records of one trainer, to be spread over all.
+    """The records of one trainer, to be scattered over all.
 
-    `pieces` are given up as they are dealt. Where a record goes is drawn from `seed`, the trainer
-    that has it and its number there; with `by`, the name of a text, it is the hash of that text, so
-    that equal ones meet. `batch_records` travel together.
+    `pieces` are dropped as they are scattered. The destination of a record is drawn from `seed`,
+    its trainer and its number there; with `by`, the name of a text, it is a hash of that text, so
+    that equal texts meet. `batch_records` travel together.
     """
 
     layout: Layout
@@ -52,14 +51,14 @@ class Scattering:
         return sum(map(len, self.pieces))
 
     def digest(self) -> str:
-        """Equal on trainers whose records are of one kind and dealt by one rule."""
+        """Return a digest, equal on trainers with one kind of records and one rule."""
         slots = [(slot.name, slot.dtype, slot.size) for slot in self.layout.slots]
         return hashlib.sha256(repr((slots, self.texts, self.by)).encode()).hexdigest()
 
     def deal(self, trainer: int, trainers: int) -> Iterator[tuple[int, Records]]:
-        """(whose they are now, records), about `batch_records` at a time.
+        """Yield (trainer, its records), roughly `batch_records` at a time.
 
-        Every trainer begins with another one, so that not all send to the first at the same time.
+        Every trainer begins with a different one, so that not all send to the first at once.
         """
         first = trainer << _NUMBERS_OF_A_TRAINER
         while self.pieces:
@@ -67,15 +66,15 @@ class Scattering:
             for start in range(0, len(piece), self.batch_records * trainers):
                 stop = min(start + self.batch_records * trainers, len(piece))
                 rows = np.arange(start, stop)
-                dealt = self._destinations(piece, rows, first + start, trainers)
+                destinations = self._destinations(piece, rows, first + start, trainers)
                 for step in range(1, trainers + 1):
                     to = (trainer + step) % trainers
-                    if len(own := rows[dealt == to]):
+                    if len(own := rows[destinations == to]):
                         yield to, piece.take(own)
             first += len(piece)
 
     def _next(self, least: int) -> Records:
-        """A piece of `least` records or more, if there are as many; small ones are joined."""
+        """Return a piece of `least` records or more, or all that are left; joins small ones."""
         if len(self.pieces[0]) >= least:
             return self.pieces.popleft()
         some, count = deque[Records](), 0
@@ -96,23 +95,23 @@ class Scattering:
 
 
 class RecordExchange(Protocol):
-    """A trainer's way to the others: a connected executor, or Fluid's `fleet`."""
+    """Moves records between trainers: a connected executor, or Fluid's `fleet`."""
 
     def exchange_records(self, scattering: Scattering) -> deque[Records]:
-        """Hand over all records; what this trainer has now, in pieces.
+        """Send all records; return those this trainer has afterwards, in pieces.
 
-        Every trainer calls it as often. The order depends on seeds and trainer ids only. Raises if
-        any record did not arrive exactly once.
+        Every trainer calls it equally often. The order depends on seeds and trainer ids only.
+        Raises an error if any record did not arrive exactly once.
         """
         ...
 
     def sum_records(self, count: int) -> int:
-        """The sum of what all trainers give; every trainer calls it as often."""
+        """Return the sum over all trainers; every trainer calls it equally often."""
         ...
 
 
 class Shelf:
-    """Records of one sender, in the order they came; small ones are joined as they come."""
+    """Records of one sender, in the order received; joins small ones."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
@@ -122,6 +121,7 @@ class Shelf:
         self.records = 0
 
     def put(self, records: Records) -> None:
+        """Append records."""
         self.records += len(records)
         self._loose.append(records)
         self._loose_words += len(records.words)
@@ -129,7 +129,7 @@ class Shelf:
             self._join()
 
     def take(self) -> deque[Records]:
-        """Everything; the shelf is empty after."""
+        """Return and drop all records."""
         if self._loose:
             self._join()
         whole, self._whole = self._whole, deque()
@@ -141,8 +141,8 @@ class Shelf:
 
 
 def tensors_of(records: Records, texts: Sequence[str]) -> list[Array]:
-    """`words` (n,) int32, `counts` (records, ragged slots, bytes) uint8, and of each text its
-    values (bytes,) uint8 and lengths (records,) int64. Where records start follows from these."""
+    """Return `words` (n,) int32, `counts` (records, ragged slots, bytes) uint8, and for each text
+    its values (bytes,) uint8 and lengths (records,) int64. Starts of records follow from these."""
     tensors: list[Array] = [records.words.view(np.int32), records.counts]
     for name in texts:
         text = records.texts[name]
@@ -151,7 +151,7 @@ def tensors_of(records: Records, texts: Sequence[str]) -> list[Array]:
 
 
 def records_of(layout: Layout, texts: Sequence[str], tensors: Sequence[Any]) -> Records:
-    """The inverse; raises `WireError` for tensors that are no records of this layout."""
+    """Invert `tensors_of`; raises `WireError` for tensors that are no records of this layout."""
     _check_kinds(layout, texts, tensors)
     words, counts = tensors[:2]
     starts = _starts(layout, counts)
@@ -176,7 +176,7 @@ def _check_kinds(layout: Layout, texts: Sequence[str], tensors: Sequence[Any]) -
 
 
 def _starts(layout: Layout, counts: U8) -> I64:
-    """Where each record's words begin, and where the last one's end."""
+    """Return the first word of each record, and the end of the last."""
     rows, ragged, width = counts.shape
     if not ragged:
         return np.arange(rows + 1) * layout.stride
@@ -193,4 +193,4 @@ def _text(name: str, values: U8, lengths: I64, rows: int) -> Ragged:
 
 
 def _malformed(what: str) -> WireError:
-    return WireError(f"a call that hands over records has {what}; it was refused.")
+    return WireError(f"a call with records has {what}; it was refused.")

@@ -1,27 +1,20 @@
-"""formats: files in reading order.
+"""Formats of files: text and tables to batches. In reading order:
 
-batch_arrays   The memory of a batch while a kernel fills it: words of 4 bytes, and offsets of
-               ragged slots
-multislot      MultiSlot lines to mini-batches
-pieces         Pieces of any number of examples, cut and joined into batches of one size
-svmlight       libsvm text (also svmlight) read directly: `label index:value index:value …`
-               into batches
-fields         Which columns of a table feed which slot, and as what
-cells          Values of a column, from ranges of text to the numbers that a slot takes
-cut_lines      Lines of text that a kernel cuts into ranges first, and which are then read
-               column by column
-table_rows     Cells of a table to slots: the lines just cut of a file, column by column
-delimited      Delimited text (CSV, TSV, columns between blanks) read directly, a row of cells
-               per line
-pairs          Lines of `name:value` words, as PaddleRec's samples have them, read directly
-               into batches
-criteo_table   The public Criteo table read directly: the columns of `psrt.data.convert.criteo`
-               as a delimited format
-arrow_columns  Columns of an Arrow table to the numbers that a slot takes
-arrow_ends     Where Arrow IPC streams and files end, which pyarrow does not look at
-arrow          Parquet and Arrow IPC files through pyarrow, a row group or record batch at a
-               time
-formats        Formats: how the bytes of one file become batches
+batch_arrays   The memory of a batch while a kernel fills it
+multislot      MultiSlot lines to batches
+rebatching     Pieces of any number of examples, joined into batches of one size
+libsvm         libsvm text (also svmlight): `label index:value index:value …` to batches
+fields         The columns of a table that feed each slot, and their kinds
+cells          Cells of a column, from ranges of text to the numbers of a slot
+cut_lines      Lines that a kernel cuts into ranges, then read column by column
+table_rows     Cells of a table to slots, column by column
+delimited      Delimited text (CSV, TSV, columns between blanks), a row of cells per line
+pairs          Lines of `name:value` words, as in PaddleRec's samples
+criteo_table   The public Criteo table as a delimited format
+arrow_columns  Columns of an Arrow table to the numbers of a slot
+arrow_ends     Ends of Arrow IPC streams and files, which pyarrow does not check
+arrow          Parquet and Arrow IPC files through pyarrow, a row group at a time
+formats        The protocols of formats, and a format by its name
 """
 
 from __future__ import annotations
@@ -36,17 +29,17 @@ from psrt.data.formats.formats import (
     TextFormat,
     format_named,
 )
+from psrt.data.formats.libsvm import libsvm_error
 from psrt.data.formats.multislot import BatchParser, malformed, number_at, shown_at
-from psrt.data.formats.pieces import Cutter, joined
-from psrt.data.formats.svmlight import libsvm_error
+from psrt.data.formats.rebatching import Rebatcher, joined
 
 __all__ = [
     "DTYPES",
     "BatchParser",
-    "Cutter",
     "DelimitedFormat",
     "Format",
     "MultiSlotFormat",
+    "Rebatcher",
     "RowGroup",
     "RowGroupFormat",
     "TextFormat",

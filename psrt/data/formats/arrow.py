@@ -1,8 +1,8 @@
 """Parquet and Arrow IPC files through pyarrow, a row group or record batch at a time.
 
-Columns feed slots as in `psrt.data.formats.fields`: numbers as ids or floats, strings as hashes
-(those of delimited text), lists as the values of a ragged or dense slot. `separator` is for text
-files only. A null is a missing value.
+Columns feed slots as `psrt.data.formats.fields` describes: numbers as ids or floats, strings as
+hashes (equal to those of delimited text), lists as the values of a ragged or dense slot.
+`separator` is for text files only. A null is a missing value.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from psrt.data.extras import required
 from psrt.data.formats.arrow_columns import ColumnReader
 from psrt.data.formats.arrow_ends import behind_stream, check_file
 from psrt.data.formats.fields import Field, fields_of
-from psrt.data.formats.pieces import window
+from psrt.data.formats.rebatching import window
 from psrt.data.slots import Batch, Slot, batch_rows
-from psrt.data.sources import Stamp, is_url, open_stored, unreadable
+from psrt.data.sources import Stamp, is_url, open_raw, unreadable
 
 _FILE_MAGIC = b"ARROW1"
 _OF_DAMAGE = (OSError, UnicodeDecodeError, OverflowError, MemoryError)
-"""Not all that pyarrow raises on damaged files is an exception of its own."""
+"""Exceptions other than its own that pyarrow raises on damaged files."""
 
 
 @dataclass(frozen=True)
 class ArrowRows:
-    """One row group: a table of pyarrow, `first_row` rows of the file come before it."""
+    """One row group: a table of pyarrow, preceded by `first_row` rows of the file."""
 
     path: Path | str
     kind: str
@@ -43,16 +43,16 @@ class ArrowRows:
         return int(self.table.num_rows)
 
     def read(self, start: int, stop: int) -> Batch:
-        """The examples of some of them; raises `DataError` naming file, row and column."""
+        """Return the examples of some rows; raises `DataError` naming file, row and column."""
         reader = ColumnReader(str(self.path), self.first_row + start)
-        with _telling(self.path, self.kind):
+        with _naming(self.path, self.kind):
             table = self.table.slice(start, stop - start)
             return {field.slot.name: reader.slot(table, field) for field in self.fields}
 
 
 @contextmanager
-def _telling(path: Path | str, kind: str) -> Iterator[None]:
-    """What pyarrow, or a storage, raises as a `DataError` that names the file."""
+def _naming(path: Path | str, kind: str) -> Iterator[None]:
+    """Turn errors of pyarrow, or of a storage, into a `DataError` that names the file."""
     pyarrow = required("pyarrow", "parquet", f"reading {path}")
     try:
         yield
@@ -70,7 +70,7 @@ def _telling(path: Path | str, kind: str) -> Iterator[None]:
 
 
 def _whole(group: ArrowRows, start: int, stop: int) -> Iterator[Batch]:
-    """The examples of some rows, all at once, unless one is bad: then those before the first."""
+    """Yield the examples of some rows: all at once, or those before the first bad one."""
     try:
         piece = group.read(start, stop)
     except DataError:
@@ -84,7 +84,7 @@ def _whole(group: ArrowRows, start: int, stop: int) -> Iterator[Batch]:
 
 
 class _TableFormat:
-    """What the two formats share: `pyarrow.RecordBatch` to examples."""
+    """Base of both formats: `pyarrow.RecordBatch` to examples."""
 
     def __init__(self, slots: Sequence[Slot], columns: Mapping[str, Any] | None = None) -> None:
         self.slots = tuple(slots)
@@ -95,8 +95,8 @@ class _TableFormat:
         required("pyarrow", "parquet", "reading Parquet and Arrow files")
 
     def groups(self, path: Path | str, first: int = 0) -> Generator[ArrowRows, None, None]:
-        """The row groups from number `first` on; raises `DataError` for what is no such file."""
-        with open_stored(path) as file, _telling(path, self._kind):
+        """Yield the row groups from number `first` on; raises `DataError` for any other file."""
+        with open_raw(path) as file, _naming(path, self._kind):
             stamp = Stamp(file, path)
             for first_row, table in self._tables(file, first):
                 # A damaged file may have offsets that lead out of its buffers.
@@ -107,7 +107,7 @@ class _TableFormat:
     def read(
         self, path: Path | str, batch_size: int, row_group: int = 0
     ) -> Iterator[tuple[int, Batch]]:
-        """The examples from a row group on, `batch_size` or fewer at a time, and their group."""
+        """Yield (row group, examples) from a row group on, at most `batch_size` at a time."""
         with closing(self.groups(path, row_group)) as groups:
             for number, group in enumerate(groups, row_group):
                 for piece in _whole(group, 0, group.rows):
@@ -118,12 +118,12 @@ class _TableFormat:
     _kind = ""
 
     def _tables(self, file: IO[bytes], first: int) -> Iterator[tuple[int, Any]]:
-        """The tables from number `first` on, each with the rows of the file before it."""
+        """Yield the tables from number `first` on, each with the rows of the file before it."""
         raise NotImplementedError
 
 
 class ParquetFormat(_TableFormat):
-    """The format `parquet`; only the columns in use are read, unless they go by number."""
+    """The format `parquet`; reads only the columns in use, unless they are given by number."""
 
     _kind = "Parquet"
 
@@ -145,7 +145,7 @@ class ArrowFormat(_TableFormat):
     _kind = "Arrow IPC"
 
     def _tables(self, file: IO[bytes], first: int) -> Iterator[tuple[int, Any]]:
-        """Only reading a record batch tells how many rows it has."""
+        """The number of rows of a record batch is known once it is read."""
         rows = 0
         for group, table in enumerate(self._all_tables(file)):
             if group >= first:
@@ -165,7 +165,7 @@ class ArrowFormat(_TableFormat):
             yield reader.get_batch(group)
 
     def _streams(self, file: IO[bytes]) -> Iterator[Any]:
-        """The record batches of streams behind each other, to the end of the file."""
+        """Yield the record batches of consecutive streams, to the end of the file."""
         ipc = required("pyarrow.ipc", "parquet", "reading Arrow files")
         size = file.seek(0, io.SEEK_END)
         at = file.seek(0)

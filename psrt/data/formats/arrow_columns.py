@@ -1,8 +1,8 @@
-"""Columns of an Arrow table to the numbers that a slot takes.
+"""Columns of an Arrow table to the numbers of a slot.
 
-Lists give their values, strings their hashes (those of delimited text), nulls are missing values.
-What cannot be read as a field wants it is a `DataError` naming file, row and column. pyarrow has no
-types for mypy: its objects are `Any` here.
+Lists give their values, strings their hashes (equal to those of delimited text), nulls are missing
+values. A value that does not fit the field is a `DataError` naming file, row and column. pyarrow
+has no types for mypy: its objects are `Any` here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TEXTS += ["string_view", "binary_view"]
 
 
 class ColumnReader:
-    """Columns of one row group to slots; `first_row` rows of the file come before it."""
+    """Columns of one row group to slots; `first_row` rows of the file precede it."""
 
     def __init__(self, path: str, first_row: int) -> None:
         self._path, self._first_row = path, first_row
@@ -74,7 +74,7 @@ class ColumnReader:
         return values.reshape(-1, field.slot.size)
 
     def _single(self, column: Any, field: Field) -> Ragged:
-        """A value per row, or none where it is missing and has no id for that."""
+        """One value per row; none where it is missing and has no id for that."""
         offsets = np.arange(len(column) + 1)
         if field.kind in ("float", "id") and field.missing is None:
             present = column.is_valid().to_numpy(zero_copy_only=False)
@@ -84,7 +84,7 @@ class ColumnReader:
         return Ragged(values.astype(np.float32) if field.kind == "float" else values, offsets)
 
     def _values(self, column: Any, field: Field, place: int, offsets: I64 | None = None) -> Array:
-        """One value per element, (n,): float64 or int64. `offsets` say which are of which row."""
+        """Return one value per element, (n,) float64 or int64; `offsets` are those of the rows."""
         name = field.columns[place]
         try:
             return _read(column, field)
@@ -108,7 +108,7 @@ class ColumnReader:
 
 
 def _read(column: Any, field: Field) -> Array:
-    """The elements as numbers; what is none is a `BadValue`, or whatever pyarrow raises."""
+    """Return the elements as numbers; raises `BadValue`, or an error of pyarrow."""
     if field.kind == "text":
         return _hashes(column, field)
     if field.kind == "bucket":
@@ -174,7 +174,7 @@ def _is_list(type: Any) -> bool:
 
 
 def _integers(column: Any) -> I64:
-    """64-bit patterns; a float or text is no id."""
+    """Return 64-bit patterns; raises `TypeError` for floats and text."""
     types = required("pyarrow.types", "parquet", "reading integers")
     if not (types.is_integer(column.type) or types.is_boolean(column.type)):
         raise TypeError("it is not an integer")
@@ -185,13 +185,13 @@ def _integers(column: Any) -> I64:
 
 
 def _texts(column: Any) -> TextCells:
-    """The ranges of strings; a null is an empty one."""
+    """Return the ranges of strings; a null is an empty one."""
     if str(column.type) not in _TEXTS:
         raise TypeError("it is not text")
     column = column.cast("large_binary").fill_null(b"")
     _, places, data = column.buffers()
     offsets = np.frombuffer(places, np.int64, len(column) + 1, column.offset * 8)
-    # Ranges end before a newline where they are scanned.
+    # Scanners need a newline behind the last range.
     text = np.append(np.frombuffer(data or b"", np.uint8), np.uint8(NEWLINE))
     return TextCells(text, offsets[:-1], offsets[1:])
 

@@ -1,7 +1,7 @@
-"""Where Arrow IPC streams and files end, which pyarrow does not look at.
+"""Ends of Arrow IPC streams and files, which pyarrow does not check.
 
-It takes the end of the bytes for that of a stream, reads nothing behind the first one, and of files
-behind each other it reads the first by the footer of the last. What is refused here is an `OSError`
+pyarrow takes the end of the bytes for that of a stream and reads nothing behind the first stream.
+Of concatenated files it reads the first by the footer of the last. Errors here are `OSError`s
 without the name of the file.
 """
 
@@ -13,17 +13,17 @@ from struct import unpack_from
 from typing import IO
 
 _STREAM_END = bytes(4)
-"""Of any stream; since version 0.15 there are four bytes before it."""
+"""End of every stream; since version 0.15 four bytes precede it."""
 _TRAILER_BYTES = 10
 _PADDING_BYTES = 64
 _RECORD_BATCHES = 3
-"""The field of a footer that lists them, as blocks."""
+"""The field of a footer that lists record batches as blocks."""
 _BLOCK_BYTES = 24
 
 
 def behind_stream(file: IO[bytes], at: int) -> int:
-    """Where a next stream would begin; a reader has come to the end of one, whose last record batch
-    ended `at`."""
+    """Return the start of a next stream, behind one whose last record batch ended `at`; raises
+    `OSError` without an end marker."""
     end = file.tell()
     file.seek(max(at, end - len(_STREAM_END)))
     if file.read(len(_STREAM_END)) != _STREAM_END:
@@ -32,7 +32,7 @@ def behind_stream(file: IO[bytes], at: int) -> int:
 
 
 def check_file(file: IO[bytes]) -> None:
-    """Refuse a file that has more before its footer than the footer knows of."""
+    """Raise `OSError` for a file with more before its footer than the footer lists."""
     stop = file.seek(-_TRAILER_BYTES, io.SEEK_END)
     start = stop - int(unpack_from("<i", file.read(_TRAILER_BYTES))[0])
     file.seek(start)
@@ -45,7 +45,7 @@ def check_file(file: IO[bytes]) -> None:
 
 
 def _batches_end(footer: bytes) -> int | None:
-    """The byte behind the last record batch, of a flatbuffer; None if it lists none."""
+    """Return the byte behind the last record batch of a flatbuffer; None if it lists none."""
     (root,) = unpack_from("<I", footer)
     table = root - unpack_from("<i", footer, root)[0]
     (table_bytes,) = unpack_from("<H", footer, table)

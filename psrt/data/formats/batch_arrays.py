@@ -1,8 +1,8 @@
 """The memory of a batch while a kernel fills it: words of 4 bytes, and offsets of ragged slots.
 
-Slots lie behind each other, ids first, so that all are aligned. Dense slots have their place for
-good; ragged ones begin with room for one value an example and are widened when a kernel finds them
-full. A batch that was taken is never written again.
+Slots are consecutive, ids first, so that all are aligned. Dense slots have a fixed size; ragged
+slots begin with room for one value per example and are widened when a kernel fills them. A batch
+that was taken is never written again.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "uint64": np.dtype(np.int64),
     "float": np.dtype(np.float32),
 }
-"""Of the values of a slot, in batches and in memory."""
+"""dtype of the values of a slot, in batches and in memory."""
 
 
 def layout_of(slots: Sequence[Slot]) -> I64:
-    """(slots, kernel.LAYOUT_COLUMNS) without a place for any of them."""
+    """Return (slots, kernel.LAYOUT_COLUMNS) int64, without addresses."""
     layout = np.zeros((len(slots), kernel.LAYOUT_COLUMNS), np.int64)
     layout[:, kernel.IS_FLOAT] = [slot.dtype == "float" for slot in slots]
     layout[:, kernel.WORDS] = [DTYPES[slot.dtype].itemsize // kernel.WORD_BYTES for slot in slots]
@@ -40,7 +40,7 @@ def layout_of(slots: Sequence[Slot]) -> I64:
 
 
 class BatchArrays:
-    """`layout` has `kernel.LAYOUT_COLUMNS` for each slot; the rest is as in `parse_rows`."""
+    """`layout` is (slots, kernel.LAYOUT_COLUMNS); for `words` and `offsets` see `parse_rows`."""
 
     words: F32
     offsets: I64
@@ -55,7 +55,7 @@ class BatchArrays:
         self._place()
 
     def widen(self, slot: int, count: int, rows: int) -> None:
-        """More room for a ragged slot; `rows` examples so far move along with all others."""
+        """Make room for `count` more values of a ragged slot; keep the first `rows` examples."""
         batch, offsets = self.windows(rows), self.offsets
         row = self.layout[slot]
         row[kernel.CAPACITY] = 2 * row[kernel.CAPACITY] + count * row[kernel.WORDS]
@@ -65,7 +65,7 @@ class BatchArrays:
             _values(values)[...] = _values(batch[name])
 
     def windows(self, rows: int) -> Batch:
-        """The first `rows` examples, slot by slot."""
+        """Return the first `rows` examples as windows, slot by slot."""
         batch: Batch = {}
         for run in self._runs:
             values: Array = self.words[run.start : run.stop].view(DTYPES[run.dtype])
@@ -78,13 +78,13 @@ class BatchArrays:
         return batch
 
     def take(self, rows: int) -> Batch:
-        """The first `rows` examples; the next batch has fresh arrays."""
+        """Return the first `rows` examples; the next batch gets fresh arrays."""
         batch = self.windows(rows)
         self._allocate()
         return batch
 
     def _place(self) -> None:
-        """Lay the slots behind each other, those of ids first, and allocate."""
+        """Assign consecutive addresses to the slots, those of ids first, and allocate."""
         is_float, widths = self.layout[:, kernel.IS_FLOAT], self.layout[:, kernel.CAPACITY]
         order = np.argsort(is_float, kind="stable")
         self.layout[order, kernel.BASE] = np.cumsum(widths[order]) - widths[order]
@@ -105,8 +105,8 @@ class BatchArrays:
 
 
 class _SlotRun(NamedTuple):
-    """Dense slots of a kind and size which lie behind each other, or (`size` is None) one ragged
-    slot. Cutting a whole run at once saves a tenth of the time of small batches."""
+    """Consecutive dense slots of one kind and size, or (`size` is None) one ragged slot. Cutting a
+    whole run at once saves a tenth of the time of small batches."""
 
     names: list[str]
     dtype: str
@@ -117,7 +117,7 @@ class _SlotRun(NamedTuple):
 
 
 def _runs(slots: Sequence[Slot], rows: list[list[int]]) -> list[_SlotRun]:
-    """`rows` are those of the layout."""
+    """Return the runs of slots; `rows` are those of the layout."""
     runs: list[_SlotRun] = []
     for slot, row in zip(slots, rows, strict=True):
         names, start = [slot.name], row[kernel.BASE]

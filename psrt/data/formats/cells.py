@@ -1,7 +1,7 @@
-"""Values of a column, from ranges of text to the numbers that a slot takes.
+"""Cells of a column, from ranges of text to the numbers of a slot.
 
-The ranges come from the cells of delimited text; the numbers are float64, or int64 patterns of ids.
-What is no legal value is a `BadValue`: who knows the file and the line makes an error of it.
+Ranges are cells of delimited text; numbers are float64, or int64 patterns of ids. An illegal value
+raises `BadValue`, which the caller turns into an error with file and line.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ EXPECTED = {
 
 
 class BadValue(Exception):
-    """In cell `row` was `found` something else than `expected`."""
+    """Cell `row` holds `found` instead of `expected`."""
 
     def __init__(self, row: int, expected: str, found: str) -> None:
         super().__init__(row, expected, found)
@@ -45,14 +45,14 @@ class TextCells:
     stops: I64
 
     def bad(self, report: I64, expected: str = "") -> BadValue:
-        """The exception for the value a kernel refused."""
+        """Return the exception for the value that a kernel refused."""
         at = int(report[kernel.VALUE])
         found = self.text[self.starts[at] : self.stops[at]].tobytes()[:_SHOWN_BYTES]
         expected = expected or EXPECTED[int(report[kernel.STATUS])]
         return BadValue(at, expected, found.decode("utf-8", "backslashreplace"))
 
     def split(self, separator: str) -> tuple[I64, TextCells]:
-        """(offsets, values) of the cells; an empty one has no value."""
+        """Return (offsets, values) of the cells; an empty one has no value."""
         room = int((self.stops - self.starts).sum()) + len(self.starts)
         offsets = np.empty(len(self.starts) + 1, np.int64)
         starts, stops = np.empty(room, np.int64), np.empty(room, np.int64)
@@ -63,12 +63,12 @@ class TextCells:
 
 
 def dense_column(cells: TextCells, field: Field) -> Array:
-    """One value per cell, (n,)."""
+    """Return one value per cell, (n,); raises `BadValue`."""
     return READERS[field.kind](cells, field)
 
 
 def ragged_column(cells: TextCells, field: Field) -> Ragged:
-    """The values of each cell; a missing one has none, unless it has an id of its own."""
+    """Return the values of each cell; a missing one has none, unless it has an id of its own."""
     counts_missing = field.kind in ("text", "bucket") or field.missing is not None
     if field.separator or not counts_missing:
         offsets, cells = cells.split(field.separator)
@@ -83,6 +83,7 @@ def ragged_column(cells: TextCells, field: Field) -> Ragged:
 
 
 def floats(cells: TextCells, field: Field) -> F64:
+    """Return numbers, or those that `field.values` maps texts to, scaled."""
     if field.values is not None:
         return scaled(named(cells, field, field.values), field)
     report, ties = _report(), np.empty(len(cells.starts), np.int64)
@@ -97,7 +98,7 @@ def floats(cells: TextCells, field: Field) -> F64:
 
 
 def named(cells: TextCells, field: Field, values: Mapping[str, float]) -> F64:
-    """The numbers that the texts of the cells stand for, without the blanks around them."""
+    """Return the numbers that `values` maps the texts to, without the blanks around them."""
     starts, stops = cells.starts.copy(), cells.stops.copy()
     while (blank := (starts < stops) & (cells.text[starts] <= scan.SPACE)).any():
         starts += blank
@@ -119,7 +120,7 @@ def named(cells: TextCells, field: Field, values: Mapping[str, float]) -> F64:
 
 
 def hashes_of(words: Sequence[str]) -> I64:
-    """Those of texts, without salt."""
+    """Return the hashes of texts, without salt."""
     encoded = [word.encode() for word in words]
     stops = np.cumsum([len(word) for word in encoded])
     starts, out = np.append(0, stops[:-1]), np.empty(len(words), np.int64)
@@ -128,11 +129,12 @@ def hashes_of(words: Sequence[str]) -> I64:
 
 
 def scaled(values: F64, field: Field) -> F64:
-    """sign(x) · ln(1 + |x|) where the field says so."""
+    """Return sign(x) · ln(1 + |x|) for fields with `scale = "log"`, else `values`."""
     return np.sign(values) * np.log1p(np.abs(values)) if field.scale == "log" else values
 
 
 def ids(cells: TextCells, field: Field) -> I64:
+    """Return unsigned 64-bit integers as int64 patterns."""
     report, out = _report(), np.empty(len(cells.starts), np.int64)
     refuse = field.missing is None
     kernel.read_ids(cells.text, cells.starts, cells.stops, refuse, field.missing_id, out, report)
@@ -142,12 +144,14 @@ def ids(cells: TextCells, field: Field) -> I64:
 
 
 def texts(cells: TextCells, field: Field) -> I64:
+    """Return 63-bit hashes of the texts, with the field's salt."""
     out = np.empty(len(cells.starts), np.int64)
     kernel.hash_texts(cells.text, cells.starts, cells.stops, field.salt, out)
     return out
 
 
 def buckets(cells: TextCells, field: Field) -> I64:
+    """Return ids of the logarithmic buckets of integers."""
     report, out = _report(), np.empty(len(cells.starts), np.int64)
     kernel.read_integers(cells.text, cells.starts, cells.stops, out, report)
     if report[kernel.STATUS] != scan.DONE:
@@ -156,7 +160,7 @@ def buckets(cells: TextCells, field: Field) -> I64:
 
 
 def bucketed(integers: I64, field: Field) -> I64:
-    """Ids of the logarithmic buckets of `integers` (n,)."""
+    """Return ids of the logarithmic buckets of `integers` (n,)."""
     out = np.empty((len(integers), 1), np.int64)
     bucket_integers(np.ascontiguousarray(integers).reshape(-1, 1), field.salt, out)
     return out[:, 0]

@@ -1,9 +1,8 @@
-"""The public Criteo table read directly: the columns of `psrt.data.convert.criteo` as a delimited
-format.
+"""The public Criteo table as a delimited format, with the columns of `psrt.data.convert.criteo`.
 
-Slots are told by kind and name: a float × 1 is the label, a float × 13 the integers as
-sign(x) · ln(1 + |x|), ids C1 … C26 the categories and I1 … I13 the buckets of the integers. The ids
-are those that the conversion writes.
+Slots are identified by kind and name: a float × 1 is the label, a float × 13 the integers as
+sign(x) · ln(1 + |x|), ids C1 … C26 the categories, ids I1 … I13 the buckets of the integers. Ids
+equal those that `psrt data criteo` writes.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from psrt.kernels.text import CATEGORIES, INTEGERS
 
 
 def criteo_format(slots: Sequence[Slot], label: bool = True) -> DelimitedFormat:
-    """The format `criteo`: the slots of `psrt.data.convert.criteo` straight from the public table.
+    """Return the format `criteo`, the slots of `psrt.data.convert.criteo` from the public table.
 
-    `label` says whether the rows begin with one; those of the contest's test file do not.
+    `label`: rows begin with a label; those of the contest's test file do not. Raises `ConfigError`.
     """
     if not isinstance(label, bool):
         raise ConfigError(f"label is {label!r}, expected true or false.")

@@ -1,7 +1,7 @@
-"""Lines of text that a kernel cuts into ranges first, and which are then read column by column.
+"""Lines of text that a kernel cuts into ranges first, then read column by column.
 
-So the first bad value that is found need not be that of the first bad line: the lines before it are
-read again, until there is none.
+So the first bad value found may not be on the first bad line: the lines before it are read again,
+until all of them are good.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from psrt.core.errors import DataError
 from psrt.core.types import I64, U8
-from psrt.data.formats.pieces import CuttingParser
+from psrt.data.formats.rebatching import RebatchingParser
 from psrt.data.slots import Batch
 from psrt.kernels.text import DONE, LINES, POSITION, STATUS
 
@@ -20,15 +20,15 @@ ROWS_PER_PIECE = 8192
 
 
 class Refused(Exception):
-    """Of the lines just cut, number `row` has a bad value."""
+    """Line `row` of those just cut has a bad value."""
 
     def __init__(self, row: int, error: DataError) -> None:
         super().__init__(row, error)
         self.row, self.error = row, error
 
 
-class CutLinesParser(CuttingParser):
-    """See `psrt.data.formats.Parser`; `_piece` and `_uncut` are the format's."""
+class CutLinesParser(RebatchingParser):
+    """See `psrt.data.formats.Parser`; formats define `_piece` and `_uncut`."""
 
     def __init__(self, batch_size: int, report_cells: int) -> None:
         super().__init__(batch_size)
@@ -46,7 +46,7 @@ class CutLinesParser(CuttingParser):
         return int(self._report[LINES])
 
     def feed(self, text: U8) -> Iterator[Batch]:
-        """Yields each batch that fills; a bad line is an error after those before it."""
+        """Yield each batch that fills; raises `DataError` after the lines before a bad one."""
         text, position = self._begun(text)
         scratch = text.copy()
         while position < len(text):
@@ -56,13 +56,13 @@ class CutLinesParser(CuttingParser):
             except Refused as refused:
                 yield from self._rows_before(refused, text, position, line)
                 raise refused.error from None
-            yield from self._cutter.feed(piece)
+            yield from self._rebatcher.feed(piece)
             if self._report[STATUS] != DONE:
                 raise self._uncut(text)
             position = int(self._report[POSITION])
 
     def _rows_before(self, bad: Refused, text: U8, position: int, line: int) -> Iterator[Batch]:
-        """Read the lines before a bad one again; `bad` becomes the first of all."""
+        """Read the lines before a bad one again; `bad` becomes the first bad line."""
         while bad.row:
             self._report[LINES] = line
             try:
@@ -70,17 +70,17 @@ class CutLinesParser(CuttingParser):
             except Refused as earlier:
                 bad.row, bad.error = earlier.row, earlier.error
             else:
-                yield from self._cutter.feed(piece)
+                yield from self._rebatcher.feed(piece)
                 return
 
     def _begun(self, text: U8) -> tuple[U8, int]:
-        """What is to be cut, and from where on."""
+        """Return the text to cut, and its first position."""
         return text, 0
 
     def _piece(self, text: U8, position: int, rows: int) -> Batch:
-        """The examples of the next lines, at most `rows`; raises `Refused`. May write to `text`."""
+        """Return the examples of at most `rows` lines; raises `Refused`. May write to `text`."""
         raise NotImplementedError
 
     def _uncut(self, text: U8) -> DataError:
-        """The error for a line that cannot be cut."""
+        """Return the error for a line that cannot be cut."""
         raise NotImplementedError

@@ -1,8 +1,8 @@
-"""Delimited text (CSV, TSV, columns between blanks) read directly, a row of cells per line.
+"""Delimited text (CSV, TSV, columns between blanks), a row of cells per line.
 
 Cells may be quoted (RFC 4180), but a line ends at its newline, quoted or not. Blank lines are
-skipped; any other line has as many cells as the header or, without one, the first of them. Which
-columns feed which slot, and as what, is in `psrt.data.formats.fields`.
+skipped; any other line has as many cells as the header or, without one, as the first line.
+`psrt.data.formats.fields` describes the columns that feed each slot.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from psrt.kernels.text import DONE, NEWLINE, RETURN, SPACE
 from psrt.kernels.text import delimited as kernel
 
 BLANKS = "blanks"
-"""As a delimiter: any run of blanks and tabs, which may also be around a line."""
+"""Delimiter: any run of blanks and tabs, also around a line."""
 
 _TAB = 9
 
@@ -31,9 +31,9 @@ _TAB = 9
 class DelimitedFormat:
     """The format `csv`.
 
-    `delimiter`: one character ("\\t" for TSV) or `BLANKS`, without quotes then. `header`: whether
-    the first line of each file names the columns, as it does unless `names` names them instead.
-    `quote`: one character, "" = none.
+    `delimiter`: one character ("\\t" for TSV), or `BLANKS`, without quotes then. `header`: the
+    first line of each file names the columns; true by default, unless `names` names them. `quote`:
+    one character, "" = none.
     """
 
     def __init__(
@@ -60,8 +60,8 @@ class DelimitedFormat:
         return DelimitedParser(self, batch_size)
 
     def apart(self, path: str, text: U8) -> DelimitedFormat | None:
-        """A format for the lines of a file that begins with `text`, without the first of them;
-        None if all of `text` is blank. Raises `DataError` for columns that are not there."""
+        """Return a format without a header for the lines of a file that begins with `text`; None if
+        all of `text` is blank. Raises `DataError` for missing columns."""
         parser = self.parser(1)
         parser.begin_file(path)
         parser.begin_lines(single_blanks(text) if self.blanks else text)
@@ -73,7 +73,7 @@ class DelimitedFormat:
 
 
 class DelimitedParser(CutLinesParser):
-    """See `psrt.data.formats.Parser`; `columns`, names or numbers, are known from a first line."""
+    """See `psrt.data.formats.Parser`; `columns`, names or numbers, come from the first line."""
 
     def __init__(self, format: DelimitedFormat, batch_size: int) -> None:
         super().__init__(batch_size, kernel.REPORT_CELLS)
@@ -83,7 +83,7 @@ class DelimitedParser(CutLinesParser):
         self._rows: TableRows | None = None
 
     def begin_file(self, path: str, line: int = 0) -> None:
-        """Also in the midst of a file, the text fed next begins with the header, if it has one."""
+        """Begin a file; the text fed next begins with its header, also in the middle of a file."""
         super().begin_file(path, line)
         self._rows = None
 
@@ -97,7 +97,7 @@ class DelimitedParser(CutLinesParser):
         return self._rows.piece(text, self._lines[: starts.shape[1]], starts, stops)
 
     def _cut(self, text: U8, position: int, rows: int) -> tuple[I64, I64]:
-        """(starts, stops) of the cells of the next lines, at most `rows`: (columns, lines) each."""
+        """Return (starts, stops) of the cells of at most `rows` lines, (columns, lines) each."""
         self._report[kernel.POSITION] = position
         starts, stops = np.empty((2, self._width, rows), np.int64)
         mark, quote = ord(self._format.delimiter), ord(self._format.quote or "\0")
@@ -107,7 +107,7 @@ class DelimitedParser(CutLinesParser):
         return starts[:, :found], stops[:, :found]
 
     def begin_lines(self, text: U8) -> int:
-        """Take names and number of the columns from the first line; returns where data begins."""
+        """Take names and number of columns from the first line; returns the start of the data."""
         format, line = self._format, self.line
         cells = self._first_cells(text)
         if cells is None:
@@ -123,9 +123,9 @@ class DelimitedParser(CutLinesParser):
         return int(np.argmax(text == NEWLINE)) + 1 if format.header else 0
 
     def _first_cells(self, text: U8) -> list[bytes] | None:
-        """The cells of the first line; None if all are blank."""
+        """Return the cells of the first line; None if all lines are blank."""
         line, self._width = self.line, 1
-        for _ in range(2):  # to count them, and to find them
+        for _ in range(2):  # to count, then to find
             self._report[kernel.LINES] = line
             scratch = text.copy()
             starts, stops = self._cut(scratch, 0, 1)
@@ -143,7 +143,7 @@ class DelimitedParser(CutLinesParser):
         return [scratch[a:b].tobytes() for a, b in zip(starts[:, 0], stops[:, 0], strict=True)]
 
     def _uncut(self, text: U8) -> DataError:
-        """The error for a line that has no cells as the others have."""
+        """Return the error for a line that cannot be cut into cells."""
         status, at = int(self._report[kernel.STATUS]), int(self._report[kernel.POSITION])
         expected, found = f"{self._width} cells between {self._format.delimiter!r}", "the line end"
         if status == kernel.WRONG_CELLS:
@@ -161,7 +161,7 @@ class DelimitedParser(CutLinesParser):
 
 
 def single_blanks(text: U8) -> U8:
-    """Each run of blanks and tabs as one blank, and none at the ends of lines."""
+    """Return the text with one blank for each run of blanks and tabs, none at ends of lines."""
     blank = (text == SPACE) | (text == _TAB)
     behind = np.append(True, blank[:-1] | (text[:-1] == NEWLINE))
     text = np.where(blank, np.uint8(SPACE), text)[~(blank & behind)]
@@ -179,7 +179,7 @@ def _checked_names(names: Any) -> tuple[str, ...]:
 
 
 def _has_header(header: Any, names: Sequence[str]) -> bool:
-    """Raises `ConfigError` where the columns would be named twice."""
+    """Return whether files have a header; raises `ConfigError` for columns named twice."""
     if header is None:
         return not names
     if not isinstance(header, bool):
@@ -193,7 +193,7 @@ def _has_header(header: Any, names: Sequence[str]) -> bool:
 
 
 def character(option: str, value: Any) -> str:
-    """Raises `ConfigError` unless the value of an option is one."""
+    """Return an option of one character; raises `ConfigError` for any other value."""
     if not isinstance(value, str) or len(value.encode()) != 1 or value in "\r\n":
         raise ConfigError(f"{option} is {value!r}, expected one ASCII character.")
     return value

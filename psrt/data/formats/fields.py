@@ -1,7 +1,7 @@
-"""Which columns of a table feed which slot, and as what.
+"""The columns of a table that feed each slot, and their kinds.
 
 A slot takes one column, by default that of its own name, or several, which are gathered into a
-dense slot. What a job file says in `[data.columns]`, a line per slot:
+dense slot. Lines of `[data.columns]` in a job file, one per slot:
 
     click = "label"                                     a column by name or by number, from 0
     dense = { columns = ["I1", "I2"], scale = "log", missing = 0 }
@@ -9,13 +9,13 @@ dense slot. What a job file says in `[data.columns]`, a line per slot:
     tags  = { column = 7, kind = "text", separator = "|" }
     rich  = { column = 14, values = { "<=50K" = 0, ">50K" = 1 } }
 
-`kind`: float (slots of floats); id, an unsigned integer as it stands (slots of ids); text, a
-63-bit hash of its bytes; bucket, a hash of its logarithmic bucket, as `psrt.data.convert.criteo`
-makes them. `salt` makes the hashes of a slot its own. `scale = "log"` is sign(x) · ln(1 + |x|).
-`values` are texts, and the numbers they stand for: blanks around a text do not count, and any other
-text is an error. `separator` cuts a cell into values. A missing value is `missing` where that is
-given; otherwise text and bucket have an id for it, a ragged slot has no value, and anything else is
-an error.
+`kind`: float (slots of floats); id, an unsigned integer unchanged (slots of ids); text, a 63-bit
+hash of its bytes; bucket, a hash of its logarithmic bucket, as in `psrt.data.convert.criteo`.
+`salt` separates the hashes of a slot from those of others. `scale = "log"` is
+sign(x) · ln(1 + |x|). `values` maps texts to numbers: blanks around a text are ignored, any other
+text is an error. `separator` cuts a cell into values. A missing value becomes `missing` if that is
+given; otherwise text and bucket have an id for it, a ragged slot has no value, and any other slot
+raises an error.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SIGNED, _PATTERNS = 1 << 63, 1 << 64
 
 @dataclass(frozen=True)
 class Field:
-    """One slot of a table; see the head of the file."""
+    """One slot of a table; the module describes its parts."""
 
     slot: Slot
     columns: tuple[Column, ...]
@@ -67,7 +67,7 @@ class Field:
     def _check_values(self, values: Any) -> None:
         legal = isinstance(values, Mapping) and values and self.kind == "float"
         if not legal or not all(type(t) is str and _is_float32(n) for t, n in values.items()):
-            expected = "texts and the numbers they stand for, for floats, each within float32"
+            expected = "texts and their numbers, for floats, each within float32"
             self._refuse("values", values, expected)
 
     def _check_missing(self, missing: Any) -> None:
@@ -80,7 +80,7 @@ class Field:
 
     @property
     def missing_id(self) -> int:
-        """`missing` of a slot of ids as an int64 with the same bits."""
+        """`missing` of a slot of ids, as an int64 bit pattern."""
         return (int(self.missing or 0) + _SIGNED) % _PATTERNS - _SIGNED
 
     def _refuse(self, key: str, value: object, expected: str) -> None:
@@ -94,12 +94,12 @@ def _is_integer(value: object, stop: int) -> bool:
 
 
 def _is_float32(value: object) -> bool:
-    """A number, no bool, that is finite as float32; so no nan either."""
+    """Return whether a value is a number, no bool, that is finite as float32."""
     return type(value) in (int, float) and abs(cast("float", value)) <= FLOAT32_MAX
 
 
 def check_unique(path: str, column: Column, names: Sequence[str], field: Field) -> None:
-    """Refuse to choose among the columns of a file that have the same name."""
+    """Raise `DataError` if several columns of a file have the name that a slot takes."""
     if list(names).count(str(column)) > 1:
         raise DataError(
             f"{path} has more than one column {column!r}, which slot {field.slot.name!r} takes.",
@@ -108,7 +108,7 @@ def check_unique(path: str, column: Column, names: Sequence[str], field: Field) 
 
 
 def check_cells(field: Field) -> None:
-    """Refuse a dense slot of several values that one cell without a separator cannot hold."""
+    """Raise `ConfigError` for a dense slot of several values in one cell without a separator."""
     if not field.separator and field.slot.size not in (None, len(field.columns)):
         raise ConfigError(
             f"data.columns.{field.slot.name}: expected {field.slot.size} columns, or one with a "
@@ -117,41 +117,43 @@ def check_cells(field: Field) -> None:
 
 
 def fields_of(slots: Sequence[Slot], columns: Mapping[str, Any] | None) -> tuple[Field, ...]:
-    """A field per slot, from what `[data.columns]` says of it."""
-    said = columns or {}
-    if not isinstance(said, Mapping):
-        raise ConfigError(f"data.columns is {said!r}, expected a table.")
+    """Return a field per slot, from the entries of `[data.columns]`; raises `ConfigError`."""
+    given = columns or {}
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"data.columns is {given!r}, expected a table.")
     names = [slot.name for slot in slots]
-    for name in said:
+    for name in given:
         if name not in names:
             hint = f"The slots are {', '.join(names)}."
             raise ConfigError(
                 f"data.columns names {name!r}, which is no slot of the job.", hint=hint
             )
-    return tuple(_field(slot, said.get(slot.name, slot.name)) for slot in slots)
+    return tuple(_field(slot, given.get(slot.name, slot.name)) for slot in slots)
 
 
-def _field(slot: Slot, said: Any) -> Field:
-    if not isinstance(said, Mapping):
-        said = {"columns" if isinstance(said, list) else "column": said}
+def _field(slot: Slot, given: Any) -> Field:
+    if not isinstance(given, Mapping):
+        given = {"columns" if isinstance(given, list) else "column": given}
     known = {"column", *(field.name for field in fields(Field))} - {"slot"}
-    for key in said:
+    for key in given:
         if key not in known:
             raise ConfigError(
                 f"data.columns.{slot.name}: unknown key {key!r}.",
                 hint=f"Known: {', '.join(sorted(known))}.",
             )
-    rest = {key: value for key, value in said.items() if key not in ("column", "columns")}
+    rest = {key: value for key, value in given.items() if key not in ("column", "columns")}
     kind = rest.pop("kind", KINDS[slot.dtype][0])
-    return Field(slot, _columns(slot, said), kind, **rest)
+    return Field(slot, _columns(slot, given), kind, **rest)
 
 
-def _columns(slot: Slot, said: Mapping[str, Any]) -> tuple[Column, ...]:
-    many = said.get("columns", [said.get("column", slot.name)])
-    legal = isinstance(many, list | tuple) and many and not ("column" in said and "columns" in said)
+def _columns(slot: Slot, given: Mapping[str, Any]) -> tuple[Column, ...]:
+    many = given.get("columns", [given.get("column", slot.name)])
+    legal = (
+        isinstance(many, list | tuple) and many and not ("column" in given and "columns" in given)
+    )
     if not legal or not all(isinstance(c, str | int) and not isinstance(c, bool) for c in many):
         raise ConfigError(
             f"data.columns.{slot.name}: expected column or columns, names or numbers from 0, "
-            f"got {dict(said)!r}."
+            f"got {dict(given)!r}."
         )
     return tuple(many)

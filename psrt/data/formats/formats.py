@@ -1,8 +1,8 @@
-"""Formats: how the bytes of one file become batches.
+"""The protocols of formats, and a format by its name.
 
-A `TextFormat` parses blocks of lines, wherever they come from; a `RowGroupFormat` reads files by
-itself. `format_named` is the way in for job files and datasets. Formats hold no state of a reading:
-any number of threads may use one.
+A `TextFormat` parses blocks of lines from any source; a `RowGroupFormat` reads files itself. Job
+files and datasets use `format_named`. Formats hold no state of a reading: any number of threads
+may share one.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from psrt.core.types import U8
 from psrt.data.formats.arrow import ArrowFormat, ParquetFormat
 from psrt.data.formats.criteo_table import criteo_format
 from psrt.data.formats.delimited import DelimitedFormat
+from psrt.data.formats.libsvm import LibsvmFormat
 from psrt.data.formats.multislot import BatchParser
 from psrt.data.formats.pairs import PairsFormat
-from psrt.data.formats.svmlight import LibsvmFormat
 from psrt.data.slots import Batch, Slot
 
 
 class Parser(Protocol):
     """Cuts the lines of one or more files into batches; belongs to one thread.
 
-    Behind a block, `held` examples wait for their batch to fill, `line` lines of the file are
-    parsed, and the next `skipping` examples are to be dropped.
+    After a block, `held` examples wait for their batch to fill, `line` lines of the file are
+    parsed, and the next `skipping` examples will be dropped.
     """
 
     @property
@@ -38,25 +38,25 @@ class Parser(Protocol):
     def skipping(self) -> int: ...
 
     def skip(self, examples: int) -> None:
-        """Drop the next so many examples."""
+        """Drop the next `examples` examples."""
         ...
 
     def begin_file(self, path: str, line: int = 0) -> None:
-        """Text fed from now on is of `path`, behind its first `line` lines.
+        """Begin `path` behind its first `line` lines.
 
-        If files have a header, it is fed before anything else, wherever the text begins.
+        The header of files that have one is fed first, wherever the text begins.
         """
         ...
 
     def feed(self, text: U8) -> Iterator[Batch]:
-        """Parse whole lines, `text` (n,) uint8 ending in a newline; yields each batch that fills.
+        """Parse whole lines, `text` (n,) uint8 ending in a newline; yield each batch that fills.
 
         Raises `DataError` naming file, line and field.
         """
         ...
 
     def finish(self) -> Batch | None:
-        """The last, smaller batch, if any examples are left."""
+        """Return the last, smaller batch, if any examples are left."""
         ...
 
 
@@ -71,31 +71,31 @@ class TextFormat(Protocol):
 
 
 class RowGroup(Protocol):
-    """Some rows of a binary file that are in memory, not yet looked at."""
+    """Some rows of a binary file in memory, not yet checked."""
 
     @property
     def rows(self) -> int: ...
 
     def read(self, start: int, stop: int) -> Batch:
-        """The examples of some of them; raises `DataError` naming file, row and column."""
+        """Return the examples of some rows; raises `DataError` naming file, row and column."""
         ...
 
 
 @runtime_checkable
 class RowGroupFormat(Protocol):
-    """Binary files of row groups, which are read one at a time."""
+    """Binary files of row groups, read one at a time."""
 
     @property
     def slots(self) -> tuple[Slot, ...]: ...
 
     def groups(self, path: Path | str, first: int = 0) -> Iterator[RowGroup]:
-        """The row groups from number `first` on; raises `DataError` for what is no such file."""
+        """Yield the row groups from number `first` on; raises `DataError` for any other file."""
         ...
 
     def read(
         self, path: Path | str, batch_size: int, row_group: int = 0
     ) -> Iterator[tuple[int, Batch]]:
-        """The examples from a row group on, `batch_size` or fewer at a time, and their group."""
+        """Yield (row group, examples) from a row group on, at most `batch_size` at a time."""
         ...
 
 
@@ -137,9 +137,9 @@ def format_named(
     options: Mapping[str, Any] | None = None,
     origin: str = "",
 ) -> Format:
-    """The format of a name of `DATA_FORMATS`; `options` are those of its class.
+    """Return the format of a name of `DATA_FORMATS`; `options` are those of its class.
 
-    A mistake is a `ConfigError` that begins with `origin`, the file that gives them.
+    Raises `ConfigError`, which begins with `origin`, the file or flag of the options.
     """
     try:
         if name not in DATA_FORMATS:

@@ -1,14 +1,12 @@
-"""MultiSlot lines to mini-batches.
+"""MultiSlot lines to batches.
 
 A line holds, for each slot in order, `n v1 … vn`, separated by blanks or tabs; trailing blanks,
-CRLF, blank lines and a missing last newline are allowed. A dense slot wants exactly its size; a
-ragged one takes any n, also 0 (PaddlePaddle refuses 0: its generators pad, psrt does not ask them
-to). Ids are unsigned 64-bit, kept as int64 bit patterns; floats become the nearest float32, nan and
-inf are refused.
+CRLF, blank lines and a missing last newline are allowed. A dense slot has exactly its size; a
+ragged slot any n, also 0 (PaddlePaddle refuses 0, so its generators pad). Ids are unsigned 64-bit,
+kept as int64 bit patterns; floats become the nearest float32; nan and inf are refused.
 
 A `BatchParser` belongs to one thread. The loop is in `psrt.kernels.text.multislot_rows`; this file
-places its output and tells what is wrong with a line. Nothing is guessed: a line is read whole or
-refused.
+provides its memory and describes malformed lines. A line is read whole or refused.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ class BatchParser:
     """Cuts the lines of one or more files into batches of `batch_size` examples.
 
     Between calls, `report[ROWS]` examples of the batch under construction are in place; a batch
-    handed out is never written again.
+    that was returned is never written again.
     """
 
     def __init__(self, slots: Sequence[Slot], batch_size: int) -> None:
@@ -51,7 +49,7 @@ class BatchParser:
         self._arrays = BatchArrays(self._slots, self._batch_size)
 
     def begin_file(self, path: str, line: int = 0) -> None:
-        """Text fed from now on is of `path`, behind its first `line` lines."""
+        """Begin `path` behind its first `line` lines."""
         self._path = path
         self._report[kernel.LINES] = line
 
@@ -64,11 +62,11 @@ class BatchParser:
         return int(self._report[kernel.LINES])
 
     def skip(self, examples: int) -> None:
-        """Drop the next so many examples; they are parsed all the same."""
+        """Drop the next `examples` examples, which are still parsed."""
         self.skipping += examples
 
     def feed(self, text: U8) -> Iterator[Batch]:
-        """Parse whole lines, `text` (n,) uint8 ending in a newline; yields each batch that fills.
+        """Parse whole lines, `text` (n,) uint8 ending in a newline; yield each batch that fills.
 
         Raises `DataError` naming file, line and slot; batches before that line were yielded.
         """
@@ -84,11 +82,11 @@ class BatchParser:
                 self._settle(text)
 
     def finish(self) -> Batch | None:
-        """The last, smaller batch, if any examples are left."""
+        """Return the last, smaller batch, if any examples are left."""
         return self._take() if self._report[kernel.ROWS] else None
 
     def _drop(self, text: U8) -> None:
-        """Parse examples behind those in place, and have the next ones written over them."""
+        """Parse examples behind those in place; the next ones overwrite them."""
         held = self.held
         self._parse(text, min(self._batch_size, held + self.skipping))
         self.skipping -= self.held - held
@@ -108,7 +106,7 @@ class BatchParser:
             arrays.words[index] = float(number_at(text, position))
 
     def _settle(self, text: U8) -> None:
-        """Make the room the kernel asked for, or raise."""
+        """Make the room that the kernel requested, or raise `DataError`."""
         status = int(self._report[kernel.STATUS])
         if status == kernel.SLOT_FULL:
             slot, count = int(self._report[kernel.SLOT]), int(self._report[kernel.COUNT])
@@ -125,7 +123,7 @@ class BatchParser:
 
 
 def malformed(path: str, slots: Sequence[Slot], text: U8, report: I64) -> DataError:
-    """The error for the line a kernel refused."""
+    """Return the error for the line that a kernel refused."""
     at = int(report[kernel.POSITION])
     status = int(report[kernel.STATUS])
     column = at - text[:at].tobytes().rfind(b"\n")
@@ -164,7 +162,7 @@ def _order(slots: Sequence[Slot]) -> str:
 
 
 def number_at(text: U8, at: int) -> bytes:
-    """The characters from `at` to the next blank or line end; a number may have millions."""
+    """Return the characters from `at` to the next blank or line end; a number may have millions."""
     window = _FIRST_WINDOW
     while not (ends := text[at : at + window] <= scan.SPACE).any():
         window *= 2
@@ -172,7 +170,7 @@ def number_at(text: U8, at: int) -> bytes:
 
 
 def shown_at(text: U8, at: int) -> str:
-    """What messages quote: the characters from `at` to the next blank or line end."""
+    """Return the characters from `at` to the next blank or line end, quoted for messages."""
     window = text[at : at + 4 * _SHOWN_CHARACTERS].tobytes().partition(b"\n")[0]
     token = re.split(rb"[ \t]", window, maxsplit=1)[0]
     if token in (b"", b"\r"):

@@ -1,12 +1,12 @@
-"""Lines of `name:value` words, as PaddleRec's samples have them, read directly into batches.
+"""Lines of `name:value` words, as in PaddleRec's samples.
 
     click:0 dense:0.1 dense:0.25 1:737395 2:210498        order = "name:value"
     0:1 4351255118977467729:3 16543128959394097760:29      order = "value:name"
     1,0,1,210:7,210:8,216:4                                delimiter = ","
 
-A slot has all values of the name it takes, `[data.columns]` says which; a number there stands for
-the n-th word without a colon, from 0. A dense slot wants its number of values; `missing` is taken
-for each of them if there is none. Names that no slot takes are read over.
+A slot has all values of one name, that of `[data.columns]`; a number there is the n-th word without
+a colon, from 0. A dense slot needs its number of values; without any, each is `missing`. Names that
+no slot takes are ignored.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class PairsParser(CutLinesParser):
         return self._slots(text, values[: report[kernel.VALUES]], int(report[ROWS]))
 
     def _slots(self, text: U8, values: I64, rows: int) -> Batch:
-        """`rows` examples of `values`, which are put together field by field."""
+        """Return `rows` examples of `values`, gathered field by field."""
         values = np.ascontiguousarray(values[np.argsort(values[:, kernel.OWNER], kind="stable")].T)
         fields = self._format.fields
         ends = np.searchsorted(values[kernel.OWNER], np.arange(len(fields) + 1))

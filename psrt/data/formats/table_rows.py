@@ -1,6 +1,6 @@
 """Cells of a table to slots: the lines just cut of a file, column by column.
 
-What is no legal value is a `Refused`, see `psrt.data.formats.cut_lines`.
+An illegal value raises `Refused`, see `psrt.data.formats.cut_lines`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from psrt.data.slots import Batch
 
 
 def check_fields(fields: Sequence[Field]) -> None:
-    """Refuse what cells cannot give."""
+    """Raise `ConfigError` for fields that cells cannot feed."""
     separators: dict[Column, str] = {}
     for field in fields:
         check_cells(field)
@@ -34,8 +34,8 @@ def check_fields(fields: Sequence[Field]) -> None:
 
 
 class TableRows:
-    """Lines of one file, of `width` cells each, to slots; raises `DataError` for columns that are
-    not there."""
+    """Lines of one file, of `width` cells each, to slots; raises `DataError` for missing
+    columns."""
 
     def __init__(
         self, path: str, fields: Sequence[Field], names: Sequence[str], width: int
@@ -46,9 +46,9 @@ class TableRows:
         self._columns = {f.slot.name: [self._index(c, f) for c in f.columns] for f in fields}
 
     def piece(self, text: U8, lines: I64, starts: I64, stops: I64) -> Batch:
-        """The examples of lines (n,) whose cells are at `starts` … `stops` (width, n) of `text`.
+        """Return the examples of n lines with cells at `starts` … `stops` (width, n) of `text`.
 
-        `lines` are those of the file before each.
+        `lines` (n,) int64 are the lines of the file before each; raises `Refused`.
         """
         read: Batch = {}
         for field in self._fields:
@@ -69,7 +69,7 @@ class TableRows:
         known = ", ".join(self._names) or f"0 … {self._width - 1}"
         raise DataError(
             f"{self._path} has no column {column!r}, which slot {field.slot.name!r} takes.",
-            hint=f"Its columns are {known}; [data.columns] says which slot takes which.",
+            hint=f"Its columns are {known}; [data.columns] maps slots to them.",
         )
 
     def _slot(self, field: Field, lines: I64, columns: list[TextCells]) -> Array | Ragged:

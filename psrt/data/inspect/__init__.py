@@ -1,9 +1,8 @@
-"""inspect: files in reading order.
+"""Checks and statistics of files: files in reading order.
 
-checking    All that is wrong with data files, not only the first line of it
-statistics  What is in data files: values, ids and how unevenly they occur, slot by slot
-skew_plot   A drawing of how unevenly ids occur: for each slot, occurrences over rank, both
-            logarithmic
+checking    All errors of data files, not only the first
+statistics  Values, ids and their skew, slot by slot
+skew_plot   A drawing of the skew of ids: occurrences over rank, both logarithmic
 """
 
 from __future__ import annotations

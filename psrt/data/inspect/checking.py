@@ -1,8 +1,8 @@
-"""All that is wrong with data files, not only the first line of it.
+"""All errors of data files, not only the first.
 
-What is refused, a block of lines or a row group, is halved until each bad line stands alone; it is
-left out, and counted: training stops at it. Of a column that cannot be read at all there is one
-error in each row group.
+A refused block of lines or row group is halved until each bad line is alone; that line is left out
+and counted. Training would stop at it. A column that cannot be read at all gives one error per row
+group.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _BATCH_SIZE = 1024
 
 @dataclass
 class Findings:
-    """`shown` are the first errors in the order of the files; `errors` counts all of them."""
+    """`shown` are the first errors in the order of the files; `errors` counts all."""
 
     examples: int = 0
     errors: int = 0
@@ -34,6 +34,7 @@ class Findings:
     shown: list[str] = field(default_factory=list)
 
     def note(self, error: DataError) -> None:
+        """Count an error, and keep its message if it is among the first."""
         self.errors += 1
         if len(self.shown) < SHOWN_ERRORS:
             self.shown.append(error.message)
@@ -44,7 +45,7 @@ def check(
     format: Format,
     on_bytes: Callable[[int], None] = lambda size_bytes: None,
 ) -> Findings:
-    """Read all files to their ends; each error names file, line and slot."""
+    """Read all files to their ends; errors name file, line and slot."""
     findings = Findings()
     for path in paths:
         before = findings.errors
@@ -79,7 +80,7 @@ def _check_lines(
 def _reading(
     path: Path | str, format: TextFormat, text: U8, starts: list[int], line: int
 ) -> Callable[[int, int], int]:
-    """What reads some of the lines of `text`; there are `line` before it."""
+    """Return a function that reads a range of lines of `text`, which `line` lines precede."""
 
     def read(first: int, last: int) -> int:
         parser = format.parser(_BATCH_SIZE)
@@ -101,7 +102,7 @@ def _counting(group: RowGroup) -> Callable[[int, int], int]:
 
 
 def _halve(read: Callable[[int, int], int], start: int, stop: int, findings: Findings) -> None:
-    """Count the examples of `start` … `stop`, and note what is wrong with the others."""
+    """Count the examples of `start` … `stop`, and note the errors of the others."""
     if start == stop:
         return
     try:

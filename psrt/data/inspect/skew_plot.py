@@ -1,6 +1,6 @@
-"""A drawing of how unevenly ids occur: for each slot, occurrences over rank, both logarithmic.
+"""A drawing of the skew of ids: for each slot, occurrences over rank, both logarithmic.
 
-A straight line is Zipf's law. Needs matplotlib, which psrt can do without.
+A straight line is Zipf's law. Needs matplotlib, an optional package.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MOST_POINTS = 2000
 
 
 def draw_skew(path: Path, counts: Mapping[str, I64]) -> None:
-    """Write a PNG; `counts` is, for each slot, how often each of its ids occurs, in no order.
+    """Write a PNG; `counts` holds the occurrences of each id of each slot, in any order.
 
     Raises `ConfigError` without matplotlib, `DataError` if `path` cannot be written.
     """
@@ -43,7 +43,7 @@ def draw_skew(path: Path, counts: Mapping[str, I64]) -> None:
 
 
 def points(counts: I64) -> tuple[I64, I64]:
-    """Ranks from 1 on and their occurrences, thinned out evenly on a logarithmic scale."""
+    """Return ranks from 1 on and their occurrences, thinned out evenly on a logarithmic scale."""
     ordered = np.sort(counts)[::-1]
     if len(ordered) <= 1:
         return np.arange(1, len(ordered) + 1), ordered

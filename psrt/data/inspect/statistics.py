@@ -1,8 +1,8 @@
-"""What is in data files: values, ids and how unevenly they occur, slot by slot.
+"""Values, ids and their skew, slot by slot.
 
 Ids are counted exactly up to a limit of distinct ones. Beyond it only ids whose hash begins with a
-zero bit are kept, beyond that those with two, and so on (adaptive sampling, after Wegman and
-Flajolet): shares are then those of a sample of ids, and their number is an estimate.
+zero bit are kept, then those with two, and so on (adaptive sampling, after Wegman and Flajolet).
+Shares are then those of a sample of ids, and their number is an estimate.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: Fibonacci hashing
 
 
 class IdCounts:
-    """Distinct ids and how often each occurs; `limit` of them at most are kept."""
+    """Distinct ids and their occurrences; at most `limit` of them are kept."""
 
     def __init__(self, limit: int = EXACT_IDS) -> None:
         self._limit = limit
@@ -44,28 +44,28 @@ class IdCounts:
 
     @property
     def sampled(self) -> int:
-        """One of how many ids is kept; 1 = all."""
+        """One of `sampled` ids is kept; 1 = all."""
         return 1 << self._zero_bits
 
     @property
     def distinct(self) -> int:
-        """How many ids there are; an estimate if `sampled` is above 1."""
+        """Number of distinct ids; an estimate if `sampled` is above 1."""
         return len(self.counts()) * self.sampled
 
     def counts(self) -> I64:
-        """(ids kept,) how often each occurs, in no order."""
+        """Return the occurrences of each id kept, (ids,) int64, in any order."""
         if self._waiting:
             self._merge()
         return self._counts
 
     def top_share(self, fraction: float = 0.01) -> float:
-        """Share of all occurrences that the most frequent `fraction` of the ids have."""
+        """Return the share of all occurrences that the most frequent `fraction` of ids has."""
         counts = np.sort(self.counts())[::-1]
         top = math.ceil(fraction * len(counts))
         return float(counts[:top].sum() / counts.sum()) if len(counts) else 0.0
 
     def histogram(self) -> I64:
-        """Element k: how many of the ids kept occur 2^k … 2^(k+1) − 1 times."""
+        """Return in element k the number of ids kept that occur 2^k … 2^(k+1) − 1 times."""
         return np.bincount(np.frexp(self.counts().astype(np.float64))[1] - 1).astype(np.int64)
 
     def _merge(self) -> None:
@@ -82,7 +82,7 @@ class IdCounts:
 
 
 class SlotStatistics:
-    """One slot's values. `low`, `high` and `total` are those of floats; ids are in `ids`."""
+    """Statistics of one slot; `low`, `high` and `total` are of floats, `ids` of ids."""
 
     def __init__(self, slot: Slot, limit: int = EXACT_IDS) -> None:
         self.slot = slot
@@ -91,7 +91,7 @@ class SlotStatistics:
         self.ids = IdCounts(limit)
 
     def add(self, fed: Array | Ragged) -> None:
-        """Count the slot's values in a batch; an example without any is missing."""
+        """Count the slot's values in a batch; an example without values is missing."""
         values, lengths = _flat(fed)
         self.examples += len(lengths)
         self.values += len(values)
@@ -112,7 +112,7 @@ class SlotStatistics:
 def gather(
     batches: Iterable[Batch], slots: Sequence[Slot], limit: int = EXACT_IDS
 ) -> dict[str, SlotStatistics]:
-    """The statistics of each slot over all batches."""
+    """Return the statistics of each slot over all batches."""
     found = {slot.name: SlotStatistics(slot, limit) for slot in slots}
     for batch in batches:
         for name, statistics in found.items():
@@ -128,7 +128,7 @@ def _begins_with_zeros(ids: I64, bits: int) -> Mask:
 
 
 def _flat(fed: Array | Ragged) -> tuple[Array, I64]:
-    """All values, and how many each example has."""
+    """Return all values, and the number of each example."""
     if isinstance(fed, Ragged):
         return fed.values, np.diff(fed.offsets)
     rows = len(fed)

@@ -1,9 +1,8 @@
-"""python: files in reading order.
+"""Users' generators and reader decorators: files in reading order.
 
 generator   Users' own preprocessing: their lines in, MultiSlot text out
 decorators  Reader decorators: from readers to readers, one example after the other
-read_ahead  Reader decorators with threads: `buffered` reads ahead, `xmap_readers` maps by
-            several workers
+read_ahead  Reader decorators with threads: `buffered` and `xmap_readers`
 """
 
 from __future__ import annotations

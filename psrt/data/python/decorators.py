@@ -1,7 +1,7 @@
 """Reader decorators: from readers to readers, one example after the other.
 
 A reader is a function without arguments that starts an iteration over examples; each call starts a
-new one. Decorators read nothing before that. What a reader raises comes through. Those that read in
+new one. Decorators read nothing before that, and pass on a reader's errors. Those that read in
 threads are in `read_ahead`.
 """
 
@@ -25,16 +25,16 @@ _END = object()
 
 
 class ComposeNotAligned(DataError, ValueError):
-    """One of the readers put side by side ended before the others."""
+    """One of the composed readers ended before the others."""
 
 
 def map_readers(mapper: Callable[..., Made], *readers: Reader[Any]) -> Iteration[Made]:
-    """`mapper` of an example of each reader; ends with the shortest."""
+    """Apply `mapper` to an example of each reader; ends with the shortest."""
     return lambda: map(mapper, *(reader() for reader in readers))
 
 
 def shuffle(reader: Reader[Example], buf_size: int) -> Iteration[Example]:
-    """Examples in a random order within `buf_size` of them, by Python's `random`."""
+    """Shuffle examples within `buf_size` of them, by Python's `random`."""
     at_least_one("buf_size", buf_size)
 
     def shuffled() -> Iterator[Example]:
@@ -49,7 +49,7 @@ def shuffle(reader: Reader[Example], buf_size: int) -> Iteration[Example]:
 def batch(
     reader: Reader[Example], batch_size: int, drop_last: bool = False
 ) -> Iteration[list[Example]]:
-    """Lists of `batch_size` examples; the last may be shorter, or is dropped."""
+    """Group examples into lists of `batch_size`; the last may be shorter, or is dropped."""
     at_least_one("batch_size", batch_size)
 
     def batches() -> Iterator[list[Example]]:
@@ -62,40 +62,40 @@ def batch(
 
 
 def chain(*readers: Reader[Example]) -> Iteration[Example]:
-    """The examples of one reader after those of another."""
+    """Concatenate the examples of readers."""
     return lambda: itertools.chain.from_iterable(reader() for reader in readers)
 
 
 def compose(*readers: Reader[Any], check_alignment: bool = True) -> Iteration[tuple[Any, ...]]:
-    """Tuples of an example of each reader side by side; examples that are tuples are laid open.
+    """Combine an example of each reader into one tuple; examples that are tuples are flattened.
 
-    Raises `ComposeNotAligned` where one reader ends before another, or, without `check_alignment`,
+    Raises `ComposeNotAligned` if one reader ends before another, or, without `check_alignment`,
     ends with the shortest.
     """
 
     def composed() -> Iterator[tuple[Any, ...]]:
         iterations = [reader() for reader in readers]
         if not check_alignment:
-            yield from map(_laid_open, zip(*iterations, strict=False))
+            yield from map(_flattened, zip(*iterations, strict=False))
             return
         together = itertools.zip_longest(*iterations, fillvalue=_END)
         for number, examples in enumerate(together):
             ended = [i for i, example in enumerate(examples) if example is _END]
             if ended:
                 raise _not_aligned(ended[0], number)
-            yield _laid_open(examples)
+            yield _flattened(examples)
 
     return composed
 
 
 def firstn(reader: Reader[Example], n: int) -> Iteration[Example]:
-    """The first `n` examples, or all if there are fewer."""
+    """Limit to the first `n` examples."""
     at_least(0, "n of firstn", n)
     return lambda: islice(reader(), n)
 
 
 def cache(reader: Reader[Example]) -> Iteration[Example]:
-    """Reads once, whole and into memory, when the first iteration starts; then from memory."""
+    """Read all into memory when the first iteration starts; later ones read the memory."""
     kept: list[tuple[Example, ...]] = []
 
     def cached() -> Iterator[Example]:
@@ -106,7 +106,7 @@ def cache(reader: Reader[Example]) -> Iteration[Example]:
     return cached
 
 
-def _laid_open(examples: Iterable[Any]) -> tuple[Any, ...]:
+def _flattened(examples: Iterable[Any]) -> tuple[Any, ...]:
     parts = (example if isinstance(example, tuple) else (example,) for example in examples)
     return tuple(itertools.chain.from_iterable(parts))
 
@@ -119,5 +119,5 @@ def _not_aligned(reader: int, examples: int) -> ComposeNotAligned:
 
 
 def at_least_one(what: str, given: int) -> None:
-    """Raises `ConfigError` naming the argument."""
+    """Raise `ConfigError` naming the argument unless it is 1 or more."""
     at_least(1, f"{what} of a reader", given)

@@ -11,8 +11,8 @@
 
 Such a script is a dataset's pipe command, `python words.py`: one process for each file. A slot
 without values is written `0`, which psrt reads for a ragged slot; PaddlePaddle refuses it, so its
-generators pad. What is wrong with a sample is a `DataError` naming the line it was made of; what a
-user's own code raises gets that line as a note.
+generators pad. A bad sample raises a `DataError` naming its line; an error of the user's own code
+gets that line as a note.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ _SHOWN_CHARACTERS = 80
 
 
 class DataGenerator:
-    """Runs `generate_sample` over lines and writes the text of each sample; see the module."""
+    """Runs `generate_sample` over lines and writes the text of each sample."""
 
     def __init__(self) -> None:
         self._batch_size = _BATCH_SIZE
         self._where = "no line"
 
     def set_batch(self, batch_size: int) -> None:
-        """How many samples `generate_batch` is given at once; the last time there may be fewer."""
+        """Set the samples of one call of `generate_batch`; the last call may get fewer."""
         if batch_size < 1:
             raise ConfigError(f"set_batch: a batch has 1 sample or more, not {batch_size}.")
         self._batch_size = batch_size
 
     def generate_sample(self, line: str | None) -> Samples:
-        """To be written by the user: a function that gives the samples of a line.
+        """Return a function that yields the samples of a line; users define it.
 
-        A sample is a list of `(slot, values)`, the same slots in the same order each time; None is
-        left out. `line` ends as it does in the file, and is None in `run_from_memory`.
+        A sample is a list of `(slot, values)`, always with the slots of the first, in its order;
+        None is left out. `line` keeps its line end, and is None in `run_from_memory`.
         """
         raise NotImplementedError(
             f"{type(self).__name__} has no generate_sample(line): return a function that gives "
@@ -61,11 +61,11 @@ class DataGenerator:
         )
 
     def generate_batch(self, samples: list[Sample]) -> Samples:
-        """May be written by the user: what becomes of `set_batch` samples, to pad them together."""
+        """Return a function that yields samples made of a batch; users may define it, to pad."""
         return lambda: samples
 
     def text_of(self, sample: Sample) -> str:
-        """The MultiSlot line of a sample, without its newline."""
+        """Return the MultiSlot line of a sample, without its newline."""
         raise NotImplementedError(
             f"{type(self).__name__} has no text_of(sample): take MultiSlotDataGenerator."
         )
@@ -75,13 +75,13 @@ class DataGenerator:
         self.run(sys.stdin, sys.stdout.write)
 
     def run_from_memory(self) -> None:
-        """Write the samples of `generate_sample(None)`: those that need no input."""
+        """Write the samples of `generate_sample(None)`, which need no input."""
         self.run((None,), sys.stdout.write)
 
     def run(self, lines: Iterable[str | None], write: Callable[[str], object]) -> None:
-        """The same over any lines; `write` gets a line of text with its newline for each sample."""
+        """Preprocess any lines; `write` gets a line of text with its newline for each sample."""
         samples = self._samples(lines)
-        # Batches nobody changes would only blur which line a refused sample came from.
+        # Batches that no one changes would hide the line of a refused sample.
         whole = type(self).generate_batch is DataGenerator.generate_batch
         size = 1 if whole else self._batch_size
         while batch := list(islice(samples, size)):
@@ -95,7 +95,7 @@ class DataGenerator:
             yield from self._noted(self.generate_sample, line)
 
     def _noted(self, generate: Callable[[Given], Samples], given: Given) -> Iterator[Sample]:
-        """What the user's code gives; a note says where it was when it raised."""
+        """Yield the samples of the user's code; errors get a note with the line."""
         try:
             for sample in generate(given)():
                 if sample is not None:
@@ -109,17 +109,17 @@ class DataGenerator:
 
 
 class MultiSlotStringDataGenerator(DataGenerator):
-    """Values are strings and are written unseen: the fast one. Readers find what is wrong."""
+    """Writes strings unchecked, which is fast; readers find errors."""
 
     def text_of(self, sample: Sample) -> str:
         return " ".join(chain.from_iterable((str(len(v)), *v) for _, v in sample))
 
 
 class MultiSlotDataGenerator(DataGenerator):
-    """Values are numbers, Python's or numpy's, and are checked.
+    """Checks values, numbers of Python or numpy.
 
-    Every sample has the slots of the first. A slot holds ids until a float comes; its kind is in
-    `kinds`, for the `dtype` of its data var.
+    Every sample has the slots of the first. A slot holds ids until its first float; `kinds` has the
+    `dtype` for its data var.
     """
 
     def __init__(self) -> None:
@@ -167,7 +167,7 @@ class MultiSlotDataGenerator(DataGenerator):
         return " ".join((str(len(values)), *map(str, values)))
 
     def _check_range(self, slot: str, largest: Any, smallest: Any) -> None:
-        """An integer may be an id or a float, a negative one only a float."""
+        """Raise `DataError` for numbers beyond their kind; a negative integer is a float only."""
         is_float = self.kinds[slot] == "float"
         if largest > (FLOAT32_MAX if is_float else _MAX_ID):
             beyond = "the range of float32" if is_float else "the 64 bits of an id"

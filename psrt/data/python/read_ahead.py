@@ -1,8 +1,8 @@
-"""Reader decorators with threads: `buffered` reads ahead, `xmap_readers` maps by several workers.
+"""Reader decorators with threads: `buffered` reads ahead, `xmap_readers` maps in several workers.
 
 Threads start with an iteration and end with it: at the last example, at an error, which the
-consumer sees in its place, or when the consumer stops, that is, closes or drops the iterator. A
-thread inside the user's code is waited for, but not for ever; it ends with what it is doing.
+consumer gets in its place, or when the consumer closes or drops the iterator. Closing waits a
+limited time for a thread inside the user's code, which ends once that returns.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ def xmap_readers(
     *,
     wait_timeout_s: float = WAIT_S,
 ) -> Iteration[Made]:
-    """`mapper` of each example by `process_num` threads, up to `buffer_size` ahead of the consumer.
+    """Map examples in `process_num` threads, up to `buffer_size` ahead of the consumer.
 
-    With `order` in the order of the reader, else as they are done. Threads share the GIL: it pays
-    for mappers that read files or compute in numpy. Raises what the mapper raises, and
+    With `order` in the order of the reader, else as they complete. Threads share the GIL, so this
+    helps mappers that read files or compute in numpy. Raises the mapper's errors, and
     `DeadlineError` if it gives nothing within `wait_timeout_s`.
     """
     at_least_one("process_num", process_num)
@@ -81,7 +81,7 @@ def xmap_readers(
 
 
 class _Workers(Generic[Example, Made]):
-    """Threads that map what is submitted; not a pool of the library, whose threads outlive us."""
+    """Threads that map submitted examples; a library pool's threads would outlive the iteration."""
 
     def __init__(self, mapper: Callable[[Example], Made], count: int) -> None:
         self._mapper = mapper
@@ -96,7 +96,7 @@ class _Workers(Generic[Example, Made]):
         return future
 
     def close(self) -> None:
-        """Forget what has not begun, and end the threads."""
+        """Drop examples not begun, and end the threads."""
         with suppress(Empty):
             while True:
                 self._tasks.get_nowait()
@@ -114,7 +114,7 @@ class _Workers(Generic[Example, Made]):
 
 
 def _examples(reader: Reader[Example]) -> Generator[Example, None, None]:
-    """An iteration that the thread begins, and that closes the reader's own with it."""
+    """Begin the reader's iteration on first use, and close it with this one."""
     yield from reader()
 
 

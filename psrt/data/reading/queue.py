@@ -1,12 +1,12 @@
 """Reader threads that keep a bounded queue of mini-batches filled.
 
-`QueueReader` owns the threads. Each takes the next file nobody has taken, so that uneven files
-balance; a batch may span the files of one thread. With one thread the order of examples is that of
-the files and lines. The consumer is one thread: it iterates, sees a reader's error after the
-batches that came before it, and closes. Parsing and file reads run without the GIL.
+`QueueReader` owns the threads. Each takes the next file of one list, so that uneven files balance;
+a batch may span the files of one thread. With one thread, examples come in the order of files and
+lines. The consumer is one thread: it iterates, gets a reader's error after the batches before it,
+and closes. Parsing and file reads run without the GIL.
 
-A reading can be left behind any batch and continued from its `place`: by one thread with the very
-batches that were to come, by several with each example that was not handed out, once.
+Reading can stop after any batch and continue from its `place`: one thread then gives exactly the
+batches that were to come, several give each remaining example once.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class QueueTimeout(TimeoutError):
 class BoundedQueue(Generic[_T]):
     """Several producers, one consumer. Ends when all producers are done, at an error, or closed.
 
-    Producers that found it full go on when it is half empty: a thread that is woken for each item
-    costs more than the item does.
+    Producers that found it full continue when it is half empty: waking a thread for each item
+    costs more than the item.
     """
 
     def __init__(self, capacity: int, producers: int) -> None:
@@ -60,7 +60,7 @@ class BoundedQueue(Generic[_T]):
         self._has_news, self._has_room = threading.Condition(lock), threading.Condition(lock)
 
     def put(self, item: _T) -> bool:
-        """Wait for room (the consumer's pace, or `close`); False = closed, stop producing."""
+        """Wait for room, then append `item`; False = closed, stop producing."""
         with self._has_room:
             self._has_room.wait_for(lambda: self._closed or len(self._items) < self._capacity)
             if not self._closed:
@@ -69,13 +69,14 @@ class BoundedQueue(Generic[_T]):
             return not self._closed
 
     def producer_done(self, error: BaseException | None = None) -> None:
+        """End one producer; the consumer gets the first `error` after the items queued."""
         with self._has_news:
             self._producers -= 1
             self._error = self._error or error
             self._has_news.notify()
 
     def get(self, timeout_s: float) -> _T | None:
-        """The next item, None at the end; raises `QueueTimeout`, or a producer's error."""
+        """Return the next item, None at the end; raises `QueueTimeout`, or a producer's error."""
         with self._has_news:
             if not self._has_news.wait_for(lambda: self._items or self._over, timeout_s):
                 raise QueueTimeout
@@ -89,7 +90,7 @@ class BoundedQueue(Generic[_T]):
             return item
 
     def close(self) -> None:
-        """Drop what is queued and let producers and consumer go."""
+        """Drop the items queued and release producers and consumer."""
         with self._has_news:
             self._closed = True
             self._items.clear()
@@ -102,7 +103,7 @@ class BoundedQueue(Generic[_T]):
 
 
 class _Read(NamedTuple):
-    """A batch of a thread, and where it ends; `begun` since the batch before."""
+    """A batch of a thread and its end; `begun`: files begun since the batch before."""
 
     batch: Batch
     thread: int
@@ -113,10 +114,10 @@ class _Read(NamedTuple):
 class QueueReader:
     """Iterate once: `with QueueReader(files, slots, 512) as batches: for batch in batches: …`.
 
-    Files are MultiSlot text of `slots`, unless `format` says otherwise; reading begins at their
-    start, or at `first`, a `place` of an earlier reader of the same files. Threads start at once;
-    `close` (or leaving the `with`) ends and joins them. Iterating past `wait_timeout_s` without a
-    batch raises `DeadlineError` with the files being read.
+    Files are MultiSlot text of `slots`, or of `format`. Reading begins at their start, or at
+    `first`, a `place` of an earlier reader of these files. Threads start at once; `close`, or
+    leaving the `with`, ends and joins them. Iterating raises `DeadlineError` with the files being
+    read if no batch comes within `wait_timeout_s`.
     """
 
     def __init__(
@@ -162,7 +163,7 @@ class QueueReader:
 
     @property
     def place(self) -> Place:
-        """Behind the last batch that was handed out; for the thread that iterates."""
+        """The end of the last batch returned; for the thread that iterates."""
         return self._bookmark.place
 
     def __enter__(self) -> Self:
@@ -194,7 +195,7 @@ class QueueReader:
                 ) from None
 
     def _run(self, thread: int, reader: FileReader) -> None:
-        """One reader thread. An unexpected crash is reported twice: to the log and the consumer."""
+        """Run one reader thread; an unexpected crash goes to the log and to the consumer."""
         error: BaseException | None = None
         try:
             self._read_files(thread, reader)

@@ -1,7 +1,7 @@
-"""Readers: what one thread does with its files, one after the other, in any format.
+"""Readers of one thread: its files one after the other, in any format.
 
-A reader goes through each file from its start or from a `Position`, and tells the one behind the
-last batch it gave: in the block of text, or the row group, in which that batch filled.
+A reader reads each file from its start or from a `Position`. Its `position` is behind the last
+batch returned: in the block of text, or the row group, in which that batch filled.
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ import numpy as np
 
 from psrt.core.errors import ConfigError, DataError
 from psrt.core.types import U8
-from psrt.data.formats import Cutter, DelimitedFormat, Format, RowGroupFormat, TextFormat
+from psrt.data.formats import DelimitedFormat, Format, Rebatcher, RowGroupFormat, TextFormat
 from psrt.data.slots import Batch, batch_rows
 from psrt.data.sources import DataFile, FilePart, Files, Position, TextSource
 from psrt.kernels.text import NEWLINE
 
 
 class FileReader(Protocol):
-    """What a reader thread does with its files, one after the other."""
+    """Reads the files of one thread, one after the other."""
 
     @property
     def position(self) -> Position:
-        """Behind the last batch yielded or returned; there is one."""
+        """The end of the last batch yielded or returned; invalid before the first."""
         ...
 
     def read(self, path: DataFile, first: Position | None = None) -> Generator[Batch, None, None]:
-        """Yields each batch that fills, with the examples behind `first`."""
+        """Yield each batch that fills, beginning with the examples behind `first`."""
         ...
 
     def finish(self) -> Batch | None:
-        """The last, smaller batch, if any examples are left."""
+        """Return the last, smaller batch, if any examples are left."""
         ...
 
 
 def reader_of(
     format: Format, batch_size: int, source: TextSource, on_bytes: Callable[[int], None]
 ) -> FileReader:
-    """A reader for one thread; `on_bytes` hears how much text was parsed."""
+    """Return a reader for one thread; `on_bytes` is called with the bytes of text it parses."""
     if isinstance(format, TextFormat):
         return _TextReader(format, batch_size, source, on_bytes)
     if not isinstance(source, Files):
@@ -60,7 +60,7 @@ class _Counted(Protocol):
 
 
 class _BatchPosition:
-    """Where the batches handed out end: behind how many examples of the block last begun."""
+    """Position at the end of the last batch: block, and examples since its start."""
 
     def __init__(self, rows: _Counted) -> None:
         self._rows = rows
@@ -68,7 +68,7 @@ class _BatchPosition:
         self._block = Position("")
 
     def begin(self, file: DataFile, offset: int, line: int = 0) -> None:
-        """A block, all before it being parsed. A batch that fills in it ends in it."""
+        """Begin a block, after all text before it is parsed; batches that fill now end in it."""
         self._block = Position(str(file), offset, line)
         self._before = self._handed + self._rows.held - self._rows.skipping
 
@@ -77,7 +77,7 @@ class _BatchPosition:
         return batch
 
     def check_skipped(self) -> None:
-        """At the end of a file."""
+        """Raise `DataError` at the end of a file that lacks examples to skip."""
         if self._rows.skipping:
             raise DataError(
                 f"{self._block.file}: reading was to go on behind examples that are not there.",
@@ -126,7 +126,7 @@ class _TextReader:
         return last and self._account.hand(last)
 
     def _header(self, path: DataFile) -> U8:
-        """The first line of the file, which is needed anywhere in it."""
+        """Return the first line of the file, which names its columns."""
         with closing(
             self._source.blocks(path.path if isinstance(path, FilePart) else path)
         ) as texts:
@@ -135,12 +135,12 @@ class _TextReader:
 
 
 class _RowGroupReader:
-    """Batches span files here too."""
+    """Batches span files, as those of text do."""
 
     def __init__(self, format: RowGroupFormat, batch_size: int) -> None:
         self._format, self._batch_size = format, batch_size
-        self._cutter = Cutter(batch_size)
-        self._account = _BatchPosition(self._cutter)
+        self._rebatcher = Rebatcher(batch_size)
+        self._account = _BatchPosition(self._rebatcher)
 
     @property
     def position(self) -> Position:
@@ -150,14 +150,14 @@ class _RowGroupReader:
         if isinstance(path, FilePart):
             raise ConfigError(f"{path} is a part of a file; a binary format takes whole ones.")
         first, begun = first or Position(str(path)), -1
-        self._cutter.skip(first.examples)
+        self._rebatcher.skip(first.examples)
         for group, piece in self._format.read(path, self._batch_size, first.offset):
             if group != begun:
                 self._account.begin(path, group)
                 begun = group
-            yield from map(self._account.hand, self._cutter.feed(piece))
+            yield from map(self._account.hand, self._rebatcher.feed(piece))
         self._account.check_skipped()
 
     def finish(self) -> Batch | None:
-        last = self._cutter.finish()
+        last = self._rebatcher.finish()
         return last and self._account.hand(last)

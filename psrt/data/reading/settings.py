@@ -1,7 +1,7 @@
-"""What a dataset is told before it is read: slots, files, batch size, threads, the program between.
+"""Settings of a dataset: slots, files, batch size, threads, pipe command.
 
-Each setting is a keyword of the constructor and has a setter by PaddlePaddle's name. Settings are
-checked when they are given; files are looked for when they are read.
+Each setting is a keyword of the constructor and has a setter with PaddlePaddle's name. Values are
+checked when they are set; files are searched when they are read.
 """
 
 from __future__ import annotations
@@ -33,15 +33,14 @@ WAIT_TIMEOUT_S = 120.0
 
 
 class DatasetSettings:
-    """The settings that all datasets have.
+    """Settings that all datasets share.
 
-    `use_var`: the slots of a line in their order, or the data vars they feed. `files`: names, globs
-    or URLs, plain, gzip or zstd, or "<stdin>". `threads` read, no more than there are files.
+    `use_var`: the slots of a line in order, or the data vars they feed. `files`: names, globs or
+    URLs, plain, gzip or zstd, or "<stdin>". `threads`: reader threads, at most one per file.
     `pipe_command`: a shell command that gets each file on its standard input and writes MultiSlot
-    lines, see `psrt.data.sources.pipe`. `format`: a name that `psrt.data.formats` knows, with its
-    options, or a `Format`, whose slots are those of the dataset unless it has others.
-    `wait_timeout_s` bounds the wait for a batch; `counters` are told bytes, examples and seconds
-    waited.
+    lines, see `psrt.data.sources.pipe`. `format`: a name of `psrt.data.formats` with its options,
+    or a `Format`, whose slots are the default of `use_var`. `wait_timeout_s` bounds the wait for a
+    batch; `counters` count bytes, examples and seconds waited.
     """
 
     def __init__(
@@ -67,26 +66,26 @@ class DatasetSettings:
         self.set_pipe_command(pipe_command)
 
     def set_use_var(self, var_list: Sequence[DataVar | Slot]) -> None:
-        """The slots of a line, or the data vars they feed, in the order of the line."""
+        """Set the slots of a line, or the data vars they feed, in the order of the line."""
         self._vars = tuple(_listed("set_use_var", var_list, "slots or data vars", _is_var))
         self._slots = tuple(slot_of(var) for var in self._vars)
 
     def set_filelist(self, filelist: Sequence[DataFile]) -> None:
-        """Names or globs of the files to read, or parts of files."""
+        """Set the files to read: names, globs or parts of files."""
         given = _listed("set_filelist", filelist, "names", _is_file)
         self._files = tuple(file if isinstance(file, FilePart) else str(file) for file in given)
 
     def set_batch_size(self, batch_size: int) -> None:
-        """Examples of a batch; the last one of a thread may have fewer."""
+        """Set the examples of a batch; the last batch may have fewer."""
         what = "the batch size of a dataset"
         self._batch_size = at_least(1, what, batch_size, MAX_BATCH_SIZE)
 
     def set_thread(self, thread_num: int) -> None:
-        """How many threads read; no more than there are files."""
+        """Set the number of reader threads; at most one per file runs."""
         self._threads = at_least(1, "the number of threads of a dataset", thread_num)
 
     def set_pipe_command(self, pipe_command: str) -> None:
-        """The program each file goes through; `cat` runs none."""
+        """Set the program that each file goes through; `cat` starts none."""
         if not isinstance(pipe_command, str):
             raise ConfigError(f"the pipe command is {pipe_command!r}, expected a text.")
         if not pipe_command.strip():
@@ -94,26 +93,28 @@ class DatasetSettings:
         self._pipe_command = pipe_command.strip()
 
     def set_hdfs_config(self, fs_name: str, fs_ugi: str) -> NoReturn:
+        """Raise `ConfigError`: file systems are named by URL."""
         raise ConfigError(
             f"set_hdfs_config was given {fs_name!r}; psrt has no settings for a file system.",
             hint="Put URLs into the file list (fsspec), or use a pipe command that fetches them.",
         )
 
     def set_download_cmd(self, download_cmd: str) -> NoReturn:
+        """Raise `ConfigError`: psrt does not download."""
         raise ConfigError(
             f"set_download_cmd was given {download_cmd!r}; psrt does not download.",
             hint="set_pipe_command takes any program.",
         )
 
     def desc(self) -> str:
-        """The settings as text, a line each."""
+        """Return the settings as text, one per line."""
         slots = ", ".join(f"{s.name} ({s.dtype} × {s.size or 'any'})" for s in self._slots)
         lines = [f"batch_size: {self._batch_size}", f"thread_num: {self._threads}"]
         lines += [f"pipe_command: {self._pipe_command}", f"slots: {slots}"]
         return "\n".join([*lines, *(f"file: {name}" for name in self._files)])
 
     def _paths(self) -> list[DataFile]:
-        """The files that are there now; raises `ConfigError` or `DataError` if any is missing."""
+        """Return the files; raises `ConfigError` or `DataError` if any is missing."""
         if not self._vars:
             raise ConfigError("the dataset has no slots.", hint="Give it use_var (set_use_var).")
         if not self._files:
@@ -129,7 +130,7 @@ class DatasetSettings:
         return self._format_given
 
     def _source(self) -> TextSource:
-        """A new source of text, for one reader."""
+        """Return a new source of text, for one reader."""
         return Files() if self._pipe_command == AS_IT_IS else Piped(self._pipe_command)
 
     def _shaped(self, batch: Batch) -> Batch:
@@ -137,7 +138,7 @@ class DatasetSettings:
 
 
 def _listed(what: str, given: Any, expected: str, legal: Callable[[Any], bool]) -> list[Any]:
-    """What a list holds, each of which is to be `legal`."""
+    """Return the items of a list; raises `ConfigError` unless each is `legal`."""
     if isinstance(given, Iterable) and not isinstance(given, str | PurePath):
         items = list(given)
         if all(map(legal, items)):

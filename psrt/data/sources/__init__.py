@@ -1,19 +1,14 @@
-"""sources: files in reading order.
+"""Bytes and text of files, URLs and pipes: files in reading order.
 
-places      Places in data: parts of files, and how far a reader has come
-remote      Files named by URL, through fsspec: `s3://…`, `gs://…`, `hdfs://…`, `http://…`,
-            `memory://…`
-compressed  Gzip and zstd, decompressed as they are read, and what is said of files cut off or
-            damaged
-text_ahead  A text that a thread of its own reads, a few blocks ahead of whoever parses it
-raw_bytes   The bytes of a file, a URL or the standard input: as they are stored, and
-            decompressed
-sources     Where text comes from: a file, a URL or the standard input, decompressed, in blocks
-            of lines
-files       Which files a data set has
-sharing     Files, or parts of them, dealt to the trainers of a job
-pipe        Files through a program: each on the standard input of a shell command, whose
-            output is parsed
+places      Positions in data: parts of files, and the progress of a reader
+remote      Files named by URL, through fsspec: `s3://…`, `gs://…`, `hdfs://…`, `http://…`
+compressed  Gzip and zstd, decompressed as they are read; errors of damaged files
+text_ahead  Text that a thread reads a few blocks ahead of its parser
+raw_bytes   Bytes of a file, a URL or the standard input, as stored and decompressed
+sources     Text of a file, a URL or the standard input, in blocks of lines
+files       The files of a data set, from names, globs and URLs
+sharding    Files, or parts of them, assigned to the trainers of a job
+pipe        Files through a shell command, whose output is parsed
 """
 
 from __future__ import annotations
@@ -30,9 +25,9 @@ from psrt.data.sources.places import (
     Position,
     Reading,
 )
-from psrt.data.sources.raw_bytes import STDIN, Stamp, open_stored
+from psrt.data.sources.raw_bytes import STDIN, Stamp, open_raw
 from psrt.data.sources.remote import is_url, unreadable
-from psrt.data.sources.sharing import in_epoch, shared
+from psrt.data.sources.sharding import in_epoch, shard_files
 from psrt.data.sources.sources import Files, TextSource, blocks
 
 __all__ = [
@@ -55,8 +50,8 @@ __all__ = [
     "in_epoch",
     "is_url",
     "once",
-    "open_stored",
-    "shared",
+    "open_raw",
+    "shard_files",
     "text_bytes",
     "unreadable",
 ]

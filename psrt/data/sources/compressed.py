@@ -1,7 +1,7 @@
-"""Gzip and zstd, decompressed as they are read, and what is said of files cut off or damaged.
+"""Gzip and zstd, decompressed as they are read; errors of damaged files.
 
-Both take members or frames behind each other as one text. Their readers own the compressed file and
-close it.
+Both read consecutive members or frames as one text. Their readers own the compressed file and close
+it.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from psrt.data.extras import found, required
 from psrt.data.sources.places import DataFile
 
 GZIP_MAGIC, ZSTD_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-# A frame without text, which may come before, between and behind others.
+# A frame without text, allowed before, between and behind others.
 _SKIPPABLE = [bytes([first, 0x2A, 0x4D, 0x18]) for first in range(0x50, 0x60)]
-# Four bytes of zstd can stand for 128 KiB of text: this many for at most 256 MiB at a time.
+# Four bytes of zstd can hold 128 KiB of text: this many hold at most 256 MiB.
 _ZSTD_BYTES = 8 << 10
 _GZIP_BYTES = 256 << 10
 _GZIP_FORMAT = 16 + zlib.MAX_WBITS
 
 Member: TypeAlias = Callable[[int], Any]
-"""Begins to decompress one member, as `zlib.decompressobj` does."""
+"""Begins to decompress one member; interface of `zlib.decompressobj`."""
 
 _isal = found("isal.isal_zlib")
 MEMBER: Member = zlib.decompressobj if _isal is None else _isal.decompressobj
-"""ISA-L decompresses about three times as fast as zlib, with the same interface."""
+"""ISA-L decompresses about three times as fast as zlib, with its interface."""
 GZIP_ERRORS = (zlib.error,) if _isal is None else (zlib.error, _isal.error)
 
 
 class GzipText(io.RawIOBase):
-    """Members behind each other, with any zeros behind them, each checked for its sum.
+    """Consecutive members, with any zeros behind them; the checksum of each is verified.
 
-    Decompressing goes on without the GIL, in larger blocks than those of `gzip.GzipFile`. Raises
-    `EOFError` where a member is cut off, one of `GZIP_ERRORS` where it is damaged.
+    Decompresses without the GIL, in larger blocks than `gzip.GzipFile`. Raises `EOFError` for a
+    truncated member, one of `GZIP_ERRORS` for a damaged one.
     """
 
     def __init__(self, file: IO[bytes], member: Member = MEMBER) -> None:
@@ -65,7 +65,7 @@ class GzipText(io.RawIOBase):
         self._stored.close()
 
     def _finds_member(self) -> bool:
-        """Whether there is another one, which then begins with the input."""
+        """Begin the next member at the start of the input; returns False at the end of the file."""
         while not (rest := self._input.lstrip(b"\0")):
             self._input = self._stored.read(_GZIP_BYTES)
             if not self._input:
@@ -75,7 +75,7 @@ class GzipText(io.RawIOBase):
 
 
 class ZstdText(io.RawIOBase):
-    """Frames behind each other, each checked for its end, which zstandard's own reader is not."""
+    """Consecutive frames, each checked for its end, which zstandard's own reader omits."""
 
     def __init__(self, file: IO[bytes], path: Path | str) -> None:
         self._zstandard = required("zstandard", "zstd", f"reading {path}")
@@ -103,7 +103,7 @@ class ZstdText(io.RawIOBase):
         self._stored.close()
 
     def _decompressed(self) -> bytes:
-        """The text in the next input; what lies behind a frame is the start of another."""
+        """Return the text of the next input; bytes behind a frame begin another."""
         self._frame = self._frame or self._zstandard.ZstdDecompressor().decompressobj()
         try:
             text: bytes = self._frame.decompress(self._input)
@@ -119,11 +119,12 @@ class ZstdText(io.RawIOBase):
 
 
 def begins_zstd(start: bytes) -> bool:
-    """By the first four bytes of a file, or more."""
+    """Return whether a file is zstd, from its first four bytes or more."""
     return start[: len(ZSTD_MAGIC)] in (ZSTD_MAGIC, *_SKIPPABLE)
 
 
 def cut_off(path: DataFile, kind: str) -> DataError:
+    """Return the error for a truncated file."""
     return DataError(
         f"{path}: the {kind} file is cut off before its end. Reading stopped.",
         hint="Copy or generate the file again.",
@@ -131,6 +132,7 @@ def cut_off(path: DataFile, kind: str) -> DataError:
 
 
 def damaged(path: DataFile, kind: str, error: Exception) -> DataError:
+    """Return the error for a damaged file."""
     return DataError(
         f"{path}: the {kind} file is damaged ({error}). Reading stopped.",
         hint="Copy or generate the file again.",

@@ -1,7 +1,7 @@
-"""Which files a data set has.
+"""The files of a data set, from names, globs and URLs.
 
-Files are named by path, by glob or by URL (`psrt.data.sources.remote`); a URL stays a text,
-because a `Path` would drop one of its slashes. Every failure is a `DataError` that names the file.
+A URL (`psrt.data.sources.remote`) stays a `str`, because a `Path` would drop one of its slashes.
+Every failure is a `DataError` that names the file.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ File = TypeVar("File", bound=DataFile)
 
 
 def expand(patterns: Iterable[str], base: Path | str = "") -> list[Path | str]:
-    """The files that match `patterns` (URLs, or names relative to `base`, or globs), `once` each.
+    """Return the files that match `patterns` (URLs, names relative to `base`, globs), once each.
 
-    Order: that of the patterns, and sorted by name within one. A pattern without a file is refused.
+    They are in the order of the patterns, sorted by name within one. Raises `DataError` for a
+    pattern without a file.
     """
     found: list[Path | str] = []
     for pattern in patterns:
@@ -33,7 +34,7 @@ def expand(patterns: Iterable[str], base: Path | str = "") -> list[Path | str]:
 
 
 def once(files: Iterable[File]) -> list[File]:
-    """Each file by its first name: `f`, `./f` and a link to it are one; a part is its own."""
+    """Return each file by its first name: `f`, `./f` and a link to it are one; parts differ."""
     found: dict[object, File] = {}
     for file in files:
         found.setdefault(os.path.realpath(file) if isinstance(file, Path) else file, file)
@@ -41,8 +42,8 @@ def once(files: Iterable[File]) -> list[File]:
 
 
 def text_bytes(path: Path | str) -> int:
-    """About how much text a file holds, for progress bars: gzip tells it modulo 4 GiB, zstd and
-    URLs do not tell it, and count as they are stored."""
+    """Return roughly the bytes of text in a file, for progress bars: gzip stores them modulo 4 GiB;
+    zstd and URLs count as stored."""
     if is_url(path):
         return size_bytes(str(path))
     try:
@@ -76,7 +77,7 @@ def _local(path: Path) -> list[Path]:
 
 
 def _list(directory: Path) -> None:
-    """Raises `OSError` where a glob finds nothing because it may not look."""
+    """Raise `OSError` if a glob finds nothing because the directory is not readable."""
     if not glob.has_magic(str(directory)) and directory.is_dir():
         os.scandir(directory).close()
 
@@ -90,7 +91,7 @@ def _refuse_unless_file(path: Path) -> None:
     elif path.exists():
         what = "is a pipe or a device"
         hint = (
-            "Files are looked up and read again; standard input is - for psrt predict, or else "
+            "Files are opened more than once; standard input is - for psrt predict, or else "
             '"<stdin>" for a dataset.'
         )
     elif glob.has_magic(str(path)):

@@ -1,14 +1,13 @@
-"""Files through a program: each on the standard input of a shell command, whose output is parsed.
+"""Files through a shell command, whose output is parsed.
 
-`Piped` is the text source behind `set_pipe_command`. A process runs for each file being read, in a
-process group of its own; a plain file is its standard input itself, anything else is copied into it
-by a thread. The program may be any that writes lines, and need not read to the end.
+`Piped` is the text source behind `set_pipe_command`. One process runs for each file being read, in
+a process group of its own. A plain file is its standard input; a thread copies any other file into
+it. The program may be any that writes lines, and need not read to the end.
 
-A process that fails is a `DataError` with the file's name, its exit code and the last lines of its
-standard error; so is one that fails within a `|` of the command, where there is a bash to tell.
-What a process that succeeds writes to its standard error is logged as a warning. Whoever stops
-reading early ends the process group, and with a process go those it has left behind. A program that
-writes nothing is found out by the reader's deadline, which names the file.
+A failed process raises a `DataError` with the file's name, its exit code and the last lines of its
+standard error; with bash, so does a failure within a `|` of the command. Standard error of a
+successful process is logged as a warning. Stopping early ends the process group, also processes
+left behind. The reader's deadline names the file of a program that writes nothing.
 """
 
 from __future__ import annotations
@@ -34,16 +33,16 @@ from psrt.data.sources.sources import Blocks, cut, skip
 log = logging.getLogger(__name__)
 
 AS_IT_IS = "cat"
-"""The command that needs no process."""
+"""The command that starts no process."""
 
 _PIPE_BYTES = 1 << 20
 _SHOWN_LINES, _LINE_BYTES = 5, 500
 
 
 class Piped:
-    """Each file through `command`, for one reader: when stopped it stays so.
+    """Each file through `command`, for one reader; a stopped one cannot start again.
 
-    Any thread may ask for blocks, and any other stop them all.
+    Any thread may ask for blocks, and any other may stop them all.
     """
 
     def __init__(self, command: str) -> None:
@@ -56,8 +55,8 @@ class Piped:
         return f"{path} | {self._command}"
 
     def blocks(self, path: DataFile, start: int = 0) -> Blocks:
-        """What the command writes of the file, behind its first `start` bytes; `stop` ends it
-        early and without an error."""
+        """Yield the output of the command for a file, behind its first `start` bytes; `stop` ends
+        it early, without an error."""
         if isinstance(path, FilePart):
             raise ConfigError(
                 f"a pipe command takes whole files, not {path}.", hint="Leave the command out."
@@ -65,7 +64,7 @@ class Piped:
         with open_text(path) as file, self._process(file, self.name(path)) as process:
             skip(process.output, start, self.name(path))
             yield from cut(process.output, self.name(path))
-            process.leave()
+            process.finish()
 
     def stop(self) -> None:
         with self._lock:
@@ -89,13 +88,13 @@ class Piped:
 
 
 class _Process:
-    """One process; `ended` implies that its exit code is of our making."""
+    """One process; if `_ended`, its exit code comes from `end`."""
 
     def __init__(self, command: str, file: IO[bytes], name: str) -> None:
         self._name, self._file = name, file
         self._ended = False
         self._crashes = CrashReport()
-        self._said: deque[str] = deque(maxlen=_SHOWN_LINES)
+        self._stderr_lines: deque[str] = deque(maxlen=_SHOWN_LINES)
         plain = isinstance(file, io.FileIO)
         self._child = subprocess.Popen(
             [*_shell(), command],
@@ -108,12 +107,12 @@ class _Process:
         )
         assert self._child.stdout is not None
         self.output = self._child.stdout
-        self._threads = [start_thread(self._listen, "data-pipe-stderr", self._crashes)]
+        self._threads = [start_thread(self._read_stderr, "data-pipe-stderr", self._crashes)]
         if not plain:
             self._threads.append(start_thread(self._copy, "data-pipe-stdin", self._crashes))
 
-    def leave(self) -> None:
-        """The output has ended: wait for the exit code; raises `DataError` unless it is 0."""
+    def finish(self) -> None:
+        """Wait for the exit code after the output ended; raises `DataError` unless it is 0."""
         code = self._reap()
         if self._ended:
             return
@@ -125,11 +124,11 @@ class _Process:
                 f"{self._name}: the program {_ending(code)}. {self._last_lines()}",
                 hint="Try it by hand: it gets the file on its standard input.",
             )
-        if self._said:
+        if self._stderr_lines:
             log.warning("%s: %s", self._name, self._last_lines())
 
     def end(self) -> None:
-        """Kill the process and all it has started."""
+        """Kill the process and all processes it started."""
         self._ended = True
         self._kill()
 
@@ -144,9 +143,9 @@ class _Process:
                 os.killpg(self._child.pid, signal.SIGKILL)
 
     def _reap(self) -> int:
-        """Wait for the process, then end what it left behind, which may hold its pipes open.
+        """Wait for the process, then end processes it left behind, which may hold its pipes open.
 
-        In this order: as long as nobody has collected the exit code, the group's number is its own.
+        In this order: until the exit code is collected, the group's number is not reused.
         """
         if self._child.returncode is None:
             os.waitid(os.P_PID, self._child.pid, os.WEXITED | os.WNOWAIT)
@@ -157,23 +156,23 @@ class _Process:
         return code
 
     def _copy(self) -> None:
-        """A program may stop reading before the end of a file: it has what it wants."""
+        """Copy the file into the process, which may stop reading before its end."""
         buffer = memoryview(bytearray(_PIPE_BYTES))
         into = io.BufferedWriter(cast("io.FileIO", self._child.stdin))
         with contextlib.suppress(BrokenPipeError), into:
             while got := read_some(self._file, buffer, self._name):
                 into.write(buffer[:got])
 
-    def _listen(self) -> None:
+    def _read_stderr(self) -> None:
         with io.BufferedReader(cast("io.FileIO", self._child.stderr)) as stream:
             while line := stream.readline(_LINE_BYTES):
                 if text := line.decode("utf-8", "backslashreplace").rstrip():
-                    self._said.append(text)
+                    self._stderr_lines.append(text)
 
     def _last_lines(self) -> str:
-        if not self._said:
+        if not self._stderr_lines:
             return "It wrote nothing to its standard error."
-        return "Its standard error ends:\n" + "\n".join(f"  {line}" for line in self._said)
+        return "Its standard error ends:\n" + "\n".join(f"  {line}" for line in self._stderr_lines)
 
 
 def _shell() -> list[str]:

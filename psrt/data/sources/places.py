@@ -1,7 +1,7 @@
-"""Places in data: parts of files, and how far a reader has come.
+"""Positions in data: parts of files, and the progress of a reader.
 
-A `Position` is between two examples of a file, a `Place` is what a reader of many files has left.
-Both are plain data, so that they can be saved and a reading continued where it was left.
+A `Position` is between two examples of a file; a `Place` is the rest of a list of files, for one
+reader. Both are plain data, so that a reading can be saved and continued.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from psrt.data.checks import at_least
 
 @dataclass(frozen=True)
 class FilePart:
-    """The bytes `start` to `stop` of a plain text file, which are whole lines."""
+    """Bytes `start` to `stop` of a plain text file: whole lines."""
 
     path: Path
     start: int
@@ -29,15 +29,15 @@ class FilePart:
 
 
 DataFile: TypeAlias = "Path | str | FilePart"
-"""What a reader thread takes at a time; a text is a URL or `psrt.data.sources.raw_bytes.STDIN`."""
+"""A unit of work of a reader thread; a `str` is a URL or `psrt.data.sources.raw_bytes.STDIN`."""
 
 
 @dataclass(frozen=True)
 class Position:
-    """Behind the first `examples` examples of what begins at `offset`.
+    """Behind the first `examples` examples of the block at `offset`.
 
-    `offset` counts bytes of the decompressed text, and a line begins there; in Parquet and Arrow
-    files it is a row group. `line`: the lines before it, for messages; a `FilePart` counts its own.
+    `offset` counts bytes of the decompressed text up to the start of a line; in Parquet and Arrow
+    files it is a row group. `line`: lines before it, for messages; a `FilePart` counts its own.
     """
 
     file: str
@@ -48,19 +48,19 @@ class Position:
 
 @dataclass(frozen=True)
 class Place:
-    """What is left to read of a list of files: from `positions` on, each to the end of its file,
-    and the files from number `next_file` on."""
+    """The unread rest of a list of files: from each of `positions` to the end of its file, and the
+    files from number `next_file` on."""
 
     positions: tuple[Position, ...] = ()
     next_file: int = 0
 
 
 BEGINNING = Place()
-"""Nothing is read yet."""
+"""The place of a reader that has read nothing."""
 
 
 class Reading(NamedTuple):
-    """A file to read, from `first` on, and a number of its own among all that are to be read."""
+    """A file to read, from `first` on, with a unique number."""
 
     number: int
     file: DataFile
@@ -68,9 +68,9 @@ class Reading(NamedTuple):
 
 
 class Bookmark:
-    """Keeps the `Place` of a reader with one or more threads, as its batches are handed out.
+    """Keeps the `Place` of a reader with one or more threads, behind the batches it returned.
 
-    What threads have read ahead of that does not count: it would be lost.
+    Batches that threads have read ahead do not count, because they would be lost.
     """
 
     def __init__(self, files: Sequence[DataFile], first: Place) -> None:
@@ -79,7 +79,7 @@ class Bookmark:
         self._threads: dict[int, Position] = {}
 
     def readings(self) -> list[Reading]:
-        """What there is to read, in order. Raises `ConfigError` if a position is in no file, or
+        """Return the files to read, in order; raises `ConfigError` if a position is in no file, or
         in one that would be read twice."""
         self._check_numbers()
         by_name = {str(file): file for file in self._files}
@@ -99,7 +99,7 @@ class Bookmark:
                 at_least(0, f"{part} of a position in {position.file}", getattr(position, part))
 
     def _check_once(self) -> None:
-        """A file that was begun comes before the next one, and is gone on with in one position."""
+        """Raise `ConfigError` for a position in a file still to be read, or two in one file."""
         begun = Counter(map(str, self._files[: self._next]))
         for name, count in Counter(position.file for position in self._left.values()).items():
             if count > begun[name]:
@@ -109,7 +109,7 @@ class Bookmark:
                 )
 
     def hand(self, thread: int, begun: Iterable[int], position: Position) -> None:
-        """A batch of a thread goes out, which since its last one has begun these readings."""
+        """Record a batch of a thread, the readings it has `begun` since its last, and its end."""
         for number in begun:
             for other in range(self._next, number):
                 self._left[other] = Position(str(self._files[other]))

@@ -1,7 +1,7 @@
-"""The bytes of a file, a URL or the standard input: as they are stored, and decompressed.
+"""Bytes of a file, a URL or the standard input, as stored and decompressed.
 
-Gzip and zstd are recognised by their first bytes, not by their name. Nothing that is cut off,
-damaged or written meanwhile passes for a whole file: every failure is a `DataError` that names it.
+Gzip and zstd are recognised by their first bytes, not by their name. A file that is truncated,
+damaged or written meanwhile never passes for a whole one: it raises a `DataError` that names it.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from psrt.data.sources.remote import is_url, open_url, unreadable
 from psrt.data.sources.text_ahead import TextAhead
 
 STDIN = "<stdin>"
-"""Stands for the standard input where a file is named; it is read once, to its end."""
+"""Name of the standard input; it is read once, to its end."""
 
 _AHEAD_BYTES = 1 << 20
 
 
 def open_text(path: Path | str) -> IO[bytes]:
-    """The bytes of a file, decompressed; a plain file of this host is an `io.FileIO`."""
-    file = open_stored(path)
+    """Open the decompressed bytes of a file; a plain file of this host is an `io.FileIO`."""
+    file = open_raw(path)
     try:
         start = _first_bytes(file)
         if start.startswith(GZIP_MAGIC):
@@ -50,7 +50,7 @@ def open_text(path: Path | str) -> IO[bytes]:
 
 
 def _ahead(text: io.RawIOBase, path: Path | str) -> IO[bytes]:
-    """A text that is decompressed while the lines before are parsed."""
+    """Decompress text while the lines before it are parsed."""
     return cast("IO[bytes]", io.BufferedReader(TextAhead(text, str(path)), _AHEAD_BYTES))
 
 
@@ -61,8 +61,8 @@ def _standard_input() -> IO[bytes]:
         raise unreadable(STDIN, error) from error
 
 
-def open_stored(path: Path | str) -> IO[bytes]:
-    """The bytes of a file as they are stored: seekable unless they come through a pipe."""
+def open_raw(path: Path | str) -> IO[bytes]:
+    """Open the bytes of a file as stored: seekable unless they come through a pipe."""
     if path == STDIN:
         return _standard_input()
     if is_url(path):
@@ -75,7 +75,7 @@ def open_stored(path: Path | str) -> IO[bytes]:
 
 
 def _first_bytes(file: IO[bytes]) -> bytes:
-    """Enough to tell a compression; a pipe or URL cannot go back, so they stay in its buffer."""
+    """Return enough bytes to recognise a compression; those of a pipe or URL stay buffered."""
     if isinstance(file, io.BufferedReader):
         return file.peek(len(ZSTD_MAGIC))
     start = file.read(len(ZSTD_MAGIC))
@@ -84,7 +84,7 @@ def _first_bytes(file: IO[bytes]) -> bytes:
 
 
 def read_some(file: IO[bytes], into: memoryview, path: DataFile) -> int:
-    """Bytes of an open file, 0 at its end; raises `DataError` where it is damaged."""
+    """Read bytes of an open file, 0 at its end; raises `DataError` if it is damaged."""
     try:
         return cast("int", file.readinto(into))  # type: ignore[attr-defined]
     except EOFError as error:
@@ -100,14 +100,14 @@ def read_some(file: IO[bytes], into: memoryview, path: DataFile) -> int:
 
 
 class Stamp:
-    """How a plain file was when this was made; of a pipe or URL, nothing is known."""
+    """Size and modification time of a plain file when this was made; zeros for other files."""
 
     def __init__(self, file: IO[bytes], path: DataFile) -> None:
         self._file, self._path = file, path
         self._before = self._now()
 
     def check(self) -> None:
-        """Raises `DataError` if the file was written: what was read may be of two files."""
+        """Raise `DataError` if the file was written: the bytes read may mix two versions."""
         after = self._now()
         if after != self._before:
             raise DataError(
@@ -124,7 +124,7 @@ class Stamp:
 
 
 def unchanging(file: IO[bytes], path: DataFile) -> IO[bytes]:
-    """A file of this host from where it is, which is a `DataError` at its end if it was changed."""
+    """Return a file that raises `DataError` at its end if it was changed on this host."""
     return cast("IO[bytes]", _Unchanging(file, path)) if _is_plain(file) else file
 
 

@@ -1,8 +1,7 @@
 """Files named by URL, through fsspec: `s3://…`, `gs://…`, `hdfs://…`, `http://…`, `memory://…`.
 
-Which protocols work, and where their credentials come from, is fsspec's business: it looks at the
-environment and configuration files of each storage. Whatever goes wrong there is a `DataError`
-that names the URL. psrt itself only opens, lists and sizes.
+fsspec defines the protocols, and reads credentials from the environment and configuration files of
+each storage. Its errors become a `DataError` that names the URL. psrt only opens, lists and sizes.
 """
 
 from __future__ import annotations
@@ -21,22 +20,22 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
 def is_url(path: DataFile) -> bool:
-    """Whether fsspec reads it: a text with `protocol://`, of two letters or more, in front."""
+    """Return whether fsspec reads it: a `str` with a `protocol://` of two letters or more."""
     return isinstance(path, str) and _URL.match(path) is not None
 
 
 def is_pattern(url: str) -> bool:
-    """Whether it stands for many; a question mark begins a query."""
+    """Return whether a URL is a pattern; a question mark begins a query."""
     return "*" in url or "[" in url
 
 
 def open_url(url: str) -> IO[bytes]:
-    """The bytes as stored, buffered."""
+    """Open the bytes as stored, buffered."""
     return guarded(url, lambda: cast("IO[bytes]", io.BufferedReader(_located(url, "open"))))
 
 
 def matches(url: str) -> list[str]:
-    """The URLs a pattern stands for, sorted; one without a pattern stands for itself if it is a
+    """Return the URLs that match a pattern, sorted; a URL without one matches itself if it is a
     file."""
 
     def found() -> list[str]:
@@ -51,12 +50,12 @@ def matches(url: str) -> list[str]:
 
 
 def size_bytes(url: str) -> int:
-    """Bytes as stored; 0 where the storage does not tell."""
+    """Return bytes as stored; 0 if the storage gives none."""
     return guarded(url, lambda: int(_located(url, "size") or 0))
 
 
 def guarded(url: str, action: Callable[[], _T]) -> _T:
-    """Every storage has exceptions of its own: they become a `DataError` naming the URL."""
+    """Call `action`; exceptions of any storage become a `DataError` naming the URL."""
     try:
         return action()
     except (ConfigError, DataError):
@@ -68,7 +67,7 @@ def guarded(url: str, action: Callable[[], _T]) -> _T:
 
 
 def unreadable(url: DataFile, error: Exception) -> DataError:
-    """The error for a file or URL that cannot be opened or read on."""
+    """Return the error for a file or URL that cannot be opened or read."""
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
     place = "at that address" if is_url(url) else "on this host"
     return DataError(

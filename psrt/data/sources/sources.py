@@ -1,8 +1,8 @@
-"""Where text comes from: a file, a URL or the standard input, decompressed, in blocks of lines.
+"""Text of a file, a URL or the standard input, decompressed, in blocks of lines.
 
-Reader threads ask a `TextSource` for blocks, most often `Files`, from the start of a file or from
-where an earlier reading was left; reading and decompression run without the GIL. A file that is
-shorter than it was, or changes while it is read, is a `DataError` that names it.
+Reader threads ask a `TextSource` for blocks, usually `Files`, from the start of a file or from an
+earlier position. Reading and decompression run without the GIL. A file that shrank, or changes
+while it is read, raises a `DataError` that names it.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ MAX_LINE_BYTES = 256 << 20
 
 
 class TextSource(Protocol):
-    """Where the text of files comes from; `blocks` may be called by several threads."""
+    """A source of text of files; several threads may call `blocks`."""
 
     def name(self, path: DataFile) -> str:
-        """What messages call the text of a file."""
+        """Return the name of a file's text in messages."""
         ...
 
     def blocks(self, path: DataFile, start: int = 0) -> Blocks:
-        """The text of a file from a line start on, see `cut`."""
+        """Yield the text of a file from a line start on, see `cut`."""
         ...
 
     def stop(self) -> None:
-        """End what threads in `blocks` wait for; they need no more text."""
+        """Release threads that wait in `blocks`; they need no further text."""
         ...
 
 
 class Files:
-    """Files and URLs as they are, decompressed."""
+    """Files and URLs, decompressed."""
 
     def name(self, path: DataFile) -> str:
         return str(path)
@@ -50,14 +50,14 @@ class Files:
         return blocks(path, start=start)
 
     def stop(self) -> None:
-        """A read of a file ends by itself."""
+        """Do nothing: a read of a file ends by itself."""
 
 
 def blocks(path: DataFile, block_bytes: int = BLOCK_BYTES, start: int = 0) -> Blocks:
-    """The text of a file (plain, gzip or zstd), of a part of one, of a URL or of `STDIN`.
+    """Yield the text of a file (plain, gzip or zstd), of a part of one, of a URL or of `STDIN`.
 
-    `start` counts bytes of the decompressed file, also in a part; a plain file is not read up to
-    there, anything else is. Raises `DataError` if there is less text.
+    `start` counts bytes of the decompressed file, also in a part; a plain file seeks there, any
+    other is read up to there. Raises `DataError` if there is less text.
     """
     if isinstance(path, FilePart):
         with open_text(path.path) as whole:
@@ -72,7 +72,7 @@ def blocks(path: DataFile, block_bytes: int = BLOCK_BYTES, start: int = 0) -> Bl
 
 
 def skip(file: IO[bytes], size_bytes: int, path: DataFile) -> None:
-    """Go forward from the start of an open text."""
+    """Skip the first bytes of an open text; raises `DataError` if it has fewer."""
     missing = size_bytes
     if isinstance(file, io.FileIO) and file.seekable():
         missing -= min(file.seek(0, io.SEEK_END), size_bytes)
@@ -89,10 +89,10 @@ def skip(file: IO[bytes], size_bytes: int, path: DataFile) -> None:
 
 
 def cut(file: IO[bytes], path: DataFile, block_bytes: int = BLOCK_BYTES) -> Blocks:
-    """The text of an open file as arrays of whole lines, each ending in a newline.
+    """Yield the text of an open file as arrays (n,) uint8 of whole lines, ending in a newline.
 
-    An array is a window on a buffer that the next step overwrites. Lines longer than a block are
-    fine up to `MAX_LINE_BYTES`; the last line need not end in a newline.
+    An array is a window on a buffer that the next step overwrites. Lines may be longer than a
+    block, up to `MAX_LINE_BYTES`; the last line need not end in a newline.
     """
     buffer = bytearray(block_bytes)
     held = 0
@@ -112,7 +112,7 @@ def cut(file: IO[bytes], path: DataFile, block_bytes: int = BLOCK_BYTES) -> Bloc
 
 
 class _FirstBytes(io.RawIOBase):
-    """The next `size_bytes` of a file; raises `DataError` if it has less."""
+    """The next `size_bytes` bytes of a file; raises `DataError` if it has fewer."""
 
     def __init__(self, file: IO[bytes], size_bytes: int, path: DataFile) -> None:
         self._file, self._left, self._path = file, size_bytes, path

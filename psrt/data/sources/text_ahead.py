@@ -1,8 +1,8 @@
-"""A text that a thread of its own reads, a few blocks ahead of whoever parses it.
+"""Text that a thread reads a few blocks ahead of its parser.
 
-For text that takes time to make, from gzip or zstd: decompressing goes on while lines are parsed,
-so reading is as fast as the slower of the two. Whatever the text raises, the reader gets in its
-place. `close` ends the thread, which first ends the block it is at.
+For compressed text: decompression overlaps with parsing, so reading is as fast as the slower of
+both. The reader gets errors of the text in their place. `close` ends the thread after its current
+block.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ BLOCK_BYTES = 4 << 20
 _LEAVE_TIMEOUT_S = 10.0
 
 _Filled: TypeAlias = "tuple[bytearray, int, BaseException | None]"
-"""A block, the bytes in it (0 = the end of the text), and what ended the text instead."""
+"""A block, the bytes in it (0 = the end of the text), and the error that ended the text."""
 
 
 class TextAhead(io.RawIOBase):
-    """`text` belongs to this reader, which closes it; `name` is for the thread and the log.
+    """Owns and closes `text`; `name` is for the thread and the log.
 
-    A read waits as long as the text itself does: a pipe may be silent for any time.
+    A read waits as long as the text does, because a pipe may be silent for any time.
     """
 
     def __init__(self, text: io.RawIOBase, name: str) -> None:
@@ -87,7 +87,7 @@ class TextAhead(io.RawIOBase):
                 return
 
     def _fill(self, block: bytearray) -> tuple[int, BaseException | None]:
-        """The bytes of text now in the block, and what ended it early."""
+        """Return the bytes of text now in the block, and the error that ended it early."""
         view, count = memoryview(block), 0
         try:
             while count < len(block) and (got := self._text.readinto(view[count:])):

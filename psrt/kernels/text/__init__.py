@@ -15,7 +15,7 @@ criteo             The public Criteo table to arrays: the loops behind
 prefixes           Words in front of the slots of a line, `1 <word>` each, moved out of the way
                    of the parser
 libsvm             libsvm text to MultiSlot text: the loop behind `psrt.data.convert.libsvm`
-svmlight           libsvm text to batch arrays: the loop behind `psrt.data.formats.svmlight`
+svmlight           libsvm text to batch arrays: the loop behind `psrt.data.formats.libsvm`
 destinations       Which trainer a record goes to in a global shuffle: drawn by number, or the
                    hash of a text
 delimited          Delimited text (CSV, TSV) to ranges: the cells of lines, the values of cells

@@ -1,4 +1,4 @@
-"""libsvm text to batch arrays: the loop behind `psrt.data.formats.svmlight`.
+"""libsvm text to batch arrays: the loop behind `psrt.data.formats.libsvm`.
 
 A row is `label index:value index:value …`, perhaps with a `# comment`. As in `text`, the last byte
 must be a newline. The caller makes room: a row per newline, an entry per colon.

@@ -13,7 +13,7 @@ from psrt.core.counters import Counters
 from psrt.core.errors import ConfigError
 from psrt.data.formats import Format, TextFormat, format_named
 from psrt.data.reading import QueueReader
-from psrt.data.sources import BEGINNING, DataFile, files, in_epoch, shared
+from psrt.data.sources import BEGINNING, DataFile, files, in_epoch, shard_files
 from psrt.trainer.inputs.job import Job
 from psrt.trainer.inputs.prefetch import BatchPreparer, PreparedBatch
 from psrt.trainer.inputs.state import AT_THE_START, Reached
@@ -32,7 +32,7 @@ def training_files(job: Job, trainer_id: int, trainers: int) -> list[DataFile]:
         )
     found = files.expand(config.data.train, config.resolve(""))
     is_text = isinstance(format_of(job), TextFormat)
-    return shared(found, trainer_id, trainers, config.data.shard, is_text)
+    return shard_files(found, trainer_id, trainers, config.data.shard, is_text)
 
 
 def test_files(job: Job) -> list[Path | str]:

@@ -12,8 +12,8 @@ import pytest
 
 from psrt.cli import main
 from psrt.core.errors import ConfigError, DataError
-from psrt.data.convert import splitting
-from psrt.data.convert.splitting import shares, split
+from psrt.data.convert import file_parts
+from psrt.data.convert.file_parts import part_sizes, split_file
 from psrt.data.inspect.skew_plot import points
 from psrt.data.inspect.statistics import IdCounts
 from psrt.data.sources.sources import blocks
@@ -54,22 +54,22 @@ def test_parts_are_consecutive_lines_and_together_the_file(
 def test_parts_span_blocks_and_a_last_line_gets_its_newline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(splitting, "blocks", partial(blocks, block_bytes=64))
+    monkeypatch.setattr(file_parts, "blocks", partial(blocks, block_bytes=64))
     (tmp_path / "a").write_text(lines(1000)[:-1])
 
-    written = split(tmp_path / "a", 7, tmp_path / "out")
+    written = split_file(tmp_path / "a", 7, tmp_path / "out")
 
-    assert [size for _, size in written] == shares(1000, 7, "a")
+    assert [size for _, size in written] == part_sizes(1000, 7, "a")
     assert "".join(path.read_text() for path, _ in written) == lines(1000)
 
 
 def test_a_split_does_not_mix_with_an_earlier_one(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text(lines(5))
-    split(tmp_path / "a.txt", 4, tmp_path / "out")
+    split_file(tmp_path / "a.txt", 4, tmp_path / "out")
 
     with pytest.raises(DataError, match=r"a-00000\.txt is there already"):
-        split(tmp_path / "a.txt", 2, tmp_path / "out")
-    split(tmp_path / "a.txt", 2, tmp_path / "out", replace=True)
+        split_file(tmp_path / "a.txt", 2, tmp_path / "out")
+    split_file(tmp_path / "a.txt", 2, tmp_path / "out", replace=True)
 
     assert len(list((tmp_path / "out").iterdir())) == 2
 
@@ -78,9 +78,9 @@ def test_fewer_lines_than_parts_are_refused_and_nothing_is_left(tmp_path: Path) 
     (tmp_path / "a.txt").write_text(lines(2))
 
     with pytest.raises(DataError, match="has 2 lines, too few for 3 parts"):
-        split(tmp_path / "a.txt", 3, tmp_path / "out")
+        split_file(tmp_path / "a.txt", 3, tmp_path / "out")
     with pytest.raises(ConfigError, match="1 part or more"):
-        split(tmp_path / "a.txt", 0, tmp_path / "out")
+        split_file(tmp_path / "a.txt", 0, tmp_path / "out")
 
     assert not (tmp_path / "out").exists()
 

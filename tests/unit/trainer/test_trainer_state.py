@@ -13,7 +13,7 @@ from psrt.config.load import load_job
 from psrt.config.schema import TrainerConfig
 from psrt.core.errors import ConfigError, DataError
 from psrt.core.tensors import Ragged
-from psrt.data.sources import sharing
+from psrt.data.sources import sharding
 from psrt.data.sources.places import Place, Position
 from psrt.kernels import jit
 from psrt.trainer.inputs import batches, state
@@ -80,13 +80,13 @@ def test_the_remaining_batches_are_those_of_a_training_that_was_not_interrupted(
 def test_files_come_in_an_order_of_each_epoch_and_each_once() -> None:
     files = [Path(name) for name in "abcde"]
 
-    orders = [sharing.in_epoch(files, 5, epoch) for epoch in range(1, 9)]
+    orders = [sharding.in_epoch(files, 5, epoch) for epoch in range(1, 9)]
 
     assert all(sorted(order) == files for order in orders)
     assert len({tuple(order) for order in orders}) > 4
-    assert orders == [sharing.in_epoch(files, 5, epoch) for epoch in range(1, 9)]
-    assert orders != [sharing.in_epoch(files, 6, epoch) for epoch in range(1, 9)]
-    assert sharing.in_epoch(files, -1, 2) == files
+    assert orders == [sharding.in_epoch(files, 5, epoch) for epoch in range(1, 9)]
+    assert orders != [sharding.in_epoch(files, 6, epoch) for epoch in range(1, 9)]
+    assert sharding.in_epoch(files, -1, 2) == files
 
 
 def test_a_state_that_was_written_is_read_again(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from psrt.data.sources import sources
 from psrt.data.sources.compressed import GzipText, ZstdText
 from psrt.data.sources.files import expand
 from psrt.data.sources.places import DataFile, FilePart
-from psrt.data.sources.raw_bytes import open_stored, unchanging
+from psrt.data.sources.raw_bytes import open_raw, unchanging
 
 SLOTS = (Slot("click", "float", 1), Slot("dense", "float", 2), Slot("ids", "uint64"))
 CHECKED = ("--slots", "click:float:1,dense:float:2,ids:uint64")
@@ -352,7 +352,7 @@ def test_a_compressed_file_that_is_written_while_it_is_read_is_refused(
 ) -> None:
     path, compress = tmp_path / "f", gzip.compress if compressed is GzipText else zstandard.compress
     path.write_bytes(compress(GOOD))
-    with open_stored(path) as file, compressed(unchanging(file, path)) as text:
+    with open_raw(path) as file, compressed(unchanging(file, path)) as text:
         assert text.read(len(GOOD)) == GOOD
 
         path.write_bytes(compress(GOOD) * 2)

@@ -11,7 +11,7 @@ import pytest
 from psrt.core.errors import ConfigError, DataError, ErrorCode
 from psrt.data.sources import sources
 from psrt.data.sources.files import expand, text_bytes
-from psrt.data.sources.sharing import shared
+from psrt.data.sources.sharding import shard_files
 from psrt.data.sources.sources import blocks
 
 TEXT = b"".join(b"line %d\n" % i for i in range(1000))
@@ -82,7 +82,7 @@ def test_a_pattern_without_files_is_refused_by_name(tmp_path, pattern, reason):
 def test_every_file_belongs_to_one_trainer():
     names = [Path(str(i)) for i in range(7)]
 
-    shares = [shared(names, trainer_id, 3) for trainer_id in range(3)]
+    shares = [shard_files(names, trainer_id, 3) for trainer_id in range(3)]
 
     assert shares[0] == [Path("0"), Path("3"), Path("6")]
     assert sorted(path for part in shares for path in part) == names
@@ -90,12 +90,12 @@ def test_every_file_belongs_to_one_trainer():
 
 def test_trainers_without_a_file_are_refused_before_training():
     with pytest.raises(DataError, match="trainers 2 … 3 would have none"):
-        shared([Path("a"), Path("b")], 0, 4, cut=False)
+        shard_files([Path("a"), Path("b")], 0, 4, cut=False)
 
 
 def test_a_trainer_id_outside_the_job_is_refused():
     with pytest.raises(ConfigError, match="trainer id 2"):
-        shared([Path("a"), Path("b")], 2, 2)
+        shard_files([Path("a"), Path("b")], 2, 2)
 
 
 @pytest.mark.parametrize("write", [plain, zipped, two_members])

@@ -1,8 +1,8 @@
-"""libsvm text (also svmlight) read directly: `label index:value index:value …` into batches.
+"""libsvm text (also svmlight): `label index:value index:value …` to batches.
 
-Three slots, told apart by their kind: one float × 1 takes the label, one of ragged ids the indices
-as they stand, one of ragged floats the values. Labels are 1 or +1, −1 or 0 (which becomes 0); with
-the option `labels = "number"` they are any number. Blank lines and `# comments` are allowed.
+Three slots, identified by their kind: a float × 1 takes the label, ragged ids the indices
+unchanged, ragged floats the values. Labels are 1 or +1, −1 or 0 (which becomes 0); with the option
+`labels = "number"` they are any number. Blank lines and `# comments` are allowed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from psrt.core.errors import ConfigError, DataError
 from psrt.core.tensors import Ragged
 from psrt.core.types import F32, I64, U8
 from psrt.data.formats.multislot import number_at
-from psrt.data.formats.pieces import CuttingParser
+from psrt.data.formats.rebatching import RebatchingParser
 from psrt.data.slots import Batch, Slot
 from psrt.kernels.text import BAD_INDEX, BAD_LABEL, BAD_VALUE, DONE, NEWLINE, NO_COLON
 from psrt.kernels.text import svmlight as kernel
@@ -46,7 +46,7 @@ class LibsvmFormat:
         return LibsvmParser(self._names, self._binary, batch_size)
 
 
-class LibsvmParser(CuttingParser):
+class LibsvmParser(RebatchingParser):
     """See `psrt.data.formats.Parser`; `names` are those of label, ids and values."""
 
     def __init__(self, names: Sequence[str], binary: bool, batch_size: int) -> None:
@@ -75,13 +75,13 @@ class LibsvmParser(CuttingParser):
         self.line, offsets = line, offsets[: rows + 1]
         parts: list[Any] = [labels[:rows].reshape(rows, 1)]
         parts += [Ragged(ids[: offsets[-1]], offsets), Ragged(values[: offsets[-1]], offsets)]
-        yield from self._cutter.feed(dict(zip(self._names, parts, strict=True)))
+        yield from self._rebatcher.feed(dict(zip(self._names, parts, strict=True)))
         if error:
             raise error
 
 
 def settle(text: U8, ties: I64, labels: F32, values: F32) -> None:
-    """Numbers that the kernel could not round, by Python."""
+    """Round in Python the numbers that the kernel could not round."""
     for position, index in ties.tolist():
         number = np.float32(float(number_at(text, position)))
         if index < 0:
@@ -91,7 +91,7 @@ def settle(text: U8, ties: I64, labels: F32, values: F32) -> None:
 
 
 def libsvm_error(path: str, line: int, text: U8, report: I64, binary: bool) -> DataError:
-    """The error for a row that this kernel, or that of `psrt.kernels.text.libsvm`, refused."""
+    """Return the error for a row that this kernel, or `psrt.kernels.text.libsvm`, refused."""
     status, at = int(report[kernel.STATUS]), int(report[kernel.POSITION])
     words = text[at : at + _SHOWN_BYTES].tobytes().split(b"\n")[0].split()
     shown = repr(words[0].decode("utf-8", "backslashreplace")) if words else "nothing"

@@ -1,8 +1,8 @@
-"""Files, or parts of them, dealt to the trainers of a job.
+"""Files, or parts of them, assigned to the trainers of a job.
 
-Every trainer computes the shares of all, from the same list of files, so that they agree without a
-word and a trainer that would have nothing is refused by each of them. With fewer files than
-trainers, plain text files are cut at line ends; a line belongs to one trainer wherever it is cut.
+Every trainer computes the shards of all from one list of files. So they agree without messages, and
+each raises an error if any trainer has none. With fewer files than trainers, plain text files are
+cut at line ends; each line belongs to one trainer.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ File: TypeAlias = Path | str
 _SCANNED_BYTES = 1 << 16
 
 
-def shared(
+def shard_files(
     files: Sequence[File], trainer_id: int, trainers: int, rule: str = "modulo", cut: bool = True
 ) -> list[DataFile]:
-    """The share of one trainer, by a rule of `SHARES`; `cut` = the files are lines of text.
+    """Return the shard of one trainer, by a rule of `_RULES`; `cut`: the files are lines of text.
 
-    Raises `DataError` if any trainer would have nothing.
+    Raises `ConfigError` for a wrong id, `DataError` if any trainer would have no data.
     """
     if not 0 <= trainer_id < trainers:
         raise ConfigError(f"trainer id {trainer_id} is not one of 0 … {trainers - 1}")
@@ -49,14 +49,14 @@ def shared(
 
 
 def modulo(files: Sequence[File], trainers: int) -> list[list[File]]:
-    """File i belongs to trainer i mod `trainers`."""
+    """Assign file i to trainer i mod `trainers`."""
     return [list(files[trainer::trainers]) for trainer in range(trainers)]
 
 
 def suffix(files: Sequence[File], trainers: int) -> list[list[File]]:
-    """A file belongs to the trainer of its number modulo `trainers`: `train.txt-00003` is 3.
+    """Assign a file to the trainer of its number modulo `trainers`: `train.txt-00003` is 3.
 
-    The number is behind the last `-`, or else the last one of the name.
+    The number follows the last `-`, or else is the last one of the name.
     """
     shares: list[list[File]] = [[] for _ in range(trainers)]
     for file in files:
@@ -65,14 +65,14 @@ def suffix(files: Sequence[File], trainers: int) -> list[list[File]]:
 
 
 def contiguous(files: Sequence[File], trainers: int) -> list[list[File]]:
-    """Runs of files; the first `len(files)` mod `trainers` trainers have one more."""
+    """Assign runs of files; the first `len(files)` mod `trainers` trainers have one more."""
     size, larger = divmod(len(files), trainers)
     ends = [trainer * size + min(trainer, larger) for trainer in range(trainers + 1)]
     return [list(files[start:stop]) for start, stop in pairwise(ends)]
 
 
 def by_size(files: Sequence[File], trainers: int) -> list[list[File]]:
-    """The largest file first, each to the trainer with the fewest bytes as they are stored."""
+    """Assign the largest file first, each to the trainer with the fewest bytes as stored."""
     sizes = [_stored_bytes(file) for file in files]
     loads = [(0, 0, trainer) for trainer in range(trainers)]
     owners = [0] * len(files)
@@ -95,7 +95,7 @@ _RULES: dict[str, Callable[[Sequence[File], int], list[list[File]]]] = {
 
 
 def in_epoch(files: Sequence[DataFile], seed: int, epoch: int) -> list[DataFile]:
-    """The order of one trainer's files in an epoch, drawn from the two; as it is if `seed` < 0."""
+    """Return one trainer's files in an order drawn from seed and epoch; unchanged if `seed` < 0."""
     order = list(files)
     if seed >= 0:
         random.Random(f"{seed} {epoch}").shuffle(order)
@@ -103,9 +103,9 @@ def in_epoch(files: Sequence[DataFile], seed: int, epoch: int) -> list[DataFile]
 
 
 def cut_at_lines(files: Sequence[Path], trainers: int) -> list[list[FilePart]]:
-    """The text of all files, behind each other, cut into as many parts as there are trainers.
+    """Return the concatenated text of all files, cut into one part per trainer.
 
-    Of even size but for the line that a cut falls into: it belongs to whoever has its first byte.
+    Parts have near-equal size; a line that a cut falls into belongs to the part of its first byte.
     """
     sizes = [_stored_bytes(file) for file in files]
     cuts = [trainer * sum(sizes) // trainers for trainer in range(trainers + 1)]
@@ -131,7 +131,7 @@ def cut_at_lines(files: Sequence[Path], trainers: int) -> list[list[FilePart]]:
 
 
 def _line_starts(path: Path, offsets: Sequence[int]) -> list[int]:
-    """For each offset, where the first line begins that does not begin before it."""
+    """Return for each offset the start of the first line at or behind it."""
     try:
         with open(path, "rb") as file:
             return [_line_start(file, offset) for offset in offsets]
@@ -152,7 +152,7 @@ def _line_start(file: io.BufferedReader, offset: int) -> int:
 
 
 def _may_be_cut(file: File) -> bool:
-    """Whether bytes of the text are bytes of the file, wherever one looks."""
+    """Return whether the text is the file's bytes: local and not compressed."""
     if is_url(file):
         return False
     with open_text(file) as text:

@@ -15,9 +15,9 @@ from psrt.core.errors import DataError
 from psrt.data.formats.formats import format_named
 from psrt.data.reading.queue import QueueReader
 from psrt.data.slots import Slot
-from psrt.data.sources import sharing
+from psrt.data.sources import sharding
 from psrt.data.sources.places import FilePart
-from psrt.data.sources.sharing import shared
+from psrt.data.sources.sharding import shard_files
 from psrt.data.sources.sources import blocks
 
 LINES = st.lists(
@@ -30,11 +30,11 @@ LINES = st.lists(
 
 
 def of_all(files: list, trainers: int, rule: str) -> list[list]:
-    return [shared(files, trainer, trainers, rule) for trainer in range(trainers)]
+    return [shard_files(files, trainer, trainers, rule) for trainer in range(trainers)]
 
 
 def test_the_settings_names_are_those_of_the_rules() -> None:
-    assert tuple(sharing._RULES) == SHARES
+    assert tuple(sharding._RULES) == SHARES
 
 
 def test_a_suffix_sends_a_file_to_its_number_modulo_the_trainers() -> None:
@@ -45,13 +45,13 @@ def test_a_suffix_sends_a_file_to_its_number_modulo_the_trainers() -> None:
 
 def test_a_name_without_a_number_has_no_suffix() -> None:
     with pytest.raises(DataError, match=r'train\.txt has no number in its name, which shard = "su'):
-        shared([Path("train.txt"), Path("b-1")], 0, 2, "suffix")
+        shard_files([Path("train.txt"), Path("b-1")], 0, 2, "suffix")
 
 
 def test_numbers_that_leave_a_trainer_without_files_are_refused_on_all() -> None:
     for trainer in (0, 1):
         with pytest.raises(DataError, match="none of the 2 data files falls to trainer 1"):
-            shared([Path("a-0"), Path("a-2")], trainer, 2, "suffix")
+            shard_files([Path("a-0"), Path("a-2")], trainer, 2, "suffix")
 
 
 def test_contiguous_shares_give_the_first_trainers_one_more() -> None:
@@ -99,9 +99,9 @@ def test_cut_files_give_every_line_to_one_trainer(
 
     if not all(expected):
         with pytest.raises(DataError, match=f"trainer {expected.index([])} would have none"):
-            sharing.cut_at_lines(files, trainers)
+            sharding.cut_at_lines(files, trainers)
         return
-    shares = sharing.cut_at_lines(files, trainers)
+    shares = sharding.cut_at_lines(files, trainers)
 
     texts_read = [
         b"".join(piece for part in share for piece in blocks_of(part)) for share in shares
@@ -127,7 +127,7 @@ def test_a_line_longer_than_a_share_leaves_a_trainer_without_any(tmp_path: Path)
     (tmp_path / "f").write_bytes(b"x" * 1000 + b"\n1 1\n")
 
     with pytest.raises(DataError, match=r"too few lines to share among 3 trainers, trainer 1"):
-        shared([tmp_path / "f"], 0, 3)
+        shard_files([tmp_path / "f"], 0, 3)
 
 
 def test_compressed_and_remote_files_are_not_cut(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_compressed_and_remote_files_are_not_cut(tmp_path: Path) -> None:
 
     for file in (tmp_path / "f.gz", "memory://f"):
         with pytest.raises(DataError, match="1 data files cannot be shared by 2 trainers") as error:
-            shared([file], 0, 2)
+            shard_files([file], 0, 2)
         assert "split the data" in (error.value.hint or "")
 
 
@@ -145,7 +145,7 @@ def test_parts_of_a_table_know_its_header(tmp_path: Path) -> None:
     format, seen = format_named("csv", (x,)), []
 
     for trainer in range(3):
-        with QueueReader(shared([file], trainer, 3), (x,), 7, format=format) as batches:
+        with QueueReader(shard_files([file], trainer, 3), (x,), 7, format=format) as batches:
             seen += [value for batch in batches for value in batch["x"].ravel().tolist()]
 
     assert seen == list(range(100))
@@ -156,7 +156,7 @@ def test_a_bad_line_of_a_part_is_named_with_the_part(tmp_path: Path) -> None:
     file.write_text("1 1.5\n" * 10 + "1 oops\n")
 
     with (
-        QueueReader(shared([file], 1, 2), (x,), 3) as batches,
+        QueueReader(shard_files([file], 1, 2), (x,), 3) as batches,
         pytest.raises(DataError, match=r"f\[36:67\], line 5, column 3, slot 'x'"),
     ):
         list(batches)

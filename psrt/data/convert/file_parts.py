@@ -1,8 +1,8 @@
-"""One text file cut into several, each a run of its lines, for as many trainers.
+"""One text file cut into runs of its lines, one per trainer.
 
-`name.txt` becomes `name-00000.txt`, `name-00001.txt` …; the first ones have a line more where the
-lines cannot be shared evenly. The file is read twice, to count and to cut; what was written is read
-again and counted before the parts get their names, so a half-written set is never trained on.
+`name.txt` becomes `name-00000.txt`, `name-00001.txt` …, of near-equal numbers of lines. The file is
+read twice, to count and to cut. The parts are read again and counted before they get their names,
+so that no job reads a half-written set.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _COMPRESSED = (".gz", ".zst")
 _FAST_GZIP = 1
 
 
-def split(
+def split_file(
     source: Path, parts: int, directory: Path, gzipped: bool = False, replace: bool = False
 ) -> list[tuple[Path, int]]:
-    """Cut `source` (plain, gzip or zstd) into `parts` files; answers each one's path and lines.
+    """Cut `source` (plain, gzip or zstd) into `parts` files; returns the path and lines of each.
 
-    Raises `DataError` if it has fewer lines than parts, or if a part is there already and `replace`
-    is not given; files of an earlier, longer split count too.
+    Raises `DataError` if it has fewer lines than parts, or, without `replace`, if parts exist
+    already; files of an earlier, longer split count too.
     """
     if parts < 1:
         raise ConfigError(f"a file is split into 1 part or more, not {parts}.")
@@ -43,7 +43,7 @@ def split(
             code=ErrorCode.DATA_MISSING,
             hint="Choose another --out, or give --replace to have it removed.",
         )
-    sizes = shares(count_lines(source), parts, source)
+    sizes = part_sizes(count_lines(source), parts, source)
     try:
         directory.mkdir(parents=True, exist_ok=True)
         _write(source, [_unfinished(path) for path in paths], sizes, gzipped)
@@ -61,20 +61,20 @@ def split(
 
 
 def part_paths(source: Path, parts: int, directory: Path, gzipped: bool) -> list[Path]:
-    """Where the parts go."""
+    """Return the paths of the parts."""
     zipped = ".gz" if gzipped else ""
     return [directory / _name(source, f"{part:05d}", zipped) for part in range(parts)]
 
 
-def shares(lines: int, parts: int, source: Path | str) -> list[int]:
-    """How many lines each part gets: as even as can be, the larger ones first."""
+def part_sizes(lines: int, parts: int, source: Path | str) -> list[int]:
+    """Return the lines of each part: near-equal, the larger first; raises `DataError`."""
     if lines < parts:
         raise DataError(f"{source} has {lines} lines, too few for {parts} parts.")
     return [lines // parts + (part < lines % parts) for part in range(parts)]
 
 
 def count_lines(path: Path | str) -> int:
-    """A last line without a newline counts."""
+    """Return the lines of a file; a last line without a newline counts."""
     return sum(int(np.count_nonzero(text == _NEWLINE)) for text in blocks(path))
 
 
@@ -87,7 +87,7 @@ def _write(source: Path, paths: list[Path], sizes: list[int], gzipped: bool) -> 
 
 
 def _pieces(source: Path, sizes: list[int]) -> Iterator[tuple[int, U8]]:
-    """Runs of lines, and the part that each belongs to."""
+    """Yield (part, run of lines)."""
     part, wanted = 0, sizes[0]
     for text in blocks(source):
         ends = np.flatnonzero(text == _NEWLINE) + 1
@@ -104,7 +104,7 @@ def _pieces(source: Path, sizes: list[int]) -> Iterator[tuple[int, U8]]:
 
 
 def _publish(paths: list[Path], sizes: list[int], earlier: list[Path]) -> None:
-    """Give the parts their names if they hold what they should."""
+    """Rename the parts if they have their sizes; raises `DataError`."""
     for path, size in zip(paths, sizes, strict=True):
         unfinished = _unfinished(path)
         found = count_lines(unfinished) if unfinished.exists() else 0

@@ -1,7 +1,7 @@
-"""Pieces of any number of examples, cut and joined into batches of one size.
+"""Pieces of any number of examples, joined into batches of one size.
 
-Parsers that read a block or a row group at a time give what they have read to a `Cutter`. Batches
-within a piece are windows on it; only one that spans pieces is copied.
+Parsers that read a block or a row group at a time feed its examples to a `Rebatcher`. A batch
+within a piece is a window on it; only a batch that spans pieces is copied.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from psrt.data.checks import batch_size_of
 from psrt.data.slots import Batch, batch_rows
 
 
-class Cutter:
-    """Belongs to one thread; pieces must not be written after they were given.
+class Rebatcher:
+    """Belongs to one thread; pieces must not be written after they were fed.
 
-    `held` examples wait for their batch to fill; the next `skipping` ones will be dropped.
+    `held` examples wait for their batch to fill; the next `skipping` will be dropped.
     """
 
     def __init__(self, batch_size: int) -> None:
@@ -29,11 +29,11 @@ class Cutter:
         self.skipping = 0
 
     def skip(self, examples: int) -> None:
-        """Drop the next so many that are fed."""
+        """Drop the next `examples` examples that are fed."""
         self.skipping += examples
 
     def feed(self, piece: Batch) -> Iterator[Batch]:
-        """Yields each batch that fills."""
+        """Yield each batch that fills."""
         rows = batch_rows(piece)
         at = min(self.skipping, rows)
         self.skipping -= at
@@ -45,7 +45,7 @@ class Cutter:
             self._hold(window(piece, at, rows))
 
     def finish(self) -> Batch | None:
-        """The last, smaller batch, if any examples are left."""
+        """Return the last, smaller batch, if any examples are left."""
         return self._take() if self._pieces else None
 
     def _hold(self, piece: Batch) -> None:
@@ -57,36 +57,36 @@ class Cutter:
         return joined(pieces)
 
 
-class CuttingParser:
-    """What parsers have in common that read a block at a time into pieces."""
+class RebatchingParser:
+    """Base of parsers that read a block at a time into pieces."""
 
     def __init__(self, batch_size: int) -> None:
-        self._cutter = Cutter(batch_size)
+        self._rebatcher = Rebatcher(batch_size)
 
     @property
     def held(self) -> int:
-        return self._cutter.held
+        return self._rebatcher.held
 
     @property
     def skipping(self) -> int:
-        return self._cutter.skipping
+        return self._rebatcher.skipping
 
     def skip(self, examples: int) -> None:
-        """Drop the next so many examples."""
-        self._cutter.skip(examples)
+        """Drop the next `examples` examples."""
+        self._rebatcher.skip(examples)
 
     def finish(self) -> Batch | None:
-        """The last, smaller batch, if any examples are left."""
-        return self._cutter.finish()
+        """Return the last, smaller batch, if any examples are left."""
+        return self._rebatcher.finish()
 
 
 def window(batch: Batch, start: int, stop: int) -> Batch:
-    """Examples `start` to `stop`, without a copy of their values."""
+    """Return examples `start` to `stop`, without a copy of their values."""
     return {name: _window(fed, start, stop) for name, fed in batch.items()}
 
 
 def joined(pieces: list[Batch]) -> Batch:
-    """The examples of all pieces, in order."""
+    """Return the examples of all pieces, in order."""
     if len(pieces) == 1:
         return pieces[0]
     return {name: _joined([piece[name] for piece in pieces]) for name in pieces[0]}
