@@ -1,4 +1,4 @@
-"""What every data set writer keeps, and what every dataset.
+"""Contracts of every data set writer and every dataset.
 
 Writers, `criteo` and `synth-ctr`, run through the command line, as users do. `QueueDataset` and
 `InMemoryDataset` give the same records.

@@ -70,12 +70,10 @@ def convert(
     tests: tuple[str, ...],
     format: Format,
     destination: Destination,
-    test_fraction: float,
-    seed: int,
+    split: Split,
 ) -> None:
     """Convert files of any format that jobs read to MultiSlot text of the same slots."""
     paths, held_back = expand(inputs), expand(tests)
-    split = Split(test_fraction, seed)
     with progress("converting", sum(map(text_bytes, paths + held_back))) as advance:
         writer = any_format.convert(paths, format, destination, split, held_back, advance)
     report_written(writer, in_words(format.slots))
@@ -90,13 +88,11 @@ def criteo(
     *,
     inputs: tuple[str, ...],
     destination: Destination,
-    test_fraction: float,
-    seed: int,
+    split: Split,
     bucket_ints: bool,
 ) -> None:
     """Convert the public Criteo table (label, I1 … I13, C1 … C26, tab-separated)."""
     paths = expand(inputs)
-    split = Split(test_fraction, seed)
     with progress("converting", sum(map(text_bytes, paths))) as advance:
         writer = criteo_table.convert(paths, destination, split, bucket_ints, advance)
     ids = "C1 … C26, I1 … I13" if bucket_ints else "C1 … C26"
@@ -120,12 +116,10 @@ def libsvm(
     inputs: tuple[str, ...],
     tests: tuple[str, ...],
     destination: Destination,
-    test_fraction: float,
-    seed: int,
+    split: Split,
 ) -> None:
     """Convert libsvm text with two classes (label index:value index:value …)."""
     paths, held_back = expand(inputs), expand(tests)
-    split = Split(test_fraction, seed)
     with progress("converting", sum(map(text_bytes, paths + held_back))) as advance:
         writer = libsvm_text.convert(paths, destination, split, held_back, advance)
     report_written(writer, in_words(libsvm_text.SLOTS), "positives")
@@ -156,15 +150,14 @@ def mnist(
     labels: Path,
     test: tuple[Path, Path] | None,
     destination: Destination,
-    test_fraction: float,
-    seed: int,
+    split: Split,
 ) -> None:
     """Convert IDX files of images and labels, MNIST's among them; pixels become 0 … 1."""
     train = idx.read_images(images, labels)
     tests = idx.read_images(*test) if test else None
     total = len(train.labels) + (len(tests.labels) if tests else 0)
     with progress("converting", total) as advance:
-        writer = idx.convert(train, destination, Split(test_fraction, seed), tests, advance)
+        writer = idx.convert(train, destination, split, tests, advance)
     report_written(writer, in_words(idx.slots(train)))
 
 

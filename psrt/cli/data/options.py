@@ -12,7 +12,7 @@ import click
 
 from psrt.config.schema import DATA_FORMATS
 from psrt.core.errors import ConfigError
-from psrt.data.convert import PARTS, Destination, ShardedWriter, criteo, libsvm
+from psrt.data.convert import PARTS, Destination, ShardedWriter, Split, criteo, libsvm
 from psrt.data.formats import Format, format_named
 from psrt.data.slots import Slot
 
@@ -47,16 +47,21 @@ def destination_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def split_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add --test-fraction and --seed, given to `command` by these names."""
-    fraction = click.option(
+    """Add --test-fraction and --seed, given to `command` as one `split`."""
+
+    @click.option(
         "--test-fraction",
         default=0.1,
         show_default=True,
         type=click.FloatRange(0, 1, max_open=True),
         help="Share of the rows that go to the test files, by a hash of the row and the seed.",
     )
-    seed = click.option("--seed", default=0, show_default=True, help="Another seed, other rows.")
-    return fraction(seed(command))
+    @click.option("--seed", default=0, show_default=True, help="Another seed, other rows.")
+    @functools.wraps(command)
+    def with_split(*, test_fraction: float, seed: int, **others: Any) -> None:
+        command(split=Split(test_fraction, seed), **others)
+
+    return with_split
 
 
 def format_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -21,16 +21,14 @@ from psrt.data.sources import expand, text_bytes
 @click.argument("inputs", nargs=-1, required=True, metavar="train.csv[.gz]…")
 @destination_options
 @split_options
-def avazu(
-    *, inputs: tuple[str, ...], destination: Destination, test_fraction: float, seed: int
-) -> None:
+def avazu(*, inputs: tuple[str, ...], destination: Destination, split: Split) -> None:
     """Convert the table of Avazu's click contest (a header, then id, click, hour, C1 …).
 
     Each column but `id` is a slot of one id, hashed to 64 bits; of `hour` the hour of the day.
     """
     paths = expand(inputs)
     with progress("converting", sum(map(text_bytes, paths))) as advance:
-        writer = avazu_table.convert(paths, destination, Split(test_fraction, seed), advance)
+        writer = avazu_table.convert(paths, destination, split, advance)
     report_written(writer, in_words(avazu_table.SLOTS), "clicks")
 
 
@@ -62,8 +60,7 @@ def imikolov(
     window: int,
     min_count: int,
     destination: Destination,
-    test_fraction: float,
-    seed: int,
+    split: Split,
 ) -> None:
     """Convert text with a sentence on each line to n-grams or, with --window, skip-gram pairs.
 
@@ -71,7 +68,7 @@ def imikolov(
     """
     if n and window:
         raise ConfigError("--n is of n-grams and --window of skip-gram pairs: give one of them.")
-    windows, split = text.Windows(n or 5, window), Split(test_fraction, seed)
+    windows = text.Windows(n or 5, window)
     paths, held_back = expand(inputs), expand(tests)
     with progress("converting", sum(map(text_bytes, paths + held_back))) as advance:
         writer, vocabulary = text.convert(
@@ -85,11 +82,8 @@ def imikolov(
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
 @destination_options
 @split_options
-def movielens(
-    *, directory: Path, destination: Destination, test_fraction: float, seed: int
-) -> None:
+def movielens(*, directory: Path, destination: Destination, split: Split) -> None:
     """Convert MovieLens 1M: ratings.dat, users.dat and movies.dat of DIRECTORY."""
-    split = Split(test_fraction, seed)
     with progress("converting", text_bytes(directory / ratings.FILES[0])) as advance:
         writer = ratings.convert(directory, destination, split, advance)
     report_written(writer, in_words(ratings.SLOTS), f"rated {ratings.POSITIVE_RATING} or more")

@@ -24,10 +24,10 @@ from psrt.core.errors import DataError
 from psrt.core.types import F32, F64, I64, U8
 from psrt.data.convert.sharded import (
     Destination,
-    Drawn,
     ExampleRows,
     ShardedWriter,
     Split,
+    drawn,
     write_split,
 )
 from psrt.data.slots import Slot
@@ -55,17 +55,8 @@ def convert(
     on_bytes: Callable[[int], None] = lambda size_bytes: None,
 ) -> ShardedWriter:
     """Convert `inputs` in order; `bucket_integers` adds integers as ids."""
-    return write_split(destination, split, _drawn(inputs, split.seed, bucket_integers, on_bytes))
-
-
-def _drawn(
-    paths: Sequence[Path | str], seed: int, buckets: bool, on_bytes: Callable[[int], None]
-) -> Iterator[Drawn]:
-    reader = CriteoReader(seed, buckets)
-    for path in paths:
-        for rows, draws, size_bytes in reader.read(path):
-            yield rows, draws
-            on_bytes(size_bytes)
+    reader = CriteoReader(split.seed, bucket_integers)
+    return write_split(destination, split, drawn(inputs, reader.read, on_bytes))
 
 
 class CriteoReader:

@@ -7,22 +7,19 @@ so that no job reads a half-written set.
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import IO, cast
 
 import numpy as np
 
 from psrt.core.errors import ConfigError, DataError, ErrorCode
 from psrt.core.types import U8
+from psrt.data.convert.sharded import create, unfinished, unwritable
 from psrt.data.sources import blocks
 
 _NEWLINE = ord("\n")
 _COMPRESSED = (".gz", ".zst")
-# Level 1: digits of hashed ids hardly compress further, and level 9 takes five times longer.
-_FAST_GZIP = 1
 
 
 def split_file(
@@ -46,17 +43,13 @@ def split_file(
     sizes = part_sizes(count_lines(source), parts, source)
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        _write(source, [_unfinished(path) for path in paths], sizes, gzipped)
+        _write(source, [unfinished(path) for path in paths], sizes, gzipped)
         _publish(paths, sizes, earlier)
     except OSError as error:
-        raise DataError(
-            f"{directory} cannot be written to: {error.strerror or error}.",
-            code=ErrorCode.DATA_MISSING,
-            hint="Check the directory's permissions and free space.",
-        ) from error
+        raise unwritable(directory, error) from error
     finally:
         for path in paths:
-            _unfinished(path).unlink(missing_ok=True)
+            unfinished(path).unlink(missing_ok=True)
     return list(zip(paths, sizes, strict=True))
 
 
@@ -81,7 +74,7 @@ def count_lines(path: Path | str) -> int:
 def _write(source: Path, paths: list[Path], sizes: list[int], gzipped: bool) -> None:
     pieces = groupby(_pieces(source, sizes), lambda piece: piece[0])
     for path, (_, texts) in zip(paths, pieces, strict=False):
-        with _create(path, gzipped) as file:
+        with create(path, gzipped) as file:
             for _, text in texts:
                 file.write(text.data)
 
@@ -106,8 +99,8 @@ def _pieces(source: Path, sizes: list[int]) -> Iterator[tuple[int, U8]]:
 def _publish(paths: list[Path], sizes: list[int], earlier: list[Path]) -> None:
     """Rename the parts if they have their sizes; raises `DataError`."""
     for path, size in zip(paths, sizes, strict=True):
-        unfinished = _unfinished(path)
-        found = count_lines(unfinished) if unfinished.exists() else 0
+        part = unfinished(path)
+        found = count_lines(part) if part.exists() else 0
         if found != size:
             raise DataError(
                 f"{path} got {found} lines in place of {size}. No part was kept.",
@@ -116,20 +109,9 @@ def _publish(paths: list[Path], sizes: list[int], earlier: list[Path]) -> None:
     for path in earlier:
         path.unlink()
     for path in paths:
-        _unfinished(path).replace(path)
-
-
-def _create(path: Path, gzipped: bool) -> IO[bytes]:
-    if gzipped:
-        return cast("IO[bytes]", gzip.open(path, "wb", compresslevel=_FAST_GZIP))
-    return open(path, "wb")
+        unfinished(path).replace(path)
 
 
 def _name(source: Path, part: str, ending: str) -> str:
     name = source.with_suffix("") if source.suffix in _COMPRESSED else source
     return f"{name.stem}-{part}{name.suffix}{ending}"
-
-
-def _unfinished(path: Path) -> Path:
-    """Hidden, so that the globs of a job never match it."""
-    return path.with_name(f".{path.name}.part")

@@ -16,6 +16,7 @@ floats the digits that float32 needs and splits by the lines it writes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,10 +25,10 @@ from psrt.core.errors import DataError
 from psrt.core.types import F64, I64, U8
 from psrt.data.convert.sharded import (
     Destination,
-    Drawn,
     Lines,
     ShardedWriter,
     Split,
+    drawn,
     lines_of,
     write_split,
 )
@@ -49,17 +50,9 @@ def convert(
     on_bytes: Callable[[int], None] = lambda size_bytes: None,
 ) -> ShardedWriter:
     """Convert `inputs` in order and set a share of them aside, or, if given, `tests` instead."""
-    train, held_back = (_drawn(paths, split.seed, on_bytes) for paths in (inputs, tests))
+    read_seeded = partial(read, seed=split.seed)
+    train, held_back = (drawn(paths, read_seeded, on_bytes) for paths in (inputs, tests))
     return write_split(destination, split, train, held_back if tests else None)
-
-
-def _drawn(
-    paths: Sequence[Path | str], seed: int, on_bytes: Callable[[int], None]
-) -> Iterator[Drawn]:
-    for path in paths:
-        for rows, draws, size_bytes in read(path, seed):
-            yield rows, draws
-            on_bytes(size_bytes)
 
 
 def read(path: Path | str, seed: int = 0) -> Iterator[tuple[Lines, F64, int]]:

@@ -9,7 +9,7 @@ part without rows has no files.
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -111,11 +111,9 @@ class ShardedWriter:
             where.directory.mkdir(parents=True, exist_ok=True)
             self._old = self._earlier_files()
             for part in PARTS:
-                self._files[part] = [
-                    _create(_unfinished(p), where.gzipped) for p in self.paths(part)
-                ]
+                self._files[part] = [create(unfinished(p), where.gzipped) for p in self.paths(part)]
         except OSError as error:
-            raise _unwritable(where.directory, error) from error
+            raise unwritable(where.directory, error) from error
         return self
 
     def __exit__(
@@ -132,9 +130,9 @@ class ShardedWriter:
         for part in self._files:
             for path in self.paths(part):
                 if error is None and self.rows[part]:
-                    _unfinished(path).replace(path)
+                    unfinished(path).replace(path)
                 else:
-                    _unfinished(path).unlink()
+                    unfinished(path).unlink()
 
     def paths(self, part: str) -> list[Path]:
         """Return the files of `part`, in order."""
@@ -150,7 +148,7 @@ class ShardedWriter:
             try:
                 files[i].write(b"".join(lines[first :: len(files)]))
             except OSError as error:
-                raise _unwritable(self.paths(part)[i], error) from error
+                raise unwritable(self.paths(part)[i], error) from error
         self.rows[part] += len(lines)
         self.clicks[part] += int(rows.labels.sum())
 
@@ -165,6 +163,18 @@ class ShardedWriter:
                 hint="Choose another --out, or give --replace to have them removed.",
             )
         return old
+
+
+def drawn(
+    paths: Iterable[Path | str],
+    read: Callable[[Path | str], Iterator[tuple[ExampleRows | Lines, F64, int]]],
+    on_bytes: Callable[[int], None],
+) -> Iterator[Drawn]:
+    """Yield what `read` yields of each file; `on_bytes` gets the bytes of text after each step."""
+    for path in paths:
+        for rows, draws, size_bytes in read(path):
+            yield rows, draws
+            on_bytes(size_bytes)
 
 
 def write_split(
@@ -193,15 +203,16 @@ def lines_of(text: U8, ends: I64, starts: I64 | None = None) -> list[Text]:
     return [view[start:stop] for start, stop in zip(begins, stops, strict=False)]
 
 
-def _create(path: Path, gzipped: bool) -> IO[bytes]:
+def create(path: Path, gzipped: bool) -> IO[bytes]:
+    """Open a new file to write."""
     # Level 1: digits of hashed ids hardly compress further, and level 9 takes five times longer.
     if gzipped:
         return cast("IO[bytes]", gzip.open(path, "wb", compresslevel=_FAST_GZIP))
     return open(path, "wb")
 
 
-def _unfinished(path: Path) -> Path:
-    """Hidden, so that the globs of a job never match it."""
+def unfinished(path: Path) -> Path:
+    """Return the hidden name of a file being written, which globs of a job never match."""
     return path.with_name(f".{path.name}.part")
 
 
@@ -210,7 +221,8 @@ def _names(paths: Sequence[Path]) -> str:
     return ", ".join(names[:2]) + (", …" if len(names) > 2 else "")
 
 
-def _unwritable(path: Path, error: OSError) -> DataError:
+def unwritable(path: Path, error: OSError) -> DataError:
+    """Return the error for a path that cannot be written."""
     return DataError(
         f"{path} cannot be written: {error.strerror or error}.",
         code=ErrorCode.DATA_MISSING,

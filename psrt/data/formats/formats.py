@@ -8,6 +8,7 @@ may share one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from inspect import signature
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -121,14 +122,6 @@ _MAKERS: dict[str, Callable[..., Format]] = {
     "parquet": ParquetFormat,
     "arrow": ArrowFormat,
 }
-_OPTIONS: dict[str, tuple[str, ...]] = {
-    "libsvm": ("labels",),
-    "csv": ("columns", "delimiter", "header", "quote", "names"),
-    "pairs": ("columns", "delimiter", "order"),
-    "criteo": ("label",),
-    "parquet": ("columns",),
-    "arrow": ("columns",),
-}
 
 
 def format_named(
@@ -146,7 +139,7 @@ def format_named(
             raise ConfigError(
                 f"unknown format {name!r}.", hint=f"Known: {', '.join(DATA_FORMATS)}."
             )
-        known = _OPTIONS.get(name, ())
+        known = list(signature(_MAKERS[name]).parameters)[1:]
         for option in options or {}:
             if option not in known:
                 raise ConfigError(

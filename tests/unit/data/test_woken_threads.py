@@ -1,4 +1,4 @@
-"""When threads at a queue are woken, and how long they are waited for."""
+"""Wake-ups of threads at a queue, and the time that closing waits for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words in front of a line, and records made one by them."""
+"""Words in front of a line, and records merged by them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records dealt to trainers, and records as tensors."""
+"""Records scattered to trainers, and records as tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of files that cannot be trained on: by datasets, and by `psrt data check`.
+"""Errors of files that cannot be trained on: in datasets, and in `psrt data check`.
 
 Each case is a file of MultiSlot text of `SLOTS`, unless it names another format. The message names
 the file and, where there is one, the line; what came before it was handed out.
@@ -303,7 +303,7 @@ def test_root_reads_what_is_locked_for_others(locked: Path) -> None:
 def test_a_permission_that_is_denied_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As a user who is not root sees it, whoever runs this test."""
+    """Refuse reads as for a user who is not root, also if root runs the test."""
     path = tmp_path / "part"
     path.write_bytes(GOOD)
     genuine = open

@@ -1,4 +1,4 @@
-"""What the formats refuse, with file, line and column, and what they make of missing values."""
+"""Errors of formats with file, line and column, and their missing values."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def line_of(row) -> str:
 
 
 def read_by_python(slots, text: str):
-    """The same rows by `str.split`, `int` and `float`; ValueError when the text is not legal."""
+    """Parse rows by `str.split`, `int` and `float`; raises ValueError for illegal text."""
     return [read_line(slots, line.split()) for line in text.split("\n") if line.split()]
 
 

@@ -1,4 +1,4 @@
-"""Which files there are, whose they are, and their text in blocks."""
+"""Files by names and globs, their shards, and their text in blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files dealt to trainers: by rule, and by cuts at line ends when there are too few."""
+"""Files assigned to trainers: by rule, and by cuts at line ends when there are too few."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where text comes from: zstd, URLs, and what is said when they fail."""
+"""Text of zstd files and URLs, and their errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text read by a thread of its own: the same bytes, the same errors, and an end."""
+"""Text read ahead by a thread: its bytes, its errors, and the end of the thread."""
 
 from __future__ import annotations
 
