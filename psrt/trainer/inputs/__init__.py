@@ -1,17 +1,13 @@
-"""inputs: files in reading order.
+"""Inputs of a training: the job, its batches and the rows they need.
 
-program_file   A job's Python file: find it, import it, call its `build()`
-table_changes  What a job file says of sparse tables, put in the place of what its program says
-job            A job: its program, which data feeds which table, and how its files are laid out
-outputs        The vars that say how well a model does, fetched in every step
-counts         How often the ids of a batch were shown and clicked, for tables whose admission
-               is `ShowClick`
-prefetch       Which rows a mini-batch needs: one list of distinct ids per table, over all
-               slots that feed it
-state          How far a trainer has come with its data, kept in a file, so that another
-               process can go on
-batches        From a job's files to prepared batches: which files, parsed by reader threads,
-               deduplicated
+program_file   a job's Python file: found, imported, its `build()` called
+table_changes  settings of sparse tables in a job file, applied to the program
+job            program, data vars of each table, layout of data files
+outputs        the vars fetched in every step: loss, prediction, metrics
+counts         shows and clicks of ids, for tables whose admission is `ShowClick`
+prefetch       distinct ids of a batch per table, and their rows
+state          progress through the data, kept in a file for `--resume`
+batches        a job's files to prepared batches
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From a job's files to prepared batches: which files, parsed by reader threads, deduplicated.
+"""A job's files to prepared batches: shared out, parsed by reader threads, deduplicated.
 
 `feed` is the source of an `Ahead`: its code runs in the background thread, the reader's threads
 run behind it, and all of them end with the generator.
@@ -41,7 +41,7 @@ def test_files(job: Job) -> list[Path | str]:
 
 
 def format_of(job: Job) -> Format:
-    """How the files of a job are read; what is wrong with it names the job file."""
+    """Return the format of a job's files; errors name the job file."""
     data = job.config.data
     columns = {"columns": data.columns} if data.columns else {}
     return format_named(data.format, job.slots, {**data.options, **columns}, job.config.path)
@@ -57,9 +57,9 @@ def feed(
 ) -> Generator[PreparedBatch, None, None]:
     """All batches of all epochs, in one sequence, with the ids that the program derives from them.
 
-    The order of the files is drawn from the job's shuffle seed and the epoch. `first_example` is as
-    in `Executor`. What lies before `start` was trained on by an earlier
-    process; with one reader thread the batches are those that would have followed in it.
+    The order of the files is drawn from the job's shuffle seed and the epoch. `first_example` is
+    that of `Executor`. An earlier process trained on the data before `start`; with one reader
+    thread the batches are those that would have followed in it.
     """
     data, format = job.config.data, format_of(job)
     preparer = BatchPreparer(job.program, first_example, start.steps)

@@ -1,7 +1,7 @@
-"""How often the ids of a batch were shown and clicked, for tables whose admission is `ShowClick`.
+"""Shows and clicks of the ids of a batch, for tables whose admission is `ShowClick`.
 
-An id counts each time it stands in an example, with the shows and clicks of that example. Ids that
-belong to no example were shown once.
+An id counts once for each of its occurrences in an example, with the shows and clicks of that
+example. Ids that belong to no example count as shown once.
 """
 
 from __future__ import annotations
@@ -45,13 +45,16 @@ def counted_tables(program: Program) -> Counted:
 def counts_of(
     feed: Mapping[str, Array | Ragged], index: Mapping[str, I32], ids: int, vars: tuple[str, str]
 ) -> F32:
-    """Shows and clicks (ids, 2): `index[var]` says which of the distinct ids each id of the data
-    var is, `vars` where shows and clicks of the examples stand."""
-    told = [_by_example(feed, var) for var in vars]
+    """Return shows and clicks (ids, 2) of the distinct ids.
+
+    `index[var]` holds the position among the distinct ids of each id of a data var; `vars` name the
+    data vars of shows and clicks.
+    """
+    by_example = [_by_example(feed, var) for var in vars]
     counts: F32 = np.zeros((ids, 2), np.float32)
     for name, positions in index.items():
-        examples = _examples_of(feed[name], len(told[0]))
-        for column, of_example in enumerate(told):
+        examples = _examples_of(feed[name], len(by_example[0]))
+        for column, of_example in enumerate(by_example):
             if examples is not None:
                 weights = of_example[examples]
             else:
@@ -79,7 +82,7 @@ def _by_example(feed: Mapping[str, Array | Ragged], name: str) -> Array:
 
 
 def _examples_of(fed: Array | Ragged, examples: int) -> I64 | None:
-    """The example that each id (n,) stands in; None for ids that stand in none."""
+    """Return the example of each id (n,); None for ids that belong to none."""
     numbers = np.arange(examples, dtype=np.int64)
     if isinstance(fed, Ragged):
         return np.repeat(numbers, np.diff(fed.offsets))

@@ -1,6 +1,6 @@
-"""A job: its program, which data feeds which table, and how its files are laid out.
+"""A job: its program, the data vars of each table, and the layout of its files.
 
-`load_job` runs the user's `build()` once; the rest is read off the program. Every trainer builds
+`load_job` runs the user's `build()` once; the rest follows from the program. Every trainer builds
 the job from the same file and must arrive at the same program; the handshake checks the plan.
 """
 
@@ -39,7 +39,7 @@ class Job:
         return shaped(self.model.feeds, batch)
 
     def plan(self, endpoints: Sequence[str]) -> PartitionPlan:
-        """Where everything lives on the pservers at `endpoints`."""
+        """Return the placement of all parameters on the pservers at `endpoints`."""
         if not endpoints:
             raise ConfigError(
                 "no pservers were named.",
@@ -62,7 +62,7 @@ class Job:
         )
 
     def whole_tables(self) -> list[TableSpec]:
-        """The specs of the trained parameters, not cut or dealt to anybody."""
+        """Return the specs of the trained parameters, neither sliced nor placed."""
         plan = build_plan(self.program.parameters.values(), ["all"], slice_var_up=False)
         return plan.specs_for("all")
 

@@ -1,4 +1,4 @@
-"""The vars that say how well a model does, fetched in every step."""
+"""The vars that measure a model, fetched in every step: loss, prediction, label, metrics."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Measured:
 
 
 class Outputs:
-    """What to fetch of a model, and how to read what was fetched."""
+    """The vars to fetch of a model, and the reading of their values."""
 
     def __init__(self, model: Model) -> None:
         self._logit = model.prediction_is == "logit"
@@ -36,7 +36,7 @@ class Outputs:
         self.names = [model.loss.name, *scores, *(var.name for var in model.metrics.values())]
 
     def read(self, fetched: Sequence[Fetched]) -> Measured:
-        """`fetched` are the arrays of `names`."""
+        """Return the measurements of a batch from the arrays of `names`."""
         first_metric = 3 if self._has_scores else 1
         values = (float(_flat(value)[0]) for value in fetched[first_metric:])
         metrics = dict(zip(self._metrics, values, strict=True))

@@ -28,10 +28,10 @@ Feed: TypeAlias = "dict[str, Array | Ragged]"
 class PreparedBatch:
     """One batch ready to train on.
 
-    `wanted[table]` (n,) holds distinct ids; `index[table][var]` says, for every id of the slot
-    `var`, at which position of `wanted[table]` it stands. `epoch` counts from 1; `place` is where
-    the batch ends in the files it is from. `counts[table]` (n, 2) are the shows and clicks of these
-    ids, for tables that want them.
+    `wanted[table]` (n,) holds distinct ids; `index[table][var]` holds, for every id of the slot
+    `var`, its position in `wanted[table]`. `epoch` counts from 1; `place` is the end of the batch
+    in its files. `counts[table]` (n, 2) are the shows and clicks of these ids, for tables with
+    `ShowClick`.
     """
 
     feed: Feed

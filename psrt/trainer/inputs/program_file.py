@@ -1,8 +1,8 @@
 """A job's Python file: find it, import it, call its `build()`.
 
-The three ways this goes wrong have three different messages, because they have three different
-cures: the file is not there, it has no usable `build()`, or the user's own code raised; then the
-message names the user's line, not psrt's.
+Three failures have three messages, because they have three remedies: the file does not exist, it
+has no usable `build()`, or the user's own code raised; then the message names the user's line, not
+psrt's.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from psrt.core.errors import ConfigError, InternalError, ProgramError, PsrtError
 
 
 def load_build(path: Path) -> Callable[..., Any]:
-    """The function `build` of the job's Python file."""
+    """Return the function `build` of the job's Python file."""
     module = _import(path)
     build = getattr(module, "build", None)
     if not callable(build):
@@ -31,7 +31,7 @@ def load_build(path: Path) -> Callable[..., Any]:
 
 
 def call_build(build: Callable[..., Any], params: Mapping[str, Any], path: Path) -> Any:
-    """`build(**params)`; parameters that do not fit are a config error, not a traceback."""
+    """Call `build(**params)`; parameters that do not fit raise `ConfigError`."""
     try:
         inspect.signature(build).bind(**params)
     except TypeError as error:
@@ -43,7 +43,7 @@ def call_build(build: Callable[..., Any], params: Mapping[str, Any], path: Path)
 
 
 def run_user_code(call: Callable[[], Any], path: Path, doing: str) -> Any:
-    """`call()`, where an exception that is not psrt's own names the last line inside `path`."""
+    """Call a function of the user; an exception of its own names the last line in `path`."""
     try:
         return call()
     except PsrtError:

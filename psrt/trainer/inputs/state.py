@@ -1,8 +1,8 @@
-"""How far a trainer has come with its data, kept in a file, so that another process can go on.
+"""Progress of a trainer through its data, kept in a file, so that another process can continue.
 
 The file is written at the end of every epoch and when the training ends, by a signal or by itself;
-it is one JSON object, complete or as it was before. What the trainer has learned is not in it:
-parameters are on pservers, or in a saved model.
+it is one JSON object, complete or unchanged. Parameters are not in it: they are on pservers, or in
+a saved model.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _VERSION = 2
 
 @dataclass(frozen=True)
 class Reached:
-    """Behind `steps` mini-batches, in epoch `epoch` from 1, with `place` to read on from."""
+    """Progress: `steps` mini-batches, in epoch `epoch` from 1, with `place` to continue from."""
 
     epoch: int = 1
     steps: int = 0
@@ -34,8 +34,7 @@ class Reached:
 
 @dataclass(frozen=True)
 class DataShare:
-    """Whose state it is: a trainer of a job, its files as listed, and the seed from which their
-    order in each epoch is drawn."""
+    """Owner of a state: a trainer of a job, its files as listed, and the seed of their order."""
 
     job: str
     trainer: int
@@ -48,13 +47,13 @@ AT_THE_START = Reached()
 
 
 class Recorder:
-    """Follows a training, step by step, and writes its state to `path`, unless that is empty."""
+    """Records the progress of a training and writes it to `path`, unless that is empty."""
 
     def __init__(self, path: str, share: DataShare, start: Reached) -> None:
         self._path, self._share, self.reached = path, share, start
 
     def trained(self, batch: PreparedBatch, following: PreparedBatch | None) -> None:
-        """A step on `batch` is over; `following` is the next one's, None at the end of all."""
+        """Record the step on `batch`; `following` is the batch after it, None at the end."""
         steps = self.reached.steps + 1
         self.reached = Reached(batch.epoch, steps, batch.place)
         if following is None or following.epoch != batch.epoch:
@@ -62,13 +61,13 @@ class Recorder:
             self.write()
 
     def write(self) -> None:
-        """Also where nothing is new."""
+        """Write the state, changed or not."""
         facts = {"psrt_state": _VERSION, **dataclasses.asdict(self._share)}
         report.write(self._path, facts | dataclasses.asdict(self.reached), "--state")
 
 
 def recorder(settings: TrainerConfig, job: JobConfig, files: Sequence[DataFile]) -> Recorder:
-    """That of a trainer with these files; it starts where --resume says."""
+    """Return the recorder of a trainer with these files; it starts at the state of --resume."""
     trainer, trainers = settings.trainer_id, settings.trainers
     names = tuple(str(file) for file in files)
     share = DataShare(job.name, trainer, trainers, names, job.data.shuffle_seed)
@@ -79,7 +78,7 @@ def recorder(settings: TrainerConfig, job: JobConfig, files: Sequence[DataFile])
 
 
 def path_of(path: str, trainer_id: int, trainers: int) -> str:
-    """`run.json` of one trainer alone, `run.trainer-1.json` of the second of several."""
+    """Return `run.json` for a single trainer, `run.trainer-1.json` for the second of several."""
     if not path or trainers == 1:
         return path
     whole = Path(path)
@@ -87,7 +86,7 @@ def path_of(path: str, trainer_id: int, trainers: int) -> str:
 
 
 def load(path: str, share: DataShare) -> Reached:
-    """What `Recorder` wrote; the start of the data if `path` is empty.
+    """Read the state that `Recorder` wrote; the start of the data if `path` is empty.
 
     Raises `ConfigError` if it is the state of another share, `DataError` if it is no state.
     """

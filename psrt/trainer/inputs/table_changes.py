@@ -1,7 +1,7 @@
-"""What a job file says of sparse tables, put in the place of what its program says.
+"""Settings of sparse tables in a job file, which replace those of the program.
 
-Parameters bear it from then on, so that training, alone and in a cluster, plans and their sizes
-follow it. The values are legal (`psrt.config.sections.tables`); that tables exist is checked here.
+Parameters carry them afterwards, so that training, plans and sizes follow. Their values are legal (
+`psrt.config.sections.tables`); that tables exist is checked here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from psrt.graph.program import Parameter, Program
 
 
 def change_tables(program: Program, tables: Mapping[str, TableConfig], path: str) -> None:
-    """Let `tables`, by name, count from now on; `path` is the job file that says them."""
+    """Apply settings by table name; `path` is the job file they come from."""
     known = [p.name for p in program.parameters.values() if p.sparse or p.distributed]
     for name, table in tables.items():
         if name not in known:
@@ -36,7 +36,7 @@ def _changed(parameter: Parameter, table: TableConfig, path: str) -> Parameter:
         training["learning_rate"] = scaled(rate, parameter.rate_scale)
     if training and parameter.optimizer is None:
         raise ConfigError(
-            f"{path}: [{section_of(parameter.name)}] says {' and '.join(training)}, but the "
+            f"{path}: [{section_of(parameter.name)}] sets {' and '.join(training)}, but the "
             "program does not train this table.",
             hint="Leave that out, or let a loss depend on a trainable table.",
         )

@@ -1,16 +1,13 @@
-"""models: files in reading order.
+"""Models on disk, and what is computed with them.
 
-model_dir        The layout of a saved model directory: names, manifest, checksums
-export           Writes a trained model into a directory that is either complete or not there
-saved_model      Reads a model directory and answers row pulls from it, as a pserver would,
-                 without any pserver
-inference        Models to predict with: saved as the part of a program that computes the
-                 fetches, and run
-prediction_text  Predictions as lines of text, one an example: plain values, or a JSON object
-predict          `psrt predict`: the lines of data files in, one line of predictions each out,
-                 in the same order
-onnx_nodes       Exporters by family of ops; importing this package fills the table `EXPORTS`
-onnx_export      Writes a saved model as one ONNX file, for runtimes that are not psrt
+model_dir        layout of a saved model: names, manifest, checksums
+export           writes a model directory, complete or not at all
+saved_model      reads a model directory and its rows, without pservers
+inference        models to predict with
+prediction_text  predictions as lines of text
+predict          `psrt predict`: data files in, a line per example out
+onnx_nodes       exporters of ops by family
+onnx_export      a saved model as one ONNX file
 """
 
 from __future__ import annotations

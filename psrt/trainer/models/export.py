@@ -1,10 +1,9 @@
-"""Writes a trained model into a directory that is either complete or not there.
+"""Writes a trained model into a directory that is either complete or absent.
 
-Owns `DIR.tmp` while it works, under a lock that ends with the process, and removes it when it
-cannot end; an earlier model steps aside to `DIR.previous`. What else bears these names is left
-alone. A `DIR` that is a link means the directory behind it. Called by trainer 0 once every other
-trainer has completed; arrays arrive one parameter or one page at a time, so the memory needed is
-that of the largest one.
+Owns `DIR.tmp` while it works, under a lock that ends with the process, and removes it on failure;
+an earlier model is renamed to `DIR.previous` first. Other files of these names are not touched. A
+`DIR` that is a link means the directory behind it. Called by trainer 0 once every other trainer has
+completed; arrays arrive one parameter or one page at a time, so memory use is that of the largest.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _PARTS = {MANIFEST, "dense", "sparse"}
 def check_target(directory: Path) -> None:
     """Refuse, before any training, a directory that is something other than a saved model, or that
     could not be written; makes its parents."""
-    with _told(directory):
+    with _refused(directory):
         place = directory.resolve()
         if place.exists() and not _is_empty_or_model(place):
             raise ConfigError(
@@ -91,7 +90,7 @@ def _previous(place: Path) -> Path:
 
 
 def _check_is_own(leftover: Path) -> None:
-    """Refuse to remove what is not part of a saved model."""
+    """Raise unless everything in a directory is part of a saved model."""
     is_own = leftover.is_dir() and {each.name for each in leftover.iterdir()} <= _PARTS
     if leftover.is_symlink() or (leftover.exists() and not is_own):
         raise ConfigError(
@@ -103,8 +102,8 @@ def _check_is_own(leftover: Path) -> None:
 
 @contextmanager
 def _claimed(root: Path) -> Iterator[Path]:
-    """An empty directory that no other save uses: who makes models of one name takes turns."""
-    with _told(root):
+    """Make an empty directory that no other save uses; saves of one name wait for each other."""
+    with _refused(root):
         _check_is_own(root)
         root.mkdir(exist_ok=True)
         claim = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
@@ -140,12 +139,12 @@ def _removed_unless_complete(root: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """What the operating system refuses at `path`, as an error for the user."""
+def _refused(path: Path) -> Iterator[None]:
+    """Return an error of the operating system at `path` as one for the user."""
     try:
         yield
     except OSError as error:
-        # Of an array that did not fit, NumPy says how much of it did, and gives no number.
+        # For an array that did not fit, NumPy reports how much was written, and no errno.
         why = error.strerror or str(error)
         raise ConfigError(
             f"The model cannot be saved. {error.filename or path}: {why}.",
@@ -167,13 +166,13 @@ class _Writer:
     def __init__(self, root: Path, manifest: Manifest) -> None:
         self.root = root
         self._manifest = manifest
-        with _told(root):
+        with _refused(root):
             for folder in ("dense", "sparse"):
                 (root / folder).mkdir(parents=True)
 
     def array(self, name: str, values: Array) -> str:
         path = self.root / name
-        with _told(path), path.open("wb") as file:
+        with _refused(path), path.open("wb") as file:
             np.save(file, np.ascontiguousarray(values), allow_pickle=False)
             _sync(file.fileno())
         self._manifest.sha256[name] = digest(path)
@@ -181,7 +180,7 @@ class _Writer:
 
     def finish(self) -> None:
         path = self.root / MANIFEST
-        with _told(path), path.open("w") as file:
+        with _refused(path), path.open("w") as file:
             file.write(self._manifest.to_json())
             file.flush()
             _sync(file.fileno())
@@ -192,7 +191,7 @@ def _sync(descriptor: int) -> None:
 
 
 def _replace(written: Path, directory: Path) -> None:
-    """Rename into place; an earlier model steps aside first and is then removed."""
+    """Rename into place; an earlier model is moved away first and then removed."""
     previous = _previous(directory)
     shutil.rmtree(previous, ignore_errors=True)
     try:

@@ -32,7 +32,7 @@ from psrt.trainer.models.model_dir import MANIFEST, Manifest, Prediction, unread
 from psrt.trainer.models.saved_model import SavedModel, check_fits, load
 
 PAGE_ROWS = 1 << 16
-"""Rows of a page of a table that stands whole in a scope."""
+"""Rows of a page of a table that is whole in a scope."""
 
 
 class Predictor:
@@ -60,7 +60,7 @@ class Predictor:
         return self._executor.run(feed, self.fetches, roles=("forward",))
 
     def parameter(self, name: str) -> Array:
-        """A whole parameter; a table row by row, which a distributed one has no end of."""
+        """Return a whole parameter; a table has one row per declared id."""
         record = self.program.parameters[name]
         if not record.sparse:
             return self._model.dense[name]
@@ -130,7 +130,7 @@ def save_inference_model(
 
 
 def prediction_of(job: Job) -> Prediction:
-    """How a model trained by `job` predicts: its Model's prediction, if it has one."""
+    """Return the prediction of a job's model: feeds, fetches and the kind of its values."""
     model = job.model
     if model.prediction is None:
         return Prediction(slots=job.slots)

@@ -40,9 +40,9 @@ class Page:
 
 @dataclass(frozen=True)
 class Prediction:
-    """How the model predicts: the data vars it is fed and the vars it is asked for.
+    """Prediction of a model: the data vars to feed and the vars to fetch.
 
-    `kind` says what the fetched values are: "probability", "logit", or "" where nobody has said.
+    `kind` names the fetched values: "probability", "logit", or "" where it is unknown.
     `label` is the data var with the true answers, "" for none; `slots` are the fields of a line of
     the training files, labels included.
     """
@@ -56,9 +56,9 @@ class Prediction:
 
 @dataclass
 class Manifest:
-    """What `manifest.json` says. `tables` are whole: unsliced parameters, all virtual shards.
+    """Contents of `manifest.json`. `tables` are whole: unsliced parameters, all virtual shards.
 
-    An older manifest says nothing about `prediction` and reads as one that fetches nothing.
+    An older manifest has no `prediction` and is read as one that fetches nothing.
     """
 
     job: str

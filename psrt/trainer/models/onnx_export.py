@@ -1,9 +1,9 @@
 """Writes a saved model as one ONNX file, for runtimes that are not psrt.
 
 Inputs are the model's feeds, outputs its fetches, both by their names; the first dimension is free.
-What ONNX has no counterpart for is refused before anything is written: ragged inputs, distributed
-tables (any int64 is an id of them), op types without an exporter. Limit: 2 GiB a file, of protobuf.
-The `onnx` package is an extra, imported here alone.
+Programs without a counterpart in ONNX are refused before anything is written: ragged inputs,
+distributed tables (any int64 is an id of them), op types without an exporter. Limit: 2 GiB a file,
+of protobuf. The `onnx` package is an extra, imported here alone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from psrt.trainer.models.inference import Predictor
 from psrt.trainer.models.onnx_nodes import EXPORTS, OPSET, Drawing, OnnxGraph, refusal
 
 IR_VERSION = 8
-"""Belongs to OPSET: onnxruntime refuses files of an IR newer than it knows."""
+"""IR version of OPSET: onnxruntime refuses files of a newer one than its own."""
 
 LARGEST_FILE_BYTES = 2**31 - 2**20
 BATCH = "batch"
@@ -109,7 +109,7 @@ def _onnx() -> Any:
 
 
 def _parameters(predictor: Predictor) -> dict[str, Array]:
-    """Whole parameters; padding rows are zeros, as lookups read them."""
+    """Return whole parameters, with zeros in padding rows as lookups read them."""
     found = {}
     for name, record in predictor.program.parameters.items():
         values = predictor.parameter(name)

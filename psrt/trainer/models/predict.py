@@ -40,7 +40,7 @@ def data_files(names: Sequence[str]) -> list[Path | str]:
     """The files that `names`, which may be globs or `-` for the standard input, stand for."""
     if "-" in names and sys.stdin is None:
         raise DataError(
-            "the standard input is closed, and - stands for it.",
+            "the standard input is closed, and - names it.",
             code=ErrorCode.DATA_MISSING,
             hint="Name a file, or give one as the standard input: < FILE.",
         )
@@ -58,7 +58,7 @@ def predict(
 ) -> int:
     """Write the predictions for `files`; returns the number of examples.
 
-    `advance` is told how many bytes of text have been read since it was last called.
+    `advance` is called with the bytes of text read since its last call.
     """
     check_target(settings.out, directory, [*files, settings.job])
     # No warm-up of kernels: of those a trainer has, a prediction takes a few.
@@ -91,7 +91,7 @@ def slots_of_files(predictor: Predictor, names: Sequence[str]) -> tuple[Slot, ..
 
 
 def format_of_files(job: str, slots: Sequence[Slot]) -> Format:
-    """That of the files of a job, for these slots; what it says of others is read over."""
+    """Return the format of a job's files for these slots; settings of other slots are ignored."""
     if not job:
         return MultiSlotFormat(slots)
     data = load_job(job).config.data
@@ -151,7 +151,7 @@ def _is_same(written: Path, name: Path | str) -> bool:
 
 
 def unfinished(out: str) -> Path:
-    """Where a file is written before it gets its name."""
+    """Return the temporary path of a file that is being written."""
     return Path(f"{out}.tmp")
 
 
@@ -186,7 +186,7 @@ def output(out: str) -> Iterator[TextIO]:
             file.close()
             written.replace(out)
     finally:
-        with suppress(OSError):  # what was told already is met again
+        with suppress(OSError):  # an error that was raised before is raised again
             file.close()
         with suppress(OSError):
             written.unlink(missing_ok=True)
@@ -208,7 +208,7 @@ def _standard_output() -> Iterator[TextIO]:
 
 
 def _drop_unwritten() -> None:
-    """What cannot be written stays in the buffer, where Python would find it when it ends."""
+    """Drop text that cannot be written: Python would try to write it again at its exit."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -223,15 +223,15 @@ def _read(
 ) -> Iterator[Batch]:
     """Batches in the order of files and lines, which one reader thread keeps."""
     counters, format = Counters(), format_of_files(settings.job, slots)
-    told = 0
+    reported = 0
     with QueueReader(
         files, slots, settings.batch_size, format=format, counters=counters
     ) as batches:
         for batch in batches:
             yield batch
             read = int(counters.snapshot()["data_bytes"])
-            advance(read - told)
-            told = read
+            advance(read - reported)
+            reported = read
 
 
 def _write(
@@ -267,7 +267,7 @@ def _check_rows(names: Sequence[str], fetched: Sequence[Fetched], rows: int) -> 
         found = len(value) if isinstance(value, np.ndarray) else value.batch_size
         if found != rows:
             raise DataError(
-                f"{name} has {found} rows for {rows} examples; they cannot be told apart by line.",
+                f"{name} has {found} rows for {rows} examples; they cannot be matched to lines.",
                 code=ErrorCode.SHAPE_MISMATCH,
                 hint="Fetch a var with one row an example.",
             )

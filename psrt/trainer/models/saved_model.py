@@ -64,7 +64,7 @@ class SavedTable:
         return out
 
     def _first_not_below(self, ids: I64) -> I64:
-        """Where each id stands among the saved ones if it does.
+        """Return the position of each id among the saved ones, if it is one.
 
         Asked in rising order, neighbours touch the same memory: reading 17,000 of 2 M rows takes
         12 instead of 39 ms.

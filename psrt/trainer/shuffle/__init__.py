@@ -1,9 +1,8 @@
-"""shuffle: files in reading order.
+"""Global shuffle: records exchanged between the trainers of a job.
 
-tally    What trainers count in and after a global shuffle, and what is wrong with it: pure
-inbox    Where a trainer keeps the records that others hand it in a global shuffle: an rpc
-         handler
-shuffle  Global shuffle: every record of every trainer goes to a trainer drawn for it, once
+tally    counts of records, compared by all trainers (pure)
+inbox    the rpc handler that receives records
+shuffle  the exchange: every record to one trainer, drawn for it
 """
 
 from __future__ import annotations

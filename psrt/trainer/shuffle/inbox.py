@@ -1,7 +1,7 @@
-"""Where a trainer keeps the records that others hand it in a global shuffle: an rpc handler.
+"""The rpc handler that receives and keeps the records of other trainers in a global shuffle.
 
 It answers HELLO, to trainers of the same job whose records are of the same kind, and RECORDS. A
-call that is repeated because its reply was lost is answered again and stored once. Carriers call
+call that is repeated after a lost reply is answered again and stored once. Carriers call
 `handle` from any thread.
 """
 
@@ -19,7 +19,7 @@ from psrt.rpc.wire import Message
 
 
 class Inbox:
-    """For one shuffle among `trainers`. A shelf per sender makes the order of what came certain."""
+    """Records of one shuffle among `trainers`, by sender, so that their order is deterministic."""
 
     def __init__(self, scattering: Scattering, trainers: int, job_id: str) -> None:
         self._layout, self._texts = scattering.layout, scattering.texts
@@ -31,7 +31,7 @@ class Inbox:
         self._last = [0] * trainers
 
     def handle(self, message: Message, peer: Peer) -> Message:
-        """Raises `PsrtError` for whatever the caller did wrong."""
+        """Answer a call; raise `PsrtError` for an invalid one."""
         match message.header.method:
             case Method.HELLO:
                 return self._greet(message.header)
@@ -43,18 +43,18 @@ class Inbox:
         )
 
     def keep(self, trainer: int, records: Records) -> None:
-        """Records that this trainer, `trainer`, keeps itself."""
+        """Store records that this trainer, `trainer`, keeps itself."""
         with self._lock:
             self._shelves[trainer].put(records)
 
     @property
     def counts(self) -> list[int]:
-        """Records by who sent them."""
+        """Numbers of records by sender."""
         with self._lock:
             return [shelf.records for shelf in self._shelves]
 
     def take(self) -> list[Records]:
-        """All records, by sender and in the order sent."""
+        """Return all records, by sender and in the order sent."""
         with self._lock:
             return [piece for shelf in self._shelves for piece in shelf.take()]
 

@@ -1,12 +1,12 @@
 """Global shuffle: every record of every trainer goes to a trainer drawn for it, once.
 
-    open a port ─ meet: "I am here" ─ deal, send to all, receive from all ─ meet: "so many sent" ─
-    meet: "so many received" ─ all compare all counts ─ close the port
+    open a port ─ meet: address ─ split, send to all, receive from all ─ meet: counts sent ─
+    meet: counts received ─ all compare all counts ─ close the port
 
 Trainers meet at the first pserver and send to each other over the job's carrier. Memory: the
-records that came, those not dealt yet, and `BATCHES_UNDER_WAY` batches between. Every wait has a
-deadline; an error names the trainer it is about, and is told to the others at the next meeting.
-What a failed shuffle leaves is not a data set: no trainer gets any records back.
+records that arrived, those not sent yet, and `BATCHES_UNDER_WAY` batches between. Every wait has a
+deadline; an error names its trainer and is passed to the others at the next meeting.
+A failed shuffle returns no records to any trainer.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from psrt.trainer.shuffle.tally import Word, check, check_kinds, words_of
 
 BATCHES_UNDER_WAY = 16
 GIVE_UP_S = 10.0
-"""How long a trainer is tried to be reached: it listens from before it was named until the end."""
+"""Time for reaching a trainer, which listens from before its address is known until the end."""
 
 _GRACE_S = 1.0
 _LAST_WORD_S = 5.0
@@ -49,9 +49,9 @@ class Tell(Protocol):
 
 @dataclass(frozen=True)
 class Seat:
-    """Which trainer this is, and how it speaks to the others.
+    """Identity of this trainer, and its way to the others.
 
-    `host`: where it listens, an address that the others reach it by.
+    `host` is the address at which the others reach it.
     """
 
     trainer: int
@@ -63,7 +63,7 @@ class Seat:
 
 
 def exchange(scattering: Scattering, seat: Seat, tell: Tell) -> deque[Records]:
-    """This trainer's records after the shuffle, ordered by who had them before.
+    """Return this trainer's records after the shuffle, ordered by their former trainer.
 
     `timeout_s` of the seat bounds each meeting and the answer to each batch. Raises `PsrtError`.
     """
@@ -100,7 +100,7 @@ def _open(server: Server) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _telling_failures(tell: Tell) -> Iterator[None]:
-    """The others need not wait for a trainer that cannot go on."""
+    """Report a failure inside to the others, so that they do not wait for this trainer."""
     try:
         yield
     except PsrtError as error:
@@ -110,7 +110,7 @@ def _telling_failures(tell: Tell) -> Iterator[None]:
 
 
 def _send(scattering: Scattering, seat: Seat, inbox: Inbox, endpoints: Sequence[str]) -> list[int]:
-    """Deal all records and hand them over; how many went to each trainer."""
+    """Send all records; return how many went to each trainer."""
     sent = [0] * seat.trainers
     with _Post(seat, scattering, endpoints) as post:
         for to, records in scattering.deal(seat.trainer, seat.trainers):
@@ -153,7 +153,7 @@ class _Post:
         self._lanes.close()
 
     def send(self, to: int, records: Records) -> None:
-        """Hand over soon; waits while enough is under way. Raises what went wrong so far."""
+        """Queue a batch; wait while enough is in flight. Raises earlier errors."""
         handing = self._lanes.submit(to, partial(self._hand_over, to, records))
         self._under_way.append((to, handing))
         while len(self._under_way) > BATCHES_UNDER_WAY or self._is_first_done():
@@ -167,7 +167,7 @@ class _Post:
         return bool(self._under_way) and self._under_way[0][1].done()
 
     def _wait_for_first(self) -> None:
-        """A batch may have to wait for those before it, all of them for the same trainer."""
+        """Wait for the oldest batch: batches of one trainer are sent in order."""
         to, handing = self._under_way.popleft()
         patience_s = self._seat.timeout_s * (BATCHES_UNDER_WAY + 1)
         results([handing], [f"trainer {to}"], "global shuffle: handing over", patience_s)

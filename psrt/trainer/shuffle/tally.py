@@ -1,7 +1,7 @@
-"""What trainers count in and after a global shuffle, and what is wrong with it: pure.
+"""Counts of a global shuffle, and the errors they show; pure.
 
-`sent[i][j]` is what trainer i says it has handed to j, `received[j][i]` what j says it has from i,
-its own share included. All trainers judge the same numbers, so all of them raise or none.
+`sent[i][j]` is the number of records that trainer i sent to j, `received[j][i]` the number that j
+has from i, its own included. All trainers compare equal numbers, so all of them raise or none.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class Word:
-    """What one trainer tells all others at one meeting of a shuffle, as the JSON of a note.
+    """The note of one trainer to all others at one meeting of a shuffle, as JSON.
 
-    `endpoint`: where its records are to go. `kind`: a digest of their slots and of how they are
+    `endpoint`: destination of its records. `kind`: a digest of their slots and of how they are
     shuffled; both at the first meeting. `before`: records it had. `counts`: by trainer, records
-    sent at the second meeting, received at the third. `failed`: why it gives the shuffle up.
+    sent at the second meeting, received at the third. `failed`: the reason for giving up.
     """
 
     endpoint: str = ""
@@ -45,7 +45,7 @@ class Word:
 
 
 def words_of(notes: Sequence[str], trainers: int) -> list[Word]:
-    """By trainer; raises `JobError` that names who is missing or has given up."""
+    """Parse notes by trainer; raise `JobError` that names trainers that are missing or gave up."""
     missing = [i for i in range(trainers) if i >= len(notes) or not notes[i]]
     if missing:
         raise JobError(
@@ -76,7 +76,7 @@ def check_kinds(kinds: Sequence[str]) -> None:
 
 
 def total_of(notes: Sequence[str]) -> int:
-    """The sum of the numbers that trainers noted, those aside that have completed or were lost."""
+    """Sum the numbers of all trainers that have not completed and are not lost."""
     try:
         return sum(int(note) for note in notes if note)
     except ValueError as error:

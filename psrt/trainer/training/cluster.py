@@ -36,9 +36,9 @@ PAGE_ROWS = 1 << 17
 
 
 class ConnectedCluster:
-    """Nothing is sent before `communicator.start`; `close` is silent, it completes nothing.
+    """Clients and communicator; `start` of the latter sends the first call.
 
-    `own` is what this trainer trains by itself, in Geo.
+    `own` are the parameters that this trainer trains itself, in Geo. `close` reports nothing.
     """
 
     def __init__(
@@ -67,30 +67,30 @@ class ConnectedCluster:
         )
 
     def members(self) -> Members:
-        """The first pserver's view of the job; all pservers hear of the same events."""
+        """Return the first pserver's view of the job; all pservers receive the same events."""
         reply = self.clients[0].call(Method.STATUS, timeout_s=self._timeout_s)
         return members_of(reply.header.status_json)
 
     def rows(self, table: str) -> Iterator[tuple[I64, F32]]:
-        """All rows of a sparse table, from every pserver: pages of ids (n,) and rows (n, width)."""
+        """Pages of ids (n,) and rows (n, width): all rows of a sparse table, from every pserver."""
         for client in self.clients:
             yield from self._rows_of(client, table)
 
     def shrink(self, tables: Sequence[str], dry_run: bool) -> dict[str, Shrunk]:
-        """Drop rows of sparse tables that are at their end, on every pserver."""
+        """Drop expired rows of sparse tables on every pserver."""
         return shrink(self.clients, tables, dry_run, self._timeout_s)
 
     def meet(self, name: str, timeout_s: float) -> None:
-        """Wait until every other trainer that still runs has met at `name` as often as this one."""
+        """Wait until every other running trainer has met at `name` as often as this one."""
         self._met[name] += 1
         times = self._met[name]
         header = pb.Header(meet=pb.Meet(clock=f"barrier {name}", reached=times, awaited=times))
         self.clients[0].call(Method.MEET, header=header, timeout_s=timeout_s)
 
     def tell(self, name: str, note: str, timeout_s: float, waits: bool = True) -> list[str]:
-        """Meet at `name` once more, with a note for the others; theirs by trainer, "" = none.
+        """Meet at `name` once more, leave a note; return the notes by trainer, "" for none.
 
-        All trainers have to be there as often, unless this one does not wait.
+        Waits until all trainers have met as often, unless `waits` is off.
         """
         self._met[name] += 1
         times = self._met[name]
@@ -99,7 +99,7 @@ class ConnectedCluster:
         return list(reply.header.meet_reply.notes)
 
     def hurry(self) -> None:
-        """This process was asked to end: do not wait long for a pserver that is gone."""
+        """Shorten waits for lost pservers: this process was asked to end."""
         for client in self.clients:
             client.hurry()
 
@@ -150,7 +150,7 @@ def cluster_of(
 
 
 def part_of(settings: TrainerConfig, job: Job) -> TrainerProgram:
-    """This trainer's part of a job; every trainer must arrive at the same plan."""
+    """Return this trainer's part of a job; every trainer computes the same plan."""
     mode = job.config.communication
     return TrainerProgram(
         program_for(job.program, mode),
@@ -164,7 +164,7 @@ def part_of(settings: TrainerConfig, job: Job) -> TrainerProgram:
 
 
 def clients_of(part: TrainerProgram, carrier: Carrier, busy_poll: BusyPoll = NEVER) -> list[Client]:
-    """One per pserver, in the order of the plan; one incarnation for all of them."""
+    """Make one client per pserver, in the order of the plan, with one incarnation."""
     hello = pb.Hello(
         job_id=part.job_id,
         plan_hash=part.plan.hash(),
@@ -180,7 +180,7 @@ def clients_of(part: TrainerProgram, carrier: Carrier, busy_poll: BusyPoll = NEV
 
 
 def members_of(status_json: str) -> Members:
-    """The part of a pserver's STATUS that says who is still there."""
+    """Read the states of all trainers from a pserver's STATUS."""
     status = json.loads(status_json)
     states = [str(member["state"]) for member in status["trainers"]]
     return Members(states, status["round"] + status["global_step"])

@@ -1,13 +1,13 @@
-"""Who may leave when, so that trainer 0 can test and save what *all* trainers learned.
+"""The order in which trainers complete: trainer 0 last, after a test and a save of all learning.
 
 Pservers end once every trainer has completed. So trainers 1 … T-1 complete as soon as their last
-gradient is applied, and trainer 0 stays: it waits here until the pservers list every other trainer
-as gone, then tests, saves, and completes last.
+gradient is applied. Trainer 0 waits here until the pservers list every other trainer as gone, then
+tests, saves, and completes last.
 
-While it waits in a synchronous job, rounds still wait for trainer 0; it arrives at each with an
-empty push (`arrive`), which enters no average, and blocks until the round closes or fails with the
-names of the missing. In the other modes it polls. Either way the wait ends with an error when the
-pservers' counters stand still for `patience_s`: a slow trainer moves them, a dead one does not.
+In a synchronous job rounds still wait for trainer 0 meanwhile: it joins each with an empty push
+(`arrive`), which enters no average, and blocks until the round closes or fails with the names of
+the missing. In the other modes it polls. Either way the wait ends with an error when the pservers'
+counters do not change for `patience_s`: a slow trainer changes them, a dead one does not.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SAY_EVERY_S = 5.0
 
 @dataclass(frozen=True)
 class Members:
-    """What a pserver's STATUS says about the job: state per trainer, and a count of updates."""
+    """State of the job on a pserver: one state per trainer, and a count of updates."""
 
     states: Sequence[str]
     updates: int
@@ -49,7 +49,7 @@ class CompletionWait:
         self._updates = -1
 
     def over(self, members: Members) -> bool:
-        """Look at the newest STATUS: True once nobody else runs; raises when nothing moves."""
+        """Return True once no other trainer runs; raise when nothing changes."""
         running, now = members.running(self._me), self._clock.now()
         if not running:
             return True
@@ -68,8 +68,8 @@ class CompletionWait:
         return False
 
 
-def company(communicator: Communicator, mode: CommunicationMode) -> Callable[[], None]:
-    """What a trainer does, again and again, while it only waits for others that still train."""
+def waiting_turn(communicator: Communicator, mode: CommunicationMode) -> Callable[[], None]:
+    """Return the action of one turn of a wait for others that still train."""
 
     def arrive() -> None:
         if isinstance(mode, Sync):
@@ -82,10 +82,10 @@ def company(communicator: Communicator, mode: CommunicationMode) -> Callable[[],
 
 def await_others(
     waiting: CompletionWait,
-    look: Callable[[], Members],
+    members_now: Callable[[], Members],
     arrive: Callable[[], None],
 ) -> Members:
-    """Until every other trainer is gone: `arrive` (at a round, or a pause), then look again."""
-    while not waiting.over(members := look()):
+    """Repeat `arrive` (join a round, or sleep) until every other trainer is gone."""
+    while not waiting.over(members := members_now()):
         arrive()
     return members

@@ -41,7 +41,7 @@ from psrt.rpc.dialing import Carrier
 from psrt.trainer.inputs import PREPARED_AHEAD, Ahead, BatchPreparer, PreparedBatch
 from psrt.trainer.shuffle import Seat, exchange, total_of
 from psrt.trainer.training.cluster import ConnectedCluster
-from psrt.trainer.training.completion import CompletionWait, await_others, company
+from psrt.trainer.training.completion import CompletionWait, await_others, waiting_turn
 from psrt.trainer.training.lifetime import Lifetime
 from psrt.trainer.training.run_options import RunOptions
 from psrt.trainer.training.shrinking import Shrunk
@@ -211,7 +211,7 @@ class ConnectedExecutor:
         waiting = CompletionWait(part.trainer_id, patience_s, MonotonicClock(), self._say)
         self.flush(final=True)
         with self._life.failing_for_good():
-            await_others(waiting, cluster.members, company(cluster.communicator, part.mode))
+            await_others(waiting, cluster.members, waiting_turn(cluster.communicator, part.mode))
         self.flush(final=True)
 
     def stop(self, timeout_s: float | None = None) -> None:

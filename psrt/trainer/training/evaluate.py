@@ -49,7 +49,7 @@ def evaluate(
 
 
 def summary(tested: Tally) -> dict[str, Any]:
-    """The report's numbers; None stands for what could not be measured."""
+    """Return the numbers of the report; None for those not measured."""
     return {
         "test_examples": tested.examples,
         "test_loss": number(tested.loss.value()),

@@ -1,4 +1,4 @@
-"""What training is judged by: area under the ROC curve and mean loss, both in constant memory.
+"""Area under the ROC curve and mean loss, both in constant memory.
 
 `AucHistogram` counts positives and negatives in fixed buckets of the predicted probability, so 10⁹
 examples cost as much memory as 10. With 4096 buckets the area differs from the exact one by less
@@ -26,11 +26,11 @@ class AucHistogram:
         self._negatives = np.zeros(buckets, np.int64)
 
     def update(self, probabilities: F32, labels: F32) -> None:
-        """Count one batch, both (n,)."""
+        """Count one batch of probabilities and labels, both (n,)."""
         nn.auc_update_(self._positives, self._negatives, probabilities, labels)
 
     def value(self) -> float:
-        """The area, ties within a bucket counting half; NaN while one class is missing."""
+        """Return the area, ties within a bucket counted as half; NaN while one class is missing."""
         return nn.auc(self._positives, self._negatives)
 
 
@@ -72,12 +72,12 @@ class Tally:
         self.metrics = measured.metrics
 
     def text(self) -> str:
-        """`loss 0.4711  auc 0.7433  accuracy 0.8100`; what is not known is left out."""
+        """`loss 0.4711  auc 0.7433  accuracy 0.8100`; unknown values are left out."""
         values = {"loss": self.loss.value(), "auc": self.auc.value(), **self.metrics}
         known = ((name, value) for name, value in values.items() if not math.isnan(value))
         return "  ".join(f"{name} {value:.4f}" for name, value in known)
 
 
 def number(value: float) -> float | None:
-    """For JSON, which has no NaN."""
+    """Return None for NaN, which JSON cannot hold."""
     return None if math.isnan(value) else value

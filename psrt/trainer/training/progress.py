@@ -2,8 +2,8 @@
 
     epoch 1/1  step 120  61,440 examples  38,120 ex/s  loss 0.4711  auc 0.7433
 
-Rate, loss and AUC of a line cover the steps since the previous line, so that one sees the present;
-the summary's loss and AUC cover the last epoch. Called by the training thread only.
+Rate, loss and AUC of a line cover the steps since the previous line, so that a line shows the
+present; the summary's loss and AUC cover the last epoch. Called by the training thread only.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from psrt.trainer.training.metrics import Tally, number
 
 
 class Progress:
-    """The running account of one training; epochs count from 1."""
+    """Counts of one training; epochs count from 1."""
 
     def __init__(
         self, epochs: int, every_s: float, clock: Clock, write: Callable[[str], None]
@@ -29,7 +29,7 @@ class Progress:
         self._started_s = self._line_started_s = self._ended_s = clock.now()
 
     def start(self) -> None:
-        """The first batch and its rows are there: seconds and rates count from here."""
+        """Start the clock: the first batch and its rows have arrived."""
         self._started_s = self._line_started_s = self._ended_s = self._clock.now()
 
     def step(self, epoch: int, examples: int, measured: Measured) -> None:
@@ -44,7 +44,7 @@ class Progress:
             self.line()
 
     def line(self) -> None:
-        """Print what happened since the previous line; nothing if nothing did."""
+        """Print the steps since the previous line, if there are any."""
         tally, seconds = self._line_tally, self._ended_s - self._line_started_s
         if not tally.examples:
             return
@@ -55,7 +55,7 @@ class Progress:
         self._line_started_s, self._line_tally = self._ended_s, Tally()
 
     def summary(self) -> dict[str, Any]:
-        """The report's numbers; None stands for what could not be measured."""
+        """Return the numbers of the report; None for those not measured."""
         seconds, tally = self._ended_s - self._started_s, self._epoch_tally
         return {
             "steps": self.steps,

@@ -1,4 +1,4 @@
-"""How the steps of a training run are computed: replicas, passes, and who updates."""
+"""Options of a training run: replicas, passes, and the place of updates."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ from psrt.trainer.inputs import Ahead, Job, Outputs, PreparedBatch, batches, loa
 from psrt.trainer.models import Manifest, export, prediction_of
 from psrt.trainer.training import evaluate
 from psrt.trainer.training.cluster import cluster_of
-from psrt.trainer.training.completion import CompletionWait, Members, await_others, company
+from psrt.trainer.training.completion import CompletionWait, Members, await_others, waiting_turn
 from psrt.trainer.training.process import Say, prepared_process
 from psrt.trainer.training.profiling import profiled, spanned
 from psrt.trainer.training.progress import Progress
@@ -47,7 +47,7 @@ from psrt.trainer.training.training_run import TrainingRun
 log = logging.getLogger("psrt.trainer")
 
 STOP_S = 10.0
-"""After a signal, the most a trainer spends on its goodbye."""
+"""Time limit for completing after a signal."""
 
 
 def train(settings: TrainerConfig, config: JobConfig, say: Say) -> int:
@@ -169,11 +169,11 @@ class Session:
         self._recorder.write()
 
     def test_and_save(self) -> None:
-        """Trainer 0, if it has anything to do here: see the module docstring of `completion`."""
+        """Test and save on trainer 0, once all others have completed (see `completion`)."""
         if not self._tests and not self._save_to:
             return
         self._run.flush(self._settings.call_timeout_s, final=True)
-        arrive = company(self._communicator, self._job.config.communication)
+        arrive = waiting_turn(self._communicator, self._job.config.communication)
         await_others(self._waiting(), self._cluster.members, arrive)
         self._run.flush(self._settings.call_timeout_s, final=True)
         if self._tests:
@@ -185,7 +185,7 @@ class Session:
             self._save(Path(self._save_to))
 
     def leave(self, signal: int) -> None:
-        """Complete; after a signal with little patience, and no complaint: it was asked to go."""
+        """Complete; after a signal with a short timeout, and without raising."""
         if not self._joined:
             return
         if signal:

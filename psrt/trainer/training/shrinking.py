@@ -1,4 +1,4 @@
-"""Asking all pservers to drop the rows of sparse tables that are at their end."""
+"""Eviction of expired rows on all pservers, at the request of a trainer."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from psrt.rpc.methods import Method
 
 @dataclass
 class Shrunk:
-    """Of one table, over all pservers: how many rows were dropped, by reason ("rounds", "days",
-    "score", "memory"), and about how many bytes of memory these took."""
+    """Dropped rows of one table over all pservers, by reason ("rounds", "days", "score",
+    "memory"), and their approximate bytes of memory."""
 
     rows: dict[str, int] = field(default_factory=dict)
     bytes: int = 0
@@ -28,7 +28,7 @@ class Shrunk:
 def shrink(
     clients: Sequence[Client], tables: Sequence[str], dry_run: bool, timeout_s: float
 ) -> dict[str, Shrunk]:
-    """What each table has lost, or would lose; no `tables` stand for all."""
+    """Return the rows that each table has lost, or would lose; without `tables`, of all."""
     _check_names(tables)
     asked = pb.Shrink(tables=tables, number=random.getrandbits(63) | 1, dry_run=dry_run)
     shrunk: dict[str, Shrunk] = {}
@@ -48,5 +48,5 @@ def _check_names(tables: Sequence[object]) -> None:
         if not isinstance(table, str):
             raise ConfigError(
                 f"shrink was given {table!r}, which is no name of a table; nothing was shrunk.",
-                hint='Name tables one by one, shrink("a", "b"); none stands for all.',
+                hint='Name tables one by one, shrink("a", "b"); no name means all.',
             )

@@ -1,7 +1,7 @@
-"""SIGTERM and Ctrl-C of a trainer: finish the step, tell the pservers, exit 128 + the signal.
+"""SIGTERM and Ctrl-C of a trainer: finish the step, complete, exit 128 + the signal.
 
-While a `quietly` callback is set, a signal calls it and nothing else happens: the training loop
-ends after the running step. At any other time (connecting, testing, saving) it raises `Interrupted`
+While a `quietly` callback is set, a signal only calls it: the training loop ends after the running
+step. At any other time (connecting, testing, saving) it raises `Interrupted`
 in the main thread, which the session turns into the same orderly end. A second signal ends the
 process at once. On exit the former handlers come back, and an `Interrupted` ends here.
 
@@ -28,13 +28,14 @@ NUDGE_EVERY_S = 0.05
 
 
 class Interrupted(BaseException):
-    """Not an `Exception`: nothing but the session may take it for an error and go on."""
+    """Raised in the main thread by a signal; no `Exception`, so that only the session catches
+    it."""
 
 
 class Waker:
-    """Nudges the main thread while fewer `SIGNALS` were handled than have arrived.
+    """Interrupts the main thread while fewer `SIGNALS` were handled than have arrived.
 
-    Arrivals are known at once from the pipe of `signal.set_wakeup_fd`, which is written by the C
+    Arrivals are read at once from the pipe of `signal.set_wakeup_fd`, which is written by the C
     part of a handler, on whatever thread it runs.
     """
 

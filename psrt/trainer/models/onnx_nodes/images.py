@@ -38,7 +38,7 @@ def pool2d(d: Drawing) -> None:
 
 
 def _padding_behind(d: Drawing) -> list[int]:
-    """As much as the last window needs: runtimes differ in what `ceil_mode` means."""
+    """Pad as much as the last window needs: runtimes differ in the meaning of `ceil_mode`."""
     sizes, counts = d.shape("input")[2:], d.out_shape()[2:]
     steps = (d.attrs["stride"], d.attrs["size"], d.attrs["padding"])
     return [

@@ -7,7 +7,7 @@ from psrt.trainer.models.onnx_nodes.table import Drawing, exports
 
 @exports("cos_sim")
 def cos_sim(d: Drawing) -> None:
-    """0 beside a zero row, where the quotient would be 0 / 0."""
+    """Return 0 for a zero row, where the quotient would be 0 / 0."""
     x, y = d.one("x"), d.one("y")
     norms = [d.node("Sqrt", (_dot(d, each, each),)) for each in (x, y)]
     product, zero = d.node("Mul", norms), d.number(0)
