@@ -1,4 +1,4 @@
-"""Programs at work on one trainer; no network here, see `ports`.
+"""Execution of programs on one trainer; network access goes through `ports`.
 
 In reading order:
 

@@ -1,8 +1,8 @@
-"""How a parallel executor builds its graph and runs it, by the names users of Fluid know.
+"""Build and execution options of a parallel executor, with Fluid's names.
 
-Set fields like attributes; a name that does not exist is refused, and so is a change after the
-executor was built. Fields below "no effect" exist so that programs written for Fluid run: they name
-things of GPUs, or of collectives, that a CPU executor does not have.
+Set fields like attributes; an unknown name is refused, and so is a change after the executor was
+built. Fields below "no effect" exist so that programs written for Fluid run: they are about GPUs
+or collectives, which a CPU executor does not have.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from psrt.core.errors import ConfigError
 
 
 class ReduceStrategy(enum.Enum):
-    """How gradients of replicas become an update.
+    """Parameter copies of the replicas.
 
-    `AllReduce`: every replica has a copy of the parameters, and updates it by the summed gradient.
+    `AllReduce`: every replica has a copy of the parameters, updated by the summed gradient.
     `Reduce`: there is one copy of the parameters, updated once.
     """
 
@@ -29,7 +29,7 @@ class ReduceStrategy(enum.Enum):
 
 
 class GradientScaleStrategy(enum.Enum):
-    """What the gradient of each replica's loss starts with.
+    """The initial gradient of each replica's loss.
 
     `CoeffNumDevice`: its share of the examples of the batch, so that the sum over replicas is the
     gradient of the mean over the batch. `One`: 1, right for losses that are sums. `Customized`: the
@@ -49,7 +49,7 @@ _LEAST = {"num_threads": 0, "num_iteration_per_drop_scope": 0, "num_iteration_pe
 
 
 class _Strategy(DeclaredAttributes):
-    """Checks what is set, by attribute or by keyword."""
+    """Checks fields set by attribute or by keyword."""
 
     def __new__(cls, *_: Any, **fields: Any) -> Self:
         strategy = super().__new__(cls)
@@ -62,7 +62,7 @@ class _Strategy(DeclaredAttributes):
 
 
 def _fitting(name: str, value: Any) -> Any:
-    """The value of a field as executors read it; raises `ConfigError`."""
+    """The checked value of a field; raises `ConfigError`."""
     if name in _CHOICES:
         return _member(name, value, _CHOICES[name])
     if name in _LEAST:
@@ -74,7 +74,7 @@ def _fitting(name: str, value: Any) -> Any:
 
 
 def _member(name: str, value: Any, choices: type[enum.Enum]) -> enum.Enum:
-    """A member, or the one of that name."""
+    """The member `value`, or the member of that name; raises `ConfigError`."""
     if isinstance(value, choices):
         return value
     if isinstance(value, str) and value in choices.__members__:
@@ -84,7 +84,7 @@ def _member(name: str, value: Any, choices: type[enum.Enum]) -> enum.Enum:
 
 
 def at_least(least: int, name: str, value: Any) -> int:
-    """`value` as an integer; raises `ConfigError` unless it is one and large enough."""
+    """`value` as an integer; raises `ConfigError` unless it is an integer of at least `least`."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -96,12 +96,12 @@ def at_least(least: int, name: str, value: Any) -> int:
 
 @dataclass
 class ExecutionStrategy(_Strategy):
-    """How the graph of one step is run.
+    """Execution of the graph of one step.
 
-    `num_threads`: 0 = one a replica; more help only where ops of one replica are independent.
-    `num_iteration_per_drop_scope`: temporary memory is given back after so many runs; 0 = never.
-    `num_iteration_per_run`: how often one `run` trains on its batch. `spin_s`: how long a thread
-    without work looks for some before it sleeps; more is faster on cores of its own, 0 is polite.
+    `num_threads`: 0 = one per replica; more help only where ops of one replica are independent.
+    `num_iteration_per_drop_scope`: runs after which temporary memory is released; 0 = never.
+    `num_iteration_per_run`: iterations of one `run` on its batch. `spin_s`: seconds for which an
+    idle thread polls before it sleeps; more is faster on dedicated cores, 0 leaves cores to others.
     """
 
     num_threads: int = 0
@@ -117,15 +117,15 @@ class ExecutionStrategy(_Strategy):
 
 @dataclass
 class BuildStrategy(_Strategy):
-    """How the graph of one step is built.
+    """Construction of the graph of one step.
 
-    `memory_optimize`: vars whose lives do not overlap share memory (None = no), except gradients
-    with `skip_grads`; vars to fetch must then be named to the executor (`keep`).
-    `fuse_*`: see `psrt.graph.passes`; results stay the same bits or within rounding, as each says.
+    `memory_optimize`: vars with disjoint lifetimes share memory (None = no), except gradients with
+    `skip_grads`; vars to fetch must then be named to the executor (`keep`).
+    `fuse_*`: see `psrt.graph.passes`, which states for each whether results keep their bits.
     `enable_backward_optimizer_op_deps`: no parameter changes before the whole backward has
     succeeded. `enable_sequential_execution`: a replica runs its ops in program order.
-    `debug_graphviz_path`: where the graph is written to as Graphviz dot, "" = nowhere.
-    `async_mode`: replicas do not wait for each other, see `ParallelExecutor.run_from`.
+    `debug_graphviz_path`: file for the graph as Graphviz dot, "" = none.
+    `async_mode`: replicas do not wait for each other, only in `ParallelExecutor.run_from`.
     """
 
     reduce_strategy: ReduceStrategy = ReduceStrategy.AllReduce
@@ -159,6 +159,6 @@ class BuildStrategy(_Strategy):
     mkldnn_enabled_op_types: tuple[str, ...] = ()
 
 
-# Fluid's programs say `BuildStrategy.ReduceStrategy.Reduce`.
+# Fluid programs use `BuildStrategy.ReduceStrategy.Reduce`.
 BuildStrategy.ReduceStrategy = ReduceStrategy  # type: ignore[attr-defined]
 BuildStrategy.GradientScaleStrategy = GradientScaleStrategy  # type: ignore[attr-defined]

@@ -30,9 +30,9 @@ from psrt.executor.compute.lengths import checked
 from psrt.executor.compute.losses import class_losses, losses, ranking, sampled_losses, sampling
 from psrt.executor.compute.parts import SMALL, part_of
 from psrt.executor.compute.registry import (
+    ALIASING,
     COMPUTE,
     SHAPES_ONLY,
-    SHARING,
     Bound,
     CachedCommands,
     Compute,
@@ -43,9 +43,9 @@ from psrt.executor.compute.registry import (
 from psrt.executor.compute.updates import Update, in_sequence, make_update
 
 __all__ = [
+    "ALIASING",
     "COMPUTE",
     "SHAPES_ONLY",
-    "SHARING",
     "SMALL",
     "Bound",
     "CachedCommands",

@@ -1,4 +1,4 @@
-"""Clipping and regularisation of gradients; of sparse tables, the rows of the step."""
+"""Gradient clipping and weight decay; for sparse tables, of the rows of the step."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from psrt.executor.compute.registry import Bound, Step, computes
 from psrt.executor.memory import BoundRows, Cell
 from psrt.kernels.optimizers import elementwise
 
-# --- regularisation -------------------------------------------------------------------------------
+# --- decay ----------------------------------------------------------------------------------------
 
 
 def _weights(op: Bound) -> Callable[[Array], Array]:
-    """The weights a gradient belongs to: a whole parameter, or the rows of this step.
+    """Weights of a gradient: a whole parameter, or the rows of this step.
 
-    Those that stand apart in a table that is read in place are gathered into the given memory.
+    Rows of a table that is read without a copy are gathered into the given memory.
     """
     table = op.tables.get(op.op.inputs["parameter"][0])
     if table is not None and table.parameter.sparse:
@@ -28,10 +28,10 @@ def _weights(op: Bound) -> Callable[[Array], Array]:
 
 
 def _rows_of_step(table: BoundRows, memory: Array) -> Array:
-    if not table.is_numbered:
+    if not table.has_own_gradient_rows:
         return table.values
     assert table.ids is not None, table.parameter.name
-    # The lookups before have checked the ids; mode "raise" would make a copy of the result first.
+    # Earlier lookups have checked the ids; mode "raise" would make a copy of the result first.
     return np.take(table.values, table.ids, axis=0, out=memory, mode="clip")
 
 

@@ -1,4 +1,4 @@
-"""Products: BLAS into memory that is there already, then one pass for bias and activation."""
+"""Products: BLAS into preallocated memory, then one pass for bias and activation."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ def fc(op: Bound) -> Step:
     parts = list(zip(op.all("x"), op.all("w"), strict=True))
     out, bias, is_relu = op.one("out"), op.maybe("bias"), op.attrs["activation"] == "relu"
 
-    def note(tape: EagerBackend) -> None:
+    def record(commands: EagerBackend) -> None:
         (first, _), width = parts[0], parts[0][1].value.shape[1]
         result = out.reserve((*first.value.shape[:-1], width)).reshape(-1, width)
         for number, (x, w) in enumerate(parts):
-            tape.product(_rows(x.value), w.value, result, adds=number > 0)
+            commands.product(_rows(x.value), w.value, result, adds=number > 0)
         if bias is not None:
-            tape.bias(result, bias.value, is_relu)
+            commands.bias(result, bias.value, is_relu)
         elif is_relu:
-            tape.relu_(result)
+            commands.relu_(result)
 
-    return op.noted(note)
+    return op.recorded(record)
 
 
 def _rows(x: Array) -> Array:
-    """All but the last dimension as one."""
+    """`x` with all dimensions except the last merged into one."""
     return x if x.ndim == 2 else x.reshape(-1, x.shape[-1])
 
 
@@ -41,25 +41,25 @@ def fc_grad(op: Bound) -> Step:
     parts = list(zip(op.all("x"), op.all("w"), op.many("x@GRAD"), op.many("w@GRAD"), strict=True))
     before_activation = _before_activation(op)
 
-    def note(tape: EagerBackend) -> None:
-        rows = before_activation(tape)
+    def record(commands: EagerBackend) -> None:
+        rows = before_activation(commands)
         for x, w, x_grad, w_grad in parts:
             if w_grad is not None:
-                _weight_gradient(tape, x, rows, w_grad)
+                _weight_gradient(commands, x, rows, w_grad)
             if x_grad is not None:
-                _input_gradient(tape, x, w, rows, x_grad)
+                _input_gradient(commands, x, w, rows, x_grad)
 
-    return op.noted(note)
+    return op.recorded(record)
 
 
-def _weight_gradient(tape: EagerBackend, x: Cell, rows: Array, w_grad: Cell) -> None:
+def _weight_gradient(commands: EagerBackend, x: Cell, rows: Array, w_grad: Cell) -> None:
     inputs = _rows(x.value)
-    tape.product(inputs.T, rows, w_grad.reserve((inputs.shape[1], rows.shape[1])))
+    commands.product(inputs.T, rows, w_grad.reserve((inputs.shape[1], rows.shape[1])))
 
 
-def _input_gradient(tape: EagerBackend, x: Cell, w: Cell, rows: Array, x_grad: Cell) -> None:
+def _input_gradient(commands: EagerBackend, x: Cell, w: Cell, rows: Array, x_grad: Cell) -> None:
     # BLAS takes four times as long as a loop for an outer product.
-    product = tape.outer if rows.shape[1] == 1 else tape.product
+    product = commands.outer if rows.shape[1] == 1 else commands.product
     product(rows, w.value.T, _rows(x_grad.reserve(x.value.shape)))
 
 
@@ -67,79 +67,83 @@ def _input_gradient(tape: EagerBackend, x: Cell, w: Cell, rows: Array, x_grad: C
 def fc_grad_rows(op: Bound) -> Step:
     before_activation = _before_activation(op, op.maybe("rows@GRAD"))
 
-    def note(tape: EagerBackend) -> None:
-        before_activation(tape)
+    def record(commands: EagerBackend) -> None:
+        before_activation(commands)
 
-    return op.noted(note)
+    return op.recorded(record)
 
 
 @computes("fc_grad_w")
 def fc_grad_w(op: Bound) -> Step:
     x, rows, w_grad, spare = op.one("x"), op.one("rows@GRAD"), op.one("w@GRAD"), op.scratch()
-    return op.noted(lambda tape: _weight_gradient(tape, x, _matrix(tape, rows, spare), w_grad))
+    return op.recorded(
+        lambda commands: _weight_gradient(commands, x, _matrix(commands, rows, spare), w_grad)
+    )
 
 
 @computes("fc_grad_x")
 def fc_grad_x(op: Bound) -> Step:
     x, w, rows, x_grad = op.one("x"), op.one("w"), op.one("rows@GRAD"), op.one("x@GRAD")
     spare = op.scratch()
-    return op.noted(lambda tape: _input_gradient(tape, x, w, _matrix(tape, rows, spare), x_grad))
+    return op.recorded(
+        lambda commands: _input_gradient(commands, x, w, _matrix(commands, rows, spare), x_grad)
+    )
 
 
-def _matrix(tape: EagerBackend, rows: Cell, spare: Cell) -> Array:
-    """A value as a C-contiguous matrix; in the memory of `spare` unless it is one."""
+def _matrix(commands: EagerBackend, rows: Cell, spare: Cell) -> Array:
+    """A value as a C-contiguous matrix, copied to the memory of `spare` if necessary."""
     value = rows.value
     if value.flags.c_contiguous:
         return _rows(value)
     copied = spare.reserve(value.shape)
-    tape.copy(value, copied)
+    commands.copy(value, copied)
     return _rows(copied)
 
 
 def _before_activation(op: Bound, into: Cell | None = None) -> Callable[[EagerBackend], Array]:
-    """The gradient (n, width) of what the activation was applied to; the bias gets its own.
+    """Record the gradients of the bias and before the activation; return the latter, (n, width).
 
-    It lies in `into`, which other ops read, or else where no other op looks.
+    It is written to `into`, which other ops read, or else to memory that no other op reads.
     """
     grad, bias_grad, spare = op.one("out@GRAD"), op.maybe("bias@GRAD"), op.scratch()
     if op.attrs["activation"] == "relu":
         return _before_relu(op, bias_grad, into)
 
-    def note(tape: EagerBackend) -> Array:
-        rows = _matrix(tape, grad, spare)
+    def record(commands: EagerBackend) -> Array:
+        rows = _matrix(commands, grad, spare)
         if bias_grad is not None:
-            tape.column_sums(rows, bias_grad.reserve(rows.shape[1:]))
+            commands.column_sums(rows, bias_grad.reserve(rows.shape[1:]))
         return rows
 
-    return note
+    return record
 
 
 def _before_relu(
     op: Bound, bias_grad: Cell | None, into: Cell | None
 ) -> Callable[[EagerBackend], Array]:
     out, grad, masked, spare = op.one("out"), op.one("out@GRAD"), op.scratch(), op.own()
-    in_place = op.may_overwrite("out@GRAD") and into is None
+    overwrites = op.may_overwrite("out@GRAD") and into is None
 
-    def note(tape: EagerBackend) -> Array:
-        kept, given = _rows(out.value), _matrix(tape, grad, into or masked)
+    def record(commands: EagerBackend) -> Array:
+        kept, given = _rows(out.value), _matrix(commands, grad, into or masked)
         sums = (bias_grad or spare).reserve(kept.shape[1:])
-        stays = in_place or not grad.value.flags.c_contiguous
+        stays = overwrites or not grad.value.flags.c_contiguous
         result = given if stays else _rows((into or masked).reserve(out.value.shape))
-        tape.relu_grad(kept, given, result, sums)
+        commands.relu_grad(kept, given, result, sums)
         return result
 
-    return note
+    return record
 
 
 # --- matrix products ------------------------------------------------------------------------------
 
 
-def _turned(x: Array, transpose: bool) -> Array:
+def _transposed(x: Array, transpose: bool) -> Array:
     return x.swapaxes(-1, -2) if transpose else x
 
 
 def _multiply(x: Array, y: Array, out: Array) -> Array:
-    """x · y; of many matrices with one, as one product."""
+    """x · y; many matrices times one matrix is one product."""
     if y.ndim == 2 < x.ndim and x.flags.c_contiguous:
         np.matmul(_rows(x), y, out=_rows(out))
     else:
@@ -150,10 +154,10 @@ def _multiply(x: Array, y: Array, out: Array) -> Array:
 @computes("matmul")
 def matmul(op: Bound) -> Step:
     x, y, out, alpha = op.one("x"), op.one("y"), op.one("out"), op.attrs["alpha"]
-    turn_x, turn_y = op.attrs["transpose_x"], op.attrs["transpose_y"]
+    transpose_x, transpose_y = op.attrs["transpose_x"], op.attrs["transpose_y"]
 
     def run() -> None:
-        a, b = _turned(x.value, turn_x), _turned(y.value, turn_y)
+        a, b = _transposed(x.value, transpose_x), _transposed(y.value, transpose_y)
         batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
         result = _multiply(a, b, out.reserve((*batch, a.shape[-2], b.shape[-1])))
         if alpha != 1:
@@ -164,26 +168,26 @@ def matmul(op: Bound) -> Step:
 
 @computes("matmul_grad")
 def matmul_grad(op: Bound) -> Step:
-    """Of c = a b: da = d bᵀ, db = aᵀ d; where an operand was turned, the turned product."""
+    """For c = a b: da = d bᵀ, db = aᵀ d; for a transposed operand, the transposed product."""
     x, y, grad, alpha = op.one("x"), op.one("y"), op.one("out@GRAD"), op.attrs["alpha"]
     x_grad, y_grad, spare = op.maybe("x@GRAD"), op.maybe("y@GRAD"), op.scratch()
-    turn_x, turn_y = op.attrs["transpose_x"], op.attrs["transpose_y"]
+    transpose_x, transpose_y = op.attrs["transpose_x"], op.attrs["transpose_y"]
 
     def run() -> None:
         d = grad.value
-        a, b = _turned(x.value, turn_x), _turned(y.value, turn_y)
+        a, b = _transposed(x.value, transpose_x), _transposed(y.value, transpose_y)
         if x_grad is not None:
-            factors = (b, _turned(d, True)) if turn_x else (d, _turned(b, True))
+            factors = (b, _transposed(d, True)) if transpose_x else (d, _transposed(b, True))
             _write_product(factors, alpha, x_grad.reserve(x.value.shape), spare)
         if y_grad is not None:
-            factors = (_turned(d, True), a) if turn_y else (_turned(a, True), d)
+            factors = (_transposed(d, True), a) if transpose_y else (_transposed(a, True), d)
             _write_product(factors, alpha, y_grad.reserve(y.value.shape), spare)
 
     return run
 
 
 def _write_product(factors: tuple[Array, Array], alpha: float, out: Array, spare: Cell) -> None:
-    """The product, summed over the dimensions before the last two in which `out` was broadcast."""
+    """The product, summed over the leading dimensions in which `out` was broadcast."""
     x, y = factors
     batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     if batch == out.shape[:-2]:

@@ -1,4 +1,4 @@
-"""Arithmetic with broadcasting, sums of many."""
+"""Arithmetic with broadcasting, and sums of several inputs."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ computes("elementwise_pow")(lambda op: _forward(op, np.power))
 # --- backward -------------------------------------------------------------------------------------
 
 Part: TypeAlias = Callable[[Array, Array, Array, Array, Array], object]
-"""`part(d, x, y, out, into)`: one gradient before the broadcast dimensions are summed."""
+"""`part(d, x, y, out, into)` writes one gradient before broadcast dimensions are summed."""
 
 
 def _backward(op: Bound, x_part: Part | None, y_part: Part | None) -> Step:
-    """A part of None is d itself."""
+    """The gradients of x and y; a part of None is d itself."""
     x, y, grad, out = op.one("x"), op.one("y"), op.one("out@GRAD"), op.maybe("out")
     x_grad, y_grad, spare = op.maybe("x@GRAD"), op.maybe("y@GRAD"), op.scratch()
     axis = op.attrs["axis"]
@@ -55,7 +55,7 @@ def _backward(op: Bound, x_part: Part | None, y_part: Part | None) -> Step:
         def write(part: Part | None, to: Cell, shape: Shape, broadcast_from: Shape) -> None:
             is_whole = d.shape == broadcast_from
             if part is None and is_whole:
-                to.share(d.reshape(shape))
+                to.alias(d.reshape(shape))
                 return
             made = d
             if part is not None:
@@ -73,7 +73,7 @@ def _backward(op: Bound, x_part: Part | None, y_part: Part | None) -> Step:
 
 
 def sum_to(grad: Array, broadcast_from: Shape, out: Array) -> None:
-    """Sum `grad` over the dimensions in which `broadcast_from` was stretched."""
+    """Sum `grad` over the dimensions in which `broadcast_from` was broadcast."""
     padded = (1,) * (grad.ndim - len(broadcast_from)) + broadcast_from
     axes = tuple(i for i, size in enumerate(padded) if size == 1 and grad.shape[i] != 1)
     np.sum(grad, axis=axes, keepdims=True, out=out.reshape(padded))
@@ -157,6 +157,6 @@ def sum_grad(op: Bound) -> Step:
 
     def run() -> None:
         for target in targets:
-            target.share(grad.value)
+            target.alias(grad.value)
 
     return run

@@ -1,8 +1,8 @@
 """Convolution by BLAS, a tile at a time, and pooling.
 
 A tile is a few images, or a band of rows of their output, whose columns fit into the cache. The
-columns of a whole batch would be written to memory and read back (MNIST, batch 64: 12 MB), and are
-cheaper to make again for the gradient than to keep.
+columns of a whole batch would go through memory (MNIST, batch 64: 12 MB); to compute them again for
+the gradient is cheaper than to keep them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Tile:
 
 
 class Tiling:
-    """How one convolution is cut into tiles: all but the size of the batch is known before.
+    """The tiles of one convolution; everything except the batch size is known in advance.
 
     `image` is (C, H, W), `out` (filters, height, width).
     """
@@ -56,7 +56,7 @@ class Tiling:
         self._memory = op.scratch()
 
     def tiles(self, x: Array) -> Iterator[Tile]:
-        """The tiles of the batch `x`, band after band of the same images; `images` is filled."""
+        """The tiles of the batch `x`, band by band for each group of images; `images` is filled."""
         height = self.out[1]
         count = min(TILE_IMAGES, max(len(x), 1))
         band = min(max(TILE_ELEMENTS // self._columns(1, count), 1), height)
@@ -72,7 +72,7 @@ class Tiling:
                 yield tile
 
     def is_last(self, tile: Tile) -> bool:
-        """Whether the tile holds the last rows of its images."""
+        """True if the tile holds the last rows of its images."""
         return tile.rows.stop == self.out[1]
 
     def first_pixel(self, tile: Tile) -> int:
@@ -83,7 +83,7 @@ class Tiling:
         return images.reshape(len(images), self.out[0], self.out[1] * self.out[2])
 
     def by_group(self, tile: Tile, weights: Array) -> tuple[Array, Array, Array]:
-        """Of each group filter · columns = product, as BLAS takes them:
+        """The operands of filter · columns = product by group, in the layout of BLAS:
 
         (groups, filters, weights), (groups, weights, pixels · n) and (groups, filters, pixels · n).
         """
@@ -98,7 +98,7 @@ class Tiling:
         return math.prod((self.image[0], *self.filter[2:], rows, self.out[2], images))
 
     def _shapes(self, rows: int, images: int) -> list[Shape]:
-        """Of the arrays of a tile; those that stay for the next band come first."""
+        """Shapes of the arrays of a tile; those kept for the next band come first."""
         inner = (*self.image, images)
         columns = (self.image[0], *self.filter[2:], rows, self.out[2], images)
         product = (self.out[0], rows * self.out[2], images)
@@ -124,7 +124,7 @@ def _window(op: Bound, *names: str) -> Array:
 def conv2d(op: Bound) -> Step:
     x, weights, out = op.one("input"), op.one("filter"), op.one("out")
     bias, is_relu, tiling = op.maybe("bias"), op.attrs["activation"] == "relu", Tiling(op)
-    im2col, scatter_maps = op.form(kernels.im2col), op.form(kernels.scatter_maps)
+    im2col, scatter_maps = op.kernel(kernels.im2col), op.kernel(kernels.scatter_maps)
     no_bias = np.zeros(tiling.out[0], op.dtype)
 
     def run() -> None:
@@ -144,7 +144,7 @@ def conv2d(op: Bound) -> Step:
 def conv2d_grad(op: Bound) -> Step:
     x, maps, grad = op.one("input"), op.one("out"), op.one("out@GRAD")
     tiling, is_relu = Tiling(op), op.attrs["activation"] == "relu"
-    gather_maps = op.form(kernels.gather_maps)
+    gather_maps = op.kernel(kernels.gather_maps)
     x_part = _input_part(op, tiling)
     parts = [part for part in (_bias_part(op), _filter_part(op, tiling), x_part) if part]
 
@@ -162,8 +162,8 @@ def conv2d_grad(op: Bound) -> Step:
 
 
 Part: TypeAlias = tuple[Callable[[], object], Callable[[Tile], None]]
-"""The gradient of one input: what begins a step, and what a tile adds. The gradient of what filters
-gave before the activation stands in the tile's `product`."""
+"""The gradient of one input: a function that begins a step, and one that adds a tile. The tile's
+`product` holds the gradient of the convolution before the activation."""
 
 
 def _bias_part(op: Bound) -> Part | None:
@@ -179,7 +179,7 @@ def _bias_part(op: Bound) -> Part | None:
 
 
 def _filter_part(op: Bound, tiling: Tiling) -> Part | None:
-    grad, im2col = op.maybe("filter@GRAD"), op.form(kernels.im2col)
+    grad, im2col = op.maybe("filter@GRAD"), op.kernel(kernels.im2col)
     if grad is None:
         return None
 
@@ -194,7 +194,7 @@ def _filter_part(op: Bound, tiling: Tiling) -> Part | None:
 
 
 def _input_part(op: Bound, tiling: Tiling) -> Part | None:
-    grad, col2im_ = op.maybe("input@GRAD"), op.form(kernels.col2im_)
+    grad, col2im_ = op.maybe("input@GRAD"), op.kernel(kernels.col2im_)
     x, weights = op.one("input"), op.one("filter")
     if grad is None:
         return None
@@ -218,7 +218,7 @@ def _input_part(op: Bound, tiling: Tiling) -> Part | None:
 def pool2d(op: Bound) -> Step:
     x, out, argmax = op.one("input"), op.one("out"), op.maybe("argmax")
     window, exclusive = _window(op, "size", "stride", "padding"), op.attrs["exclusive"]
-    max_pool, average_pool = op.form(kernels.max_pool), op.form(kernels.average_pool)
+    max_pool, average_pool = op.kernel(kernels.max_pool), op.kernel(kernels.average_pool)
     shape = op.vars[out.name].shape[1:]
 
     def run() -> None:
@@ -238,8 +238,8 @@ def pool2d_grad(op: Bound) -> Step:
     x, grad, x_grad = op.one("input"), op.one("out@GRAD"), op.one("input@GRAD")
     argmax, exclusive = op.maybe("argmax"), op.attrs["exclusive"]
     window = _window(op, "size", "stride", "padding")
-    max_pool_grad = op.form(kernels.max_pool_grad)
-    average_pool_grad = op.form(kernels.average_pool_grad)
+    max_pool_grad = op.kernel(kernels.max_pool_grad)
+    average_pool_grad = op.kernel(kernels.average_pool_grad)
 
     def run() -> None:
         given, result = _planes(grad.value), _planes(x_grad.reserve(x.value.shape))

@@ -1,4 +1,4 @@
-"""Products between the features of one example."""
+"""Products of the features of one example."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def cos_sim_grad(op: Bound) -> Step:
 @computes("fm_interaction")
 def fm_interaction(op: Bound) -> Step:
     x, out, sums, by_pairs = op.one("input"), op.one("out"), op.one("sums"), op.scratch()
-    pairwise_products = op.form(interactions.pairwise_products)
+    pairwise_products = op.kernel(interactions.pairwise_products)
     by_column = op.attrs["by_column"]
 
     def run() -> None:
@@ -71,7 +71,7 @@ def fm_interaction(op: Bound) -> Step:
 def fm_interaction_grad(op: Bound) -> Step:
     x, sums, grad = op.one("input"), op.one("sums"), op.one("out@GRAD")
     x_grad = op.one("input@GRAD")
-    pairwise_products_grad = op.form(interactions.pairwise_products_grad)
+    pairwise_products_grad = op.kernel(interactions.pairwise_products_grad)
 
     def run() -> None:
         d = np.ascontiguousarray(grad.value)

@@ -1,8 +1,8 @@
-"""Lists that must have the same lengths, checked where they meet.
+"""Length checks of ragged vars that one op reads element by element.
 
-Vars computed from one ragged var have its very offsets, which is known when a program is compiled.
-Others may differ from batch to batch, and kernels trust offsets: an op that reads two such lists
-element by element is made to look first.
+Vars computed from one ragged var share its offsets, which is known when a program is compiled.
+Others may differ from batch to batch, and kernels trust offsets: an op that reads two of them
+checks them first.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from psrt.executor.memory import Cell
 
 
 def checked(step: Step, ragged: Sequence[Cell]) -> Step:
-    """`step`, after a look at the lists it reads where they may differ in length."""
+    """`step`, preceded by a length check of the ragged vars whose offsets are not shared."""
     first, *others = ragged
-    apart = [cell for cell in others if _source(cell) is not _source(first)]
-    if not apart:
+    unshared = [cell for cell in others if _source(cell) is not _source(first)]
+    if not unshared:
         return step
 
     def run() -> None:
-        for cell in apart:
+        for cell in unshared:
             if not np.array_equal(first.offsets, cell.offsets):  # type: ignore[arg-type]
                 raise DataError(f"The lists of {first.name} and of {cell.name} differ in length.")
         step()
@@ -33,7 +33,7 @@ def checked(step: Step, ragged: Sequence[Cell]) -> Step:
 
 
 def _source(cell: Cell) -> Cell:
-    """The cell whose offsets a cell has."""
+    """The cell that owns the offsets of a cell."""
     while cell.follows is not None:
         cell = cell.follows
     return cell

@@ -1,8 +1,8 @@
 """Rows of tables by id, and the gradients that are added back into rows.
 
-A gradient of a table has a row for each row that was bound, or for each id where the table is read
-in place: the executor pairs it with their ids. Lookups of one table add into one memory, which the
-first of them zeroes.
+A gradient of a table has one row for each bound row, or for each distinct id of a zero-copy table;
+the executor pairs it with the ids. Lookups of one table add into one memory, which the first of
+them zeroes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from psrt.kernels.tables import rows
 @computes("embedding")
 def embedding(op: Bound) -> Step:
     ids, table, out = op.one("ids"), op.rows("table"), op.one("out")
-    gather = op.form(rows.gather)
+    gather = op.kernel(rows.gather)
 
     def run() -> None:
         width = table.values.shape[1]
@@ -36,18 +36,20 @@ def embedding(op: Bound) -> Step:
 @computes("embedding_grad")
 def embedding_grad(op: Bound) -> Step:
     ids, table, grad = op.one("ids"), op.rows("table"), op.one("out@GRAD")
-    accumulator, scatter_add_groups_ = _accumulator(op), op.form(rows.scatter_add_groups_)
+    accumulator, scatter_add_groups_ = _accumulator(op), op.kernel(rows.scatter_add_groups_)
 
     def run() -> None:
         sums = accumulator()
-        scatter_add_groups_(sums, table.place_of(ids), *flat_groups(grad.value, sums.shape[1]))
-        table.forget_padding_(sums)
+        scatter_add_groups_(
+            sums, table.gradient_row_of(ids), *flat_groups(grad.value, sums.shape[1])
+        )
+        table.zero_padding_(sums)
 
     return run
 
 
 def _accumulator(op: Bound) -> Callable[[], Array]:
-    """The memory (n, width) to add a table's gradient to: zeros, or what lookups before added."""
+    """Memory (n, width) of a table's gradient: zeros, or the sum of earlier lookups."""
     before, table, out = op.maybe(BEFORE), op.rows("table"), op.one("table@GRAD")
 
     def continued() -> Array:
@@ -64,7 +66,7 @@ def _accumulator(op: Bound) -> Callable[[], Array]:
 
 
 def _rows_of(grad: Cell, width: int) -> Array:
-    """The gradient (n, width) of what was looked up, as kernels want it."""
+    """The gradient (n, width) of the looked-up rows, contiguous."""
     return np.ascontiguousarray(grad.value).reshape(-1, width)
 
 
@@ -75,7 +77,7 @@ def _rows_of(grad: Cell, width: int) -> Array:
 def slot_embeddings(op: Bound) -> Step:
     slots, table, out = Slots(op, "ids"), op.rows("table"), op.one("out")
     argmax, pool = op.maybe("argmax"), op.attrs["pool"]
-    pool_rows, pool_max = op.form(pooling.pool_rows), op.form(pooling.pool_max)
+    pool_rows, pool_max = op.kernel(pooling.pool_rows), op.kernel(pooling.pool_max)
 
     def run() -> None:
         values, offsets = table.values, slots.offsets()
@@ -95,19 +97,19 @@ def slot_embeddings(op: Bound) -> Step:
 def slot_embeddings_grad(op: Bound) -> Step:
     slots, table, grad = Slots(op, "ids"), op.rows("table"), op.one("out@GRAD")
     argmax, pool, accumulator = op.maybe("argmax"), op.attrs["pool"], _accumulator(op)
-    pool_rows_grad_ = op.form(pooling.pool_rows_grad_)
-    pool_max_grad_ = op.form(pooling.pool_max_grad_)
+    pool_rows_grad_ = op.kernel(pooling.pool_rows_grad_)
+    pool_max_grad_ = op.kernel(pooling.pool_max_grad_)
 
     def run() -> None:
         sums = accumulator()
         if argmax is None:
             d, stride = flat_rows(grad.value)
-            places, offsets = slots.places(table), slots.offsets()
-            pool_rows_grad_(sums, places, offsets, POOLS[pool], d, stride)
+            gradient_rows, offsets = slots.gradient_rows(table), slots.offsets()
+            pool_rows_grad_(sums, gradient_rows, offsets, POOLS[pool], d, stride)
         else:
             d, width = _rows_of(grad, sums.shape[1]), sums.shape[1]
             pool_max_grad_(sums, argmax.value.reshape(-1, width), d)
-        table.forget_padding_(sums)
+        table.zero_padding_(sums)
 
     return run
 
@@ -116,7 +118,7 @@ def slot_embeddings_grad(op: Bound) -> Step:
 def weighted_embedding(op: Bound) -> Step:
     ids, values = op.one("ids"), op.one("values")
     table, out, segments = op.rows("table"), op.one("out"), Segments(ids)
-    pool_weighted = op.form(pooling.pool_weighted)
+    pool_weighted = op.kernel(pooling.pool_weighted)
 
     def run() -> None:
         offsets, rows_ = segments.offsets(), table.values
@@ -144,13 +146,17 @@ def weighted_embedding_grad(op: Bound) -> Step:
 def _table_grad(op: Bound) -> Step:
     ids, values, grad = op.one("ids"), op.one("values"), op.one("out@GRAD")
     table, segments, accumulator = op.rows("table"), Segments(ids), _accumulator(op)
-    pool_weighted_grad_ = op.form(pooling.pool_weighted_grad_)
+    pool_weighted_grad_ = op.kernel(pooling.pool_weighted_grad_)
 
     def run() -> None:
-        sums, places, weights = accumulator(), table.place_of(ids), values.value.reshape(-1)
+        sums, gradient_rows, weights = (
+            accumulator(),
+            table.gradient_row_of(ids),
+            values.value.reshape(-1),
+        )
         d = _rows_of(grad, sums.shape[1])
-        pool_weighted_grad_(sums, places, weights, segments.offsets(), d)
-        table.forget_padding_(sums)
+        pool_weighted_grad_(sums, gradient_rows, weights, segments.offsets(), d)
+        table.zero_padding_(sums)
 
     return run
 
@@ -158,7 +164,7 @@ def _table_grad(op: Bound) -> Step:
 def _values_grad(op: Bound) -> Step:
     ids, values, grad = op.one("ids"), op.one("values"), op.one("out@GRAD")
     table, segments, values_grad = op.rows("table"), Segments(ids), op.one("values@GRAD")
-    pool_weights_grad = op.form(pooling.pool_weights_grad)
+    pool_weights_grad = op.kernel(pooling.pool_weights_grad)
 
     def run() -> None:
         index, d = table.index_of(ids), np.ascontiguousarray(grad.value)

@@ -1,6 +1,6 @@
-"""Functions of one element on flat arrays, by table; softmax.
+"""Elementwise functions on flat arrays, by table; softmax.
 
-What numpy does in one vectorised pass is left to numpy, the rest are compiled loops.
+Functions that numpy computes in one vectorised pass use numpy; the others are compiled loops.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from psrt.kernels.jit import Kernel
 from psrt.kernels.ops import activations, nn
 
 Loop: TypeAlias = Callable[..., object]
-"""`(x, out, *attrs)` forward, `(seen, d, grad_x, *attrs)` backward; `seen` is x or out, whichever
-the rule reads."""
+"""`(x, out, *attrs)` forward, `(seen, d, grad_x, *attrs)` backward; `seen` is the x or out that the
+gradient rule reads."""
 
 
 def _flat(array: Array, spare: Cell) -> Array:
-    """A part of something larger is copied once, into memory that is there already."""
+    """`array` flat; a strided one is copied into the memory of `spare`."""
     if not array.flags.c_contiguous:
         kept = spare.reserve(array.shape)
         np.copyto(kept, array)
@@ -31,12 +31,12 @@ def _flat(array: Array, spare: Cell) -> Array:
     return array.reshape(-1)
 
 
-def _form(op: Bound, loop: Loop) -> Loop:
-    return op.form(loop) if isinstance(loop, Kernel) else loop
+def _compiled(op: Bound, loop: Loop) -> Loop:
+    return op.kernel(loop) if isinstance(loop, Kernel) else loop
 
 
 def _forward(op: Bound, loop: Loop, *args: float) -> Step:
-    x, out, spare, function = op.one("x"), op.one("out"), op.scratch(), _form(op, loop)
+    x, out, spare, function = op.one("x"), op.one("out"), op.scratch(), _compiled(op, loop)
 
     def run() -> None:
         function(_flat(x.value, spare), out.reserve(x.value.shape).reshape(-1), *args)
@@ -47,7 +47,7 @@ def _forward(op: Bound, loop: Loop, *args: float) -> Step:
 def _backward(op: Bound, loop: Loop, *args: float) -> Step:
     seen = op.one("x") if "x" in op.op.inputs else op.one("out")
     grad, x_grad, spare = op.one("out@GRAD"), op.one("x@GRAD"), op.scratch()
-    function, private = _form(op, loop), op.own()
+    function, private = _compiled(op, loop), op.own()
 
     def run() -> None:
         given, d = _flat(seen.value, private), _flat(grad.value, spare)
@@ -56,8 +56,8 @@ def _backward(op: Bound, loop: Loop, *args: float) -> Step:
     return run
 
 
-def _enter(type: str, forward: Loop, backward: Loop | None = None) -> None:
-    """The attributes are passed on in the order of the table `BY_NAME`."""
+def _register(type: str, forward: Loop, backward: Loop | None = None) -> None:
+    """Register an op type; its attributes are passed in the order of the table `BY_NAME`."""
 
     def args(op: Bound) -> list[float]:
         return [op.attrs[name] for name in BY_NAME[type]]
@@ -99,18 +99,18 @@ def _tanh_grad(out: Array, d: Array, grad_x: Array) -> None:
     np.multiply(grad_x, d, out=grad_x)
 
 
-_enter("relu", nn.relu, nn.relu_grad)
-_enter("leaky_relu", activations.leaky_relu, activations.leaky_relu_grad)
-_enter("elu", activations.elu, activations.elu_grad)
-_enter("sigmoid", nn.sigmoid, nn.sigmoid_grad)
-_enter("logsigmoid", activations.logsigmoid, activations.logsigmoid_grad)
-_enter("hard_sigmoid", activations.hard_sigmoid, activations.hard_sigmoid_grad)
-_enter("tanh", _of_x(np.tanh), _tanh_grad)
-_enter("gelu", activations.gelu, activations.gelu_grad)
-_enter("gelu_tanh", activations.gelu_tanh, activations.gelu_tanh_grad)
-_enter("softplus", activations.softplus, activations.softplus_grad)
-_enter("softsign", _softsign, _softsign_grad)
-_enter("swish", activations.swish, activations.swish_grad)
+_register("relu", nn.relu, nn.relu_grad)
+_register("leaky_relu", activations.leaky_relu, activations.leaky_relu_grad)
+_register("elu", activations.elu, activations.elu_grad)
+_register("sigmoid", nn.sigmoid, nn.sigmoid_grad)
+_register("logsigmoid", activations.logsigmoid, activations.logsigmoid_grad)
+_register("hard_sigmoid", activations.hard_sigmoid, activations.hard_sigmoid_grad)
+_register("tanh", _of_x(np.tanh), _tanh_grad)
+_register("gelu", activations.gelu, activations.gelu_grad)
+_register("gelu_tanh", activations.gelu_tanh, activations.gelu_tanh_grad)
+_register("softplus", activations.softplus, activations.softplus_grad)
+_register("softsign", _softsign, _softsign_grad)
+_register("swish", activations.swish, activations.swish_grad)
 
 _cut = activations.between_grad
 computes("relu6")(lambda op: _forward(op, _clip, 0.0, op.attrs["threshold"]))
@@ -153,20 +153,20 @@ def _pow_grad(x: Array, d: Array, grad_x: Array, factor: float) -> None:
     np.multiply(grad_x, d, out=grad_x)
 
 
-_enter("exp", _of_x(np.exp), _times(np.positive))
-_enter("log", _of_x(np.log), lambda x, d, grad_x: np.divide(d, x, out=grad_x))
-_enter("sqrt", _of_x(np.sqrt), _sqrt_grad)
-_enter("rsqrt", _rsqrt, _rsqrt_grad)
-_enter("square", _of_x(np.square), _square_grad)
-_enter("abs", _of_x(np.abs), _times(np.sign))
-_enter("reciprocal", _of_x(np.reciprocal), _reciprocal_grad)
-_enter("sin", _of_x(np.sin), _times(np.cos))
-_enter("cos", _of_x(np.cos), _cos_grad)
-_enter("sign", _of_x(np.sign))
-_enter("floor", _of_x(np.floor))
-_enter("ceil", _of_x(np.ceil))
-_enter("round", _of_x(np.rint))
-_enter("pow", lambda x, out, factor: np.power(x, factor, out=out), _pow_grad)
+_register("exp", _of_x(np.exp), _times(np.positive))
+_register("log", _of_x(np.log), lambda x, d, grad_x: np.divide(d, x, out=grad_x))
+_register("sqrt", _of_x(np.sqrt), _sqrt_grad)
+_register("rsqrt", _rsqrt, _rsqrt_grad)
+_register("square", _of_x(np.square), _square_grad)
+_register("abs", _of_x(np.abs), _times(np.sign))
+_register("reciprocal", _of_x(np.reciprocal), _reciprocal_grad)
+_register("sin", _of_x(np.sin), _times(np.cos))
+_register("cos", _of_x(np.cos), _cos_grad)
+_register("sign", _of_x(np.sign))
+_register("floor", _of_x(np.floor))
+_register("ceil", _of_x(np.ceil))
+_register("round", _of_x(np.rint))
+_register("pow", lambda x, out, factor: np.power(x, factor, out=out), _pow_grad)
 
 
 @computes("clip")
@@ -203,7 +203,7 @@ def scale_grad(op: Bound) -> Step:
 
 
 def softmax_into(x: Array, out: Array, axis: int = -1) -> None:
-    """Shifted by its maximum so that nothing overflows."""
+    """Softmax, shifted by the maximum so that nothing overflows."""
     np.subtract(x, x.max(axis=axis, keepdims=True), out=out)
     np.exp(out, out=out)
     out /= out.sum(axis=axis, keepdims=True)

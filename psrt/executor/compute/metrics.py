@@ -1,4 +1,4 @@
-"""Metrics, of one batch or over many steps."""
+"""Metrics of one batch or over many steps."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _AREAS = {"ROC": nn.auc, "PR": metrics.average_precision}
 
 
 def _count_scores(op: Bound) -> Callable[[I64, I64], None]:
-    """`count(positives, negatives)` adds the examples of the batch, by score."""
+    """Returns `count(positives, negatives)`, which adds the batch to histograms of scores."""
     x, label, probabilities = op.one("x"), op.one("label"), op.scratch()
     sigmoid, update_, from_logits = (
-        op.form(nn.sigmoid),
-        op.form(nn.auc_update_),
+        op.kernel(nn.sigmoid),
+        op.kernel(nn.auc_update_),
         op.attrs["from_logits"],
     )
 
@@ -71,7 +71,7 @@ def _ratio(part: float, whole: float) -> float:
 @computes("accuracy")
 def accuracy(op: Bound) -> Step:
     x, label, out, counts = op.one("input"), op.one("label"), op.one("out"), op.maybe("counts")
-    count_in_top, k = op.form(metrics.count_in_top), op.attrs["k"]
+    count_in_top, k = op.kernel(metrics.count_in_top), op.attrs["k"]
 
     def run() -> None:
         scores = np.ascontiguousarray(x.value)

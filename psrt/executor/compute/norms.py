@@ -1,6 +1,6 @@
 """Normalisation, in passes of numpy: a fused loop over rows was no faster.
 
-z stands for (input − mean) / √(variance + epsilon), what is left before scale and bias.
+z is (input − mean) / √(variance + epsilon), before scale and bias.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from psrt.executor.compute.registry import Bound, Step, computes
 
 
 def _invert_(squares: Array, count: int, epsilon: float) -> None:
-    """Sums of squares become 1 / √(their mean + epsilon)."""
+    """Turn sums of squares into 1 / √(their mean + epsilon)."""
     squares /= count
     squares += epsilon
     np.sqrt(squares, out=squares)
@@ -25,7 +25,7 @@ def _invert_(squares: Array, count: int, epsilon: float) -> None:
 
 
 def _by_channel(images: Array) -> Array:
-    """(rows, channels) as it is, (rows, channels, height, width) → (rows, channels, pixels)."""
+    """(rows, channels) unchanged, (rows, channels, height, width) → (rows, channels, pixels)."""
     if images.ndim == 2:
         return images
     return images.reshape(*images.shape[:2], images.shape[2] * images.shape[3])
@@ -42,7 +42,7 @@ def _channel_products(x: Array, y: Array, out: Array) -> None:
 
 
 def _einsum(subscripts: str, x: Array, y: Array, out: Array) -> None:
-    """Parameters stay float32 where an op computes in float64, and so do their gradients."""
+    """`einsum` that may narrow: gradients of parameters stay float32 in a float64 op."""
     np.einsum(subscripts, x, y, out=out, casting="same_kind")
 
 
@@ -172,7 +172,7 @@ def layer_norm_grad(op: Bound) -> Step:
 
 
 def _project_(grad: Array, z: Array) -> None:
-    """`grad` (rows, features) −= its mean and its part along z, row by row; z is spent."""
+    """`grad` (rows, features) −= its mean and its part along z, row by row; overwrites z."""
     along = np.einsum("ij,ij->i", grad, z) / grad.shape[1]
     z *= along[:, None]
     grad -= grad.mean(axis=1, keepdims=True)

@@ -6,39 +6,51 @@ import numpy as np
 
 from psrt.core.types import I64, Array
 from psrt.executor.compute.registry import Bound, Step, computes
-from psrt.executor.compute.sequence import check_slices, new_places, offsets_from, offsets_of, take
+from psrt.executor.compute.sequence import (
+    check_slices,
+    new_positions,
+    offsets_from,
+    offsets_of,
+    take,
+)
 from psrt.executor.memory import Cell
 from psrt.kernels.ops import sequence
 
 
 class _Padding:
-    """Elements to examples of `width` places each, and back; owns the memory for both."""
+    """Pads examples to `width` elements each, and back; owns the memory for both."""
 
     def __init__(self, width: int) -> None:
         self._width = width
-        self._places, self._flags = new_places(), Cell("flags", np.bool_)
+        self._positions, self._flags = new_positions(), Cell("flags", np.bool_)
 
     def pad(self, x: Array, offsets: I64, value: float, out: Array) -> None:
-        """`out` (examples, width, …) = the elements (n, …) of each example, `value` behind them."""
+        """`out` (examples, width, …) = the elements (n, …) of each example, followed by `value`."""
         if len(x) == 0:
             out.fill(value)
             return
         flat = out.reshape(-1, *x.shape[1:])
-        sources, is_hole = self._places.reserve(flat.shape[:1]), self._flags.reserve(flat.shape[:1])
+        sources, is_hole = (
+            self._positions.reserve(flat.shape[:1]),
+            self._flags.reserve(flat.shape[:1]),
+        )
         sequence.padded_sources(offsets, self._width, sources, is_hole)
         take(x, sources, flat)
-        np.copyto(flat, value, where=_beside(is_hole, flat))
+        np.copyto(flat, value, where=_per_row(is_hole, flat))
 
     def unpad(self, padded: Array, offsets: I64, out: Array) -> None:
-        """`out` (n, …) = what stands at the place of each element, 0 where it was cut."""
-        places, is_cut = self._places.reserve(out.shape[:1]), self._flags.reserve(out.shape[:1])
-        sequence.padded_places(offsets, self._width, places, is_cut)
-        take(padded.reshape(-1, *out.shape[1:]), places, out)
-        np.copyto(out, 0, where=_beside(is_cut, out))
+        """`out` (n, …) = the padded value of each element, 0 for one that was cut off."""
+        positions, is_cut = (
+            self._positions.reserve(out.shape[:1]),
+            self._flags.reserve(out.shape[:1]),
+        )
+        sequence.padded_places(offsets, self._width, positions, is_cut)
+        take(padded.reshape(-1, *out.shape[1:]), positions, out)
+        np.copyto(out, 0, where=_per_row(is_cut, out))
 
 
-def _beside(flags: Array, rows: Array) -> Array:
-    """A flag for each row, to broadcast over it."""
+def _per_row(flags: Array, rows: Array) -> Array:
+    """Flags in a shape that broadcasts over each row."""
     return flags.reshape(-1, *[1] * (rows.ndim - 1))
 
 

@@ -1,18 +1,21 @@
-"""Work on one array cut for several threads, in the same way every time: who added up a part of a
-gradient has it in the cache of its core when it updates by it.
+"""Splitting of one array for several threads, always at the same positions.
+
+The thread that sums a part of a gradient has it in its cache when it updates by that part.
 """
 
 from __future__ import annotations
 
 SMALL = 1 << 13
-"""Numbers from which a part is worth a computation of its own."""
+"""Least number of elements that is worth a computation of its own."""
 
-_LINE = 16  # numbers: no two parts share a cache line
+_LINE = 16  # elements of a cache line, which no two parts share
 
 
 def part_of(count: int, number: int, of: int, width: int = 1) -> slice:
-    """Where the `number`-th of `of` parts of `count` rows of `width` numbers lies; a small array is
-    not cut, its first part is all of it."""
+    """The rows of part `number` out of `of`, for `count` rows of `width` elements.
+
+    A small array is not split: part 0 is all of it.
+    """
     if count * width < SMALL:
         return slice(0, count if number == 0 else 0)
     unit = max(1, _LINE // width)

@@ -1,7 +1,7 @@
-"""Where the elements of each example stand, as pooling kernels want it, and pooling of ragged vars.
+"""Offsets and row indices for pooling kernels, and pooling of ragged vars.
 
-Kernels pool several slots in one call; a ragged var is one slot whose rows stand in order. What is
-joined here lies in memory that is kept: a step allocates nothing.
+Kernels pool several slots in one call; a ragged var is one slot whose rows are in order. Joined
+arrays are kept from step to step: a step allocates nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from psrt.kernels.ops import POOLS, pooling
 
 
 class InOrder:
-    """0, 1, 2, …: the index of rows that stand in order."""
+    """0, 1, 2, …: the index of rows in order."""
 
     def __init__(self) -> None:
         self._numbers: I32 = np.empty(0, np.int32)
@@ -29,14 +29,14 @@ class InOrder:
 
 
 class Segments:
-    """Where each example's elements begin: the offsets of a ragged var, or of (rows, k) ids."""
+    """Offsets of each example's elements, for a ragged var or for (rows, k) ids."""
 
     def __init__(self, cell: Cell) -> None:
         self._cell = cell
         self._regular: I64 = np.zeros(1, np.int64)
 
     def offsets(self) -> I64:
-        """(examples + 1,) int64, only to be read."""
+        """(examples + 1,) int64, read-only."""
         offsets = self._cell.offsets
         if offsets is not None:
             return offsets
@@ -47,7 +47,7 @@ class Segments:
 
 
 class Slots:
-    """The ids of several slots, argument `slot` of an op, one slot after the other."""
+    """The ids of several slots, argument `slot` of an op, concatenated slot by slot."""
 
     def __init__(self, op: Bound, slot: str) -> None:
         self._slots = op.all(slot)
@@ -59,23 +59,23 @@ class Slots:
         self._offsets = Cell("joined offsets", np.int64)
 
     def index(self, table: BoundRows) -> I32:
-        """The row of each id."""
+        """The row of the table for each id."""
         if table.is_whole:
             return rows_of_whole(table.parameter, self._joined_ids(table))
         return self._joined([table.index_of(ids) for ids in self._slots])
 
-    def places(self, table: BoundRows) -> I32:
-        """The row of the gradient that each id adds to."""
-        if not table.is_numbered:
+    def gradient_rows(self, table: BoundRows) -> I32:
+        """The row of the gradient to which each id adds."""
+        if not table.has_own_gradient_rows:
             return self.index(table)
-        places = table.places_of(self._slots)
-        if places is not None:
-            return places
-        return self._joined([table.place_of(ids) for ids in self._slots])
+        gradient_rows = table.gradient_rows_of(self._slots)
+        if gradient_rows is not None:
+            return gradient_rows
+        return self._joined([table.gradient_row_of(ids) for ids in self._slots])
 
     def _joined_ids(self, table: BoundRows) -> Array:
-        if table.looked_up is not None and table.looked_up.are_of(self._slots):
-            return table.looked_up.ids()
+        if table.joined_ids is not None and table.joined_ids.are_of(self._slots):
+            return table.joined_ids.ids()
         parts = [ids.value.reshape(-1) for ids in self._slots]
         if self.count == 1:
             return parts[0]
@@ -89,7 +89,7 @@ class Slots:
         return join(parts, self._index.reserve((total,)))
 
     def offsets(self) -> I64:
-        """(slots, examples + 1): which of its slot's ids belong to each example."""
+        """(slots, examples + 1): offsets of each example's ids within each slot."""
         joined = self._offsets.value
         if self._are_regular and {len(ids.value) for ids in self._slots} == {joined.shape[-1] - 1}:
             return joined
@@ -102,14 +102,14 @@ class Slots:
 
 
 def width_of(op: Bound, slot: str) -> int:
-    """Numbers an element of a ragged var, or a row of an ordinary one."""
+    """Width of an element of a ragged var, or of a row of an ordinary one."""
     return math.prod(op.shapes(slot)[0][1:])
 
 
 @computes("sequence_pool")
 def sequence_pool(op: Bound) -> Step:
     x, out, argmax, pool = op.one("x"), op.one("out"), op.maybe("argmax"), op.attrs["pool"]
-    pool_rows, pool_max = op.form(pooling.pool_rows), op.form(pooling.pool_max)
+    pool_rows, pool_max = op.kernel(pooling.pool_rows), op.kernel(pooling.pool_max)
     segments, numbers, width = Segments(x), InOrder(), width_of(op, "x")
 
     def run() -> None:
@@ -129,8 +129,8 @@ def sequence_pool(op: Bound) -> Step:
 def sequence_pool_grad(op: Bound) -> Step:
     x, grad, x_grad = op.one("x"), op.one("out@GRAD"), op.one("x@GRAD")
     argmax, pool = op.maybe("argmax"), op.attrs["pool"]
-    pool_rows_grad_ = op.form(pooling.pool_rows_grad_)
-    pool_max_grad_ = op.form(pooling.pool_max_grad_)
+    pool_rows_grad_ = op.kernel(pooling.pool_rows_grad_)
+    pool_max_grad_ = op.kernel(pooling.pool_max_grad_)
     segments, numbers, width = Segments(x), InOrder(), width_of(op, "x")
 
     def run() -> None:

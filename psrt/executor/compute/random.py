@@ -12,7 +12,7 @@ from psrt.kernels.ops import random as kernels
 @computes("dropout")
 def dropout(op: Bound) -> Step:
     x, out, mask = op.one("x"), op.one("out"), op.one("mask")
-    scale, scale_kept, context = _scale(op), op.form(kernels.scale_kept), op.context
+    scale, scale_kept, context = _scale(op), op.kernel(kernels.scale_kept), op.context
     seed, is_fixed = op.attrs["seed"], op.attrs["fix_seed"]
     is_batch = op.shapes("x")[0][0] == ROWS
     dropped = round(op.attrs["p"] * kernels.LEVELS)
@@ -34,7 +34,7 @@ def dropout(op: Bound) -> Step:
 @computes("dropout_grad")
 def dropout_grad(op: Bound) -> Step:
     grad, x_grad, mask = op.one("out@GRAD"), op.one("x@GRAD"), op.one("mask")
-    scale, scale_kept, is_test = _scale(op), op.form(kernels.scale_kept), op.attrs["is_test"]
+    scale, scale_kept, is_test = _scale(op), op.kernel(kernels.scale_kept), op.attrs["is_test"]
 
     def run() -> None:
         result = x_grad.reserve(grad.value.shape)
@@ -48,7 +48,7 @@ def dropout_grad(op: Bound) -> Step:
 
 
 def _scale(op: Bound) -> float:
-    """What an element that is kept is multiplied by; in a test all are."""
+    """Factor of kept elements; in a test all elements are kept."""
     kept = 1.0 - float(op.attrs["p"])
     if op.attrs["implementation"] == "downgrade_in_infer":
         return kept if op.attrs["is_test"] else 1.0

@@ -1,4 +1,4 @@
-"""Sums, extremes, products; running sums; positions, the best k; norms."""
+"""Sums, extremes and products; running sums; argmax and top k; norms."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ from psrt.kernels.ops import nn
 @computes("mean")
 def mean(op: Bound) -> Step:
     x, out = op.one("x"), op.one("out")
-    return op.noted(lambda tape: tape.mean(x.value, out.reserve(())))
+    return op.recorded(lambda commands: commands.mean(x.value, out.reserve(())))
 
 
 @computes("mean_grad")
 def mean_grad(op: Bound) -> Step:
     x, grad, x_grad = op.one("x"), op.one("out@GRAD"), op.one("x@GRAD")
-    return op.noted(lambda tape: tape.fill(x_grad.reserve(x.value.shape), grad.value, x.value.size))
+    return op.recorded(
+        lambda commands: commands.fill(x_grad.reserve(x.value.shape), grad.value, x.value.size)
+    )
 
 
 def _kept(shape: Shape, axes: tuple[int, ...]) -> Shape:
-    """`shape` with ones where it was reduced."""
+    """`shape` with 1 for each reduced dimension."""
     return tuple(1 if i in axes else size for i, size in enumerate(shape))
 
 
@@ -92,9 +94,9 @@ computes("reduce_min_grad")(_extreme_grad)
 
 @computes("reduce_prod_grad")
 def reduce_prod_grad(op: Bound) -> Step:
-    """d · the product of the others: of those before an element and of those after it.
+    """d · the product of the elements before one and of those after it.
 
-    An element may be 0, so out / x will not do.
+    An element may be 0, so out / x is not usable.
     """
     x, axes = op.one("x"), op.attrs["axes"]
     grad, x_grad = op.one("out@GRAD"), op.one("x@GRAD")
@@ -117,7 +119,7 @@ def reduce_prod_grad(op: Bound) -> Step:
 
 
 def _running_product(rows: Array, out: Array) -> None:
-    """`out` (n, k + 1): 1, the first of `rows` (n, k), the first two, …"""
+    """`out` (n, k + 1): 1 and the cumulative products of `rows` (n, k)."""
     out[:, :1] = 1
     np.cumprod(rows, axis=1, out=out[:, 1:])
 
@@ -171,7 +173,7 @@ computes("argmin")(lambda op: _position(op, np.argmin))
 @computes("topk")
 def topk(op: Bound) -> Step:
     x, out, indices, k = op.one("input"), op.one("out"), op.one("indices"), op.attrs["k"]
-    largest = op.form(nn.topk)
+    largest = op.kernel(nn.topk)
 
     def run() -> None:
         shape = x.value.shape
@@ -213,7 +215,7 @@ def l2_normalize(op: Bound) -> Step:
 
 @computes("l2_normalize_grad")
 def l2_normalize_grad(op: Bound) -> Step:
-    """(d − out Σ(d out)) / norm: what of d is orthogonal to out."""
+    """(d − out Σ(d out)) / norm: the part of d that is orthogonal to out."""
     out, norm, axis = op.one("out"), op.one("norm"), op.attrs["axis"]
     grad, x_grad = op.one("out@GRAD"), op.one("x@GRAD")
 

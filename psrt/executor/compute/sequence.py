@@ -1,7 +1,6 @@
-"""Elements of ragged vars: weighed within their example, repeated, moved.
+"""Elements of ragged vars: softmax within an example, repetition, reordering.
 
-Kernels compute places into memory that is kept, `numpy.take` moves the elements: it copies rows of
-any dtype.
+Kernels compute positions into memory that is kept; `numpy.take` moves the elements, of any dtype.
 """
 
 from __future__ import annotations
@@ -19,20 +18,20 @@ from psrt.kernels.ops import pooling, sequence
 
 
 def offsets_of(x: Cell) -> I64:
-    """Where each example of a ragged var begins."""
+    """Offsets of the examples of a ragged var."""
     offsets = x.offsets
     assert offsets is not None, x.name
     return offsets
 
 
-def new_places() -> Cell:
-    """Memory for places of elements."""
-    return Cell("places", np.int64)
+def new_positions() -> Cell:
+    """Memory for positions of elements."""
+    return Cell("positions", np.int64)
 
 
-def take(x: Array, places: I64, out: Array) -> None:
-    """`out` = x[places]; places are legal, so that clipping them only spares numpy a buffer."""
-    np.take(x, places, axis=0, out=out, mode="clip")
+def take(x: Array, positions: I64, out: Array) -> None:
+    """`out` = x[positions]; positions are valid, and mode "clip" saves numpy a buffer."""
+    np.take(x, positions, axis=0, out=out, mode="clip")
 
 
 # --- softmax --------------------------------------------------------------------------------------
@@ -41,8 +40,8 @@ def take(x: Array, places: I64, out: Array) -> None:
 @computes("sequence_softmax")
 def sequence_softmax(op: Bound) -> Step:
     x, out = op.one("input"), op.one("out")
-    below_maximum = op.form(sequence.below_maximum)
-    share_of_sum_ = op.form(sequence.share_of_sum_)
+    below_maximum = op.kernel(sequence.below_maximum)
+    share_of_sum_ = op.kernel(sequence.share_of_sum_)
 
     def run() -> None:
         result = out.reserve(x.value.shape).reshape(-1)
@@ -56,7 +55,7 @@ def sequence_softmax(op: Bound) -> Step:
 @computes("sequence_softmax_grad")
 def sequence_softmax_grad(op: Bound) -> Step:
     out, grad, x_grad = op.one("out"), op.one("out@GRAD"), op.one("input@GRAD")
-    softmax_grad = op.form(sequence.softmax_grad)
+    softmax_grad = op.kernel(sequence.softmax_grad)
 
     def run() -> None:
         result = x_grad.reserve(out.value.shape).reshape(-1)
@@ -70,11 +69,11 @@ def sequence_softmax_grad(op: Bound) -> Step:
 
 @computes("sequence_expand")
 def sequence_expand(op: Bound) -> Step:
-    x, y, out, places = op.one("x"), op.one("y"), op.one("out"), new_places()
+    x, y, out, positions = op.one("x"), op.one("y"), op.one("out"), new_positions()
 
     def run() -> None:
         offsets = offsets_of(y)
-        owner = places.reserve((int(offsets[-1]),))
+        owner = positions.reserve((int(offsets[-1]),))
         sequence.owners(offsets, owner)
         take(x.value, owner, out.reserve((len(owner), *x.value.shape[1:])))
 
@@ -84,7 +83,7 @@ def sequence_expand(op: Bound) -> Step:
 @computes("sequence_expand_grad")
 def sequence_expand_grad(op: Bound) -> Step:
     y, grad, x_grad = op.one("y"), op.one("out@GRAD"), op.one("x@GRAD")
-    pool_rows, numbers, width = op.form(pooling.pool_rows), InOrder(), width_of(op, "out@GRAD")
+    pool_rows, numbers, width = op.kernel(pooling.pool_rows), InOrder(), width_of(op, "out@GRAD")
 
     def run() -> None:
         offsets, d = offsets_of(y)[None], np.ascontiguousarray(grad.value).reshape(-1, width)
@@ -109,10 +108,10 @@ def sequence_reverse_grad(op: Bound) -> Step:
 
 
 def _reverse(x: Cell, out: Cell) -> Step:
-    places = new_places()
+    positions = new_positions()
 
     def run() -> None:
-        sources = places.reserve((len(x.value),))
+        sources = positions.reserve((len(x.value),))
         sequence.reversed_places(offsets_of(x), sources)
         take(x.value, sources, out.reserve(x.value.shape))
 
@@ -121,15 +120,15 @@ def _reverse(x: Cell, out: Cell) -> Step:
 
 @computes("sequence_concat")
 def sequence_concat(op: Bound) -> Step:
-    xs, out, memory = op.all("input"), op.one("out"), new_places()
+    xs, out, memory = op.all("input"), op.one("out"), new_positions()
 
     def run() -> None:
         out.offsets, starts = _joined(xs)
         result = out.reserve((int(out.offsets[-1]), *xs[0].value.shape[1:]))
         for x, start in zip(xs, starts, strict=True):
-            places = memory.reserve((len(x.value),))
-            sequence.run_places(offsets_of(x), start, places)
-            result[places] = x.value
+            positions = memory.reserve((len(x.value),))
+            sequence.run_places(offsets_of(x), start, positions)
+            result[positions] = x.value
 
     return run
 
@@ -137,21 +136,21 @@ def sequence_concat(op: Bound) -> Step:
 @computes("sequence_concat_grad")
 def sequence_concat_grad(op: Bound) -> Step:
     xs, grad, targets = op.all("input"), op.one("out@GRAD"), op.many("input@GRAD")
-    memory = new_places()
+    memory = new_positions()
 
     def run() -> None:
         _, starts = _joined(xs)
         for x, start, target in zip(xs, starts, targets, strict=True):
             if target is not None:
-                places = memory.reserve((len(x.value),))
-                sequence.run_places(offsets_of(x), start, places)
-                take(grad.value, places, target.reserve(x.value.shape))
+                positions = memory.reserve((len(x.value),))
+                sequence.run_places(offsets_of(x), start, positions)
+                take(grad.value, positions, target.reserve(x.value.shape))
 
     return run
 
 
 def _joined(xs: Sequence[Cell]) -> tuple[I64, list[I64]]:
-    """The offsets of vars joined by example, and where each part of each example begins."""
+    """Offsets of vars concatenated by example, and the start of each part of each example."""
     offsets = np.sum([offsets_of(x) for x in xs], axis=0)
     starts = [offsets[:-1]]
     for x in xs[:-1]:
@@ -161,16 +160,16 @@ def _joined(xs: Sequence[Cell]) -> tuple[I64, list[I64]]:
 
 @computes("sequence_slice")
 def sequence_slice(op: Bound) -> Step:
-    x, out, memory = op.one("input"), op.one("out"), new_places()
+    x, out, memory = op.one("input"), op.one("out"), new_positions()
     offset, length = op.one("offset"), op.one("length")
 
     def run() -> None:
         first, count = offset.value.reshape(-1), length.value.reshape(-1)
         check_slices(first, count, np.diff(offsets_of(x)))
         out.offsets = offsets_from(count)
-        places = memory.reserve((int(out.offsets[-1]),))
-        sequence.run_places(out.offsets, offsets_of(x)[:-1] + first, places)
-        take(x.value, places, out.reserve((len(places), *x.value.shape[1:])))
+        positions = memory.reserve((int(out.offsets[-1]),))
+        sequence.run_places(out.offsets, offsets_of(x)[:-1] + first, positions)
+        take(x.value, positions, out.reserve((len(positions), *x.value.shape[1:])))
 
     return run
 
@@ -178,32 +177,32 @@ def sequence_slice(op: Bound) -> Step:
 @computes("sequence_slice_grad")
 def sequence_slice_grad(op: Bound) -> Step:
     x, grad, x_grad = op.one("input"), op.one("out@GRAD"), op.one("input@GRAD")
-    offset, memory = op.one("offset"), new_places()
+    offset, memory = op.one("offset"), new_positions()
 
     def run() -> None:
-        places = memory.reserve((len(grad.value),))
+        positions = memory.reserve((len(grad.value),))
         starts = offsets_of(x)[:-1] + offset.value.reshape(-1)
-        sequence.run_places(offsets_of(grad), starts, places)
+        sequence.run_places(offsets_of(grad), starts, positions)
         result = x_grad.reserve(x.value.shape)
         result.fill(0)
-        result[places] = grad.value
+        result[positions] = grad.value
 
     return run
 
 
 def check_slices(first: I64, count: I64, sizes: I64) -> None:
-    """Refuse what does not lie within an example; all (examples,)."""
+    """Raise `ProgramError` for a slice outside its example; all arrays (examples,)."""
     bad = np.flatnonzero((first < 0) | (count < 0) | (first + count > sizes))
     if len(bad):
         i = bad[0]
         raise ProgramError(
-            f"Example {i} has {sizes[i]} elements, but {count[i]} from element {first[i]} on were "
-            "asked for."
+            f"Example {i} has {sizes[i]} elements, but the slice has {count[i]} from element "
+            f"{first[i]} on."
         )
 
 
 def offsets_from(lengths: I64) -> I64:
-    """The offsets (examples + 1,) of examples of these lengths."""
+    """Offsets (examples + 1,) of examples with these lengths."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets

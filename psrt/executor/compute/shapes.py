@@ -1,4 +1,4 @@
-"""Moving and renaming elements; where a view will do, nothing is copied."""
+"""Joining, slicing, reshaping and transposing; a view where possible, else a copy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from psrt.core.types import Array, Shape
-from psrt.executor.compute.registry import Bound, Step, computes, lie_apart, regrouped
+from psrt.executor.compute.registry import Bound, Step, are_strided, computes, reshape_strided
 from psrt.executor.memory import Cell
 from psrt.graph.ops import ROWS
 from psrt.kernels.ops import EagerBackend
@@ -19,7 +19,7 @@ from psrt.kernels.ops import EagerBackend
 def concat(op: Bound) -> Step:
     xs, out, axis = op.all("x"), op.one("out"), op.attrs["axis"]
 
-    def note(tape: EagerBackend) -> None:
+    def record(commands: EagerBackend) -> None:
         first = xs[0].value.shape
         width = sum(x.value.shape[axis] for x in xs)
         result = out.reserve((*first[:axis], width, *first[axis + 1 :]))
@@ -28,10 +28,10 @@ def concat(op: Bound) -> Step:
         for x in xs:
             columns = x.value.shape[axis] * inner
             part = x.value.reshape(rows, columns)
-            tape.copy(part, wide[:, start : start + columns])
+            commands.copy(part, wide[:, start : start + columns])
             start += columns
 
-    return op.noted(note)
+    return op.recorded(record)
 
 
 @computes("concat_grad")
@@ -40,15 +40,15 @@ def concat_grad(op: Bound) -> Step:
     before = (slice(None),) * int(op.attrs["axis"])
     axis = op.attrs["axis"]
 
-    def note(tape: EagerBackend) -> None:
+    def record(commands: EagerBackend) -> None:
         start = 0
         for x, target in zip(xs, targets, strict=True):
             stop = start + x.value.shape[axis]
             if target is not None:
-                target.share(grad.value[(*before, slice(start, stop))])
+                target.alias(grad.value[(*before, slice(start, stop))])
             start = stop
 
-    return op.noted(note)
+    return op.recorded(record)
 
 
 @computes("stack")
@@ -70,7 +70,7 @@ def stack_grad(op: Bound) -> Step:
     def run() -> None:
         for part, target in zip(np.moveaxis(grad.value, axis, 0), targets, strict=True):
             if target is not None:
-                target.share(part)
+                target.alias(part)
 
     return run
 
@@ -79,7 +79,7 @@ def stack_grad(op: Bound) -> Step:
 
 
 def _part(op: Bound) -> tuple[slice, ...]:
-    """The index of what a slice op takes."""
+    """The index of a slice op."""
     index = [slice(None)] * (max(op.attrs["axes"], default=-1) + 1)
     for axis, start, end in zip(
         op.attrs["axes"], op.attrs["starts"], op.attrs["ends"], strict=True
@@ -90,7 +90,7 @@ def _part(op: Bound) -> tuple[slice, ...]:
 
 @computes("slice")
 def slice_of(op: Bound) -> Step:
-    """A copy: kernels want rows that follow each other."""
+    """A copy, because kernels read contiguous rows."""
     x, out, part = op.one("input"), op.one("out"), _part(op)
 
     def run() -> None:
@@ -113,7 +113,7 @@ def slice_grad(op: Bound) -> Step:
 
 
 def _repeated(shape: Shape, times: Shape) -> Shape:
-    """`shape` with a dimension before each that counts its repetitions."""
+    """`shape` with a dimension of repetitions before each dimension."""
     return tuple(size for pair in zip(times, shape, strict=True) for size in pair)
 
 
@@ -151,10 +151,10 @@ def expand_grad(op: Bound) -> Step:
 # --- other shapes ---------------------------------------------------------------------------------
 
 
-def _rename(array: Array, shape: Shape, out: Cell) -> None:
-    """Let `out` be `array` in another shape, of which one size may be -1."""
+def _reshape_into(array: Array, shape: Shape, out: Cell) -> None:
+    """Set `out` to `array` in another shape, of which one size may be -1."""
     if array.flags.c_contiguous:
-        out.share(array.reshape(shape))
+        out.alias(array.reshape(shape))
         return
     known = math.prod(size for size in shape if size != ROWS)
     sizes = tuple(array.size // known if size == ROWS else size for size in shape)
@@ -164,20 +164,20 @@ def _rename(array: Array, shape: Shape, out: Cell) -> None:
 @computes("reshape")
 def reshape(op: Bound) -> Step:
     x, out, shape = op.one("x"), op.one("out"), op.attrs["shape"]
-    return lambda: _rename(x.value, shape, out)
+    return lambda: _reshape_into(x.value, shape, out)
 
 
 @computes("reshape_grad")
 def reshape_grad(op: Bound) -> Step:
-    """Columns of a wider gradient stay where they are if examples stay examples."""
+    """Strided columns of a wider gradient are not copied if the first dimension is unchanged."""
     x, grad, x_grad = op.one("x"), op.one("out@GRAD"), op.one("x@GRAD")
 
     def run() -> None:
         shape, d = x.value.shape, grad.value
-        if len(shape) > 1 and shape[:1] == d.shape[:1] and lie_apart(d):
-            x_grad.share(regrouped(d, shape))
+        if len(shape) > 1 and shape[:1] == d.shape[:1] and are_strided(d):
+            x_grad.alias(reshape_strided(d, shape))
         else:
-            _rename(d, shape, x_grad)
+            _reshape_into(d, shape, x_grad)
 
     return run
 
@@ -187,8 +187,8 @@ def transpose(op: Bound) -> Step:
     x, out, perm = op.one("x"), op.one("out"), op.attrs["perm"]
 
     def run() -> None:
-        turned = x.value.transpose(perm)
-        np.copyto(out.reserve(turned.shape), turned)
+        transposed = x.value.transpose(perm)
+        np.copyto(out.reserve(transposed.shape), transposed)
 
     return run
 
@@ -199,7 +199,7 @@ def transpose_grad(op: Bound) -> Step:
     back = tuple(int(axis) for axis in np.argsort(op.attrs["perm"]))
 
     def run() -> None:
-        turned = grad.value.transpose(back)
-        np.copyto(x_grad.reserve(turned.shape), turned)
+        transposed = grad.value.transpose(back)
+        np.copyto(x_grad.reserve(transposed.shape), transposed)
 
     return run

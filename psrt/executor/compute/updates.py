@@ -1,6 +1,6 @@
-"""Local training: the update ops of a program, by the rules and kernels of the pservers.
+"""Local training: the update ops of a program, with the optimizer rules and kernels of pservers.
 
-An update owns the optimizer state and the step count of one parameter; they begin at zero with the
+An update owns the optimizer state and the step count of one parameter, both of which start with the
 executor. The learning rate of step t is `rate_at(schedule, t)`, as on a pserver.
 """
 
@@ -29,27 +29,27 @@ from psrt.kernels.optimizers import (
 
 
 class Update(Protocol):
-    """The update of one parameter: `run` it, or `begin` and then run each of some parts.
+    """The update of one parameter: `run`, or `begin` and then every `part`.
 
-    To begin moves nothing and counts nothing, the first part counts the step. Parts are run by any
-    threads, at the same time; only what `may_be_cut` has more than one.
+    `begin` changes no weights and counts no step; the first part counts the step. Any threads may
+    run the parts at the same time; only an update that `may_be_split` has more than one.
     """
 
     parameter: Parameter
     pace: Pace
 
     @property
-    def may_be_cut(self) -> bool: ...
+    def may_be_split(self) -> bool: ...
     def run(self) -> None: ...
     def begin(self) -> None: ...
     def part(self, number: int, of: int) -> None: ...
-    def share(self, other: Update) -> None: ...
+    def share_state(self, other: Update) -> None: ...
 
 
 def make_update(
     parameter: Parameter, value: Cell, gradient: Cell, rows: BoundRows | None
 ) -> Update:
-    """What applies `gradient` to `value`; `rows` are those of a sparse parameter."""
+    """The update of `value` by `gradient`; `rows` are those of a sparse parameter."""
     if parameter.optimizer is None or parameter.learning_rate is None:
         raise ProgramError(f"Parameter {parameter.name} has an update op, but no optimizer.")
     rule = rule_of(parameter.optimizer, gradient.dtype)
@@ -71,10 +71,10 @@ def in_sequence(steps: Sequence[Step]) -> Step:
 
 
 class Pace:
-    """How often a parameter was updated here, and its rate.
+    """The number of updates of a parameter here, and its learning rate.
 
-    `other_steps` are mini-batches of other trainers: the schedule is that much further than the
-    count, by which an optimizer corrects its bias.
+    `other_steps` are mini-batches of other trainers: they advance the schedule, but not the step
+    count of an optimizer's bias correction.
     """
 
     def __init__(self, parameter: Parameter) -> None:
@@ -83,12 +83,12 @@ class Pace:
         self.steps = self.other_steps = 0
 
     def next(self) -> tuple[float, int]:
-        """The rate and the number of the next step."""
+        """The learning rate and the number of the next step."""
         return rate_at(self.schedule, self.steps + self.other_steps), self.steps + 1
 
 
 class DenseUpdate:
-    """One dense parameter: every number moves at every step; `state` (state_vectors, size)."""
+    """One dense parameter: each step updates all weights; `state` is (state_vectors, size)."""
 
     def __init__(
         self, parameter: Parameter, rule: OptimizerRule, value: Cell, gradient: Cell
@@ -101,14 +101,14 @@ class DenseUpdate:
         self.state[:] = np.reshape(rule.first, (-1, 1))
         self._rate, self._step = 0.0, 0
 
-    def share(self, other: Update) -> None:
-        """Keep state and count of steps together with the update of another replica."""
+    def share_state(self, other: Update) -> None:
+        """Share state and step count with the update of another replica."""
         assert isinstance(other, DenseUpdate)
         self.state, self.pace = other.state, other.pace
 
     @property
-    def may_be_cut(self) -> bool:
-        """Whether every number moves by itself."""
+    def may_be_split(self) -> bool:
+        """True if the update of an element depends on that element only."""
         return not isinstance(self.parameter.optimizer, LAYER_WISE)
 
     def run(self) -> None:
@@ -120,7 +120,7 @@ class DenseUpdate:
         self._rate, self._step = self.pace.next()
 
     def part(self, number: int, of: int) -> None:
-        """Move the `number`-th of `of` parts of the numbers."""
+        """Update part `number` of `of` of the weights."""
         self.pace.steps += number == 0
         w, g = self.value.value.reshape(-1), self.gradient.value.reshape(-1)
         here = part_of(len(w), number, of)
@@ -130,10 +130,9 @@ class DenseUpdate:
 
 
 class LocalRowUpdate:
-    """One sparse table held whole: rows move as on a pserver, each by its own count of updates.
+    """One sparse table held whole: rows are updated as on a pserver, each with its own step count.
 
-    `beside` (height, ·) holds header and state of each row, once there was a step. Parts are of the
-    ids of a step, which stand once each.
+    `headers_and_state` (height, ·) exists after the first step. Parts split a step's distinct ids.
     """
 
     def __init__(
@@ -147,20 +146,20 @@ class LocalRowUpdate:
         self.parameter, self.rule = parameter, rule
         self.value, self.gradient, self.rows = value, gradient, rows
         self.pace = Pace(parameter)
-        self.beside: Array | None = None
+        self.headers_and_state: Array | None = None
         self._stamp: Any = stamp_ if gradient.dtype == np.float32 else stamp_.python
         self._order: I32 = np.empty(0, np.int32)
-        self._slots: I32 = np.empty(0, np.int32)
+        self._table_rows: I32 = np.empty(0, np.int32)
         self._rate, self._step = 0.0, 0
 
-    def share(self, other: Update) -> None:
-        """Keep state and count of steps together with the update of another replica."""
+    def share_state(self, other: Update) -> None:
+        """Share state and step count with the update of another replica."""
         assert isinstance(other, LocalRowUpdate)
-        self.beside, self.pace = other._beside(), other.pace
+        self.headers_and_state, self.pace = other._ensured_state(), other.pace
 
     @property
-    def may_be_cut(self) -> bool:
-        """Whether `part` can do it; rows that nobody touched have no part they belong to."""
+    def may_be_split(self) -> bool:
+        """True if the update touches only rows of the step, which have a part."""
         return not self.rule.moves_all_rows
 
     def run(self) -> None:
@@ -171,30 +170,30 @@ class LocalRowUpdate:
             self.rule.update_rest(table, len(table.state), step, width, self._rate, step)
 
     def begin(self) -> None:
-        """Look up the rate and find the rows of the step."""
+        """Look up the rate and the rows of the step."""
         self._rate, self._step = self.pace.next()
-        self._slots = self.rows.slots
-        self._beside()  # made here if at all, by one thread for all
-        self._positions(len(self._slots))
+        self._table_rows = self.rows.table_rows
+        self._ensured_state()  # allocated here, by one thread for all parts
+        self._positions(len(self._table_rows))
 
     def part(self, number: int, of: int) -> None:
-        """Move the `number`-th of `of` parts of the rows."""
+        """Update part `number` of `of` of the rows."""
         self.pace.steps += number == 0
-        step, count = self._step, len(self._slots)
+        step, count = self._step, len(self._table_rows)
         here = part_of(count, number, of, self.parameter.shape[1])
-        slots, table = self._slots[here], self._table()
+        table_rows, table = self._table_rows[here], self._table()
         if self.rule.reads_headers:
-            self._stamp(table.weights, table.state, slots, step)
-        touched = TouchedRows(slots, self._positions(count)[here], self.gradient.value)
+            self._stamp(table.weights, table.state, table_rows, step)
+        touched = TouchedRows(table_rows, self._positions(count)[here], self.gradient.value)
         self.rule.update_rows(table, touched, self._rate, step)
 
     def _table(self) -> RowTable:
-        return RowTable(self.value.value, 0, self._beside(), HEADER_WORDS)
+        return RowTable(self.value.value, 0, self._ensured_state(), HEADER_WORDS)
 
-    def _beside(self) -> Array:
-        if self.beside is None:
-            self.beside = self._fresh_state()
-        return self.beside
+    def _ensured_state(self) -> Array:
+        if self.headers_and_state is None:
+            self.headers_and_state = self._fresh_state()
+        return self.headers_and_state
 
     def _fresh_state(self) -> Array:
         if self.parameter.distributed:
@@ -204,13 +203,13 @@ class LocalRowUpdate:
             )
         height, width = self.parameter.shape
         first = self.rule.first_state(width)
-        beside: Array = np.zeros((height, HEADER_WORDS + len(first)), self.gradient.dtype)
-        if first.any():  # else the pages of rows that are never used stay untouched
-            beside[:, HEADER_WORDS:] = first
-        return beside
+        made: Array = np.zeros((height, HEADER_WORDS + len(first)), self.gradient.dtype)
+        if first.any():  # else pages of unused rows stay unallocated
+            made[:, HEADER_WORDS:] = first
+        return made
 
     def _positions(self, count: int) -> I32:
-        """0, 1, …: row i of the gradient is that of the i-th slot."""
+        """0, 1, …: row i of the gradient belongs to entry i of the table rows."""
         if len(self._order) < count:
             self._order = np.arange(2 * count, dtype=np.int32)
         return self._order[:count]

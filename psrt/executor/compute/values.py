@@ -1,4 +1,4 @@
-"""Other dtypes, constants, where backward starts, one-hot rows, rows picked by index."""
+"""Casts, constants, the initial loss gradient, one-hot rows, rows gathered by index."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def assign(op: Bound) -> Step:
 @computes("assign_grad")
 def assign_grad(op: Bound) -> Step:
     grad, x_grad = op.one("out@GRAD"), op.one("x@GRAD")
-    return lambda: x_grad.share(grad.value)
+    return lambda: x_grad.alias(grad.value)
 
 
 @computes("zeros_like")
@@ -57,11 +57,11 @@ def ones_like(op: Bound) -> Step:
 def loss_gradient(op: Bound) -> Step:
     x, out, context = op.one("x"), op.one("out"), op.context
 
-    def note(tape: EagerBackend) -> None:
+    def record(commands: EagerBackend) -> None:
         result = out.reserve(x.value.shape)
-        tape.fill(result, np.array(context.loss_gradient, result.dtype))
+        commands.fill(result, np.array(context.loss_gradient, result.dtype))
 
-    return op.noted(note, reads_context=True)
+    return op.recorded(record, reads_context=True)
 
 
 @computes("fill_constant")
@@ -78,7 +78,7 @@ def fill_constant_batch_size_like(op: Bound) -> Step:
 
 
 def _within(ids: Array, count: int, argument: str) -> I64:
-    """`ids` flat, once they are positions of `count` things."""
+    """`ids` flat; raises `DataError` unless all are in 0 … `count` − 1."""
     flat: I64 = ids.reshape(-1)
     if flat.size and not (flat.min() >= 0 and flat.max() < count):
         wrong = int(flat[(flat < 0) | (flat >= count)][0])
@@ -123,7 +123,7 @@ def gather(op: Bound) -> Step:
 @computes("gather_grad")
 def gather_grad(op: Bound) -> Step:
     x, index, grad = op.one("input"), op.one("index"), op.one("out@GRAD")
-    x_grad, add_rows = op.one("input@GRAD"), op.form(rows.scatter_add_)
+    x_grad, add_rows = op.one("input@GRAD"), op.kernel(rows.scatter_add_)
 
     def run() -> None:
         d = x_grad.reserve(x.value.shape)

@@ -1,7 +1,7 @@
-"""Rows of tables for one step: which ids a batch looks up, and where their rows lie.
+"""Rows of tables for one step: the ids that a batch looks up, and their rows.
 
-The rows of a sparse table are fetched before the step, each id once. `RowBatch` is what the trainer
-binds; `BoundRows` is a table as lookup ops see it, be it a row batch or a whole array in the scope.
+The rows of a sparse table are fetched before the step, each id once. A trainer binds a `RowBatch`;
+lookup ops read `BoundRows`, which is a row batch or a whole array of the scope.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from psrt.kernels.tables import as_rows, unique
 
 @dataclass(frozen=True)
 class RowBatch:
-    """The rows one batch needs of one sparse table.
+    """The rows of one sparse table for one batch.
 
-    `ids` (n,) int64 stand once each, `rows` (n, width) are theirs, the row of a padding id zeros.
-    `index[var]` (ids of that data var, flat) int32 says which row each of them is.
+    `ids` (n,) int64 are distinct, `rows` (n, width) are their rows; that of a padding id is zeros.
+    `index[var]` int32 holds the row number of each id of that data var, flat.
     """
 
     ids: I64
@@ -49,7 +49,7 @@ def lookups_by_table(program: Program) -> dict[str, tuple[str, ...]]:
 def distinct_ids(
     feed: Mapping[str, Array | Ragged], names: Sequence[str]
 ) -> tuple[I64, dict[str, I32]]:
-    """The distinct ids of data vars `names`, and the `RowBatch.index` that goes with them."""
+    """The distinct ids of data vars `names`, and the `RowBatch.index` for them."""
     parts = []
     for name in names:
         fed = feed[name]
@@ -60,10 +60,10 @@ def distinct_ids(
 
 
 def join(parts: Sequence[Array], out: Array) -> Array:
-    """`out` (n,) = the flat `parts`, which have n elements together; returns it.
+    """Concatenate the flat `parts` of n elements in total into `out` (n,), and return it.
 
-    `numpy.concatenate` gives the interpreter's lock away and takes it back for each of its arrays:
-    with the ids of 26 slots a thread was put to sleep 6 times a step while another one computed.
+    `numpy.concatenate` releases and takes the interpreter's lock for each of its arrays: with the
+    ids of 26 slots a thread was put to sleep 6 times a step while another one computed.
     """
     if all(part.dtype is out.dtype and part.flags.c_contiguous for part in parts):
         target, start = out.data, 0
@@ -78,13 +78,13 @@ def join(parts: Sequence[Array], out: Array) -> Array:
 
 @dataclass(frozen=True)
 class Joined:
-    """What is said of the ids of data vars: `flat` (n,), one var after the other."""
+    """One number for each id of several data vars: `flat` (n,), concatenated var by var."""
 
     flat: I32
     counts: Mapping[str, int]
 
     def by_var(self) -> dict[str, I32]:
-        """The same, apart."""
+        """The numbers of each var."""
         index, start = {}, 0
         for name, count in self.counts.items():
             index[name] = self.flat[start : start + count]
@@ -93,8 +93,7 @@ class Joined:
 
 
 class SharedIds:
-    """The ids in several cells, one cell after the other: joined once a step, by the first thread
-    that asks for them."""
+    """The concatenated ids of several cells, joined once a step by the first reading thread."""
 
     def __init__(self, slots: Sequence[Cell]) -> None:
         self._slots = slots
@@ -104,19 +103,19 @@ class SharedIds:
         self._joined: I64 | None = None
 
     def renew(self) -> None:
-        """The cells hold other ids."""
+        """Discard the joined ids, since the cells hold other ids."""
         self._joined = None
 
     def are_of(self, slots: Sequence[Cell]) -> bool:
-        """Whether they are the ids of just these vars."""
+        """True if these are exactly the joined vars."""
         return [ids.name for ids in slots] == self._names
 
     def counts(self) -> dict[str, int]:
-        """How many of them are of each var."""
+        """The number of ids of each var."""
         return {name: ids.value.size for name, ids in zip(self._names, self._slots, strict=True)}
 
     def ids(self) -> I64:
-        """All of them, (n,)."""
+        """All ids, (n,)."""
         with self._lock:
             if self._joined is None:
                 parts = [ids.value.reshape(-1) for ids in self._slots]
@@ -126,13 +125,12 @@ class SharedIds:
 
 
 class BoundRows:
-    """One table in one step, as lookup ops see it.
+    """One table in one step, for lookup ops.
 
     `values` (n, width) holds its rows, `index` the row of each id by data var. `ids` are the ids of
-    the rows, None for a whole table, in which id i is row i. `padding_row` is where the padding id
-    lies, -1 for nowhere. `looked_up` are all ids of a whole table, if somebody joins them. The
-    gradient has the same rows, unless those of a whole table were `number`ed: then it has one for
-    each of `ids`.
+    the rows, None for a whole table, in which id i is row i. `padding_row` is that of the padding
+    id, -1 for none. `joined_ids` are all ids looked up in a whole table, None if not joined. The
+    gradient has the rows of `values`; after `set_gradient_rows` it has one for each of `ids`.
     """
 
     def __init__(self, parameter: Parameter) -> None:
@@ -142,13 +140,13 @@ class BoundRows:
         self.index: dict[str, I32] = {}
         self.is_whole = False
         self.padding_row = -1
-        self.looked_up: SharedIds | None = None
-        self._slots: I32 | None = None
-        self._places: Joined | None = None
-        self._place_of: dict[str, I32] = {}
+        self.joined_ids: SharedIds | None = None
+        self._table_rows: I32 | None = None
+        self._gradient_rows: Joined | None = None
+        self._gradient_row_of: dict[str, I32] = {}
 
     def bind(self, batch: RowBatch, dtype: Any) -> None:
-        """Use the rows somebody fetched."""
+        """Use fetched rows; raises `ProgramError` if they have a wrong shape."""
         if batch.rows.shape != (len(batch.ids), self.parameter.shape[1]):
             raise ProgramError(
                 f"Rows of shape {batch.rows.shape} are bound for {len(batch.ids)} ids of table "
@@ -158,51 +156,52 @@ class BoundRows:
             )
         self.values = np.ascontiguousarray(batch.rows, dtype)
         self.ids, self.index = batch.ids, dict(batch.index)
-        self.is_whole, self.looked_up = False, None
-        self._places, self._slots = None, None
+        self.is_whole, self.joined_ids = False, None
+        self._gradient_rows, self._table_rows = None, None
         self.padding_row = -1
         if self.parameter.padding_id is not None:
             (found,) = np.nonzero(batch.ids == self.parameter.padding_id)
             self.padding_row = int(found[0]) if len(found) else -1
 
     def bind_whole(self, table: Array) -> None:
-        """Use the whole table; its padding row becomes zeros, whatever trained it."""
+        """Use the whole table and set its padding row to zeros."""
         if table is not self.values:
             self._check_whole(table)
         self.values, self.ids = table, None
-        self.is_whole, self.looked_up = True, None
-        self._places, self._slots = None, None
+        self.is_whole, self.joined_ids = True, None
+        self._gradient_rows, self._table_rows = None, None
         self.index.clear()
         if self.parameter.padding_id is not None:
             self.padding_row = self.parameter.padding_id
             table[self.padding_row] = 0
 
     def _check_whole(self, table: Array) -> None:
-        """Ids are checked against the declared height, so the array must have it."""
+        """Raise `ProgramError` unless the array has the declared height, a bound of its ids."""
         check_shape(self.parameter.name, table, self.parameter.shape)
         if self.parameter.padding_id is not None:
             check_writeable(self.parameter.name, table)
 
-    def number(self, ids: I64, slots: I32, places: Joined | None) -> None:
-        """Let the gradient of a whole table have a row for each of `ids`, which stand once.
+    def set_gradient_rows(self, ids: I64, table_rows: I32, gradient_rows: Joined | None) -> None:
+        """Give the gradient of a whole table one row for each of the distinct `ids`.
 
-        `slots` are the same numbers, rows of the table if lookups of them succeeded. `places` says
-        which of the rows each id of the data vars adds to; None for a replica without examples.
+        `table_rows` are the ids as row numbers of the table, valid if their lookups succeeded.
+        `gradient_rows` holds the gradient's row for each id of the data vars; None for a replica
+        without examples.
         """
-        self.ids, self._slots, self._places = ids, slots, places
-        self._place_of.clear()
+        self.ids, self._table_rows, self._gradient_rows = ids, table_rows, gradient_rows
+        self._gradient_row_of.clear()
 
     @property
-    def slots(self) -> I32:
+    def table_rows(self) -> I32:
         """The ids of the gradient as rows of a whole table."""
-        if self._slots is None:
+        if self._table_rows is None:
             assert self.ids is not None, "rows of a sparse table are bound by their ids"
             return rows_of_whole(self.parameter, self.ids)
-        return self._slots
+        return self._table_rows
 
     @property
-    def is_numbered(self) -> bool:
-        """Whether rows of the gradient are not those of the table."""
+    def has_own_gradient_rows(self) -> bool:
+        """True if the gradient has other rows than the table."""
         return self.is_whole and self.ids is not None
 
     @property
@@ -210,13 +209,13 @@ class BoundRows:
         height, width = self.values.shape
         return (height if self.ids is None else len(self.ids), width)
 
-    def forget_padding_(self, gradient: Array) -> None:
-        """The padding row is not trained."""
+    def zero_padding_(self, gradient: Array) -> None:
+        """Set the gradient of the padding row to zero."""
         if self.padding_row >= 0:
             gradient[self.padding_row] = 0
 
     def index_of(self, ids: Cell) -> I32:
-        """The row of each id of a data var (n,), whose cell is given."""
+        """The table row of each id of a data var, (n,)."""
         known = self.index.get(ids.name)
         if known is not None:
             return known
@@ -227,23 +226,25 @@ class BoundRows:
             )
         return self.index.setdefault(ids.name, rows_of_whole(self.parameter, ids.value))
 
-    def place_of(self, ids: Cell) -> I32:
-        """The row of the gradient that each id of a data var (n,) adds to."""
-        if self._places is None:
+    def gradient_row_of(self, ids: Cell) -> I32:
+        """The gradient row to which each id of a data var adds, (n,)."""
+        if self._gradient_rows is None:
             return self.index_of(ids)
-        if not self._place_of:
-            self._place_of = self._places.by_var()
-        return self._place_of[ids.name]
+        if not self._gradient_row_of:
+            self._gradient_row_of = self._gradient_rows.by_var()
+        return self._gradient_row_of[ids.name]
 
-    def places_of(self, slots: Sequence[Cell]) -> I32 | None:
-        """The same of several data vars together, if they are all that look up the table."""
-        if self._places is None or [ids.name for ids in slots] != list(self._places.counts):
+    def gradient_rows_of(self, slots: Sequence[Cell]) -> I32 | None:
+        """Concatenated gradient rows of `slots`; None unless these are all lookups of the table."""
+        if self._gradient_rows is None or [ids.name for ids in slots] != list(
+            self._gradient_rows.counts
+        ):
             return None
-        return self._places.flat
+        return self._gradient_rows.flat
 
 
 def rows_of_whole(parameter: Parameter, ids: Array) -> I32:
-    """Ids as rows of a whole table, once they are known to lie within it."""
+    """Ids as row numbers of a whole table; raises `ProgramError` for an id outside it."""
     flat = np.ascontiguousarray(ids, np.int64).reshape(-1)
     rows: I32 = np.empty(len(flat), np.int32)
     if not as_rows(flat, parameter.shape[0], rows):

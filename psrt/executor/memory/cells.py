@@ -1,9 +1,9 @@
 """The memory behind vars at run time.
 
-Ops are compiled against cells, not names: a step then costs no look-ups by name. An op reserves the
-memory of its outputs anew in every step, and gets the same memory again unless the batch has grown.
-An op never writes into its inputs, so an output may share the memory of an input; which op types do
-is declared (`compute.table.SHARING`), because memory is planned by it.
+Ops are compiled against cells, not names, so a step has no look-ups by name. An op reserves the
+memory of its outputs in every step, and gets that of the last step unless the batch has grown.
+An op never writes into its inputs, so an output may alias an input; `compute.registry.ALIASING`
+lists the op types that do, because memory plans depend on it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from psrt.core.types import I64, Array, Shape
 
 _NOTHING: Array = np.empty(0)
 _LINE_BYTES = 64
-_GROWTH = 1.25  # ragged batches differ a little in size: a new one a step would be a new memory
+_GROWTH = 1.25  # ragged batches differ a little in size: avoids an allocation in each step
 
 
 class CellMemory:
-    """Bytes to write values into: of one cell, or of several whose lives do not overlap.
+    """Bytes for the values of one cell, or of several whose lifetimes do not overlap.
 
-    Starts at a cache line. `owner` is the array that owns them, the base of all that is handed out.
+    They start at a cache line. `owner` is the array that owns them, the base of all views.
     """
 
     __slots__ = ("_bytes", "owner")
@@ -40,7 +40,7 @@ class CellMemory:
         return view
 
     def drop(self) -> None:
-        """Give the memory back; the next value makes new."""
+        """Release the memory; the next value allocates new memory."""
         self.owner: Array = np.empty(0, np.uint8)
         self._bytes = self.owner
 
@@ -55,19 +55,19 @@ class CellMemory:
 
 
 class Cell:
-    """One var: its value in this step, and for a ragged one where each example begins.
+    """One var: its value in this step, and for a ragged one the offsets of the examples.
 
-    `value` is C-contiguous unless the op that wrote it shared a part of something larger. A cell
-    that `follows` another has its offsets: a ragged var computed from a ragged var element by
-    element. `shares` says whether the value may be a part of another cell's.
+    `value` is C-contiguous unless it aliases a part of a larger array. A cell that `follows`
+    another has its offsets: a ragged var computed from a ragged var element by element.
+    `may_alias` is whether the value may be a part of another cell's.
     """
 
-    __slots__ = ("_offsets", "_own", "dtype", "follows", "memory", "name", "shares", "value")
+    __slots__ = ("_offsets", "_own", "dtype", "follows", "may_alias", "memory", "name", "value")
 
-    def __init__(self, name: str, dtype: Any, shares: bool = False) -> None:
+    def __init__(self, name: str, dtype: Any, may_alias: bool = False) -> None:
         self.name = name
         self.dtype = np.dtype(dtype)
-        self.shares = shares
+        self.may_alias = may_alias
         self.value = self._own = _NOTHING
         self.follows: Cell | None = None
         self._offsets: I64 | None = None
@@ -75,7 +75,7 @@ class Cell:
 
     @property
     def offsets(self) -> I64 | None:
-        """Where each example begins among the elements, (examples + 1,); None if not ragged."""
+        """The start of each example among the elements, (examples + 1,); None if not ragged."""
         return self._offsets if self.follows is None else self.follows.offsets
 
     @offsets.setter
@@ -83,7 +83,7 @@ class Cell:
         self._offsets = offsets
 
     def reserve(self, shape: Shape) -> Array:
-        """Memory of `shape` to write the value into; what stands there is stale."""
+        """Return memory of `shape` for the value; its contents are stale."""
         own = self._own
         if own.shape != shape or own.base is not self.memory.owner:
             own = self._own = self.memory.array(shape, self.dtype)
@@ -91,25 +91,25 @@ class Cell:
         return own
 
     def would_hand_out(self, array: Array) -> bool:
-        """Whether `reserve` returns this very array when it is asked for its shape."""
+        """True if `reserve` returns this very array when it is asked for its shape."""
         return self._own is array and array.base is self.memory.owner
 
-    def share(self, array: Array) -> None:
-        """Let the value be an array that another cell owns."""
-        assert self.shares, f"{self.name} is written by an op type that is not in SHARING"
+    def alias(self, array: Array) -> None:
+        """Set the value to an array that another cell owns."""
+        assert self.may_alias, f"{self.name} is written by an op type that is not in ALIASING"
         self.value = array
 
     def drop(self) -> None:
-        """Forget value and memory until the next step."""
+        """Release value and memory until the next step."""
         self.value = self._own = _NOTHING
         self.memory.drop()
 
 
 class GradientCell(Cell):
-    """The gradient of a parameter, with two memories that can take turns.
+    """The gradient of a parameter, double-buffered.
 
-    After a `swap`, what was handed out after one backward stays as it is during the next one, so a
-    communicator may still read it while the trainer computes.
+    After a `swap` the next backward leaves the last gradient unchanged, so a communicator may still
+    read it while the trainer computes.
     """
 
     __slots__ = ("_resting", "_resting_own")
@@ -119,20 +119,20 @@ class GradientCell(Cell):
         self._resting, self._resting_own = CellMemory(), self._own
 
     def swap(self) -> None:
-        """Before a backward: write into the memory of the backward before the last."""
+        """Exchange the two memories; to be called before a backward."""
         self.memory, self._resting = self._resting, self.memory
         self._own, self._resting_own = self._resting_own, self._own
 
-    def share(self, array: Array) -> None:
-        """Another cell's memory does not take turns: copy."""
+    def alias(self, array: Array) -> None:
+        """Copy `array`, since the memory of another cell is not double-buffered."""
         np.copyto(self.reserve(array.shape), array)
 
     def drop(self) -> None:
-        """A gradient may still be read outside: its memories stay."""
+        """Keep both memories: a gradient may still be read outside."""
 
 
 class Scratch(Cell):
-    """Memory that all ops share, one for each thread: use what `reserve` returned, at once."""
+    """Memory that all ops of a thread share: valid until the next `reserve` of the thread."""
 
     __slots__ = ("_of_thread",)
 

@@ -1,8 +1,8 @@
-"""Var → array on a trainer: parameters, and the counts that metrics keep.
+"""Var → array on a trainer: parameters, and the state of metrics.
 
 A scope belongs to the thread that runs the executor; executors over one scope share parameters.
-Arrays are handed out, not copied: writing into one trains or overwrites a parameter. Putting a new
-array in place of an old one is legal between two runs.
+Arrays are returned without a copy: writing into one overwrites a parameter. Replacing an array is
+allowed between two runs.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from psrt.kernels.tables import fill_block, fill_rows
 
 
 class Scope:
-    """Arrays by var name. Distributed tables are never in a scope: no trainer holds them.
+    """Arrays by var name, without distributed tables: no trainer holds them.
 
-    `before_read` is called before an array is handed out, while it is set: by a trainer that has
-    an exchange with its pservers to finish first.
+    `before_read`, while set, is called before an array is returned: a trainer may have to finish an
+    exchange with its pservers first.
     """
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Scope:
         return len(self._arrays)
 
     def init_parameters(self, program: Program, dtype: str = "float32") -> None:
-        """Give every parameter the values a pserver with the same spec starts with.
+        """Give every parameter the initial values of a pserver table with its spec.
 
         `dtype` "float64" widens these values, for gradient checks. State vars become zero.
         """
@@ -68,14 +68,14 @@ class Scope:
         self.reset_state(program)
 
     def reset_state(self, program: Program) -> None:
-        """Zero what metrics have counted."""
+        """Set the state of metrics to zero."""
         for var in program.vars.values():
             if var.kind == "state":
                 self._arrays[var.name] = np.zeros(var.shape, var.dtype)
 
 
 def initial_values(parameter: Parameter) -> Array:
-    """A whole parameter before its first update; a sparse one row by row, as its table does it."""
+    """Initial values of a whole parameter; of a sparse one row by row, as in its pserver table."""
     values = np.empty(parameter.shape, np.float32)
     if parameter.sparse:
         ids: I64 = np.arange(parameter.shape[0], dtype=np.int64)
@@ -87,7 +87,7 @@ def initial_values(parameter: Parameter) -> Array:
     return values
 
 
-# --- what executors ask of an array ---------------------------------------------------------------
+# --- checks of an array ---------------------------------------------------------------------------
 
 
 def check_shape(name: str, array: Array, shape: Shape) -> None:

@@ -1,8 +1,8 @@
-"""Fewer hand-overs: nodes between which nothing else could run become one node.
+"""Merging nodes between which nothing else could run.
 
-Between two nodes a thread asks for the next one, under a lock and with the interpreter's. That is
-lost time where the answer is known: if only B waits for A, and B for nobody else, B runs right
-after A in any walk that loses nothing. So the graph keeps its parallelism and its results. Pure.
+Between two nodes a thread fetches the next one, under a lock and with the interpreter's. That is
+unnecessary if only B waits for A, and B for no other node: B can always run right after A. The
+graph keeps its parallelism and its results. Pure.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from psrt.executor.parallel.ssa import SsaGraph, SsaNode
 
 
 def chained(graph: SsaGraph) -> SsaGraph:
-    """The same computations; a node of several has them in `parts`, in their order.
+    """The graph with chains merged; a merged node has its nodes in `parts`, in order.
 
-    Nodes of different replicas stay apart: threads stay with a replica.
+    Nodes of different replicas are not merged, because threads stay with a replica.
     """
-    successors = _without_detours(graph.successors)
+    successors = _transitive_reduction(graph.successors)
     waits = [0] * len(successors)
     for to in (to for each in successors for to in each):
         waits[to] += 1
@@ -36,15 +36,15 @@ def chained(graph: SsaGraph) -> SsaGraph:
 
 
 def _may_join(nodes: Sequence[SsaNode], at: int, to: int) -> bool:
-    apart = nodes[at].barrier or nodes[to].barrier
+    is_barrier = nodes[at].barrier or nodes[to].barrier
     is_one = nodes[at].replica == nodes[to].replica and nodes[at].place == nodes[to].place
-    return is_one and not apart
+    return is_one and not is_barrier
 
 
-def _without_detours(successors: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Only those edges that no longer path stands for; successors are listed behind their node.
+def _transitive_reduction(successors: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Transitive reduction; successors have higher numbers than their node.
 
-    `behind[i]` is the set of all nodes that wait for node i, as the bits of a number.
+    `behind[i]` is the set of all nodes that wait for node i, as the bits of an integer.
     """
     behind, kept = [0] * len(successors), [list[int]() for _ in successors]
     for at in reversed(range(len(successors))):

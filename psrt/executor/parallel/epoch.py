@@ -1,10 +1,9 @@
-"""Running batches until the data end: one after the other, or by replicas that do not wait.
+"""Running batches until the data end: in order, or by Hogwild replicas.
 
-With `async_mode` every replica takes whole batches from one source and runs them by itself over
-shared parameters and shared optimizer state, without a lock (Niu et al. 2011, "Hogwild!"): updates
-may overwrite each other, which sparse ones seldom do, and results depend on who was first. Only the
-first replica's fetches are returned. The end of the data is a normal event; the first error stops
-all replicas after the batch they are at.
+With `async_mode` every replica takes whole batches from one source and runs them over shared
+parameters and optimizer state without a lock (Niu et al. 2011, "Hogwild!"): updates may overwrite
+each other, which sparse ones seldom do, and results depend on timing. Only the first replica's
+fetches are returned. The first error stops all replicas after their current batch.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from psrt.graph.program import ROLES, Program, Role
 
 @dataclass
 class EpochResult:
-    """What was run until the data ended; `fetched` are the values of the last batch."""
+    """Batches and examples run until the data ended; `fetched` are the values of the last batch."""
 
     batches: int = 0
     examples: int = 0
@@ -38,13 +37,13 @@ class EpochResult:
 
 
 def total(parts: Sequence[EpochResult]) -> EpochResult:
-    """What several replicas did; the values are the first one's."""
+    """The sum over several replicas, with the fetched values of the first."""
     batches, examples = sum(p.batches for p in parts), sum(p.examples for p in parts)
     return EpochResult(batches, examples, parts[0].fetched)
 
 
 class BatchSource:
-    """Batches for several threads, each with its number, until they end or somebody stops."""
+    """Numbered batches for several threads, until they end or a thread calls `stop`."""
 
     def __init__(self, batches: Iterable[Feed]) -> None:
         self._numbered = zip(itertools.count(), batches, strict=False)
@@ -60,7 +59,7 @@ class BatchSource:
         self._stopped = True
 
     def check(self) -> None:
-        """Raise what ended the batches early: it is the reader's own, and of no replica."""
+        """Raise the error of the batch iterable, if one ended it."""
         if self._failure is not None:
             raise self._failure
 
@@ -74,7 +73,7 @@ class BatchSource:
 
 
 class HogwildWorker:
-    """One replica that runs whole batches by itself."""
+    """One replica that runs whole batches independently."""
 
     def __init__(
         self,
@@ -94,7 +93,7 @@ class HogwildWorker:
     def working(
         self, source: BatchSource, names: Sequence[str], roles: Sequence[Role]
     ) -> Callable[[], None]:
-        """What a thread of the pool runs."""
+        """The function that a thread of the pool runs."""
 
         def run() -> None:
             try:

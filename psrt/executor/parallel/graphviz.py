@@ -1,4 +1,4 @@
-"""The dependency graph of a parallel executor for the eye, as Graphviz dot."""
+"""The dependency graph of a parallel executor as Graphviz dot."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _COLOURS = {"forward": "white", "backward": "lightyellow", "clip_and_decay": "li
 
 
 def to_dot(graph: SsaGraph) -> str:
-    """One box a node, in a cluster for each replica; an arrow to each node that waits for it."""
+    """One box per node, one cluster per replica, and an arrow to each node that waits for it."""
     lines = ["digraph psrt {", "  node [shape=box style=filled fillcolor=white];"]
     for replica in sorted({node.replica for node in graph.nodes}):
         lines.append(f'  subgraph cluster_{replica} {{ label="replica {replica}";')

@@ -1,8 +1,8 @@
-"""What the ops of replicas read and write, as places of the dependency graph.
+"""Vars, shared parameters and buffers of replicas as places of the dependency graph.
 
-A var belongs to its replica, except for what replicas share: parameters where there is one copy,
-and what forward ops change in place (running statistics, counts of metrics), on which the replicas
-therefore take turns, in order.
+A var belongs to its replica, except those that replicas share: parameters with one copy, and vars
+that forward ops change in place (running statistics, state of metrics). Replicas access these one
+at a time, in order.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ORDER = "program order"
 
 
 class Places:
-    """`one_copy` says that replicas share parameters; `buffers` names vars that share memory."""
+    """`one_copy` is whether replicas share parameters; `buffers` maps vars that share memory."""
 
     def __init__(self, program: Program, one_copy: bool, buffers: Mapping[str, int]) -> None:
         self._buffers = buffers
@@ -35,7 +35,7 @@ class Places:
 
 
 def changed_in_place(program: Program) -> set[str]:
-    """Vars of the scope that ops other than updates write."""
+    """Vars of the scope that forward ops write."""
     kinds = ("state", "parameter")
     writers: Iterable[Op] = (op for op in program.ops if op.role == "forward")
     return {n for op in writers for n in op.writes() if program.vars[n].kind in kinds}

@@ -1,11 +1,11 @@
-"""From replicas to a graph: which ops run, in which order they may, and what is added to them.
+"""From replicas to a graph: its ops, their order, and the nodes added to them.
 
-    forward of each replica, beside it the numbering of ids
-    backward of each replica · a sum for each gradient · [barrier] · clip_and_decay · optimize
+    forward of each replica, alongside it the distinct ids of zero-copy tables
+    backward of each replica · a sum for each gradient · [barrier] · clip and decay · optimize
 
-Adjusting and updating happens once with one copy of the parameters (Reduce), in every replica with
-several (AllReduce). Graphs depend on how many replicas have examples, on the roles that run, and on
-the tables that are read in place.
+Clipping, decay and updates run once with one copy of the parameters (Reduce), and in every replica
+with several (AllReduce). Graphs depend on the replicas with examples, on the roles that run, and on
+the zero-copy tables.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from psrt.executor.strategies import BuildStrategy
 from psrt.graph.program import Role
 
 Key: TypeAlias = tuple[tuple[int, ...], tuple[Role, ...], frozenset[str]]
-"""Replicas that have examples, roles, tables read in place."""
+"""Replicas that have examples, roles, zero-copy tables."""
 
 
 class Planner:
-    """Makes the graphs of one parallel executor, each once."""
+    """Builds and caches the graphs of one parallel executor."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Planner:
         self._places = Places(program, one_copy, prepared.memory.places)
         self._build, self._threads = build, threads
         self._parts = len(replicas) if one_copy and not build.enable_sequential_execution else 1
-        self._summing = GradientSums(program, replicas, self._places)
+        self._sums = GradientSums(program, replicas, self._places)
         self._graphs: dict[Key, SsaGraph] = {}
         self._sink = sink
 
@@ -60,16 +60,16 @@ class Planner:
         self,
         shares: Sequence[BatchShare],
         roles: Sequence[Role],
-        whole: Sequence[ZeroCopyTable] = (),
+        zero_copy: Sequence[ZeroCopyTable] = (),
     ) -> SsaGraph:
-        """For a batch of which these are the shares that hold examples.
+        """The graph of a batch with these non-empty shares.
 
-        The ids of tables in `whole` are numbered before their gradients.
+        The distinct ids of `zero_copy` tables are found before their gradients.
         """
         active = tuple(share.number for share in shares)
-        key = (active, tuple(roles), frozenset(table.name for table in whole))
+        key = (active, tuple(roles), frozenset(table.name for table in zero_copy))
         if key not in self._graphs:
-            nodes = list(self._nodes(active, roles, whole))
+            nodes = list(self._nodes(active, roles, zero_copy))
             if self._sink is not None and "optimize" not in roles:
                 self._add_hooks(nodes, self._sink)
             graph = SsaGraph.of(nodes)
@@ -79,47 +79,47 @@ class Planner:
         return self._graphs[key]
 
     def finish(self, shares: Sequence[BatchShare], roles: Sequence[Role]) -> None:
-        """After a walk along that graph: what no node of it had to wait for."""
+        """Publish gradient sums after a walk along that graph, if no node of it did."""
         active = [share.number for share in shares]
         if self._one_copy and "backward" in roles and self._ends(active, roles):
-            self._summing.tell(active)
+            self._sums.publish(active)
 
     def _nodes(
-        self, active: Sequence[int], roles: Sequence[Role], whole: Sequence[ZeroCopyTable]
+        self, active: Sequence[int], roles: Sequence[Role], zero_copy: Sequence[ZeroCopyTable]
     ) -> Iterator[SsaNode]:
         ends = self._ends(active, roles)
         if "forward" in roles:
             yield from self._pass("forward", active, ends)
         if "backward" not in roles:
             return
-        for table in whole:
-            numbers = frozenset([_numbers_of(table.name)])
-            number = partial(table.number, active)
-            yield SsaNode(f"distinct ids of {table.name}", number, writes=numbers)
+        for table in zero_copy:
+            ids_found = frozenset([_distinct_ids_of(table.name)])
+            find = partial(table.find_distinct_ids, active)
+            yield SsaNode(f"distinct ids of {table.name}", find, writes=ids_found)
         updates = self._updates(roles)
         is_early = self._one_copy and len(self._replicas) > 1 and bool(ends)
         if is_early:
-            known = frozenset(_numbers_of(table.name) for table in whole)
+            known = frozenset(_distinct_ids_of(table.name) for table in zero_copy)
             for each in updates:
                 yield from each.begin_early(known)
         yield from self._pass("backward", active, ends)
         summed: list[frozenset[Place]] = []
         if len(self._replicas) == 1:
             yield from self._barrier(roles)
-        elif ends:  # which are a barrier
-            yield from self._summing.in_parts(active, ends | (BEGUN if is_early else frozenset()))
-            summed = self._summing.parts(active)
+        elif ends:  # these are a barrier
+            yield from self._sums.in_parts(active, ends | (BEGUN if is_early else frozenset()))
+            summed = self._sums.parts(active)
             if not self._one_copy:
-                yield self._summing.telling(active)
+                yield self._sums.publishing(active)
         else:
-            yield from self._summing.each(active)
+            yield from self._sums.each(active)
             yield from self._barrier(roles)
         for replica in range(1 if self._one_copy or not updates else len(self._replicas)):
             yield from self._ops(replica, "clip_and_decay", after=union(summed))
         for each in updates:
             yield from each.whole(union(summed))
             if not is_early:
-                yield from each.begin(self._summing.places() if summed else frozenset())
+                yield from each.begin(self._sums.places() if summed else frozenset())
             yield from each.in_parts(summed)
 
     def _barrier(self, roles: Sequence[Role]) -> Iterator[SsaNode]:
@@ -131,10 +131,10 @@ class Planner:
             yield from self._ops(replica, role, ends)
 
     def _ends(self, active: Sequence[int], roles: Sequence[Role]) -> frozenset[Place]:
-        """The last writes of forward and backward, if every thread has replicas of its own.
+        """Places written last by forward and backward, if every thread has replicas of its own.
 
-        Ops of a replica then run in program order, as few nodes, and sums wait for the end of all:
-        a thread gains nothing from ops of another. Empty if a sink is offered early gradients.
+        Then ops of a replica run in program order, as few nodes, and sums wait for the end of all
+        replicas. Empty if a sink is offered early gradients.
         """
         offers = self._sink is not None and "optimize" not in roles
         if len(active) % self._threads or offers:
@@ -154,12 +154,12 @@ class Planner:
         for op, step in self._replicas[replica].compiled.steps[role]:
             reads = self._places.of(op.reads(), replica) | after
             if role != "forward":
-                reads |= {_numbers_of(name) for name in op.reads()}
+                reads |= {_distinct_ids_of(name) for name in op.reads()}
             writes = self._places.of(op.writes(), replica) | order
             yield SsaNode(str(op), step, reads, writes, op, replica)
 
     def _updates(self, roles: Sequence[Role]) -> list[SplitUpdates]:
-        """Those of each replica that updates, if any does."""
+        """The updates of each replica that updates, if any does."""
         if "optimize" not in roles:
             return []
         return [
@@ -168,17 +168,17 @@ class Planner:
         ]
 
     def _add_hooks(self, nodes: list[SsaNode], sink: GradSink) -> None:
-        """Let the last writer of each gradient of the first replica offer it to the sink."""
-        for name, offer in gradient_hooks(self._replicas[0].compiled, sink).items():
+        """Append a hook to the last writer of each gradient of the first replica."""
+        for name, hook in gradient_hooks(self._replicas[0].compiled, sink).items():
             place = self._places.of([name], replica=0)
             writers = [at for at, node in enumerate(nodes) if place <= node.writes]
             if writers:
                 node = nodes[writers[-1]]
-                nodes[writers[-1]] = dataclasses.replace(node, run=in_sequence([node.run, offer]))
+                nodes[writers[-1]] = dataclasses.replace(node, run=in_sequence([node.run, hook]))
 
 
-def _numbers_of(table: str) -> Place:
-    """Where the distinct ids of a table stand."""
+def _distinct_ids_of(table: str) -> Place:
+    """The place of the distinct ids of a table."""
     return ("distinct ids", table)
 
 

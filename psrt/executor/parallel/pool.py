@@ -1,4 +1,4 @@
-"""A walk along a graph by a pool of threads, with BLAS held back and errors given their names."""
+"""A walk by a pool of threads, with BLAS limited and errors that name the op."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Pool:
         self._blas, self._thread_counts = ThreadpoolController(), thread_counts()
 
     def walk(self, graph: SsaGraph, replicas: Sequence[Replica], profiler: Profiler | None) -> None:
-        """Run every node; raises the first error, told by the replica it happened in.
+        """Run every node; raises the first error, which names op and layer.
 
-        BLAS runs in one thread each: the pool keeps the cores busy, and more would fight.
+        BLAS runs single-threaded in each thread, since the pool keeps the cores busy.
         """
         schedule = Schedule(graph)
         under_way = UnderWay(schedule, profiler)
@@ -38,7 +38,7 @@ class Pool:
         at, error = schedule.failure
         node = under_way.node(at)
         if not isinstance(error, Exception) or (node.op is None and isinstance(error, PsrtError)):
-            raise error  # Ctrl-C, or told well already
+            raise error  # Ctrl-C, or an error with a complete message
         if node.op is None:
             raise ProgramError(f"The step failed in {node}: {error!r}.") from error
         raise replicas[node.replica].compiled.failure(node.op, error) from error
@@ -47,7 +47,7 @@ class Pool:
         self._workers.close()
 
     def _one_blas_thread(self) -> AbstractContextManager[object]:
-        """To ask costs a hundredth of setting what is set already."""
+        """Limits BLAS, unless it is limited already: reading takes a hundredth of setting."""
         if all(count() == 1 for count in self._thread_counts):
             return nullcontext()
         limit: AbstractContextManager[object] = self._blas.limit(limits=1, user_api="blas")
@@ -55,10 +55,10 @@ class Pool:
 
 
 class UnderWay:
-    """Runs nodes, part by part, and remembers which part of a node was begun last.
+    """Runs nodes part by part, and records the part of a node that was begun last.
 
-    Parts in a row that a tape takes are one call, unless a profiler wants the time of each. No part
-    begins after the walk was stopped by the failure of another node.
+    Consecutive parts that record commands are one call, unless a profiler measures each. No part
+    begins after the failure of another node has stopped the walk.
     """
 
     def __init__(self, schedule: Schedule, profiler: Profiler | None) -> None:

@@ -1,8 +1,8 @@
-"""Copies of a program that work on shares of one batch, and the parameters they see.
+"""Copies of a program that compute shares of one batch, and their parameters.
 
-With shared parameters (Reduce, and whenever nobody updates here) all replicas read the arrays of
-the scope. With copies (AllReduce) the scope's arrays belong to the first replica, and the others
-have their own of what is trained; running statistics and counts of metrics are shared either way.
+With shared parameters (Reduce, and all runs without updates) all replicas read the arrays of the
+scope. With copies (AllReduce) the scope's arrays belong to the first replica, and the others have
+copies of trained parameters. Running statistics and the state of metrics are always shared.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ class Replica:
         self._intake = Intake(self.fed, self.compiled.cells)
 
     def share_updates(self, other: Replica) -> None:
-        """Count steps and keep optimizer state together with another replica from now on."""
+        """Share step counts and optimizer state with another replica from now on."""
         for name, update in self.compiled.updates.items():
-            update.share(other.compiled.updates[name])
+            update.share_state(other.compiled.updates[name])
 
     def bind_scope(self, arrays: Scope, roles: Sequence[Role]) -> None:
-        """Read and write the parameters that stand in `arrays` from now on, in ops of `roles`."""
+        """Read and write the parameters in `arrays` from now on, in ops of `roles`."""
         self._scope_binding.bind(arrays, roles)
 
     def checked(self, feed: Feed) -> Feed:
-        """A batch as replicas take it, see `Intake.checked`."""
+        """A batch in the form that replicas load, see `Intake.checked`."""
         return self._intake.checked(feed)
 
     def load(self, share: BatchShare, feed: Feed, rows: dict[str, RowBatch], arrays: Scope) -> None:
-        """Take a share of a checked batch; `rows` are of the whole batch, of sparse tables.
+        """Load a share of a checked batch; `rows` by sparse table are those of the whole batch.
 
-        Tables without are looked up whole. Rows are bound for an empty share too: this replica may
-        update by the others' gradients.
+        Other tables are looked up whole. Rows are bound for an empty share too, because the replica
+        may update by the gradients of others.
         """
         compiled = self.compiled
         if not share.is_empty and not self._intake.put_examples(feed, share.start, share.stop):
@@ -59,9 +59,9 @@ class Replica:
 
 
 class ParameterCopies:
-    """The scopes of the replicas in AllReduce: the user's own, and copies of what is trained.
+    """The scopes of the replicas in AllReduce: the user's, and copies of trained parameters.
 
-    An array that the user puts into the scope between two runs is copied anew.
+    An array that the user puts into the scope between two runs is copied again.
     """
 
     def __init__(self, program: Program, scope: Scope, replicas: int) -> None:
@@ -70,11 +70,11 @@ class ParameterCopies:
         self._seen: dict[str, Array] = {}
 
     def forget(self) -> None:
-        """Arrays of the user's scope were written into: copy them all anew."""
+        """Copy all arrays again at the next `refresh`, since their values have changed."""
         self._seen.clear()
 
     def refresh(self) -> None:
-        """Before a run: make every copy that is missing or out of date."""
+        """Make every copy that is missing or outdated; call it before a run."""
         own = self.scopes[0]
         for name in own:
             if self._seen.get(name) is own[name]:
@@ -87,5 +87,5 @@ class ParameterCopies:
 def make_replicas(
     prepared: PreparedProgram, dtype: Any, count: int, with_updates: int
 ) -> list[Replica]:
-    """`with_updates` of them also clip and regularise gradients and update parameters."""
+    """Make `count` replicas; the first `with_updates` also clip, decay and update."""
     return [Replica(prepared, dtype, ROLES if r < with_updates else PASSES) for r in range(count)]

@@ -1,7 +1,7 @@
-"""One walk along a graph: which nodes may start, given which are done.
+"""One walk along a graph: nodes that may start, given those that are done.
 
-Decides and does nothing else: no thread, no lock, no clock. Whoever calls holds a lock and runs the
-nodes. The first failure wins: after it nothing starts, and the walk is over once nothing runs.
+Pure decisions: no thread, no lock, no clock. The caller holds a lock and runs the nodes. The first
+failure wins: after it nothing starts, and the walk is over once nothing runs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from psrt.executor.parallel.ssa import SsaGraph
 
 
 class Schedule:
-    """`take` a node, run it, say `done` or `failed`; until `is_over`.
+    """`take` a node, run it, report `done` or `failed`, until `is_over`.
 
     A node is waiting, ready, running or done. `failure` implies that no node becomes running.
     """
@@ -34,9 +34,9 @@ class Schedule:
     def take(self, after: int | None = None) -> int | None:
         """A node to run now, by the thread that ran `after`; None if none is ready.
 
-        A thread stays with its replica, in listed order: what it reads is then warm in its core.
-        From a replica that another thread is at it takes what that thread would take last, and then
-        comes back to its own.
+        A thread stays with its replica, in listed order, so that its inputs are in its cache. From
+        the replica of another thread it takes the node which that thread would take last, and then
+        returns to its own.
         """
         if not self._ready or self.is_stopped:
             return None
@@ -51,7 +51,7 @@ class Schedule:
         return node
 
     def _choose(self, home: int | None) -> tuple[int, bool]:
-        """A replica that has a ready node, and whether no other thread is at it."""
+        """A replica that has a ready node, and whether no other thread is running it."""
         if home is not None and home in self._ready:
             return home, True
         busy = {self._replicas[node] for node in self.running}
@@ -74,13 +74,13 @@ class Schedule:
             self.failure = (node, error)
 
     def abandon(self) -> None:
-        """Nobody waits for the rest any more."""
+        """Drop the nodes that have not started."""
         self._ready.clear()
         self._abandoned = True
 
     @property
     def ready(self) -> int:
-        """How many nodes could be taken."""
+        """The number of nodes that can be taken."""
         return 0 if self.is_stopped else sum([len(queue) for queue in self._ready.values()])
 
     @property

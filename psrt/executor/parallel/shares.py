@@ -1,8 +1,8 @@
-"""Cutting a batch into the shares of replicas: uneven where it must be, never an error.
+"""Near-equal shares of a batch, one for each replica.
 
-With fewer examples than replicas some replicas get nothing. A batch without examples is the first
-replica's, which runs it as one executor would. Views, nothing is copied but the offsets of ragged
-vars.
+With fewer examples than replicas some shares are empty. A batch without examples goes to the first
+replica, which runs it as one executor would. Shares are views; only offsets of ragged vars are
+copied.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class BatchShare:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the replica has nothing to do."""
+        """True if the replica has no examples to run."""
         return self.start == self.stop and (self.examples > 0 or self.number > 0)
 
     @property
@@ -42,7 +42,7 @@ class BatchShare:
         return (self.stop - self.start) / self.examples
 
     def part(self, fed: Array | Ragged, has_rows: bool = True) -> Array | Ragged:
-        """The share of one fed var; derived ids may have several rows an example, or none."""
+        """The share of one fed var; derived ids may have several rows per example, or none."""
         if isinstance(fed, Ragged):
             start, stop = self._elements(fed)
             offsets = fed.offsets[self.start : self.stop + 1] - start
@@ -53,7 +53,7 @@ class BatchShare:
         return fed[self.start * each : self.stop * each]
 
     def span(self, count: int, fed: Array | Ragged, has_rows: bool = True) -> slice:
-        """Where the share's own stand among the `count` flat ids of `fed`."""
+        """The slice of the share among the `count` flat ids of `fed`."""
         if isinstance(fed, Ragged):
             return slice(*self._elements(fed))
         if not has_rows:
@@ -67,7 +67,7 @@ class BatchShare:
 
 @lru_cache(maxsize=64)
 def shares(examples: int, replicas: int) -> tuple[BatchShare, ...]:
-    """One share for each replica, as even as can be, larger ones first, empty ones last."""
+    """Near-equal shares, one for each replica, larger ones first, empty ones last."""
     cuts = [-(-examples * r // replicas) for r in range(replicas + 1)]
     return tuple(
         BatchShare(r, start, stop, examples) for r, (start, stop) in enumerate(pairwise(cuts))
@@ -101,7 +101,7 @@ def part_of_feed(share: BatchShare, feed: Feed, vars: Mapping[str, Var]) -> Feed
 def part_of_rows(
     share: BatchShare, batch: RowBatch, feed: Feed, vars: Mapping[str, Var]
 ) -> RowBatch:
-    """The same rows, and the positions of the share's own ids among them."""
+    """The rows of the whole batch, with the index of the share's ids only."""
     index = {
         name: positions[share.span(len(positions), feed[name], _has_rows(vars, name))]
         for name, positions in batch.index.items()

@@ -1,9 +1,9 @@
 """Dependencies among computations that share memory: the graph that a thread pool walks.
 
-Nodes are listed in an order that is known to be right; the graph keeps of this order just what
-matters. Each write of a place makes a new version of it (static single assignment): a reader waits
-for the version it reads, and a writer for all readers of the version it replaces. So any walk along
-the graph computes the same bits as the list. Pure: no threads here.
+Nodes are listed in a valid order, of which the graph keeps only the necessary part. Each write of a
+place makes a new version of it (static single assignment): a reader waits for the version it reads,
+and a writer for all readers of the version it replaces. So any walk along the graph computes the
+same bits as the list. Pure: no threads here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from psrt.graph.program import Op
 
 Place = Hashable
-"""What can be read and written: a var of one replica, a shared var, a buffer of several vars."""
+"""A unit of reading and writing: a var of one replica, a shared var, a buffer of several vars."""
 
 
 def union(sets: Iterable[frozenset[Place]]) -> frozenset[Place]:
@@ -23,12 +23,12 @@ def union(sets: Iterable[frozenset[Place]]) -> frozenset[Place]:
 
 @dataclass(frozen=True)
 class SsaNode:
-    """One computation: `run` reads and writes `reads` and `writes` and nothing else that moves.
+    """One computation: of shared memory, `run` reads only `reads` and writes only `writes`.
 
-    `op` is the op it computes, None for what the executor adds itself, which `label` names.
-    `barrier` implies that it waits for everything listed before it, and all that follows for it.
-    `home` is the replica whose thread has what it reads in its cache, None for its own.
-    `parts` are the nodes that this one stands for, see `chains`; a node of its own has none.
+    `op` is the op it computes, None for a node added by the executor, which `label` names.
+    A `barrier` waits for all nodes listed before it, and all later nodes wait for it.
+    `home` is the replica whose thread has the inputs in its cache, None for the node's own.
+    `parts` are the nodes merged into this one, see `chains`; empty for a single node.
     """
 
     label: str
@@ -43,7 +43,7 @@ class SsaNode:
 
     @property
     def place(self) -> int:
-        """The replica that a thread stays with when it runs this."""
+        """The replica with which a thread stays when it runs this node."""
         return self.replica if self.home is None else self.home
 
     def __str__(self) -> str:
@@ -72,13 +72,13 @@ class SsaGraph:
 
 @dataclass
 class _Versions:
-    """The current version of each place: who wrote it, and who has read it since."""
+    """The current version of each place: its writer, and its readers so far."""
 
     writer: dict[Place, int] = field(default_factory=dict)
     readers: dict[Place, list[int]] = field(default_factory=dict)
     barrier: set[int] = field(default_factory=set)
     last: set[int] = field(default_factory=set)
-    """Nodes nobody waits for yet."""
+    """Nodes without successors so far."""
 
     def predecessors(self, node: SsaNode, at: int) -> set[int]:
         found = set(self.last) if node.barrier else self._conflicts(node)

@@ -1,10 +1,9 @@
 """The threads that walk graphs: a thin shell around `Schedule`.
 
 A pool of n threads is the caller of `walk` and n − 1 threads that wait between walks. They end with
-`close`, or with the process. Who waits first looks for work for `spin_s` and then sleeps: to wake a
+`close`, or with the process. A waiting thread first polls for `spin_s` and then sleeps: to wake a
 sleeping thread of a virtual machine took up to 4 ms where a step took 20. A walk returns when
-nothing runs any more; while it waits for running nodes it says so in the log, by name, every
-`PATIENCE_S`.
+nothing is running; while it waits for running nodes it logs their names every `PATIENCE_S`.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ log = logging.getLogger("psrt.executor")
 
 PATIENCE_S = 60.0
 GRACE_S = 10.0
-_OFFERS = 1000  # at a time: 1 ms or more, then the deadline is looked at
+_OFFERS = 1000  # polls between two checks of the deadline: 1 ms or more
 
 Execute = Callable[[int], None]
 Waiting = Callable[[], AbstractContextManager[object]]
@@ -40,7 +39,7 @@ class Workers:
         self._spin_s = spin_s
         self._threads = threads
         self._changed = threading.Condition()
-        self._changes = np.zeros(1, np.int64)  # of what waiting threads wait for
+        self._changes = np.zeros(1, np.int64)  # counts what waiting threads wait for
         self._walk: tuple[Schedule, Execute] | None = None
         self._closed = False
         self._crashes = CrashReport()
@@ -49,7 +48,7 @@ class Workers:
             start_thread(self._serve, f"{name}-{number}", self._crashes)
 
     def walk(self, schedule: Schedule, execute: Execute, waiting: Waiting = nullcontext) -> None:
-        """Run all nodes by `execute(node)`; the first failure is in `schedule.failure` then.
+        """Run all nodes by `execute(node)`; the first failure is then in `schedule.failure`.
 
         The caller's thread waits for others inside of `waiting()`.
         """
@@ -61,7 +60,7 @@ class Workers:
                     hint="Make a new one, or close it later.",
                 )
             self._walk = (schedule, execute)
-            self._tell()
+            self._wake()
         try:
             self._help(schedule, execute, waiting)
         except BaseException:  # Ctrl-C while waiting
@@ -72,7 +71,7 @@ class Workers:
                 self._walk = None
 
     def _abandon(self, schedule: Schedule) -> None:
-        """Let nothing new start, and wait a while for what runs: the next walk uses its memory."""
+        """Start no more nodes, and wait for running ones: the next walk reuses their memory."""
         with self._changed:
             schedule.abandon()
             self._changed.wait_for(lambda: not schedule.running, GRACE_S)
@@ -81,31 +80,31 @@ class Workers:
         """End the threads; idempotent."""
         with self._changed:
             self._closed = True
-            self._tell()
+            self._wake()
 
     def _serve(self) -> None:
         """Help with one walk after another."""
         last: Schedule | None = None
         while True:
             with self._changed:
-                self._await(lambda: self._closed or self._has_walk_beside(last), None)  # noqa: B023
+                self._await(lambda: self._closed or self._has_other_walk(last), None)  # noqa: B023
                 if self._closed or self._walk is None:
                     return
                 schedule, execute = self._walk
             self._help(schedule, execute, nullcontext)
             last = schedule
 
-    def _has_walk_beside(self, last: Schedule | None) -> bool:
+    def _has_other_walk(self, last: Schedule | None) -> bool:
         walk = self._walk
         return walk is not None and walk[0] is not last
 
-    def _tell(self, everybody: bool = True) -> None:
-        """Something changed, and who waits may go on; with the lock held."""
+    def _wake(self, everybody: bool = True) -> None:
+        """Wake waiting threads after a change; call it with the lock held."""
         self._changes[0] += 1
         self._changed.notify(self._threads if everybody else 1)
 
     def _await(self, is_so: Callable[[], bool], timeout_s: float | None) -> bool:
-        """Wait, with the lock held, until something is so; False if it took too long."""
+        """Wait, with the lock held, until `is_so()`; returns False after the timeout."""
         deadline = time.perf_counter() + self._spin_s
         while not is_so() and time.perf_counter() < deadline:
             seen = int(self._changes[0])
@@ -140,19 +139,19 @@ class Workers:
             if report is not None:
                 report()
                 if schedule.is_over:
-                    self._tell()
+                    self._wake()
             while (node := schedule.take(last)) is None:
                 if schedule.is_over:
-                    self._tell()
+                    self._wake()
                     return None
                 with waiting():
                     self._await_change(schedule)
             if schedule.ready:
-                self._tell(everybody=False)
+                self._wake(everybody=False)
             return node
 
     def _await_change(self, schedule: Schedule) -> None:
-        """Until a node is ready or the walk is over."""
+        """Wait until a node is ready or the walk is over."""
         if not self._await(lambda: schedule.ready > 0 or schedule.is_over, PATIENCE_S):
             running = ", ".join(str(schedule.graph.nodes[at]) for at in schedule.running)
             log.warning("waited %.0f s for %s", PATIENCE_S, running)

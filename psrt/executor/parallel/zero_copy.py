@@ -1,8 +1,8 @@
-"""Sparse tables that replicas look up where they stand, whole in the scope.
+"""Sparse tables whose rows replicas read in the scope, without a copy.
 
-Nothing is fetched before the step: an id is the number of its row. Only the gradient and the update
-need each id once; `number` finds that out as a node of the graph, beside the forward. The ids of
-the whole batch are numbered together, so the gradients of replicas have the same rows.
+Nothing is fetched before the step: an id is the number of its row. Only gradient and update need
+distinct ids; `find_distinct_ids` is a node of the graph that runs alongside the forward. It covers
+the whole batch, so the gradients of all replicas have the same rows.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from psrt.kernels.tables import CellBuffer, unique_of
 
 
 class ZeroCopyTable:
-    """One table, for all replicas; in every step `load` before it, and `number` as a part of it if
-    there is a backward."""
+    """One table, for all replicas; call `load` before every step, and `find_distinct_ids` within a
+    step that has a backward."""
 
     def __init__(self, name: str, names: Sequence[str], replicas: Sequence[Replica]) -> None:
         """`names` are the data vars that look up the table."""
@@ -30,27 +30,27 @@ class ZeroCopyTable:
         self._cells = CellBuffer(keeps=True)
 
     def fits(self, scopes: Sequence[Scope]) -> bool:
-        """Whether kernels take the arrays as they are."""
+        """True if kernels can read the arrays without a copy."""
         arrays = (scope[self.name] for scope in scopes)
         return all(array.dtype == self._dtype and array.flags.c_contiguous for array in arrays)
 
     def load(self) -> None:
-        """The replicas have taken another batch."""
+        """Reset the joined ids after the replicas have loaded a batch."""
         for table, share in zip(self._tables, self._shares, strict=True):
             share.renew()
-            table.looked_up = share
+            table.joined_ids = share
 
-    def number(self, active: Sequence[int]) -> None:
-        """Find the distinct ids of the shares of the `active` replicas, for the gradients of all.
+    def find_distinct_ids(self, active: Sequence[int]) -> None:
+        """Find the distinct ids of the shares of the `active` replicas, for all gradients.
 
-        The shares stand one behind the other, so that what is found of a replica's is one array.
+        The shares are concatenated, so that the gradient rows of a replica are one slice.
         """
         shares = [self._shares[number].ids() for number in active]
-        ids, places = unique_of(shares, self._cells)
+        ids, gradient_rows = unique_of(shares, self._cells)
         slots, stop = ids.astype(np.int32), 0
         for table in self._tables:
-            table.number(ids, slots, None)
+            table.set_gradient_rows(ids, slots, None)
         for number, share in zip(active, shares, strict=True):
             start, stop = stop, stop + len(share)
-            own = Joined(places[start:stop], self._shares[number].counts())
-            self._tables[number].number(ids, slots, own)
+            own = Joined(gradient_rows[start:stop], self._shares[number].counts())
+            self._tables[number].set_gradient_rows(ids, slots, own)

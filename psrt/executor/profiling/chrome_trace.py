@@ -1,8 +1,8 @@
 """A profile as a timeline: Chrome's Trace Event Format, for chrome://tracing and ui.perfetto.dev.
 
-Every event is a "complete" one (phase X); viewers nest those of a thread by their times. Times are
-those of the monotonic clock, not counted from the start, so that the timelines of several trainers
-of one host fit when they are loaded together.
+Every event is a "complete" one (phase X); viewers nest the events of a thread by time. Times are
+those of the monotonic clock, not relative to the start, so that timelines of several trainers of
+one host align.
 Format: Trace Event Format, Google, 2016, sections "Complete Events" and "Metadata Events".
 """
 
@@ -18,11 +18,11 @@ from psrt.core.errors import ConfigError
 from psrt.executor.profiling.costs import Label
 
 Event: TypeAlias = tuple[int, int, int, int, int, int]
-"""(number of the label, start in ns, end in ns, replica, step, number of the thread)."""
+"""(label number, start in ns, end in ns, replica, step, thread number)."""
 
 
 def write(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
-    """Write a whole trace or none; raises `ConfigError` when the file cannot be written."""
+    """Write a complete trace or none; raises `ConfigError` when the file cannot be written."""
     try:
         with whole_file.writing(path) as out:
             out.write('{"displayTimeUnit": "ms", "traceEvents": [\n')
@@ -40,7 +40,7 @@ def write(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
 def records(
     events: Iterable[Event], labels: Sequence[Label], threads: Sequence[str], process: int
 ) -> Iterator[dict[str, Any]]:
-    """Names of process and threads, then one record an event."""
+    """Records of the process and thread names, then one record per event."""
     yield _named("process_name", process, 0, f"trainer {process}")
     for number, name in enumerate(threads):
         yield _named("thread_name", process, number, name)

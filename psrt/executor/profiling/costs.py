@@ -1,6 +1,6 @@
-"""What a profile adds up to: cost per op and per span, the anatomy of a step, and both as text.
+"""Cost per op and per span, the anatomy of a step, and both as text.
 
-Plain data and pure functions; `profile` records, this file only sums up and prints.
+Plain data and pure functions; `profile` records.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from psrt.core.columns import aligned
 
 _HEADINGS = ("op", "layer", "line", "role", "calls", "total ms", "mean µs", "of step")
 _NUMBERS = 4
-"""How many columns stand on the right, aligned to the right."""
+"""The number of right-aligned columns, the last ones."""
 
 
 @dataclass(frozen=True)
 class Label:
-    """What an event is of: an op, or a named span of other work.
+    """The op of an event, or a named span of other work.
 
-    `name` is the type of the op and `category` its role; of a span they are what it was given.
+    `name` is the type of the op and `category` its role, or those given to `Profiler.span`.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Label:
 
 @dataclass(frozen=True)
 class Cost:
-    """All events of one label. Of a span it is the time that nothing inside it accounts for."""
+    """All events of one label; for a span, the time not covered by ops and spans inside it."""
 
     label: Label
     calls: int
@@ -44,10 +44,10 @@ class Cost:
 
 @dataclass(frozen=True)
 class StepTime:
-    """All steps together, on the threads that took them.
+    """Totals of all steps, on the threads that ran them.
 
-    `waits_ns` is time spent waiting for data, pservers or other threads outside of ops;
-    `elsewhere_ns` is what ops took on threads while these took no step.
+    `waits_ns` is time spent waiting for data, pservers or other threads outside ops;
+    `elsewhere_ns` is the time of ops on threads outside a step.
     """
 
     steps: int
@@ -58,7 +58,7 @@ class StepTime:
 
     @property
     def between_ns(self) -> int:
-        """The rest: Python that runs, feeds and fetches, the profiler's own time included."""
+        """The remaining time: Python that runs, feeds, fetches and profiles."""
         return self.wall_ns - self.ops_ns - self.waits_ns
 
     def share(self, part_ns: int) -> float:
@@ -69,19 +69,19 @@ class StepTime:
         elsewhere = f"{self.elsewhere_ns / 1e6:,.1f} ms in ops"
         if not self.steps:
             return f"no step was taken; {elsewhere}"
-        told = (
+        text = (
             f"{self.steps:,} steps of {self.wall_ns / self.steps / 1e6:,.3f} ms: "
             f"ops {self._part(self.ops_ns)}, waits {self._part(self.waits_ns)}, "
             f"Python between ops {self._part(self.between_ns)}"
         )
-        return f"{told}; outside of steps {elsewhere}" if self.elsewhere_ns else told
+        return f"{text}; outside of steps {elsewhere}" if self.elsewhere_ns else text
 
     def _part(self, part_ns: int) -> str:
         return f"{part_ns / self.steps / 1e6:,.3f} ms ({100 * self.share(part_ns):.1f} %)"
 
 
 def table(costs: Iterable[Cost], time: StepTime, count: int) -> str:
-    """The `count` most expensive ops, all spans, and a last line on where a step's time goes."""
+    """The `count` most expensive ops, all spans, and a last line with the anatomy of a step."""
     ordered = sorted(costs, key=lambda cost: -cost.total_ns)
     ops = [cost for cost in ordered if cost.label.is_op]
     spans = [cost for cost in ordered if not cost.label.is_op]

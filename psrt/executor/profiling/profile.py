@@ -1,4 +1,4 @@
-"""A profiler: what every op and every named stop of a step took, on every thread.
+"""The profiler: time of every op and every named span of a step, on every thread.
 
     profiler = Profiler()
     executor.profiler = profiler
@@ -6,10 +6,9 @@
     print(profiler.table())
     profiler.write_chrome_trace(Path("trace.json"))
 
-The last `keep_events` events are kept for the timeline, totals of everything for the table, so the
-memory of a profile does not grow with training. Each thread adds up its own totals and appends to
-one bounded deque, neither of which needs a lock. Without a profiler an executor does no work for
-one.
+The last `keep_events` events are kept for the timeline, and totals of all events for the table, so
+the memory of a profile does not grow with training. Each thread sums its own totals and appends to
+one bounded deque; neither needs a lock. Without a profiler an executor has no cost for one.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ from psrt.executor.profiling.costs import Cost, Label, StepTime
 from psrt.graph.program import Op
 
 Category: TypeAlias = Literal["step", "python", "data", "communicate", "wait"]
-"""What a span is. `step`: one step of training; `python`: a named part of the Python between ops;
-the others wait, for a batch, for the pservers, for other threads."""
+"""Kinds of spans. `step`: one training step; `python`: a named part of the Python between ops; the
+others are waits for a batch, the pservers, or other threads."""
 WAITS = frozenset({"data", "communicate", "wait"})
 
 
 @dataclass(slots=True)
 class _Total:
-    """What one thread has spent on one label."""
+    """Calls and time of one thread for one label."""
 
     label: int
     calls: int = 0
@@ -45,10 +44,10 @@ class _Total:
 
 @dataclass(slots=True)
 class _ThreadTimes:
-    """What one thread has spent, written by that thread alone.
+    """Times of one thread, written only by that thread.
 
-    A span's time does not contain that of ops and spans inside it, so that the first three add up.
-    The others sum up finished steps. `totals` are by id of the op, or name and category of a span.
+    The time of a span excludes ops and spans inside it, so that the first three add up. The other
+    fields sum finished steps. `totals` are by id of the op, or name and category of a span.
     """
 
     thread: int
@@ -75,7 +74,7 @@ class _ThreadTimes:
 
 
 class Profiler:
-    """Records ops and spans from any thread. `clock_ns` is the clock that callers read too."""
+    """Records ops and spans from any thread; callers read the clock `clock_ns` too."""
 
     def __init__(
         self, keep_events: int = 200_000, clock_ns: Callable[[], int] = time.perf_counter_ns
@@ -93,12 +92,12 @@ class Profiler:
     # --- recording --------------------------------------------------------------------------------
 
     def record(self, op: Op, started_ns: int, ended_ns: int, replica: int = 0) -> None:
-        """One run of an op by the calling thread: the one entry for executors of every kind."""
+        """Record one run of an op by the calling thread; executors of every kind call it."""
         try:
             account: _ThreadTimes = self._own.account
             total = account.totals[id(op)]
         except (AttributeError, KeyError):
-            account, total = self._meet_op(op)
+            account, total = self._register_op(op)
         spent_ns = ended_ns - started_ns
         total.calls += 1
         total.spent_ns += spent_ns
@@ -109,7 +108,7 @@ class Profiler:
 
     @contextmanager
     def span(self, name: str, category: Category = "python") -> Iterator[None]:
-        """Everything the calling thread does inside. A `step` inside a step is part of that one."""
+        """Record work of the calling thread; a `step` inside a step is part of the outer one."""
         account = self._account()
         is_step = category == "step" and not account.in_step
         if is_step:
@@ -135,7 +134,7 @@ class Profiler:
             self._events.append(event)
 
     def _account(self) -> _ThreadTimes:
-        """The calling thread's."""
+        """The times of the calling thread."""
         account: _ThreadTimes | None = getattr(self._own, "account", None)
         if account is None:
             with self._lock:
@@ -144,10 +143,10 @@ class Profiler:
                 self._threads.append(threading.current_thread().name)
         return account
 
-    def _meet_op(self, op: Op) -> tuple[_ThreadTimes, _Total]:
-        """The first run of an op on a thread."""
+    def _register_op(self, op: Op) -> tuple[_ThreadTimes, _Total]:
+        """Register an op at its first run on a thread."""
         account = self._account()
-        self._ops.append(op)  # its id is its own only as long as it lives
+        self._ops.append(op)  # an id is unique only while the op lives
         label = Label(op.type, op.role, op.layer, op.origin, is_op=True)
         return account, self._total(account, id(op), label)
 
@@ -160,10 +159,10 @@ class Profiler:
                 known = account.totals[key] = _Total(self._labels.index(label))
         return known
 
-    # --- what came of it --------------------------------------------------------------------------
+    # --- results ----------------------------------------------------------------------------------
 
     def costs(self) -> list[Cost]:
-        """Calls and time of every op and span, of all threads together."""
+        """Calls and time of every op and span, summed over all threads."""
         calls, spent_ns = Counter[int](), Counter[int]()
         for account in self._accounts:
             for total in list(account.totals.values()):
@@ -172,7 +171,7 @@ class Profiler:
         return [Cost(self._labels[label], calls[label], spent_ns[label]) for label in calls]
 
     def step_time(self) -> StepTime:
-        """Where the time of all finished steps went."""
+        """The anatomy of all finished steps."""
         accounts = self._accounts
         ops_ns = sum(account.step_ops_ns for account in accounts)
         return StepTime(
@@ -184,13 +183,13 @@ class Profiler:
         )
 
     def table(self, count: int = 10) -> str:
-        """The most expensive ops, all spans, and a last line on where the time of a step goes."""
+        """The most expensive ops, all spans, and a last line with the anatomy of a step."""
         return costs.table(self.costs(), self.step_time(), count)
 
     def write_chrome_trace(self, path: Path, process: int = 0) -> None:
         """Write the kept events as a timeline; `process` is the trainer's number.
 
-        Raises `ConfigError` when the file cannot be written, and leaves no half of it.
+        Raises `ConfigError` when the file cannot be written, and leaves no partial file.
         """
         events = list(self._events)
         records = chrome_trace.records(events, self._labels, self._threads, process)
@@ -200,5 +199,5 @@ class Profiler:
 def span_of(
     profiler: Profiler | None, name: str, category: Category = "python"
 ) -> AbstractContextManager[None]:
-    """`profiler.span(name, category)`, or nothing at all without a profiler."""
+    """`profiler.span(name, category)`, or a null context without a profiler."""
     return nullcontext() if profiler is None else profiler.span(name, category)

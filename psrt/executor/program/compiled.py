@@ -1,8 +1,8 @@
 """A program bound to memory of its own: cells, rows of tables, and a list of closures.
 
-Compiling finds every op that cannot be run. Whoever runs the closures fills the cells of data,
-parameters and tables before. Steps of one compiled program may run in several threads at once as
-long as no two touch the same var.
+Compiling raises for every op that cannot be run. The caller fills the cells of data, parameters and
+tables before it runs the closures. Steps of one compiled program may run in several threads at once
+as long as no two access the same var.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 from psrt.core.errors import ProgramError, PsrtError, from_code
 from psrt.core.tensors import SelectedRows
 from psrt.executor.compute import (
+    ALIASING,
     COMPUTE,
-    SHARING,
     Bound,
     CachedCommands,
     Step,
@@ -60,7 +60,7 @@ class Compiled:
         self.context = StepContext()
         self.profiler: Profiler | None = None
         derived = {id(op) for op in derived_ops(program)}
-        shared = (op for op in program.ops if op.type in SHARING or id(op) in derived)
+        shared = (op for op in program.ops if op.type in ALIASING or id(op) in derived)
         self._shared = {name for op in shared for name in op.writes()}
         self.cells = {var.name: self._new_cell(var) for var in program.vars.values()}
         self._follow()
@@ -105,7 +105,7 @@ class Compiled:
             profiler.record(op, started_ns, clock_ns())
 
     def gradients(self) -> dict[str, Gradient]:
-        """What the last backward made, by parameter name; of sparse tables as SelectedRows."""
+        """Gradients of the last backward by parameter name; of sparse tables as SelectedRows."""
         made = self.program.gradients()
         parameters = self.program.parameters.values()
         return {p.name: self.gradient(p, made[p.name]) for p in parameters if p.name in made}
@@ -121,18 +121,18 @@ class Compiled:
         return SelectedRows(ids, values, height, unique=True)
 
     def count_others(self, steps: int) -> None:
-        """Learning-rate schedules are `steps` further than the updates made here."""
+        """Advance learning-rate schedules by `steps` of other trainers."""
         for update in self.updates.values():
             update.pace.other_steps = steps
 
     def swap_gradients(self) -> None:
-        """Before a backward whose gradients are handed out: leave those of the last one alone."""
+        """Exchange the gradient buffers, so that the next backward keeps the last gradients."""
         for cell in self.cells.values():
             if isinstance(cell, GradientCell):
                 cell.swap()
 
     def scope_cells(self) -> list[Cell]:
-        """Cells whose arrays stand in the scope.
+        """Cells whose arrays are in the scope.
 
         Rows of a sparse table are fetched for the step; only updates touch the whole of it.
         """
@@ -145,12 +145,12 @@ class Compiled:
         return [cell for name, cell in self.cells.items() if name in whole | states]
 
     def memory_bytes(self) -> int:
-        """What the values of a step take, parameters and data not counted."""
+        """Bytes of the values of a step, without parameters and data."""
         memories = {id(cell.memory): cell.memory for cell in self.cells.values()}
         return sum(memory.size_bytes for memory in memories.values())
 
     def drop_memory(self) -> None:
-        """Give back the memory of everything a step computed, gradients of parameters excepted."""
+        """Release the memory of all computed values except gradients of parameters."""
         for cell in self.cells.values():
             if self.program.vars[cell.name].kind == "temp":
                 cell.drop()
@@ -169,7 +169,7 @@ class Compiled:
         dtype = self.dtype if var.dtype == "float32" else var.dtype
         if var.gradient_of in self.program.parameters:
             return GradientCell(var.name, dtype)
-        return Cell(var.name, dtype, shares=var.kind != "temp" or var.name in self._shared)
+        return Cell(var.name, dtype, may_alias=var.kind != "temp" or var.name in self._shared)
 
     def _compile(self, op: Op) -> Step:
         if op.role == "optimize":
@@ -196,7 +196,7 @@ class Compiled:
         return update
 
     def _follow(self) -> None:
-        """Ragged vars that have the lengths of others; a gradient has those of its var."""
+        """Link ragged vars that have the lengths of others; a gradient has those of its var."""
         vars = self.program.vars
         for op in self.program.ops:
             ragged = {
@@ -211,11 +211,11 @@ class Compiled:
 
 
 def _checked_dtype(dtype: Any) -> np.dtype[Any]:
-    """What ops can compute in; raises `ProgramError`."""
+    """The float dtype of an executor; raises `ProgramError`."""
     for known in (np.dtype(np.float32), np.dtype(np.float64)):
         if dtype is not None and dtype in (known, known.name, known.type):
             return known
     raise ProgramError(
-        f"An executor was asked for with dtype {dtype!r}.",
+        f"An executor got dtype={dtype!r}.",
         hint='It computes in "float32", or in "float64" for gradient checks.',
     )

@@ -1,7 +1,7 @@
-"""Computing derived ids: those of sparse tables that follow from the fed batch alone.
+"""Computing derived ids: those of sparse tables that depend on the fed batch alone.
 
-They are computed before the rows of a step are fetched and then fed like data. A trainer does it
-for the next batch in its background thread, an executor for what was not done before.
+They are computed before the rows of a step are fetched, and then fed like data. A trainer computes
+those of the next batch in its background thread, an executor those that are missing.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from psrt.graph.verify import verify
 
 
 class DerivedIds:
-    """The derived ids of one program; one of these belongs to one thread.
+    """The derived ids of one program; an instance belongs to one thread.
 
     Their part of the program is verified at once, and compiled for the first batch without ids: an
     executor whose trainer derives them ahead never compiles it. `first_example` counts the examples
-    of a step that other trainers have before this one's.
+    of a step on the trainers before this one.
     """
 
     def __init__(self, program: Program, first_example: int = 0) -> None:
         self._names = derived_vars(program)
-        self._part, self._first_example = part_of(program), first_example
+        self._part, self._first_example = derived_part(program), first_example
         verify(self._part)
         self._data = {var.name: var for var in self._part.data_vars()}
 
     def extend(self, feed: Feed, step: int) -> Feed:
-        """`feed` with the derived ids of step `step`; itself if it has them, or if none exist."""
+        """`feed` with the derived ids of step `step`; `feed` itself if none are missing."""
         if all(name in feed for name in self._names):
             return feed
         mine = {name: feed[name] for name in self._data if name in feed}
@@ -59,13 +59,13 @@ class DerivedIds:
 
 
 def fed_vars(program: Program) -> dict[str, Var]:
-    """What an executor is fed with: the data vars and the derived ids."""
+    """The vars that an executor is fed: data vars and derived ids."""
     fed = [*program.data_vars(), *(program.vars[name] for name in derived_vars(program))]
     return {var.name: var for var in fed}
 
 
-def part_of(program: Program) -> Program:
-    """The part of a program that computes derived ids, as a program of its own."""
+def derived_part(program: Program) -> Program:
+    """The ops of a program that compute derived ids, as a program of their own."""
     ops = derived_ops(program)
     names = {name for op in ops for name in (*op.reads(), *op.writes())}
     vars = {name: var for name, var in program.vars.items() if name in names}

@@ -1,4 +1,4 @@
-"""One batch into the cells of the data vars, checked where it enters."""
+"""Checks of a fed batch, and its arrays put into the cells of the data vars."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Feed: TypeAlias = Mapping[str, Array | Ragged]
 
 
 class Intake:
-    """Takes batches into the cells of `vars`, of one compiled program.
+    """Puts batches into the cells of `vars`, of one compiled program.
 
-    A batch is mostly what the vars declare, in memory as kernels want it. To see that takes one
-    look a var; only what differs is converted, or refused.
+    Most batches match the declared vars and are contiguous, which one check per var confirms; only
+    other arrays are converted, or refused.
     """
 
     def __init__(self, vars: Mapping[str, Var], cells: Mapping[str, Cell]) -> None:
@@ -43,35 +43,34 @@ class Intake:
         return fitting
 
     def checked(self, feed: Feed) -> Feed:
-        """The batch in the dtypes of cells, C-contiguous; raises `DataError` naming what does not
-        fit.
+        """The batch in the dtypes of cells, C-contiguous; raises `DataError` that names the var.
 
-        All data vars must be of the same number of examples; derived ids may be of any.
+        All data vars must have the same number of examples; derived ids may have any.
         """
-        return feed if self._fits(feed) else self._made_to_fit(feed)
+        return feed if self._matches(feed) else self._converted(feed)
 
     def put(self, fed: Feed) -> None:
         """Set the cells to a checked batch, or to a share of one."""
         for name, each in fed.items():
             cell = self._cells[name]
             if isinstance(each, Ragged):
-                cell.share(each.values)
+                cell.alias(each.values)
                 cell.follows = None
                 cell.offsets = each.offsets
             else:
-                cell.share(each)
+                cell.alias(each)
 
     def put_examples(self, fed: Feed, start: int, stop: int) -> bool:
-        """Set the cells to examples of a checked batch of nothing but ordinary data; False if it is
-        another, and nothing is done."""
+        """Set the cells to examples of a checked batch of ordinary data vars; return False,
+        without effect, for other batches."""
         if not self._are_examples:
             return False
         for name in self._data:
             self._cells[name].value = fed[name][start:stop]  # type: ignore[index]
         return True
 
-    def _fits(self, feed: Feed) -> bool:
-        """Whether it is a batch of ordinary vars that is taken as it is."""
+    def _matches(self, feed: Feed) -> bool:
+        """True if a batch of ordinary vars needs no conversion."""
         if len(self._plain) < len(self._vars) or feed.keys() != self._vars.keys():
             return False
         for name, dtype, shape in self._plain:
@@ -82,7 +81,7 @@ class Intake:
                 return False
         return len({len(feed[name]) for name in self._data}) <= 1  # type: ignore[arg-type]
 
-    def _made_to_fit(self, feed: Feed) -> Feed:
+    def _converted(self, feed: Feed) -> Feed:
         check_names(feed, self._vars)
         sizes: dict[int, str] = {}
         fitting = {
@@ -99,7 +98,7 @@ class Intake:
 
 
 def check_is_batch(feed: object) -> None:
-    """Raise `DataError` unless somebody fed a mapping."""
+    """Raise `DataError` unless the feed is a mapping."""
     if not isinstance(feed, Mapping):
         raise DataError(
             f"A batch is fed as arrays by the names of data vars, not as {type(feed).__name__}.",
@@ -144,18 +143,18 @@ def _checked_one(fed: Array | Ragged, var: Var, cell: Cell) -> Array | Ragged:
 
 
 def _checked_offsets(fed: object, count: int, var: Var) -> I64:
-    """Kernels trust offsets: a wrong one would read outside of the `count` values."""
+    """The offsets as int64; kernels trust them, and a wrong one would read outside the values."""
     offsets = np.asarray(fed)
     if offsets.ndim != 1 or offsets.dtype.kind not in "iu":
         raise DataError(
             f"The offsets of {var.name} are {offsets.dtype} of shape {offsets.shape}, "
-            "not one integer for each place where an example begins.",
+            "not one integer for the start of each example.",
             hint="Feed them as int64, one more than there are examples.",
         )
     is_run = len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == count
     if not is_run or bool((offsets[1:] < offsets[:-1]).any()):
         raise DataError(
             f"The offsets of {var.name} do not rise from 0 to {count}, its number of elements.",
-            hint="Offsets say where each example begins, and end with the number of elements.",
+            hint="Offsets hold the start of each example, and end with the number of elements.",
         )
     return np.ascontiguousarray(offsets, np.int64)

@@ -1,4 +1,4 @@
-"""What comes out of a run: copies of vars, and one value from those of several replicas."""
+"""Copies of vars after a run, and one value merged from those of several replicas."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from psrt.graph.program import ROLES, Op, Program, Role, Var
 
 Fetched = Array | Ragged
 Fetch: TypeAlias = Sequence[str | Var] | str | Var | None
-"""Vars or their names; one alone, or None for none, will do."""
+"""Vars or their names; also a single one, or None for none."""
 
 _KNOWN_ROLES = frozenset(ROLES)
 
@@ -33,21 +33,21 @@ _OF_ALL = {
 
 
 class Fetches:
-    """Which vars of a program can be fetched, and how.
+    """The vars of a program that can be fetched, and their merging over replicas.
 
-    `asked` is the program as its user knows it, `prepared` what became of it.
+    `built` is the user's program, `prepared` the one that runs.
     """
 
-    def __init__(self, asked: Program, prepared: PreparedProgram) -> None:
+    def __init__(self, built: Program, prepared: PreparedProgram) -> None:
         program = self._program = prepared.program
-        self._asked, self._lost = asked, prepared.lost
+        self._built, self._lost = built, prepared.lost
         self._role_of = {name: op.role for op in program.ops for name in op.writes()}
 
     def names_of(self, fetch: Fetch, roles: Sequence[Role]) -> list[str]:
-        """The names of vars that a run of `roles` computes; raises `ProgramError`."""
+        """The names of `fetch`; raises `ProgramError` for vars that `roles` do not compute."""
         if not _KNOWN_ROLES.issuperset(roles):
             raise ProgramError(
-                f"A run was asked for the roles {roles!r}, so nothing was run.",
+                f"A run got the roles {roles!r}, so nothing was run.",
                 hint=f"Give some of {ROLES}, as a tuple.",
             )
         if fetch is None:
@@ -63,7 +63,7 @@ class Fetches:
             )
         name = var if isinstance(var, str) else var.name
         known = self._program.vars
-        if name in self._lost or (name in self._asked.vars and name not in known):
+        if name in self._lost or (name in self._built.vars and name not in known):
             raise ProgramError(
                 f"{name} is fused away, or its memory is used again, before it can be fetched.",
                 hint=f"Name it when the executor is made: keep=[{name!r}].",
@@ -79,7 +79,7 @@ class Fetches:
         return name
 
     def check_mergeable(self, names: Sequence[str]) -> None:
-        """Raise `ProgramError` for a var that has no one value if several replicas compute it."""
+        """Raise `ProgramError` for a var whose values of several replicas cannot be merged."""
         for name in names:
             if self._merges[name] is not Merge.APART:
                 continue
@@ -94,7 +94,7 @@ class Fetches:
             )
 
     def merged(self, name: str, parts: Sequence[Fetched], weights: Sequence[float]) -> Fetched:
-        """One value from those of the replicas, whose shares of the batch are `weights`."""
+        """One value merged from those of the replicas, weighted by their shares of the batch."""
         first, merge = parts[0], self._merges[name]
         if len(parts) == 1:
             return first
@@ -120,7 +120,7 @@ class Fetches:
 
 
 def copy_of(cell: Cell) -> Fetched:
-    """The value of a cell, for the caller to keep."""
+    """A copy of the value of a cell."""
     if cell.offsets is None:
         return cell.value.copy()
     return Ragged(cell.value.copy(), cell.offsets.copy())

@@ -1,8 +1,8 @@
-"""How the values of replicas become that of the batch, for every var of a program.
+"""From the values of replicas to the value of the batch, for every var of a program.
 
-What takes the examples away says it: a sum over examples is the sum of the replicas' sums, a mean
-their mean. What is computed from that alone keeps the rule where the rule allows it: twice a sum is
-the sum of what was doubled, but the square of a mean is not the mean of the squares. Pure.
+An op that reduces over examples determines the rule: a sum over examples is the sum of the
+replicas' sums, a mean their mean. Ops on reduced values keep the rule where that is valid: twice a
+sum is the sum of doubled values, but the square of a mean is not the mean of the squares. Pure.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from psrt.graph.program import Op, Program, gradient_name
 
 
 class Merge(enum.Enum):
-    """`ROWS`: one behind the other. `SAME`: that of any replica. `LAST`: the last one's, which has
-    seen all examples. `MEAN`: weighted by shares. `APART`: it does not follow from the values."""
+    """`ROWS`: concatenated. `SAME`: that of any replica. `LAST`: that of the last replica, which
+    includes all examples. `MEAN`: weighted by shares. `APART`: cannot be merged."""
 
     ROWS = 0
     SAME = 1
@@ -34,9 +34,9 @@ class Merge(enum.Enum):
 
 Found: TypeAlias = dict[str, Merge]
 Keeps: TypeAlias = Callable[[Op, Merge, Sequence[Merge]], bool]
-"""Of an op, the rule of what it reads, and that of each input; those beside are `SAME`."""
+"""Arguments: an op, the rule of its inputs other than `SAME`, and the rule of each input."""
 
-_ALIKE = ("draw_classes", "ones_like", "zeros_like")  # whatever the values are that they read
+_ALIKE = ("draw_classes", "ones_like", "zeros_like")  # independent of the values they read
 
 _OVER_EXAMPLES = {
     "accuracy": Merge.MEAN,
@@ -52,7 +52,7 @@ _OVER_EXAMPLES = {
 
 
 def merges(program: Program) -> Found:
-    """The rule of each var. A loss without any has `MEAN`: that is what replicas make small."""
+    """The rule of each var; a loss without a rule has `MEAN`, which replicas minimise."""
     losses = {program.vars[name].gradient_of for name in loss_gradients(program)}
     found = {
         var.name: Merge.ROWS if ROWS in var.shape else Merge.SAME for var in program.vars.values()
@@ -83,10 +83,10 @@ def _merge_of(op: Op, name: str, program: Program, found: Found) -> Merge:
 
 
 def _of_gradient(op: Op, name: str, source: str, program: Program, found: Found) -> Merge:
-    """A gradient without rows begins with the share of its replica, so all of them are a sum."""
+    """The rule of a gradient without rows: a sum, since it is weighted by its replica's share."""
     if source not in program.parameters:
         merge = found[source]
-        if merge is Merge.SUM:  # its loss is a sum, of which each replica begins with 1
+        if merge is Merge.SUM:  # its loss is a sum, whose gradient is 1 in each replica
             return Merge.MEAN
         return Merge.APART if merge in (Merge.APART, Merge.PROD) else Merge.SUM
     rule = RULES.get(op.type.removesuffix("_grad"))
@@ -95,7 +95,7 @@ def _of_gradient(op: Op, name: str, source: str, program: Program, found: Found)
 
 
 def _of_values(op: Op, reads: Sequence[Merge]) -> Merge:
-    """By values that have no rows."""
+    """The rule of an op on values without rows."""
     merges = {merge for merge in reads if merge is not Merge.SAME}
     if len(merges) > 1:
         return Merge.APART
@@ -106,16 +106,16 @@ def _of_values(op: Op, reads: Sequence[Merge]) -> Merge:
     return merge if keeps is not None and keeps(op, merge, reads) else Merge.APART
 
 
-# --- who keeps a rule -----------------------------------------------------------------------------
+# --- ops that keep a rule -------------------------------------------------------------------------
 
 
 def _is_linear(op: Op, merge: Merge, reads: Sequence[Merge]) -> bool:
-    """In one input."""
+    """Linear in one input."""
     return merge in (Merge.MEAN, Merge.SUM) and reads.count(merge) == 1
 
 
 def _adds(op: Op, merge: Merge, reads: Sequence[Merge]) -> bool:
-    """A sum of what no batch changes would be counted once for each replica."""
+    """Addition: an input that is the same in all replicas would be summed once for each."""
     return merge is Merge.MEAN or (merge is Merge.SUM and Merge.SAME not in reads)
 
 
@@ -124,7 +124,7 @@ def _copies(op: Op, merge: Merge, reads: Sequence[Merge]) -> bool:
 
 
 def _casts(op: Op, merge: Merge, reads: Sequence[Merge]) -> bool:
-    """Counts stay counts, but a mean of integers is none."""
+    """Casts, except from a mean to integers."""
     return merge is not Merge.MEAN or op.attrs["dtype"] != "int64"
 
 

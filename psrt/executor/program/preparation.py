@@ -1,11 +1,11 @@
-"""From the program a user built to the one that runs: the passes a build strategy asks for."""
+"""From the user's program to the one that runs: the passes of a build strategy."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from psrt.executor.compute import SHAPES_ONLY, SHARING
+from psrt.executor.compute import ALIASING, SHAPES_ONLY
 from psrt.executor.strategies import BuildStrategy
 from psrt.graph import passes
 from psrt.graph.passes import LATE, MemoryPlan
@@ -14,7 +14,7 @@ from psrt.graph.program import Program, Var
 
 @dataclass(frozen=True)
 class PreparedProgram:
-    """`program` runs with its memory shared as `memory` says; `keep` can be fetched."""
+    """`program` runs with memory shared by the plan `memory`; vars in `keep` can be fetched."""
 
     program: Program
     memory: MemoryPlan
@@ -22,7 +22,7 @@ class PreparedProgram:
 
     @property
     def lost(self) -> set[str]:
-        """Vars that are computed, but overwritten before a fetch."""
+        """Vars that are overwritten before a fetch."""
         return (self.memory.places.keys() | self.memory.spent) - self.keep
 
 
@@ -32,13 +32,13 @@ def prepare(
     keep: Sequence[str | Var] = (),
     are_short_of_work: bool = False,
 ) -> PreparedProgram:
-    """Vars to `keep` are those to fetch; with any of them, what they do not need is left out.
+    """Apply the passes; with vars to `keep`, the ones to fetch, dead code is dropped.
 
-    For threads that `are_short_of_work`, as not each has replicas of its own, ops are taken apart
-    that need not wait for each other.
+    If threads `are_short_of_work`, because not each has replicas of its own, products are split
+    into independent ops.
     """
     names = frozenset(var if isinstance(var, str) else var.name for var in keep)
-    for is_wanted, rewrite in (
+    for is_enabled, rewrite in (
         (bool(names), passes.drop_dead_code),
         (build.fuse_elewise_add_act_ops, passes.fuse_activations),
         (build.fuse_loss_gradient, passes.fuse_losses),
@@ -46,9 +46,9 @@ def prepare(
         (build.fuse_all_optimizer_ops, passes.fuse_updates),
         (are_short_of_work, passes.split_products),
     ):
-        if is_wanted:
+        if is_enabled:
             program = rewrite(program, names)
     memory = MemoryPlan()
     if build.memory_optimize:
-        memory = passes.plan_memory(program, SHARING, names, build.skip_grads, SHAPES_ONLY, LATE)
+        memory = passes.plan_memory(program, ALIASING, names, build.skip_grads, SHAPES_ONLY, LATE)
     return PreparedProgram(program, memory, names)

@@ -1,8 +1,8 @@
-"""Arrays of the scope in the cells of a program, each looked at once before ops trust it.
+"""Arrays of the scope put into the cells of a program, each checked once.
 
-Kernels trust shapes and dtypes: an array that is smaller than its var says would be read, and
-written, beyond its end. Users put arrays into the scope as they like, so each is checked when it
-is first seen, and again before the first update that writes into it.
+Kernels trust shapes and dtypes: an array smaller than its declared var would be read and written
+beyond its end. Users put any arrays into the scope, so each is checked at its first use, and again
+before the first update that writes into it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from psrt.graph.program import Role
 
 
 class ScopeBinding:
-    """The cells of a program whose arrays stand in a scope; `bind` comes before every step."""
+    """The cells of a program whose arrays are in a scope; call `bind` before every step."""
 
     def __init__(self, compiled: Compiled) -> None:
         self._compiled, vars = compiled, compiled.program.vars
@@ -27,16 +27,16 @@ class ScopeBinding:
         self._not_updated: dict[str, Cell] = {}
 
     def bind(self, arrays: Scope, roles: Sequence[Role]) -> None:
-        """Let the cells hold what stands in `arrays`; raises `ProgramError` for what cannot."""
+        """Set the cells to the arrays of the scope; raises `ProgramError` for an unusable array."""
         for cell, shape in self._cells:
             array = arrays[cell.name]
             if array is cell.value:
                 continue
-            # A trainer of a cluster puts a new array for every parameter in every step.
+            # In a cluster every step may bring a new array for every parameter.
             fits = array.shape == shape and array.dtype == cell.dtype
             if not fits or not array.flags.writeable:
                 self._check(cell, array)
-            cell.share(array)
+            cell.alias(array)
         if self._not_updated and "optimize" in roles:
             for cell in self._not_updated.values():
                 self._check_dtype(cell, cell.value)
@@ -44,9 +44,9 @@ class ScopeBinding:
             self._not_updated.clear()
 
     def _check(self, cell: Cell, array: Array) -> None:
-        """An array that does not fit as it is; most are refused.
+        """Check an array that does not match its cell; raises `ProgramError` for most.
 
-        Rows of a sparse table are copied, from any dtype, for all but updates.
+        Rows of a sparse table may have any dtype except for updates, because they are copied.
         """
         program, name = self._compiled.program, cell.name
         check_shape(name, array, program.vars[name].shape)
@@ -58,5 +58,5 @@ class ScopeBinding:
             self._not_updated[name] = cell
 
     def _check_dtype(self, cell: Cell, array: Array) -> None:
-        """An executor in double precision takes what was declared, too."""
+        """Check a dtype; an executor in double precision also accepts the declared one."""
         check_dtype(cell.name, array, (cell.dtype, self._compiled.program.vars[cell.name].dtype))

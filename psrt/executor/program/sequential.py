@@ -119,7 +119,7 @@ class Executor:
         updates = other._compiled.updates
         for name, update in self._compiled.updates.items():
             if name in updates:
-                update.share(updates[name])
+                update.share_state(updates[name])
         self._compiled.context.step = other._compiled.context.step
 
     def gradients(self) -> dict[str, Gradient]:

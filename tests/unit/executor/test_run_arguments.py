@@ -126,8 +126,8 @@ def test_one_var_may_be_fetched_without_a_list(make: Any) -> None:
     [
         ({"fetch": [3]}, "fetch holds 3, which is neither a var nor the name"),
         ({"fetch": "abc"}, "no var abc to fetch"),
-        ({"roles": ("train",)}, r"asked for the roles \('train',\)"),
-        ({"roles": "forward"}, "asked for the roles 'forward'"),
+        ({"roles": ("train",)}, r"got the roles \('train',\)"),
+        ({"roles": "forward"}, "got the roles 'forward'"),
         ({"rows": {"zzz": 1}}, "bound to zzz, which is no sparse table"),
     ],
 )

@@ -420,12 +420,12 @@ def test_illegal_call_is_refused(case: str) -> None:
 def test_slice_outside_of_its_example_fails_the_step() -> None:
     feed = SLICES | {"length": np.array([[2], [0], [2], [1]])}
 
-    with pytest.raises(ProgramError, match="Example 2 has 1 elements, but 2 from element 0 on"):
+    with pytest.raises(ProgramError, match="Example 2 has 1 elements, but the slice has 2 from"):
         run(lambda: sliced(ragged_rows()), feed)
 
 
 def test_unpad_of_more_than_there_is_fails_the_step() -> None:
     feed = {"x": DENSE, "n": COUNTS + 1}
 
-    with pytest.raises(ProgramError, match="Example 3 has 3 elements, but 4 from element 0 on"):
+    with pytest.raises(ProgramError, match="Example 3 has 3 elements, but the slice has 4 from"):
         run(lambda: layers.sequence_unpad(x(), layers.data("n", (1,), "int64")), feed)

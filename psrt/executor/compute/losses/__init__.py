@@ -1,14 +1,10 @@
 """losses: files in reading order.
 
-class_losses    Cross-entropy over classes: what is as wide as the classes is computed by
-                kernels, in place
-losses          Losses by element: binary cross-entropy, distances, losses of one score and a
-                label
-ranking         Losses that compare: a class with the others, one score with another, a pair
-                with the batch
-sampled_losses  Losses over many classes that look at a few: products of examples with rows,
-                and their losses
-sampling        Ids of the few classes a loss looks at: drawn ones, and paths in a tree
+class_losses    cross-entropy over classes; kernels compute arrays of class width in place
+losses          losses by element: binary cross-entropy, distances, one score and a label
+ranking         ranking losses: class against classes, score against score, pair against batch
+sampled_losses  losses over a sample of many classes
+sampling        ids of the sampled classes: drawn ones, and paths in a tree
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Cross-entropy over classes: what is as wide as the classes is computed by kernels, in place."""
+"""Cross-entropy over classes; kernels compute arrays of class width in place."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from psrt.kernels.ops import losses
 
 
 def class_labels(label: Array, classes: int, ignored: int | None = None) -> I64:
-    """Labels as (n,), once each is a class or `ignored`; raises `DataError`."""
+    """Labels as (n,); raises `DataError` unless each is a class or `ignored`."""
     flat = label.reshape(-1)
     wrong = (flat < 0) | (flat >= classes)
     if ignored is not None:
@@ -25,12 +25,12 @@ def class_labels(label: Array, classes: int, ignored: int | None = None) -> I64:
 
 
 def _at(labels: I64, ignored: int) -> tuple[I64, I64]:
-    """Where each example's class stands in (n, classes); an ignored one stands at class 0."""
+    """Index of each example's class in (n, classes); class 0 for an ignored label."""
     return np.arange(len(labels)), np.where(labels == ignored, 0, labels)
 
 
 def _not_zero(probability: Array) -> Array:
-    """A probability that was rounded to 0 has a large loss, not an infinite one."""
+    """Probabilities of at least the smallest normal number, so that no loss is infinite."""
     floor: Array = np.maximum(probability, np.finfo(probability.dtype).tiny)
     return floor
 
@@ -101,7 +101,7 @@ def _soft_cross_entropy_grad(op: Bound) -> Step:
 
 @computes("softmax_with_cross_entropy")
 def softmax_with_cross_entropy(op: Bound) -> Step:
-    """−log softmax(x)[k] = log Σ exp(x − max) − (x_k − max), which no probability can round off."""
+    """−log softmax(x)[k] = log Σ exp(x − max) − (x_k − max), without rounding of a probability."""
     if op.attrs["soft_label"]:
         return _soft_softmax_with_cross_entropy(op)
     x, label, out, softmax = op.one("logits"), op.one("label"), op.one("out"), op.one("softmax")
@@ -115,9 +115,9 @@ def softmax_with_cross_entropy(op: Bound) -> Step:
 
 
 def softmax_loss(op: Bound) -> Callable[[Array, I64, Array, Array], None]:
-    """`write(logits, labels, softmax, loss)`: softmax of the logits (n, c), which may lie in its
-    memory, and the loss (n, 1) of the labels (n,)."""
-    shift, normalize_ = op.form(losses.shift), op.form(losses.normalize_)
+    """Returns `write(logits, labels, softmax, loss)`: softmax of the logits (n, c), which may alias
+    it, and the loss (n, 1) of the labels (n,)."""
+    shift, normalize_ = op.kernel(losses.shift), op.kernel(losses.normalize_)
     ignored = op.attrs.get("ignore_index", -1)
 
     def write(logits: Array, labels: I64, softmax: Array, loss: Array) -> None:
@@ -133,8 +133,8 @@ def softmax_loss(op: Bound) -> Callable[[Array, I64, Array, Array], None]:
 
 
 def softmax_loss_grad(op: Bound) -> Callable[[Array, I64, Array, Array], None]:
-    """`write(softmax, labels, d, out)`: the gradient of the logits, for d (n, 1)."""
-    write, ignored = op.form(losses.softmax_cross_entropy_grad), op.attrs.get("ignore_index", -1)
+    """Returns `write(softmax, labels, d, out)`: the gradient of the logits, for d (n, 1)."""
+    write, ignored = op.kernel(losses.softmax_cross_entropy_grad), op.attrs.get("ignore_index", -1)
     return lambda softmax, labels, d, out: write(softmax, labels, ignored, d.reshape(-1), out)
 
 
@@ -153,18 +153,18 @@ def softmax_with_cross_entropy_grad(op: Bound) -> Step:
 
 
 def _soft_softmax_with_cross_entropy(op: Bound) -> Step:
-    """Σ_k t_k (log Σ exp(x − max) − (x_k − max)) for the shares t of the classes."""
+    """Σ_k t_k (log Σ exp(x − max) − (x_k − max)) for class probabilities t."""
     x, label, out, softmax = op.one("logits"), op.one("label"), op.one("out"), op.one("softmax")
-    shift, normalize_ = op.form(losses.shift), op.form(losses.normalize_)
+    shift, normalize_ = op.kernel(losses.shift), op.kernel(losses.normalize_)
 
     def run() -> None:
-        shares, powers = label.value, softmax.reserve(x.value.shape)
+        probabilities, powers = label.value, softmax.reserve(x.value.shape)
         column = out.reserve((len(powers), 1))[:, 0]
         shift(np.ascontiguousarray(x.value), powers)
-        shifted = np.einsum("nc,nc->n", shares, powers)
+        shifted = np.einsum("nc,nc->n", probabilities, powers)
         np.exp(powers, out=powers)
         normalize_(powers, column)
-        column *= shares.sum(axis=1)
+        column *= probabilities.sum(axis=1)
         column -= shifted
 
     return run
@@ -175,9 +175,9 @@ def _soft_softmax_with_cross_entropy_grad(op: Bound) -> Step:
     grad, x_grad = op.one("out@GRAD"), op.one("logits@GRAD")
 
     def run() -> None:
-        shares, d = label.value, x_grad.reserve(softmax.value.shape)
-        np.multiply(softmax.value, shares.sum(axis=1, keepdims=True), out=d)
-        d -= shares
+        probabilities, d = label.value, x_grad.reserve(softmax.value.shape)
+        np.multiply(softmax.value, probabilities.sum(axis=1, keepdims=True), out=d)
+        d -= probabilities
         d *= grad.value
 
     return run

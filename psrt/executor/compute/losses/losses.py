@@ -1,6 +1,6 @@
 """Losses by element: binary cross-entropy, distances, losses of one score and a label.
 
-Plain numpy: most of them have one element an example, so temporaries are columns.
+Plain numpy: most have one element per example, so temporaries are columns.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from psrt.kernels.ops import EagerBackend, nn
 @computes("sigmoid_cross_entropy_with_logits")
 def sigmoid_cross_entropy(op: Bound) -> Step:
     x, label, out = op.one("x"), op.one("label"), op.one("out")
-    loss, count_ = op.form(nn.sigmoid_cross_entropy), _counted(op)
+    loss, count_ = op.kernel(nn.sigmoid_cross_entropy), _counted(op)
 
     def run() -> None:
         result = out.reserve(x.value.shape)
@@ -33,7 +33,7 @@ def sigmoid_cross_entropy(op: Bound) -> Step:
 @computes("sigmoid_cross_entropy_with_logits_grad")
 def sigmoid_cross_entropy_grad(op: Bound) -> Step:
     x, label, grad, x_grad = op.one("x"), op.one("label"), op.one("out@GRAD"), op.one("x@GRAD")
-    loss_grad, count_ = op.form(nn.sigmoid_cross_entropy_grad), _counted(op)
+    loss_grad, count_ = op.kernel(nn.sigmoid_cross_entropy_grad), _counted(op)
 
     def run() -> None:
         d = x_grad.reserve(x.value.shape)
@@ -48,26 +48,26 @@ def sigmoid_cross_entropy_grad(op: Bound) -> Step:
 def sigmoid_loss(op: Bound) -> Step:
     x, label, out, slope = op.one("x"), op.one("label"), op.one("out"), op.one("slope")
 
-    def note(tape: EagerBackend) -> None:
+    def record(commands: EagerBackend) -> None:
         result, slopes = out.reserve(x.value.shape), slope.reserve(x.value.shape)
         given = x.value.reshape(-1), label.value.reshape(-1)
-        tape.sigmoid_loss(*given, result.reshape(-1), slopes.reshape(-1))
+        commands.sigmoid_loss(*given, result.reshape(-1), slopes.reshape(-1))
 
-    return op.noted(note)
+    return op.recorded(record)
 
 
 @computes("sigmoid_loss_grad")
 def sigmoid_loss_grad(op: Bound) -> Step:
     slope, grad, x_grad = op.one("slope"), op.one("out@GRAD"), op.one("x@GRAD")
 
-    def note(tape: EagerBackend) -> None:
-        tape.multiply(slope.value, grad.value, x_grad.reserve(slope.value.shape))
+    def record(commands: EagerBackend) -> None:
+        commands.multiply(slope.value, grad.value, x_grad.reserve(slope.value.shape))
 
-    return op.noted(note)
+    return op.recorded(record)
 
 
 def _counted(op: Bound) -> Callable[[Array], None]:
-    """What ignore_index and normalize do to losses, and to their gradients, in place."""
+    """Applies ignore_index and normalize to losses or their gradients, in place."""
     label, ignored, normalize = op.one("label"), op.attrs["ignore_index"], op.attrs["normalize"]
 
     def run(values: Array) -> None:
@@ -88,9 +88,9 @@ def _counted(op: Bound) -> Callable[[Array], None]:
 def opposite_gradients(
     x_grad: Cell | None, y_grad: Cell | None, like: Cell, write: Callable[[Array], None]
 ) -> Step:
-    """Gradients of a function of x − y: what `write` writes for x, and its negative for y.
+    """Gradients of a function of x − y: `write` computes that of x; that of y is its negative.
 
-    `like` has their shape.
+    Both have the shape of `like`.
     """
     first = x_grad or y_grad
     assert first is not None

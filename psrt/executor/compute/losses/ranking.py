@@ -1,4 +1,4 @@
-"""Losses that compare: a class with the others, one score with another, a pair with the batch."""
+"""Ranking losses: one class against the others, score against score, a pair against the batch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from psrt.kernels.ops import losses, nn
 @computes("bpr_loss")
 def bpr_loss(op: Bound) -> Step:
     x, label, out = op.one("input"), op.one("label"), op.one("out")
-    loss = op.form(losses.bayesian_ranking)
+    loss = op.kernel(losses.bayesian_ranking)
 
     def run() -> None:
         scores = np.ascontiguousarray(x.value)
@@ -36,7 +36,7 @@ def bpr_loss_grad(op: Bound) -> Step:
         op.one("out@GRAD"),
         op.one("input@GRAD"),
     )
-    loss_grad = op.form(losses.bayesian_ranking_grad)
+    loss_grad = op.kernel(losses.bayesian_ranking_grad)
 
     def run() -> None:
         scores, d = np.ascontiguousarray(x.value), grad.value.reshape(-1)
@@ -50,9 +50,9 @@ def bpr_loss_grad(op: Bound) -> Step:
 
 @computes("rank_loss")
 def rank_loss(op: Bound) -> Step:
-    """The cross-entropy of the logit left − right."""
+    """Cross-entropy of the logit left − right."""
     left, right, label, out = op.one("left"), op.one("right"), op.one("label"), op.one("out")
-    loss = op.form(nn.sigmoid_cross_entropy)
+    loss = op.kernel(nn.sigmoid_cross_entropy)
 
     def run() -> None:
         logits = np.subtract(left.value, right.value, out=out.reserve(left.value.shape)).reshape(-1)
@@ -64,7 +64,7 @@ def rank_loss(op: Bound) -> Step:
 @computes("rank_loss_grad")
 def rank_loss_grad(op: Bound) -> Step:
     left, right, label, grad = op.one("left"), op.one("right"), op.one("label"), op.one("out@GRAD")
-    loss_grad = op.form(nn.sigmoid_cross_entropy_grad)
+    loss_grad = op.kernel(nn.sigmoid_cross_entropy_grad)
 
     def write(d: Array) -> None:
         logits = np.subtract(left.value, right.value, out=d).reshape(-1)
@@ -139,7 +139,7 @@ def in_batch_softmax_loss_grad(op: Bound) -> Step:
 
 
 def _row_numbers() -> Callable[[int], I64]:
-    """0, 1, …: the right item of each user, kept from step to step."""
+    """0, 1, …: the label of each user, kept from step to step."""
     kept: I64 = np.arange(0)
 
     def rows(count: int) -> I64:

@@ -1,4 +1,4 @@
-"""Losses over many classes that look at a few: products of examples with rows, and their losses."""
+"""Losses over a sample of many classes: products of examples with rows, and losses of these."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from psrt.kernels.ops import losses, sampling
 
 
 def _is_shared(op: Bound) -> bool:
-    """Whether all examples have the same rows."""
+    """True if all examples have the same rows."""
     return op.shapes("w")[0][0] != ROWS
 
 
@@ -61,7 +61,7 @@ def _product_grad(op: Bound) -> Callable[[Array], None]:
     x, w, x_grad, w_grad = op.one("input"), op.one("w"), op.maybe("input@GRAD"), op.maybe("w@GRAD")
     if _is_shared(op):
         return _shared_product_grad(x, w, x_grad, w_grad)
-    write, spare = op.form(sampling.row_dot_grad), op.scratch()
+    write, spare = op.kernel(sampling.row_dot_grad), op.scratch()
     x_target, w_target = x_grad or spare, w_grad or spare
 
     def run(d: Array) -> None:
@@ -100,7 +100,7 @@ def _label_first(op: Bound) -> Callable[[Shape], Array]:
 
 
 def _corrected(op: Bound) -> Callable[[], Array]:
-    """Logits minus the logarithm of how often their class is expected to be drawn."""
+    """Logits minus the logarithm of the expected number of draws of their class."""
     logits, log_expected, scratch = op.one("logits"), op.maybe("log_expected"), op.scratch()
     if log_expected is None:
         return lambda: np.ascontiguousarray(logits.value)
@@ -115,7 +115,7 @@ def _corrected(op: Bound) -> Callable[[], Array]:
 @computes("noise_contrastive_loss")
 def noise_contrastive_loss(op: Bound) -> Step:
     corrected, signs, out = _corrected(op), _label_first(op), op.one("out")
-    loss = op.form(losses.signed_logistic)
+    loss = op.kernel(losses.signed_logistic)
 
     def run() -> None:
         x = corrected()
@@ -127,7 +127,7 @@ def noise_contrastive_loss(op: Bound) -> Step:
 @computes("noise_contrastive_loss_grad")
 def noise_contrastive_loss_grad(op: Bound) -> Step:
     corrected, signs, grad = _corrected(op), _label_first(op), op.one("out@GRAD")
-    x_grad, loss_grad = op.one("logits@GRAD"), op.form(losses.signed_logistic_grad)
+    x_grad, loss_grad = op.one("logits@GRAD"), op.kernel(losses.signed_logistic_grad)
 
     def run() -> None:
         x = corrected()
@@ -139,7 +139,7 @@ def noise_contrastive_loss_grad(op: Bound) -> Step:
 @computes("path_loss")
 def path_loss(op: Bound) -> Step:
     logits, signs, out = op.one("logits"), op.one("signs"), op.one("out")
-    loss = op.form(losses.signed_logistic)
+    loss = op.kernel(losses.signed_logistic)
 
     def run() -> None:
         x = np.ascontiguousarray(logits.value)
@@ -151,7 +151,7 @@ def path_loss(op: Bound) -> Step:
 @computes("path_loss_grad")
 def path_loss_grad(op: Bound) -> Step:
     logits, signs, grad = op.one("logits"), op.one("signs"), op.one("out@GRAD")
-    x_grad, loss_grad = op.one("logits@GRAD"), op.form(losses.signed_logistic_grad)
+    x_grad, loss_grad = op.one("logits@GRAD"), op.kernel(losses.signed_logistic_grad)
 
     def run() -> None:
         x = np.ascontiguousarray(logits.value)
@@ -173,10 +173,10 @@ def sampled_softmax_loss(op: Bound) -> Step:
 
 
 def _fill_logits(op: Bound) -> Callable[[Cell], Array]:
-    """The corrected logits (rows, 1 + samples), the label's first."""
+    """Corrected logits (rows, 1 + samples), that of the label first."""
     true, true_expected = op.one("true_logits"), op.one("label_log_expected")
     drawn, drawn_expected = op.one("logits"), op.one("log_expected")
-    label, samples, exclude_ = op.one("label"), op.one("samples"), op.form(sampling.exclude_hits_)
+    label, samples, exclude_ = op.one("label"), op.one("samples"), op.kernel(sampling.exclude_hits_)
     removes = op.attrs["remove_accidental_hits"]
 
     def fill(target: Cell) -> Array:

@@ -1,7 +1,7 @@
-"""Ids of the few classes a loss looks at: drawn ones, and paths in a tree.
+"""Ids of the classes that a sampled loss reads: drawn classes, and paths in a tree.
 
-They depend on labels, seed and step alone, so an executor may compute them before the step, and
-fetch their rows.
+They depend only on labels, seed and step, so an executor may compute them and fetch their rows
+before the step.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SAMPLERS = {
 
 
 class _Sampler:
-    """The distribution an op draws from, and how often it is expected to draw a class."""
+    """The distribution of an op's draws, and the expected number of draws of a class."""
 
     def __init__(self, op: Bound) -> None:
         self._classes, self._count = op.attrs["num_classes"], op.attrs["num_samples"]
@@ -38,7 +38,7 @@ class _Sampler:
         self._context = op.context
 
     def draw(self, first_example: int, first_column: int, out: I64) -> None:
-        """Fill `out` (n, k) from a column on."""
+        """Fill `out` (n, k) from column `first_column` on."""
         distribution = (self._kind, self._classes, self._keep, self._alias)
         where = (self._seed, self._context.step, first_example, first_column)
         sampling.draw(*distribution, *where, out)
@@ -93,7 +93,7 @@ def draw_classes(op: Bound) -> Step:
 @computes("tree_path")
 def tree_path(op: Bound) -> Step:
     label, out, signs = op.one("label"), op.one("out"), op.one("signs")
-    classes, write = op.attrs["num_classes"], op.form(sampling.tree_paths)
+    classes, write = op.attrs["num_classes"], op.kernel(sampling.tree_paths)
     length = op.vars[out.name].shape[1]
 
     def run() -> None:
@@ -106,14 +106,14 @@ def tree_path(op: Bound) -> Step:
 
 @computes("custom_path")
 def custom_path(op: Bound) -> Step:
-    """What stands behind the end of a path becomes its first node, which is read already."""
+    """Entries after the end of a path become its first node, which is read anyway."""
     table, code, out, signs = (op.one(slot) for slot in ("path_table", "path_code", "out", "signs"))
     nodes = op.attrs["num_classes"]
 
     def run() -> None:
         path, turns = table.value, code.value
         on_path = path >= 0
-        _refuse_turns(path, turns, on_path, nodes)
+        _check_path(path, turns, on_path, nodes)
         ids = out.reserve(path.shape)
         np.copyto(ids, np.maximum(path[:, :1], 0))
         np.copyto(ids, path, where=on_path)
@@ -122,7 +122,7 @@ def custom_path(op: Bound) -> Step:
     return run
 
 
-def _refuse_turns(path: Array, turns: Array, on_path: Array, nodes: int) -> None:
+def _check_path(path: Array, turns: Array, on_path: Array, nodes: int) -> None:
     if path.size and path.max() >= nodes:
         raise DataError(f"Node {path.max()} of a path is not one of the nodes 0 to {nodes - 1}.")
     wrong = on_path & (turns != 0) & (turns != 1)

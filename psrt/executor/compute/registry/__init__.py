@@ -1,35 +1,40 @@
 """registry: files in reading order.
 
-noted  Steps that are noted on tapes, and what they noted last
-table  The table of computations: op type → how an op of that type becomes a step
-apart  Values of examples that lie apart: gradients are often some columns of wider ones
+cached_commands  steps that append to a command list, and lists of steps run in order
+table            the table of computations: op type → how an op of that type becomes a step
+strided_rows     rows with a stride: gradients are often some columns of wider ones
 """
 
 from __future__ import annotations
 
-from psrt.executor.compute.registry.apart import flat_groups, flat_rows, lie_apart, regrouped
-from psrt.executor.compute.registry.noted import CachedCommands, Step, StepSequence
+from psrt.executor.compute.registry.cached_commands import CachedCommands, Step, StepSequence
+from psrt.executor.compute.registry.strided_rows import (
+    are_strided,
+    flat_groups,
+    flat_rows,
+    reshape_strided,
+)
 from psrt.executor.compute.registry.table import (
+    ALIASING,
     COMPUTE,
     SHAPES_ONLY,
-    SHARING,
     Bound,
     Compute,
     computes,
 )
 
 __all__ = [
+    "ALIASING",
     "COMPUTE",
     "SHAPES_ONLY",
-    "SHARING",
     "Bound",
     "CachedCommands",
     "Compute",
     "Step",
     "StepSequence",
+    "are_strided",
     "computes",
     "flat_groups",
     "flat_rows",
-    "lie_apart",
-    "regrouped",
+    "reshape_strided",
 ]

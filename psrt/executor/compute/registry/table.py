@@ -1,9 +1,9 @@
 """The table of computations: op type → how an op of that type becomes a step.
 
 A compute function is called once for each op of a program, with the op's slots resolved to cells,
-and returns a closure that every run calls without arguments. What can be decided once is decided
-outside of the closure. A step reads `cell.value`, writes what `cell.reserve(shape)` hands out, and
-never writes into its inputs, except for vars it changes in place.
+and returns a closure that every run calls without arguments. Decisions that do not depend on the
+batch are made outside the closure. A step reads `cell.value`, writes to the memory that
+`cell.reserve(shape)` returns, and never writes into its inputs, except vars it changes in place.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from psrt.core.types import Shape
-from psrt.executor.compute.registry.noted import CachedCommands, Step
+from psrt.executor.compute.registry.cached_commands import CachedCommands, Step
 from psrt.executor.memory import BoundRows, Cell, Scratch, StepContext
 from psrt.graph.program import Op, Var
 from psrt.kernels.jit import Kernel
@@ -28,7 +28,7 @@ class Bound:
     """An op with its slots resolved; `dtype` is that of the executor's floats.
 
     `context` is the executor's and changes from step to step: read it inside the closure. `spent`
-    are vars nobody needs once their only reader has run.
+    are vars that are unused once their only reader has run.
     """
 
     op: Op
@@ -45,7 +45,7 @@ class Bound:
         return self.op.attrs
 
     def many(self, slot: str) -> list[Cell | None]:
-        """The cells of a slot by position; None where nobody needs the gradient."""
+        """The cells of a slot by position; None for a gradient that is not needed."""
         names = self.op.inputs.get(slot, ()) or self.op.outputs.get(slot, ())
         return [self.cells[name] if name else None for name in names]
 
@@ -60,55 +60,55 @@ class Bound:
         return self.cells[(self.op.inputs.get(slot) or self.op.outputs[slot])[0]]
 
     def shapes(self, slot: str) -> list[Shape]:
-        """What was declared, with -1 for the rows of a batch."""
+        """The declared shapes, with -1 for the rows of a batch."""
         return [self.vars[name].shape for name in self.op.inputs[slot]]
 
     def rows(self, slot: str) -> BoundRows:
-        """The table in a slot, of which rows are looked up."""
+        """The table in a slot, from which rows are looked up."""
         return self.tables[self.op.inputs[slot][0]]
 
     def may_overwrite(self, slot: str) -> bool:
-        """Whether this op may write into an input, because it is the last that reads it."""
+        """True if this op may overwrite an input, because no later op reads it."""
         return self.op.inputs[slot][0] in self.spent
 
     def scratch(self) -> Cell:
-        """Memory that all ops of a thread share: stale at the start of a step, one cell an op.
+        """Memory that all ops of a thread share: stale at the start of a step, one cell per op.
 
-        What is warm in the cache is half the time of an elementwise pass.
+        Memory that is warm in the cache halves the time of an elementwise pass.
         """
         return self.shared if self.floats == self.dtype else Scratch(self.floats)
 
     def own(self) -> Cell:
         """Memory that keeps its contents from step to step."""
-        return Cell(f"constants of {self.op.layer}", self.floats, shares=True)
+        return Cell(f"constants of {self.op.layer}", self.floats, may_alias=True)
 
     @property
     def floats(self) -> Any:
         """The type this op computes in: float64 in a float32 executor if it reads a float64 var.
 
-        Sums that a metric keeps in the scope are no operands.
+        Sums that a metric keeps in the scope do not count.
         """
         read = [self.vars[name] for name in self.op.reads()]
         is_wide = any(var.dtype == "float64" and var.kind != "state" for var in read)
         return np.dtype(np.float64) if is_wide else self.dtype
 
-    def noted(self, note: Callable[[EagerBackend], None], reads_context: bool = False) -> Step:
-        """A step that consists of what `note` writes down on the tape it is given.
+    def recorded(self, record: Callable[[EagerBackend], None], reads_context: bool = False) -> Step:
+        """A step that consists of the commands that `record` appends to a command list.
 
-        What it writes must follow from the arrays in the op's cells, unless it `reads_context`. A
-        tape has one type: an op of another computes at once, in its turn.
+        The commands must depend only on the arrays in the op's cells, unless it `reads_context`.
+        A command list has one dtype: an op of another dtype computes eagerly.
         """
         if self.floats != self.dtype:
-            return partial(note, EagerBackend())
+            return partial(record, EagerBackend())
         read = [] if reads_context else [name for name in self.op.reads() if name]
         if any(self.vars[name].kind == "data" for name in read):  # other arrays in every step
             read = []
         written = [self.cells[name] for name in self.op.writes() if name]
         cells = [self.cells[name] for name in read]
-        return CachedCommands(note, backend_for(self.dtype), cells, written, self.shared)
+        return CachedCommands(record, backend_for(self.dtype), cells, written, self.shared)
 
-    def form(self, kernel: Kernel) -> Callable[..., Any]:
-        """The machine code of a kernel for float32, loaded now so that no step waits for it.
+    def kernel(self, kernel: Kernel) -> Callable[..., Any]:
+        """The machine code of a kernel for float32, loaded at once so that no step waits for it.
 
         For float64, in which gradient checks run, no code is compiled: the loop is interpreted.
         """
@@ -118,7 +118,7 @@ class Bound:
         return kernel
 
 
-SHARING = frozenset(
+ALIASING = frozenset(
     (
         "assign_grad",
         "concat_grad",
@@ -130,7 +130,7 @@ SHARING = frozenset(
         "sum_grad",
     )
 )
-"""Op types whose outputs may lie in the memory of their inputs; `Cell.share` holds them to it."""
+"""Op types whose outputs may alias their inputs; `Cell.alias` asserts it."""
 
 SHAPES_ONLY: Mapping[str, frozenset[str]] = {
     type: frozenset(slots.split())
@@ -148,8 +148,8 @@ SHAPES_ONLY: Mapping[str, frozenset[str]] = {
         "slice_grad": "input",
     }.items()
 }
-"""Slots of which an op type reads no more than shape and offsets: their memory may be used again
-before. `tests/unit/executor/test_shapes_only.py` runs each of them over memory full of NaN."""
+"""Slots of which an op type reads only shape and offsets, so their memory may be reused before it.
+`tests/unit/executor/test_shapes_only.py` runs each of them over memory full of NaN."""
 
 Compute: TypeAlias = Callable[[Bound], Step]
 
@@ -157,11 +157,11 @@ COMPUTE: dict[str, Compute] = {}
 
 
 def computes(type: str) -> Callable[[Compute], Compute]:
-    """Enter a compute function into the table."""
+    """Register a compute function for an op type."""
 
-    def enter(compute: Compute) -> Compute:
+    def register(compute: Compute) -> Compute:
         assert type not in COMPUTE, type
         COMPUTE[type] = compute
         return compute
 
-    return enter
+    return register

@@ -1,7 +1,7 @@
-"""Values of examples that lie apart: gradients are often some columns of wider ones.
+"""Rows with a stride: gradients are often some columns of wider ones.
 
-Kernels read them where they are; to copy them together would cost as much as what they compute
-(512 × 416 numbers of 512 × 429: 0.2 ms).
+Kernels read them without a copy, which would cost as much as the kernel (512 × 416 elements of
+512 × 429: 0.2 ms).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 from psrt.core.types import Array, Shape
 
 
-def lie_apart(values: Array) -> bool:
-    """Whether `values` (n, …) are not in one piece, but each of the n is."""
+def are_strided(values: Array) -> bool:
+    """True if each of the n `values` (n, …) is contiguous, but the array is not."""
     if values.ndim < 2 or not len(values) or values.flags.c_contiguous:
         return False
     piece_bytes = values.itemsize
@@ -25,20 +25,20 @@ def lie_apart(values: Array) -> bool:
     return values.strides[0] >= piece_bytes and values.strides[0] % values.itemsize == 0
 
 
-def regrouped(values: Array, shape: Shape) -> Array:
-    """`values` that `lie_apart`, as `shape` (n, …) where they are."""
+def reshape_strided(values: Array, shape: Shape) -> Array:
+    """A view of `values` that `are_strided`, with `shape` (n, …)."""
     strides = [values.itemsize]
     for size in reversed(shape[2:]):
         strides.append(strides[-1] * size)
-    places = (values.strides[0], *reversed(strides[: len(shape) - 1]))
-    view: Array = np.lib.stride_tricks.as_strided(values, shape, places)
+    strides_by_axis = (values.strides[0], *reversed(strides[: len(shape) - 1]))
+    view: Array = np.lib.stride_tricks.as_strided(values, shape, strides_by_axis)
     return view
 
 
 def flat_rows(values: Array) -> tuple[Array, int]:
-    """The memory (m,) in which the rows of `values` (n, d) lie, and how far apart they begin."""
+    """The memory (m,) of the rows of `values` (n, d), and their stride in elements."""
     rows, width = values.shape
-    if not lie_apart(values):
+    if not are_strided(values):
         return np.ascontiguousarray(values).reshape(-1), width
     stride = values.strides[0] // values.itemsize
     size = (rows - 1) * stride + width
@@ -47,11 +47,10 @@ def flat_rows(values: Array) -> tuple[Array, int]:
 
 
 def flat_groups(values: Array, width: int) -> tuple[Array, int, int]:
-    """The memory (m,) of `values` in rows of `width`: they lie in groups of so many, one behind the
-    other, and these so far apart."""
-    if not lie_apart(values):
+    """The memory (m,) of `values`, rows of `width` per contiguous group, stride of groups."""
+    if not are_strided(values):
         flat = np.ascontiguousarray(values).reshape(-1)
         return flat, max(1, flat.size // width), flat.size
     size = math.prod(values.shape[1:])
-    flat, apart = flat_rows(regrouped(values, (len(values), size)))
+    flat, apart = flat_rows(reshape_strided(values, (len(values), size)))
     return flat, size // width, apart

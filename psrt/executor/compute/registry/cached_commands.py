@@ -103,7 +103,7 @@ class CachedCommands:
         self._memories[key] = memory
 
     def _is_written_to(self, results: Sequence[Array]) -> bool:
-        """Whether the cells written would lie where they lay."""
+        """True if the cells written would lie where they lay."""
         pairs = zip(self._written, results, strict=True)
         return all(cell.would_hand_out(array) for cell, array in pairs)
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from psrt.executor.compute.registry.apart import flat_groups, flat_rows, lie_apart, regrouped
+from psrt.executor.compute.registry.strided_rows import (
+    are_strided,
+    flat_groups,
+    flat_rows,
+    reshape_strided,
+)
 
 WIDE = np.arange(60, dtype=np.float32).reshape(4, 15)
 
@@ -26,14 +31,14 @@ WIDE = np.arange(60, dtype=np.float32).reshape(4, 15)
     ],
 )
 def test_what_lies_apart(values: np.ndarray, is_so: bool) -> None:
-    assert lie_apart(values) == is_so
+    assert are_strided(values) == is_so
 
 
 @pytest.mark.parametrize("shape", [(4, 6), (4, 2, 3), (4, 3, 2, 1), (4, 1, 6)])
 def test_another_shape_is_a_view_of_the_same_numbers(shape: tuple[int, ...]) -> None:
     part = WIDE[:, 3:9]
 
-    view = regrouped(part, shape)
+    view = reshape_strided(part, shape)
 
     assert np.shares_memory(view, WIDE)
     np.testing.assert_array_equal(view, part.reshape(shape))

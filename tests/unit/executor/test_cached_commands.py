@@ -10,7 +10,7 @@ import pytest
 import psrt
 from psrt import layers
 from psrt.executor.compute import CachedCommands
-from psrt.executor.compute.registry.noted import _MISSES, _REST, MOST_REMEMBERED
+from psrt.executor.compute.registry.cached_commands import _MISSES, _REST, MOST_REMEMBERED
 from psrt.executor.memory.cells import Cell, GradientCell, Scratch
 from psrt.kernels.ops.command_list import backend_for
 
