@@ -112,3 +112,6 @@ class Communicator(Protocol):
     def close(self) -> None:
         """End the threads and report nothing to the pservers, for a trainer that failed."""
         ...
+
+
+__all__ = ["Communicator", "Gradient", "Gradients", "Pulled", "Timeline", "Versions"]

@@ -97,3 +97,6 @@ class BaseCommunicator(ABC):
 def time_left(deadline: float) -> float:
     """Seconds until `deadline` of `time.monotonic`, at least `LEAST_S`."""
     return max(deadline - time.monotonic(), LEAST_S)
+
+
+__all__ = ["BaseCommunicator", "time_left"]

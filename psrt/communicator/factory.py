@@ -1,4 +1,4 @@
-"""Chooses the communicator of a mode."""
+"""Constructor of the communicator of a mode."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def make(
 ) -> Communicator:
     """A communicator for one trainer; `clients` are one per endpoint, in the order of the plan.
 
-    `on_wait` is told which pserver `start` still waits for. The caller closes the clients. `own` is
-    what the trainer trains by itself, which only `Geo` does; `wire` is the precision in which
-    tensors travel, float32 unless it says otherwise.
+    `on_wait` receives the name of a pserver that `start` still waits for. The caller closes the
+    clients. `own` are the parameters that the trainer updates itself, for `Geo` only. `wire` is the
+    precision of tensors in calls, float32 by default. Raises `ConfigError` for `Geo` without `own`.
     """
     if wire is not None and isinstance(mode, Geo):
         wire = wire.only_dense([spec.name for spec in plan.sparse])
@@ -55,3 +55,6 @@ def make(
                     hint="Give make() the scope and the tables that the executor trains.",
                 )
             return GeoCommunicator(mode, pservers, on_wait, own)
+
+
+__all__ = ["make"]

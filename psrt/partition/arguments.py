@@ -36,7 +36,7 @@ def yes_or_no(name: str, value: Any) -> bool:
     )
 
 
-def seat(trainer_id: Any, trainers: Any) -> tuple[int, int]:
+def trainer_numbers(trainer_id: Any, trainers: Any) -> tuple[int, int]:
     """(`trainer_id`, `trainers`) as ints; raises `ConfigError` unless 0 <= id < trainers."""
     trainers = whole("trainers", trainers, "Give the number of trainers.")
     from_text = "Variables of the environment are texts: int(…) makes a number of one."
@@ -67,3 +67,6 @@ def endpoints_of(pservers: str | Sequence[str]) -> list[str]:
                 f"pservers has {endpoint!r}, which is not host:port.", hint=_ENDPOINTS
             )
     return endpoints
+
+
+__all__ = ["endpoints_of", "trainer_numbers", "whole", "yes_or_no"]

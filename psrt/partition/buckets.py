@@ -36,3 +36,6 @@ def in_buckets(endpoints: Sequence[str], sizes: Sequence[int], enough: int) -> l
         buckets.append(before[endpoint] * counts[endpoint] // totals[endpoint])
         before[endpoint] += size
     return buckets
+
+
+__all__ = ["MAX_BUCKETS", "MAX_INFLIGHT", "in_buckets"]

@@ -140,3 +140,15 @@ def _answer(given: Any, blocks: int) -> list[Any]:
     if len(placed) != blocks:
         raise ConfigError(f"the dispatcher placed {len(placed)} of {blocks} blocks")
     return placed
+
+
+__all__ = [
+    "Dispatcher",
+    "SplitMethod",
+    "VarDispatcher",
+    "chosen",
+    "dispatch",
+    "dispatcher_named",
+    "hash_name",
+    "round_robin",
+]

@@ -140,3 +140,6 @@ def _rule(parameter: ParameterLike) -> tuple[Optimizer, LearningRate]:
             hint="Call minimize(loss) of an optimizer before the program is partitioned.",
         )
     return parameter.optimizer, parameter.learning_rate
+
+
+__all__ = ["ParameterLike", "adding", "check_for_geo", "dense_spec", "sparse_spec"]

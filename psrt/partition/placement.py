@@ -74,3 +74,6 @@ def _shards(plan: PartitionPlan) -> dict[str, list[int]]:
 
 def _of_shape(shape: Shape) -> str:
     return "×".join(str(length) for length in shape)
+
+
+__all__ = ["to_plain", "to_text"]

@@ -217,3 +217,6 @@ def _by_name(parameters: Iterable[ParameterLike]) -> list[ParameterLike]:
 
 def _is_table(parameter: ParameterLike) -> bool:
     return parameter.sparse or parameter.distributed
+
+
+__all__ = ["EndpointBalance", "PartitionPlan", "PlacedBlock", "build_plan"]

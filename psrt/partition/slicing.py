@@ -73,3 +73,6 @@ def cut(
         Block(parameter, index, count, index * step, min(step, size - index * step))
         for index in range(count)
     ]
+
+
+__all__ = ["DEFAULT_MAX_BLOCK_SIZE", "DEFAULT_MIN_BLOCK_SIZE", "Block", "cut"]

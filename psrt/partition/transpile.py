@@ -44,3 +44,6 @@ def local_program(program: Program) -> Program:
 def _without_updates_of(names: set[str], program: Program) -> Program:
     kept = [op for op in program.ops if op.type != "update" or names.isdisjoint(op.writes())]
     return dataclasses.replace(program, ops=kept)
+
+
+__all__ = ["local_program", "program_for", "trainer_program"]

@@ -20,7 +20,7 @@ from psrt.core.errors import ConfigError, ProgramError
 from psrt.core.precision import WirePrecision
 from psrt.core.specs import CommunicationMode, TableSpec
 from psrt.graph.program import Program
-from psrt.partition.arguments import endpoints_of, seat, yes_or_no
+from psrt.partition.arguments import endpoints_of, trainer_numbers, yes_or_no
 from psrt.partition.dispatchers import chosen
 from psrt.partition.plan import PartitionPlan, build_plan
 from psrt.partition.transpile import program_for
@@ -100,7 +100,7 @@ class DistributeTranspiler:
         config = self.config
         mode = mode_of(config) if mode is None else checked_mode(mode)
         endpoints = endpoints_of(pservers)
-        trainer_id, trainers = seat(trainer_id, trainers)
+        trainer_id, trainers = trainer_numbers(trainer_id, trainers)
         _check_program(program)
         plan = build_plan(
             program.parameters.values(),
@@ -170,3 +170,6 @@ def _check_program(program: Program) -> None:
             "The program trains nothing, so there is nothing to place on pservers.",
             hint="Call minimize(loss) of an optimizer before transpile.",
         )
+
+
+__all__ = ["DistributeTranspiler", "PserverProgram", "StartupProgram", "TrainerProgram"]

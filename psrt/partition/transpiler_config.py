@@ -137,3 +137,6 @@ def _refuse_contradictions(config: DistributeTranspilerConfig, sync: bool) -> No
             f"geo_sgd_need_push_nums is {config.geo_sgd_need_push_nums}, expected at least 1.",
             hint="Trainers exchange changes every so many steps.",
         )
+
+
+__all__ = ["DistributeTranspilerConfig", "checked_mode", "mode_of"]

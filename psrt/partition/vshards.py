@@ -22,3 +22,6 @@ def shard_bounds(pservers: int, virtual_shards: int = VIRTUAL_SHARDS) -> tuple[i
             hint=f"Use between 1 and {virtual_shards} pservers.",
         )
     return tuple(e * virtual_shards // pservers for e in range(pservers + 1))
+
+
+__all__ = ["shard_bounds"]

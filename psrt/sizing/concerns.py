@@ -78,3 +78,6 @@ def _of_messages(sizing: Sizing) -> Iterator[str]:
             f"a pserver has {most:,} connections, each with a thread: raise max_connections in "
             "[pserver] and its limits of open files and threads."
         )
+
+
+__all__ = ["of_plan", "of_sizing"]

@@ -38,3 +38,6 @@ def compiled_s(calls: Iterable[CallKind]) -> float:
         )
         for call in calls
     )
+
+
+__all__ = ["compiled_s", "python_s"]

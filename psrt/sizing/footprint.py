@@ -226,3 +226,16 @@ def remembered_bytes(mode: CommunicationMode, distinct: float) -> float:
     (`psrt.pserver.tables.change_log`).
     """
     return 4 * ID_BYTES * distinct if isinstance(mode, Geo) else ID_LISTS_BYTES
+
+
+__all__ = [
+    "ID_LISTS_BYTES",
+    "DenseFootprint",
+    "RowBytes",
+    "SparseFootprint",
+    "dense_footprint",
+    "held_footprint",
+    "remembered_bytes",
+    "row_bytes",
+    "sparse_footprint",
+]

@@ -196,3 +196,14 @@ def _load_of(held: _Holdings, virtual_shards: int, workload: Workload, stripes: 
 def _pushed_between_exchanges(workload: Workload) -> float:
     steps = workload.trainers * getattr(workload.mode, "update_frequency", 0)
     return sum(use.distinct_after(steps) for use in workload.uses)
+
+
+__all__ = [
+    "CONNECTION_BYTES",
+    "MAX_MESSAGE_BYTES",
+    "PROCESS_BYTES",
+    "PserverLoad",
+    "TrainerLoad",
+    "Workload",
+    "loads_of",
+]

@@ -125,3 +125,6 @@ def _sizing(
 ) -> Sizing:
     loads = loads_of(plan, workload, limits.stripes)
     return Sizing(plan, workload, limits, loads, least)
+
+
+__all__ = ["Limits", "Sizing", "size"]

@@ -246,3 +246,16 @@ class _Bodies:
 
     def _distinct(self, use: TableUse, steps: int = 1) -> float:
         return use.distinct_after(steps) * self._contents.table_fraction
+
+
+__all__ = [
+    "FLOAT_BYTES",
+    "ID_BYTES",
+    "LINK_EFFICIENCY",
+    "Body",
+    "CallKind",
+    "PserverContents",
+    "TableUse",
+    "calls_of_step",
+    "dense_wire_bytes",
+]

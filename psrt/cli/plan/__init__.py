@@ -1,6 +1,10 @@
 """`psrt plan`: placement of a job's parameters, and the number of pservers it takes.
 
-Reading order: use (how tables are used) · size (the answer as text and JSON) · command.
+In reading order:
+
+    use      workload of a job, declared or sampled from its data
+    size     a sizing as text and as JSON
+    command  the command
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`psrt plan`: a job file and endpoints in, the placement of its parameters out; or its size."""
+"""`psrt plan`: prints the placement of a job's parameters, or the size of its cluster."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ Examples:
 @options_of(PlanConfig)
 @options_of(SizeConfig)
 def plan(**flags: Any) -> None:
-    """Show which pserver would hold what, or how many a job takes.
+    """Show the placement of parameters on pservers, or the number of pservers a job needs.
 
-    Runs build() of the job; nothing is started and no pserver is asked, so endpoints may be made
-    up. A dense parameter is cut into blocks, one to a line: which pserver holds it, where it begins
-    in the parameter, and how many elements it has. A sparse table is shared by its virtual shards.
-    The last table is what each pserver holds in all; a line that begins with ! says what is uneven.
+    Runs build() of the job. Starts nothing and calls no pserver, so endpoints may be made up. A
+    dense parameter is cut into blocks, one per line: its pserver, its offset in the parameter, and
+    its number of elements. A sparse table is divided by virtual shards. The last table is the total
+    of each pserver; a line that begins with ! is a warning.
 
-    If a pserver holds far more than its share, lower min_block_size in [partition] to cut smaller
-    parameters too, or try split_method = "HashName". Trainers whose plan has another hash are
-    refused by pservers.
+    If a pserver holds far more than others, lower min_block_size in [partition] to cut smaller
+    parameters too, or try split_method = "HashName". Pservers refuse trainers whose plan has
+    another hash.
 
-    With --size it tells what that takes: memory of the fullest pserver, part by part; what one
+    With --size it shows the resources: memory of the fullest pserver, part by part; bytes that one
     trainer sends and receives in a step, by call; and, once a speed is given, requests and traffic
-    of a second. Without --pservers and --endpoints it finds the least number of pservers whose
-    memory and links are enough, and says which of the two decides. The options from --trainers on
-    describe the cluster; they may stand in [size] of the job file.
-    docs/how-to/size-a-cluster.md explains the arithmetic and how near it comes.
+    per second. Without --pservers and --endpoints it finds the least number of pservers with enough
+    memory, bandwidth and cores, and names the limit that decides. The options from --trainers on
+    describe the cluster; they may be set in [size] of the job file.
+    docs/how-to/size-a-cluster.md explains the arithmetic and its accuracy.
     """
     names = {field.name for field in dataclasses.fields(PlanConfig)}
     of_plan = {name: value for name, value in flags.items() if name in names}
@@ -59,7 +59,7 @@ def plan(**flags: Any) -> None:
 
 
 def _placement(config: JobConfig, settings: PlanConfig) -> str:
-    # Only now: importing numba takes a second, which a mistake in a flag should not.
+    # Imported late: numba takes a second, and a mistake in a flag is reported without it.
     from psrt.partition import placement
     from psrt.sizing import concerns
     from psrt.trainer.inputs import load_job as build

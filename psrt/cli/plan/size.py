@@ -1,4 +1,4 @@
-"""What `psrt plan --size` prints: a `Sizing` for people and as plain data."""
+"""Output of `psrt plan --size`: a `Sizing` as text and as plain data."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MEMORY: dict[str, Callable[[PserverLoad], float]] = {
 
 
 def to_text(sizing: Sizing) -> str:
-    """Tables, verdict, memory, calls, links, and what is wrong, if anything is."""
+    """Tables, verdict, memory, calls, links, and warnings."""
     parts = [aligned(list(_tables(sizing)))] if sizing.workload.uses else []
     parts += [[_verdict(sizing)], aligned(list(_memory(sizing)))]
     parts += [aligned(list(_calls(sizing)))]
@@ -40,7 +40,7 @@ def to_text(sizing: Sizing) -> str:
 
 
 def to_plain(sizing: Sizing) -> dict[str, Any]:
-    """The same numbers: bytes, counts, per step or per second as their names say."""
+    """The numbers of the text: bytes and counts, units in their names."""
     trainer = sizing.trainer
     return {
         "pservers": sizing.pservers,
@@ -90,13 +90,13 @@ def _plain_load(load: PserverLoad) -> dict[str, Any]:
 
 
 def _verdict(sizing: Sizing) -> str:
-    several = "pserver" if sizing.pservers == 1 else "pservers"
+    noun = "pserver" if sizing.pservers == 1 else "pservers"
     if not sizing.least:
-        return f"{sizing.pservers} {several}, as asked"
-    asks = ", ".join(f"{limit} asks for {count}" for limit, count in sizing.least.items())
+        return f"{sizing.pservers} {noun}, as asked"
+    needs = ", ".join(f"{limit} asks for {count}" for limit, count in sizing.least.items())
     if sizing.pservers == 1:
         return "1 pserver is enough"
-    return f"{sizing.pservers} {several}: {sizing.decided_by} decides ({asks})"
+    return f"{sizing.pservers} {noun}: {sizing.decided_by} decides ({needs})"
 
 
 def _tables(sizing: Sizing) -> Iterator[Line]:
@@ -122,7 +122,7 @@ def _memory(sizing: Sizing) -> Iterator[Line]:
 
 
 def _calls(sizing: Sizing) -> Iterator[Line]:
-    """Of one trainer."""
+    """The calls of one trainer."""
     busiest, trainer = sizing.busiest, sizing.trainer
     yield f"a step, to {busiest.endpoint}", "calls", "bytes up", "bytes down"
     for call in busiest.calls:

@@ -1,4 +1,4 @@
-"""How a job would use a cluster, for `psrt plan --size`: as it declares, or as its data shows."""
+"""Workload of a job for `psrt plan --size`: declared, or sampled from its data."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from psrt.trainer.inputs import Job, feed, training_files
 
 
 @dataclass(frozen=True)
-class Seen:
-    """Of one table, in batches of the data: ids a step, distinct ones, and how these grow."""
+class IdStatistics:
+    """Ids of one table per step, distinct ones, and their growth (β of `TableUse`)."""
 
     ids: float
     distinct: float
@@ -36,7 +36,8 @@ def workload_of(job: Job, config: SizeConfig) -> Workload:
     batch = config.batch or job.config.data.batch_size
     if config.steps_per_s and config.examples_per_s:
         raise ConfigError(
-            "steps_per_s and examples_per_s are both given.", hint="One of them says the other."
+            "steps_per_s and examples_per_s are both given.",
+            hint="Give one of them: the other follows.",
         )
     steps_per_s = config.steps_per_s or config.examples_per_s / batch
     uses = tuple(uses_of(job, config, batch))
@@ -54,7 +55,7 @@ def limits_of(config: SizeConfig) -> Limits:
 
 
 def uses_of(job: Job, config: SizeConfig, batch: int) -> list[TableUse]:
-    """How one trainer uses each sparse table."""
+    """Use of each sparse table by one trainer."""
     specs = job.plan(["any:1"]).sparse
     names = [spec.name for spec in specs]
     rows, ids = _numbers("rows", config.rows, names), _numbers("ids", config.ids, names)
@@ -64,13 +65,16 @@ def uses_of(job: Job, config: SizeConfig, batch: int) -> list[TableUse]:
         if spec.name not in seen:
             of_example = ids.get(spec.name) or _declared_ids(job, spec)
             total = of_example * batch
-            seen[spec.name] = Seen(total, total * config.distinct, config.growth)
+            seen[spec.name] = IdStatistics(total, total * config.distinct, config.growth)
     wire = job.config.wire
     return [_use(spec, rows[spec.name], seen[spec.name], wire.of(spec.name)) for spec in specs]
 
 
-def sampled(job: Job, batch: int, batches: int) -> dict[str, Seen]:
-    """What the first `batches` batches of the training data look up, by table."""
+def sampled(job: Job, batch: int, batches: int) -> dict[str, IdStatistics]:
+    """Statistics of the first `batches` batches of the training data, by table.
+
+    Raises `DataError` if the data has no full batch.
+    """
     data = dataclasses.replace(job.config.data, batch_size=batch)
     config = dataclasses.replace(job.config, data=data)
     job = dataclasses.replace(job, config=config)
@@ -83,7 +87,7 @@ def sampled(job: Job, batch: int, batches: int) -> dict[str, Seen]:
             hint="Leave out --sample, or take a smaller --batch.",
         )
     return {
-        table: _seen(
+        table: _statistics(
             [sum(map(len, each.index[table].values())) for each in whole],
             [each.wanted[table] for each in whole],
         )
@@ -91,35 +95,35 @@ def sampled(job: Job, batch: int, batches: int) -> dict[str, Seen]:
     }
 
 
-def _seen(ids: Sequence[int], distinct: Sequence[np.ndarray]) -> Seen:
+def _statistics(ids: Sequence[int], distinct: Sequence[np.ndarray]) -> IdStatistics:
     """β is fitted between one batch and all of them."""
     one = float(np.mean([len(each) for each in distinct]))
     everything = len(np.unique(np.concatenate(distinct)))
     steps = len(distinct)
     growth = math.log(everything / one) / math.log(steps) if steps > 1 and one else 1.0
-    return Seen(float(np.mean(ids)), one, growth)
+    return IdStatistics(float(np.mean(ids)), one, growth)
 
 
-def _use(spec: SparseTableSpec, rows: int, seen: Seen, wire: str) -> TableUse:
+def _use(spec: SparseTableSpec, rows: int, seen: IdStatistics, wire: str) -> TableUse:
     distinct = min(seen.distinct, float(rows))
     return TableUse(spec, rows, seen.ids, distinct, seen.growth, wire)
 
 
 def _declared_ids(job: Job, spec: SparseTableSpec) -> int:
-    """Ids of one example, by the shapes of the data vars."""
+    """Ids of one example, from the shapes of the data vars."""
     slots = [job.program.vars[name] for name in job.tables.get(spec.name, ())]
     ragged = [slot.name for slot in slots if slot.ragged]
     if ragged:
         raise ConfigError(
-            f"how many ids an example has in {', '.join(ragged[:4])} is not declared, so the use "
-            f"of table {spec.name} is not known.",
-            hint=f"Say it by --ids {spec.name}=N, or measure it by --sample 32.",
+            f"the number of ids of an example in {', '.join(ragged[:4])} is not declared, so the "
+            f"use of table {spec.name} is not known.",
+            hint=f"Give it by --ids {spec.name}=N, or measure it by --sample 32.",
         )
     return sum(math.prod(slot.shape[1:]) for slot in slots)
 
 
 def _numbers(setting: str, texts: Collection[str], tables: Collection[str]) -> dict[str, int]:
-    """`TABLE=N`, each."""
+    """Numbers by table from texts `TABLE=N`; raises `ConfigError` for other texts."""
     numbers = {}
     for text in texts:
         table, _, number = text.rpartition("=")
@@ -133,6 +137,6 @@ def _numbers(setting: str, texts: Collection[str], tables: Collection[str]) -> d
         if numbers[table] < 1:
             raise ConfigError(
                 f"{setting} of {table} is {number!r}; it must be at least 1.",
-                hint="Leave it out to take what the program says.",
+                hint="Leave it out to use the program's.",
             )
     return numbers

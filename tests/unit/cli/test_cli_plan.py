@@ -193,7 +193,7 @@ def test_size_of_a_ragged_slot_must_be_said(
 
     assert main.run(["plan", "--size", str(job)]) == 2
     said = capsys.readouterr().err
-    assert "how many ids an example has in ids is not declared" in said
+    assert "the number of ids of an example in ids is not declared" in said
     assert f"--ids {small_job.TABLE}=N" in said
 
 

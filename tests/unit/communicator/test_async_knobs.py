@@ -1,6 +1,6 @@
-"""The settings of Async, each seen to do what docs/explanation/semantics.md says of it.
+"""The settings of Async, tested against docs/explanation/semantics.md.
 
-Pservers are fakes; SGD at rate 0.5 on what they are sent.
+Pservers are fakes; SGD at rate 0.5 on the pushed gradients.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def test_dense_parameters_are_pulled_once_enough_steps_were_sent(fakes: Builder)
     finish(trainer, 1)
     trainer.flush(LONG_S)
 
-    assert before == 1  # that of start
+    assert before == 1  # the pull of start
     eventually(lambda: dense_pulls(trainer) == 2, "the pull after the third step", LONG_S)
 
 

@@ -1,7 +1,7 @@
 """The Geo communicator against the published scheme in plain numpy, step by step.
 
 Pservers are fakes whose answers to pushes a test holds back, so that each exchange is merged where
-the test says. The real pserver is met in tests/cluster/test_geo_training.py.
+the test expects it. The real pserver is tested in tests/cluster/test_geo_training.py.
 """
 
 from __future__ import annotations
@@ -82,12 +82,12 @@ class World:
             trainer.start(LONG_S)
 
     def pushed(self, steps: int) -> None:
-        """Wait until every pserver was told of so many steps."""
+        """Wait until every pserver has counted so many steps."""
         is_there = lambda: all(fake.steps == steps for fake in self.fakes)  # noqa: E731
         eventually(is_there, f"pushes of {steps} steps")
 
     def finish(self) -> list[dict[str, np.ndarray]]:
-        """All trainers stop; what each of them has then."""
+        """Stop all trainers; returns the parameters of each."""
         for trainer in self.trainers:
             trainer.flush(LONG_S, final=True)
         with ThreadPoolExecutor(len(self.trainers)) as pool:
@@ -178,7 +178,7 @@ def test_two_trainers_follow_the_published_scheme_step_by_step(
     made.answers.let(1, 0)
     pserver = SimulatedPserver(2)
     expected = [Simulated(number, 2, pserver) for number in range(2)]
-    told = 0
+    counted = 0
 
     for step in range(1, 4 * every + 1):
         for number, (trainer, simulated) in enumerate(zip(made.trainers, expected, strict=True)):
@@ -191,8 +191,8 @@ def test_two_trainers_follow_the_published_scheme_step_by_step(
             if not is_between:
                 simulated.merge()
                 simulated.exchange()
-                told += every
-                made.pushed(told)
+                counted += every
+                made.pushed(counted)
             assert_equal(trainer, simulated)
 
 
@@ -456,7 +456,7 @@ def test_a_trainer_that_was_asked_to_end_waits_for_no_other(world: Builder) -> N
 
 def test_a_wait_for_others_ends_when_none_of_them_moves(world: Builder) -> None:
     class Silent:
-        """As a pserver that gives a MEET up: nobody has pushed meanwhile."""
+        """A pserver that gives up a MEET because nobody has pushed meanwhile."""
 
         def __init__(self, fake: FakePserver) -> None:
             self.fake = fake
@@ -484,7 +484,7 @@ def test_stop_is_idempotent_and_nothing_is_legal_after_it(world: Builder) -> Non
         trainer.finish({})
 
 
-def test_geo_needs_to_know_what_the_trainer_trains_itself() -> None:
+def test_geo_requires_the_parameters_that_the_trainer_trains_itself() -> None:
     client = Client(ENDPOINTS[0], 0, 1, InprocServer(FakePserver(1)), pb.Hello())
 
     with pytest.raises(ConfigError, match="no parameters of its own"):

@@ -74,7 +74,7 @@ def test_a_row_that_only_others_changed_becomes_theirs_and_is_not_given_back() -
     assert len(table.give(1, all_rows=True).ids) == 0
 
 
-def test_own_progress_since_the_gift_stays_on_top_of_what_is_taken() -> None:
+def test_local_changes_since_the_last_give_stay_on_top_of_taken_values() -> None:
     table = table_of()
     apply(table, [9], 1.0)
     table.give(1)

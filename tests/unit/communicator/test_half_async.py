@@ -60,7 +60,7 @@ def test_a_single_trainer_gets_the_bits_of_sync(cluster: Builder) -> None:
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_what_a_step_brings_back_contains_its_own_gradients(cluster: Builder) -> None:
+def test_pulled_parameters_contain_the_gradients_of_the_step(cluster: Builder) -> None:
     trainer = cluster(HALF_ASYNC).trainer
     trainer.start(LONG_S)
 

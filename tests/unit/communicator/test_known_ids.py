@@ -1,4 +1,4 @@
-"""A push names the ids its trainer has pulled; it is applied once, also if they are forgotten."""
+"""Pushes that name pulled ids are applied once, even if a pserver forgets the ids."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def rows_after(steps: int) -> np.ndarray:
 
 
 def pushed(message: Message) -> list[tuple[bool, int]]:
-    """Of each part with rows: whether it names a list, and how many tensors the call brings."""
+    """For each part with rows: True if it names a list, and the number of tensors of the call."""
     parts = [part for part in message.header.parts if part.kind == PUSH_ROWS]
     return [(part.keys != 0, len(message.tensors)) for part in parts]
 
@@ -103,9 +103,7 @@ def test_ids_that_were_pulled_are_not_sent_again(build: Builder, mode: ModeUnder
     assert counted(cluster, "unsaid_bytes") == 3 * IDS.nbytes
 
 
-def test_fewer_ids_than_are_worth_it_are_sent_again(
-    build: Builder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_short_lists_of_ids_are_sent_again(build: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(known_ids, "FEWEST_IDS", len(IDS) + 1)
     cluster, pushes = started(build, SYNC)
 
@@ -118,7 +116,7 @@ def test_fewer_ids_than_are_worth_it_are_sent_again(
 @pytest.mark.parametrize(
     "ids", [IDS[:-1].copy(), IDS[::-1].copy()], ids=["fewer ids", "another order"]
 )
-def test_another_list_than_was_pulled_travels_whole(build: Builder, ids: np.ndarray) -> None:
+def test_a_list_that_was_not_pulled_travels_whole(build: Builder, ids: np.ndarray) -> None:
     cluster, pushes = started(build, SYNC)
 
     step(cluster, ids)
@@ -142,7 +140,7 @@ def test_merged_gradients_travel_whole(build: Builder) -> None:
 
 
 @pytest.mark.parametrize("mode", [SYNC, HALF_ASYNC], ids=["sync", "half-async"])
-def test_a_pserver_that_has_forgotten_is_told_and_applies_once(
+def test_a_pserver_that_has_forgotten_gets_the_ids_and_applies_once(
     build: Builder, mode: ModeUnderTest
 ) -> None:
     cluster, pushes = started(build, mode)
@@ -161,7 +159,7 @@ def test_a_pserver_that_has_forgotten_is_told_and_applies_once(
 
 @pytest.mark.parametrize("fault", [Fault.RESET_BEFORE, Fault.RESET_AFTER, Fault.DUPLICATE])
 @every_mode_that_pulls
-def test_a_push_that_names_its_ids_is_applied_once_whatever_the_network_does(
+def test_a_push_that_names_its_ids_is_applied_once_through_any_network_fault(
     build: Builder, mode: ModeUnderTest, fault: Fault
 ) -> None:
     cluster, _ = started(build, mode)

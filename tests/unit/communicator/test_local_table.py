@@ -1,4 +1,4 @@
-"""A trainer's own table moves rows as a pserver's table does, to the bit."""
+"""A trainer's local table updates rows to the bits of a pserver's table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What narrow gradients have lost is in the next one, and an inf or a NaN in none but its own."""
+"""Rounding errors go into the next gradient; an inf or a NaN goes into none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ssp: how far ahead a trainer may run, seen at fakes whose meetings a test can look into."""
+"""Ssp: the limit on how far ahead a trainer may run, tested with fakes that record meetings."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_nobody_waits_for_a_trainer_that_has_completed(fakes: Builder) -> None:
     assert staying.counters.snapshot()["steps_sent"] == 6
 
 
-def test_nobody_waits_for_a_trainer_that_says_it_has_handed_over_everything(
+def test_nobody_waits_for_a_trainer_that_pushes_nothing_more(
     fakes: Builder,
 ) -> None:
     world = fakes(ssp(0), trainers=2)
@@ -189,7 +189,7 @@ def test_a_gate_known_to_be_open_is_not_asked_again(fakes: Builder) -> None:
         step(late)
     late.flush(LONG_S)
 
-    assert world.calls[Method.MEET] == asked + 3  # each tells of one own step
+    assert world.calls[Method.MEET] == asked + 3  # each reports one own step
 
 
 def test_the_time_spent_at_the_gate_is_counted(fakes: Builder) -> None:

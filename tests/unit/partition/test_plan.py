@@ -1,4 +1,4 @@
-"""The partition plan: what each endpoint gets, determinism of text and hash, refusals."""
+"""The partition plan: tables of each endpoint, determinism of text and hash, refusals."""
 
 from __future__ import annotations
 

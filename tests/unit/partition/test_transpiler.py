@@ -1,4 +1,4 @@
-"""The transpiler: which mode Fluid's flags mean, who gets which part, what is refused."""
+"""The transpiler: modes of Fluid's flags, parts of each process, refusals."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_mode_is_read_off_fluids_flags(fields: dict[str, Any], mode: object) -
     assert mode_of(config_with(**fields)) == mode
 
 
-def test_what_transpile_is_told_counts_more_than_the_config() -> None:
+def test_an_argument_of_transpile_overrides_the_config() -> None:
     assert mode_of(config_with(), sync_mode=False) == Async()
     assert mode_of(config_with(sync_mode=False), sync_mode=True) == Sync()
 
@@ -173,7 +173,7 @@ def test_every_trainer_gets_the_same_plan_and_its_own_id() -> None:
     }
 
 
-def test_whether_a_trainer_waits_for_ports_is_said_by_the_config_or_when_asked() -> None:
+def test_a_trainer_waits_for_ports_by_the_config_or_by_argument() -> None:
     assert transpiled().get_trainer_program().wait_port
     assert not transpiled(wait_port=False).get_trainer_program().wait_port
     assert not transpiled().get_trainer_program(wait_port=False).wait_port
@@ -227,12 +227,12 @@ def test_a_mode_that_fluid_has_no_flag_for_is_given_directly() -> None:
 
 
 def test_print_log_prints_the_balance() -> None:
-    said: list[str] = []
-    transpiler = DistributeTranspiler(config_with(print_log=True), said.append)
+    printed: list[str] = []
+    transpiler = DistributeTranspiler(config_with(print_log=True), printed.append)
 
     transpiler.transpile(ctr_program(), 0, ENDPOINTS, 2)
 
-    assert said == [transpiler.get_trainer_program().plan.balance()]
+    assert printed == [transpiler.get_trainer_program().plan.balance()]
 
 
 # --- placement ------------------------------------------------------------------------------------
@@ -243,7 +243,7 @@ def placed(split_method: Any) -> dict[str, str]:
     return {block.spec.name: block.endpoint for block in plan.blocks}
 
 
-def test_blocks_are_dealt_in_turn_unless_told_otherwise() -> None:
+def test_blocks_are_placed_in_turn_by_default() -> None:
     assert placed("RoundRobin") == placed(None)
     assert list(placed(None).values()) == ["ps0:6170", "ps1:6170", "ps0:6170"]
 
@@ -340,7 +340,7 @@ class Silent:
 
 
 @pytest.mark.parametrize(
-    ("split_method", "said"),
+    ("split_method", "reason"),
     [
         (WithoutEndpoints, "the dispatcher WithoutEndpoints could not be made"),
         (Silent(), "the dispatcher answered None for 1 blocks"),
@@ -348,8 +348,8 @@ class Silent:
         (lambda blocks, endpoints: "ps0:6170", "the dispatcher answered 'ps0:6170'"),
     ],
 )
-def test_a_dispatcher_that_does_not_answer_is_refused(split_method: Any, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+def test_a_dispatcher_that_does_not_answer_is_refused(split_method: Any, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
         placed(split_method)
 
 
@@ -357,7 +357,7 @@ def test_a_dispatcher_that_does_not_answer_is_refused(split_method: Any, said: s
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "reason"),
     [
         (lambda: transpiled(2, trainers=2), "trainer_id is 2, but the job has 2 trainer"),
         (lambda: transpiled(-1), "trainer_id is -1"),
@@ -383,11 +383,11 @@ def test_a_dispatcher_that_does_not_answer_is_refused(split_method: Any, said: s
         (lambda: DistributeTranspiler().get_trainer_program(), "before it was given one"),
     ],
 )
-def test_arguments_that_no_job_can_have_are_refused(call: Callable[[], Any], said: str) -> None:
+def test_arguments_that_no_job_can_have_are_refused(call: Callable[[], Any], reason: str) -> None:
     with pytest.raises(PsrtError) as caught:
         call()
 
-    assert said in caught.value.message
+    assert reason in caught.value.message
 
 
 def test_a_misspelt_endpoint_names_the_nearest() -> None:

@@ -1,4 +1,4 @@
-"""How large a cluster a job needs: bytes, links and cores of pservers, and the least number."""
+"""Size of a cluster: bytes, links and cores of pservers, and their least number."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_row_is_header_weights_and_state(
 
 
 @pytest.mark.parametrize("rows", [100, 5_000, 20_000, 100_000])
-def test_a_table_says_of_itself_what_was_predicted(rows: int) -> None:
+def test_a_table_reports_the_predicted_size(rows: int) -> None:
     table = SparseTable(TABLE, stripes=2)
     ids = np.random.default_rng(rows).permutation(10**6)[:rows]
     for part in np.array_split(ids, 1 + rows // 2_000):
@@ -282,16 +282,16 @@ def test_calls_that_go_to_every_pserver_are_not_fewer_with_more_pservers() -> No
     assert "larger steps" in (raised.value.hint or "")
 
 
-def test_a_given_number_is_taken_and_what_it_lacks_is_said() -> None:
+def test_a_given_number_is_used_and_its_shortage_is_reported() -> None:
     limits = replace(ROOMY, memory_bytes=PROCESS_BYTES, link_bytes_per_s=1e6)
 
     found = sized(limits, pservers=2)
 
     assert (found.pservers, found.decided_by) == (2, "")
-    said = "\n".join(concerns.of_sizing(found))
-    assert "times its memory" in said
-    assert "times its network" in said
-    assert "a trainer's own link" in said
+    text = "\n".join(concerns.of_sizing(found))
+    assert "times its memory" in text
+    assert "times its network" in text
+    assert "a trainer's own link" in text
 
 
 def test_more_pservers_than_virtual_shards_are_refused_before_they_are_placed() -> None:
@@ -306,33 +306,33 @@ def test_more_pservers_than_virtual_shards_are_refused_before_they_are_placed() 
         size(plan_of, workload(), ROOMY, pservers=100_000)
 
 
-def test_more_rows_than_stripes_hold_are_said() -> None:
+def test_more_rows_than_stripes_hold_are_reported() -> None:
     work = workload(uses=(TableUse(TABLE, 3 * 10**9, DISTINCT, DISTINCT),))
 
-    said = "\n".join(concerns.of_sizing(sized(ROOMY, work, pservers=1)))
+    text = "\n".join(concerns.of_sizing(sized(ROOMY, work, pservers=1)))
 
-    assert "3,000,000,000 rows of rows" in said
-    assert "it has 16: raise stripes" in said
+    assert "3,000,000,000 rows of rows" in text
+    assert "it has 16: raise stripes" in text
     assert not list(concerns.of_sizing(sized(ROOMY, work, pservers=2)))
 
 
-def test_a_message_beyond_what_pservers_take_is_said() -> None:
+def test_a_message_beyond_what_pservers_take_is_reported() -> None:
     use = TableUse(TABLE, 10**9, 2e7, 2e7)
 
-    said = "\n".join(concerns.of_sizing(sized(ROOMY, workload(uses=(use,)), pservers=1)))
+    text = "\n".join(concerns.of_sizing(sized(ROOMY, workload(uses=(use,)), pservers=1)))
 
-    assert "raise max_message_mib" in said
+    assert "raise max_message_mib" in text
 
 
 # --- evenness -------------------------------------------------------------------------------------
 
 
-def test_dense_bytes_that_lie_on_one_pserver_are_said() -> None:
+def test_dense_bytes_that_lie_on_one_pserver_are_reported() -> None:
     plan = build_plan(PARAMETERS, ["a:1", "b:1"], slice_var_up=False)
 
-    (said,) = concerns.of_plan(plan)
+    (text,) = concerns.of_plan(plan)
 
-    assert said.startswith("dense parameters are uneven: a:1 holds 4 MiB, b:1 0 B.")
+    assert text.startswith("dense parameters are uneven: a:1 holds 4 MiB, b:1 0 B.")
 
 
 @pytest.mark.parametrize("pservers", [1, 2, 7, 64])
@@ -340,10 +340,10 @@ def test_an_even_plan_is_no_concern(pservers: int) -> None:
     assert list(concerns.of_plan(plan_of(pservers))) == []
 
 
-def test_virtual_shards_that_do_not_divide_are_said() -> None:
-    (said,) = concerns.of_plan(build_plan(PARAMETERS[1:], [f"p{n}:1" for n in range(700)]))
+def test_virtual_shards_that_do_not_divide_are_reported() -> None:
+    (text,) = concerns.of_plan(build_plan(PARAMETERS[1:], [f"p{n}:1" for n in range(700)]))
 
-    assert "some pservers hold 2 virtual shards of every table, others 1" in said
+    assert "some pservers hold 2 virtual shards of every table, others 1" in text
 
 
 # --- quantities -----------------------------------------------------------------------------------
@@ -369,7 +369,7 @@ def test_what_is_no_rate_is_refused(text: str) -> None:
         bytes_per_s(text, "link")
 
 
-def test_quantities_are_said_in_the_unit_that_fits() -> None:
-    said = [format_bytes(n) for n in (0, 96, 1023, 1024, 21.04 * 1024, 3 * 2**30, 1023.99 * 2**20)]
-    assert said == ["0 B", "96 B", "1,023 B", "1 KiB", "21.0 KiB", "3 GiB", "1.00 GiB"]
+def test_quantities_are_reported_in_the_unit_that_fits() -> None:
+    text = [format_bytes(n) for n in (0, 96, 1023, 1024, 21.04 * 1024, 3 * 2**30, 1023.99 * 2**20)]
+    assert text == ["0 B", "96 B", "1,023 B", "1 KiB", "21.0 KiB", "3 GiB", "1.00 GiB"]
     assert [format_rate(n) for n in (1.25e9, 12_500, 1)] == ["10 Gbit/s", "100 kbit/s", "8 bit/s"]

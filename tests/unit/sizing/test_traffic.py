@@ -76,7 +76,7 @@ def program() -> tuple[Program, str]:
 
 
 def feeds(trainer: int, steps: int) -> list[Feed]:
-    """Ids that never come again, so that the distinct ones are known."""
+    """Ids without repetition, so that the number of distinct ones is known."""
     of_step = BATCH * SLOTS
     first = 10**5 * trainer
     return [
