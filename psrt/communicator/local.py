@@ -3,7 +3,7 @@
 `finish` applies gradients to the tables right away, so each step reads the updates of all steps
 before it. Dense parameters are trained in the trainer's scope and never pass through here.
 
-Belongs to the training thread, except `pull_rows`, which an evaluation calls from a thread of its
+Used by the training thread only, except `pull_rows`, which an evaluation calls on a thread of its
 own while nothing trains.
 """
 
@@ -18,7 +18,7 @@ from psrt.core.tensors import SelectedRows
 from psrt.core.types import F32, I64
 
 
-class RowTable(Protocol):
+class UpdatableTable(Protocol):
     """One sparse table in this process."""
 
     def read(self, ids: I64) -> F32:
@@ -35,7 +35,7 @@ class LocalCommunicator:
 
     one_call_step = False
 
-    def __init__(self, tables: Mapping[str, RowTable]) -> None:
+    def __init__(self, tables: Mapping[str, UpdatableTable]) -> None:
         self.counters = Counters()
         self._tables = tables
         self._wanted: Mapping[str, I64] = {}
@@ -51,7 +51,7 @@ class LocalCommunicator:
         return {name: self._tables[name].read(ids) for name, ids in wanted.items()}
 
     def begin(self, wanted: Mapping[str, I64]) -> None:
-        """Remember the ids: rows of the next step contain the updates of this one."""
+        """Store the ids: rows of the next step contain the updates of this one."""
         self._wanted = wanted
 
     def offer(self, name: str, gradient: Gradient) -> None:
@@ -76,4 +76,4 @@ class LocalCommunicator:
         """Do nothing: there is no thread to end."""
 
 
-__all__ = ["LocalCommunicator", "RowTable"]
+__all__ = ["LocalCommunicator", "UpdatableTable"]
