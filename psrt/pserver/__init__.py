@@ -1,8 +1,8 @@
-"""pserver: holds tables, applies optimizer kernels, closes rounds. It knows no programs.
+"""pserver: holds tables, applies optimizer kernels, closes rounds. It contains no programs.
 
 In reading order:
 
     decisions  rounds, clocks, membership, dedupe: pure functions of (event, now) to instructions
     tables     dense blocks and sparse rows in memory, their updates, sweeps and limits
-    serving    the rpc handler, effects of decisions, and the daemon
+    serving    the rpc handler, the effect runner and the daemon
 """

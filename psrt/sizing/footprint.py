@@ -35,7 +35,7 @@ ID_BYTES = 8
 WAITING_BYTES = 12
 """A cell of an id that waits for admission: the id, and its count or score."""
 ID_LISTS_BYTES = 256 << 20
-"""Limit of `psrt.pserver.serving.id_lists`."""
+"""Limit of `psrt.pserver.serving.id_list_cache`."""
 
 _SAMPLED_LEAVES = 1 << 10
 

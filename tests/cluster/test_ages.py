@@ -36,6 +36,6 @@ def test_rows_past_their_rounds_end_on_all_pservers(
             communicator.finish({"t": rows})
         communicator.flush(5.0)
         for server in servers:
-            server._upkeep.look()
+            server._upkeep.sweep_due()
 
         assert sorted(exported(servers, "t")) == [11]

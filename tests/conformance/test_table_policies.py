@@ -16,7 +16,7 @@ import pytest
 
 from psrt.core import specs
 from psrt.kernels.tables.initialize import fill_rows
-from psrt.pserver.tables.lifecycle import Dropped, EvictionPolicy, by_shrink
+from psrt.pserver.tables.eviction import Dropped, EvictionPolicy, by_shrink
 from psrt.pserver.tables.sparse_table import SparseTable
 from psrt.pserver.tables.sweeping import sweep
 from psrt.pserver.tables.two_part_table import RowsTable, TwoPartTable

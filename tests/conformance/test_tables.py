@@ -18,7 +18,7 @@ from psrt.core import specs
 from psrt.core.errors import ErrorCode, TableError
 from psrt.kernels.tables.initialize import fill_block, fill_rows
 from psrt.pserver.tables.dense_table import DenseTable
-from psrt.pserver.tables.spare_threads import Job, SpareThreads
+from psrt.pserver.tables.helper_threads import HelperThreads, Task
 from psrt.pserver.tables.sparse_table import LARGE_ROWS, SparseTable
 from psrt.pserver.tables.two_part_table import TwoPartTable
 from tests.support.optimizer_formulas import EAGER, ELEMENT_WISE, LAZY, OPTIMIZERS, Published
@@ -287,18 +287,18 @@ def test_trainers_side_by_side_lose_no_update_and_no_row() -> None:
 # --- large batches, by several threads ---
 
 
-class TwoTogether(SpareThreads):
+class TwoTogether(HelperThreads):
     """The first two jobs of a run are done by two threads at once; `runs` had so many jobs."""
 
     def __init__(self) -> None:
         super().__init__(1)
         self.runs: list[int] = []
 
-    def run(self, jobs: Sequence[Job]) -> None:
+    def run(self, jobs: Sequence[Task]) -> None:
         self.runs.append(len(jobs))
         meet = threading.Barrier(min(2, len(jobs)))
 
-        def after_meeting(job: Job) -> None:
+        def after_meeting(job: Task) -> None:
             meet.wait(30.0)
             job()
 
@@ -307,9 +307,9 @@ class TwoTogether(SpareThreads):
 
 @pytest.fixture
 def together() -> Iterator[TwoTogether]:
-    spare = TwoTogether()
-    yield spare
-    spare.close()
+    helpers = TwoTogether()
+    yield helpers
+    helpers.close()
 
 
 LARGE_BATCHES: dict[str, dict[str, Any]] = {
@@ -334,7 +334,7 @@ def test_large_batches_give_the_same_bits_by_several_threads(
     options: dict[str, Any], together: TwoTogether
 ) -> None:
     spec = spec_of(**options, padding_id=0)
-    alone, shared = SparseTable(spec, 3), SparseTable(spec, 3, spare=together)
+    alone, shared = SparseTable(spec, 3), SparseTable(spec, 3, helpers=together)
     for ids, gradients in large_batches():
         apply(alone, ids, gradients)
         apply(shared, ids, gradients)
@@ -351,7 +351,7 @@ def test_large_batches_of_growing_rows_give_the_same_bits_by_several_threads(
     together: TwoTogether,
 ) -> None:
     spec = spec_of(specs.Adagrad(), growth=specs.Growth(2, 3.0), padding_id=0)
-    alone, shared = TwoPartTable(spec, 3), TwoPartTable(spec, 3, spare=together)
+    alone, shared = TwoPartTable(spec, 3), TwoPartTable(spec, 3, helpers=together)
     counts = np.repeat(np.float32([[4, 4], [4, 0]]), LARGE_ROWS // 2, axis=0)
     for ids, gradients in large_batches():
         for table in (alone, shared):
@@ -367,7 +367,7 @@ def test_large_batches_of_growing_rows_give_the_same_bits_by_several_threads(
 
 
 def test_small_batches_and_single_stripes_are_done_by_the_caller(together: TwoTogether) -> None:
-    small, single = (SparseTable(spec_of(specs.Sgd()), n, spare=together) for n in (3, 1))
+    small, single = (SparseTable(spec_of(specs.Sgd()), n, helpers=together) for n in (3, 1))
     ids, gradients = large_batches(1)[0]
 
     apply(small, ids[1:], gradients[1:])
@@ -382,7 +382,7 @@ def test_small_batches_and_single_stripes_are_done_by_the_caller(together: TwoTo
 def test_a_small_batch_that_moves_all_rows_of_a_large_table_is_a_large_one(
     together: TwoTogether,
 ) -> None:
-    table = SparseTable(spec_of(specs.Adam(lazy=False)), 3, spare=together)
+    table = SparseTable(spec_of(specs.Adam(lazy=False)), 3, helpers=together)
     ids, few = np.arange(LARGE_ROWS - 1), np.arange(LARGE_ROWS, LARGE_ROWS + 10)
     gradients = np.ones((LARGE_ROWS, WIDTH), np.float32)
 

@@ -89,7 +89,7 @@ def test_a_trainer_that_dies_ends_the_wait_of_the_other_by_its_deadline(tmp_path
         dead.close()
 
         header = pb.Header(meet=pb.Meet(clock="step", reached=4, awaited=1))
-        with pytest.raises(DeadlineError, match=r"trainer 1 \(last heard of .* s ago\) to reach 1"):
+        with pytest.raises(DeadlineError, match=r"trainer 1 \(last call .* s ago\) to reach 1"):
             waiting.call(Method.MEET, header=header, timeout_s=CALL_TIMEOUT_S)
         waiting.close()
 

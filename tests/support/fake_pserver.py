@@ -26,7 +26,7 @@ from psrt.rpc.wire import PULL_CHANGED, PULL_DENSE, PULL_ROWS, PUSH_DENSE, PUSH_
 
 PUSHES = (PUSH_DENSE, PUSH_ROWS)
 TENSORS_SENT = {PUSH_DENSE: 1, PUSH_ROWS: 2, PULL_DENSE: 0, PULL_ROWS: 1, PULL_CHANGED: 0}
-NOBODY_LEFT = (1 << 64) - 1
+NO_OTHER = (1 << 64) - 1
 
 Part = tuple[pb.Part, list[np.ndarray]]
 
@@ -178,7 +178,7 @@ class FakePserver:
     def _slowest(self, meeting: Meeting) -> int:
         clock = self.clocks[meeting.meet.clock]
         others = self.live - {meeting.trainer}
-        return min((clock.get(trainer, 0) for trainer in others), default=NOBODY_LEFT)
+        return min((clock.get(trainer, 0) for trainer in others), default=NO_OTHER)
 
     def _end_meetings(self) -> None:
         over = [m for m in self._meetings if self._slowest(m) >= m.meet.awaited]

@@ -62,7 +62,7 @@ class InprocPserver:
         return Client("inproc", trainer, number, self.server, hello, retry=AT_ONCE)
 
     def join(self, trainer: int = 0, *tables: specs.TableSpec, incarnation: int = 0) -> Client:
-        """A client that has said HELLO and registered `tables`."""
+        """A client that has sent HELLO and registered `tables`."""
         client = self.client(trainer, incarnation)
         client.connect(CALL_TIMEOUT_S)
         register(client, *tables)

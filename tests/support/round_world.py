@@ -12,13 +12,14 @@ from psrt.core.clock import ManualClock
 from psrt.core.errors import PsrtError
 from psrt.core.specs import Sync
 from psrt.pserver.decisions.calls import Close, Fail, Instruction, SendReply, WaitingCall
-from psrt.pserver.decisions.pserver_state import JobIdentity, PserverState
+from psrt.pserver.decisions.job_identity import JobIdentity
+from psrt.pserver.decisions.pserver_state import PserverState
 
 WAIT_TIMEOUT_S = 10.0
 
 
 class World:
-    """One machine, its trainers, and what became of every call.
+    """One state, its trainers, and what became of every call.
 
     Steps: `push` (the next round, once the last was answered) · `retry` (the last push on a new
     call) · `complete` · `restart` (a new process says HELLO) · `apply` (the shell has applied the
@@ -28,7 +29,7 @@ class World:
 
     def __init__(self, trainers: int = 2, policy: str = "wait") -> None:
         self.clock = ManualClock()
-        self.machine = PserverState(WAIT_TIMEOUT_S)
+        self.state = PserverState(WAIT_TIMEOUT_S)
         self.job = JobIdentity("job", "plan", trainers, Sync(policy))
         self.incarnation = {trainer: 100 + trainer for trainer in range(trainers)}
         self.sequence = dict.fromkeys(range(trainers), 0)
@@ -38,7 +39,7 @@ class World:
         self.last_call: dict[int, WaitingCall] = {}
         self.refused: list[str] = []
         for trainer in range(trainers):
-            self.machine.hello(trainer, self.incarnation[trainer], self.job, 0.0)
+            self.state.hello(trainer, self.incarnation[trainer], self.job, 0.0)
 
     # --- steps -------------------------------------------------------------------------------
 
@@ -59,8 +60,8 @@ class World:
             self._obey(getattr(self, f"_{step}")(trainer))
         except PsrtError as error:
             self.refused.append(error.code.name)
-        if self.machine.rounds is not None:
-            self.machine.rounds.check()
+        if self.state.rounds is not None:
+            self.state.rounds.check()
 
     def _push(self, trainer: int) -> list[Instruction]:
         self.sequence[trainer] += 1
@@ -75,30 +76,30 @@ class World:
         self.last_call[trainer] = call
         self.outcomes[call] = []
         try:
-            return self.machine.exchange(call, self.clock.now())
+            return self.state.exchange(call, self.clock.now())
         except PsrtError as error:
             self.outcomes[call].append(error.code.name)
             raise
 
     def _complete(self, trainer: int) -> list[Instruction]:
-        return self.machine.complete(trainer, self.incarnation[trainer], self.clock.now())
+        return self.state.complete(trainer, self.incarnation[trainer], self.clock.now())
 
     def _restart(self, trainer: int) -> list[Instruction]:
         self.incarnation[trainer] += 1000
         self.sequence[trainer] = 0
         self.last_call.pop(trainer, None)
-        return self.machine.hello(trainer, self.incarnation[trainer], self.job, self.clock.now())
+        return self.state.hello(trainer, self.incarnation[trainer], self.job, self.clock.now())
 
     def _apply(self, trainer: int) -> list[Instruction]:
         assert self.closing is not None
         pushers = tuple(call.trainer for call in self.closing.pushes)
         self.applied.append((self.closing.round, pushers))
         self.closing = None
-        return self.machine.closed()
+        return self.state.closed()
 
     def _expire(self, trainer: int) -> list[Instruction]:
         self.clock.advance(WAIT_TIMEOUT_S)
-        return self.machine.expire(self.clock.now())
+        return self.state.expire(self.clock.now())
 
     def _obey(self, instructions: list[Instruction]) -> None:
         for instruction in instructions:

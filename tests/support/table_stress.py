@@ -1,7 +1,7 @@
 """Many threads on one sparse table against a serial oracle: in the suite, or for a long time.
 
     python -m tests.support.table_stress [--seconds 600] [--threads 16] [--storage float32]
-                                         [--spare-threads 0]
+                                         [--helper-threads 0]
 
 Each thread pushes whole numbers to rows that all share and to rows of its own, reads, exports, and
 now and then drops rows of its own. By SGD at rate 1 all sums are exact, in any order, so the shared
@@ -26,7 +26,7 @@ import numpy as np
 from psrt.core import specs
 from psrt.kernels.tables.row_layout import ID_WORD
 from psrt.pserver.tables import sparse_table
-from psrt.pserver.tables.spare_threads import ALONE, SpareThreads
+from psrt.pserver.tables.helper_threads import NO_HELPERS, HelperThreads
 from psrt.pserver.tables.sparse_table import SparseTable
 
 WIDTH = 4
@@ -114,12 +114,12 @@ def run(
     threads: int,
     go_on: Callable[[Part], bool],
     storage: str = "float32",
-    spare: SpareThreads = ALONE,
+    helpers: HelperThreads = NO_HELPERS,
 ) -> dict[str, int]:
     """Turn after turn while `go_on`; `differences` from the oracle should be 0."""
     rule = (specs.Constant(0.0), specs.Sgd(), specs.ConstantRate(1.0))
     spec = specs.SparseTableSpec("t", WIDTH, *rule, 7, storage=storage)
-    table = SparseTable(spec, stripes=3, spare=spare)
+    table = SparseTable(spec, stripes=3, helpers=helpers)
     parts, start = [Part(number) for number in range(threads)], threading.Barrier(threads)
 
     def live(part: Part) -> None:
@@ -142,11 +142,11 @@ if __name__ == "__main__":
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--threads", type=int, default=16)
     parser.add_argument("--storage", choices=specs.STORAGES, default="float32")
-    parser.add_argument("--spare-threads", type=int, default=0, help="for every batch, if any")
+    parser.add_argument("--helper-threads", type=int, default=0, help="for every batch, if any")
     args = parser.parse_args()
     ends = time.monotonic() + args.seconds
-    sparse_table.LARGE_ROWS = 1 if args.spare_threads else sparse_table.LARGE_ROWS
-    spare = SpareThreads(args.spare_threads)
-    figures = run(args.threads, lambda part: time.monotonic() < ends, args.storage, spare)
+    sparse_table.LARGE_ROWS = 1 if args.helper_threads else sparse_table.LARGE_ROWS
+    helpers = HelperThreads(args.helper_threads)
+    figures = run(args.threads, lambda part: time.monotonic() < ends, args.storage, helpers)
     print(json.dumps(figures))
     sys.exit(1 if figures["differences"] else 0)

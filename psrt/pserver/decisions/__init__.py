@@ -1,20 +1,20 @@
-"""decisions: files in reading order.
+"""The decisions of a pserver, as pure functions of (event, now).
 
-calls          Calls that wait, and what the deciding classes say to do about them
-membership     Which trainers of the job this pserver has met, and whom a round must wait for
-dedupe         Which pushes of a trainer's process were admitted already
-pushes         Asynchronous pushes as pure decisions: each is applied once, whoever repeats it
-               waits for that
-rounds         Synchronous rounds as pure decisions: (event, now) → instructions
-buckets        The rounds of all sections of one pserver: each has its own, as if it were a
-               pserver of its own
-notes          Notes: what trainers tell each other when they meet, pure
-clocks         Named clocks of the trainers as pure decisions: (event, now) → instructions
-mode_rules     Which communication modes a pserver accepts: what arrives in HELLO may come from
-               a stranger
-spec_rules     Which table specs a pserver accepts: what arrives in REGISTER may come from a
-               stranger
-pserver_state  Everything a pserver decides, as events in and instructions out
+In reading order:
+
+    calls          calls that wait, and the instructions that end their wait
+    membership     the state of each trainer, and the trainers that a round waits for
+    dedupe         deduplication of pushes by trainer, incarnation and sequence
+    pushes         asynchronous pushes, each applied once
+    rounds         synchronous rounds: open, closing, applied
+    buckets        the rounds of each bucket of dense blocks
+    notes          short texts that trainers exchange when they meet
+    clocks         named clocks of the trainers, and waits for a time
+    mode_rules     validation of communication modes
+    spec_rules     validation of table specs
+    job_identity   the facts that all processes of a job must agree on
+    departures     detection of jobs whose last trainers left without completing
+    pserver_state  all of the above, as events in and instructions out
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from psrt.pserver.decisions.calls import (
     Warn,
 )
 from psrt.pserver.decisions.clocks import Meeting
-from psrt.pserver.decisions.pserver_state import JobIdentity, PserverState
+from psrt.pserver.decisions.job_identity import JobIdentity
+from psrt.pserver.decisions.pserver_state import PserverState
 from psrt.pserver.decisions.spec_rules import read_spec
 
 __all__ = [

@@ -1,8 +1,8 @@
-"""The rounds of all sections of one pserver: each has its own, as if it were a pserver of its own.
+"""Synchronous rounds per bucket, as if each bucket were a pserver of its own.
 
-Sections share the members of the job, so what one of them decides about a trainer counts for all:
-where one goes on without a trainer the others need not wait for it, and where one ends the job, it
-ends. For the rest they are independent: section 3 may be applying round 8 while 4 waits in round 7.
+Buckets share the members of the job: if one goes on without a trainer, the others do not wait for
+it, and if one ends the job, it ends for all. Otherwise they are independent: bucket 3 may apply
+round 8 while bucket 4 waits in round 7.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from psrt.pserver.decisions.rounds import Rounds
 
 
 class BucketRounds:
-    """`Rounds` by section; one begins with its first call. Section 0 is always there."""
+    """`Rounds` by bucket, created by its first call; bucket 0 always exists."""
 
     def __init__(self, members: Membership, on_trainer_loss: str, wait_timeout_s: float) -> None:
         self._make: Callable[[], Rounds] = lambda: Rounds(members, on_trainer_loss, wait_timeout_s)
@@ -29,49 +29,49 @@ class BucketRounds:
 
     @property
     def open(self) -> int:
-        """The round that section 0 has open."""
+        """The open round of bucket 0."""
         return self._rounds[0].open
 
     def opens(self) -> list[tuple[int, int]]:
-        """(section, the round it has open)."""
-        return sorted((section, rounds.open) for section, rounds in self._rounds.items())
+        """Pairs of bucket and open round."""
+        return sorted((bucket, rounds.open) for bucket, rounds in self._rounds.items())
 
     def waiting(self) -> list[int]:
-        """Trainers with a push in an open round."""
+        """The trainers with a push in an open round."""
         return sorted({trainer for rounds in self._all() for trainer in rounds.waiting()})
 
     def arrive(self, call: WaitingCall, now: float) -> list[Instruction]:
         """See `Rounds.arrive`."""
-        if call.section not in self._rounds:
-            self._rounds[call.section] = self._make()
-        return self._rounds[call.section].arrive(call, now)
+        if call.bucket not in self._rounds:
+            self._rounds[call.bucket] = self._make()
+        return self._rounds[call.bucket].arrive(call, now)
 
     def close_if_complete(self) -> list[Instruction]:
-        """To be called whenever an awaited trainer may have gone."""
+        """Close the rounds that wait for no trainer; call it after one may have left."""
         return _joined(rounds.close_if_complete() for rounds in self._all())
 
-    def closed(self, section: int) -> list[Instruction]:
-        """The updates of the round that was closing in `section` are in the tables."""
-        return self._rounds[section].closed()
+    def closed(self, bucket: int) -> list[Instruction]:
+        """Record that the closing round of `bucket` was applied to the tables."""
+        return self._rounds[bucket].closed()
 
     def replaced(self, trainer: int) -> list[Instruction]:
-        """A new process took over `trainer` while the former one had not completed."""
+        """Record a new process of `trainer` whose former one had not completed."""
         return self._each(lambda rounds: rounds.replaced(trainer))
 
     def expire(self, now: float) -> list[Instruction]:
-        """Answer whatever may not wait any longer."""
+        """End the waits whose deadline has passed."""
         return self._each(lambda rounds: rounds.expire(now))
 
     def next_deadline(self) -> float | None:
-        """When `expire` has something to do at the earliest."""
+        """The earliest time at which `expire` has something to do."""
         deadlines = [rounds.next_deadline() for rounds in self._all()]
         return min((each for each in deadlines if each is not None), default=None)
 
     def abort(self, error: PsrtError, *, closing: int | None = None) -> list[Instruction]:
-        """End the job with `error`; see `Rounds.abort` for the round `closing` in a section."""
+        """End the job with `error`; `closing` is the bucket whose closing round is given up."""
         return _joined(
-            rounds.abort(error, closing=section == closing)
-            for section, rounds in self._rounds.items()
+            rounds.abort(error, closing=bucket == closing)
+            for bucket, rounds in self._rounds.items()
         )
 
     def check(self) -> None:
@@ -79,10 +79,10 @@ class BucketRounds:
         for rounds in self._all():
             rounds.check()
         ended = {rounds.aborted is not None for rounds in self._all()}
-        assert len(ended) == 1, "the job ended in some sections only"
+        assert len(ended) == 1, "the job ended in some buckets only"
 
     def _each(self, event: Callable[[Rounds], list[Instruction]]) -> list[Instruction]:
-        """What all sections do about `event`, and then about what the others have decided."""
+        """Pass `event` to all buckets, then apply to each the decisions of the others."""
         instructions: list[Instruction] = []
         for rounds in self._all():
             error = self.aborted

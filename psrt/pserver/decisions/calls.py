@@ -1,7 +1,7 @@
-"""Calls that wait, and what the deciding classes say to do about them.
+"""Calls that wait, and the instructions that end their wait.
 
-`rounds`, `pushes` and `clocks` take events and give instructions; the shell executes these. A call
-is answered or failed exactly once.
+`rounds`, `pushes` and `clocks` turn events into instructions; the effect runner executes them. A
+call is answered or failed exactly once.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from psrt.core.errors import PsrtError
 
 @dataclass(frozen=True, eq=False)
 class WaitingCall:
-    """One EXCHANGE, PUSH or MEET that waits. `content` is opaque here: the shell's own.
+    """One EXCHANGE, PUSH or MEET that waits for its reply.
 
-    `round` is None when the caller leaves it to the pserver; a MEET has sequence 0. `section` is
-    that of the tables an EXCHANGE is about.
+    `content` belongs to the effect runner and is opaque here. `round` is None when the caller
+    leaves it to the pserver; a MEET has sequence 0. `bucket` is that of the tables an EXCHANGE is
+    about.
     """
 
     trainer: int
@@ -26,11 +27,11 @@ class WaitingCall:
     deadline_s: float
     round: int | None = None
     content: Any = None
-    section: int = 0
+    bucket: int = 0
 
     @property
     def key(self) -> tuple[int, int]:
-        """Names a push among those of its trainer."""
+        """Identifies a push among those of its trainer."""
         return self.incarnation, self.sequence
 
 
@@ -42,14 +43,17 @@ class Close:
     pushes: tuple[WaitingCall, ...]
 
     @property
-    def section(self) -> int:
-        """That of all the pushes."""
-        return self.pushes[0].section
+    def bucket(self) -> int:
+        """The bucket of all the pushes."""
+        return self.pushes[0].bucket
 
 
 @dataclass(frozen=True)
 class Apply:
-    """Apply this push as the mini-batches from `step` of all trainers on, then report `applied`."""
+    """Apply this push, then report `applied`.
+
+    `step` is the number of mini-batches of all trainers before it.
+    """
 
     call: WaitingCall
     step: int
@@ -57,10 +61,7 @@ class Apply:
 
 @dataclass(frozen=True)
 class SendReply:
-    """What this call waited for has happened: send its reply.
-
-    `repeated` says that its push came in by another call.
-    """
+    """Send the call its reply; with `repeated`, another call brought its push."""
 
     call: WaitingCall
     repeated: bool = False
@@ -68,7 +69,7 @@ class SendReply:
 
 @dataclass(frozen=True)
 class Fail:
-    """Send this error to the call."""
+    """Send the call this error."""
 
     call: WaitingCall
     error: PsrtError
@@ -76,7 +77,7 @@ class Fail:
 
 @dataclass(frozen=True)
 class Warn:
-    """Tell the log."""
+    """Write a warning to the log."""
 
     text: str
 

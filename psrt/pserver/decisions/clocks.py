@@ -1,14 +1,14 @@
 """Named clocks of the trainers as pure decisions: (event, now) → instructions.
 
-A trainer tells how far it is on a clock and may wait until all others are as far as it asks:
+A trainer reports its time on a clock and may wait until all others have reached a given time:
 
-    arrive(reached, awaited) ── every other trainer ≥ awaited, completed or lost ──▶ Answer
+    arrive(reached, awaited) ── every other trainer ≥ awaited, completed or lost ──▶ SendReply
             │
-            └── the caller's deadline, `wait_timeout_s`, abort ──▶ Fail, names who is missing
+            └── the caller's deadline, `wait_timeout_s`, abort ──▶ Fail, names the missing trainers
 
-Times begin at 0 and never go back, also when a new process takes a trainer's place: the others need
-not wait for it to repeat what its predecessor did. So a retried call changes nothing and is one
-more call that waits. A trainer never waits for itself.
+Times begin at 0 and never go back, not even when a new process takes a trainer's place: the others
+need not wait for it to repeat the steps of its predecessor. A retried call therefore changes
+nothing and is one more call that waits. A trainer never waits for itself.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from psrt.pserver.decisions.calls import Fail, Instruction, SendReply, WaitingCa
 from psrt.pserver.decisions.membership import Membership
 from psrt.pserver.decisions.notes import Notes
 
-NOBODY_LEFT = (1 << 64) - 1
-"""The time of the slowest other trainer when there is none."""
+NO_OTHER = (1 << 64) - 1
+"""The time of the slowest other trainer if there is no other."""
 
 MAX_CLOCKS = 1024
 _MAX_NAME = 256
@@ -31,9 +31,9 @@ _MAX_NAME = 256
 
 @dataclass(frozen=True)
 class Meeting:
-    """What a MEET says: the caller has `reached` this time, and waits for `awaited` (0 = not).
+    """Content of a MEET: the caller has `reached` a time and waits for `awaited` (0 = no wait).
 
-    `note` is for those who wait for the time it has reached.
+    `note` is for the trainers that wait for the time it has reached.
     """
 
     clock: str
@@ -63,7 +63,7 @@ class Clocks:
     # --- events ------------------------------------------------------------------------------
 
     def arrive(self, call: WaitingCall, meeting: Meeting, now: float) -> list[Instruction]:
-        """A MEET of a running trainer's current process; raises if it names no clock."""
+        """Record a MEET of a running trainer's current process; raises on a bad clock name."""
         times = self._clock(meeting.clock)
         self._notes.write(meeting.clock, call.trainer, meeting.reached, meeting.note)
         times[call.trainer] = max(times.get(call.trainer, 0), meeting.reached)
@@ -72,7 +72,7 @@ class Clocks:
         return self.answer_met()
 
     def answer_met(self) -> list[Instruction]:
-        """To be called whenever an awaited trainer may have gone."""
+        """Reply to calls whose wait is over; call it after an awaited trainer may have left."""
         least = {clock: self._least(clock) for clock in {w.meeting.clock for w in self._waits}}
         met = [
             wait
@@ -82,7 +82,7 @@ class Clocks:
         return [SendReply(call) for call in self._end(met)]
 
     def replaced(self, trainer: int) -> list[Instruction]:
-        """A new process took over `trainer` while the former one had not completed."""
+        """Record a new process of `trainer` whose former one had not completed."""
         error = JobError(
             f"trainer {trainer} came back as a new process; the wait of the former one was ended.",
             code=ErrorCode.TRAINER_LOST,
@@ -93,30 +93,30 @@ class Clocks:
         ]
 
     def expire(self, now: float) -> list[Instruction]:
-        """End the waits that are over."""
+        """End the waits whose deadline has passed."""
         due = [wait for wait in self._waits if wait.deadline_s <= now]
         errors = [self._late(wait, now) for wait in due]
         return [Fail(call, error) for call, error in zip(self._end(due), errors, strict=True)]
 
     def abort(self, error: PsrtError) -> list[Instruction]:
-        """The job has ended with `error`."""
+        """End all waits with the `error` that ended the job."""
         return [Fail(call, error) for call in self._end(list(self._waits))]
 
     # --- questions ---------------------------------------------------------------------------
 
-    def slowest_but(self, trainer: int, clock: str) -> int:
-        """The least time of the others that have neither completed nor been lost."""
+    def slowest_other(self, trainer: int, clock: str) -> int:
+        """The least time of the other trainers that have neither completed nor been lost."""
         return _slowest(self._least(clock), trainer)
 
     def notes(self, clock: str, time: int) -> list[str]:
-        """What each trainer of the job wrote for `time`; empty if nobody wrote anything."""
+        """The notes for `time` by trainer; an empty list if there are none."""
         return self._notes.written(clock, time, len(self._members.members))
 
     def next_deadline(self) -> float | None:
         return min((wait.deadline_s for wait in self._waits), default=None)
 
     def describe(self) -> list[dict[str, Any]]:
-        """One record per clock, for STATUS: the time of each trainer, and who waits."""
+        """One record per clock, for STATUS: the time of each trainer, and the waiting ones."""
         return [
             {
                 "clock": name,
@@ -127,10 +127,10 @@ class Clocks:
         ]
 
     def check(self) -> None:
-        """Assert that nobody waits in vain; tests call it after every event."""
+        """Assert that each wait is for another trainer; tests call it after every event."""
         for wait in self._waits:
             others = self._missing(wait)
-            assert others, f"trainer {wait.call.trainer} waits for nobody"
+            assert others, f"trainer {wait.call.trainer} waits for no trainer"
             assert wait.call.trainer not in others, "a trainer waits for itself"
 
     # --- inside ------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ class Clocks:
         return self._times.setdefault(name, {})
 
     def _least(self, clock: str) -> list[tuple[int, int]]:
-        """The two slowest trainers that are awaited: one of them is another than the caller."""
+        """(time, trainer) of the two slowest awaited: at least one of them is not the caller."""
         times = self._times.get(clock, {})
         return heapq.nsmallest(2, ((times.get(t, 0), t) for t in self._members.awaited()))
 
@@ -166,7 +166,7 @@ class Clocks:
         return DeadlineError(
             f"trainer {caller} waited {now - wait.since_s:.1f} s on clock {meeting.clock!r} for "
             f"{self._members.describe(self._missing(wait), now)} to reach {meeting.awaited}; the "
-            f"slowest is at {self.slowest_but(caller, meeting.clock)}. The wait was ended.",
+            f"slowest is at {self.slowest_other(caller, meeting.clock)}. The wait was ended.",
             hint=(
                 "See the log of the missing trainer; to wait longer raise call_timeout_s of the "
                 "trainers and wait_timeout_s of the pservers."
@@ -175,7 +175,7 @@ class Clocks:
 
 
 def _slowest(least: list[tuple[int, int]], trainer: int) -> int:
-    return next((time for time, other in least if other != trainer), NOBODY_LEFT)
+    return next((time for time, other in least if other != trainer), NO_OTHER)
 
 
 def _is_of(wait: _Wait, trainer: int) -> bool:

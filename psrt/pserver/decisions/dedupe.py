@@ -1,27 +1,29 @@
-"""Which pushes of a trainer's process were admitted already.
+"""Deduplication of pushes by trainer, incarnation and sequence.
 
-A push is named by (trainer, incarnation, sequence). Sequences start at 1 and may arrive out of
-order, since a trainer pushes over several connections, but gaps close; so one number and a small
-set remember all of them. Pure; called under the machine's lock.
+Sequences start at 1 and may arrive out of order, since a trainer pushes over several connections.
+Gaps close, so one number and a small set represent all of them. Pure bookkeeping; called under the
+lock of `PserverState`.
 """
 
 from __future__ import annotations
 
 MOST_BEYOND = 1 << 16
-"""Pushes of one trainer behind a gap. A gap this old was left by a push that was refused: no caller
-waits so long, so its number is given up, and memory stays bounded."""
+"""Pushes of one trainer behind a gap. A gap this old comes from a refused push: no caller waits so
+long. Its number is given up, so that memory stays bounded."""
 
 
 class SeenSequences:
-    """All sequences up to `complete_to` were seen or given up, and those in `beyond` (all larger
-    + 1), at most `MOST_BEYOND`."""
+    """The sequences seen: all up to `complete_to`, given-up ones included, and those in `beyond`.
+
+    `beyond` holds at most `MOST_BEYOND` sequences, all larger than `complete_to` + 1.
+    """
 
     def __init__(self) -> None:
         self.complete_to = 0
         self.beyond: set[int] = set()
 
     def add(self, sequence: int) -> bool:
-        """True if `sequence` is new."""
+        """Return True if `sequence` is new."""
         if sequence <= self.complete_to or sequence in self.beyond:
             return False
         self.beyond.add(sequence)
@@ -40,9 +42,9 @@ class AdmittedPushes:
         self._seen: dict[int, tuple[int, SeenSequences]] = {}
 
     def admit(self, trainer: int, incarnation: int, sequence: int) -> bool:
-        """True exactly once for each push key."""
-        known, seen = self._seen.get(trainer, (0, SeenSequences()))
-        if known != incarnation:  # former incarnations are refused by the membership
+        """Return True exactly once for each push key."""
+        current, seen = self._seen.get(trainer, (0, SeenSequences()))
+        if current != incarnation:  # former incarnations are refused by the membership
             seen = SeenSequences()
         self._seen[trainer] = (incarnation, seen)
         return seen.add(sequence)

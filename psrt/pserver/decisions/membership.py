@@ -1,7 +1,6 @@
-"""Which trainers of the job this pserver has met, and whom a round must wait for.
+"""Membership of a job: the state of each trainer, and the trainers that a round waits for.
 
-Pure bookkeeping: no clock, thread or socket inside; `psrt.pserver.decisions.pserver_state` calls
-it under its lock.
+Pure bookkeeping without clock, thread or socket; called under the lock of `PserverState`.
 
     UNSEEN ──join──▶ RUNNING ──complete──▶ COMPLETED
                       │  ▲                    │
@@ -9,8 +8,8 @@ it under its lock.
                       ▼         ▲
                      LOST ──────┘
 
-A trainer is one process at a time, its *incarnation*. Once another incarnation has joined, the
-former one is refused for good: a process that hung and wakes up must not write into the job.
+A trainer is one process at a time, its *incarnation*. Once a new incarnation joins, the former one
+is refused for good: a process that hung and resumes must not write into the job.
 """
 
 from __future__ import annotations
@@ -24,20 +23,23 @@ from psrt.core.errors import ErrorCode, JobError, WireError
 
 
 class MemberState(enum.Enum):
-    UNSEEN = "unseen"  # has never said HELLO
-    RUNNING = "running"  # said HELLO; rounds wait for it
-    COMPLETED = "completed"  # said COMPLETE; rounds no longer wait for it
+    UNSEEN = "unseen"  # has sent no HELLO
+    RUNNING = "running"  # sent HELLO; rounds wait for it
+    COMPLETED = "completed"  # sent COMPLETE; rounds no longer wait for it
     LOST = "lost"  # left without COMPLETE; rounds no longer wait for it
 
 
 @dataclass
 class Member:
-    """One trainer; `incarnation` is 0 exactly while the state is UNSEEN."""
+    """One trainer; `incarnation` is 0 if and only if the state is UNSEEN.
+
+    `called_s` is the time of its latest call.
+    """
 
     trainer: int
     state: MemberState = MemberState.UNSEEN
     incarnation: int = 0
-    heard_s: float = 0.0
+    called_s: float = 0.0
     former: set[int] = field(default_factory=set)
 
 
@@ -48,40 +50,40 @@ class Membership:
         self.members = [Member(trainer) for trainer in range(trainers)]
 
     def join(self, trainer: int, incarnation: int, now: float) -> bool:
-        """HELLO of a process. True means that it takes the place of one that was still running."""
+        """Record the HELLO of a process; return True if it replaces one that was running."""
         member = self.member(trainer)
         if member.incarnation == incarnation:
             self._refuse_lost(member)
-            member.heard_s = now
+            member.called_s = now
             return False
         if incarnation in member.former:
             raise self._replaced(member)
         replaces = member.state is MemberState.RUNNING
         if member.incarnation:
             member.former.add(member.incarnation)
-        member.state, member.incarnation, member.heard_s = MemberState.RUNNING, incarnation, now
+        member.state, member.incarnation, member.called_s = MemberState.RUNNING, incarnation, now
         return replaces
 
-    def heard(self, trainer: int, incarnation: int, now: float) -> None:
-        """A call arrived: raise unless its process is the current one of this trainer."""
+    def called(self, trainer: int, incarnation: int, now: float) -> None:
+        """Record a call; raise unless its process is the current one of this trainer."""
         member = self.member(trainer)
         if member.state is MemberState.UNSEEN:
             raise WireError(
-                f"trainer {trainer} has not said HELLO to this pserver; its call was refused.",
+                f"trainer {trainer} has sent no HELLO to this pserver; its call was refused.",
                 code=ErrorCode.JOB_MISMATCH,
                 hint="Send HELLO with job id and plan hash, then REGISTER, before any push.",
             )
         if member.incarnation != incarnation:
             raise self._replaced(member)
         self._refuse_lost(member)
-        member.heard_s = now
+        member.called_s = now
 
-    def running(self, trainer: int, incarnation: int, now: float) -> None:
-        """As `heard`, and the trainer must not have completed."""
-        self.heard(trainer, incarnation, now)
+    def called_while_running(self, trainer: int, incarnation: int, now: float) -> None:
+        """Record a call like `called`; raise also if the trainer has completed."""
+        self.called(trainer, incarnation, now)
         if self.member(trainer).state is MemberState.COMPLETED:
             raise JobError(
-                f"trainer {trainer} called after it said COMPLETE; the call was refused.",
+                f"trainer {trainer} called after its COMPLETE; the call was refused.",
                 code=ErrorCode.TRAINER_LOST,
                 hint="COMPLETE must be the last call of a trainer.",
             )
@@ -94,38 +96,38 @@ class Membership:
             self.member(trainer).state = MemberState.LOST
 
     def awaited(self) -> list[int]:
-        """Trainers without which no round may close."""
+        """The trainers that a round needs before it may close."""
         waiting = (MemberState.UNSEEN, MemberState.RUNNING)
         return [member.trainer for member in self.members if member.state in waiting]
 
     def all_left(self, is_gone: Callable[[int, int], bool]) -> bool:
-        """Whether each awaited trainer has come and, by trainer and incarnation, `is_gone`."""
+        """Return True if each awaited trainer has joined and `is_gone(trainer, incarnation)`."""
         awaited = [self.members[trainer] for trainer in self.awaited()]
         return all(
             member.state is MemberState.RUNNING and is_gone(member.trainer, member.incarnation)
             for member in awaited
         )
 
-    def last_heard_s(self) -> float:
-        """When any trainer called last; there is one that has."""
-        return max(member.heard_s for member in self.members if member.incarnation)
+    def last_call_s(self) -> float:
+        """The time of the latest call of any trainer; at least one has called."""
+        return max(member.called_s for member in self.members if member.incarnation)
 
     def ended(self) -> bool:
-        """Nobody is awaited and at least one trainer completed."""
+        """Return True if no trainer is awaited and at least one has completed."""
         completed = any(member.state is MemberState.COMPLETED for member in self.members)
         return completed and not self.awaited()
 
     def describe(self, trainers: Iterable[int], now: float) -> str:
-        """`trainer 1 (last heard of 3.2 s ago), trainer 2 (never seen)`."""
-        return ", ".join(_story(self.members[trainer], now) for trainer in trainers)
+        """A text such as `trainer 1 (last call 3.2 s ago), trainer 2 (never seen)`."""
+        return ", ".join(_description(self.members[trainer], now) for trainer in trainers)
 
     def records(self, now: float) -> list[dict[str, Any]]:
-        """One record per trainer, for STATUS; `silent_s` is None for one never seen."""
+        """One record per trainer, for STATUS; `silent_s` is None for an unseen one."""
         return [
             {
                 "trainer": member.trainer,
                 "state": member.state.value,
-                "silent_s": round(now - member.heard_s, 3) if member.incarnation else None,
+                "silent_s": round(now - member.called_s, 3) if member.incarnation else None,
             }
             for member in self.members
         ]
@@ -142,7 +144,7 @@ class Membership:
 
     def _replaced(self, member: Member) -> JobError:
         return JobError(
-            f"another process has said HELLO as trainer {member.trainer}; this one was refused.",
+            f"another process has joined as trainer {member.trainer}; this one was refused.",
             code=ErrorCode.TRAINER_LOST,
             hint="Two processes may share one --trainer-id; stop this one.",
         )
@@ -156,7 +158,7 @@ class Membership:
             )
 
 
-def _story(member: Member, now: float) -> str:
+def _description(member: Member, now: float) -> str:
     if member.state is MemberState.UNSEEN:
         return f"trainer {member.trainer} (never seen)"
-    return f"trainer {member.trainer} (last heard of {now - member.heard_s:.1f} s ago)"
+    return f"trainer {member.trainer} (last call {now - member.called_s:.1f} s ago)"

@@ -1,6 +1,6 @@
-"""Which communication modes a pserver accepts: what arrives in HELLO may come from a stranger.
+"""Validation of communication modes: a HELLO may come from any process.
 
-`specs.from_json` knows kinds and field names only; types and ranges of the fields are checked here.
+`specs.from_json` checks kinds and field names only; types and ranges of fields are checked here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MOST = 1 << 62
 
 
 def check_mode(mode: CommunicationMode) -> None:
-    """Raise `ConfigError` unless every setting of `mode` has a meaning."""
+    """Raise `ConfigError` unless every setting of `mode` is legal."""
     problem = next(_problems(mode), "")
     if problem:
         raise ConfigError(
@@ -46,5 +46,5 @@ def _number_problems(name: str, value: Any, kind: type) -> Iterator[str]:
     kinds = (int, float) if kind is float else (int,)
     is_number = isinstance(value, kinds) and not isinstance(value, bool)
     if not is_number or not least <= value <= _MOST:
-        what = "a finite number" if kind is float else "a whole number"
-        yield f"{name} = {value!r}, not {what} from {least} on, at most 2^62"
+        wanted = "a finite number" if kind is float else "a whole number"
+        yield f"{name} = {value!r}, not {wanted} from {least} on, at most 2^62"

@@ -1,8 +1,8 @@
-"""Notes: what trainers tell each other when they meet, pure.
+"""Notes: short texts that trainers exchange when they meet on a clock; pure bookkeeping.
 
 A note belongs to a clock, a trainer and a time. Of each trainer the notes of its two latest times
-are kept: who meets at time t + 1 has met at t, but its reply may have been lost, and then it asks
-for those of t once more. Nobody is at t + 2 before.
+are kept: a trainer at time t + 1 has met the others at t, but its reply may have been lost, and
+then it asks for the notes of t again. No trainer reaches t + 2 before.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ MAX_NOTE_BYTES = 1 << 16
 
 
 class Notes:
-    """Called under the machine's lock."""
+    """Notes by clock, trainer and time; called under the lock of `PserverState`."""
 
     def __init__(self) -> None:
         self._written: dict[str, dict[int, dict[int, str]]] = defaultdict(dict)
 
     def write(self, clock: str, trainer: int, time: int, note: str) -> None:
-        """An empty note says nothing; one of long ago is forgotten at once."""
+        """Keep `note`, unless it is empty or older than the two latest times."""
         if not note:
             return
         if len(note.encode()) > MAX_NOTE_BYTES:
@@ -29,11 +29,11 @@ class Notes:
                 f"trainer {trainer} brought a note of {len(note.encode()):,} bytes to clock "
                 f"{clock!r}; up to {MAX_NOTE_BYTES:,} are kept. The call was refused."
             )
-        own = self._written[clock].get(trainer, {}) | {time: note}
-        self._written[clock][trainer] = {t: own[t] for t in own if t >= max(own) - 1}
+        notes = self._written[clock].get(trainer, {}) | {time: note}
+        self._written[clock][trainer] = {t: notes[t] for t in notes if t >= max(notes) - 1}
 
     def written(self, clock: str, time: int, trainers: int) -> list[str]:
-        """By trainer, "" for one that wrote nothing; empty if nobody did."""
+        """Notes by trainer, "" for one without; an empty list if there are none."""
         if clock not in self._written:
             return []
         by_trainer = self._written[clock]

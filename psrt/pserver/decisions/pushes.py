@@ -1,64 +1,73 @@
-"""Asynchronous pushes as pure decisions: each is applied once, whoever repeats it waits for that.
+"""Asynchronous pushes as pure decisions: each is applied once, and repeats wait for that.
 
-    new ──arrive──▶ UNDER WAY (an `Apply` is being executed) ──applied──▶ APPLIED
-                                                             ──error───▶ FAILED
+    new ──arrive──▶ APPLYING (an `Apply` is being executed) ──applied──▶ APPLIED
+                                                            ──error───▶ FAILED
 
-A repeat of a push under way is answered with it, so that every answer says "applied": the trainer
-reads what it wrote, and its clock runs no faster than its gradients. A push that failed may have
-been applied in part, so a repeat is not tried again, but told the same error.
+A repeat of a push that is being applied gets its reply together with it, so every reply means
+"applied": the trainer reads its own writes, and its clock runs no faster than its gradients. A push
+that failed may have been applied in part, so a repeat gets the original error and no second try.
 """
 
 from __future__ import annotations
 
-from psrt.core.errors import PsrtError
+from psrt.core.errors import PsrtError, WireError
 from psrt.pserver.decisions.calls import Apply, Fail, Instruction, SendReply, WaitingCall
 from psrt.pserver.decisions.dedupe import AdmittedPushes
 
 _Name = tuple[int, int, int]  # trainer, incarnation, sequence
 
 MOST_STEPS = 1 << 32
-"""Mini-batches that one push may stand for: far more than a trainer makes between two."""
+"""Mini-batches that one push may cover: far more than a trainer runs between two."""
 
 MOST_FAILED = 1 << 10
-"""Pushes whose error is remembered, the latest of all trainers: one repeats a push soon or never,
-and most end with the first error."""
+"""Pushes whose error is kept, the latest of all trainers: a trainer repeats a push soon or never,
+and most trainers end with the first error."""
 
 _LAST_STEP = (1 << 64) - 1
 
 
 class Pushes:
-    """`step` counts the mini-batches that the pushes admitted so far stand for."""
+    """Pushes by key; `step` counts the mini-batches that the admitted ones cover."""
 
     def __init__(self) -> None:
         self.step = 0
         self._admitted = AdmittedPushes()
-        self._under_way: dict[_Name, list[WaitingCall]] = {}
+        self._applying: dict[_Name, list[WaitingCall]] = {}
         self._failed: dict[_Name, PsrtError] = {}
 
     def arrive(self, call: WaitingCall, steps: int) -> list[Instruction]:
-        """A push of a running trainer's current process; it stands for `steps` mini-batches."""
+        """Admit a push of a running trainer's current process that covers `steps` mini-batches."""
         if self._admitted.admit(call.trainer, *call.key):
-            self._under_way[call.trainer, *call.key] = [call]
+            self._applying[call.trainer, *call.key] = [call]
             step, self.step = self.step, min(self.step + steps, _LAST_STEP)
             return [Apply(call, step)]
         name = (call.trainer, *call.key)
-        if name in self._under_way:
-            self._under_way[name].append(call)
+        if name in self._applying:
+            self._applying[name].append(call)
             return []
         if name in self._failed:
             return [Fail(call, self._failed[name].again())]
         return [SendReply(call, repeated=True)]
 
     def applied(self, call: WaitingCall, error: PsrtError | None = None) -> list[Instruction]:
-        """The `Apply` of `call` has been executed, or ended with `error`."""
+        """Record that the `Apply` of `call` was executed, or ended with `error`."""
         name = (call.trainer, *call.key)
-        calls = self._under_way.pop(name)
+        calls = self._applying.pop(name)
         if error is not None:
-            self._remember(name, error)
+            self._keep(name, error)
             return [Fail(waiting, error) for waiting in calls]
         return [SendReply(waiting, repeated=waiting is not call) for waiting in calls]
 
-    def _remember(self, name: _Name, error: PsrtError) -> None:
+    def _keep(self, name: _Name, error: PsrtError) -> None:
         self._failed[name] = error.again()
         if len(self._failed) > MOST_FAILED:
             del self._failed[next(iter(self._failed))]
+
+
+def check_steps(trainer: int, steps: int) -> None:
+    """Raise `WireError` if a push of `trainer` covers more than `MOST_STEPS` mini-batches."""
+    if steps > MOST_STEPS:
+        raise WireError(
+            f"a push of trainer {trainer} covers {steps:,} mini-batches; it was refused.",
+            hint=f"Header.step of a PUSH counts those since the last one, {MOST_STEPS:,} at most.",
+        )

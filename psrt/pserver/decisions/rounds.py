@@ -1,19 +1,19 @@
 """Synchronous rounds as pure decisions: (event, now) → instructions.
 
-A round opens with its first push, closes when every awaited trainer has pushed, and is applied by
-whoever executes the `Close`; `closed` then lets all its calls be answered and opens the next one.
+A round opens with its first push and closes when every awaited trainer has pushed. The effect
+runner executes its `Close`; `closed` then answers all its calls and opens the next round.
 
     OPEN ──last awaited push, COMPLETE, or loss under `shrink`──▶ CLOSING ──closed()──▶ OPEN (+1)
 
-A push is known by its key (trainer, incarnation, sequence) and belongs to the round that is open
-when it arrives; a round number in the call is only checked. Every retry of a push is one more
-*call* that waits for the same round; the newest call owns the push (its buffers live as long as it
-waits), so a call that gives up takes the push with it. Invariants (`check`):
+A push is identified by its key (trainer, incarnation, sequence) and belongs to the round that is
+open when it arrives; a round number in the call is only checked. Every retry of a push is one more
+*call* that waits for its round. The newest call owns the push, whose buffers live as long as that
+call waits: when it expires, the push is withdrawn. Invariants (`check`):
   a trainer has a push ⇔ it has a waiting call; all its calls carry one key, the last owns the push;
   CLOSING ⇒ there is a push; `deadline` is set ⇔ OPEN and there is a push.
 
-Two deadlines: a call's own (its caller stops waiting) fails that call only; the round's
-(`wait_timeout_s` after its first push) makes the missing trainers lost, by `on_trainer_loss`.
+There are two deadlines. That of a call fails this call only; that of the round (`wait_timeout_s`
+after its first push) handles the missing trainers as `on_trainer_loss` demands.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ class Rounds:
     # --- events ------------------------------------------------------------------------------
 
     def arrive(self, call: WaitingCall, now: float) -> list[Instruction]:
-        """A push of a running trainer's current process; raises if it fits no round."""
+        """Add a push of a running trainer's current process; raises if it fits no round."""
         if self._was_applied(call):
             return [SendReply(call, repeated=True)]  # a retry whose first reply was lost
-        self._check_place(call)
+        self._check_fits(call)
         if not self._calls:
             self._opened_s, self.deadline_s = now, now + self._wait_timeout_s
         self._calls.setdefault(call.trainer, []).append(call)
         return self.close_if_complete()
 
     def close_if_complete(self) -> list[Instruction]:
-        """To be called whenever an awaited trainer may have gone."""
+        """Close the round if it waits for no trainer; call it after one may have left."""
         if self.closing or not self._calls:
             return []
         if any(trainer not in self._calls for trainer in self._members.awaited()):
@@ -69,7 +69,7 @@ class Rounds:
         ]
 
     def closed(self) -> list[Instruction]:
-        """The round's updates are in the tables."""
+        """Record that the round's updates are in the tables."""
         answers: list[Instruction] = [
             SendReply(call, repeated=call is not calls[-1])
             for calls in self._calls.values()
@@ -82,7 +82,7 @@ class Rounds:
         return answers
 
     def replaced(self, trainer: int) -> list[Instruction]:
-        """A new process took over `trainer` while the former one had not completed."""
+        """Record a new process of `trainer` whose former one had not completed."""
         error = JobError(
             f"trainer {trainer} came back as a new process before it had completed; "
             f"round {self.open} was open.",
@@ -94,7 +94,7 @@ class Rounds:
         return [] if self.closing else self._withdraw(trainer, error)
 
     def expire(self, now: float) -> list[Instruction]:
-        """Answer whatever may not wait any longer."""
+        """End the waits whose deadline has passed."""
         if self.closing:
             return []
         instructions = self._expire_round(now) if self._round_is_due(now) else []
@@ -105,7 +105,7 @@ class Rounds:
         return instructions
 
     def next_deadline(self) -> float | None:
-        """When `expire` has something to do at the earliest."""
+        """The earliest time at which `expire` has something to do."""
         if self.closing or self.deadline_s is None:
             return None
         return min(
@@ -115,8 +115,8 @@ class Rounds:
     def abort(self, error: PsrtError, *, closing: bool = False) -> list[Instruction]:
         """End the job with `error`.
 
-        The calls of a round that is being applied are left to `closed`, unless `closing` says that
-        it will not come.
+        The calls of a round that is being applied are left to `closed`, unless `closing` gives that
+        round up.
         """
         self.aborted = error
         if self.closing and not closing:
@@ -127,18 +127,17 @@ class Rounds:
     # --- questions ---------------------------------------------------------------------------
 
     def waiting(self) -> list[int]:
-        """Trainers with a push in the open round."""
+        """The trainers with a push in the open round."""
         return sorted(self._calls)
 
     def missing(self) -> list[int]:
+        """The awaited trainers without a push in the open round."""
         return [trainer for trainer in self._members.awaited() if trainer not in self._calls]
 
     def check(self) -> None:
         """Assert the invariants; tests call it after every event."""
         keys = [{call.key for call in calls} for calls in self._calls.values()]
-        assert all(len(of_trainer) == 1 for of_trainer in keys), (
-            "a trainer has not exactly one push"
-        )
+        assert all(len(each) == 1 for each in keys), "a trainer has not exactly one push"
         assert not self.closing or self._calls, "an empty round is closing"
         assert (self.deadline_s is not None) == (bool(self._calls) and not self.closing)
         assert not self.aborted or self.closing or not self._calls, "calls wait in an aborted job"
@@ -149,8 +148,8 @@ class Rounds:
         incarnation, sequence = self._taken.get(call.trainer, (0, 0))
         return call.incarnation == incarnation and call.sequence <= sequence
 
-    def _check_place(self, call: WaitingCall) -> None:
-        """Raise unless `call` is a new push of the open round or one more call of its own push."""
+    def _check_fits(self, call: WaitingCall) -> None:
+        """Raise unless `call` is a new push of the open round or a repeat of its own push."""
         others = self._calls.get(call.trainer)
         if others and others[-1].key == call.key:
             return
@@ -178,7 +177,7 @@ class Rounds:
 
     def _expire_round(self, now: float) -> list[Instruction]:
         missing = self.missing()
-        story = (
+        waited = (
             f"round {self.open} waited {now - self._opened_s:.1f} s for "
             f"{self._members.describe(missing, now)}; "
         )
@@ -189,10 +188,10 @@ class Rounds:
             self._members.lose(missing)
             hint = "See the lost trainer's log, then start the job again."
             return self.abort(
-                JobError(f"{story}the job was aborted.", code=ErrorCode.TRAINER_LOST, hint=hint)
+                JobError(f"{waited}the job was aborted.", code=ErrorCode.TRAINER_LOST, hint=hint)
             )
         hint = "Start the missing trainer again, or raise wait_timeout_s."
-        error = DeadlineError(f"{story}the pushes of this round were handed back.", hint=hint)
+        error = DeadlineError(f"{waited}the pushes of this round were handed back.", hint=hint)
         return [fail for trainer in list(self._calls) for fail in self._withdraw(trainer, error)]
 
     def _expire_calls(self, calls: list[WaitingCall], now: float) -> list[Instruction]:

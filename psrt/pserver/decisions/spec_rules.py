@@ -1,7 +1,7 @@
-"""Which table specs a pserver accepts: what arrives in REGISTER may come from a stranger.
+"""Validation of table specs: a REGISTER may come from any process.
 
-`specs.from_json` knows kinds and field names only. Everything a table relies on later is checked
-here, so that a registered table can be created, read and updated without further questions.
+`specs.from_json` checks kinds and field names only. Everything that a table relies on later is
+checked here, so that a registered table can be created, read and updated without further checks.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _INT64 = range(-(1 << 63), 1 << 63)
 _MAX_WIDTH = 1 << 20
 _MAX_SIZE = 1 << 40
 _MAX_SHARDS = 1 << 20
-_MAX_SECTIONS = 1 << 10
+_MAX_BUCKETS = 1 << 10
 
 
 def read_spec(text: str) -> TableSpec:
-    """The spec in canonical JSON; raises for anything that is not a usable table spec."""
+    """Parse a spec in canonical JSON; raises `ConfigError` or `TableError` unless it is usable."""
     spec = from_json(text)
     if not isinstance(spec, DenseTableSpec | SparseTableSpec):
         raise ConfigError(f"REGISTER holds a {type(spec).__name__}, which is not a table spec.")
@@ -60,7 +60,7 @@ def _problems(spec: TableSpec) -> Iterator[str]:
     if isinstance(spec, DenseTableSpec):
         yield from _block_problems(spec)
     else:
-        yield from _share_problems(spec)
+        yield from _rows_problems(spec)
 
 
 def _block_problems(spec: DenseTableSpec) -> Iterator[str]:
@@ -74,10 +74,10 @@ def _block_problems(spec: DenseTableSpec) -> Iterator[str]:
         return
     if spec.offset + spec.size > math.prod(spec.shape):
         yield (
-            f"elements {spec.offset} to {spec.offset + spec.size} do not lie in a parameter of "
+            f"elements {spec.offset} to {spec.offset + spec.size} are outside a parameter of "
             f"shape {spec.shape}"
         )
-    if not _is_int(spec.section, range(_MAX_SECTIONS)):
+    if not _is_int(spec.section, range(_MAX_BUCKETS)):
         yield f"its section is {spec.section!r}"
     if isinstance(spec.optimizer, LAYER_WISE) and spec.size < math.prod(spec.shape):
         yield (
@@ -86,7 +86,7 @@ def _block_problems(spec: DenseTableSpec) -> Iterator[str]:
         )
 
 
-def _share_problems(spec: SparseTableSpec) -> Iterator[str]:
+def _rows_problems(spec: SparseTableSpec) -> Iterator[str]:
     if not _is_int(spec.width, range(1, _MAX_WIDTH)):
         yield f"its width is {spec.width!r}"
     if spec.storage not in STORAGES:
@@ -96,17 +96,17 @@ def _share_problems(spec: SparseTableSpec) -> Iterator[str]:
         return
     shards = range(spec.virtual_shards + 1)
     if not _is_int(spec.first_shard, shards) or not _is_int(spec.last_shard, shards):
-        yield f"its share is virtual shards {spec.first_shard!r} to {spec.last_shard!r}"
+        yield f"it holds virtual shards {spec.first_shard!r} to {spec.last_shard!r}"
         return
     if spec.first_shard >= spec.last_shard:
-        yield f"its share, virtual shards {spec.first_shard} to {spec.last_shard}, is empty"
+        yield f"its virtual shards, {spec.first_shard} to {spec.last_shard}, are none"
     if spec.padding_id is not None and not _is_int(spec.padding_id, _INT64):
         yield f"its padding id {spec.padding_id!r} is not a 64-bit integer"
     yield from policy_problems(spec)
 
 
 def _is_text(value: object) -> bool:
-    """Whether it can be a string of protobuf: JSON may name halves of a character."""
+    """Return True if protobuf can encode it: JSON may contain half of a surrogate pair."""
     return isinstance(value, str) and value.encode("utf-8", "ignore").decode() == value != ""
 
 

@@ -1,19 +1,17 @@
-"""serving: files in reading order.
+"""The process and the rpc service of a pserver.
 
-id_lists       Lists of ids that trainers have pulled and may push gradients of: remembered,
-               grouped by stripe
-parts          Requests taken apart and checked against the tables, before anything is admitted
-               or changed
-presence       Who still holds a connection: a process that is only silent may compute or read
-               for long
-updates        Admitted gradients into tables, and tables into replies
-effect_runner  Does what the machine decides: its lock, its clock, its deadlines, the waiting
-               calls
-service        The rpc handler of a pserver: one small function per method, over tables and
-               machine
-daemon         The pserver process: warm up, open the doors, say so, serve until the job ends
-               or a signal
-in_process     A pserver in the user's own process, for scripts of which one copy is a pserver
+In reading order:
+
+    id_list_cache      id lists that trainers have pulled and may push gradients of
+    parts              requests, parsed and checked against the tables
+    request_headers    fields of request headers, checked
+    connections        the connections of each trainer's process
+    updates            gradients into tables, and tables into replies
+    effect_runner      executes instructions: lock, clock, deadlines, waiting calls
+    service            the rpc handler: one small function per method
+    abandoned_sockets  removal of sockets that killed pservers left
+    daemon             the pserver process: warm up, listen, report ready, serve, stop
+    in_process         a pserver in the user's own process
 """
 
 from __future__ import annotations

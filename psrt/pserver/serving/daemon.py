@@ -1,23 +1,20 @@
-"""The pserver process: warm up, open the doors, say so, serve until the job ends or a signal.
+"""The pserver process: warm up, listen, report ready, serve until the job ends or a signal.
 
     run ─▶ warm_up ─▶ Server.start ─▶ ready file, "ready on" line ─▶ wait ─▶ stop ─▶ exit code
 
-The calling thread waits; carriers bring their own threads. It ends with 0 when all trainers have
-completed (unless `stay`) and after SIGTERM or SIGINT, once accepted calls are finished; with the
-exit code of the error when the job was aborted or the process could not start.
+The calling thread waits; carriers start their own threads. The exit code is 0 when all trainers
+have completed (unless `stay`) and after SIGTERM or SIGINT, once accepted calls are finished. It is
+the code of the error when the job was aborted or the process could not start.
 """
 
 from __future__ import annotations
 
 import contextlib
-import glob
 import ipaddress
 import json
 import logging
 import os
 import signal
-import socket
-import stat
 import sys
 import tempfile
 import threading
@@ -35,6 +32,7 @@ from psrt.core.threads import CrashReport, schedule
 from psrt.kernels.jit import on_compile, set_cache_dir, warm_up
 from psrt.kernels.lowlevel import await_input, denormals_flushed
 from psrt.pserver.decisions import JobIdentity
+from psrt.pserver.serving.abandoned_sockets import remove_abandoned_sockets
 from psrt.pserver.serving.service import PserverService
 from psrt.rpc.busy_poll import BusyPoll
 from psrt.rpc.server import Server
@@ -42,12 +40,12 @@ from psrt.rpc.server import Server
 log = logging.getLogger("psrt.pserver")
 
 GRACE_S = 10.0
-ABORT_LINGER_S = 10.0  # after an abort, so that trainers in mid-step still hear why
-LOOK_UP_S = 1.0  # Python handles a signal that came just before a wait only after that wait
+ABORT_LINGER_S = 10.0  # after an abort, so that trainers in mid-step still get the error
+WAKE_S = 1.0  # Python handles a signal that came just before a wait only after that wait
 
 
 class Ending:
-    """Why the process shall end; set by a signal, by the service, or by a crashed thread."""
+    """The reason for the process to end, set by a signal, the service or a crashed thread."""
 
     def __init__(self, stay: bool) -> None:
         self._stay = stay
@@ -57,12 +55,12 @@ class Ending:
         self.crashes = CrashReport(self.crashed)
 
     def crashed(self, error: BaseException) -> None:
-        """A thread the process cannot do without is gone."""
+        """Record the `error` that ended a thread which the process needs."""
         self.error = InternalError(f"a thread of the pserver crashed: {error!r}.")
         self._asked.set()
 
     def job_ended(self, error: PsrtError | None) -> None:
-        """All trainers completed, the job was aborted, or its last trainers were lost."""
+        """Record that all trainers completed (None), or the error that ended the job."""
         if not self._stay:
             self.error = error
             self._asked.set()
@@ -72,8 +70,8 @@ class Ending:
         self._asked.set()
 
     def wait(self) -> str:
-        """Block until there is a reason, which is returned as text for the log."""
-        while not self._asked.wait(LOOK_UP_S):
+        """Block until there is a reason; return it as text for the log."""
+        while not self._asked.wait(WAKE_S):
             pass
         if self._signalled.is_set():
             return "a signal"
@@ -84,7 +82,7 @@ class Ending:
 
 
 def run(config: PserverConfig) -> int:
-    """Serve as configured; the exit code of the process."""
+    """Serve as configured; return the exit code of the process."""
     ending = Ending(config.stay)
     keep_freed_memory()
     try:
@@ -104,10 +102,10 @@ def serve_until(
 ) -> None:
     """Serve until there is a reason to end; raises the error that aborted the job.
 
-    With a `job` it holds its `tables` from the start and refuses trainers of any other.
+    With a `job`, its `tables` exist from the start and trainers of other jobs are refused.
     """
     schedule(config.scheduling)
-    _remove_abandoned_sockets(Path(tempfile.gettempdir()))
+    remove_abandoned_sockets(Path(tempfile.gettempdir()))
     _warm_up(config)
     with denormals_flushed():
         _serve(ending, config, job, tables)
@@ -124,7 +122,7 @@ def _serve(
         trainers=config.num_gradient_servers,
         on_end=ending.job_ended,
         crashes=ending.crashes,
-        spare_threads=(os.cpu_count() or 1) - 1,
+        helper_threads=(os.cpu_count() or 1) - 1,
     )
     if job is not None:
         service.expect(job, tables)
@@ -143,15 +141,13 @@ def _serve(
 def _warm_up(config: PserverConfig) -> None:
     if config.cache_dir:
         set_cache_dir(config.cache_dir)
-    on_compile(_SaidOnce("compiling kernels for this host (the first start only)"))
+    on_compile(_LogOnce("compiling kernels for this host (the first start only)"))
     log.info("kernels ready in %.1f s", warm_up(["pserver"]))
-    on_compile(
-        _SaidOnce("compiling kernels for a table that is the first of its kind on this host")
-    )
+    on_compile(_LogOnce("compiling kernels for a table that is the first of its kind on this host"))
 
 
-class _SaidOnce:
-    """A line for the log where kernels are not in the cache, however many of them."""
+class _LogOnce:
+    """Logs one line for all kernels that are not in the cache."""
 
     def __init__(self, line: str) -> None:
         self._line = line
@@ -210,7 +206,7 @@ def _ready_facts(server: Server) -> str:
 
 
 def _write_ready_file(path: Path, text: str) -> None:
-    """Whoever waits for the file sees all of it or nothing."""
+    """Write the file as a whole: a reader sees all of it or nothing."""
     try:
         whole_file.write(path, text)
     except OSError as error:
@@ -230,50 +226,18 @@ def _remove_ready_file(config: PserverConfig) -> None:
         log.warning("the ready file %s stays: %s", config.ready_file, error.strerror)
 
 
-def _remove_abandoned_sockets(temporary: Path) -> None:
-    """Those that pservers left in private directories of `temporary` when they were killed."""
-    # Not by `temporary.glob`, which fails when a directory goes while it looks.
-    for path in map(Path, glob.glob(f"{glob.escape(str(temporary))}/psrt-*/psrt-*.sock")):
-        # Another pserver may be as quick, or something else be in the directory, which then stays.
-        with contextlib.suppress(OSError):
-            if _is_private(path.parent) and _is_abandoned(path):
-                path.unlink()
-                path.parent.rmdir()
-
-
-def _is_private(directory: Path) -> bool:
-    there = directory.lstat()
-    return there.st_mode == stat.S_IFDIR | 0o700 and there.st_uid == os.getuid()
-
-
-def _is_abandoned(path: Path) -> bool:
-    """Whether no process has this socket; one that has does not notice the question.
-
-    A datagram socket is of the wrong kind for it, which only a socket that lives can answer, even
-    before it listens.
-    """
-    if not stat.S_ISSOCK(path.lstat().st_mode):
-        return False
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as asking:
-        try:
-            asking.connect(str(path))
-        except ConnectionRefusedError:
-            return True
-    return False
-
-
 def _is_loopback(host: str) -> bool:
     if host == "localhost":
         return True
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:  # a name: assume the worst
+    except ValueError:  # a host name may be a public address
         return False
 
 
 @contextlib.contextmanager
 def signals_end(ending: Ending) -> Iterator[None]:
-    """SIGTERM and SIGINT end the process in order; former handlers come back afterwards."""
+    """Let SIGTERM and SIGINT end the process in order; restore former handlers afterwards."""
     numbers = (signal.SIGTERM, signal.SIGINT)
     former = {number: signal.signal(number, ending.signalled) for number in numbers}
     try:

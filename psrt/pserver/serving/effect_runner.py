@@ -1,8 +1,9 @@
-"""Does what the machine decides: its lock, its clock, its deadlines, the waiting calls.
+"""Executes the instructions of `PserverState`: its lock, clock and deadlines, and the waiting
+calls.
 
-Handler threads call `decide` with an event; one thread of the shell's own ends waits that are over.
-The lock is held for decisions only. The thread whose event completes a round, or brings a push to
-be applied on arrival, applies it; calls that wait for another thread wait as futures and build
+Handler threads call `decide` with an event; a thread of the runner ends waits whose deadline has
+passed. The lock is held for decisions only. The thread whose event completes a round, or brings a
+push to apply on arrival, applies it. Calls that wait for another thread wait as futures and build
 their replies on their own threads.
 """
 
@@ -34,31 +35,31 @@ _IN_PART = "A part of it may have been applied."
 _T = TypeVar("_T")
 
 
-class PendingCall:
-    """The content of a `Call`: what to apply, and whom to wake.
+class PendingReply:
+    """The content of a `WaitingCall`: the parts to apply, and the reply that waits for it.
 
-    `steps` is 0 for a trainer that only keeps the others company: it has no gradient to average.
-    Most calls are answered by the thread that brought them, so a future is made only for those that
-    are not: it takes longer than all else that a small push waits for.
+    `steps` is 0 for a trainer that takes part in a round without a gradient to average. Most calls
+    are resolved by the thread that brought them, so only the others get a future: to make one takes
+    longer than all else that a small push waits for.
     """
 
     def __init__(self, parts: RequestParts | None = None, steps: int = 0) -> None:
         self.parts = RequestParts() if parts is None else parts
         self.steps = steps
         self._lock = threading.Lock()
-        self._is_answered = False
+        self._is_resolved = False
         self._error: PsrtError | None = None
         self._future: Future[None] | None = None
 
     @property
     def contributes(self) -> bool:
-        """A step may well touch nothing that this pserver holds."""
+        """Return True if the trainer has a gradient, be it for tables of other pservers only."""
         return self.steps > 0 or bool(self.parts.pushes)
 
-    def answer(self, error: PsrtError | None = None) -> None:
-        """What the call waited for has happened, or will not, because of `error`; once."""
+    def resolve(self, error: PsrtError | None = None) -> None:
+        """Let the call have its reply, or fail with `error`; called once."""
         with self._lock:
-            self._is_answered, self._error = True, error
+            self._is_resolved, self._error = True, error
         if self._future is None:
             return
         if error is None:
@@ -67,9 +68,9 @@ class PendingCall:
             self._future.set_exception(error)
 
     def reply(self, finish: Callable[[], Message]) -> Message | Later:
-        """What `finish` builds once the call is answered, now if it is; raises its error."""
+        """The message that `finish` builds, at once or when resolved; raises the call's error."""
         with self._lock:
-            if not self._is_answered:
+            if not self._is_resolved:
                 self._future = Future()
                 return Later(self._future, finish)
         if self._error is not None:
@@ -78,104 +79,107 @@ class PendingCall:
 
 
 class EffectRunner:
-    """`on_end(error)` is called once: when all trainers completed (None), the job was aborted, or
-    its last trainers were lost."""
+    """Passes events to a `PserverState` and executes its instructions.
+
+    `on_end(error)` is called once: when all trainers completed (None), the job was aborted, or its
+    last trainers were lost.
+    """
 
     def __init__(
         self,
-        machine: PserverState,
+        state: PserverState,
         meters: Meters,
         clock: Clock,
         on_end: Callable[[PsrtError | None], None],
     ) -> None:
-        self._machine = machine
+        self._state = state
         self._meters = meters
         self._clock = clock
         self._on_end: Callable[[PsrtError | None], None] | None = on_end
-        self._lock = threading.Lock()  # guards the machine
+        self._lock = threading.Lock()  # guards the state
         self._changed = threading.Condition(self._lock)
         self._stopped = False
-        self._wakes_s = math.inf  # when the deadline thread looks again by itself
+        self._wakes_s = math.inf  # when the deadline thread wakes by itself
 
     def start(self, crashes: CrashReport) -> None:
-        """Begin to watch deadlines; the thread ends with `stop`."""
+        """Start the deadline thread, which ends with `stop`."""
         start_thread(self._watch_deadlines, "deadlines", crashes)
 
     def stop(self) -> None:
-        """End all waits; a round that will not close any more hands its pushes back."""
+        """End all waits; the pushes of an open round are handed back."""
         error = UnavailableError(
             "the pserver is shutting down; the wait was ended, an open round is not applied.",
             code=ErrorCode.STOPPING,
         )
         with self._lock:
             self._stopped, self._on_end = True, None
-            instructions = self._machine.abort(error)
+            instructions = self._state.abort(error)
             self._changed.notify_all()
-        self._obey(instructions)
+        self._execute(instructions)
 
     def ask(self, question: Callable[[PserverState, float], _T]) -> _T:
-        """`question(machine, now)` under the lock."""
+        """`question(state, now)` under the lock."""
         with self._lock:
-            return question(self._machine, self._clock.now())
+            return question(self._state, self._clock.now())
 
     def decide(self, event: Callable[[PserverState, float], list[Instruction]]) -> None:
-        """Hand `event(machine, now)` to the machine and do what it says."""
+        """Run `event(state, now)` under the lock, then execute the instructions it returns."""
         with self._lock:
-            instructions = event(self._machine, self._clock.now())
-            deadline_s = self._machine.next_deadline()
+            instructions = event(self._state, self._clock.now())
+            deadline_s = self._state.next_deadline()
             if deadline_s is not None and deadline_s < self._wakes_s:
                 self._changed.notify_all()
-        self._obey(instructions)
+        self._execute(instructions)
         self._report_end()
 
     def expire(self) -> None:
-        """End the waits that are over; the deadline thread calls it, and tests with their clock."""
-        self.decide(lambda machine, now: machine.expire(now))
+        """End the waits whose deadline has passed; called by the deadline thread and by tests."""
+        self.decide(lambda state, now: state.expire(now))
 
-    # --- doing -------------------------------------------------------------------------------
+    # --- execution ---------------------------------------------------------------------------
 
-    def _obey(self, instructions: Sequence[Instruction]) -> None:
+    def _execute(self, instructions: Sequence[Instruction]) -> None:
         for instruction in instructions:
             match instruction:
                 case Close():
-                    self._obey(self._close(instruction))
+                    self._execute(self._close(instruction))
                 case Apply():
-                    self._obey(self._apply(instruction))
+                    self._execute(self._apply(instruction))
                 case SendReply(call, repeated):
                     if repeated:
                         self._meters.repeats.add()
-                    call.content.answer()
+                    call.content.resolve()
                 case Fail(call, error):
-                    call.content.answer(error)
+                    call.content.resolve(error)
                 case Warn(text):
                     log.warning("%s", text)
 
     def _close(self, close: Close) -> list[Instruction]:
-        contents: list[PendingCall] = [call.content for call in close.pushes]
+        contents: list[PendingReply] = [call.content for call in close.pushes]
         pushes = [content.parts.pushes for content in contents if content.contributes]
         try:
             close_round(pushes, close.round, self._meters)
         except Exception as error:  # tables may hold half a round, so the job must end
-            broken = _unfinished(f"round {close.round}", pushes, error)
+            failure = _unfinished(f"round {close.round}", pushes, error)
             with self._lock:
-                return self._machine.abort(broken, closing=close.section)
+                return self._state.abort(failure, closing=close.bucket)
         with self._lock:
-            return self._machine.closed(close.section)
+            return self._state.closed(close.bucket)
 
     def _apply(self, apply: Apply) -> list[Instruction]:
-        call, broken = apply.call, None
+        call, failure = apply.call, None
         try:
             apply_now(call.content.parts.pushes, apply.step, call.trainer, self._meters)
-        except Exception as error:  # this trainer cannot know what was applied
-            what = f"the push of trainer {call.trainer}"
-            broken = _unfinished(what, [call.content.parts.pushes], error)
+        except Exception as error:  # the trainer has no record of what was applied
+            subject = f"the push of trainer {call.trainer}"
+            failure = _unfinished(subject, [call.content.parts.pushes], error)
         with self._lock:
-            return self._machine.applied(call, broken)
+            return self._state.applied(call, failure)
 
     def _report_end(self) -> None:
         with self._lock:
-            error = self._machine.aborted or self._machine.lost
-            if self._on_end is None or not (error or self._machine.members.ended()):
+            error = self._state.aborted or self._state.lost
+            if self._on_end is None or not (error or self._state.members.ended()):
                 return
             on_end, self._on_end = self._on_end, None
         on_end(error)
@@ -185,7 +189,7 @@ class EffectRunner:
             with self._lock:
                 if self._stopped:
                     return
-                deadline_s = self._machine.next_deadline()
+                deadline_s = self._state.next_deadline()
                 left_s = math.inf if deadline_s is None else deadline_s - self._clock.now()
                 if left_s > 0:
                     self._wakes_s = math.inf if deadline_s is None else deadline_s
@@ -194,24 +198,25 @@ class EffectRunner:
             self.expire()
 
 
-def _unfinished(what: str, pushes: Sequence[Sequence[Push]], error: Exception) -> PsrtError:
-    """What those who wait for `pushes` to be applied are told of `error`; the log has it too."""
-    what = f"{what} could not be applied to {_names(pushes)}"
+def _unfinished(subject: str, pushes: Sequence[Sequence[Push]], error: Exception) -> PsrtError:
+    """Log `error` and return the one that calls waiting for `pushes` get."""
+    failed = f"{subject} could not be applied to {_names(pushes)}"
     if isinstance(error, MemoryError):
-        told: PsrtError = TableError(
-            f"{what}: there is no memory ({str(error) or 'none is left'}). {_IN_PART}",
+        failure: PsrtError = TableError(
+            f"{failed}: there is no memory ({str(error) or 'none is left'}). {_IN_PART}",
             code=ErrorCode.TABLE_FULL,
             hint="Give the job more pservers, or the host of this one more memory.",
         )
     elif isinstance(error, PsrtError):
-        told = type(error)(f"{what}: {error.message} {_IN_PART}", code=error.code, hint=error.hint)
+        message = f"{failed}: {error.message} {_IN_PART}"
+        failure = type(error)(message, code=error.code, hint=error.hint)
     else:
-        told = InternalError(f"{what}: {error!r}.")
-    log.error("%s", told, exc_info=error if isinstance(told, InternalError) else None)
-    return told
+        failure = InternalError(f"{failed}: {error!r}.")
+    log.error("%s", failure, exc_info=error if isinstance(failure, InternalError) else None)
+    return failure
 
 
 def _names(pushes: Sequence[Sequence[Push]]) -> str:
-    names = sorted({push.table.spec.name for of_call in pushes for push in of_call})
+    names = sorted({push.table.spec.name for each in pushes for push in each})
     more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
     return f"{', '.join(map(repr, names[:_NAMES_SHOWN]))}{more}" if names else "no table"

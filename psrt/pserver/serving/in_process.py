@@ -1,7 +1,7 @@
 """A pserver in the user's own process, for scripts of which one copy is a pserver.
 
-`serve` blocks as `psrt pserver` does, on the port of the part's endpoint, and holds the tables of
-its part from the start. It may be called on any thread; signals end it in order on the main one.
+`serve` blocks like `psrt pserver`, on the port of the part's endpoint, and creates the tables of
+its part at the start. It may be called on any thread; on the main thread, signals end it in order.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from psrt.rpc.hosts import is_here, split_endpoint
 
 
 class Hashed(Protocol):
-    """Something every process of a job must have alike."""
+    """A value with a hash that must be equal in every process of a job."""
 
     def hash(self) -> str: ...
 
 
 class PserverPart(Protocol):
-    """What one pserver is to a job; `psrt.partition.transpiler.PserverProgram` has it all."""
+    """The part of a job that one pserver serves, e.g. a `PserverProgram` of the transpiler."""
 
     @property
     def endpoint(self) -> str: ...
@@ -48,19 +48,19 @@ class PserverPart(Protocol):
 def serve(part: PserverPart, **settings: Any) -> None:
     """Serve `part` until all its trainers have completed, or a signal.
 
-    `settings` are those of `psrt pserver` by name (`ports_num=2`), `host` among them, which is that
-    of the endpoint unless given. Raises what ended the job if it was aborted, `JobError` when the
-    port is taken, and `ConfigError` when the endpoint is not one of this host.
+    `settings` are those of `psrt pserver` by name (`ports_num=2`); `host` defaults to that of the
+    endpoint. Raises the error that aborted the job, `JobError` if the port is taken, and
+    `ConfigError` if the endpoint is not on this host or a setting does not exist.
     """
     host, port = split_endpoint(part.endpoint)
     _check_known(settings)
     if "host" not in settings and not is_here(host):
         raise ConfigError(
-            f"this process shall be the pserver at {part.endpoint}, but {host} is no address of "
+            f"this process is to be the pserver at {part.endpoint}, but {host} is no address of "
             "this host.",
-            hint="Start it on that host, or correct what says its endpoint (POD_IP and "
-            "PADDLE_PORT, or an argument) and the list of all pservers. Behind translated "
-            'addresses give host="0.0.0.0".',
+            hint="Start it on that host, or correct its endpoint (POD_IP and PADDLE_PORT, or an "
+            "argument) and the list of all pservers. Behind translated addresses give "
+            'host="0.0.0.0".',
         )
     config = load(PserverConfig, flags={"host": host, "port": port, **settings}).config
     job = JobIdentity(part.job_id, part.plan.hash(), part.trainers, part.mode)

@@ -1,9 +1,9 @@
-"""Requests taken apart and checked against the tables, before anything is admitted or changed.
+"""Requests, parsed and checked against the tables before anything is admitted or changed.
 
-Everything that can be wrong with a push is found here, so that an admitted push can fail only for
-want of room: the table exists, the tensors are there, dtypes and shapes fit, this pserver holds the
-ids or remembers them. Numbers that travelled in less than 32 bits are float32 from here on. A reply
-that the carrier would not send is refused here, too, before a row is read for it.
+All errors of a push are found here, so that an admitted push can fail only for lack of memory: the
+table exists, the tensors are present, dtypes and shapes fit, this pserver holds or has cached the
+ids. Numbers that travelled in less than 32 bits are converted to float32. A reply too large for the
+carrier is refused here, before a row is read for it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from psrt.core.errors import ErrorCode, TableError, WireError
 from psrt.core.precision import NUMBER_BYTES
 from psrt.core.types import F32, Array, Shape
 from psrt.kernels.precision import precision_of, scales_of, widened
-from psrt.pserver.serving.id_lists import IdLists
-from psrt.pserver.tables import DenseTable, Routed, RowsTable, Tables
+from psrt.pserver.serving.id_list_cache import IdListCache
+from psrt.pserver.tables import DenseTable, RoutedIds, RowsTable, TableRegistry
 from psrt.rpc import pb
 from psrt.rpc.wire import (
     PRECISION_CODES,
@@ -43,10 +43,10 @@ class DensePush(NamedTuple):
 
 
 class RowsPush(NamedTuple):
-    """`gradients` (n, width), and `counts` (n, 2), shows and clicks of the ids, if they came."""
+    """`gradients` (n, width), and if sent `counts` (n, 2), shows and clicks of the ids."""
 
     table: RowsTable
-    rows: Routed
+    rows: RoutedIds
     gradients: F32
     version: int
     counts: F32 | None = None
@@ -58,10 +58,10 @@ class DensePull(NamedTuple):
 
 
 class RowsPull(NamedTuple):
-    """`number` is how the caller will name its list of ids when it pushes gradients, 0 = not."""
+    """`number` is the name of the id list in a later push of gradients, 0 = none."""
 
     table: RowsTable
-    rows: Routed
+    rows: RoutedIds
     precision: str = "float32"
     number: int = 0
 
@@ -77,8 +77,7 @@ Pull: TypeAlias = DensePull | RowsPull | ChangedPull
 
 @dataclass
 class RequestParts:
-    """What one call asks of the tables; pulls are answered in their order, with arrays that `empty`
-    makes."""
+    """The pushes and pulls of one call; `empty` allocates the arrays of the reply."""
 
     pushes: list[Push] = field(default_factory=list)
     pulls: list[Pull] = field(default_factory=list)
@@ -86,14 +85,14 @@ class RequestParts:
 
     @property
     def acknowledges(self) -> bool:
-        """Reading makes the pserver forget what the caller has."""
+        """Return True if reading drops entries of a change log that the caller has."""
         return any(isinstance(pull, ChangedPull) for pull in self.pulls)
 
 
-def parse(tables: Tables, lists: IdLists, message: Message) -> RequestParts:
-    """The parts of a PULL, PUSH or EXCHANGE; raises for whatever does not fit.
+def parse(tables: TableRegistry, lists: IdListCache, message: Message) -> RequestParts:
+    """The parts of a PULL, PUSH or EXCHANGE; raises `WireError` or `TableError` on a misfit.
 
-    `lists` has the ids of pushes that name a list instead of bringing it.
+    `lists` has the ids of pushes that name a list.
     """
     parts = RequestParts(empty=message.empty)
     tensors = iter(message.tensors)
@@ -115,35 +114,37 @@ def parse(tables: Tables, lists: IdLists, message: Message) -> RequestParts:
             raise WireError(f"a part for table {part.table!r} has unknown kind {kind}.")
     if next(tensors, None) is not None:
         raise WireError(
-            f"the call brings more tensors than its {len(message.header.parts)} parts use."
+            f"the call has more tensors than its {len(message.header.parts)} parts use."
         )
     if parts.pulls:
         _check_reply(parts.pulls, message.reply_limit)
     return parts
 
 
-def section_of(parts: RequestParts) -> int:
-    """The section of all tables that a call is about; raises if they belong to several."""
+def bucket_of(parts: RequestParts) -> int:
+    """The bucket of all tables of a call; raises `WireError` if they belong to several."""
     both = (*parts.pushes, *parts.pulls)
-    sections = {
+    buckets = {
         each.table.spec.section if isinstance(each, DensePush | DensePull) else 0 for each in both
     }
-    if len(sections) > 1:
+    if len(buckets) > 1:
         raise WireError(
-            f"an EXCHANGE is about tables of sections {sorted(sections)}; it was refused.",
-            hint="Each section has rounds of its own, so each needs a call of its own; rows of "
-            "sparse tables belong to section 0.",
+            f"an EXCHANGE has tables of buckets {sorted(buckets)}; it was refused.",
+            hint="Each bucket has its own rounds and needs its own call; sparse tables belong to "
+            "bucket 0.",
         )
-    return sections.pop() if sections else 0
+    return buckets.pop() if buckets else 0
 
 
-def _dense_push(tables: Tables, part: pb.Part, tensors: Iterator[Array]) -> DensePush:
+def _dense_push(tables: TableRegistry, part: pb.Part, tensors: Iterator[Array]) -> DensePush:
     table = tables.dense(part.table)
     gradient = _numbers(part, tensors, "gradient", (table.spec.size,))
     return DensePush(table, gradient, part.version)
 
 
-def _rows_push(table: RowsTable, rows: Routed, part: pb.Part, tensors: Iterator[Array]) -> RowsPush:
+def _rows_push(
+    table: RowsTable, rows: RoutedIds, part: pb.Part, tensors: Iterator[Array]
+) -> RowsPush:
     count = len(rows.ids)
     gradients = _numbers(part, tensors, "gradients", (count, table.spec.width))
     counts = _tensor(part, tensors, "counts", np.float32, (count, 2)) if part.counts else None
@@ -151,33 +152,33 @@ def _rows_push(table: RowsTable, rows: Routed, part: pb.Part, tensors: Iterator[
 
 
 def _pushed_ids(
-    table: RowsTable, lists: IdLists, part: pb.Part, trainer: int, tensors: Iterator[Array]
-) -> Routed:
+    table: RowsTable, lists: IdListCache, part: pb.Part, trainer: int, tensors: Iterator[Array]
+) -> RoutedIds:
     if not part.keys:
         return table.route(_tensor(part, tensors, "ids", np.int64, (None,)))
-    rows = lists.recall(trainer, part.table, part.keys)
+    rows = lists.get(trainer, part.table, part.keys)
     if rows is None:
         raise TableError(
             f"a push of trainer {trainer} for table {part.table!r} names a list of ids that is "
-            "remembered no more; nothing of it was applied.",
+            "not cached; nothing of it was applied.",
             code=ErrorCode.ID_LIST_UNKNOWN,
             hint="Send the same push with its ids, under the same push key.",
         )
     return rows
 
 
-def _rows_pull(tables: Tables, part: pb.Part, tensors: Iterator[Array]) -> RowsPull:
+def _rows_pull(tables: TableRegistry, part: pb.Part, tensors: Iterator[Array]) -> RowsPull:
     table = tables.sparse(part.table)
     rows = table.route(_tensor(part, tensors, "ids", np.int64, (None,)))
     return RowsPull(table, rows, _precision(part), part.keys)
 
 
-def _changed_pull(tables: Tables, part: pb.Part) -> ChangedPull:
+def _changed_pull(tables: TableRegistry, part: pb.Part) -> ChangedPull:
     table = tables.sparse(part.table)
     if not table.logs_changes:
         raise WireError(
-            f"PULL_CHANGED needs mode Geo; table {part.table!r} does not log who changed which "
-            "rows. The call was refused.",
+            f"PULL_CHANGED needs mode Geo; table {part.table!r} does not log changes. "
+            "The call was refused.",
             code=ErrorCode.JOB_MISMATCH,
             hint="In the other modes trainers pull the rows they need by id.",
         )
@@ -192,19 +193,19 @@ def _changed_pull(tables: Tables, part: pb.Part) -> ChangedPull:
 
 
 def _precision(part: pb.Part) -> str:
-    """In which precision the reply is wanted."""
+    """The precision of the reply."""
     precision = _PRECISIONS.get(part.wire)
     if precision is None:
         raise WireError(
-            f"a pull of table {part.table!r} wants its reply in dtype {part.wire}, which numbers "
-            "do not travel in; it was refused.",
+            f"a pull of table {part.table!r} asks for dtype {part.wire}, which replies do not "
+            "have; it was refused.",
             hint="Part.wire is FLOAT32, FLOAT16, BFLOAT16 or INT8.",
         )
     return precision
 
 
 def _numbers(part: pb.Part, tensors: Iterator[Array], what: str, shape: Shape) -> F32:
-    """The next tensor or two as float32 of `shape`."""
+    """The next tensor, and its scales if it is int8, as float32 of `shape`."""
     values = next(tensors, None)
     if values is None:
         raise _missing(part, what)
@@ -241,8 +242,10 @@ def _tensor(
 
 
 def _check_reply(pulls: list[Pull], limit: int) -> None:
-    """Raise if the numbers of the reply are over `limit` bytes. How many rows have changed, only
-    their log can tell, but for a caller who knows nothing it is all that exist."""
+    """Raise `WireError` if the numbers of the reply have more than `limit` bytes.
+
+    Changed rows count only for position 0, which asks for all rows; else only the log has them.
+    """
     size_bytes = 0
     for pull in pulls:
         if isinstance(pull, DensePull):

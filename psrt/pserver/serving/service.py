@@ -1,7 +1,7 @@
-"""The rpc handler of a pserver: one small function per method, over tables and machine.
+"""The rpc handler of a pserver: one small function per method, over tables and decisions.
 
 Handler threads of the carriers call `handle`. Admission comes last: a call is checked against the
-tables before the machine hears of it, so what the machine admitted can be applied.
+tables before it reaches `PserverState`, so that every admitted push can be applied.
 """
 
 from __future__ import annotations
@@ -15,16 +15,23 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from psrt.core.clock import Clock, MonotonicClock, hours_since_1970
-from psrt.core.errors import ErrorCode, PsrtError, TableError, WireError
-from psrt.core.specs import Async, Geo, HalfAsync, Ssp, Sync, TableSpec, from_json
+from psrt.core.errors import ErrorCode, PsrtError, WireError
+from psrt.core.specs import Async, Geo, TableSpec
 from psrt.core.threads import CrashReport
 from psrt.pserver.decisions import JobIdentity, Meeting, PserverState, WaitingCall, read_spec
-from psrt.pserver.serving.effect_runner import EffectRunner, PendingCall
-from psrt.pserver.serving.id_lists import IdLists
-from psrt.pserver.serving.parts import RequestParts, parse, section_of
-from psrt.pserver.serving.presence import Presence
+from psrt.pserver.serving.connections import TrainerConnections
+from psrt.pserver.serving.effect_runner import EffectRunner, PendingReply
+from psrt.pserver.serving.id_list_cache import IdListCache
+from psrt.pserver.serving.parts import RequestParts, bucket_of, parse
+from psrt.pserver.serving.request_headers import (
+    caller_of,
+    deadline_of,
+    job_of,
+    no_memory,
+    sequence_of,
+)
 from psrt.pserver.serving.updates import read
-from psrt.pserver.tables import Meters, SlabPreallocator, SpareThreads, Tables, Upkeep
+from psrt.pserver.tables import HelperThreads, Meters, SlabPreallocator, TableRegistry, Upkeep
 from psrt.rpc import pb
 from psrt.rpc.methods import Method
 from psrt.rpc.serving import Later, Peer
@@ -32,17 +39,16 @@ from psrt.rpc.wire import Message
 
 log = logging.getLogger("psrt.pserver")
 
-_PAGE_BYTES = 64 << 20  # of one EXPORT reply, however many rows were asked for
+_PAGE_BYTES = 64 << 20  # of one EXPORT reply, whatever number of rows the caller asks for
 _CONNECTED = ("stream-unix", "stream-tcp")  # the peer of these lives as long as its connection
-_ANSWER_BEFORE = 0.95  # the part of a caller's patience that a call may wait: the reply must travel
 
 
 class PserverService:
-    """Lives as long as the process: `start`, many `handle`, `stop`.
+    """The service of one process: `start`, many `handle`, `stop`.
 
     `on_end(error)` is called once, on any thread: when all trainers have completed (None), when the
     job was aborted, or when its last trainers left without completing. A job must have `trainers`
-    trainers, 0 = as many as it says. Large requests use up to `spare_threads` threads beside the
+    trainers, 0 = any number. Large requests use up to `helper_threads` threads in addition to the
     one that handles them.
     """
 
@@ -56,19 +62,19 @@ class PserverService:
         on_end: Callable[[PsrtError | None], None] = lambda error: None,
         crashes: CrashReport | None = None,
         hours: Callable[[], int] = hours_since_1970,
-        spare_threads: int = 0,
+        helper_threads: int = 0,
     ) -> None:
         self._crashes = crashes or CrashReport()
-        self._room = SlabPreallocator(self._crashes)
-        self._spare = SpareThreads(spare_threads, self._crashes)
-        self.tables = Tables(stripes, hours, self._room, self._spare)
+        self._preallocator = SlabPreallocator(self._crashes)
+        self._helpers = HelperThreads(helper_threads, self._crashes)
+        self.tables = TableRegistry(stripes, hours, self._preallocator, self._helpers)
         self.meters = Meters()
         self._upkeep = Upkeep(self.tables.all_sparse, self.meters, hours, self._job_time)
-        self._id_lists = IdLists()
+        self._id_lists = IdListCache()
         self._clock = clock or MonotonicClock()
-        self._presence = Presence()
-        machine = PserverState(wait_timeout_s, trainers, self._presence.is_gone)
-        self._shell = EffectRunner(machine, self.meters, self._clock, on_end)
+        self._connections = TrainerConnections()
+        state = PserverState(wait_timeout_s, trainers, self._connections.is_gone)
+        self._runner = EffectRunner(state, self.meters, self._clock, on_end)
         self._incarnation = random.getrandbits(63) | 1
         self._methods: dict[int, Callable[[Message], Message | Later]] = {
             Method.HELLO: self._hello,
@@ -84,28 +90,28 @@ class PserverService:
         }
 
     def expect(self, job: JobIdentity, tables: Sequence[TableSpec]) -> None:
-        """Belong to `job` and hold `tables` before any trainer has come."""
-        self._shell.ask(lambda machine, now: machine.expect(job))
-        self._hold(tables, job)
+        """Belong to `job` and create `tables` before the first trainer joins."""
+        self._runner.ask(lambda state, now: state.expect(job))
+        self._create(tables, job)
 
     def start(self) -> None:
-        """Begin to watch deadlines and limits of tables."""
-        self._shell.start(self._crashes)
+        """Start the threads for deadlines and for limits of tables."""
+        self._runner.start(self._crashes)
         self._upkeep.start(self._crashes)
 
     def stop(self) -> None:
-        """End all waits."""
+        """End all waits and threads."""
         self._upkeep.stop()
-        self._room.stop()
-        self._shell.stop()
-        self._spare.close()
+        self._preallocator.stop()
+        self._runner.stop()
+        self._helpers.close()
 
     def expire(self) -> None:
-        """End the waits that are over by the service's clock."""
-        self._shell.expire()
+        """End the waits whose deadline has passed by the service's clock."""
+        self._runner.expire()
 
     def handle(self, message: Message, peer: Peer) -> Message | Later:
-        """One call; raises `PsrtError` for whatever the caller did wrong."""
+        """Handle one call; raises `PsrtError` for an error of the caller."""
         self.meters.calls.add()
         try:
             method = self._methods.get(message.header.method)
@@ -115,33 +121,33 @@ class PserverService:
                     code=ErrorCode.WIRE_UNKNOWN_METHOD,
                 )
             reply = method(message)
-            if not self._presence.knows(peer):
-                self._note(message.header, peer)
+            if not self._connections.has(peer):
+                self._track(message.header, peer)
             return reply
         except PsrtError as error:
             self.meters.refused.add()
             log.debug("refused method %d of %s: %s", message.header.method, peer, error)
             raise
         except MemoryError as error:  # while a request was read or its reply made
-            raise _no_memory(message.header, error) from error
+            raise no_memory(message.header, error) from error
 
     def status(self) -> dict[str, Any]:
-        """What STATUS tells, as plain data."""
+        """The content of STATUS as plain data."""
         return {
             "pid": os.getpid(),
-            **self._shell.ask(lambda machine, now: machine.describe(now)),
+            **self._runner.ask(lambda state, now: state.describe(now)),
             "tables": self.tables.describe(),
             "counters": self.meters.registry.snapshot(),
         }
 
     def _job_time(self) -> int:
-        """Rounds in Sync, mini-batches of all trainers else; every pserver hears of each."""
-        return self._shell.ask(lambda machine, now: max(machine.open_round, machine.global_step))
+        """Rounds in Sync, else mini-batches of all trainers; equal on all pservers of a job."""
+        return self._runner.ask(lambda state, now: max(state.open_round, state.global_step))
 
-    def _note(self, header: pb.Header, peer: Peer) -> None:
-        """Anybody may ask for STATUS, whatever trainer he says he is."""
+    def _track(self, header: pb.Header, peer: Peer) -> None:
+        """Record the connection of a trainer; any process may ask for STATUS."""
         if peer.carrier in _CONNECTED and header.method != Method.STATUS:
-            self._presence.note(*_caller(header), peer)
+            self._connections.add(*caller_of(header), peer)
 
     # --- methods -----------------------------------------------------------------------------
 
@@ -149,11 +155,11 @@ class PserverService:
         header = message.header
         reply = pb.Header(hello_reply=pb.HelloReply(incarnation=self._incarnation, software="psrt"))
         if header.hello.plan_hash:
-            job = _job(header.hello)
-            is_new = self._shell.ask(lambda machine, now: machine.is_new(*_caller(header)))
-            self._shell.decide(lambda machine, now: machine.hello(*_caller(header), job, now))
-            self._shell.ask(lambda machine, now: machine.raise_if_aborted())
-            reply.round = self._shell.ask(lambda machine, now: machine.open_round)
+            job = job_of(header.hello)
+            is_new = self._runner.ask(lambda state, now: state.is_new(*caller_of(header)))
+            self._runner.decide(lambda state, now: state.hello(*caller_of(header), job, now))
+            self._runner.ask(lambda state, now: state.raise_if_aborted())
+            reply.round = self._runner.ask(lambda state, now: state.open_round)
             if is_new:
                 log.info("trainer %d of %d joined", header.trainer, job.trainers)
         return Message(reply)
@@ -161,11 +167,11 @@ class PserverService:
     def _register(self, message: Message) -> Message:
         header = message.header
         specs = [read_spec(text) for text in header.register.specs]
-        job = self._shell.ask(lambda machine, now: machine.heard(*_caller(header), now))
-        self._hold(specs, job)
+        job = self._runner.ask(lambda state, now: state.called(*caller_of(header), now))
+        self._create(specs, job)
         return Message(pb.Header())
 
-    def _hold(self, specs: Sequence[TableSpec], job: JobIdentity) -> None:
+    def _create(self, specs: Sequence[TableSpec], job: JobIdentity) -> None:
         mode = job.mode
         created = self.tables.register(
             specs,
@@ -174,69 +180,67 @@ class PserverService:
         )
         if created:
             log.info("holds %d more tables: %s", len(created), ", ".join(created[:8]))
-            self._upkeep.tables_came()
+            self._upkeep.tables_added()
 
     def _pull(self, message: Message) -> Message:
         header, parts = message.header, self._parts(message)
         if parts.pushes:
             raise WireError(
-                "a PULL brought gradients; they were not applied.",
+                "a PULL has gradients; they were not applied.",
                 hint="Gradients travel in PUSH or EXCHANGE.",
             )
-        self._shell.ask(
-            lambda machine, now: machine.reads(*_caller(header), now, parts.acknowledges)
-        )
+        self._runner.ask(lambda state, now: state.pull(*caller_of(header), now, parts.acknowledges))
         return self._read(parts, header.trainer, pb.Header())
 
     def _push(self, message: Message) -> Message | Later:
         header = message.header
-        waiting = PendingCall(self._parts(message))
-        call = WaitingCall(*_caller(header), _sequence(header), math.inf, content=waiting)
-        self._shell.decide(lambda machine, now: machine.push(call, header.step, now))
-        return waiting.reply(lambda: self._after_push(waiting, header.trainer))
+        pending = PendingReply(self._parts(message))
+        call = WaitingCall(*caller_of(header), sequence_of(header), math.inf, content=pending)
+        self._runner.decide(lambda state, now: state.push(call, header.step, now))
+        return pending.reply(lambda: self._after_push(pending, header.trainer))
 
-    def _after_push(self, waiting: PendingCall, trainer: int) -> Message:
-        reply = pb.Header(step=self._shell.ask(lambda machine, now: machine.global_step))
-        return self._read(waiting.parts, trainer, reply)
+    def _after_push(self, pending: PendingReply, trainer: int) -> Message:
+        reply = pb.Header(step=self._runner.ask(lambda state, now: state.global_step))
+        return self._read(pending.parts, trainer, reply)
 
     def _exchange(self, message: Message) -> Message | Later:
         header = message.header
-        waiting = PendingCall(self._parts(message), header.step)
+        pending = PendingReply(self._parts(message), header.step)
         started = self._clock.now()
         call = WaitingCall(
-            *(*_caller(header), _sequence(header), _deadline(header, started)),
+            *(*caller_of(header), sequence_of(header), deadline_of(header, started)),
             round=header.round or None,
-            content=waiting,
-            section=section_of(waiting.parts),
+            content=pending,
+            bucket=bucket_of(pending.parts),
         )
-        self._shell.decide(lambda machine, now: machine.exchange(call, now))
-        return waiting.reply(lambda: self._after_round(waiting, header.trainer, started))
+        self._runner.decide(lambda state, now: state.exchange(call, now))
+        return pending.reply(lambda: self._after_round(pending, header.trainer, started))
 
-    def _after_round(self, waiting: PendingCall, trainer: int, started: float) -> Message:
+    def _after_round(self, pending: PendingReply, trainer: int, started: float) -> Message:
         self.meters.waited.add(self._clock.now() - started)
-        return self._read(waiting.parts, trainer, pb.Header())
+        return self._read(pending.parts, trainer, pb.Header())
 
     def _meet(self, message: Message) -> Message | Later:
-        header, waiting, started = message.header, PendingCall(), self._clock.now()
+        header, pending, started = message.header, PendingReply(), self._clock.now()
         asked = header.meet
-        call = WaitingCall(*_caller(header), 0, _deadline(header, started), content=waiting)
+        call = WaitingCall(*caller_of(header), 0, deadline_of(header, started), content=pending)
         meeting = Meeting(asked.clock, asked.reached, asked.awaited, asked.note)
-        self._shell.decide(lambda machine, now: machine.meet(call, meeting, now))
-        return waiting.reply(lambda: self._after_meet(header.trainer, meeting, started))
+        self._runner.decide(lambda state, now: state.meet(call, meeting, now))
+        return pending.reply(lambda: self._after_meet(header.trainer, meeting, started))
 
     def _after_meet(self, trainer: int, met: Meeting, started: float) -> Message:
         self.meters.met.add(self._clock.now() - started)
-        slowest, notes = self._shell.ask(
-            lambda machine, now: (
-                machine.clocks.slowest_but(trainer, met.clock),
-                machine.clocks.notes(met.clock, met.awaited),
+        slowest, notes = self._runner.ask(
+            lambda state, now: (
+                state.clocks.slowest_other(trainer, met.clock),
+                state.clocks.notes(met.clock, met.awaited),
             )
         )
         return Message(pb.Header(meet_reply=pb.MeetReply(slowest=slowest, notes=notes)))
 
     def _complete(self, message: Message) -> Message:
         header = message.header
-        self._shell.decide(lambda machine, now: machine.complete(*_caller(header), now))
+        self._runner.decide(lambda state, now: state.complete(*caller_of(header), now))
         self.tables.release(header.trainer)
         self._id_lists.release(header.trainer)
         log.info("trainer %d completed", header.trainer)
@@ -253,7 +257,7 @@ class PserverService:
 
     def _shrink(self, message: Message) -> Message:
         header, asked = message.header, message.header.shrink
-        self._shell.ask(lambda machine, now: machine.heard(*_caller(header), now))
+        self._runner.ask(lambda state, now: state.called(*caller_of(header), now))
         names = [self.tables.sparse(name).spec.name for name in asked.tables]
         dropped = self._upkeep.shrink(names, asked.number, asked.dry_run, header.trainer)
         reply = pb.ShrinkReply(
@@ -272,39 +276,3 @@ class PserverService:
 
     def _read(self, parts: RequestParts, trainer: int, reply: pb.Header) -> Message:
         return read(parts, trainer, reply, self._id_lists, self.meters)
-
-
-def _caller(header: pb.Header) -> tuple[int, int]:
-    """Trainer and incarnation: every call of a trainer carries both."""
-    return header.trainer, header.push_key.incarnation
-
-
-def _deadline(header: pb.Header, started: float) -> float:
-    """When a call that came in at `started` must have been answered."""
-    patience_s = header.timeout_ms / 1000 if header.timeout_ms else math.inf
-    return started + _ANSWER_BEFORE * patience_s
-
-
-def _sequence(header: pb.Header) -> int:
-    sequence: int = header.push_key.sequence
-    if sequence == 0:
-        raise WireError(
-            f"trainer {header.trainer} sent gradients without a push key; they were refused.",
-            hint="push_key.sequence counts 1, 2, 3 … per trainer process and pserver.",
-        )
-    return sequence
-
-
-def _no_memory(header: pb.Header, error: MemoryError) -> TableError:
-    return TableError(
-        f"method {header.method} of trainer {header.trainer} was given up: no memory ({error!r}).",
-        code=ErrorCode.TABLE_FULL,
-        hint="Give the job more pservers, or the host of this one more memory.",
-    )
-
-
-def _job(hello: pb.Hello) -> JobIdentity:
-    mode = from_json(hello.mode)
-    if not isinstance(mode, Sync | Async | Ssp | HalfAsync | Geo):
-        raise WireError(f"HELLO names no communication mode: {hello.mode!r}.")
-    return JobIdentity(hello.job_id, hello.plan_hash, hello.trainers, mode)

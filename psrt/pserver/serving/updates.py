@@ -1,7 +1,7 @@
 """Admitted gradients into tables, and tables into replies.
 
-Nothing here decides or waits. `close_round` is called by one thread at a time (rounds follow each
-other); `apply_now` and `read` by any number of handler threads at once.
+Nothing here decides or waits. One thread at a time calls `close_round`, since rounds follow each
+other; any number of handler threads call `apply_now` and `read`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from psrt.core.types import F32, I32, I64, Array
 from psrt.kernels.optimizers import scale_
 from psrt.kernels.precision import narrow
 from psrt.kernels.tables import rows as row_kernels
-from psrt.pserver.serving.id_lists import IdLists
+from psrt.pserver.serving.id_list_cache import IdListCache
 from psrt.pserver.serving.parts import (
     ChangedPull,
     DensePull,
@@ -25,7 +25,7 @@ from psrt.pserver.serving.parts import (
     RowsPull,
     RowsPush,
 )
-from psrt.pserver.tables import Meters, Routed, RowsTable
+from psrt.pserver.tables import Meters, RoutedIds, RowsTable
 from psrt.rpc import pb
 from psrt.rpc.wire import PULL_CHANGED, PULL_DENSE, PULL_ROWS, Empty, Message
 
@@ -34,8 +34,8 @@ def close_round(pushes: Sequence[Sequence[Push]], round: int, meters: Meters) ->
     """Apply one round: `pushes` of each trainer that took part, in trainer order.
 
     Per table, gradients are summed in that order and scaled by 1 / (number of trainers that took
-    part), whether or not all of them touched the table or the row. So the result is that of one
-    process with the big batch, and depends on neither the arrival order nor the partition.
+    part), even if some of them did not touch the table or the row. The result equals that of one
+    process with the big batch; it depends on neither the arrival order nor the partition.
     """
     meters.pushes.add(len(pushes))
     with meters.apply.time():
@@ -59,11 +59,11 @@ def apply_now(pushes: Sequence[Push], step: int, trainer: int, meters: Meters) -
 
 
 def read(
-    parts: RequestParts, trainer: int, reply: pb.Header, lists: IdLists, meters: Meters
+    parts: RequestParts, trainer: int, reply: pb.Header, lists: IdListCache, meters: Meters
 ) -> Message:
-    """The reply to some pulls of `trainer`: for each a part with the version read, and tensors.
+    """The reply to the pulls of `trainer`: for each a part with the version read, and tensors.
 
-    Lists of ids that it wants remembered go to `lists`.
+    Id lists with a number are put into `lists`.
     """
     tensors: list[Array] = []
     pulls = parts.pulls
@@ -88,13 +88,13 @@ def _read_rows(
     pull: RowsPull,
     trainer: int,
     reply: pb.Header,
-    lists: IdLists,
+    lists: IdListCache,
     meters: Meters,
     empty: Empty,
 ) -> tuple[Array, ...]:
     rows, version = _rows(pull.table, pull.rows, meters, empty)
     part = reply.parts.add(kind=PULL_ROWS, table=pull.table.spec.name, version=version)
-    if pull.number and lists.remember(trainer, part.table, pull.number, pull.rows):
+    if pull.number and lists.put(trainer, part.table, pull.number, pull.rows):
         part.keys = pull.number
     return (rows,) if pull.precision == "float32" else narrow(rows, pull.precision).tensors
 
@@ -109,8 +109,8 @@ def _read_changed(
     return ids, rows
 
 
-def _rows(table: RowsTable, routed: Routed, meters: Meters, empty: Empty) -> tuple[F32, int]:
-    """Rows (n, width), and the version read."""
+def _rows(table: RowsTable, routed: RoutedIds, meters: Meters, empty: Empty) -> tuple[F32, int]:
+    """Rows (n, width) and the version read."""
     rows = empty((len(routed.ids), table.spec.width))
     version = table.read(routed, rows)
     meters.rows_read.add(len(rows))
@@ -144,35 +144,34 @@ def _apply_mean_rows(pushes: list[RowsPush], trainers: int, rate: float, now: in
         return
     ids, inverse = row_kernels.unique(np.concatenate([push.rows.ids for push in pushes]))
     ends = np.cumsum([len(push.rows.ids) for push in pushes])
-    places = np.split(inverse, ends[:-1])
-    total = _summed(len(ids), places, [push.gradients for push in pushes])
+    positions = np.split(inverse, ends[:-1])
+    total = _summed(len(ids), positions, [push.gradients for push in pushes])
     scale_(total.reshape(-1), 1.0 / trainers)
-    table.apply(table.route(ids), total, rate, _summed_counts(len(ids), places, pushes), now)
+    table.apply(table.route(ids), total, rate, _summed_counts(len(ids), positions, pushes), now)
 
 
-def _summed(count: int, places: Sequence[I32], values: Sequence[F32]) -> F32:
-    """(count, width): each row of `values` added at its place, trainer by trainer."""
+def _summed(count: int, positions: Sequence[I32], values: Sequence[F32]) -> F32:
+    """(count, width): each row of `values` added at its position, trainer by trainer."""
     total: F32 = np.zeros((count, values[0].shape[1]), np.float32)
-    for of_trainer, rows in zip(places, values, strict=True):
+    for of_trainer, rows in zip(positions, values, strict=True):
         row_kernels.scatter_add_(total, of_trainer, rows)
     return total
 
 
-def _summed_counts(count: int, places: Sequence[I32], pushes: Sequence[RowsPush]) -> F32 | None:
-    """Shows and clicks of all trainers: events that happened, so no mean is formed of them.
+def _summed_counts(count: int, positions: Sequence[I32], pushes: Sequence[RowsPush]) -> F32 | None:
+    """Shows and clicks (count, 2) summed over trainers: they are events, so no mean is formed.
 
-    Where no trainer tells, a round shows a row once, as the push of one process would.
+    None if no trainer sent any: a round then shows a row once, like the push of one process.
     """
-    told = [
-        (place, p.counts) for place, p in zip(places, pushes, strict=True) if p.counts is not None
-    ]
-    if not told:
+    pairs = zip(positions, pushes, strict=True)
+    sent = [(where, push.counts) for where, push in pairs if push.counts is not None]
+    if not sent:
         return None
-    return _summed(count, [place for place, _ in told], [counts for _, counts in told])
+    return _summed(count, [where for where, _ in sent], [counts for _, counts in sent])
 
 
 def _count(pushes: Sequence[Push], meters: Meters) -> None:
-    """Gradients that are about to be applied."""
+    """Count gradients that are about to be applied."""
     rows = [len(push.rows.ids) for push in pushes if isinstance(push, RowsPush)]
     meters.rows_applied.add(sum(rows))
     meters.blocks_applied.add(len(pushes) - len(rows))

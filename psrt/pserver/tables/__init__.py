@@ -1,54 +1,47 @@
-"""tables: files in reading order.
+"""Dense blocks and sparse rows in memory, their updates, sweeps and limits.
 
-pulled             What trainers may still compute on: the dense values each of them pulled,
-                   for delay compensation
-spare_threads      Threads that help with a large request while nothing else needs them
-block_update       How gradients move a block: what is done to them first, then the formula of
-                   the optimizer
-block_values       The values of a block: readers keep what they were shown, a writer copies
-                   only what they keep
-dense_table        One block of one dense parameter: values, optimizer state, version, lock
-fair_lock          A lock for readers and writers, which nobody keeps from others by taking it
-                   again and again
-admission          Who may own a row: decisions on the ids of one stripe that have none yet
-slab_preallocator  Memory for rows to come, made beside the requests that will fill it
-stripe             The rows of some virtual shards of one table, and the lock that guards them
-change_log         Which rows of a sparse table were pushed when and by whom: what a trainer
-                   under Geo has to read
-hot_ids            Which ids of a table are pulled most, in a few KiB, whatever the number of
-                   ids
-routed             A batch of ids, grouped by the stripes of its table
-sparse_table       One pserver's share of a sparse table: rows by id, over a few stripes
-two_part_table     A sparse table whose rows start short: two tables that look like one
-registry           The tables of one pserver by name; they come by registration and stay for
-                   the process's life
-lifecycle          When rows of a table end: the decisions of one sweep, made before it begins
-sweeping           Going through all rows of a table to drop those at their end, in small
-                   slices beside training
-meters             What a pserver counts, by the names of the stops on a gradient's path
-                   (admit, apply, version)
-upkeep             Tables kept within their limits beside training, and shrunk when somebody
-                   asks
+In reading order:
+
+    weight_backups     dense values that trainers pulled, for delay compensation
+    helper_threads     threads that take tasks of large requests while their cores are idle
+    block_update       updates of a dense block: prepared gradient, then the optimizer's formula
+    block_values       values of a dense block, copied on write while a reader holds them
+    dense_table        one block of a dense parameter: values, optimizer state, version, lock
+    fair_lock          a fair readers-writer lock
+    admission          decisions on ids that have no row yet
+    slab_preallocator  memory for new rows, allocated ahead of requests
+    stripe             the rows of some virtual shards, and their lock
+    stripe_router      batches of ids, grouped by stripe
+    change_log         batches of pushed ids, for trainers under Geo
+    hot_ids            the ids that are pulled most
+    row_walk           walks over all rows, page by page
+    sparse_table       rows by id, over a few stripes
+    two_part_table     a sparse table whose rows start short
+    table_registry     the tables of one pserver by name
+    eviction           policies and the schedule of sweeps that drop rows
+    sweeping           sweeps over all rows of a table, in small slices
+    meters             the metrics of a pserver
+    upkeep             sweeps that keep tables within their limits, and shrinks on request
 """
 
 from __future__ import annotations
 
 from psrt.pserver.tables.dense_table import DenseTable
+from psrt.pserver.tables.helper_threads import HelperThreads
 from psrt.pserver.tables.meters import Meters
-from psrt.pserver.tables.registry import Tables
-from psrt.pserver.tables.routed import Routed
 from psrt.pserver.tables.slab_preallocator import SlabPreallocator
-from psrt.pserver.tables.spare_threads import SpareThreads
+from psrt.pserver.tables.stripe_router import RoutedIds
+from psrt.pserver.tables.table_registry import TableRegistry
 from psrt.pserver.tables.two_part_table import RowsTable
 from psrt.pserver.tables.upkeep import Upkeep
 
 __all__ = [
     "DenseTable",
+    "HelperThreads",
     "Meters",
-    "Routed",
+    "RoutedIds",
     "RowsTable",
     "SlabPreallocator",
-    "SpareThreads",
-    "Tables",
+    "TableRegistry",
     "Upkeep",
 ]

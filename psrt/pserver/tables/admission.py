@@ -1,7 +1,7 @@
-"""Who may own a row: decisions on the ids of one stripe that have none yet.
+"""Admission: decisions on ids of one stripe that have no row yet.
 
-Guarded by the lock of the stripe. A decision changes nothing but what an `Admission` remembers of
-ids that wait. Ids of a batch are distinct; one that stands twice may be refused once and admitted
+Guarded by the lock of the stripe. A decision changes only the state of waiting ids in its
+`Admission`. Ids of a batch are distinct; one that occurs twice may be refused once and admitted
 once.
 """
 
@@ -17,20 +17,25 @@ from psrt.kernels.tables import admission
 
 
 class Admission(Protocol):
+    """Decides which ids get a row."""
+
     @property
     def nbytes(self) -> int:
-        """Memory that holds what is remembered of ids that wait."""
+        """Memory for the state of waiting ids."""
         ...
 
     def admit(self, ids: I64, order: I32, found: I32, counts: F32) -> I32:
-        """Of the positions `order` (m,) in the batch `ids` (n,) those that may have a row, in
-        order; `found` (m,) is not negative where there is one. `counts` are shows and clicks
-        (n, 2), or (0, 2): one show each."""
+        """Select the positions in `order` (m,) of the batch `ids` (n,) that may have a row, in
+        order.
+
+        `found` (m,) is negative where there is no row yet. `counts` are shows and clicks (n, 2), or
+        (0, 2): one show each.
+        """
         ...
 
 
 class Drawn:
-    """A share of all ids, the same on every pserver."""
+    """Admits a pseudo-random part of all ids, equal on every pserver."""
 
     nbytes = 0
 
@@ -44,10 +49,10 @@ class Drawn:
 
 
 class Counted:
-    """Ids that have been shown, or have a score, enough; they wait in buckets until then.
+    """Admits ids with enough shows, or a high enough score; ids wait in hash buckets until then.
 
-    Of virtual shards `[first_shard, last_shard)`. Pages of buckets that nobody waits in cost
-    nothing.
+    Has the ids of virtual shards `[first_shard, last_shard)`. Memory pages of empty hash buckets
+    cost nothing.
     """
 
     def __init__(
@@ -58,13 +63,13 @@ class Counted:
         last_shard: int,
     ) -> None:
         admission.admit_counted.load()
-        cells_of_shard = -(-rule.waiting_ids // spec.virtual_shards)
-        buckets = max(1, -(-cells_of_shard // admission.BUCKET))
-        cells = buckets * admission.BUCKET * (last_shard - first_shard)
-        self._waiting: I64 = np.zeros(cells, np.int64)
-        self._gathered: F32 = np.zeros(cells, np.float32)
-        self._place = (first_shard, spec.virtual_shards, buckets)
-        self._numbers = _worths(spec, rule)
+        ids_of_shard = -(-rule.waiting_ids // spec.virtual_shards)
+        hash_buckets = max(1, -(-ids_of_shard // admission.BUCKET))
+        size = hash_buckets * admission.BUCKET * (last_shard - first_shard)
+        self._waiting: I64 = np.zeros(size, np.int64)
+        self._gathered: F32 = np.zeros(size, np.float32)
+        self._layout = (first_shard, spec.virtual_shards, hash_buckets)
+        self._numbers = _weights(spec, rule)
 
     @property
     def nbytes(self) -> int:
@@ -74,14 +79,16 @@ class Counted:
         kept = np.empty_like(order)
         size = admission.admit_counted(
             *(ids, order, found, kept, counts, *self._numbers),
-            *(self._waiting, self._gathered, *self._place),
+            *(self._waiting, self._gathered, *self._layout),
         )
         return kept[:size]
 
 
 class Grown:
-    """Ids whose score has reached `threshold`: for rows that continue those of another table, which
-    puts the scores where others put shows."""
+    """Admits ids whose score has reached `threshold`; `counts` has scores in place of shows.
+
+    For rows that continue those of another table.
+    """
 
     nbytes = 0
 
@@ -94,7 +101,7 @@ class Grown:
 
 
 def admission_of(spec: SparseTableSpec, first_shard: int, last_shard: int) -> Admission | None:
-    """What decides over new ids of these virtual shards; None if every id may own a row."""
+    """The admission of new ids of these virtual shards; None if every id may own a row."""
     match spec.admission:
         case Probability() as rule if rule.probability < 1:
             return Drawn(rule, spec.seed)
@@ -105,9 +112,9 @@ def admission_of(spec: SparseTableSpec, first_shard: int, last_shard: int) -> Ad
     return None
 
 
-def _worths(spec: SparseTableSpec, rule: CountFilter | ShowClick) -> tuple[float, float, float]:
-    """What a show is worth, how much more a click is, and what must be gathered."""
+def _weights(spec: SparseTableSpec, rule: CountFilter | ShowClick) -> tuple[float, float, float]:
+    """The weight of a show, the additional weight of a click, and the sum that admits an id."""
     if isinstance(rule, CountFilter):
         return 1.0, 0.0, rule.count
-    worth = spec.score
-    return worth.nonclick_coeff, worth.click_coeff - worth.nonclick_coeff, rule.threshold
+    score = spec.score
+    return score.nonclick_coeff, score.click_coeff - score.nonclick_coeff, rule.threshold

@@ -1,11 +1,11 @@
-"""How gradients move a block: what is done to them first, then the formula of the optimizer.
+"""Updates of a dense block: the gradient is prepared, then the optimizer's formula is applied.
 
-A gradient that several passes are made over (mean of a round, delay compensation, decay) is taken
-in pieces that stay in the cache from the first pass to the last, and a large block in two halves,
-one of them by another thread if there is one to spare:
-with 16 M numbers and the mean of two trainers 29 instead of 50 ms, and half of that on two idle
-cores. Results have the same bits, since all of this goes element by element; optimizers that take
-norms of a whole parameter get it in one piece. A table calls all of this under its lock.
+A gradient that takes several passes (mean of a round, delay compensation, decay) is processed in
+pieces that stay in the cache from the first pass to the last. A large block is processed in two
+halves, one of them by a helper thread if one is idle. With 16 M numbers and the mean of two
+trainers that takes 29 instead of 50 ms, and half of it on two idle cores. Results have the same
+bits, since every pass is element by element; optimizers that take norms of a whole parameter get it
+in one piece. A table calls all of this under its lock.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ import numpy as np
 from psrt.core.specs import LAYER_WISE, DenseTableSpec
 from psrt.core.types import F32
 from psrt.kernels.optimizers import compensate, decay_of, elementwise, rule_of
-from psrt.pserver.tables.spare_threads import ALONE, SpareThreads
+from psrt.pserver.tables.helper_threads import NO_HELPERS, HelperThreads
 
 PIECE = 1 << 16
-"""Numbers of a piece: with weights, scratch and two gradients 1 MiB."""
+"""Numbers of a piece: with weights, scratch and two gradients it takes 1 MiB."""
 
 LARGE = 1 << 21
-"""Numbers of a block from which a second thread, up to 0.1 ms to wake, is worth it."""
+"""Numbers of a block from which a second thread pays off: it takes up to 0.1 ms to wake."""
 
 Pieces: TypeAlias = Callable[[slice, F32, F32], F32]
 """(part, its weights, scratch of its size) → the gradient of that part, perhaps the scratch."""
 
 Source: TypeAlias = F32 | Pieces
-"""A gradient (n,) that is ready, or how to come by it."""
+"""A gradient (n,) that is ready, or a function that computes pieces of it."""
 
 
 def mean_of(gradients: Sequence[F32], trainers: int) -> Source:
@@ -49,7 +49,11 @@ def mean_of(gradients: Sequence[F32], trainers: int) -> Source:
 
 
 def compensated(gradient: F32, pulled: F32, strength: float) -> Source:
-    """`gradient` (n,), computed on `pulled` (n,), as it would about be on the weights of now."""
+    """`gradient` (n,), computed on `pulled` (n,), as approximated for the present weights
+    (DC-ASGD).
+
+    `strength` is λ.
+    """
 
     def moved(part: slice, w: F32, out: F32) -> F32:
         compensate(gradient[part], w, pulled[part], strength, out)
@@ -61,8 +65,8 @@ def compensated(gradient: F32, pulled: F32, strength: float) -> Source:
 class BlockUpdate:
     """Optimizer, decay, state and scratch of one block of `spec.size` numbers, n."""
 
-    def __init__(self, spec: DenseTableSpec, spare: SpareThreads = ALONE) -> None:
-        self._spare = spare
+    def __init__(self, spec: DenseTableSpec, helpers: HelperThreads = NO_HELPERS) -> None:
+        self._helpers = helpers
         self._rule = rule_of(spec.optimizer)
         self._decay = decay_of(spec.regularizer)
         self._state: F32 = np.empty((self._rule.state_vectors, spec.size), np.float32)
@@ -72,13 +76,13 @@ class BlockUpdate:
         ends = [0, spec.size]
         if spec.size >= LARGE and not is_whole:
             ends.insert(1, spec.size // 2)
-        self._shares = [slice(*both) for both in itertools.pairwise(ends)]
-        # The kernel gives memory to what is written to: gradients that come ready need no scratch.
-        self._scratch: list[F32] = [np.empty(self._piece, np.float32) for _ in self._shares]
+        self._halves = [slice(*both) for both in itertools.pairwise(ends)]
+        # The operating system gives memory on first write: gradients that are ready need none.
+        self._scratch: list[F32] = [np.empty(self._piece, np.float32) for _ in self._halves]
 
     @property
     def nbytes(self) -> int:
-        """Of the state."""
+        """The optimizer state."""
         return self._state.nbytes
 
     def __call__(self, weights: F32, source: Source, rate: float, version: int) -> None:
@@ -86,18 +90,18 @@ class BlockUpdate:
         is_ready = not callable(source) and self._decay is None
         piece = len(weights) if is_ready else self._piece
 
-        def move(share: slice, scratch: F32) -> None:
-            for start in range(share.start, share.stop, piece):
-                part = slice(start, min(start + piece, share.stop))
+        def move(half: slice, scratch: F32) -> None:
+            for start in range(half.start, half.stop, piece):
+                part = slice(start, min(start + piece, half.stop))
                 w = weights[part]
                 gradient = self._gradient(source, part, w, scratch)
                 self._rule.update_block(w, self._state[:, part], gradient, rate, version)
 
-        if len(self._shares) == 1:
-            move(self._shares[0], self._scratch[0])
+        if len(self._halves) == 1:
+            move(self._halves[0], self._scratch[0])
         else:
-            each = zip(self._shares, self._scratch, strict=True)
-            self._spare.run([partial(move, *share) for share in each])
+            each = zip(self._halves, self._scratch, strict=True)
+            self._helpers.run([partial(move, *half) for half in each])
 
     def _gradient(self, source: Source, part: slice, w: F32, scratch: F32) -> F32:
         out = scratch[: len(w)]

@@ -1,9 +1,9 @@
-"""The values of a block: readers keep what they were shown, a writer copies only what they keep.
+"""The values of a block, copied on write only while a reader still holds them.
 
-A reply is sent from the memory that the next update writes to, unless it is still being sent by
-then: `to_change` asks the reference count whether anybody holds a view. Of 64 MiB, the copy and the
-fresh memory for it would cost 25 ms a step. The table calls all of this under its lock; a reader
-may let go of what it holds at any time.
+A reply is sent from the memory that the next update writes to, unless it is still being sent then:
+`to_change` checks by the reference count whether a view exists. For 64 MiB, the copy and fresh
+memory for it would cost 25 ms a step. The table calls all of this under its lock; a reader may drop
+its view at any time.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from psrt.rpc.wire import is_unreferenced
 
 
 class BlockValues:
-    """`values` (n,), which own their memory and belong to this object from now on."""
+    """Takes over `values` (n,), which must own their memory."""
 
     def __init__(self, values: F32) -> None:
-        self._memory = [values]  # and behind them what was copied from last
+        self._memory = [values]  # followed by the memory of the latest copy's source
         self._shown: F32 | None = None
 
     def now(self) -> F32:
-        """(n,), to be looked at under the lock only."""
+        """The values (n,), for use under the lock only."""
         return self._memory[0]
 
     def show(self) -> F32:
-        """(n,) read-only, never changes; the same array for all readers between two updates."""
+        """A read-only snapshot (n,), shared by all readers between two updates."""
         if self._shown is None:
             self._shown = self._memory[0].view()
             self._shown.flags.writeable = False
         return self._shown
 
     def to_change(self) -> F32:
-        """(n,), to be updated in place: nobody looks at it any more."""
+        """The values (n,) for an update in place: no reader holds them."""
         self._shown = None
         if not is_unreferenced(self._memory, 0):
             self._memory = [self._copied(), self._memory[0]]
         return self._memory[0]
 
     def _copied(self) -> F32:
-        """A copy, in memory of an earlier one that nobody looks at any more, if there is such."""
+        """A copy, in the memory of an earlier one if no reader holds that."""
         is_free = len(self._memory) > 1 and is_unreferenced(self._memory, 1)
         copy = self._memory[1] if is_free else np.empty_like(self._memory[0])
         elementwise.copy(self._memory[0], copy)

@@ -1,19 +1,18 @@
-"""Which rows of a sparse table were pushed when and by whom: what a trainer under Geo has to read.
+"""The change log of a sparse table: the batches of ids that trainers under Geo have pushed.
 
-A log of pushed id batches, in the order in which they were applied. Positions count batches from 1;
-position 0 stands for "nothing known": whoever asks from there needs every row of the table.
+Batches are in the order in which they were applied. Positions count batches from 1; a trainer that
+asks from position 0 has nothing yet and needs every row of the table.
 
     position:   4        5        6        7     ┊ 8 = end
     batch:   dropped  dropped  (0: a b) (1: b c) ┊          trainer 0, since 6 → {b, c}, 8
                                └ start
 
-A position in a request acknowledges all before it. What every reader has acknowledged is dropped;
-of the rest, compaction drops an id from a batch if two newer batches, of different trainers, have
-it: no reader's answer changes, since one of the two is not its own. So the log holds at most twice
-the distinct ids pushed since the slowest reader asked, times `_SLACK` of what is left by the last
-compaction. Reading changes nothing but acknowledgements, so a request may be repeated.
-
-Pure bookkeeping; the table calls it under a lock.
+A position in a request acknowledges all batches before it. Batches that every reader has
+acknowledged are dropped. From the rest, compaction drops an id of a batch if two newer batches, of
+different trainers, have it: no reader's answer changes, since one of the two is not its own. So
+after a compaction the log has at most twice the distinct ids pushed since the slowest reader asked;
+the next one comes at `_SLACK` times its size. Reading changes only acknowledgements, so a request
+may be repeated. Pure bookkeeping; the table calls it under a lock.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from psrt.core.types import I64
 from psrt.kernels.tables import rows as row_kernels
 
 _SLACK = 2
-_LEAST_IDS = 1 << 16  # 512 KiB: below, compaction is not worth the time
+_LEAST_IDS = 1 << 16  # 512 KiB: below it, compaction does not pay off
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class _Batch:
 
 
 class ChangeLog:
-    """`end` is the position of the next batch; all batches from `start` on are there."""
+    """Batches by position: all from `start` to `end` - 1."""
 
     def __init__(self, least_ids: int = _LEAST_IDS) -> None:
         self.start = 1
@@ -49,15 +48,15 @@ class ChangeLog:
         self._acknowledged: dict[int, int] = {}
 
     def __len__(self) -> int:
-        """Ids held, some of them several times."""
+        """The number of ids in the log, repeated ones included."""
         return self._size
 
     def add(self, trainer: int, ids: I64) -> None:
-        """`trainer` has pushed `ids` (n,), each once, and they are applied; keeps a copy."""
+        """Append a copy of the distinct `ids` (n,) that `trainer` pushed; they are applied."""
         self._batches.append(_Batch(self.end, trainer, ids.copy()))
         self._size += len(ids)
         self.end += 1
-        if not self._acknowledged:  # nobody reads: the first to come asks for every row
+        if not self._acknowledged:  # no reader: the first one asks for every row
             self._drop_acknowledged()
         elif self._size > self._limit:
             self._compact()
@@ -65,7 +64,7 @@ class ChangeLog:
     def since(self, trainer: int, position: int) -> I64 | None:
         """The distinct ids (n,) that others pushed from `position` to `end`.
 
-        None if the log does not reach back so far: then it may be any row. Acknowledges what is
+        None if the log does not reach back so far: then it may be any row. Acknowledges all batches
         before `position` for `trainer`.
         """
         self._acknowledged[trainer] = position or self.end
@@ -74,11 +73,11 @@ class ChangeLog:
             return None
         others = [b.ids for b in self._batches if b.position >= position and b.trainer != trainer]
         ids = np.concatenate([np.empty(0, np.int64), *others])
-        # Sorting them would take ten times as long: a fifth of what a pserver has to do in Geo.
+        # Sorting them would take ten times as long: a fifth of the work of a pserver in Geo.
         return ids if len(others) == 1 else row_kernels.unique(ids, row_kernels.CellBuffer())[0]
 
     def release(self, trainer: int) -> None:
-        """`trainer` asks for nothing more."""
+        """Stop waiting for acknowledgements of `trainer`, which has completed."""
         self._acknowledged.pop(trainer, None)
         self._drop_acknowledged()
 

@@ -1,9 +1,9 @@
-"""One block of one dense parameter: values, optimizer state, version, lock.
+"""A dense table: the values of one block of a parameter, optimizer state, version and lock.
 
-Called from any handler thread. A reader gets a snapshot that never changes; all readers of one
-version share it, and it costs no copy if they are through with it before the next update
-(`psrt.pserver.tables.block_values`). How gradients move the block:
-`psrt.pserver.tables.block_update`.
+Called from any handler thread. A reader gets a snapshot that never changes. All readers of one
+version share it, and it costs no copy unless one of them still uses it at the next update
+(`psrt.pserver.tables.block_values`). An update moves the values by a gradient
+(`psrt.pserver.tables.block_update`).
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from psrt.kernels.optimizers import compensate
 from psrt.kernels.tables import fill_block
 from psrt.pserver.tables.block_update import BlockUpdate, Source, compensated, mean_of
 from psrt.pserver.tables.block_values import BlockValues
-from psrt.pserver.tables.pulled import PulledValues
-from psrt.pserver.tables.spare_threads import ALONE, SpareThreads
+from psrt.pserver.tables.helper_threads import NO_HELPERS, HelperThreads
+from psrt.pserver.tables.weight_backups import WeightBackups
 
 
 class DenseTable:
-    """`version` counts the updates; it and the values change only under the lock.
+    """One block of `spec.size` values; `version` counts the updates.
 
-    `compensation` is the λ of DC-ASGD; above 0 the table remembers what trainers pulled. A
-    `spare` thread takes half of an update of a large block.
+    Values and version change only under the lock. `compensation` is the λ of DC-ASGD; above 0 the
+    table keeps the values that trainers pulled. `helpers` take half of an update of a large block.
     """
 
     def __init__(
-        self, spec: DenseTableSpec, compensation: float = 0.0, spare: SpareThreads = ALONE
+        self, spec: DenseTableSpec, compensation: float = 0.0, helpers: HelperThreads = NO_HELPERS
     ) -> None:
         self.spec = spec
         self.version = 0
-        self._move = BlockUpdate(spec, spare)
+        self._move = BlockUpdate(spec, helpers)
         self._compensation = compensation
-        self._pulled = PulledValues()
+        self._backups = WeightBackups()
         self._lock = threading.Lock()
         self._values = BlockValues(_initial(spec))
         if compensation:
@@ -49,7 +49,7 @@ class DenseTable:
         return 4 * self.spec.size + self._move.nbytes
 
     def apply(self, gradient: F32, rate: float, trainer: int = 0, version: int = 0) -> None:
-        """One update by `gradient` (size,), which `trainer` computed on `version`."""
+        """Make one update by `gradient` (size,), which `trainer` computed on `version`."""
         with self._lock:
             if self._compensation:
                 pulled = self._computed_on(trainer, version)
@@ -58,22 +58,22 @@ class DenseTable:
                 self._update(gradient, rate)
 
     def apply_mean(self, gradients: Sequence[F32], trainers: int, rate: float) -> None:
-        """One update by the sum of `gradients`, in their order, times 1 / `trainers`."""
+        """Make one update by the sum of `gradients`, in their order, times 1 / `trainers`."""
         with self._lock:
             self._update(mean_of(gradients, trainers), rate)
 
     def read(self, trainer: int = 0) -> tuple[F32, int]:
-        """Values (size,) for `trainer`, read-only, and the version they are of."""
+        """Read-only values (size,) for `trainer`, and their version."""
         with self._lock:
             values = self._values.show()
             if self._compensation:
-                self._pulled.pulled(trainer, self.version, values)
+                self._backups.keep(trainer, self.version, values)
             return values, self.version
 
     def release(self, trainer: int) -> None:
-        """Let go of what is kept for `trainer`: it pushes nothing more."""
+        """Drop the values kept for `trainer`, which has completed."""
         with self._lock:
-            self._pulled.release(trainer)
+            self._backups.release(trainer)
 
     def _update(self, source: Source, rate: float) -> None:
         self.version += 1
@@ -81,8 +81,8 @@ class DenseTable:
 
     def _computed_on(self, trainer: int, version: int) -> F32:
         """The values (size,) that a gradient of `trainer` was computed on."""
-        pulled = self._pulled.computed_on(trainer, version)
-        # Who never pulled computes on what every process knows.
+        pulled = self._backups.computed_on(trainer, version)
+        # A trainer that never pulled computes on the initial values, a function of the spec.
         return _initial(self.spec) if pulled is None else pulled
 
 

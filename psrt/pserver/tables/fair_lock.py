@@ -1,4 +1,4 @@
-"""A lock for readers and writers, which nobody keeps from others by taking it again and again."""
+"""A fair readers-writer lock: a thread that takes it repeatedly does not keep out the others."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ MOST_JOINS = 100
 class FairLock:
     """Held by one thread that `writes`, or by any number that `reads`.
 
-    Whoever waits stands in the door: it holds `_door` while it waits for `_inside`. A plain lock
-    goes to whoever asks first after the release, which is the thread that has just released it;
-    here that one finds the door taken. So work in slices, each under the lock, lets others in
-    between.
+    A waiting thread holds `_door` while it waits for `_inside`. A plain lock goes to the first
+    thread that asks after a release, which is the one that has just released it; here that thread
+    finds the door taken. So work in slices, each under the lock, lets others in between.
 
-    Who needs the lock `shortly` goes past those in the door: it waits for who is inside, and does
-    not even do that to read beside others who read. After `MOST_JOINS` of these in a row it stands
-    in the door as well, or a writer might wait for ever.
+    A thread that needs the lock `shortly` bypasses the door: it waits for the holder only, and a
+    reader not even for other readers. After `MOST_JOINS` such readers in a row the next one uses
+    the door, so that no writer waits for ever.
     """
 
     def __init__(self) -> None:
@@ -27,7 +26,7 @@ class FairLock:
         self._inside = threading.Lock()
         self._counting = threading.Lock()  # guards `_readers`; the first waits holding it
         self._readers = 0
-        self._joins = 0  # since nobody read
+        self._joins = 0  # of readers since there was none
         self.reads = _Hold(self._read_in_turn, self._stop_reading)
         self.reads_shortly = _Hold(self._read_shortly, self._stop_reading)
         self.writes = _Hold(self._write_in_turn, self._inside.release)
@@ -63,7 +62,7 @@ class FairLock:
 
 
 class _Hold:
-    """`with` of one way to have the lock."""
+    """A context manager for one way to hold the lock."""
 
     def __init__(self, take: Callable[[], object], release: Callable[[], None]) -> None:
         self._take, self._release = take, release

@@ -1,4 +1,4 @@
-"""What a pserver counts, by the names of the stops on a gradient's path (admit, apply, version)."""
+"""The metrics of a pserver, named by the stops on a gradient's path (admit, apply, version)."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class Meters:
         self._staleness = [_staleness(registry, i) for i in range(len(_STALENESS_BOUNDS) + 1)]
 
     def staleness(self, versions: Sequence[int]) -> None:
-        """Gradients were applied so many updates after the values they were computed on."""
-        buckets = [bisect_left(_STALENESS_BOUNDS, each) for each in versions]
-        for bucket in set(buckets):
-            self._staleness[bucket].add(buckets.count(bucket))
+        """Count gradients by the number of updates since the values they were computed on."""
+        bins = [bisect_left(_STALENESS_BOUNDS, each) for each in versions]
+        for index in set(bins):
+            self._staleness[index].add(bins.count(index))
 
 
 def _staleness(registry: Counters, index: int) -> Counter:
-    """One bucket: `pserver_staleness_2_to_3`; the last is `pserver_staleness_32_up`."""
+    """One bin of the histogram: `pserver_staleness_2_to_3`; the last is `…_32_up`."""
     low = _STALENESS_BOUNDS[index - 1] + 1 if index else 0
     if index == len(_STALENESS_BOUNDS):
         return registry.counter(

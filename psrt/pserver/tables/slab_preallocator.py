@@ -1,8 +1,8 @@
-"""Memory for rows to come, made beside the requests that will fill it.
+"""Preallocation of memory for new rows, by a thread that works ahead of the requests.
 
-A page that a row is the first to reach costs the request 2 µs, and requests that insert rows reach
-many. One thread makes them a little earlier, for all tables of a pserver
-(`psrt.kernels.tables.growable_memory`); it takes no lock that requests hold for longer than a
+The first access to a memory page costs a request 2 µs, and requests that insert rows touch many.
+One thread touches them a little earlier, for all tables of a pserver
+(`psrt.kernels.tables.growable_memory`). It takes no lock that requests hold for longer than a
 growth.
 """
 
@@ -16,7 +16,7 @@ from psrt.kernels.tables import Slab
 
 
 class SlabPreallocator:
-    """Any thread may `ask`; its own thread begins with the first question and ends with `stop`."""
+    """Any thread may `ask`; the thread starts with the first request and ends with `stop`."""
 
     def __init__(self, crashes: CrashReport) -> None:
         self._crashes = crashes
@@ -26,13 +26,13 @@ class SlabPreallocator:
         self._is_stopped = False
 
     def ask(self, slab: Slab) -> None:
-        """Prepare `slab` soon; for one that `is_short`."""
+        """Prepare `slab`, which `is_short`, soon."""
         with self._changed:
             self._short.add(slab)
             self._changed.notify()
             if self._thread is None and not self._is_stopped:
-                with contextlib.suppress(RuntimeError):  # no thread to be had: rows make their own
-                    self._thread = start_thread(self._prepare, "room-ahead", self._crashes)
+                with contextlib.suppress(RuntimeError):  # else requests touch their own pages
+                    self._thread = start_thread(self._prepare, "preallocator", self._crashes)
 
     def stop(self) -> None:
         with self._changed:
@@ -44,7 +44,7 @@ class SlabPreallocator:
             slab.prepare()
 
     def _next(self) -> Slab | None:
-        """The next slab that is short; None at the end."""
+        """The next short slab; None after `stop`."""
         with self._changed:
             self._changed.wait_for(lambda: self._short or self._is_stopped)
             return None if self._is_stopped else self._short.pop()

@@ -1,9 +1,9 @@
 """The rows of some virtual shards of one table, and the lock that guards them.
 
-A batch takes the lock for a slice of its rows at a time, some hundred microseconds, and others come
-in between: a request of a million rows does not keep one of ten waiting. Only an update that moves
-all rows of the table is one piece. Batches are read side by side, and a few rows before those that
-wait for their turn (one row, while four trainers move 13,312 each: p99 6.7 → 5.3 ms).
+A batch takes the lock for a slice of its rows at a time, some hundred microseconds, so that a
+request of ten rows does not wait for one of a million. Only an update that moves all rows of the
+table is one piece. Batches are read in parallel, and a few rows go before batches that wait for
+their turn (one row, while four trainers move 13,312 each: p99 6.7 → 5.3 ms).
 """
 
 from __future__ import annotations
@@ -21,23 +21,22 @@ from psrt.pserver.tables.fair_lock import FairLock
 from psrt.pserver.tables.slab_preallocator import SlabPreallocator
 
 Decide: TypeAlias = Callable[[F32], U8]
-"""Looks at rows (n, words), laid out as the table's `layout` says, and says which of them to drop:
-(n,) uint8. It runs under the stripe's lock, may change words of the rows in place, and keeps no
-view of them."""
+"""Selects rows to drop: from rows (n, words) in the table's `layout` to (n,) uint8. It runs under
+the stripe's lock, may change words of the rows in place, and keeps no view of them."""
 
 _SLICE_ROWS = 16_384
 _SLICE_BYTES = 4 << 20
-_FEW_ROWS = 512  # need the lock for as long as it takes to wait for it
-_SWEEP_SHARE = 4  # dropping a row takes longer than updating one
+_FEW_ROWS = 512  # they need the lock about as long as it takes to wait for it
+_SWEEP_SLOWDOWN = 4  # dropping a row takes longer than updating one
 
 
 class Stripe:
-    """Everything below is guarded by one lock.
+    """Rows, index and admission of one stripe, guarded by one lock.
 
-    `admission` decides which ids may get a row, None lets all; `absent` is what the others read as,
-    None what they would begin with. `refused` counts updates of ids that were not admitted,
-    `empty_bytes` is what `nbytes` is without rows. `room` makes memory ahead of rows, without it
-    they reach it first.
+    `admission` decides which ids may get a row, None = all. `absent` is the value that ids without
+    a row read as, None = their initial value. `refused` counts updates of ids that were not
+    admitted; `empty_bytes` is the value of `nbytes` without rows. `preallocator` allocates memory
+    ahead of new rows.
     """
 
     def __init__(
@@ -47,14 +46,14 @@ class Stripe:
         first_state: F32,
         admission: Admission | None = None,
         absent: Start | None = None,
-        room: SlabPreallocator | None = None,
+        preallocator: SlabPreallocator | None = None,
     ) -> None:
         kind = HalfRowStore if layout.is_half else RowStore
         self._lock = FairLock()
         self._store = kind(layout, start, first_state, absent)
         self._admission = admission
-        self._room = room
-        self._looked_at = 0  # rows, when room for more was last looked after
+        self._preallocator = preallocator
+        self._checked_at = 0  # the number of rows at the latest check for short slabs
         self.refused = 0
         self.empty_bytes = self._store.nbytes
         self._slice_rows = max(1, min(_SLICE_ROWS, _SLICE_BYTES // layout.row_bytes))
@@ -73,31 +72,32 @@ class Stripe:
 
     @property
     def waiting_bytes(self) -> int:
-        """Memory set aside for ids that wait to be admitted."""
+        """Memory reserved for ids that wait for admission."""
         return self._admission.nbytes if self._admission is not None else 0
 
     def read(self, ids: I64, order: I32, found: I32, out: F32) -> None:
-        """`out[i]` (n, width) = weights of rows `ids[i]`, i in `order`; `found` (n,) = their slots,
-        with those of before as hints."""
+        """Write the weights of rows `ids[i]`, i in `order`, to `out[i]` (n, width).
+
+        `found` (n,) has hints of their slots and gets the slots.
+        """
         lock = self._lock.reads_shortly if len(order) <= _FEW_ROWS else self._lock.reads
         for part in self._slices(len(order)):
             with lock:
                 self._store.read(ids, order[part], found[part], out)
 
     def apply(self, update: RowUpdate, order: I32, found: I32) -> None:
-        """Update the rows at positions `order` (n,) of the batch, which rise; `found` as of
-        `read`."""
+        """Update the rows at rising positions `order` (n,) of the batch; `found` as in `read`."""
         if update.rule.moves_all_rows:
             with self._lock.writes:
                 self._apply(update, order, found)
                 update.apply_to_rest(self._store)
-                self._look_ahead()
+                self._preallocate()
             return
         lock = self._lock.writes_shortly if len(order) <= _FEW_ROWS else self._lock.writes
         for part in self._slices(len(order)):
             with lock:
                 self._apply(update, order[part], found[part])
-                self._look_ahead()
+                self._preallocate()
 
     def ids(self) -> I64:
         """A copy of the ids of all rows."""
@@ -105,19 +105,21 @@ class Stripe:
             return self._store.ids()
 
     def page(self, end: int, max_rows: int) -> tuple[I64, F32, int]:
-        """Copies of ids and weights of the last `max_rows` rows before slot `end`, and the slot
-        where they begin."""
+        """Copies of ids and weights of the last `max_rows` rows before slot `end`, and the first of
+        their slots."""
         with self._lock.writes:
             end = min(end, self.rows)
             first = max(0, end - max_rows)
             return *self._store.page(first, end), first
 
     def sweep(self, end: int, max_rows: int, decide: Decide) -> tuple[int, int]:
-        """Drop what `decide` says of the last `max_rows` rows before slot `end`: how many that
-        were, and the slot where the page began."""
+        """Drop those of the last `max_rows` rows before slot `end` that `decide` selects.
+
+        Returns their number, and the slot where the page began.
+        """
         with self._lock.writes:
             end = min(end, self.rows)
-            first = max(0, end - min(max_rows, self._slice_rows // _SWEEP_SHARE or 1))
+            first = max(0, end - min(max_rows, self._slice_rows // _SWEEP_SLOWDOWN or 1))
             dropped = decide(self._store.slab.rows[first:end])
             count = int(np.count_nonzero(dropped))
             if count:
@@ -125,17 +127,17 @@ class Stripe:
             return count, first
 
     def read_scores(self, ids: I64, order: I32, found: I32, score: Score, out: F32) -> None:
-        """`out[i]` (n,) = score of row `ids[i]`, i in `order`; where there is no row it stays."""
+        """Write the score of row `ids[i]`, i in `order`, to `out[i]`; skips absent rows."""
         with self._lock.writes:
             self._store.find(ids, order, found)
-            places = self._store.layout.show_at, self._store.layout.click_at
+            columns = self._store.layout.show_at, self._store.layout.click_at
             row_eviction.read_scores(
-                *(self._store.slab.rows, found, order, *places),
+                *(self._store.slab.rows, found, order, *columns),
                 *(score.nonclick_coeff, score.click_coeff, out),
             )
 
     def drop(self, ids: I64) -> None:
-        """Forget these rows, those of them that are there."""
+        """Drop the rows of `ids` that exist."""
         with self._lock.writes:
             self._store.drop_ids(ids)
 
@@ -148,11 +150,11 @@ class Stripe:
             found = found[np.searchsorted(order, admitted)]
         update.apply(self._store, admitted, found)
 
-    def _look_ahead(self) -> None:
-        if self._room is not None and self._store.rows != self._looked_at:
-            self._looked_at = self._store.rows
+    def _preallocate(self) -> None:
+        if self._preallocator is not None and self._store.rows != self._checked_at:
+            self._checked_at = self._store.rows
             for slab in self._store.short_slabs:
-                self._room.ask(slab)
+                self._preallocator.ask(slab)
 
     def _slices(self, rows: int) -> list[slice]:
         size = self._slice_rows

@@ -1,8 +1,7 @@
-"""Going through all rows of a table to drop those at their end, in small slices beside training.
+"""Sweeps over all rows of a table, in small slices during training.
 
-Requests come in between two slices, each of which holds the lock of one stripe for well under a
-millisecond; between slices `pause` is called. One sweep of a table at a time: the caller sees to
-that.
+A slice holds the lock of one stripe for well under a millisecond, and requests come in between;
+between slices `pause` is called. The caller ensures that a table has one sweep at a time.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import numpy as np
 
 from psrt.core.types import F32, I64, U8
 from psrt.kernels.tables import AGE_BINS, KEPT, REASONS, VERSION_MASK, row_eviction
-from psrt.pserver.tables.lifecycle import Dropped, EvictionPolicy
+from psrt.pserver.tables.eviction import Dropped, EvictionPolicy
 from psrt.pserver.tables.two_part_table import RowsTable
 
 Pause: TypeAlias = Callable[[], None]
@@ -30,22 +29,22 @@ _KERNELS = (
 
 def sweep(
     table: RowsTable,
-    sentence: EvictionPolicy,
+    policy: EvictionPolicy,
     pause: Pause,
     *,
     decay: float = 1.0,
     dry_run: bool = False,
 ) -> Dropped:
-    """Drop the rows that `sentence` says; shows and clicks of all are multiplied by `decay` before.
+    """Drop the rows that `policy` selects, after shows and clicks of all are multiplied by `decay`.
 
-    A dry run tells what would be dropped: it does all of it to copies of the rows, so that scores
-    are those of a real one to the last bit.
+    A dry run returns the rows that would be dropped. It works on copies of the rows, so that scores
+    equal those of a real sweep to the last bit.
     """
     for kernel in _KERNELS:
         kernel.load()
     layout, score = table.layout, table.spec.score
     row_bytes = table.nbytes // max(1, table.rows)
-    time = sentence.time & VERSION_MASK
+    time = policy.time & VERSION_MASK
     ended: I64 = np.zeros(len(REASONS), np.int64)
 
     def decide(rows: F32) -> U8:
@@ -54,11 +53,11 @@ def sweep(
             row_eviction.decay_(rows, 0, len(rows), layout.show_at, layout.click_at, decay)
         row_eviction.pull_along_(rows, 0, len(rows), time)
         reasons: U8 = np.empty(len(rows), np.uint8)
-        sentence.quota = row_eviction.judge(
-            *(rows, 0, len(rows), time, sentence.ttl_rounds, layout.seen_at),
-            *(sentence.hour, sentence.ttl_hours, layout.show_at, layout.click_at),
-            *(score.nonclick_coeff, score.click_coeff, sentence.least_score),
-            *(sentence.oldest_bin, sentence.quota, reasons, ended),
+        policy.quota = row_eviction.judge(
+            *(rows, 0, len(rows), time, policy.ttl_rounds, layout.seen_at),
+            *(policy.hour, policy.ttl_hours, layout.show_at, layout.click_at),
+            *(score.nonclick_coeff, score.click_coeff, policy.least_score),
+            *(policy.oldest_bin, policy.quota, reasons, ended),
         )
         return np.zeros_like(reasons) if dry_run else (reasons != KEPT).view(np.uint8)
 
@@ -69,7 +68,7 @@ def sweep(
 
 
 def ages(table: RowsTable, time: int, pause: Pause) -> I64:
-    """All rows (AGE_BINS,) by their age at `time`."""
+    """Count all rows by their age at `time`: (AGE_BINS,)."""
     row_eviction.count_ages.load()
     bins: I64 = np.zeros(AGE_BINS, np.int64)
 

@@ -1,9 +1,9 @@
-"""A sparse table whose rows start short: two tables that look like one.
+"""A sparse table whose rows start short: two tables with the interface of one.
 
-The *short part* holds the first `embed_width` weights of every row, with its shows and clicks; the
-*long part* holds the others, for ids whose score has reached the threshold, and reads as zeros for
-all that have not come so far. A row that has grown stays long while it exists; dropping its short
-part drops both. The parts are `SparseTable`s of one id space and of equal stripes.
+The *short part* holds the first `embed_width` weights of every row, with its shows and clicks. The
+*long part* holds the others for ids whose score has reached the threshold; for all other ids they
+read as zeros. A row that has grown stays long while it exists; dropping its short part drops both.
+The parts are `SparseTable`s of one id space and of equal stripes.
 """
 
 from __future__ import annotations
@@ -20,56 +20,56 @@ from psrt.core.types import F32, I64, U8
 from psrt.kernels.lowlevel import stable_hash
 from psrt.kernels.tables import CONSTANT, ID_WORD, RowLayout
 from psrt.pserver.tables.admission import Grown
-from psrt.pserver.tables.routed import Routed
+from psrt.pserver.tables.helper_threads import NO_HELPERS, HelperThreads
 from psrt.pserver.tables.slab_preallocator import SlabPreallocator
-from psrt.pserver.tables.spare_threads import ALONE, SpareThreads
 from psrt.pserver.tables.sparse_table import SparseTable, first_row, per_show
 from psrt.pserver.tables.stripe import Decide, Stripe
+from psrt.pserver.tables.stripe_router import RoutedIds
 
 _ZEROS = (CONSTANT, 0.0, 0.0, 0)
 
 
 class LongPart(SparseTable):
-    """Rows of ids whose score, which `apply` gets in place of their shows, reaches `threshold`."""
+    """Rows of ids whose score reaches `threshold`; `apply` gets the scores in place of shows."""
 
     def __init__(
         self,
         spec: SparseTableSpec,
         stripes: int,
         threshold: float,
-        room: SlabPreallocator | None,
-        spare: SpareThreads,
+        preallocator: SlabPreallocator | None,
+        helpers: HelperThreads,
     ) -> None:
         self._threshold = threshold
-        super().__init__(spec, stripes, room=room, spare=spare)
+        super().__init__(spec, stripes, preallocator=preallocator, helpers=helpers)
 
     def _stripe(self, first_shard: int, last_shard: int) -> Stripe:
         begins = first_row(self.spec, self._rule)
         grown = Grown(self._threshold)
-        return Stripe(self.layout, *begins, grown, absent=_ZEROS, room=self._room)
+        return Stripe(self.layout, *begins, grown, absent=_ZEROS, preallocator=self._preallocator)
 
 
 class TwoPartTable:
-    """What a `SparseTable` is to others; `spec.growth` is set."""
+    """A table with the methods of `SparseTable`; `spec.growth` is set."""
 
     def __init__(
         self,
         spec: SparseTableSpec,
         stripes: int,
         hours: Callable[[], int] = hours_since_1970,
-        room: SlabPreallocator | None = None,
-        spare: SpareThreads = ALONE,
+        preallocator: SlabPreallocator | None = None,
+        helpers: HelperThreads = NO_HELPERS,
     ) -> None:
         assert spec.growth is not None, spec.name
         self.spec = spec
         self._embed = spec.growth.embed_width
         threshold, short = spec.growth.embedx_threshold, replace(spec, width=self._embed)
-        self._short = SparseTable(short, stripes, None, hours, room, spare)
-        self._long = LongPart(_long_spec(spec), stripes, threshold, room, spare)
+        self._short = SparseTable(short, stripes, None, hours, preallocator, helpers)
+        self._long = LongPart(_long_spec(spec), stripes, threshold, preallocator, helpers)
 
     @property
     def layout(self) -> RowLayout:
-        """That of the short part, which sweeps look at."""
+        """The layout of the short part, which sweeps read."""
         return self._short.layout
 
     @property
@@ -108,11 +108,11 @@ class TwoPartTable:
     def time(self, now: int) -> int:
         return self._short.time(now)
 
-    def route(self, ids: I64) -> Routed:
+    def route(self, ids: I64) -> RoutedIds:
         return self._short.route(ids)
 
-    def read(self, routed: Routed, out: F32) -> int:
-        """`out` (n, width) = weights of the rows, zeros where they have not grown."""
+    def read(self, routed: RoutedIds, out: F32) -> int:
+        """Write weights to `out` (n, width), zeros if rows have not grown; return the version."""
         short = np.empty((len(out), self._embed), np.float32)
         long = np.empty((len(out), self.spec.width - self._embed), np.float32)
         version = self._short.read(routed, short)
@@ -122,14 +122,14 @@ class TwoPartTable:
 
     def apply(
         self,
-        routed: Routed,
+        routed: RoutedIds,
         gradients: F32,
         rate: float,
         counts: F32 | None = None,
         now: int = 0,
     ) -> None:
-        """One update by `gradients` (n, width): of the short parts, and of the long parts of rows
-        that have grown, or grow with these `counts`."""
+        """Make one update by `gradients` (n, width) of the short parts, and of the long parts of
+        rows that have grown or grow with these `counts`."""
         if counts is not None and scales_by_shows(self.spec.optimizer):
             long_gradients = per_show(gradients[:, self._embed :], counts)
         else:
@@ -140,33 +140,32 @@ class TwoPartTable:
         scores[:, 0] = self.scores(routed)
         self._long.apply(routed.elsewhere(), long_gradients, rate, scores)
 
-    def scores(self, routed: Routed) -> F32:
-        """Scores (n,) of the rows; −∞ for one that is not there."""
+    def scores(self, routed: RoutedIds) -> F32:
+        """Scores (n,) of the rows; −∞ for an absent one."""
         scores = np.full(len(routed.ids), -np.inf, np.float32)
         self._short.read_scores(routed, scores)
         return scores
 
-    def log(self, trainer: int, routed: Routed) -> None:
-        """No mode that logs changes has growing tables."""
+    def log(self, trainer: int, routed: RoutedIds) -> None:
+        """Do nothing: no mode that logs changes has growing tables."""
 
     def changed(self, trainer: int, position: int) -> tuple[I64, int]:
-        raise AssertionError("asked of a table without a log")
+        raise AssertionError("the table has no log")
 
     def release(self, trainer: int) -> None:
-        """Nothing is kept for a trainer."""
+        """Do nothing: the table keeps nothing for a trainer."""
 
     def export(self, cursor: int, max_rows: int) -> tuple[I64, F32, int]:
-        """As `SparseTable.export`."""
+        """A page of the rows; see `SparseTable.export`."""
         ids, _, cursor = self._short.export(cursor, max_rows)
         rows = np.empty((len(ids), self.spec.width), np.float32)
         self.read(self.route(ids), rows)
         return ids, rows, cursor
 
     def sweep(self, cursor: int, max_rows: int, decide: Decide) -> tuple[int, int]:
-        """As `SparseTable.sweep`; `decide` sees short parts, and drops long parts with them.
+        """Drop rows of a page; see `SparseTable.sweep`. `decide` gets short parts and drops both.
 
-        A push that comes between the two meets the long part of the row that was dropped; it is
-        dropped all the same.
+        A push between the two drops may update the long part of a dropped row; it is dropped too.
         """
         gone: list[I64] = []
 
@@ -186,7 +185,7 @@ RowsTable: TypeAlias = SparseTable | TwoPartTable
 
 
 def _long_spec(spec: SparseTableSpec) -> SparseTableSpec:
-    """Gradients come scaled by shows, and rows end with their short part."""
+    """The spec of the long part: without show scale, admission and lifecycle of its own."""
     assert spec.growth is not None
     return replace(
         spec,

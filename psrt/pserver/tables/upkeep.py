@@ -1,8 +1,8 @@
-"""Tables kept within their limits beside training, and shrunk when somebody asks.
+"""Sweeps that keep tables within their limits during training, and shrinks on request.
 
-`SweepSchedule` decides when a table is looked through (pure); `Upkeep` does it, in a thread of its
-own that ends with `stop`, or in the calling thread for a shrink. A sweep rests between slices for
-as long as it worked, so it takes half a core at most.
+`Upkeep` sweeps tables when their `SweepSchedule` is due, in a thread of its own that ends with
+`stop`, and shrinks them in the calling thread. A sweep rests between slices for as long as it
+worked, so it takes half a core at most.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from psrt.core.clock import hours_since_1970
 from psrt.core.errors import WireError
-from psrt.core.specs import Lifecycle, SparseTableSpec
+from psrt.core.specs import SparseTableSpec
 from psrt.core.threads import CrashReport, start_thread
-from psrt.pserver.tables.lifecycle import (
+from psrt.pserver.tables.eviction import (
     Dropped,
+    SweepSchedule,
     by_age,
     by_memory,
     by_shrink,
@@ -34,50 +34,23 @@ from psrt.pserver.tables.two_part_table import RowsTable
 
 log = logging.getLogger("psrt.pserver")
 
-LOOK_S = 1.0
-"""Between two looks at all tables: a table may pass its `max_bytes` by what comes in meanwhile."""
+CHECK_S = 1.0
+"""The time between two checks of all tables; a table may pass its `max_bytes` meanwhile."""
 
-LONGEST_WITHOUT = 1 << 27
-"""Of the time of a table: after so much of it all rows are gone through, or ages beyond 2³⁰ would
-count as none (`row_lives.pull_along_`)."""
-
-_EVERY = 8  # a row past its time is found within an eighth of that time
-_KEPT_OF_CAP = 15 / 16  # what a sweep for memory leaves, or the next look would find it full again
+_KEPT_OF_CAP = 15 / 16  # the part that a sweep for memory leaves, or the next check finds it full
 _ANSWERS_KEPT = 64
-_WORK_S = 0.005  # a slice is 0.1 ms: to sleep and be woken after each would cost as much again
-
-
-@dataclass
-class SweepSchedule:
-    """When one table is looked through for rows past their time: (time, hour) → due or not.
-
-    `time` is the table's (`SparseTable.time`).
-    """
-
-    life: Lifecycle
-    time: int = 0
-    hour: int = 0
-
-    def is_due(self, time: int, hour: int) -> bool:
-        """Whether an eighth of a limit, or LONGEST_WITHOUT, has passed since this last said so."""
-        rounds, days = self.life.ttl_rounds, self.life.ttl_days
-        longest = max(1, rounds // _EVERY) if rounds else LONGEST_WITHOUT
-        by_rounds = time - self.time >= longest
-        by_days = days > 0 and hour - self.hour >= max(1, round(days * 24 / _EVERY))
-        if by_rounds or by_days:
-            self.time, self.hour = time, hour
-        return by_rounds or by_days
+_WORK_S = 0.005  # a slice takes 0.1 ms: to sleep and wake after each would cost as much again
 
 
 _Asked: TypeAlias = tuple[int, int, tuple[str, ...], bool]
-"""Of one SHRINK: trainer, number, names of tables, whether it is a dry run."""
+"""One SHRINK: trainer, number, names of tables, dry run or not."""
 
 
 class Upkeep:
-    """`tables` gives the sparse tables there are; any thread may call `shrink`.
+    """Sweeps and shrinks the sparse `tables`; any thread may call `shrink`.
 
-    `job_time` is how far the job is, in rounds or mini-batches of all trainers: by it rows age also
-    where a pserver has nothing of what is pushed. Without it a table knows of its own updates only.
+    `job_time` returns the progress of the job, in rounds or mini-batches of all trainers. By it
+    rows age even on a pserver that gets no pushes; without it a table counts its own updates only.
     """
 
     def __init__(
@@ -89,7 +62,7 @@ class Upkeep:
     ) -> None:
         self._tables, self._meters, self._hours = tables, meters, hours
         self._job_time = job_time
-        self._rhythms: dict[str, SweepSchedule] = {}
+        self._schedules: dict[str, SweepSchedule] = {}
         self._answers: OrderedDict[_Asked, dict[str, Dropped]] = OrderedDict()
         self._warned: set[str] = set()  # tables whose limit is too narrow
         self._sweeping = threading.Lock()  # one sweep at a time
@@ -98,28 +71,28 @@ class Upkeep:
         self._stopped = threading.Event()
 
     def start(self, crashes: CrashReport) -> None:
-        """Look at the tables by and by, from when one has a limit that needs it."""
+        """Start to check the tables, as soon as one of them has a limit."""
         self._crashes = crashes
-        self.tables_came()
+        self.tables_added()
 
-    def tables_came(self) -> None:
-        """There may be new tables."""
+    def tables_added(self) -> None:
+        """Check the limits of new tables."""
         with self._sweeping:
             limited = [table for table in self._tables() if _is_limited(table.spec)]
             self._warn([table for table in limited if table.spec.name not in self._warned])
             if limited and self._crashes is not None and self._thread is None:
-                self._thread = start_thread(self._look_by_and_by, "upkeep", self._crashes)
+                self._thread = start_thread(self._run, "upkeep", self._crashes)
 
     def stop(self) -> None:
         self._stopped.set()
 
-    def look(self, pause: Pause = lambda: None) -> dict[str, Dropped]:
-        """Drop what is past its time or beyond the memory of its table; what that was, by table."""
+    def sweep_due(self, pause: Pause = lambda: None) -> dict[str, Dropped]:
+        """Drop rows that are expired or beyond the memory limit; return their numbers by table."""
         dropped: dict[str, Dropped] = {}
         for table in self._tables():
             if _is_limited(table.spec):
                 with self._sweeping:
-                    found = self._look_at(table, pause)
+                    found = self._sweep_if_due(table, pause)
                 if found.total:
                     self._meters.rows_dropped.add(found.total)
                     dropped[table.spec.name] = found
@@ -128,15 +101,15 @@ class Upkeep:
     def shrink(
         self, names: Sequence[str], number: int, dry_run: bool, trainer: int = 0
     ) -> dict[str, Dropped]:
-        """Decay scores and drop rows below the least one, with those past their time; by table.
+        """Decay scores and drop expired rows and those below the least score, by table.
 
-        Of the tables `names`, all if there are none. A call that `trainer` repeats, which its
-        `number` tells, is answered as before; one that asks for something else is none.
+        Shrinks the tables `names`, or all if it is empty. A repeated call, recognised by its
+        `trainer`, `number` and arguments, gets the former answer. Raises `WireError` for number 0.
         """
         if number == 0:
             raise WireError(
                 f"trainer {trainer} sent a SHRINK without a number; nothing was dropped.",
-                hint="shrink.number is drawn for every call, so that a repeated one is known.",
+                hint="shrink.number is drawn for every call, so that a repeated one is recognised.",
             )
         asked = (trainer, number, tuple(names), dry_run)
         with self._sweeping:
@@ -154,46 +127,46 @@ class Upkeep:
         life = table.spec.lifecycle
         if life is None:
             return Dropped()
-        sentence = by_shrink(table.spec, table.time(self._job_time()), self._hours())
+        policy = by_shrink(table.spec, table.time(self._job_time()), self._hours())
         pause = _Rest(self._stopped)
-        dropped = sweep(table, sentence, pause, decay=life.decay, dry_run=dry_run)
+        dropped = sweep(table, policy, pause, decay=life.decay, dry_run=dry_run)
         if not dry_run:
             self._meters.rows_dropped.add(dropped.total)
         return dropped
 
-    def _look_at(self, table: RowsTable, pause: Pause) -> Dropped:
+    def _sweep_if_due(self, table: RowsTable, pause: Pause) -> Dropped:
         spec, hour, now = table.spec, self._hours(), table.time(self._job_time())
         assert spec.lifecycle is not None, spec.name
         dropped = Dropped()
-        rhythm = self._rhythms.setdefault(spec.name, SweepSchedule(spec.lifecycle, hour=hour))
-        if rhythm.is_due(now, hour):
-            dropped.merge(sweep(table, by_age(spec, now, hour), pause))
+        schedule = self._schedules.setdefault(spec.name, SweepSchedule(spec.lifecycle, hour=hour))
+        if schedule.is_due(now, hour):
+            dropped += sweep(table, by_age(spec, now, hour), pause)
         if _too_many(table, 1.0):
             surplus, now = _too_many(table, _KEPT_OF_CAP), table.time(self._job_time())
             oldest = by_memory(ages(table, now, pause), surplus, now, hour)
-            dropped.merge(sweep(table, oldest, pause))
+            dropped += sweep(table, oldest, pause)
         return dropped
 
     def _warn(self, tables: Iterable[RowsTable]) -> None:
-        """Say of which `tables` the memory is too little, once."""
+        """Log once which `tables` have too little memory."""
         for table in tables:
             self._warned.add(table.spec.name)
-            limit = _share_of_memory(table)
+            limit = _memory_limit(table)
             if is_too_narrow(*limit, table.empty_bytes):
                 log.warning(
                     "table %s may take %d bytes on this pserver, and its index takes %d without "
-                    "any row; rows get half of the limit beside the index. Raise max_bytes of its "
+                    "any row; rows get half of the limit in addition to it. Raise max_bytes of its "
                     "lifecycle, or start the pserver with fewer stripes.",
                     *(table.spec.name, math.prod(limit), table.empty_bytes),
                 )
 
-    def _look_by_and_by(self) -> None:
-        while not self._stopped.wait(LOOK_S):
-            self.look(_Rest(self._stopped))
+    def _run(self) -> None:
+        while not self._stopped.wait(CHECK_S):
+            self.sweep_due(_Rest(self._stopped))
 
 
 class _Rest:
-    """A pause as long as the time since the last one ended, once that is worth a pause."""
+    """A pause as long as the time since the last one ended, if that was long enough."""
 
     def __init__(self, stopped: threading.Event) -> None:
         self._stopped = stopped
@@ -207,20 +180,20 @@ class _Rest:
 
 
 def _is_limited(spec: SparseTableSpec) -> bool:
-    """Whether rows may end without a shrink."""
+    """Return True if rows may be dropped without a shrink."""
     life = spec.lifecycle
     return life is not None and bool(life.ttl_rounds or life.ttl_days or life.max_bytes)
 
 
-def _share_of_memory(table: RowsTable) -> tuple[int, float]:
-    """The limit of the whole table, and which part of it this share of the table may take."""
+def _memory_limit(table: RowsTable) -> tuple[int, float]:
+    """The limit of the whole table, and the fraction of it for the rows on this pserver."""
     spec = table.spec
     assert spec.lifecycle is not None, spec.name
-    share = (spec.last_shard - spec.first_shard) / spec.virtual_shards
-    return spec.lifecycle.max_bytes, share
+    fraction = (spec.last_shard - spec.first_shard) / spec.virtual_shards
+    return spec.lifecycle.max_bytes, fraction
 
 
 def _too_many(table: RowsTable, part: float) -> int:
-    """Rows to drop for this share of the table to need `part` of its memory."""
-    max_bytes, share = _share_of_memory(table)
-    return rows_too_many(max_bytes, part * share, table.rows, table.nbytes, table.empty_bytes)
+    """The number of rows to drop for the table to take `part` of its memory on this pserver."""
+    max_bytes, fraction = _memory_limit(table)
+    return rows_too_many(max_bytes, part * fraction, table.rows, table.nbytes, table.empty_bytes)

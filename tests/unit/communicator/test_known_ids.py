@@ -10,7 +10,7 @@ import pytest
 from psrt.communicator.requests import known_ids
 from psrt.communicator.requests.known_ids import MOST_MISSES
 from psrt.core.tensors import SelectedRows
-from psrt.pserver.serving.id_lists import IdLists
+from psrt.pserver.serving.id_list_cache import IdListCache
 from psrt.pserver.serving.service import PserverService
 from psrt.rpc.inproc import Fault
 from psrt.rpc.methods import Method
@@ -77,7 +77,7 @@ def pushed(message: Message) -> list[tuple[bool, int]]:
 def forget(cluster: Cluster) -> None:
     for pserver in cluster.pservers:
         assert isinstance(pserver, PserverService)
-        pserver._id_lists = IdLists()
+        pserver._id_lists = IdListCache()
 
 
 def counted(cluster: Cluster, name: str) -> float:

@@ -46,18 +46,18 @@ def test_calls_to_a_loop_that_crashed_raise_its_error(
     assert "thread psrt-grpc crashed: by intent" in caplog.messages
 
 
-def test_a_spare_thread_that_crashes_is_reported_to_its_pserver() -> None:
+def test_a_helper_thread_that_crashes_is_reported_to_its_pserver() -> None:
     crashes = CrashReport()
-    service = PserverService(stripes=2, wait_timeout_s=WAIT_S, crashes=crashes, spare_threads=1)
-    spare: Any = service._spare
-    spare.run([lambda: None] * 2)
-    (thread,) = spare._threads
+    service = PserverService(stripes=2, wait_timeout_s=WAIT_S, crashes=crashes, helper_threads=1)
+    helpers: Any = service._helpers
+    helpers.run([lambda: None] * 2)
+    (thread,) = helpers._threads
 
-    spare._inbox.put("no run")
+    helpers._inbox.put("no run")
     thread.join(WAIT_S)
     service.stop()
 
-    assert crashes.thread_name == "spare_0"
+    assert crashes.thread_name == "helper_0"
     assert isinstance(crashes.error, AttributeError)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks import scaling_table
 from psrt.core.specs import VIRTUAL_SHARDS
 from psrt.kernels.tables.leaves import SLOTS
-from psrt.pserver.serving.id_lists import LIMIT_BYTES
+from psrt.pserver.serving.id_list_cache import LIMIT_BYTES
 from psrt.sizing.loads import CONNECTION_BYTES, MAX_MESSAGE_BYTES
 
 ROOT = Path(__file__).parents[3]

@@ -11,12 +11,12 @@ from psrt.core.precision import WirePrecision
 from psrt.core.tensors import SelectedRows
 from psrt.core.types import F32, I64
 from psrt.kernels.tables.rows import merge
-from psrt.pserver.serving.id_lists import IdLists
+from psrt.pserver.serving.id_list_cache import IdListCache
 from psrt.pserver.serving.parts import Push, parse
 from psrt.pserver.serving.updates import apply_now, close_round
 from psrt.pserver.tables.meters import Meters
-from psrt.pserver.tables.registry import Tables
 from psrt.pserver.tables.sparse_table import SparseTable
+from psrt.pserver.tables.table_registry import TableRegistry
 from psrt.rpc.wire.frames import Message
 from tests.support.communicators import ENDPOINTS, PLAN
 
@@ -53,9 +53,9 @@ def pushed(rows: SelectedRows, wire: str = "float32") -> list[Message]:
 
 
 def parsed(messages: list[Message], table: SparseTable) -> list[Push]:
-    tables = Tables(stripes=2)
+    tables = TableRegistry(stripes=2)
     tables._tables["emb"] = table
-    return [push for message in messages for push in parse(tables, IdLists(), message).pushes]
+    return [push for message in messages for push in parse(tables, IdListCache(), message).pushes]
 
 
 @pytest.mark.parametrize("wire", ["float32", "float16", "int8"])

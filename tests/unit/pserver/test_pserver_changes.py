@@ -187,7 +187,7 @@ def test_a_process_that_was_replaced_can_acknowledge_nothing(geo: InprocPserver)
     former = geo.join(0, SPARSE)
     geo.join(0, SPARSE, incarnation=2000)
 
-    with pytest.raises(JobError, match="another process has said HELLO as trainer 0"):
+    with pytest.raises(JobError, match="another process has joined as trainer 0"):
         pull_changed(former, 0)
 
 

@@ -10,7 +10,7 @@ import pytest
 from psrt.core import specs
 from psrt.core.clock import ManualClock
 from psrt.core.errors import DeadlineError, ErrorCode, JobError, UnavailableError
-from psrt.pserver.decisions.clocks import NOBODY_LEFT
+from psrt.pserver.decisions.clocks import NO_OTHER
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.inproc import Fault
@@ -67,7 +67,7 @@ def test_a_completed_trainer_is_waited_for_no_more() -> None:
 
         complete(two)
 
-        assert waits.result(60.0) == NOBODY_LEFT
+        assert waits.result(60.0) == NO_OTHER
 
 
 def test_a_wait_that_is_over_names_clock_and_missing_trainer() -> None:
@@ -82,7 +82,7 @@ def test_a_wait_that_is_over_names_clock_and_missing_trainer() -> None:
         pserver.service.expire()
 
         with pytest.raises(
-            DeadlineError, match=r"on clock 'step' for trainer 1 \(last heard of 20.0 s ago\)"
+            DeadlineError, match=r"on clock 'step' for trainer 1 \(last call 20.0 s ago\)"
         ):
             waits.result(60.0)
 

@@ -202,7 +202,7 @@ def test_a_completed_trainer_lets_the_waiting_round_close() -> None:
     np.testing.assert_allclose(after, before - 0.5, atol=1e-7)
 
 
-# --- sections --------------------------------------------------------------------------------
+# --- buckets --------------------------------------------------------------------------------
 
 
 FURTHER = replace(DENSE, name="v", parameter="v", section=1)
@@ -229,7 +229,7 @@ def test_a_call_about_tables_of_two_sections_is_refused_and_changes_none() -> No
         before = pull(client).copy()
         parts, tensors = ((PUSH_DENSE, "w"), (PUSH_DENSE, "v")), [np.ones(4, np.float32)] * 2
 
-        with pytest.raises(WireError, match=r"tables of sections \[0, 1\]"):
+        with pytest.raises(WireError, match=r"tables of buckets \[0, 1\]"):
             call(client, Method.EXCHANGE, *parts, tensors=tensors)
 
         np.testing.assert_array_equal(pull(client), before)
@@ -422,7 +422,7 @@ def test_a_push_that_counts_absurd_steps_harms_nobody_else() -> None:
         one, two = pserver.join(0, SPARSE), pserver.join(1, SPARSE)
         gradients = np.ones((3, 2), np.float32)
 
-        with pytest.raises(WireError, match=r"stands for .* mini-batches"):
+        with pytest.raises(WireError, match=r"covers .* mini-batches"):
             push_rows(one, IDS, gradients, step=(1 << 64) - 1)
 
         assert push_rows(two, IDS, gradients, step=1).header.step == 1
@@ -447,7 +447,7 @@ def test_a_call_before_hello_says_what_to_do(method: Method) -> None:
     with inproc_pserver() as pserver, pytest.raises(WireError) as error:
         pserver.service.handle(call_of_stranger, Peer("inproc", "a stranger"))
 
-    assert "before any trainer said HELLO" in error.value.message
+    assert "before any trainer sent HELLO" in error.value.message
     assert "HELLO" in error.value.hint
 
 
@@ -459,7 +459,7 @@ def test_a_process_that_was_replaced_is_told_so() -> None:
         error = refused(former, Method.EXCHANGE)
 
     assert error.code is ErrorCode.TRAINER_LOST
-    assert "another process has said HELLO as trainer 0" in error.message
+    assert "another process has joined as trainer 0" in error.message
 
 
 def test_an_unknown_table_names_the_tables_that_exist() -> None:

@@ -7,9 +7,9 @@ import pytest
 
 from psrt.core import specs
 from psrt.core.errors import ErrorCode, WireError
-from psrt.pserver.serving.id_lists import IdLists
+from psrt.pserver.serving.id_list_cache import IdListCache
 from psrt.pserver.serving.parts import RequestParts, parse
-from psrt.pserver.tables.registry import Tables
+from psrt.pserver.tables.table_registry import TableRegistry
 from psrt.rpc import pb
 from psrt.rpc.methods import Method
 from psrt.rpc.serving import Peer
@@ -24,22 +24,22 @@ ROWS = specs.SparseTableSpec(
 
 
 @pytest.fixture
-def tables() -> Tables:
-    built = Tables(stripes=2)
+def tables() -> TableRegistry:
+    built = TableRegistry(stripes=2)
     built.register([TABLE, ROWS], logs_changes=True)
     return built
 
 
-def asked(tables: Tables, limit: int, *parts: pb.Part, ids: int = 0) -> RequestParts:
+def asked(tables: TableRegistry, limit: int, *parts: pb.Part, ids: int = 0) -> RequestParts:
     tensors = [IDS] * ids
-    return parse(tables, IdLists(), Message(pb.Header(parts=parts), tensors, reply_limit=limit))
+    return parse(tables, IdListCache(), Message(pb.Header(parts=parts), tensors, reply_limit=limit))
 
 
 @pytest.mark.parametrize(
     ("precision", "size_bytes"), [("float32", 4), ("float16", 2), ("bfloat16", 2), ("int8", 1)]
 )
 def test_the_bytes_of_the_rows_decide_in_the_precision_they_travel_in(
-    tables: Tables, precision: str, size_bytes: int
+    tables: TableRegistry, precision: str, size_bytes: int
 ) -> None:
     part = pb.Part(kind=PULL_ROWS, table="emb", wire=PRECISION_CODES[precision])
     enough = COUNT * WIDTH * size_bytes
@@ -52,7 +52,7 @@ def test_the_bytes_of_the_rows_decide_in_the_precision_they_travel_in(
     assert "max_message_mib" in caught.value.hint
 
 
-def test_parts_count_together_and_as_often_as_they_stand_there(tables: Tables) -> None:
+def test_parts_count_together_and_as_often_as_they_stand_there(tables: TableRegistry) -> None:
     dense, rows = pb.Part(kind=PULL_DENSE, table="w"), pb.Part(kind=PULL_ROWS, table="emb")
     enough = 50 * 4 * TABLE.size + 2 * COUNT * WIDTH * 4
 
@@ -61,7 +61,9 @@ def test_parts_count_together_and_as_often_as_they_stand_there(tables: Tables) -
         asked(tables, enough - 1, *[dense] * 50, rows, rows, ids=2)
 
 
-def test_all_rows_count_for_whoever_knows_nothing_of_what_has_changed(tables: Tables) -> None:
+def test_all_rows_count_from_position_zero(
+    tables: TableRegistry,
+) -> None:
     table = tables.sparse("emb")
     routed = table.route(IDS)
     table.apply(routed, np.ones((COUNT, WIDTH), np.float32), 1.0)

@@ -28,7 +28,7 @@ from psrt.core.specs import (
 from psrt.core.specs.modes import Async, Geo, HalfAsync, Ssp, Sync
 from psrt.graph.program import Parameter
 from psrt.partition.plan import PartitionPlan, build_plan
-from psrt.pserver.serving import id_lists
+from psrt.pserver.serving import id_list_cache
 from psrt.pserver.tables.sparse_table import SparseTable
 from psrt.pserver.tables.two_part_table import TwoPartTable
 from psrt.sizing import concerns, footprint
@@ -163,7 +163,7 @@ def test_memory_of_a_pserver_has_what_its_tables_options_say() -> None:
 
 
 def test_what_pservers_keep_of_ids_is_their_own_limit() -> None:
-    assert footprint.ID_LISTS_BYTES == id_lists.LIMIT_BYTES
+    assert footprint.ID_LISTS_BYTES == id_list_cache.LIMIT_BYTES
 
 
 def test_dense_memory_is_values_state_and_copies() -> None:

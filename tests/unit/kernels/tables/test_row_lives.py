@@ -10,7 +10,8 @@ from psrt.core.specs.policy_rules import MOST_ROUNDS
 from psrt.kernels.optimizers.row_updates import VERSION_WORD
 from psrt.kernels.tables import row_eviction
 from psrt.kernels.tables.row_eviction import AGE_BINS, REASONS
-from psrt.pserver.tables.lifecycle import (
+from psrt.pserver.tables.eviction import (
+    LONGEST_WITHOUT,
     Dropped,
     EvictionPolicy,
     by_age,
@@ -18,7 +19,6 @@ from psrt.pserver.tables.lifecycle import (
     by_shrink,
     rows_too_many,
 )
-from psrt.pserver.tables.upkeep import LONGEST_WITHOUT
 
 SEEN, SHOW, CLICK, WORDS = 4, 5, 6, 10
 HOUR, VERSION = 490_000, 10_000
@@ -154,7 +154,7 @@ def test_only_what_is_too_old_is_pulled_along() -> None:
 def test_no_limit_spares_everybody() -> None:
     sentence = by_age(spec_of(specs.Lifecycle()), VERSION, HOUR)
 
-    assert sentence.spares_all
+    assert sentence.drops_none
     assert set(judged(rows_of(50), sentence)) == {"kept"}
 
 
@@ -268,8 +268,8 @@ def test_what_was_dropped_is_told_by_reason() -> None:
     dropped, more = Dropped(), Dropped()
     more.add(np.array([100, 1, 0, 2, 0]), 64)
 
-    dropped.merge(more)
-    dropped.merge(more)
+    dropped += more
+    dropped += more
 
     assert dropped.rows == {"rounds": 2, "days": 0, "score": 4, "memory": 0}
     assert (dropped.total, dropped.bytes) == (6, 384)

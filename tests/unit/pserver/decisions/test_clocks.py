@@ -10,8 +10,9 @@ import pytest
 from psrt.core.errors import DeadlineError, ErrorCode, JobError, PsrtError, WireError
 from psrt.core.specs import CommunicationMode, Ssp, Sync
 from psrt.pserver.decisions.calls import Close, Fail, Instruction, SendReply, WaitingCall
-from psrt.pserver.decisions.clocks import MAX_CLOCKS, NOBODY_LEFT, Meeting
-from psrt.pserver.decisions.pserver_state import JobIdentity, PserverState
+from psrt.pserver.decisions.clocks import MAX_CLOCKS, NO_OTHER, Meeting
+from psrt.pserver.decisions.job_identity import JobIdentity
+from psrt.pserver.decisions.pserver_state import PserverState
 
 WAIT_TIMEOUT_S = 10.0
 Step = tuple[str, int]  # what, which trainer
@@ -26,7 +27,7 @@ class World:
     """
 
     def __init__(self, trainers: int, ahead: int) -> None:
-        self.machine = PserverState(WAIT_TIMEOUT_S)
+        self.state = PserverState(WAIT_TIMEOUT_S)
         self.ahead = ahead
         self.job = JobIdentity("job", "plan", trainers, Ssp(ahead))
         self.incarnation = {trainer: 100 + trainer for trainer in range(trainers)}
@@ -36,7 +37,7 @@ class World:
         self.calls: dict[WaitingCall, tuple[int, list[str]]] = {}  # awaited, outcomes
         self.last: dict[int, WaitingCall] = {}
         for trainer in range(trainers):
-            self.machine.hello(trainer, self.incarnation[trainer], self.job, 0.0)
+            self.state.hello(trainer, self.incarnation[trainer], self.job, 0.0)
 
     def can(self, step: Step) -> bool:
         what, trainer = step
@@ -49,7 +50,7 @@ class World:
         what, trainer = step
         for instruction in getattr(self, f"_{what}")(trainer):
             self._obey(instruction)
-        self.machine.clocks.check()
+        self.state.clocks.check()
         for call, (awaited, outcomes) in self.calls.items():
             assert outcomes or not self.may_go_on(call.trainer, awaited), "waits in vain"
 
@@ -68,17 +69,17 @@ class World:
         call = WaitingCall(trainer, self.incarnation[trainer], 0, 1000.0)
         self.calls[call] = (awaited, [])
         self.last[trainer] = call
-        return self.machine.meet(call, Meeting("step", reached, awaited), 0.0)
+        return self.state.meet(call, Meeting("step", reached, awaited), 0.0)
 
     def _complete(self, trainer: int) -> list[Instruction]:
         self.ended.add(trainer)
-        return self.machine.complete(trainer, self.incarnation[trainer], 0.0)
+        return self.state.complete(trainer, self.incarnation[trainer], 0.0)
 
     def _restart(self, trainer: int) -> list[Instruction]:
         self.incarnation[trainer] += 1000
         self.own[trainer] = 0
         self.last.pop(trainer, None)
-        return self.machine.hello(trainer, self.incarnation[trainer], self.job, 0.0)
+        return self.state.hello(trainer, self.incarnation[trainer], self.job, 0.0)
 
     def _obey(self, instruction: Instruction) -> None:
         match instruction:
@@ -136,7 +137,7 @@ def test_in_every_order_who_completes_early_releases_the_others(ahead: int) -> N
     worlds = list(all_orders(scripts, ahead))
 
     assert all(world.outcomes() == ["answered"] * 6 for world in worlds)
-    assert all(world.machine.members.ended() for world in worlds)
+    assert all(world.state.members.ended() for world in worlds)
 
 
 def test_in_every_order_repeated_calls_are_each_answered_and_move_no_clock() -> None:
@@ -145,7 +146,7 @@ def test_in_every_order_repeated_calls_are_each_answered_and_move_no_clock() -> 
     worlds = list(all_orders(scripts, 1))
 
     assert all(world.outcomes() == ["answered"] * 7 for world in worlds)
-    assert all(record_of(world.machine)["reached"] == [2, 2] for world in worlds)
+    assert all(record_of(world.state)["reached"] == [2, 2] for world in worlds)
 
 
 def test_in_every_order_a_restarted_trainer_counts_as_far_as_it_was() -> None:
@@ -157,41 +158,39 @@ def test_in_every_order_a_restarted_trainer_counts_as_far_as_it_was() -> None:
         "answered",
         "TRAINER_LOST",  # the call of the process that was replaced
     }
-    assert all(record_of(world.machine)["reached"] == [3, 3] for world in worlds)
+    assert all(record_of(world.state)["reached"] == [3, 3] for world in worlds)
 
 
 # --- named stories ---------------------------------------------------------------------------
 
 
-def machine_of(trainers: int, mode: CommunicationMode | None = None) -> PserverState:
-    """Trainer 0 of `trainers` has said HELLO."""
-    machine = PserverState(WAIT_TIMEOUT_S)
+def state_of(trainers: int, mode: CommunicationMode | None = None) -> PserverState:
+    """Trainer 0 of `trainers` has sent HELLO."""
+    state = PserverState(WAIT_TIMEOUT_S)
     job = JobIdentity("job", "plan", trainers, mode or Ssp())
-    machine.hello(0, 100, job, 0.0)
-    return machine
+    state.hello(0, 100, job, 0.0)
+    return state
 
 
 def call_of(trainer: int, deadline_s: float = 1000.0) -> WaitingCall:
     return WaitingCall(trainer, 100 + trainer, 0, deadline_s)
 
 
-def meet(
-    machine: PserverState, trainer: int, reached: int, awaited: int, **more: Any
-) -> WaitingCall:
+def meet(state: PserverState, trainer: int, reached: int, awaited: int, **more: Any) -> WaitingCall:
     """The call of a MEET; `instructions` (a list) takes what the machine said."""
     call = call_of(trainer, more.get("deadline_s", 1000.0))
     meeting = Meeting(more.get("clock", "step"), reached, awaited)
-    more.get("instructions", []).extend(machine.meet(call, meeting, more.get("now", 0.0)))
+    more.get("instructions", []).extend(state.meet(call, meeting, more.get("now", 0.0)))
     return call
 
 
-def join(machine: PserverState, trainer: int, now: float = 0.0) -> None:
-    assert machine.job is not None
-    machine.hello(trainer, 100 + trainer, machine.job, now)
+def join(state: PserverState, trainer: int, now: float = 0.0) -> None:
+    assert state.job is not None
+    state.hello(trainer, 100 + trainer, state.job, now)
 
 
-def record_of(machine: PserverState, clock: str = "step") -> dict[str, Any]:
-    (record,) = [r for r in machine.clocks.describe() if r["clock"] == clock]
+def record_of(state: PserverState, clock: str = "step") -> dict[str, Any]:
+    (record,) = [r for r in state.clocks.describe() if r["clock"] == clock]
     return record
 
 
@@ -202,31 +201,31 @@ def failure(instructions: list[Instruction]) -> tuple[WaitingCall, PsrtError]:
 
 
 def test_a_wait_that_is_over_names_the_clock_who_is_missing_and_since_when_it_is_silent() -> None:
-    machine = machine_of(3)
-    join(machine, 1, now=2.0)
-    call = meet(machine, 0, 7, 4, now=3.0)
-    meet(machine, 1, 3, 0, now=5.0)
+    state = state_of(3)
+    join(state, 1, now=2.0)
+    call = meet(state, 0, 7, 4, now=3.0)
+    meet(state, 1, 3, 0, now=5.0)
 
-    early = machine.expire(12.9)
-    late, error = failure(machine.expire(13.0))
+    early = state.expire(12.9)
+    late, error = failure(state.expire(13.0))
 
     assert early == []
     assert late is call
     assert isinstance(error, DeadlineError)
     assert error.message == (
-        "trainer 0 waited 10.0 s on clock 'step' for trainer 1 (last heard of 8.0 s ago), "
+        "trainer 0 waited 10.0 s on clock 'step' for trainer 1 (last call 8.0 s ago), "
         "trainer 2 (never seen) to reach 4; the slowest is at 0. The wait was ended."
     )
 
 
 def test_a_caller_with_less_patience_than_the_pserver_is_answered_first() -> None:
-    machine = machine_of(2)
-    impatient = meet(machine, 0, 1, 1, deadline_s=4.0)
-    meet(machine, 0, 1, 1)
+    state = state_of(2)
+    impatient = meet(state, 0, 1, 1, deadline_s=4.0)
+    meet(state, 0, 1, 1)
 
-    deadlines = [machine.next_deadline()]
-    late, _ = failure(machine.expire(4.0))
-    deadlines.append(machine.next_deadline())
+    deadlines = [state.next_deadline()]
+    late, _ = failure(state.expire(4.0))
+    deadlines.append(state.next_deadline())
 
     assert late is impatient
     assert deadlines == [4.0, WAIT_TIMEOUT_S]
@@ -234,36 +233,36 @@ def test_a_caller_with_less_patience_than_the_pserver_is_answered_first() -> Non
 
 def test_a_trainer_alone_and_one_that_does_not_wait_are_answered_at_once() -> None:
     alone: list[Instruction] = []
-    call = meet(machine_of(1), 0, 1, 1, instructions=alone)
+    call = meet(state_of(1), 0, 1, 1, instructions=alone)
     not_waiting: list[Instruction] = []
-    other = meet(machine_of(2), 0, 1, 0, instructions=not_waiting)
+    other = meet(state_of(2), 0, 1, 0, instructions=not_waiting)
 
     assert alone == [SendReply(call)]
     assert not_waiting == [SendReply(other)]
 
 
 def test_the_slowest_is_that_of_the_others_and_nobody_when_all_have_ended() -> None:
-    machine = machine_of(3)
-    join(machine, 1)
-    join(machine, 2)
+    state = state_of(3)
+    join(state, 1)
+    join(state, 2)
     for trainer, reached in enumerate([9, 5, 7]):
-        meet(machine, trainer, reached, 0)
+        meet(state, trainer, reached, 0)
 
-    slowest = [machine.clocks.slowest_but(trainer, "step") for trainer in range(3)]
-    machine.complete(1, 101, 0.0)
-    machine.complete(2, 102, 0.0)
+    slowest = [state.clocks.slowest_other(trainer, "step") for trainer in range(3)]
+    state.complete(1, 101, 0.0)
+    state.complete(2, 102, 0.0)
 
     assert slowest == [5, 7, 5]
-    assert machine.clocks.slowest_but(0, "step") == NOBODY_LEFT
+    assert state.clocks.slowest_other(0, "step") == NO_OTHER
 
 
 def test_clocks_of_different_names_know_nothing_of_each_other() -> None:
-    machine = machine_of(2)
-    join(machine, 1)
-    waits = meet(machine, 0, 1, 1, clock="trained")
-    meet(machine, 1, 5, 0, clock="step")
+    state = state_of(2)
+    join(state, 1)
+    waits = meet(state, 0, 1, 1, clock="trained")
+    meet(state, 1, 5, 0, clock="step")
 
-    assert record_of(machine, "trained") == {
+    assert record_of(state, "trained") == {
         "clock": "trained",
         "reached": [1, 0],
         "waiting": [waits.trainer],
@@ -271,57 +270,57 @@ def test_clocks_of_different_names_know_nothing_of_each_other() -> None:
 
 
 def test_in_sync_a_trainer_lost_from_a_round_is_not_waited_for_on_a_clock() -> None:
-    machine = machine_of(3, Sync("shrink"))
-    join(machine, 1)
+    state = state_of(3, Sync("shrink"))
+    join(state, 1)
     for trainer in (0, 1):
-        machine.exchange(WaitingCall(trainer, 100 + trainer, 1, 1000.0), 0.0)
-    meet(machine, 1, 1, 0, now=5.0)
-    waits = meet(machine, 0, 1, 1, now=5.0)
+        state.exchange(WaitingCall(trainer, 100 + trainer, 1, 1000.0), 0.0)
+    meet(state, 1, 1, 0, now=5.0)
+    waits = meet(state, 0, 1, 1, now=5.0)
 
-    instructions = machine.expire(WAIT_TIMEOUT_S)  # the round goes on without trainer 2
+    instructions = state.expire(WAIT_TIMEOUT_S)  # the round goes on without trainer 2
 
     assert [type(instruction) for instruction in instructions] == [Close, SendReply]
     assert instructions[1] == SendReply(waits)
 
 
 def test_in_sync_an_abort_of_the_job_ends_every_meeting_with_its_reason() -> None:
-    machine = machine_of(2, Sync("abort"))
-    join(machine, 1)
-    machine.exchange(WaitingCall(0, 100, 1, 1000.0), 0.0)
-    waits = meet(machine, 1, 1, 1, now=5.0)
+    state = state_of(2, Sync("abort"))
+    join(state, 1)
+    state.exchange(WaitingCall(0, 100, 1, 1000.0), 0.0)
+    waits = meet(state, 1, 1, 1, now=5.0)
 
-    fails = [i for i in machine.expire(WAIT_TIMEOUT_S) if isinstance(i, Fail)]
+    fails = [i for i in state.expire(WAIT_TIMEOUT_S) if isinstance(i, Fail)]
 
     assert [fail.error.code for fail in fails] == [ErrorCode.TRAINER_LOST] * 2
     assert fails[1].call is waits
     with pytest.raises(JobError, match="for trainer 1"):
-        meet(machine, 0, 1, 1, now=11.0)
+        meet(state, 0, 1, 1, now=11.0)
 
 
 def test_whoever_has_completed_may_not_meet() -> None:
-    machine = machine_of(2)
-    machine.complete(0, 100, 0.0)
+    state = state_of(2)
+    state.complete(0, 100, 0.0)
 
-    with pytest.raises(JobError, match="called after it said COMPLETE"):
-        meet(machine, 0, 1, 1)
+    with pytest.raises(JobError, match="called after its COMPLETE"):
+        meet(state, 0, 1, 1)
 
 
 @pytest.mark.parametrize("name", ["", "x" * 257])
 def test_a_name_that_is_empty_or_too_long_is_refused(name: str) -> None:
-    machine = machine_of(1)
+    state = state_of(1)
 
     with pytest.raises(WireError, match="names have 1 to 256 letters"):
-        meet(machine, 0, 1, 0, clock=name)
+        meet(state, 0, 1, 0, clock=name)
 
-    assert machine.describe(0.0)["clocks"] == []
+    assert state.describe(0.0)["clocks"] == []
 
 
 def test_a_job_cannot_fill_the_memory_with_clocks() -> None:
-    machine = machine_of(1)
+    state = state_of(1)
     for number in range(MAX_CLOCKS):
-        meet(machine, 0, 1, 0, clock=f"epoch {number}")
+        meet(state, 0, 1, 0, clock=f"epoch {number}")
 
     with pytest.raises(WireError, match="at most 1024 clocks"):
-        meet(machine, 0, 1, 0, clock="one more")
+        meet(state, 0, 1, 0, clock="one more")
 
-    meet(machine, 0, 2, 0, clock="epoch 7")
+    meet(state, 0, 2, 0, clock="epoch 7")

@@ -7,8 +7,9 @@ import pytest
 from psrt.core.errors import DeadlineError, JobError, WireError
 from psrt.core.specs import Sync
 from psrt.pserver.decisions.calls import Close, Fail, SendReply, WaitingCall
+from psrt.pserver.decisions.job_identity import JobIdentity
 from psrt.pserver.decisions.membership import Membership
-from psrt.pserver.decisions.pserver_state import JobIdentity, PserverState
+from psrt.pserver.decisions.pserver_state import PserverState
 from psrt.pserver.decisions.rounds import Rounds
 from tests.support.round_world import WAIT_TIMEOUT_S, World, all_orders
 
@@ -61,7 +62,7 @@ def test_in_every_order_a_completed_trainer_lowers_the_round_for_the_other() -> 
     worlds = list(all_orders(scripts))
 
     assert all(world.applied == [(0, (0, 1)), (1, (1,)), (2, (1,))] for world in worlds)
-    assert all(world.machine.members.ended() for world in worlds)
+    assert all(world.state.members.ended() for world in worlds)
     assert not any(world.unanswered() for world in worlds)
 
 
@@ -89,7 +90,7 @@ def test_in_every_order_a_restart_under_abort_refuses_everything_after_it() -> N
 
     worlds = list(all_orders(scripts, policy="abort"))
 
-    assert all(world.machine.aborted is not None for world in worlds)
+    assert all(world.state.aborted is not None for world in worlds)
     assert not any(world.unanswered() or world.applied_twice() for world in worlds)
     assert all(world.outcomes_of(0)[-1] == "TRAINER_LOST" for world in worlds)
 
@@ -163,21 +164,21 @@ def test_the_deadline_names_the_missing_trainer_and_the_time_waited() -> None:
     world.do("push", 0)
     call = world.last_call[0]
 
-    instructions = world.machine.expire(12.5)
+    instructions = world.state.expire(12.5)
 
     fail = instructions[0]
     assert isinstance(fail, Fail)
     assert fail.call is call
     assert isinstance(fail.error, DeadlineError)
-    assert "round 0 waited 12.5 s for trainer 1 (last heard of 12.5 s ago)" in fail.error.message
+    assert "round 0 waited 12.5 s for trainer 1 (last call 12.5 s ago)" in fail.error.message
 
 
 def test_the_deadline_says_that_a_trainer_was_never_seen() -> None:
-    machine = PserverState(WAIT_TIMEOUT_S)
-    machine.hello(0, 100, JobIdentity("job", "plan", 2, Sync("abort")), 0.0)
-    machine.exchange(call_of(0), 0.0)
+    state = PserverState(WAIT_TIMEOUT_S)
+    state.hello(0, 100, JobIdentity("job", "plan", 2, Sync("abort")), 0.0)
+    state.exchange(call_of(0), 0.0)
 
-    fail = machine.expire(WAIT_TIMEOUT_S)[0]
+    fail = state.expire(WAIT_TIMEOUT_S)[0]
 
     assert isinstance(fail, Fail)
     assert "trainer 1 (never seen)" in fail.error.message
@@ -246,7 +247,7 @@ def test_under_abort_waiting_trainers_hear_who_was_lost() -> None:
     world.do("push", 0)
 
     assert world.outcomes_of(0) == ["TRAINER_LOST", "TRAINER_LOST"]
-    assert "trainer 1" in str(world.machine.aborted)
+    assert "trainer 1" in str(world.state.aborted)
 
 
 def test_a_push_for_a_round_that_is_not_open_yet_names_both_rounds() -> None:
@@ -284,8 +285,8 @@ def test_a_process_that_was_replaced_is_refused_even_if_it_says_hello_again() ->
     world = World(policy="wait")
     world.do("restart", 1)
 
-    with pytest.raises(JobError, match="another process has said HELLO as trainer 1"):
-        world.machine.hello(1, 101, world.job, 0.0)
+    with pytest.raises(JobError, match="another process has joined as trainer 1"):
+        world.state.hello(1, 101, world.job, 0.0)
 
 
 def test_a_new_process_takes_the_place_of_the_push_of_the_former_one() -> None:

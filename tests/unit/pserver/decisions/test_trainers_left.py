@@ -12,8 +12,9 @@ from psrt.core.errors import ErrorCode, JobError, PsrtError
 from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync
 from psrt.pserver.decisions.calls import Fail, WaitingCall, Warn
 from psrt.pserver.decisions.clocks import Meeting
-from psrt.pserver.decisions.pserver_state import JobIdentity, PserverState
-from psrt.pserver.serving.presence import Presence
+from psrt.pserver.decisions.job_identity import JobIdentity
+from psrt.pserver.decisions.pserver_state import PserverState
+from psrt.pserver.serving.connections import TrainerConnections
 from psrt.pserver.serving.service import PserverService
 from psrt.rpc import pb
 from psrt.rpc.methods import Method
@@ -31,17 +32,17 @@ class World:
 
     def __init__(self, trainers: int, mode: CommunicationMode) -> None:
         self.gone: set[tuple[int, int]] = set()
-        self.machine = PserverState(WAIT_TIMEOUT_S, is_gone=lambda *process: process in self.gone)
+        self.state = PserverState(WAIT_TIMEOUT_S, is_gone=lambda *process: process in self.gone)
         self.job = JobIdentity("job", "plan", trainers, mode)
 
     def join(self, trainer: int, now: float = 0.0, incarnation: int = 0) -> None:
-        self.machine.hello(trainer, incarnation or 100 + trainer, self.job, now)
+        self.state.hello(trainer, incarnation or 100 + trainer, self.job, now)
 
     def die(self, trainer: int) -> None:
         self.gone.add((trainer, 100 + trainer))
 
     def complete(self, trainer: int, now: float = 0.0) -> None:
-        self.machine.complete(trainer, 100 + trainer, now)
+        self.state.complete(trainer, 100 + trainer, now)
 
     def meet(self, fate: str, trainer: int) -> None:
         if fate != "never comes":
@@ -52,7 +53,7 @@ class World:
             self.complete(trainer)
 
     def states(self) -> list[str]:
-        return [record["state"] for record in self.machine.members.records(0.0)]
+        return [record["state"] for record in self.state.members.records(0.0)]
 
 
 def world_of(trainers: int, mode: CommunicationMode | None = None) -> World:
@@ -62,9 +63,9 @@ def world_of(trainers: int, mode: CommunicationMode | None = None) -> World:
     return world
 
 
-def lost(machine: PserverState) -> PsrtError:
-    assert machine.lost is not None
-    return machine.lost
+def lost(state: PserverState) -> PsrtError:
+    assert state.lost is not None
+    return state.lost
 
 
 @pytest.mark.parametrize(
@@ -81,13 +82,13 @@ def test_a_job_is_lost_when_all_that_did_not_complete_have_left(
         for trainer, fate in enumerate(fates):
             world.meet(fate, trainer)
 
-        world.machine.expire(WAIT_TIMEOUT_S)
+        world.state.expire(WAIT_TIMEOUT_S)
 
         left = "dies" in fates and set(fates) <= {"dies", "completes"}
         expected = left and mode != Sync("wait")
-        assert (world.machine.lost is not None) == expected, fates
+        assert (world.state.lost is not None) == expected, fates
         assert ("lost" in world.states()) == expected, fates
-        assert world.machine.members.ended() == (
+        assert world.state.members.ended() == (
             "completes" in fates and (expected or set(fates) == {"completes"})
         )
 
@@ -98,11 +99,11 @@ def test_the_error_names_who_was_lost_and_since_when() -> None:
     world.die(0)
     world.die(2)
 
-    world.machine.expire(12.0)
+    world.state.expire(12.0)
 
-    assert lost(world.machine).code is ErrorCode.TRAINER_LOST
-    assert lost(world.machine).message == (
-        "trainer 0 (last heard of 12.0 s ago), trainer 2 (last heard of 12.0 s ago) left without "
+    assert lost(world.state).code is ErrorCode.TRAINER_LOST
+    assert lost(world.state).message == (
+        "trainer 0 (last call 12.0 s ago), trainer 2 (last call 12.0 s ago) left without "
         "completing, and no other trainer runs; the job was ended."
     )
 
@@ -112,51 +113,51 @@ def test_a_trainer_that_still_runs_keeps_the_job_until_it_completes() -> None:
     world.die(1)
     looks = []
     for now in (9.0, 15.0, 24.0):
-        world.machine.heard(0, 100, now)
-        world.machine.expire(now + 4.0)
-        looks.append((world.machine.lost, world.machine.next_deadline()))
+        world.state.called(0, 100, now)
+        world.state.expire(now + 4.0)
+        looks.append((world.state.lost, world.state.next_deadline()))
     world.complete(0, 29.0)
 
-    world.machine.expire(39.0)
+    world.state.expire(39.0)
 
     assert looks == [(None, 19.0), (None, 25.0), (None, 34.0)]
     assert world.states() == ["completed", "lost"]
-    assert "trainer 1 (last heard of 39.0 s ago)" in lost(world.machine).message
+    assert "trainer 1 (last call 39.0 s ago)" in lost(world.state).message
 
 
 def test_nobody_is_lost_before_the_time_is_over() -> None:
     world = world_of(1)
     world.die(0)
 
-    world.machine.expire(WAIT_TIMEOUT_S - 0.1)
+    world.state.expire(WAIT_TIMEOUT_S - 0.1)
 
-    assert world.machine.lost is None
-    assert world.machine.next_deadline() == WAIT_TIMEOUT_S
+    assert world.state.lost is None
+    assert world.state.next_deadline() == WAIT_TIMEOUT_S
 
 
 def test_a_silent_trainer_with_a_connection_is_waited_for_and_named_once() -> None:
     world = world_of(2)
     world.complete(1)
 
-    first = world.machine.expire(10.0)
-    second = world.machine.expire(20.0)
-    world.machine.heard(0, 100, 25.0)
+    first = world.state.expire(10.0)
+    second = world.state.expire(20.0)
+    world.state.called(0, 100, 25.0)
     world.complete(0, 25.0)
 
-    words = "trainer 0 (last heard of 10.0 s ago) to complete"
+    words = "trainer 0 (last call 10.0 s ago) to complete"
     assert first == [Warn(f"all other trainers have ended; still waiting for {words}")]
     assert second == []
-    assert world.machine.members.ended()
-    assert world.machine.lost is None
+    assert world.state.members.ended()
+    assert world.state.lost is None
 
 
 def test_a_trainer_that_dies_after_a_long_silence_is_noticed_at_the_next_look() -> None:
     world = world_of(1)
-    world.machine.expire(10.0)
+    world.state.expire(10.0)
     world.die(0)
 
-    next_look_s = world.machine.next_deadline()
-    world.machine.expire(20.0)
+    next_look_s = world.state.next_deadline()
+    world.state.expire(20.0)
 
     assert next_look_s == 20.0
     assert world.states() == ["lost"]
@@ -167,39 +168,39 @@ def test_a_new_process_takes_the_place_of_a_dead_one_in_time() -> None:
     world.die(0)
     world.join(0, now=9.0, incarnation=7)
 
-    world.machine.expire(10.0)
-    world.machine.expire(19.0)
+    world.state.expire(10.0)
+    world.state.expire(19.0)
 
-    assert world.machine.lost is None
+    assert world.state.lost is None
     assert world.states() == ["running"]
 
 
 def test_a_pserver_that_stays_takes_a_new_process_of_a_lost_trainer_but_not_the_old_one() -> None:
     world = world_of(1)
     world.die(0)
-    world.machine.expire(10.0)
+    world.state.expire(10.0)
 
     with pytest.raises(JobError, match="given up as lost"):
-        world.machine.push(WaitingCall(0, 100, 1, 99.0), 1, 11.0)
+        world.state.push(WaitingCall(0, 100, 1, 99.0), 1, 11.0)
     world.join(0, now=12.0, incarnation=7)
 
     assert world.states() == ["running"]
-    assert world.machine.next_deadline() == 22.0
+    assert world.state.next_deadline() == 22.0
 
 
 def test_the_wait_of_a_lost_trainer_ends() -> None:
     world = world_of(2, Ssp())
     call = WaitingCall(0, 100, 0, 99.0)
-    world.machine.meet(call, Meeting("step", 5, 2), 5.0)
+    world.state.meet(call, Meeting("step", 5, 2), 5.0)
     world.die(0)
     world.die(1)
 
-    (ended,) = world.machine.expire(15.0)
+    (ended,) = world.state.expire(15.0)
 
     assert isinstance(ended, Fail)
     assert ended.call is call
     assert world.states() == ["lost", "lost"]
-    world.machine.clocks.check()
+    world.state.clocks.check()
 
 
 # --- connections ------------------------------------------------------------------------------
@@ -210,36 +211,36 @@ class Connection:
 
 
 def test_a_process_is_gone_when_its_last_connection_is() -> None:
-    presence, first, second = Presence(), Connection(), Connection()
-    presence.note(1, 7, first)
-    presence.note(1, 7, second)
-    presence.note(1, 7, second)
+    connections, first, second = TrainerConnections(), Connection(), Connection()
+    connections.add(1, 7, first)
+    connections.add(1, 7, second)
+    connections.add(1, 7, second)
 
-    seen = [presence.is_gone(1, 7)]
+    seen = [connections.is_gone(1, 7)]
     del first
-    seen.append(presence.is_gone(1, 7))
+    seen.append(connections.is_gone(1, 7))
     del second
-    seen.append(presence.is_gone(1, 7))
+    seen.append(connections.is_gone(1, 7))
 
     assert seen == [False, False, True]
 
 
 def test_a_process_that_never_had_a_connection_is_not_gone() -> None:
-    presence, former = Presence(), Connection()
-    presence.note(1, 7, former)
+    connections, former = TrainerConnections(), Connection()
+    connections.add(1, 7, former)
     del former
 
-    assert not presence.is_gone(1, 8)
-    assert not presence.is_gone(0, 7)
+    assert not connections.is_gone(1, 8)
+    assert not connections.is_gone(0, 7)
 
 
 def test_a_connection_in_a_cycle_of_references_does_not_live_on() -> None:
-    presence, connection = Presence(), Connection()
+    connections, connection = TrainerConnections(), Connection()
     connection.itself = connection  # type: ignore[attr-defined]
-    presence.note(1, 7, connection)
+    connections.add(1, 7, connection)
     del connection
 
-    assert presence.is_gone(1, 7)
+    assert connections.is_gone(1, 7)
 
 
 @pytest.mark.parametrize("unix_dir", ["off", ""])

@@ -12,7 +12,7 @@ from psrt.core import specs
 from psrt.core.specs.optimizers import LAYER_WISE
 from psrt.pserver.tables import block_update
 from psrt.pserver.tables.block_update import BlockUpdate, Source, compensated, mean_of
-from psrt.pserver.tables.spare_threads import ALONE, SpareThreads
+from psrt.pserver.tables.helper_threads import NO_HELPERS, HelperThreads
 from tests.support.optimizer_formulas import OPTIMIZERS
 
 SIZE, RATE = 1003, 0.25
@@ -44,15 +44,17 @@ def in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(block_update, "LARGE", SIZE)
 
 
-@pytest.fixture(params=[0, 1], ids=["alone", "with a spare thread"])
-def spare(request: pytest.FixtureRequest) -> Iterator[SpareThreads]:
-    threads = SpareThreads(request.param)
+@pytest.fixture(params=[0, 1], ids=["alone", "with a helper thread"])
+def helpers(request: pytest.FixtureRequest) -> Iterator[HelperThreads]:
+    threads = HelperThreads(request.param)
     yield threads
     threads.close()
 
 
-def after(spec: specs.DenseTableSpec, *sources: Source, spare: SpareThreads = ALONE) -> np.ndarray:
-    weights, update = numbers(0), BlockUpdate(spec, spare)
+def after(
+    spec: specs.DenseTableSpec, *sources: Source, helpers: HelperThreads = NO_HELPERS
+) -> np.ndarray:
+    weights, update = numbers(0), BlockUpdate(spec, helpers)
     for version, source in enumerate(sources, start=1):
         update(weights, source, RATE, version)
     return weights
@@ -60,7 +62,7 @@ def after(spec: specs.DenseTableSpec, *sources: Source, spare: SpareThreads = AL
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_pieces_hold_the_bits_of_the_whole(
-    name: str, spare: SpareThreads, monkeypatch: pytest.MonkeyPatch
+    name: str, helpers: HelperThreads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = spec_of(OPTIMIZERS[name], decay=0.5)
     sources = [
@@ -73,7 +75,7 @@ def test_pieces_hold_the_bits_of_the_whole(
     monkeypatch.setattr(block_update, "PIECE", 64)
     monkeypatch.setattr(block_update, "LARGE", SIZE)
 
-    assert after(spec, *sources, spare=spare).tobytes() == whole.tobytes()
+    assert after(spec, *sources, helpers=helpers).tobytes() == whole.tobytes()
 
 
 @pytest.mark.usefixtures("in_pieces")
@@ -103,27 +105,27 @@ def test_decay_is_of_the_weights_before_the_update() -> None:
 
 @pytest.mark.usefixtures("in_pieces")
 @pytest.mark.parametrize("failing", [0, SIZE // 2], ids=["first half", "second half"])
-def test_a_failure_of_either_half_is_raised(failing: int, spare: SpareThreads) -> None:
+def test_a_failure_of_either_half_is_raised(failing: int, helpers: HelperThreads) -> None:
     def source(part: slice, w: np.ndarray, out: np.ndarray) -> np.ndarray:
         if part.start == failing:
             raise ZeroDivisionError
         return w
 
     with pytest.raises(ZeroDivisionError):
-        after(spec_of(specs.Sgd()), source, spare=spare)
+        after(spec_of(specs.Sgd()), source, helpers=helpers)
 
 
 @pytest.mark.usefixtures("in_pieces")
 def test_halves_are_moved_side_by_side() -> None:
-    spare, meet = SpareThreads(1), threading.Barrier(2)
+    helpers, meet = HelperThreads(1), threading.Barrier(2)
 
     def source(part: slice, w: np.ndarray, out: np.ndarray) -> np.ndarray:
         if part.start in (0, SIZE // 2):
             meet.wait(30.0)
         return numbers(1)[part]
 
-    found = after(spec_of(specs.Sgd()), source, spare=spare)
-    spare.close()
+    found = after(spec_of(specs.Sgd()), source, helpers=helpers)
+    helpers.close()
 
     np.testing.assert_array_equal(found, numbers(0) - f4(RATE) * numbers(1))
 

@@ -1,4 +1,5 @@
-"""The change log against dirty sets: per trainer, the ids that others pushed since it last heard.
+"""The change log against dirty sets: per trainer, the ids that others pushed since its last
+request.
 
 Every sequence of a few events, with compaction at every chance and never; then long random ones.
 """

@@ -16,7 +16,7 @@ from psrt.core import specs
 from psrt.core.errors import PsrtError
 from psrt.kernels.tables.initialize import fill_block
 from psrt.pserver.tables.dense_table import DenseTable
-from psrt.pserver.tables.pulled import KEPT, PulledValues
+from psrt.pserver.tables.weight_backups import KEPT, WeightBackups
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.methods import Method
@@ -62,36 +62,36 @@ def snapshots(count: int) -> list[np.ndarray]:
 
 
 def test_a_gradient_is_compared_with_the_version_it_was_computed_on() -> None:
-    pulled, values = PulledValues(), snapshots(4)
+    backups, values = WeightBackups(), snapshots(4)
     for version in (0, 2, 3):
-        pulled.pulled(7, version, values[version])
+        backups.keep(7, version, values[version])
 
-    assert pulled.computed_on(7, 2) is values[2]
-    assert pulled.computed_on(7, 3) is values[3]
+    assert backups.computed_on(7, 2) is values[2]
+    assert backups.computed_on(7, 3) is values[3]
 
 
 def test_a_version_that_is_gone_counts_as_the_oldest_that_is_kept() -> None:
-    pulled, values = PulledValues(), snapshots(4)
+    backups, values = WeightBackups(), snapshots(4)
     for version in (1, 3):
-        pulled.pulled(7, version, values[version])
-    pulled.computed_on(7, 3)
+        backups.keep(7, version, values[version])
+    backups.computed_on(7, 3)
 
-    assert pulled.computed_on(7, 1) is values[3]
+    assert backups.computed_on(7, 1) is values[3]
 
 
 def test_who_pulls_and_never_pushes_keeps_few_versions() -> None:
-    pulled, values = PulledValues(), snapshots(3 * KEPT)
+    backups, values = WeightBackups(), snapshots(3 * KEPT)
     for version, snapshot in enumerate(values):
-        pulled.pulled(7, version, snapshot)
+        backups.keep(7, version, snapshot)
 
-    assert pulled.computed_on(7, 0) is values[-KEPT]
+    assert backups.computed_on(7, 0) is values[-KEPT]
 
 
 def test_trainers_do_not_share_what_they_pulled() -> None:
-    pulled, values = PulledValues(), snapshots(2)
-    pulled.pulled(0, 1, values[1])
+    backups, values = WeightBackups(), snapshots(2)
+    backups.keep(0, 1, values[1])
 
-    assert pulled.computed_on(1, 1) is None
+    assert backups.computed_on(1, 1) is None
 
 
 def test_what_a_trainer_pulled_is_let_go_of_when_it_has_finished() -> None:

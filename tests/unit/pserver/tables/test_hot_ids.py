@@ -15,7 +15,7 @@ def test_ids_of_a_skewed_stream_come_in_order_with_shares_within_the_promised_er
     for _ in range(400):
         kinds = rng.choice([*shares, 0], 10_000, p=[*shares.values(), rare])
         ids = np.where(kinds == 0, rng.integers(10, 2**61, len(kinds)), kinds)
-        hot.pulled(ids)
+        hot.count(ids)
         noted += len(ids) / EVERY
 
     top = dict(hot.top(3))
@@ -29,7 +29,7 @@ def test_ids_of_a_skewed_stream_come_in_order_with_shares_within_the_promised_er
 def test_small_pulls_are_sampled_at_the_same_rate_as_big_ones() -> None:
     hot = HotIds()
     for id_ in range(EVERY * 50):
-        hot.pulled(np.array([id_ % 3]))
+        hot.count(np.array([id_ % 3]))
 
     assert {id_ for id_, _ in hot.top()} == {0, 1, 2}
     assert sum(share for _, share in hot.top()) == 1.0
@@ -43,7 +43,7 @@ def test_what_was_hot_long_ago_fades() -> None:
     hot = HotIds()
     for id_, pulls in ((1, 40_000_000), (2, 90_000_000)):
         for _ in range(pulls // 1_000_000):
-            hot.pulled(np.full(1_000_000, id_))
+            hot.count(np.full(1_000_000, id_))
 
     assert [id_ for id_, _ in hot.top()] == [2, 1]
     assert dict(hot.top())[2] > 0.7

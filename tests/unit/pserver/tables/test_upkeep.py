@@ -13,12 +13,12 @@ import pytest
 
 from psrt.core import specs
 from psrt.core.errors import TableError, WireError
-from psrt.pserver.tables.lifecycle import by_memory
+from psrt.pserver.tables.eviction import LONGEST_WITHOUT, SweepSchedule, by_memory
 from psrt.pserver.tables.meters import Meters
 from psrt.pserver.tables.sparse_table import SparseTable
 from psrt.pserver.tables.sweeping import ages, sweep
 from psrt.pserver.tables.two_part_table import TwoPartTable
-from psrt.pserver.tables.upkeep import LONGEST_WITHOUT, SweepSchedule, Upkeep
+from psrt.pserver.tables.upkeep import Upkeep
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.methods import Method
@@ -53,7 +53,7 @@ class Host:
         return sorted(self.table.export(0, 1000)[0].tolist())
 
     def look(self) -> dict[str, int]:
-        dropped = self.upkeep.look()
+        dropped = self.upkeep.sweep_due()
         return dropped["emb"].rows if dropped else {}
 
 
@@ -229,8 +229,8 @@ def test_a_limit_below_what_an_index_takes_is_told_once_and_leaves_some_rows(
     push(host.table, range(1000))
 
     with caplog.at_level(logging.WARNING, "psrt.pserver"):
-        host.upkeep.tables_came()
-        host.upkeep.tables_came()
+        host.upkeep.tables_added()
+        host.upkeep.tables_added()
     looked_through(host)
 
     (told,) = (record.getMessage() for record in caplog.records)
@@ -241,8 +241,8 @@ def test_a_limit_below_what_an_index_takes_is_told_once_and_leaves_some_rows(
 def test_a_limit_that_holds_an_index_and_rows_is_not_spoken_of(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    Host(specs.Lifecycle(max_bytes=400_000)).upkeep.tables_came()
-    Host(specs.Lifecycle(ttl_rounds=3)).upkeep.tables_came()
+    Host(specs.Lifecycle(max_bytes=400_000)).upkeep.tables_added()
+    Host(specs.Lifecycle(ttl_rounds=3)).upkeep.tables_added()
 
     assert caplog.records == []
 

@@ -29,22 +29,22 @@ class NotedSlab(Slab):
 
 def test_slabs_are_prepared_by_a_thread_of_its_own() -> None:
     crashes = CrashReport()
-    room, slabs = SlabPreallocator(crashes), [NotedSlab() for _ in range(3)]
+    preallocator, slabs = SlabPreallocator(crashes), [NotedSlab() for _ in range(3)]
 
     for slab in slabs:
-        room.ask(slab)
+        preallocator.ask(slab)
 
     assert all(slab.is_prepared.wait(WAIT_S) for slab in slabs)
-    assert {slab.thread_name for slab in slabs} == {"room-ahead"}
-    room.stop()
+    assert {slab.thread_name for slab in slabs} == {"preallocator"}
+    preallocator.stop()
     crashes.check()
 
 
 def test_what_is_asked_after_the_end_is_not_done_and_needs_no_thread() -> None:
-    room, slab = SlabPreallocator(CrashReport()), NotedSlab()
+    preallocator, slab = SlabPreallocator(CrashReport()), NotedSlab()
 
-    room.stop()
-    room.ask(slab)
+    preallocator.stop()
+    preallocator.ask(slab)
 
     assert not slab.thread_name
 
@@ -57,7 +57,7 @@ def test_a_table_asks_for_room_as_it_grows() -> None:
             asked.append(slab)
 
     spec = SparseTableSpec("t", 256, Uniform(-1.0, 1.0), Sgd(), ConstantRate(1.0), 1)
-    table = SparseTable(spec, 1, room=Asked(CrashReport()))
+    table = SparseTable(spec, 1, preallocator=Asked(CrashReport()))
 
     few, many = np.arange(10), np.arange(10, 10_000)
     table.apply(table.route(few), np.zeros((len(few), 256), np.float32), 0.1)

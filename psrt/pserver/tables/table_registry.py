@@ -1,7 +1,7 @@
-"""The tables of one pserver by name; they come by registration and stay for the process's life.
+"""The tables of one pserver by name, created by registration and never removed.
 
-Any handler thread may call it. Registration is idempotent, since every trainer registers every
-table; a second spec that differs is refused, and then nothing of that call is registered.
+Registration is idempotent, since every trainer registers every table. A second spec that differs is
+refused, and then nothing of that call is registered.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from psrt.core.errors import ErrorCode, TableError
 from psrt.core.specs import DenseTableSpec, TableSpec, differences
 from psrt.pserver.tables.change_log import ChangeLog
 from psrt.pserver.tables.dense_table import DenseTable
+from psrt.pserver.tables.helper_threads import NO_HELPERS, HelperThreads
 from psrt.pserver.tables.slab_preallocator import SlabPreallocator
-from psrt.pserver.tables.spare_threads import ALONE, SpareThreads
 from psrt.pserver.tables.sparse_table import SparseTable
 from psrt.pserver.tables.two_part_table import RowsTable, TwoPartTable
 
@@ -25,18 +25,23 @@ Table = DenseTable | RowsTable
 _NAMES_SHOWN = 8
 
 
-class Tables:
-    """`stripes` is the number of lock groups of each sparse table, `hours` the time since 1970;
-    `room` makes memory ahead of their rows, `spare` threads help with large requests."""
+class TableRegistry:
+    """Creates and finds tables; any thread may call.
+
+    `stripes` is the number of stripes of each sparse table, `hours` the time since 1970.
+    `preallocator` allocates memory ahead of their rows, `helpers` take part in large requests.
+    """
 
     def __init__(
         self,
         stripes: int,
         hours: Callable[[], int] = hours_since_1970,
-        room: SlabPreallocator | None = None,
-        spare: SpareThreads = ALONE,
+        preallocator: SlabPreallocator | None = None,
+        helpers: HelperThreads = NO_HELPERS,
     ) -> None:
-        self._stripes, self._hours, self._room, self._spare = stripes, hours, room, spare
+        self._stripes = stripes
+        self._shared = (hours, preallocator, helpers)
+        self._helpers = helpers
         self._tables: dict[str, Table] = {}
         self._registering = threading.Lock()
 
@@ -50,10 +55,11 @@ class Tables:
         *,
         logs_changes: bool = False,
     ) -> list[str]:
-        """Create the tables that do not exist yet, each of `specs` once; their names.
+        """Create the tables of `specs` that do not exist yet; return their names.
 
         `compensation` is the λ of DC-ASGD for dense tables, 0 = none. With `logs_changes` sparse
-        tables remember which trainer changed which rows.
+        tables log the rows that each trainer changes. Raises `TableError` for another spec of an
+        existing table, or without memory.
         """
         with self._registering:
             known = {name: table.spec for name, table in self._tables.items()}
@@ -68,7 +74,7 @@ class Tables:
         return list(created)
 
     def release(self, trainer: int) -> None:
-        """Let go of what tables keep for a trainer that calls no more."""
+        """Drop everything that tables keep for a trainer, which has completed."""
         for table in self._tables.values():
             table.release(trainer)
 
@@ -108,11 +114,11 @@ class Tables:
     def _create(self, spec: TableSpec, compensation: float, logs_changes: bool) -> Table:
         try:
             if isinstance(spec, DenseTableSpec):
-                return DenseTable(spec, compensation, self._spare)
+                return DenseTable(spec, compensation, self._helpers)
             if spec.growth is not None:
-                return TwoPartTable(spec, self._stripes, self._hours, self._room, self._spare)
+                return TwoPartTable(spec, self._stripes, *self._shared)
             log = ChangeLog() if logs_changes else None
-            return SparseTable(spec, self._stripes, log, self._hours, self._room, self._spare)
+            return SparseTable(spec, self._stripes, log, *self._shared)
         except (MemoryError, OSError, ValueError) as error:
             raise TableError(
                 f"there is no memory for table {spec.name!r}: {error}. It was not created.",

@@ -15,8 +15,8 @@ import pytest
 
 from psrt.core import specs
 from psrt.pserver.serving.service import PserverService
-from psrt.pserver.tables import spare_threads
-from psrt.pserver.tables.spare_threads import ALONE, SpareThreads
+from psrt.pserver.tables import helper_threads
+from psrt.pserver.tables.helper_threads import NO_HELPERS, HelperThreads
 from psrt.pserver.tables.sparse_table import LARGE_ROWS
 
 WAIT_S = 30.0
@@ -31,8 +31,8 @@ class HelperError(Exception):
 
 
 @pytest.fixture
-def spare() -> Iterator[SpareThreads]:
-    threads = SpareThreads(1)
+def helpers() -> Iterator[HelperThreads]:
+    threads = HelperThreads(1)
     yield threads
     threads.close()
 
@@ -56,15 +56,15 @@ def is_caller() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
-def occupied(spare: SpareThreads, gate: threading.Event) -> threading.Thread:
-    """A caller that holds itself and one spare thread until the `gate` opens."""
+def occupied(helpers: HelperThreads, gate: threading.Event) -> threading.Thread:
+    """A caller that holds itself and one helper thread until the `gate` opens."""
     meet = threading.Barrier(3)
 
     def hold() -> None:
         meet.wait(WAIT_S)
         assert gate.wait(WAIT_S)
 
-    caller = threading.Thread(target=spare.run, args=([hold, hold],))
+    caller = threading.Thread(target=helpers.run, args=([hold, hold],))
     caller.start()
     meet.wait(WAIT_S)
     return caller
@@ -81,68 +81,68 @@ class LateHelper:
         return False
 
 
-def test_idle_threads_help_in_each_run(spare: SpareThreads) -> None:
+def test_idle_threads_help_in_each_run(helpers: HelperThreads) -> None:
     for _ in range(20):
-        spare.run([meeting(2)] * 2)
+        helpers.run([meeting(2)] * 2)
 
 
 def test_as_many_help_as_there_are() -> None:
-    spare = SpareThreads(3)
+    helpers = HelperThreads(3)
 
-    spare.run([meeting(4)] * 4)
+    helpers.run([meeting(4)] * 4)
 
-    spare.close()
+    helpers.close()
 
 
-def test_every_job_is_done_once_whoever_does_it(spare: SpareThreads) -> None:
+def test_every_job_is_done_once_whoever_does_it(helpers: HelperThreads) -> None:
     done: list[int] = []
 
-    spare.run([partial(done.append, number) for number in range(500)])
+    helpers.run([partial(done.append, number) for number in range(500)])
 
     assert sorted(done) == list(range(500))
 
 
-def test_no_job_and_one_job_need_no_help(spare: SpareThreads) -> None:
+def test_no_job_and_one_job_need_no_help(helpers: HelperThreads) -> None:
     notes = Notes()
 
-    spare.run([])
-    spare.run([notes.job])
+    helpers.run([])
+    helpers.run([notes.job])
 
     assert notes.threads == [threading.current_thread()]
-    assert not spare._threads
+    assert not helpers._threads
 
 
-def test_nobody_waits_for_a_busy_thread(spare: SpareThreads) -> None:
+def test_nobody_waits_for_a_busy_thread(helpers: HelperThreads) -> None:
     gate, notes = threading.Event(), Notes()
-    caller = occupied(spare, gate)
+    caller = occupied(helpers, gate)
 
-    spare.run([notes.job] * 10)
+    helpers.run([notes.job] * 10)
 
     assert notes.threads == [threading.current_thread()] * 10
     gate.set()
     caller.join(WAIT_S)
-    spare.run([meeting(2)] * 2)
+    helpers.run([meeting(2)] * 2)
 
 
-def test_a_helper_that_has_not_begun_is_cancelled_and_not_awaited(spare: SpareThreads) -> None:
+def test_a_helper_that_has_not_begun_is_cancelled_and_not_awaited(helpers: HelperThreads) -> None:
     gate, notes = threading.Event(), Notes()
-    spare.run([meeting(2)] * 2)
-    inbox: Any = spare._inbox
+    helpers.run([meeting(2)] * 2)
+    inbox: Any = helpers._inbox
     inbox.put(LateHelper(gate))  # idle to all appearances, but slow to come
 
-    spare.run([notes.job] * 10)
+    helpers.run([notes.job] * 10)
 
     assert notes.threads == [threading.current_thread()] * 10
     gate.set()
-    spare.run([meeting(2)] * 2)
+    helpers.run([meeting(2)] * 2)
     assert len(notes.threads) == 10
 
 
 def test_an_error_of_the_caller_comes_after_jobs_that_have_begun_and_drops_the_others(
-    spare: SpareThreads, monkeypatch: pytest.MonkeyPatch
+    helpers: HelperThreads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     meet, is_awaited, done = meeting(2), threading.Event(), list[str]()
-    await_helpers = spare_threads._SharedJob.await_helpers
+    await_helpers = helper_threads._TaskGroup.await_helpers
 
     def awaiting(run: Any) -> None:
         is_awaited.set()
@@ -155,18 +155,18 @@ def test_an_error_of_the_caller_comes_after_jobs_that_have_begun_and_drops_the_o
         assert is_awaited.wait(WAIT_S)
         done.append("begun")
 
-    monkeypatch.setattr(spare_threads._SharedJob, "await_helpers", awaiting)
+    monkeypatch.setattr(helper_threads._TaskGroup, "await_helpers", awaiting)
     with pytest.raises(CallerError):
-        spare.run([job, job, partial(done.append, "not begun")])
+        helpers.run([job, job, partial(done.append, "not begun")])
 
     assert done == ["begun"]
 
 
 def test_an_error_of_a_helper_drops_what_has_not_begun_and_is_raised(
-    spare: SpareThreads, monkeypatch: pytest.MonkeyPatch
+    helpers: HelperThreads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     meet, is_through, done = meeting(2), threading.Event(), list[str]()
-    end = spare_threads._SharedJob.end
+    end = helper_threads._TaskGroup.end
 
     def ending(run: Any) -> None:
         is_through.set()
@@ -179,15 +179,15 @@ def test_an_error_of_a_helper_drops_what_has_not_begun_and_is_raised(
         assert is_through.wait(WAIT_S)
         done.append("begun")
 
-    monkeypatch.setattr(spare_threads._SharedJob, "end", ending)
+    monkeypatch.setattr(helper_threads._TaskGroup, "end", ending)
     with pytest.raises(HelperError):
-        spare.run([job, job, partial(done.append, "not begun")])
+        helpers.run([job, job, partial(done.append, "not begun")])
 
     assert done == ["begun"]
 
 
 def test_an_error_of_a_helper_keeps_nothing_of_its_frames_once_it_was_told(
-    spare: SpareThreads,
+    helpers: HelperThreads,
 ) -> None:
     meet, kept = meeting(2), list[weakref.ref[np.ndarray]]()
 
@@ -201,15 +201,15 @@ def test_an_error_of_a_helper_keeps_nothing_of_its_frames_once_it_was_told(
     gc.disable()
     try:
         with contextlib.suppress(HelperError):
-            spare.run([job, job])
-        spare.run([meeting(2)] * 2)  # the helper is through
+            helpers.run([job, job])
+        helpers.run([meeting(2)] * 2)  # the helper is through
 
         assert [view() for view in kept] == [None]
     finally:
         gc.enable()
 
 
-def test_of_two_errors_the_callers_own_is_raised(spare: SpareThreads) -> None:
+def test_of_two_errors_the_callers_own_is_raised(helpers: HelperThreads) -> None:
     meet = meeting(2)
 
     def job() -> None:
@@ -217,39 +217,39 @@ def test_of_two_errors_the_callers_own_is_raised(spare: SpareThreads) -> None:
         raise CallerError if is_caller() else HelperError
 
     with pytest.raises(CallerError):
-        spare.run([job, job])
+        helpers.run([job, job])
 
-    spare.run([meeting(2)] * 2)
+    helpers.run([meeting(2)] * 2)
 
 
-def test_an_index_error_of_a_job_is_an_error(spare: SpareThreads) -> None:
+def test_an_index_error_of_a_job_is_an_error(helpers: HelperThreads) -> None:
     with pytest.raises(IndexError):
-        spare.run([lambda: [].pop()])
+        helpers.run([lambda: [].pop()])
 
 
 @pytest.mark.parametrize("closed", [False, True], ids=["without threads", "closed"])
 def test_who_has_no_threads_does_everything_alone(closed: bool) -> None:
-    notes, spare = Notes(), SpareThreads(2) if closed else ALONE
+    notes, helpers = Notes(), HelperThreads(2) if closed else NO_HELPERS
     if closed:
-        spare.run([meeting(3)] * 3)
-        spare.close()
-        spare.close()
+        helpers.run([meeting(3)] * 3)
+        helpers.close()
+        helpers.close()
 
-    spare.run([notes.job] * 5)
+    helpers.run([notes.job] * 5)
 
     assert notes.threads == [threading.current_thread()] * 5
 
 
-def test_closing_ends_the_threads_after_jobs_that_have_begun(spare: SpareThreads) -> None:
+def test_closing_ends_the_threads_after_jobs_that_have_begun(helpers: HelperThreads) -> None:
     gate, notes = threading.Event(), Notes()
-    caller = occupied(spare, gate)
-    threads = list(spare._threads)
-    closing = threading.Thread(target=spare.close)
+    caller = occupied(helpers, gate)
+    threads = list(helpers._threads)
+    closing = threading.Thread(target=helpers.close)
     closing.start()
-    while spare._is_open:
+    while helpers._is_open:
         pass
 
-    spare.run([notes.job] * 5)
+    helpers.run([notes.job] * 5)
 
     assert notes.threads == [threading.current_thread()] * 5
     gate.set()
@@ -260,11 +260,11 @@ def test_closing_ends_the_threads_after_jobs_that_have_begun(spare: SpareThreads
 
 
 def test_closing_beside_runs_loses_no_job() -> None:
-    spare, done, half_done = SpareThreads(2), list[int](), threading.Event()
+    helpers, done, half_done = HelperThreads(2), list[int](), threading.Event()
 
     def run() -> None:
         for number in range(200):
-            spare.run([partial(done.append, number)] * 3)
+            helpers.run([partial(done.append, number)] * 3)
             if number == 100:
                 half_done.set()
 
@@ -272,16 +272,16 @@ def test_closing_beside_runs_loses_no_job() -> None:
     for caller in callers:
         caller.start()
     assert half_done.wait(WAIT_S)
-    spare.close()
+    helpers.close()
     for caller in callers:
         caller.join(WAIT_S)
 
     assert sorted(done) == sorted(list(range(200)) * 12)
 
 
-def test_a_pserver_ends_its_spare_threads() -> None:
+def test_a_pserver_ends_its_helper_threads() -> None:
     before = set(threading.enumerate())
-    service = PserverService(stripes=2, wait_timeout_s=WAIT_S, spare_threads=1)
+    service = PserverService(stripes=2, wait_timeout_s=WAIT_S, helper_threads=1)
     rule = (specs.Constant(0.0), specs.Sgd(), specs.ConstantRate(0.1), 1)
     service.tables.register([specs.SparseTableSpec("t", 2, *rule)])
     table, ids = service.tables.sparse("t"), np.arange(LARGE_ROWS)
@@ -290,7 +290,7 @@ def test_a_pserver_ends_its_spare_threads() -> None:
     begun = set(threading.enumerate()) - before
     service.stop()
 
-    assert [thread.name for thread in begun] == ["spare_0"]
+    assert [thread.name for thread in begun] == ["helper_0"]
     assert not any(thread.is_alive() for thread in begun)
 
 
@@ -298,7 +298,7 @@ def test_a_pserver_ends_its_spare_threads() -> None:
 def test_who_finds_no_thread_does_everything_alone_from_then_on(
     begun: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    spare, done, start = SpareThreads(2), list[int](), threading.Thread.start
+    helpers, done, start = HelperThreads(2), list[int](), threading.Thread.start
     started, is_refused = list[threading.Thread](), threading.Event()
 
     def start_some(thread: threading.Thread) -> None:
@@ -314,14 +314,14 @@ def test_who_finds_no_thread_does_everything_alone_from_then_on(
 
     monkeypatch.setattr(threading.Thread, "start", start_some)
     for number in range(10):
-        spare.run([partial(job, number)] * 100)
+        helpers.run([partial(job, number)] * 100)
     with pytest.raises(CallerError):
-        spare.run([raise_as_caller])
-    spare.close()
+        helpers.run([raise_as_caller])
+    helpers.close()
 
     assert sorted(done) == sorted([*range(10)] * 100)
     assert [record.message for record in caplog.records] == [
-        "large requests get no more help of other threads: can't start new thread"
+        "large requests get no help from other threads: can't start new thread"
     ]
 
 
@@ -330,7 +330,7 @@ def raise_as_caller() -> None:
 
 
 def test_a_thread_that_ends_late_is_slept_for(
-    spare: SpareThreads, monkeypatch: pytest.MonkeyPatch
+    helpers: HelperThreads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     meet, has_looked, done = meeting(2), threading.Event(), list[str]()
 
@@ -340,7 +340,7 @@ def test_a_thread_that_ends_late_is_slept_for(
             assert has_looked.wait(WAIT_S)
             done.append("late")
 
-    monkeypatch.setattr(spare_threads, "await_change", lambda *_: has_looked.set())
-    spare.run([job, job])
+    monkeypatch.setattr(helper_threads, "await_change", lambda *_: has_looked.set())
+    helpers.run([job, job])
 
     assert done == ["late"]

@@ -11,7 +11,8 @@ from psrt.core.errors import ConfigError, ErrorCode, InternalError, JobError, Wi
 from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync
 from psrt.pserver.decisions.calls import Apply, Fail, SendReply, WaitingCall
 from psrt.pserver.decisions.dedupe import MOST_BEYOND, AdmittedPushes, SeenSequences
-from psrt.pserver.decisions.pserver_state import JobIdentity, PserverState
+from psrt.pserver.decisions.job_identity import JobIdentity
+from psrt.pserver.decisions.pserver_state import PserverState
 from psrt.pserver.decisions.pushes import MOST_STEPS
 
 ASYNC = JobIdentity("ctr", "abc", 2, Async())
@@ -23,10 +24,10 @@ def push_of(trainer: int, incarnation: int, sequence: int) -> WaitingCall:
 
 
 def joined(job: JobIdentity) -> PserverState:
-    machine = PserverState(wait_timeout_s=10.0)
-    machine.hello(0, 7, job, 0.0)
-    machine.hello(1, 8, job, 0.0)
-    return machine
+    state = PserverState(wait_timeout_s=10.0)
+    state.hello(0, 7, job, 0.0)
+    state.hello(1, 8, job, 0.0)
+    return state
 
 
 @pytest.mark.parametrize(
@@ -45,19 +46,19 @@ def joined(job: JobIdentity) -> PserverState:
     ],
 )
 def test_a_hello_of_another_job_names_both_sides(theirs: JobIdentity, words: str) -> None:
-    machine = joined(SYNC)
+    state = joined(SYNC)
 
     with pytest.raises(WireError) as refused:
-        machine.hello(1, 9, theirs, 0.0)
+        state.hello(1, 9, theirs, 0.0)
 
     assert refused.value.code is ErrorCode.JOB_MISMATCH
     assert words in refused.value.message
 
 
 def test_every_connection_of_a_process_may_say_hello() -> None:
-    machine = joined(SYNC)
+    state = joined(SYNC)
 
-    assert machine.hello(1, 8, SYNC, 1.0) == []
+    assert state.hello(1, 8, SYNC, 1.0) == []
 
 
 @pytest.mark.parametrize(
@@ -80,66 +81,66 @@ def test_every_connection_of_a_process_may_say_hello() -> None:
 def test_a_mode_with_a_setting_that_means_nothing_is_refused_and_binds_no_job(
     mode: CommunicationMode, words: str
 ) -> None:
-    machine = PserverState(wait_timeout_s=10.0)
+    state = PserverState(wait_timeout_s=10.0)
 
     with pytest.raises(ConfigError) as refused:
-        machine.hello(0, 7, JobIdentity("ctr", "abc", 2, mode), 0.0)
+        state.hello(0, 7, JobIdentity("ctr", "abc", 2, mode), 0.0)
 
     assert f"mode {type(mode).__name__} has {words}" in refused.value.message
-    assert machine.job is None
+    assert state.job is None
 
 
 @pytest.mark.parametrize("mode", [Async(), Ssp(), Ssp(0), HalfAsync(), Geo(1)])
 def test_every_mode_but_sync_takes_pushes(mode: CommunicationMode) -> None:
-    machine = joined(JobIdentity("ctr", "abc", 2, mode))
+    state = joined(JobIdentity("ctr", "abc", 2, mode))
     call = push_of(0, 7, 1)
 
-    assert machine.push(call, 3, 0.0) == [Apply(call, 0)]
+    assert state.push(call, 3, 0.0) == [Apply(call, 0)]
 
 
 def test_a_job_with_another_number_of_trainers_than_the_pserver_was_told_is_refused() -> None:
-    machine = PserverState(wait_timeout_s=10.0, trainers=3)
+    state = PserverState(wait_timeout_s=10.0, trainers=3)
 
     with pytest.raises(WireError, match=r"a job of 2 trainers, .* num_gradient_servers = 3") as no:
-        machine.hello(0, 7, ASYNC, 0.0)
+        state.hello(0, 7, ASYNC, 0.0)
 
     assert no.value.code is ErrorCode.JOB_MISMATCH
-    assert machine.job is None
-    machine.hello(0, 7, JobIdentity("ctr", "abc", 3, Async()), 0.0)
+    assert state.job is None
+    state.hello(0, 7, JobIdentity("ctr", "abc", 3, Async()), 0.0)
 
 
 def test_a_trainer_id_beyond_the_job_is_refused() -> None:
-    machine = joined(SYNC)
+    state = joined(SYNC)
 
     with pytest.raises(WireError, match="trainer id 2 does not exist: the job has trainers 0 to 1"):
-        machine.hello(2, 9, SYNC, 0.0)
+        state.hello(2, 9, SYNC, 0.0)
 
 
 @pytest.mark.parametrize(("trainer", "incarnation"), [(2, 9), (0, 0)])
 def test_a_first_hello_that_is_not_legal_binds_no_job(trainer: int, incarnation: int) -> None:
-    machine = PserverState(wait_timeout_s=10.0)
+    state = PserverState(wait_timeout_s=10.0)
 
     with pytest.raises(WireError):
-        machine.hello(trainer, incarnation, SYNC, 0.0)
+        state.hello(trainer, incarnation, SYNC, 0.0)
 
-    assert machine.job is None
+    assert state.job is None
 
 
 def test_a_push_before_any_hello_is_refused_with_what_to_do() -> None:
-    machine = PserverState(wait_timeout_s=10.0)
+    state = PserverState(wait_timeout_s=10.0)
 
-    with pytest.raises(WireError, match="before any trainer said HELLO") as refused:
-        machine.push(push_of(0, 7, 1), 1, 0.0)
+    with pytest.raises(WireError, match="before any trainer sent HELLO") as refused:
+        state.push(push_of(0, 7, 1), 1, 0.0)
 
     assert "HELLO" in refused.value.hint
 
 
 def test_a_push_of_a_trainer_that_did_not_say_hello_is_refused() -> None:
-    machine = PserverState(wait_timeout_s=10.0)
-    machine.hello(0, 7, ASYNC, 0.0)
+    state = PserverState(wait_timeout_s=10.0)
+    state.hello(0, 7, ASYNC, 0.0)
 
-    with pytest.raises(WireError, match="trainer 1 has not said HELLO"):
-        machine.push(push_of(1, 8, 1), 1, 0.0)
+    with pytest.raises(WireError, match="trainer 1 has sent no HELLO"):
+        state.push(push_of(1, 8, 1), 1, 0.0)
 
 
 def test_a_push_in_sync_and_an_exchange_in_async_name_the_mode() -> None:
@@ -150,67 +151,67 @@ def test_a_push_in_sync_and_an_exchange_in_async_name_the_mode() -> None:
 
 
 def test_global_steps_add_up_over_trainers() -> None:
-    machine = joined(ASYNC)
+    state = joined(ASYNC)
     pushes = [(push_of(0, 7, 1), 4), (push_of(1, 8, 1), 2), (push_of(0, 7, 2), 1)]
 
-    instructions = [machine.push(call, steps, 0.0) for call, steps in pushes]
+    instructions = [state.push(call, steps, 0.0) for call, steps in pushes]
 
     calls = [call for call, _ in pushes]
     assert instructions == [[Apply(calls[0], 0)], [Apply(calls[1], 4)], [Apply(calls[2], 6)]]
-    assert machine.global_step == 7
+    assert state.global_step == 7
 
 
 def test_a_push_of_more_steps_than_anybody_makes_is_refused_before_it_is_admitted() -> None:
-    machine, call = joined(ASYNC), push_of(0, 7, 1)
+    state, call = joined(ASYNC), push_of(0, 7, 1)
 
-    with pytest.raises(WireError, match=r"stands for 4,294,967,297 mini-batches; it was refused"):
-        machine.push(call, MOST_STEPS + 1, 0.0)
+    with pytest.raises(WireError, match=r"covers 4,294,967,297 mini-batches; it was refused"):
+        state.push(call, MOST_STEPS + 1, 0.0)
 
-    assert machine.push(call, MOST_STEPS, 0.0) == [Apply(call, 0)]
+    assert state.push(call, MOST_STEPS, 0.0) == [Apply(call, 0)]
 
 
 def test_a_repeated_push_counts_no_step_and_is_answered_when_the_first_was_applied() -> None:
-    machine = joined(ASYNC)
+    state = joined(ASYNC)
     first, again, late = push_of(0, 7, 1), push_of(0, 7, 1), push_of(0, 7, 1)
-    machine.push(first, 3, 0.0)
+    state.push(first, 3, 0.0)
 
-    while_under_way = machine.push(again, 3, 0.0)
-    when_applied = machine.applied(first)
-    afterwards = machine.push(late, 3, 0.0)
+    while_under_way = state.push(again, 3, 0.0)
+    when_applied = state.applied(first)
+    afterwards = state.push(late, 3, 0.0)
 
     assert while_under_way == []
     assert when_applied == [SendReply(first), SendReply(again, repeated=True)]
     assert afterwards == [SendReply(late, repeated=True)]
-    assert machine.global_step == 3
+    assert state.global_step == 3
 
 
 def test_a_push_that_could_not_be_applied_fails_with_all_its_repeats() -> None:
-    machine = joined(ASYNC)
+    state = joined(ASYNC)
     first, again = push_of(0, 7, 1), push_of(0, 7, 1)
-    machine.push(first, 1, 0.0)
-    machine.push(again, 1, 0.0)
+    state.push(first, 1, 0.0)
+    state.push(again, 1, 0.0)
     error = InternalError("no memory")
 
-    assert machine.applied(first, error) == [Fail(first, error), Fail(again, error)]
+    assert state.applied(first, error) == [Fail(first, error), Fail(again, error)]
 
 
 def test_a_push_after_complete_is_refused() -> None:
-    machine = joined(ASYNC)
-    machine.complete(0, 7, 0.0)
+    state = joined(ASYNC)
+    state.complete(0, 7, 0.0)
 
-    with pytest.raises(JobError, match="called after it said COMPLETE"):
-        machine.push(push_of(0, 7, 1), 1, 0.0)
+    with pytest.raises(JobError, match="called after its COMPLETE"):
+        state.push(push_of(0, 7, 1), 1, 0.0)
 
 
 def test_complete_may_be_repeated_and_the_job_ends_with_the_last() -> None:
-    machine = joined(ASYNC)
-    machine.complete(0, 7, 0.0)
-    machine.complete(0, 7, 0.0)
-    before = machine.members.ended()
-    machine.complete(1, 8, 0.0)
+    state = joined(ASYNC)
+    state.complete(0, 7, 0.0)
+    state.complete(0, 7, 0.0)
+    before = state.members.ended()
+    state.complete(1, 8, 0.0)
 
     assert not before
-    assert machine.members.ended()
+    assert state.members.ended()
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations([1, 2, 3, 4])))

@@ -1,9 +1,9 @@
-"""Lists of ids that trainers have pulled and may push gradients of: remembered, grouped by stripe.
+"""A cache of id lists that trainers have pulled and may push gradients of, grouped by stripe.
 
-A push that names its list brings no ids, and needs none hashed. Of each trainer and table the
-newest `MOST_LISTS` are kept, whether they were pushed with or not, as a push may be repeated; of
-all trainers together at most `limit_bytes`, of which the least recently used go first. A list that
-takes more than all of it is not remembered. Any handler thread calls this.
+A push that names a cached list brings no ids, and needs none hashed. The cache keeps the newest
+`MOST_LISTS` of each trainer and table, even after they were pushed, since a push may be repeated.
+It takes at most `limit_bytes` and drops the least recently used lists first; a list larger than
+that is not cached.
 """
 
 from __future__ import annotations
@@ -12,31 +12,34 @@ import threading
 from collections import OrderedDict
 from typing import TypeAlias
 
-from psrt.pserver.tables import Routed
+from psrt.pserver.tables import RoutedIds
 
 LIMIT_BYTES = 256 << 20
 MOST_LISTS = 8
-"""Those that a trainer may still name (`psrt.communicator.requests.known_ids`), and as many again,
-since its calls overtake each other."""
+"""Twice the lists that a trainer may name (`psrt.communicator.requests.known_ids`), since its calls
+overtake each other."""
 
 _Name: TypeAlias = tuple[int, str, int]  # trainer, table, number of the list
 
 
-class IdLists:
-    """A trainer names a list by a digest of its ids, so one name never means two lists."""
+class IdListCache:
+    """Id lists by trainer, table and number; any thread may call.
+
+    The number is a digest of the ids, so one name never means two lists.
+    """
 
     def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:
         self._limit_bytes = limit_bytes
         self._lock = threading.Lock()
-        self._lists: OrderedDict[_Name, Routed] = OrderedDict()  # the last used stands last
-        self._numbers: dict[tuple[int, str], dict[int, None]] = {}  # the last pulled stands last
+        self._lists: OrderedDict[_Name, RoutedIds] = OrderedDict()  # the last used is last
+        self._numbers: dict[tuple[int, str], dict[int, None]] = {}  # the last pulled is last
         self.nbytes = 0
 
     def __len__(self) -> int:
         return len(self._lists)
 
-    def remember(self, trainer: int, table: str, number: int, routed: Routed) -> bool:
-        """Keep a copy of the list: `routed` lies in the message that brought it."""
+    def put(self, trainer: int, table: str, number: int, routed: RoutedIds) -> bool:
+        """Keep a copy of `routed`, which lies in its message; False if it is too large."""
         if routed.nbytes > self._limit_bytes:
             return False
         kept = routed.copy()
@@ -52,8 +55,8 @@ class IdLists:
                 self._drop(next(iter(self._lists)))
         return True
 
-    def recall(self, trainer: int, table: str, number: int) -> Routed | None:
-        """The list, for one thread to use; None if it is remembered no more."""
+    def get(self, trainer: int, table: str, number: int) -> RoutedIds | None:
+        """The list, for use by one thread; None if it is not cached."""
         with self._lock:
             kept = self._lists.get((trainer, table, number))
             if kept is None:
@@ -62,7 +65,7 @@ class IdLists:
         return kept.again()
 
     def release(self, trainer: int) -> None:
-        """`trainer` pushes nothing more."""
+        """Drop the lists of `trainer`, which has completed."""
         with self._lock:
             for name in [name for name in self._lists if name[0] == trainer]:
                 self._drop(name)

@@ -1,0 +1,61 @@
+"""The facts that all processes of a job must agree on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from psrt.core.errors import ConfigError, ErrorCode, WireError
+from psrt.core.specs import CommunicationMode, to_json
+from psrt.pserver.decisions.mode_rules import check_mode
+
+MAX_TRAINERS = 1 << 16
+
+
+@dataclass(frozen=True)
+class JobIdentity:
+    """Job id, hash of the partition plan, number of trainers and communication mode."""
+
+    job_id: str
+    plan_hash: str
+    trainers: int
+    mode: CommunicationMode
+
+    def check(self) -> None:
+        """Raise `ConfigError` unless the number of trainers and the mode are legal."""
+        if not 1 <= self.trainers <= MAX_TRAINERS:
+            raise ConfigError(
+                f"job {self.job_id!r} has {self.trainers} trainers, not 1 to {MAX_TRAINERS}."
+            )
+        check_mode(self.mode)
+
+    def check_size(self, expected: int, trainer: int) -> None:
+        """Raise unless the job has `expected` trainers (0 = any); `trainer` sent its HELLO."""
+        if expected not in (0, self.trainers):
+            raise WireError(
+                f"trainer {trainer} comes from a job of {self.trainers} trainers, but this pserver "
+                f"was started with num_gradient_servers = {expected}. Its HELLO was refused.",
+                code=ErrorCode.JOB_MISMATCH,
+                hint="Give pservers and trainers the same number; 0 at a pserver takes any.",
+            )
+
+    def check_same(self, other: JobIdentity, trainer: int) -> None:
+        """Raise unless `other`, from the HELLO of `trainer`, is this job."""
+        if other == self:
+            return
+        pairs = (
+            ("job id", repr(other.job_id), repr(self.job_id)),
+            ("plan hash", other.plan_hash, self.plan_hash),
+            ("number of trainers", str(other.trainers), str(self.trainers)),
+            ("mode", to_json(other.mode), to_json(self.mode)),
+        )
+        differing = "; ".join(
+            f"{name} is {a} at the trainer and {b} at this pserver"
+            for name, a, b in pairs
+            if a != b
+        )
+        raise WireError(
+            f"trainer {trainer} does not belong to the job of this pserver: {differing}. "
+            "Its HELLO was refused.",
+            code=ErrorCode.JOB_MISMATCH,
+            hint="Start all trainers from one job file and flags; a new job needs new pservers.",
+        )

@@ -1,0 +1,51 @@
+"""Fields of request headers, checked."""
+
+from __future__ import annotations
+
+import math
+
+from psrt.core.errors import ErrorCode, TableError, WireError
+from psrt.core.specs import Async, Geo, HalfAsync, Ssp, Sync, from_json
+from psrt.pserver.decisions import JobIdentity
+from psrt.rpc import pb
+
+_REPLY_BEFORE = 0.95  # the part of a caller's timeout that a call may wait: the reply must travel
+
+
+def caller_of(header: pb.Header) -> tuple[int, int]:
+    """Trainer and incarnation: every call of a trainer carries both."""
+    return header.trainer, header.push_key.incarnation
+
+
+def deadline_of(header: pb.Header, started: float) -> float:
+    """The time by which a call that came in at `started` needs its reply, in seconds."""
+    timeout_s = header.timeout_ms / 1000 if header.timeout_ms else math.inf
+    return started + _REPLY_BEFORE * timeout_s
+
+
+def sequence_of(header: pb.Header) -> int:
+    """The sequence of a push; raises `WireError` without one."""
+    sequence: int = header.push_key.sequence
+    if sequence == 0:
+        raise WireError(
+            f"trainer {header.trainer} sent gradients without a push key; they were refused.",
+            hint="push_key.sequence counts 1, 2, 3 … per trainer process and pserver.",
+        )
+    return sequence
+
+
+def job_of(hello: pb.Hello) -> JobIdentity:
+    """The job that a HELLO names; raises `WireError` unless its mode is one."""
+    mode = from_json(hello.mode)
+    if not isinstance(mode, Sync | Async | Ssp | HalfAsync | Geo):
+        raise WireError(f"HELLO names no communication mode: {hello.mode!r}.")
+    return JobIdentity(hello.job_id, hello.plan_hash, hello.trainers, mode)
+
+
+def no_memory(header: pb.Header, error: MemoryError) -> TableError:
+    """The error for a call during which memory ran out."""
+    return TableError(
+        f"method {header.method} of trainer {header.trainer} was given up: no memory ({error!r}).",
+        code=ErrorCode.TABLE_FULL,
+        hint="Give the job more pservers, or the host of this one more memory.",
+    )
