@@ -84,7 +84,7 @@ def read(table: RowsTable, ids: np.ndarray) -> np.ndarray:
 
 
 def begins(spec: specs.SparseTableSpec, ids: np.ndarray) -> np.ndarray:
-    """What rows begin with, as far as they are stored: reads of ids that nobody pushed."""
+    """The initial values of rows as stored: reads of ids without pushes."""
     width = WIDTH if spec.growth is None else spec.growth.embed_width
     out = np.zeros((len(ids), WIDTH), np.float32)
     part = np.empty((len(ids), width), np.float32)
@@ -122,7 +122,7 @@ class Oracle:
 
 
 def drawn(ids: np.ndarray) -> set[int]:
-    """Which ids a table of the seed draws, read off a table that does nothing else."""
+    """The ids that a table of the seed draws, found by a table without other policies."""
     table = table_of(spec_of(specs.Sgd(), admission=ADMISSIONS["drawn"]))
     table.apply(table.route(ids), np.ones((len(ids), WIDTH), np.float32), RATE)
     return set(table.export(0, 10_000)[0].tolist())
@@ -338,12 +338,12 @@ def test_a_dry_run_tells_what_a_shrink_then_does() -> None:
     table.apply(table.route(often), np.ones((10_000, WIDTH), np.float32), RATE)
     before = read(table, often).tobytes()
 
-    told = sweep(table, shrink_of(table), lambda: None, decay=0.9, dry_run=True)
+    planned = sweep(table, shrink_of(table), lambda: None, decay=0.9, dry_run=True)
     again = sweep(table, shrink_of(table), lambda: None, decay=0.9, dry_run=True)
     kept = table.rows
     done = sweep(table, shrink_of(table), lambda: None, decay=0.9)
 
-    assert told == again == done
+    assert planned == again == done
     assert (kept, done.rows["score"], table.rows) == (20_000, 10_000, 10_000)
     assert read(table, often).tobytes() == before
 
@@ -356,10 +356,10 @@ def test_a_dry_run_counts_scores_at_the_limit_as_a_shrink_does(least: float, dec
     table.apply(table.route(ids), np.ones((400, WIDTH), np.float32), RATE, counts)
     assert np.isclose(0.1 * counts[:, 0] * decay, least).sum() == 1
 
-    told = sweep(table, shrink_of(table), lambda: None, decay=decay, dry_run=True)
+    planned = sweep(table, shrink_of(table), lambda: None, decay=decay, dry_run=True)
     done = sweep(table, shrink_of(table), lambda: None, decay=decay)
 
-    assert told.rows == done.rows
+    assert planned.rows == done.rows
 
 
 def shrink_of(table: RowsTable) -> EvictionPolicy:

@@ -1,4 +1,4 @@
-"""What every table promises, held against each optimizer and several numbers of stripes.
+"""The contract of every table, for each optimizer and several numbers of stripes.
 
 The oracle is the published formula in float64, one row at a time, in a dictionary.
 """
@@ -134,7 +134,7 @@ def test_the_number_of_stripes_changes_no_bit(optimizer: specs.Optimizer) -> Non
 
 
 @over(LAZY)
-def test_shares_of_two_pservers_hold_the_same_bits_as_one_table(
+def test_two_pservers_hold_the_bits_of_one_table(
     optimizer: specs.Optimizer,
 ) -> None:
     whole = table_of(optimizer)
@@ -288,21 +288,21 @@ def test_trainers_side_by_side_lose_no_update_and_no_row() -> None:
 
 
 class TwoTogether(HelperThreads):
-    """The first two jobs of a run are done by two threads at once; `runs` had so many jobs."""
+    """Two threads run the first two tasks of each run at once; `runs` counts tasks by run."""
 
     def __init__(self) -> None:
         super().__init__(1)
         self.runs: list[int] = []
 
-    def run(self, jobs: Sequence[Task]) -> None:
-        self.runs.append(len(jobs))
-        meet = threading.Barrier(min(2, len(jobs)))
+    def run(self, tasks: Sequence[Task]) -> None:
+        self.runs.append(len(tasks))
+        meet = threading.Barrier(min(2, len(tasks)))
 
-        def after_meeting(job: Task) -> None:
+        def after_meeting(task: Task) -> None:
             meet.wait(30.0)
-            job()
+            task()
 
-        super().run([partial(after_meeting, job) for job in jobs[:2]] + list(jobs[2:]))
+        super().run([partial(after_meeting, task) for task in tasks[:2]] + list(tasks[2:]))
 
 
 @pytest.fixture
@@ -322,7 +322,7 @@ LARGE_BATCHES: dict[str, dict[str, Any]] = {
 
 
 def large_batches(count: int = 3) -> list[Any]:
-    """Ids, of which some stand twice and many are the padding id 0, and gradients."""
+    """Ids, some of them twice and many the padding id 0, and gradients."""
     rng = np.random.default_rng(12)
     ids = rng.integers(0, 2 * LARGE_ROWS, (count, LARGE_ROWS), np.int64)
     ids[:, ::7] = 0

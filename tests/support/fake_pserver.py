@@ -81,7 +81,7 @@ class SparseTable:
 
 
 def factor(spec: specs.TableSpec, scale: float) -> np.float32:
-    """What a pushed value is multiplied by before it is added."""
+    """The factor of a pushed value before it is added."""
     if isinstance(spec.optimizer, specs.Add):
         return np.float32(scale)
     return np.float32(-scale * spec.learning_rate.rate)

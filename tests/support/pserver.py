@@ -105,7 +105,7 @@ def joined(
     carrier: Carrier = "stream",
     retry: RetryPolicy = AT_ONCE,
 ) -> Client:
-    """A trainer of a job, synchronous unless `mode` says otherwise, that has registered `TABLE`."""
+    """A trainer of a job, synchronous unless `mode` is given, that has registered `TABLE`."""
     text = specs.to_json(mode or specs.Sync(policy))
     hello = pb.Hello(job_id="job", plan_hash="plan", trainers=trainers, mode=text)
     client = Client(endpoint, trainer, 7 + trainer, carrier, hello, retry=retry)
@@ -115,7 +115,7 @@ def joined(
 
 
 def onlooker(endpoint: str, carrier: Carrier = "stream") -> Client:
-    """A client that asks for the doors only: it belongs to no job and may ask for STATUS."""
+    """A client without a job, which may ask for STATUS."""
     client = Client(endpoint, 0, 1, carrier, pb.Hello(), retry=AT_ONCE)
     client.connect(CALL_TIMEOUT_S)
     return client

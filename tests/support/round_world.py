@@ -19,11 +19,11 @@ WAIT_TIMEOUT_S = 10.0
 
 
 class World:
-    """One state, its trainers, and what became of every call.
+    """One `PserverState`, its trainers, and the outcomes of every call.
 
     Steps: `push` (the next round, once the last was answered) · `retry` (the last push on a new
-    call) · `complete` · `restart` (a new process says HELLO) · `apply` (the shell has applied the
-    closing round) · `expire` (the round's wait is over). A step that cannot happen now is refused
+    call) · `complete` · `restart` (a new process sends HELLO) · `apply` (the closing round was
+    applied) · `expire` (the round's wait is over). A step that cannot happen now is refused
     by `can`.
     """
 
@@ -57,7 +57,7 @@ class World:
 
     def do(self, step: str, trainer: int = 0) -> None:
         try:
-            self._obey(getattr(self, f"_{step}")(trainer))
+            self._execute(getattr(self, f"_{step}")(trainer))
         except PsrtError as error:
             self.refused.append(error.code.name)
         if self.state.rounds is not None:
@@ -101,7 +101,7 @@ class World:
         self.clock.advance(WAIT_TIMEOUT_S)
         return self.state.expire(self.clock.now())
 
-    def _obey(self, instructions: list[Instruction]) -> None:
+    def _execute(self, instructions: list[Instruction]) -> None:
         for instruction in instructions:
             match instruction:
                 case Close():
@@ -115,7 +115,7 @@ class World:
     # --- questions ---------------------------------------------------------------------------
 
     def outcomes_of(self, trainer: int) -> list[str]:
-        """What each call of `trainer` ended with, in the order of the calls."""
+        """The outcome of each call of `trainer`, in the order of the calls."""
         return [
             outcome
             for call, outcomes in self.outcomes.items()
@@ -160,7 +160,7 @@ def _possible(
     if world.can("apply", 0):
         yield "apply", 0
     for trainer, steps in scripts.items():
-        done = sum(1 for step, who in path if who == trainer and step != "apply")
+        done = sum(1 for step, other in path if other == trainer and step != "apply")
         if done < len(steps) and world.can(steps[done], trainer):
             yield steps[done], trainer
 

@@ -72,7 +72,7 @@ class Part:
         push(table, ids, amount)
 
     def export(self, table: SparseTable) -> None:
-        """Rows of its own that nobody drops meanwhile are all there, as they are."""
+        """Assert that rows of its own that no thread drops are all present and right."""
         seen: dict[int, float] = {}
         cursor = -1
         while cursor:
@@ -82,7 +82,7 @@ class Part:
         self.differences += seen != {id_: -amount for id_, amount in self.own.items()}
 
     def drop_own(self, table: SparseTable) -> None:
-        """Rows of its own with an even id end."""
+        """Drop rows of its own with an even id."""
         cursor = -1
         while cursor:
             _, cursor = table.sweep(max(cursor, 0), PAGE_ROWS, self.decide)

@@ -137,7 +137,7 @@ class PserverService:
             "pid": os.getpid(),
             **self._runner.ask(lambda state, now: state.describe(now)),
             "tables": self.tables.describe(),
-            "counters": self.meters.registry.snapshot(),
+            "counters": self.meters.counters.snapshot(),
         }
 
     def _job_time(self) -> int:

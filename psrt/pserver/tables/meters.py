@@ -11,28 +11,28 @@ _STALENESS_BOUNDS = (0, 1, 3, 7, 15, 31)
 
 
 class Meters:
-    """The metrics of one service; `registry` holds them all."""
+    """The metrics of one service; `counters` has them all."""
 
     def __init__(self) -> None:
-        self.registry = registry = Counters()
-        self.calls = registry.counter("pserver_calls", "calls handled")
-        self.refused = registry.counter("pserver_calls_refused", "calls answered with an error")
-        self.pushes = registry.counter("pserver_pushes", "pushes admitted")
-        self.repeats = registry.counter(
+        self.counters = counters = Counters()
+        self.calls = counters.counter("pserver_calls", "calls handled")
+        self.refused = counters.counter("pserver_calls_refused", "calls answered with an error")
+        self.pushes = counters.counter("pserver_pushes", "pushes admitted")
+        self.repeats = counters.counter(
             "pserver_pushes_repeated", "pushes that were admitted before and not applied again"
         )
-        self.rounds = registry.counter("pserver_rounds", "synchronous rounds applied")
-        self.waited = registry.timer("pserver_round_wait_s", "seconds calls waited for a round")
-        self.met = registry.timer("pserver_meet_wait_s", "seconds calls waited on a clock")
-        self.apply = registry.timer("pserver_apply_s", "seconds spent in applying gradients")
-        self.rows_applied = registry.counter("pserver_rows_applied", "rows updated")
-        self.blocks_applied = registry.counter("pserver_blocks_applied", "dense blocks updated")
-        self.rows_dropped = registry.counter(
+        self.rounds = counters.counter("pserver_rounds", "synchronous rounds applied")
+        self.waited = counters.timer("pserver_round_wait_s", "seconds calls waited for a round")
+        self.met = counters.timer("pserver_meet_wait_s", "seconds calls waited on a clock")
+        self.apply = counters.timer("pserver_apply_s", "seconds spent in applying gradients")
+        self.rows_applied = counters.counter("pserver_rows_applied", "rows updated")
+        self.blocks_applied = counters.counter("pserver_blocks_applied", "dense blocks updated")
+        self.rows_dropped = counters.counter(
             "pserver_rows_dropped", "rows dropped at the end of their life"
         )
-        self.rows_read = registry.counter("pserver_rows_read", "rows read by trainers")
-        self.blocks_read = registry.counter("pserver_blocks_read", "dense blocks read by trainers")
-        self._staleness = [_staleness(registry, i) for i in range(len(_STALENESS_BOUNDS) + 1)]
+        self.rows_read = counters.counter("pserver_rows_read", "rows read by trainers")
+        self.blocks_read = counters.counter("pserver_blocks_read", "dense blocks read by trainers")
+        self._staleness = [_staleness(counters, i) for i in range(len(_STALENESS_BOUNDS) + 1)]
 
     def staleness(self, versions: Sequence[int]) -> None:
         """Count gradients by the number of updates since the values they were computed on."""
@@ -41,14 +41,14 @@ class Meters:
             self._staleness[index].add(bins.count(index))
 
 
-def _staleness(registry: Counters, index: int) -> Counter:
+def _staleness(counters: Counters, index: int) -> Counter:
     """One bin of the histogram: `pserver_staleness_2_to_3`; the last is `…_32_up`."""
     low = _STALENESS_BOUNDS[index - 1] + 1 if index else 0
     if index == len(_STALENESS_BOUNDS):
-        return registry.counter(
+        return counters.counter(
             f"pserver_staleness_{low}_up", f"gradients {low} or more versions late"
         )
     high = _STALENESS_BOUNDS[index]
     span = str(low) if low == high else f"{low}_to_{high}"
     words = span.replace("_", " ")
-    return registry.counter(f"pserver_staleness_{span}", f"gradients {words} versions late")
+    return counters.counter(f"pserver_staleness_{span}", f"gradients {words} versions late")

@@ -14,7 +14,7 @@ import pytest
 from psrt.config.schema import PserverConfig
 from psrt.core import whole_file
 from psrt.core.errors import ConfigError
-from psrt.pserver.serving import daemon
+from psrt.pserver.serving import abandoned_sockets, daemon
 from psrt.trainer import report
 
 
@@ -229,7 +229,7 @@ def test_a_pserver_removes_sockets_of_killed_ones_and_of_no_other(tmp_path: Path
     ):
         alive.listen()
         alive.setblocking(False)
-        daemon._remove_abandoned_sockets(tmp_path)
+        abandoned_sockets.remove_abandoned_sockets(tmp_path)
         with pytest.raises(BlockingIOError):
             alive.accept()  # nobody knocked
 

@@ -1,4 +1,4 @@
-"""A pserver says in its log why it is not ready, or why trainers wait to register a table."""
+"""The log has the reason why a pserver is not ready or a registration waits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shows and clicks of ids: they go with the gradient rows, and are added, never averaged."""
+"""Shows and clicks of ids travel with the gradient rows and are added, never averaged."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ VALUES = np.ones((5, 3), np.float32)
 
 
 class Recording(SparseTable):
-    """Remembers what it was asked to apply, and when."""
+    """Records the gradients it gets, and their time."""
 
     def __init__(self) -> None:
         super().__init__(SPEC, stripes=2)
@@ -39,12 +39,12 @@ class Recording(SparseTable):
     ) -> None:
         self.now = now
         for i, row_id in enumerate(routed.ids.tolist()):
-            told = None if counts is None else counts[i].tolist()
-            self.applied[row_id] = gradients[i].tolist(), told
+            sent = None if counts is None else counts[i].tolist()
+            self.applied[row_id] = gradients[i].tolist(), sent
 
 
 def pushed(rows: SelectedRows, wire: str = "float32") -> list[Message]:
-    """What the pservers of the plan are sent."""
+    """The messages to the pservers of the plan."""
     router = Router(PLAN, WirePrecision(wire))
     requests = router.requests()
     router.push(requests, {"emb": rows}, {})

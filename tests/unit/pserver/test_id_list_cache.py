@@ -1,4 +1,4 @@
-"""What a pserver remembers of trainers' lists of ids, and when it lets go of them."""
+"""The cache of trainers' id lists: keys, copies, limits and order of dropping."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_list_comes_back_under_its_trainer_table_and_number_only() -> None:
     assert lists.get(1, "emb", 98) is None
 
 
-def test_what_is_remembered_does_not_lie_in_the_message_that_brought_it() -> None:
+def test_a_cached_list_is_outside_the_memory_of_its_message() -> None:
     message, lists = IDS.copy(), IdListCache()
     lists.put(0, "emb", 1, TABLE.route(message))
 
@@ -50,7 +50,7 @@ def test_what_is_remembered_does_not_lie_in_the_message_that_brought_it() -> Non
     np.testing.assert_array_equal(found.ids, IDS)
 
 
-def test_a_recalled_list_updates_the_rows_that_the_list_itself_would() -> None:
+def test_a_cached_list_updates_the_rows_of_the_list_itself() -> None:
     table, lists = SparseTable(SPEC, stripes=3), IdListCache()
     gradients = np.arange(2 * COUNT, dtype=np.float32).reshape(COUNT, 2)
     lists.put(0, "emb", 1, table.route(IDS))
@@ -150,7 +150,7 @@ def test_a_list_that_is_remembered_again_counts_once() -> None:
     assert lists.nbytes == SIZE_BYTES
 
 
-def test_a_list_larger_than_the_limit_is_not_remembered_and_drives_nobody_out() -> None:
+def test_a_list_larger_than_the_limit_is_not_cached_and_drops_no_other() -> None:
     lists = IdListCache(limit_bytes=SIZE_BYTES)
     lists.put(0, "emb", 1, routed())
 

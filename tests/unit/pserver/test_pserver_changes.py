@@ -1,4 +1,4 @@
-"""Pushes and changed rows over the service: what each trainer of Geo gets to read."""
+"""Pushes and changed rows over the service: the rows that each trainer of Geo reads."""
 
 from __future__ import annotations
 
@@ -213,11 +213,11 @@ def test_the_answer_to_a_push_tells_the_steps_of_all_trainers(
     with inproc_pserver(trainers=2, mode=mode) as pserver:
         one, two = pserver.join(0, SPARSE), pserver.join(1, SPARSE)
 
-        told = [push(one, [3], 1.0, steps=4), push(two, [3], 1.0, steps=2)]
+        replies = [push(one, [3], 1.0, steps=4), push(two, [3], 1.0, steps=2)]
         pserver.server.faults.script(Fault.RESET_AFTER, Method.PUSH)
-        told.append(push(one, [3], 1.0, steps=1))
+        replies.append(push(one, [3], 1.0, steps=1))
 
-    assert [reply.header.step for reply in told] == [4, 6, 7]
+    assert [reply.header.step for reply in replies] == [4, 6, 7]
 
 
 def test_a_repeated_push_is_answered_only_when_the_first_was_applied(

@@ -1,4 +1,4 @@
-"""MEET over the service: who waits for whom, and how every wait ends."""
+"""MEET over the service: waits for slower trainers, and their ends."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def complete(client: Client) -> None:
 
 
 def wait_for(pserver: InprocPserver, *trainers: int) -> None:
-    """Until exactly these wait on the clock."""
+    """Return when exactly these trainers wait on the clock."""
 
     def waiting() -> list[int]:
         return [t for clock in pserver.service.status()["clocks"] for t in clock["waiting"]]

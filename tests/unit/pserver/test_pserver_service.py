@@ -1,4 +1,4 @@
-"""The service behind real clients without sockets: rounds, retries, strangers, waits."""
+"""The service behind real clients without sockets: rounds, retries, foreign processes, waits."""
 
 from __future__ import annotations
 
@@ -417,7 +417,7 @@ def test_a_reply_that_finds_no_memory_is_told_as_that(monkeypatch: pytest.Monkey
     assert "of trainer 0 was given up: no memory (MemoryError('8 bytes'))" in error.message
 
 
-def test_a_push_that_counts_absurd_steps_harms_nobody_else() -> None:
+def test_a_push_with_too_many_steps_harms_no_other_trainer() -> None:
     with inproc_pserver(trainers=2, mode=specs.Async()) as pserver:
         one, two = pserver.join(0, SPARSE), pserver.join(1, SPARSE)
         gradients = np.ones((3, 2), np.float32)
@@ -579,7 +579,10 @@ def test_two_specs_of_one_name_in_one_call_are_refused() -> None:
             ),
             "not a finite number",
         ),
-        (specs.to_json(specs.DenseTableSpec("t", "t", (4,), 2, 4, **RULE)), "do not lie in"),
+        (
+            specs.to_json(specs.DenseTableSpec("t", "t", (4,), 2, 4, **RULE)),
+            "are outside a parameter",
+        ),
         (specs.to_json(specs.DenseTableSpec("t", "t", (4,), 0, 2**60, **RULE)), "elements"),
     ],
 )

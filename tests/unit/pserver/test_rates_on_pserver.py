@@ -1,6 +1,6 @@
 """Learning-rate schedules on a pserver: where steps are not rounds, they are those of all trainers.
 
-Each push says how many mini-batches it stands for; a retried one counts once. The oracle is the
+Each push has the number of mini-batches it covers; a retried one counts once. The oracle is the
 schedule's formula at the steps counted by hand.
 """
 

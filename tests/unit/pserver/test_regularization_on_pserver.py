@@ -1,4 +1,4 @@
-"""Who regularises: the tables of a pserver do, as a program declares it; trainers do not.
+"""Regularisation by the tables of a pserver, as a program declares it; trainers do none.
 
 Oracles are the published optimizers in float64, given gradients with coeff · w or coeff · sign(w).
 """
@@ -195,7 +195,7 @@ def test_the_padding_row_does_not_decay() -> None:
 
 
 @pytest.mark.parametrize("trainers_with_the_row", [1, 2, 3])
-def test_a_row_decays_once_a_round_whoever_pushed_it(trainers_with_the_row: int) -> None:
+def test_a_row_decays_once_a_round_for_any_pushers(trainers_with_the_row: int) -> None:
     spec = specs.SparseTableSpec("t", WIDTH, **RULE)
     ids, zeros = np.array([5], np.int64), np.zeros((1, WIDTH), np.float32)
 
@@ -223,7 +223,7 @@ def test_a_row_decays_once_a_round_whoever_pushed_it(trainers_with_the_row: int)
 
 
 def declared(own: regularizer.Regularizer | None = None, **options: Any) -> Program:
-    """A dense `w` (4, 3) that may say something of its own, and a sparse `t` (7, 3)."""
+    """A dense `w` (4, 3) that may have a regularizer of its own, and a sparse `t` (7, 3)."""
     with new_program() as p:
         x, ids = layers.data("x", (4,)), layers.data("ids", (1,), "int64")
         w = Param("w", initializer.Uniform(-1.0, 1.0), regularizer=own)

@@ -1,4 +1,4 @@
-"""Rounds of several buckets of one pserver: independent, but for what concerns trainers."""
+"""Rounds of several buckets of one pserver: independent, except for the state of trainers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WAIT_S = 10.0
 
 
 class TwoSections:
-    """A machine with trainers 0 and 1, told of calls by (trainer, bucket)."""
+    """A state with trainers 0 and 1, and calls by (trainer, bucket)."""
 
     def __init__(self, policy: str = "wait") -> None:
         self.state = PserverState(WAIT_S)
@@ -108,7 +108,7 @@ def test_a_trainer_that_completes_lowers_the_rounds_of_all_buckets() -> None:
     assert closes(instructions) == [(0, 0, (0,)), (1, 0, (0,))]
 
 
-def test_what_one_bucket_decides_about_a_lost_trainer_counts_for_all() -> None:
+def test_a_decision_of_one_bucket_about_a_lost_trainer_counts_for_all() -> None:
     world = TwoSections("shrink")
     world.push(0, bucket=1)
     world.state.exchange(WaitingCall(0, 100, 99, 1000.0), 1.0)  # bucket 0, a second later
@@ -118,7 +118,7 @@ def test_what_one_bucket_decides_about_a_lost_trainer_counts_for_all() -> None:
     assert sorted(closes(instructions)) == [(0, 0, (0,)), (1, 0, (0,))]
 
 
-def test_a_job_that_one_bucket_ends_is_over_for_all_and_one_story_is_told() -> None:
+def test_a_job_that_one_bucket_ends_is_over_for_all_with_one_error() -> None:
     world = TwoSections("abort")
     world.push(0, bucket=0)
     world.push(0, bucket=1)
@@ -167,7 +167,7 @@ def test_an_update_that_failed_ends_the_job_but_lets_the_other_bucket_finish() -
     assert ended(world.state.closed(1), SendReply) == [(0, 1), (1, 1)]
 
 
-def test_the_earliest_of_all_deadlines_is_looked_at() -> None:
+def test_the_earliest_of_all_deadlines_counts() -> None:
     world = TwoSections()
     world.state.exchange(WaitingCall(0, 100, 1, 1000.0, bucket=1), 3.0)
     world.state.exchange(WaitingCall(0, 100, 2, 5.0), 4.0)

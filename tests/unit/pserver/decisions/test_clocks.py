@@ -1,4 +1,4 @@
-"""Clocks of trainers in every order, and the named stories: deadline, loss, restart, strangers."""
+"""Clocks of trainers in every order, and single cases: deadline, loss, restart, bad names."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from psrt.pserver.decisions.job_identity import JobIdentity
 from psrt.pserver.decisions.pserver_state import PserverState
 
 WAIT_TIMEOUT_S = 10.0
-Step = tuple[str, int]  # what, which trainer
+Step = tuple[str, int]  # kind, trainer
 
 
 class World:
-    """Trainers under SSP: who has finished n steps goes on when the others have n − `ahead`.
+    """Trainers under SSP: one that has finished n steps waits until the others have n − `ahead`.
 
     Steps: `finish` (one more step, then MEET) · `retry` (the last MEET on a new call) · `complete`
-    · `restart` (a new process says HELLO and begins at step 0). A plain model beside the machine
-    says who may go on: `time` and `ended` by trainer.
+    · `restart` (a new process sends HELLO and begins at step 0). A plain model of `time` and
+    `ended` by trainer decides which may go on.
     """
 
     def __init__(self, trainers: int, ahead: int) -> None:
@@ -95,7 +95,7 @@ class World:
 
 
 def all_orders(scripts: dict[int, list[str]], ahead: int) -> Iterator[World]:
-    """The worlds at the end of every interleaving of `scripts`, each step when it is possible."""
+    """The worlds after every interleaving of `scripts` in which each step is possible."""
 
     def extend(path: list[Step]) -> Iterator[World]:
         world = World(len(scripts), ahead)
@@ -117,7 +117,7 @@ def all_orders(scripts: dict[int, list[str]], ahead: int) -> Iterator[World]:
 
 
 @pytest.mark.parametrize("ahead", [0, 1, 2, 9])
-def test_in_every_order_nobody_runs_ahead_and_nobody_hangs(ahead: int) -> None:
+def test_in_every_order_no_trainer_runs_ahead_or_hangs(ahead: int) -> None:
     scripts = {0: ["finish"] * 3, 1: ["finish"] * 3}
 
     worlds = list(all_orders(scripts, ahead))
@@ -127,7 +127,7 @@ def test_in_every_order_nobody_runs_ahead_and_nobody_hangs(ahead: int) -> None:
 
 
 @pytest.mark.parametrize("ahead", [0, 1])
-def test_in_every_order_who_completes_early_releases_the_others(ahead: int) -> None:
+def test_in_every_order_an_early_completion_releases_the_others(ahead: int) -> None:
     scripts = {
         0: ["finish", "finish", "finish", "complete"],
         1: ["finish", "complete"],
@@ -149,7 +149,7 @@ def test_in_every_order_repeated_calls_are_each_answered_and_move_no_clock() -> 
     assert all(record_of(world.state)["reached"] == [2, 2] for world in worlds)
 
 
-def test_in_every_order_a_restarted_trainer_counts_as_far_as_it_was() -> None:
+def test_in_every_order_a_restarted_trainer_keeps_its_time() -> None:
     scripts = {0: ["finish"] * 3, 1: ["finish", "finish", "restart", "finish", "finish", "finish"]}
 
     worlds = list(all_orders(scripts, 1))
@@ -161,7 +161,7 @@ def test_in_every_order_a_restarted_trainer_counts_as_far_as_it_was() -> None:
     assert all(record_of(world.state)["reached"] == [3, 3] for world in worlds)
 
 
-# --- named stories ---------------------------------------------------------------------------
+# --- single cases ----------------------------------------------------------------------------
 
 
 def state_of(trainers: int, mode: CommunicationMode | None = None) -> PserverState:
@@ -177,7 +177,7 @@ def call_of(trainer: int, deadline_s: float = 1000.0) -> WaitingCall:
 
 
 def meet(state: PserverState, trainer: int, reached: int, awaited: int, **more: Any) -> WaitingCall:
-    """The call of a MEET; `instructions` (a list) takes what the machine said."""
+    """The call of a MEET; its instructions are appended to the list `instructions`."""
     call = call_of(trainer, more.get("deadline_s", 1000.0))
     meeting = Meeting(more.get("clock", "step"), reached, awaited)
     more.get("instructions", []).extend(state.meet(call, meeting, more.get("now", 0.0)))
@@ -200,7 +200,7 @@ def failure(instructions: list[Instruction]) -> tuple[WaitingCall, PsrtError]:
     return instruction.call, instruction.error
 
 
-def test_a_wait_that_is_over_names_the_clock_who_is_missing_and_since_when_it_is_silent() -> None:
+def test_an_expired_wait_names_the_clock_and_the_missing_trainers_with_their_last_call() -> None:
     state = state_of(3)
     join(state, 1, now=2.0)
     call = meet(state, 0, 7, 4, now=3.0)
@@ -218,7 +218,7 @@ def test_a_wait_that_is_over_names_the_clock_who_is_missing_and_since_when_it_is
     )
 
 
-def test_a_caller_with_less_patience_than_the_pserver_is_answered_first() -> None:
+def test_a_caller_with_a_shorter_timeout_than_the_pserver_is_answered_first() -> None:
     state = state_of(2)
     impatient = meet(state, 0, 1, 1, deadline_s=4.0)
     meet(state, 0, 1, 1)
@@ -241,7 +241,7 @@ def test_a_trainer_alone_and_one_that_does_not_wait_are_answered_at_once() -> No
     assert not_waiting == [SendReply(other)]
 
 
-def test_the_slowest_is_that_of_the_others_and_nobody_when_all_have_ended() -> None:
+def test_the_slowest_is_another_trainer_or_none_when_all_have_ended() -> None:
     state = state_of(3)
     join(state, 1)
     join(state, 2)
@@ -256,7 +256,7 @@ def test_the_slowest_is_that_of_the_others_and_nobody_when_all_have_ended() -> N
     assert state.clocks.slowest_other(0, "step") == NO_OTHER
 
 
-def test_clocks_of_different_names_know_nothing_of_each_other() -> None:
+def test_clocks_of_different_names_are_independent() -> None:
     state = state_of(2)
     join(state, 1)
     waits = meet(state, 0, 1, 1, clock="trained")
@@ -283,7 +283,7 @@ def test_in_sync_a_trainer_lost_from_a_round_is_not_waited_for_on_a_clock() -> N
     assert instructions[1] == SendReply(waits)
 
 
-def test_in_sync_an_abort_of_the_job_ends_every_meeting_with_its_reason() -> None:
+def test_in_sync_an_abort_of_the_job_ends_every_meeting_with_its_error() -> None:
     state = state_of(2, Sync("abort"))
     join(state, 1)
     state.exchange(WaitingCall(0, 100, 1, 1000.0), 0.0)
@@ -297,7 +297,7 @@ def test_in_sync_an_abort_of_the_job_ends_every_meeting_with_its_reason() -> Non
         meet(state, 0, 1, 1, now=11.0)
 
 
-def test_whoever_has_completed_may_not_meet() -> None:
+def test_a_trainer_that_has_completed_may_not_meet() -> None:
     state = state_of(2)
     state.complete(0, 100, 0.0)
 

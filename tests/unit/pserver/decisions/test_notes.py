@@ -15,7 +15,7 @@ from psrt.rpc.methods import Method
 from tests.support.pserver import CALL_TIMEOUT_S, inproc_pserver
 
 
-def tell(client: Client, time: int, note: str, awaited: int | None = None) -> list[str]:
+def meet(client: Client, time: int, note: str, awaited: int | None = None) -> list[str]:
     met = pb.Meet(clock="c", reached=time, awaited=time if awaited is None else awaited, note=note)
     reply = client.call(Method.MEET, header=pb.Header(meet=met), timeout_s=CALL_TIMEOUT_S)
     return list(reply.header.meet_reply.notes)
@@ -57,16 +57,16 @@ def test_a_note_that_is_too_long_is_refused() -> None:
 def test_all_who_meet_read_what_all_wrote_also_when_one_is_a_meeting_further() -> None:
     with inproc_pserver(trainers=2, mode=specs.Async()) as pserver, ThreadPoolExecutor(2) as pool:
         one, two = pserver.join(0), pserver.join(1)
-        first = pool.submit(tell, one, 1, "a1")
-        assert tell(two, 1, "b1") == ["a1", "b1"]
-        second = pool.submit(tell, two, 2, "b2")
+        first = pool.submit(meet, one, 1, "a1")
+        assert meet(two, 1, "b1") == ["a1", "b1"]
+        second = pool.submit(meet, two, 2, "b2")
 
-        repeated = tell(one, 1, "a1")
+        repeated = meet(one, 1, "a1")
 
         assert first.result(60.0) == repeated == ["a1", "b1"]
-        assert tell(one, 2, "a2") == second.result(60.0) == ["a2", "b2"]
+        assert meet(one, 2, "a2") == second.result(60.0) == ["a2", "b2"]
 
 
 def test_who_meets_without_notes_gets_none() -> None:
     with inproc_pserver(trainers=2, mode=specs.Ssp()) as pserver:
-        assert tell(pserver.join(0), 1, "", awaited=0) == []
+        assert meet(pserver.join(0), 1, "", awaited=0) == []

@@ -1,4 +1,4 @@
-"""Who may join a job, and exactly-once admission of asynchronous pushes."""
+"""HELLO of right and wrong processes, and exactly-once admission of asynchronous pushes."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ Event = tuple[str, int]  # arrive or apply, sequence
 
 
 class World:
-    """One trainer's process that sends each push twice; the shell applies when it is told to."""
+    """One trainer's process that sends each push twice; a push is applied at the event `apply`."""
 
     def __init__(self) -> None:
         self.pushes = Pushes()
@@ -26,8 +26,8 @@ class World:
         return event[0] == "arrive" or event[1] in self.to_apply
 
     def do(self, event: Event) -> None:
-        what, sequence = event
-        if what == "arrive":
+        kind, sequence = event
+        if kind == "arrive":
             self.calls.append(WaitingCall(0, 7, sequence, math.inf))
             instructions = self.pushes.arrive(self.calls[-1], steps=10)
         else:
@@ -45,7 +45,7 @@ class World:
 
 
 def run(order: tuple[Event, ...]) -> World | None:
-    """None if the shell would have to apply what it was not told to."""
+    """The world after `order`; None if it applies a push without an `Apply`."""
     world = World()
     for event in order:
         if not world.can(event):
@@ -84,9 +84,9 @@ def test_a_repeat_of_a_push_that_failed_gets_the_error_and_not_an_answer() -> No
 
         assert isinstance(instruction, Fail)
         assert instruction.call is again
-        told = instruction.error
-        assert (str(told), told.code) == (str(error), error.code)
-        assert told is not error  # which holds what the frames hold that it went through
+        repeated = instruction.error
+        assert (str(repeated), repeated.code) == (str(error), error.code)
+        assert repeated is not error  # whose traceback keeps frames and their arrays
     assert pushes.step == 1
 
 
@@ -95,12 +95,12 @@ def test_as_many_failed_pushes_are_remembered_as_may_be() -> None:
     for sequence in range(1, MOST_FAILED + 2):
         failed(pushes, sequence, TableError(f"{sequence}"))
 
-    told = [pushes.arrive(WaitingCall(0, 7, sequence, math.inf), 1)[0] for sequence in (1, 2)]
+    answers = [pushes.arrive(WaitingCall(0, 7, sequence, math.inf), 1)[0] for sequence in (1, 2)]
 
-    assert [type(instruction) for instruction in told] == [SendReply, Fail]
+    assert [type(instruction) for instruction in answers] == [SendReply, Fail]
 
 
-def test_steps_are_counted_as_far_as_a_reply_can_say() -> None:
+def test_steps_are_counted_up_to_the_largest_number_of_a_reply() -> None:
     pushes = Pushes()
     pushes.step = (1 << 64) - 2
 

@@ -25,7 +25,7 @@ COSTS = Round(
 
 
 def served(arrivals: list[float], service_s: float) -> list[float]:
-    """When each leaves a clerk who serves whoever has come first."""
+    """The times at which each leaves a clerk who serves in the order of arrival."""
     left, free = [0.0] * len(arrivals), 0.0
     for number in sorted(range(len(arrivals)), key=lambda n: arrivals[n]):
         free = max(free, arrivals[number]) + service_s

@@ -1,4 +1,4 @@
-"""When a pserver ends because the trainers it waits for have left without completing."""
+"""A pserver ends if the trainers it waits for have left without completing."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_job_is_lost_when_all_that_did_not_complete_have_left(
         )
 
 
-def test_the_error_names_who_was_lost_and_since_when() -> None:
+def test_the_error_names_the_lost_trainers_and_their_last_calls() -> None:
     world = world_of(3)
     world.complete(1)
     world.die(0)
@@ -111,21 +111,21 @@ def test_the_error_names_who_was_lost_and_since_when() -> None:
 def test_a_trainer_that_still_runs_keeps_the_job_until_it_completes() -> None:
     world = world_of(2)
     world.die(1)
-    looks = []
+    checks = []
     for now in (9.0, 15.0, 24.0):
         world.state.called(0, 100, now)
         world.state.expire(now + 4.0)
-        looks.append((world.state.lost, world.state.next_deadline()))
+        checks.append((world.state.lost, world.state.next_deadline()))
     world.complete(0, 29.0)
 
     world.state.expire(39.0)
 
-    assert looks == [(None, 19.0), (None, 25.0), (None, 34.0)]
+    assert checks == [(None, 19.0), (None, 25.0), (None, 34.0)]
     assert world.states() == ["completed", "lost"]
     assert "trainer 1 (last call 39.0 s ago)" in lost(world.state).message
 
 
-def test_nobody_is_lost_before_the_time_is_over() -> None:
+def test_no_trainer_is_lost_before_the_timeout() -> None:
     world = world_of(1)
     world.die(0)
 
@@ -151,7 +151,7 @@ def test_a_silent_trainer_with_a_connection_is_waited_for_and_named_once() -> No
     assert world.state.lost is None
 
 
-def test_a_trainer_that_dies_after_a_long_silence_is_noticed_at_the_next_look() -> None:
+def test_a_trainer_that_dies_after_a_long_silence_is_found_at_the_next_check() -> None:
     world = world_of(1)
     world.state.expire(10.0)
     world.die(0)
@@ -207,10 +207,10 @@ def test_the_wait_of_a_lost_trainer_ends() -> None:
 
 
 class Connection:
-    """Anything that lives as long as one."""
+    """A stand-in for a connection."""
 
 
-def test_a_process_is_gone_when_its_last_connection_is() -> None:
+def test_a_process_is_gone_after_its_last_connection() -> None:
     connections, first, second = TrainerConnections(), Connection(), Connection()
     connections.add(1, 7, first)
     connections.add(1, 7, second)
@@ -262,12 +262,12 @@ def test_a_service_ends_with_an_error_when_its_last_trainer_hangs_up(unix_dir: s
         before = list(ends)
         clients[1].close()
 
-        def look() -> bool:
+        def has_ended() -> bool:
             clock.advance(10.0)
             service.expire()
             return bool(ends)
 
-        eventually(look, "the end of the job")
+        eventually(has_ended, "the end of the job")
     finally:
         clients[0].close()
         service.stop()

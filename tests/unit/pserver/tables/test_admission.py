@@ -1,4 +1,4 @@
-"""Which ids own rows: counting and drawing, held against dictionaries."""
+"""Admission by counting and drawing, compared with dictionaries."""
 
 from __future__ import annotations
 
@@ -111,10 +111,10 @@ def test_with_room_for_all_counts_are_those_of_a_dictionary() -> None:
         passed = admitted(rule, ids)
         assert passed == [i for i in ids.tolist() if seen[i] == 4]
         for i in passed:
-            seen[i] = 0  # nobody made the row
+            seen[i] = 0  # no row was created
 
 
-def test_beyond_the_bound_nobody_is_early_and_the_frequent_still_come_in() -> None:
+def test_beyond_the_bound_no_id_is_early_and_frequent_ones_are_admitted() -> None:
     count, frequent, late = 20, [3, 5, 7], 0
     rule, seen = admission(specs.CountFilter(count, waiting_ids=8)), Counter[int]()
     rng, passed = np.random.default_rng(2), set[int]()
@@ -142,7 +142,7 @@ def test_memory_is_bounded_by_what_the_rule_says() -> None:
     assert rule.nbytes == (1 << 13) // 2 * 12
 
 
-def test_shares_of_two_pservers_decide_as_one_pserver_does() -> None:
+def test_two_pservers_decide_like_one() -> None:
     rules = specs.CountFilter(2, waiting_ids=1 << 12)
     whole, low, high = (admission(rules, *part) for part in ((0, 1024), (0, 300), (300, 1024)))
     rng, shards = np.random.default_rng(3), np.empty(5000, np.int32)

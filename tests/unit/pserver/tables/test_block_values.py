@@ -12,13 +12,13 @@ def block() -> BlockValues:
 
 
 def updated(values: BlockValues, by: float = 1.0) -> int:
-    """Add to all of them; where they lie now."""
+    """Add to all of them; return their new address."""
     to_change = values.to_change()
     to_change += np.float32(by)
     return int(to_change.ctypes.data)
 
 
-def test_values_that_nobody_holds_are_updated_where_they_lie() -> None:
+def test_values_without_readers_are_updated_in_place() -> None:
     values = block()
     first = values.show().ctypes.data
 

@@ -1,4 +1,4 @@
-"""Who takes denormals for zero, and who does not."""
+"""Pserver threads flush denormals to zero, others do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may have the lock beside whom, and who comes first."""
+"""The fair lock: which holders exclude each other, and their order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WAIT_S = 30.0
 
 
 class Visit:
-    """A thread that takes the lock in one way, and leaves when it is told to."""
+    """A thread that takes the lock in one way, and leaves on request."""
 
     def __init__(self, hold: object) -> None:
         self._hold = hold
@@ -30,7 +30,7 @@ class Visit:
         return self._has_come.is_set()
 
     def may_leave(self) -> None:
-        """Whenever it comes."""
+        """Take the lock, at any time."""
         self._may_leave.set()
 
     def leave(self) -> None:

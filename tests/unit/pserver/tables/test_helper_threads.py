@@ -1,4 +1,4 @@
-"""Idle threads help, busy ones are not waited for, and no job outlives its run."""
+"""Idle threads help, busy ones are not waited for, and no task outlives its run."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ WAIT_S = 30.0
 
 
 class CallerError(Exception):
-    """Raised by a job in the thread that runs it."""
+    """Raised by a task in the thread that runs it."""
 
 
 class HelperError(Exception):
-    """Raised by a job in another thread."""
+    """Raised by a task in another thread."""
 
 
 @pytest.fixture
@@ -37,18 +37,18 @@ def helpers() -> Iterator[HelperThreads]:
     threads.close()
 
 
-class Notes:
-    """The threads that have done jobs."""
+class Workers:
+    """The threads that have done tasks."""
 
     def __init__(self) -> None:
         self.threads: list[threading.Thread] = []
 
-    def job(self) -> None:
+    def task(self) -> None:
         self.threads.append(threading.current_thread())
 
 
 def meeting(threads: int) -> Callable[[], Any]:
-    """A job that so many threads must be at together."""
+    """A task that blocks until `threads` threads run it."""
     return partial(threading.Barrier(threads).wait, WAIT_S)
 
 
@@ -94,7 +94,7 @@ def test_as_many_help_as_there_are() -> None:
     helpers.close()
 
 
-def test_every_job_is_done_once_whoever_does_it(helpers: HelperThreads) -> None:
+def test_every_task_is_done_once(helpers: HelperThreads) -> None:
     done: list[int] = []
 
     helpers.run([partial(done.append, number) for number in range(500)])
@@ -102,43 +102,43 @@ def test_every_job_is_done_once_whoever_does_it(helpers: HelperThreads) -> None:
     assert sorted(done) == list(range(500))
 
 
-def test_no_job_and_one_job_need_no_help(helpers: HelperThreads) -> None:
-    notes = Notes()
+def test_no_task_and_one_task_need_no_help(helpers: HelperThreads) -> None:
+    workers = Workers()
 
     helpers.run([])
-    helpers.run([notes.job])
+    helpers.run([workers.task])
 
-    assert notes.threads == [threading.current_thread()]
+    assert workers.threads == [threading.current_thread()]
     assert not helpers._threads
 
 
-def test_nobody_waits_for_a_busy_thread(helpers: HelperThreads) -> None:
-    gate, notes = threading.Event(), Notes()
+def test_no_caller_waits_for_a_busy_thread(helpers: HelperThreads) -> None:
+    gate, workers = threading.Event(), Workers()
     caller = occupied(helpers, gate)
 
-    helpers.run([notes.job] * 10)
+    helpers.run([workers.task] * 10)
 
-    assert notes.threads == [threading.current_thread()] * 10
+    assert workers.threads == [threading.current_thread()] * 10
     gate.set()
     caller.join(WAIT_S)
     helpers.run([meeting(2)] * 2)
 
 
 def test_a_helper_that_has_not_begun_is_cancelled_and_not_awaited(helpers: HelperThreads) -> None:
-    gate, notes = threading.Event(), Notes()
+    gate, workers = threading.Event(), Workers()
     helpers.run([meeting(2)] * 2)
     inbox: Any = helpers._inbox
     inbox.put(LateHelper(gate))  # idle to all appearances, but slow to come
 
-    helpers.run([notes.job] * 10)
+    helpers.run([workers.task] * 10)
 
-    assert notes.threads == [threading.current_thread()] * 10
+    assert workers.threads == [threading.current_thread()] * 10
     gate.set()
     helpers.run([meeting(2)] * 2)
-    assert len(notes.threads) == 10
+    assert len(workers.threads) == 10
 
 
-def test_an_error_of_the_caller_comes_after_jobs_that_have_begun_and_drops_the_others(
+def test_an_error_of_the_caller_comes_after_tasks_that_have_begun_and_drops_the_others(
     helpers: HelperThreads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     meet, is_awaited, done = meeting(2), threading.Event(), list[str]()
@@ -148,7 +148,7 @@ def test_an_error_of_the_caller_comes_after_jobs_that_have_begun_and_drops_the_o
         is_awaited.set()
         await_helpers(run)
 
-    def job() -> None:
+    def task() -> None:
         meet()
         if is_caller():
             raise CallerError
@@ -157,7 +157,7 @@ def test_an_error_of_the_caller_comes_after_jobs_that_have_begun_and_drops_the_o
 
     monkeypatch.setattr(helper_threads._TaskGroup, "await_helpers", awaiting)
     with pytest.raises(CallerError):
-        helpers.run([job, job, partial(done.append, "not begun")])
+        helpers.run([task, task, partial(done.append, "not begun")])
 
     assert done == ["begun"]
 
@@ -172,7 +172,7 @@ def test_an_error_of_a_helper_drops_what_has_not_begun_and_is_raised(
         is_through.set()
         end(run)
 
-    def job() -> None:
+    def task() -> None:
         meet()
         if not is_caller():
             raise HelperError
@@ -181,7 +181,7 @@ def test_an_error_of_a_helper_drops_what_has_not_begun_and_is_raised(
 
     monkeypatch.setattr(helper_threads._TaskGroup, "end", ending)
     with pytest.raises(HelperError):
-        helpers.run([job, job, partial(done.append, "not begun")])
+        helpers.run([task, task, partial(done.append, "not begun")])
 
     assert done == ["begun"]
 
@@ -191,7 +191,7 @@ def test_an_error_of_a_helper_keeps_nothing_of_its_frames_once_it_was_told(
 ) -> None:
     meet, kept = meeting(2), list[weakref.ref[np.ndarray]]()
 
-    def job() -> None:
+    def task() -> None:
         view = np.zeros(1)  # as of rows, which cannot grow while there is one
         meet()
         if not is_caller():
@@ -201,7 +201,7 @@ def test_an_error_of_a_helper_keeps_nothing_of_its_frames_once_it_was_told(
     gc.disable()
     try:
         with contextlib.suppress(HelperError):
-            helpers.run([job, job])
+            helpers.run([task, task])
         helpers.run([meeting(2)] * 2)  # the helper is through
 
         assert [view() for view in kept] == [None]
@@ -212,36 +212,36 @@ def test_an_error_of_a_helper_keeps_nothing_of_its_frames_once_it_was_told(
 def test_of_two_errors_the_callers_own_is_raised(helpers: HelperThreads) -> None:
     meet = meeting(2)
 
-    def job() -> None:
+    def task() -> None:
         meet()
         raise CallerError if is_caller() else HelperError
 
     with pytest.raises(CallerError):
-        helpers.run([job, job])
+        helpers.run([task, task])
 
     helpers.run([meeting(2)] * 2)
 
 
-def test_an_index_error_of_a_job_is_an_error(helpers: HelperThreads) -> None:
+def test_an_index_error_of_a_task_is_an_error(helpers: HelperThreads) -> None:
     with pytest.raises(IndexError):
         helpers.run([lambda: [].pop()])
 
 
 @pytest.mark.parametrize("closed", [False, True], ids=["without threads", "closed"])
 def test_who_has_no_threads_does_everything_alone(closed: bool) -> None:
-    notes, helpers = Notes(), HelperThreads(2) if closed else NO_HELPERS
+    workers, helpers = Workers(), HelperThreads(2) if closed else NO_HELPERS
     if closed:
         helpers.run([meeting(3)] * 3)
         helpers.close()
         helpers.close()
 
-    helpers.run([notes.job] * 5)
+    helpers.run([workers.task] * 5)
 
-    assert notes.threads == [threading.current_thread()] * 5
+    assert workers.threads == [threading.current_thread()] * 5
 
 
-def test_closing_ends_the_threads_after_jobs_that_have_begun(helpers: HelperThreads) -> None:
-    gate, notes = threading.Event(), Notes()
+def test_closing_ends_the_threads_after_tasks_that_have_begun(helpers: HelperThreads) -> None:
+    gate, workers = threading.Event(), Workers()
     caller = occupied(helpers, gate)
     threads = list(helpers._threads)
     closing = threading.Thread(target=helpers.close)
@@ -249,9 +249,9 @@ def test_closing_ends_the_threads_after_jobs_that_have_begun(helpers: HelperThre
     while helpers._is_open:
         pass
 
-    helpers.run([notes.job] * 5)
+    helpers.run([workers.task] * 5)
 
-    assert notes.threads == [threading.current_thread()] * 5
+    assert workers.threads == [threading.current_thread()] * 5
     gate.set()
     closing.join(WAIT_S)
     caller.join(WAIT_S)
@@ -259,7 +259,7 @@ def test_closing_ends_the_threads_after_jobs_that_have_begun(helpers: HelperThre
     assert not threads[0].is_alive()
 
 
-def test_closing_beside_runs_loses_no_job() -> None:
+def test_closing_beside_runs_loses_no_task() -> None:
     helpers, done, half_done = HelperThreads(2), list[int](), threading.Event()
 
     def run() -> None:
@@ -295,7 +295,7 @@ def test_a_pserver_ends_its_helper_threads() -> None:
 
 
 @pytest.mark.parametrize("begun", [0, 1], ids=["no thread", "one of two threads"])
-def test_who_finds_no_thread_does_everything_alone_from_then_on(
+def test_a_caller_without_threads_does_everything_alone_from_then_on(
     begun: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     helpers, done, start = HelperThreads(2), list[int](), threading.Thread.start
@@ -308,13 +308,13 @@ def test_who_finds_no_thread_does_everything_alone_from_then_on(
         started.append(thread)
         start(thread)
 
-    def job(number: int) -> None:
+    def task(number: int) -> None:
         assert is_refused.wait(WAIT_S)
         done.append(number)
 
     monkeypatch.setattr(threading.Thread, "start", start_some)
     for number in range(10):
-        helpers.run([partial(job, number)] * 100)
+        helpers.run([partial(task, number)] * 100)
     with pytest.raises(CallerError):
         helpers.run([raise_as_caller])
     helpers.close()
@@ -334,13 +334,13 @@ def test_a_thread_that_ends_late_is_slept_for(
 ) -> None:
     meet, has_looked, done = meeting(2), threading.Event(), list[str]()
 
-    def job() -> None:
+    def task() -> None:
         meet()
         if not is_caller():
             assert has_looked.wait(WAIT_S)
             done.append("late")
 
     monkeypatch.setattr(helper_threads, "await_change", lambda *_: has_looked.set())
-    helpers.run([job, job])
+    helpers.run([task, task])
 
     assert done == ["late"]

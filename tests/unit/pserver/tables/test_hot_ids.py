@@ -7,7 +7,7 @@ import numpy as np
 from psrt.pserver.tables.hot_ids import CAPACITY, EVERY, HotIds
 
 
-def test_ids_of_a_skewed_stream_come_in_order_with_shares_within_the_promised_error() -> None:
+def test_ids_of_a_skewed_stream_come_in_order_with_fractions_within_the_promised_error() -> None:
     hot, rng = HotIds(), np.random.default_rng(1)
     shares = {7: 0.2, -5: 0.1, 2**62: 0.05}
     rare = 1 - sum(shares.values())
@@ -35,7 +35,7 @@ def test_small_pulls_are_sampled_at_the_same_rate_as_big_ones() -> None:
     assert sum(share for _, share in hot.top()) == 1.0
 
 
-def test_a_table_that_nobody_pulls_has_no_hot_ids() -> None:
+def test_a_table_without_pulls_has_no_hot_ids() -> None:
     assert HotIds().top() == []
 
 

@@ -1,4 +1,4 @@
-"""One thread prepares the slabs that tables say are short, until it is told to end."""
+"""One thread prepares slabs that are short, until it is stopped."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from psrt.pserver.tables.sparse_table import SparseTable
 WAIT_S = 30.0
 
 
-class NotedSlab(Slab):
-    """Tells when it was prepared, and by which thread."""
+class RecordingSlab(Slab):
+    """Records that it was prepared, and by which thread."""
 
     def __init__(self) -> None:
         super().__init__(2)
@@ -29,7 +29,7 @@ class NotedSlab(Slab):
 
 def test_slabs_are_prepared_by_a_thread_of_its_own() -> None:
     crashes = CrashReport()
-    preallocator, slabs = SlabPreallocator(crashes), [NotedSlab() for _ in range(3)]
+    preallocator, slabs = SlabPreallocator(crashes), [RecordingSlab() for _ in range(3)]
 
     for slab in slabs:
         preallocator.ask(slab)
@@ -41,7 +41,7 @@ def test_slabs_are_prepared_by_a_thread_of_its_own() -> None:
 
 
 def test_what_is_asked_after_the_end_is_not_done_and_needs_no_thread() -> None:
-    preallocator, slab = SlabPreallocator(CrashReport()), NotedSlab()
+    preallocator, slab = SlabPreallocator(CrashReport()), RecordingSlab()
 
     preallocator.stop()
     preallocator.ask(slab)
@@ -49,7 +49,7 @@ def test_what_is_asked_after_the_end_is_not_done_and_needs_no_thread() -> None:
     assert not slab.thread_name
 
 
-def test_a_table_asks_for_room_as_it_grows() -> None:
+def test_a_growing_table_asks_for_memory() -> None:
     asked: list[Slab] = []
 
     class Asked(SlabPreallocator):

@@ -1,4 +1,4 @@
-"""Tables with weights of 16 bits, and what tables say of themselves."""
+"""Tables with weights of 16 bits, and the facts of tables for STATUS."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_the_number_of_stripes_changes_no_bit_of_any_storage(storage: str) -> No
     assert read(one).tobytes() == read(seven).tobytes()
 
 
-def test_a_table_tells_rows_load_storage_and_hot_ids() -> None:
+def test_a_table_describes_rows_load_storage_and_hot_ids() -> None:
     table = trained("bfloat16")
     for _ in range(5_000):
         table.read(table.route(IDS[:1]), np.empty((1, 8), np.float32))

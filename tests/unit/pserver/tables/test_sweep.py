@@ -1,4 +1,4 @@
-"""Going through all rows of a table while rows are dropped."""
+"""Sweeps over all rows of a table while rows are dropped."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def ids_in(rows: np.ndarray) -> np.ndarray:
 
 
 class Judge:
-    """Drops `doomed` ids and counts how often it is shown each."""
+    """Drops `doomed` ids and counts how often it gets each."""
 
     def __init__(self, doomed: np.ndarray) -> None:
         self.doomed = doomed

@@ -52,7 +52,7 @@ class Host:
     def ids(self) -> list[int]:
         return sorted(self.table.export(0, 1000)[0].tolist())
 
-    def look(self) -> dict[str, int]:
+    def sweep_due(self) -> dict[str, int]:
         dropped = self.upkeep.sweep_due()
         return dropped["emb"].rows if dropped else {}
 
@@ -80,7 +80,7 @@ def test_rows_past_their_rounds_are_dropped_beside_training() -> None:
     for _ in range(9):
         push(host.table, range(10))
 
-    first, second = host.look(), host.look()
+    first, second = host.sweep_due(), host.sweep_due()
 
     assert first["rounds"] == 90
     assert second == {}
@@ -98,7 +98,7 @@ def shares(pservers: int, life: specs.Lifecycle, **changes: Any) -> list[Host]:
 
 @pytest.mark.parametrize("growth", [None, specs.Growth(1)])
 @pytest.mark.parametrize("pservers", [1, 2, 4])
-def test_rows_of_all_shares_of_a_table_age_alike(
+def test_rows_on_all_pservers_of_a_table_age_alike(
     pservers: int, growth: specs.Growth | None
 ) -> None:
     hosts = shares(pservers, specs.Lifecycle(ttl_rounds=8))
@@ -108,13 +108,13 @@ def test_rows_of_all_shares_of_a_table_age_alike(
     for time in range(1, 21):
         pushed_by_all(hosts, range(1, 9) if time == 1 else [11], time)
         for host in hosts:
-            host.look()
+            host.sweep_due()
 
     assert sorted(row_id for host in hosts for row_id in host.ids()) == [11]
 
 
 def pushed_by_all(hosts: list[Host], ids: Iterable[int], time: int) -> None:
-    """A round: each share hears of its own ids alone, and every pserver of the round."""
+    """A round: each pserver gets its own ids only, and all of them count the round."""
     for host in hosts:
         host.time = time
         mine = [row_id for row_id in ids if holds(host.table, row_id)]
@@ -154,7 +154,7 @@ def test_a_row_that_was_not_pushed_for_ever_is_still_the_oldest() -> None:
     push(host.table, range(50), 1)
     while host.time < 5 << 30:
         host.time += LONGEST_WITHOUT
-        host.look()
+        host.sweep_due()
     push(host.table, range(50, 100), host.time)
 
     oldest = by_memory(ages(host.table, host.time, lambda: None), 50, host.time, HOUR)
@@ -166,13 +166,13 @@ def test_a_row_that_was_not_pushed_for_ever_is_still_the_oldest() -> None:
 def test_rows_past_their_days_are_dropped_when_the_hours_have_passed() -> None:
     host = Host(specs.Lifecycle(ttl_days=1))
     push(host.table, range(100))
-    host.look()
+    host.sweep_due()
     host.hour += 20
     push(host.table, range(10))
 
-    assert host.look() == {}
+    assert host.sweep_due() == {}
     host.hour += 5
-    assert host.look()["days"] == 90
+    assert host.sweep_due()["days"] == 90
 
 
 def test_a_table_beyond_its_memory_loses_the_rows_pushed_longest_ago() -> None:
@@ -195,7 +195,7 @@ def looked_through(host: Host) -> int:
     by and by."""
     dropped = 0
     for _ in range(10):
-        found = host.look()
+        found = host.sweep_due()
         if not found:
             return dropped
         dropped += found["memory"]
@@ -233,8 +233,8 @@ def test_a_limit_below_what_an_index_takes_is_told_once_and_leaves_some_rows(
         host.upkeep.tables_added()
     looked_through(host)
 
-    (told,) = (record.getMessage() for record in caplog.records)
-    assert "table emb may take 20000 bytes on this pserver, and its index takes" in told
+    (report,) = (record.getMessage() for record in caplog.records)
+    assert "table emb may take 20000 bytes on this pserver, and its index takes" in report
     assert 100 < host.table.rows < 1000
 
 
@@ -251,7 +251,7 @@ def test_a_table_without_limits_is_left_alone() -> None:
     host = Host(specs.Lifecycle(delete_score=1.0, decay=0.5))
     push(host.table, range(10))
 
-    assert host.look() == {}
+    assert host.sweep_due() == {}
     assert host.table.rows == 10
 
 
@@ -262,11 +262,11 @@ def test_a_shrink_that_is_repeated_is_answered_as_before_and_decays_once() -> No
 
     first = host.upkeep.shrink([], number=1, dry_run=False)
     again = [host.upkeep.shrink([], number=1, dry_run=False) for _ in range(3)]
-    told = host.upkeep.shrink([], number=2, dry_run=True)
+    report = host.upkeep.shrink([], number=2, dry_run=True)
     other = host.upkeep.shrink(["emb"], number=3, dry_run=False)
 
     assert [found["emb"].total for found in (first, *again)] == [0, 0, 0, 0]
-    assert told["emb"].rows["score"] == other["emb"].rows["score"] == 10
+    assert report["emb"].rows["score"] == other["emb"].rows["score"] == 10
     assert host.table.rows == 0
 
 
@@ -275,14 +275,14 @@ def test_a_shrink_that_asks_for_something_else_is_no_repetition() -> None:
     push(host.table, range(10))
 
     other = host.upkeep.shrink(["other"], number=1, dry_run=False)
-    told = host.upkeep.shrink(["emb"], number=1, dry_run=True)
+    report = host.upkeep.shrink(["emb"], number=1, dry_run=True)
     done = host.upkeep.shrink(["emb"], number=1, dry_run=False)
     push(host.table, range(10))
     again = host.upkeep.shrink(["emb"], number=1, dry_run=False)
     of_another = host.upkeep.shrink(["emb"], number=1, dry_run=False, trainer=1)
 
     assert other == {}
-    assert told["emb"].total == done["emb"].total == of_another["emb"].total == 10
+    assert report["emb"].total == done["emb"].total == of_another["emb"].total == 10
     assert again is done
 
 
@@ -328,13 +328,13 @@ def test_a_trainer_shrinks_the_tables_of_a_pserver() -> None:
         client = pserver.join(0, spec)
         pushed(client, 1, ids, clicked)
 
-        (told,) = shrink(client, 5, dry_run=True)
+        (report,) = shrink(client, 5, dry_run=True)
         rows_then = pserver.service.tables.sparse("emb").rows
         (done,) = shrink(client, 6, "emb")
         with pytest.raises(TableError, match="'other' is not registered"):
             shrink(client, 7, "other")
 
-        assert (told.table, dict(told.rows)["score"], rows_then) == ("emb", 5, 10)
+        assert (report.table, dict(report.rows)["score"], rows_then) == ("emb", 5, 10)
         assert dict(done.rows) == {"rounds": 0, "days": 0, "score": 5, "memory": 0}
         assert done.bytes > 0
         assert pserver.service.status()["counters"]["pserver_rows_dropped"] == 5
