@@ -1,8 +1,21 @@
-"""The `psrt` command: one module per subcommand, imported only when that subcommand runs.
+"""cli: the `psrt` command, one module per subcommand, imported only when that subcommand runs.
 
-Reading order: options (flags from the schema) · progress · results (text that was asked for) ·
-main (the group, exit codes) · init (copies a job from templates) · pserver · script (a Python file
-as a trainer) · trainer · launch · plan_use · plan_size · plan · predict · export · graph ·
-data_options · data_check · data_stat · data_public · data · bench · config · host (what this CPU
-can do) · version.
+options   flags made from the configuration schema
+progress  progress on stderr
+results   results on stdout
+main      the group and its exit codes
+init      `psrt init`, which copies a job from `templates`
+pserver   `psrt pserver`
+script    a Python file as a trainer
+trainer   `psrt trainer`
+launch    `psrt launch`
+plan      `psrt plan`
+predict   `psrt predict`
+export    `psrt export`
+graph     `psrt graph`
+data      `psrt data`
+bench     `psrt bench`
+config    `psrt config`
+host      model and features of the CPU
+version   `psrt version`
 """

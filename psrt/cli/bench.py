@@ -1,7 +1,7 @@
-"""`psrt bench`: the workloads of benchmarks/, a table beside the limits of this machine.
+"""`psrt bench`: run the workloads of benchmarks/ and compare them with limits of this machine.
 
 The benchmarks are part of psrt's source and not of an installed package: they are scripts to read
-and to change. This command finds them beside the package, in a checkout; `bin/bench` runs the same.
+and to change. This command runs those of the checkout that contains the package, as `bin/bench`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from psrt.core.errors import ConfigError
 _CHECKOUT = Path(__file__).resolve().parents[2]
 _EPILOG = """\b
 Examples:
-  psrt bench --quick                      all workloads, a few minutes
+  psrt bench --quick                      all workloads, in a few minutes
   psrt bench w2 w3 --repeat 3             rows and dense parameters, medians of three runs
   psrt bench rows_by_size --json rows.json  for python -m benchmarks.pictures
 """
@@ -25,19 +25,21 @@ Examples:
 
 @click.command(epilog=_EPILOG)
 @click.argument("workloads", nargs=-1, metavar="[WORKLOAD]...")
-@click.option("--quick", is_flag=True, help="Shorter runs: a look, no figures to quote.")
+@click.option(
+    "--quick", is_flag=True, help="Shorter runs: for a first impression, not for figures to quote."
+)
 @click.option("--repeat", default=1, show_default=True, metavar="N", help="Runs of each workload.")
 @click.option(
     "--json",
     "json_file",
     type=click.Path(dir_okay=False, resolve_path=True),
-    help="Write everything that was measured to this file.",
+    help="JSON file for all measurements.",
 )
 def bench(workloads: tuple[str, ...], quick: bool, repeat: int, json_file: str | None) -> int:
-    """Measure psrt on this machine, beside the machine's own limits.
+    """Measure psrt on this machine and compare it with the machine's limits.
 
-    Workloads are w1 to w8 and latency, by default all of them, and rows_by_size and stress, which
-    run when named; docs/benchmarks.md says what each does. Needs a checkout of psrt's source.
+    Without WORKLOAD, runs w1 to w8 and latency; rows_by_size and stress run only when named.
+    docs/benchmarks.md describes them. Needs a checkout of psrt's source.
     """
     return subprocess.run(
         command(workloads, quick, repeat, json_file), cwd=checkout(), check=False
@@ -45,11 +47,11 @@ def bench(workloads: tuple[str, ...], quick: bool, repeat: int, json_file: str |
 
 
 def checkout() -> Path:
-    """Where benchmarks/ lies; refuses a package without its source."""
+    """Return the directory that holds benchmarks/; raises `ConfigError` outside of a checkout."""
     if not (_CHECKOUT / "benchmarks" / "__main__.py").is_file():
         raise ConfigError(
-            f"there are no benchmarks beside {_CHECKOUT / 'psrt'}: they are part of psrt's "
-            "source and not of the installed package.",
+            f"{_CHECKOUT} has no benchmarks: they are part of psrt's source and not of the "
+            "installed package.",
             hint="Run bin/bench in a checkout of psrt.",
         )
     return _CHECKOUT
@@ -58,7 +60,7 @@ def checkout() -> Path:
 def command(
     workloads: tuple[str, ...], quick: bool, repeat: int, json_file: str | None
 ) -> list[str]:
-    """The command line of the process that measures."""
+    """Return the command line of the process that measures."""
     flags = ["--quick"] if quick else []
     flags += [f"--repeat={repeat}"] if repeat > 1 else []
     flags += [f"--json={json_file}"] if json_file else []

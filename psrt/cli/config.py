@@ -1,4 +1,4 @@
-"""`psrt config`: what can be set, what is set, and who set it."""
+"""`psrt config`: all settings, their values, and the origin of each value."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from psrt.config.sections import SizeConfig
 
 _SHOW_EPILOG = """\b
 Examples:
-  psrt config show                              what the environment and the defaults give
-  psrt config show --origin ctr_dnn.toml
+  psrt config show                         values from the environment and defaults
+  psrt config show --origin ctr_dnn.toml   values for a job, with their origins
 """
 _PROCESSES: dict[str, type[Any]] = {
     "pserver": PserverConfig,
@@ -31,15 +31,23 @@ _PROCESSES: dict[str, type[Any]] = {
 def config() -> None:
     """Show settings and where they come from.
 
-    A setting is taken from its flag, else the environment, else the TOML file, else its default.
+    The value of a setting comes from its flag, else the environment, else the TOML file, else its
+    default.
     """
 
 
 @config.command(epilog=_SHOW_EPILOG)
-@click.option("--origin", is_flag=True, help="Say where each value came from.")
+@click.option(
+    "--origin",
+    is_flag=True,
+    help="Print the origin of each value: flag, variable, file or default.",
+)
 @click.argument("job", metavar="[JOB.toml]", default="")
 def show(origin: bool, job: str) -> None:
-    """Print the settings in force, as TOML."""
+    """Print the values of all settings, as TOML.
+
+    With JOB.toml, also those of the job.
+    """
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     if job:
@@ -50,10 +58,10 @@ def show(origin: bool, job: str) -> None:
         loaded = load(cls, file=job)
         values |= render.section_values(section, loaded.config)
         origins |= loaded.origins
-    results.tell(render.show(values, origins if origin else {}), nl=False)
+    results.write(render.show(values, origins if origin else {}), nl=False)
 
 
 @config.command(epilog="\b\nExample:\n  psrt config reference > my.toml")
 def reference() -> None:
     """Print a TOML file with every setting, its meaning and its default."""
-    results.tell(render.reference(), nl=False)
+    results.write(render.reference(), nl=False)

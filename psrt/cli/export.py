@@ -9,20 +9,25 @@ import click
 _EPILOG = """\b
 Examples:
   psrt export model/ model.onnx
-  psrt export --fetch fc_0.out model/ model.onnx    up to another var of the program
+  psrt export --fetch fc_0.out model/ model.onnx    another var of the program as output
 """
 
 
 @click.command(epilog=_EPILOG)
 @click.argument("model", metavar="MODEL_DIR")
 @click.argument("out", metavar="OUT.onnx", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--fetch", metavar="A,B,...", default="", help="Vars to compute; empty = prediction.")
+@click.option(
+    "--fetch",
+    metavar="A,B,...",
+    default="",
+    help="Outputs of the file: vars of the program; empty = the prediction.",
+)
 def export(model: str, out: Path, fetch: str) -> None:
     """Write a saved model as an ONNX file.
 
-    Inputs and outputs have the names of the program's vars; a prediction that is a logit stays one.
-    Needs the package onnx (pip install '.[onnx]'). Ragged inputs, distributed tables and ops
-    without an ONNX form are refused by name.
+    Inputs and outputs have the names of the program's vars; a prediction that is a logit remains a
+    logit. Needs the package onnx (pip install '.[onnx]'). Ragged inputs, distributed tables and ops
+    without an ONNX form are errors that name them.
     """
     from psrt.trainer.models import check_target, export_onnx, load_inference_model, writing
 

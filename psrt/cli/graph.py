@@ -1,4 +1,4 @@
-"""`psrt graph`: a job file in, its program as text or as a drawing out."""
+"""`psrt graph`: the program of a job as text or as a drawing."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ Examples:
     "--out",
     default="-",
     metavar="FILE",
-    help="File to write; - is standard output. A .svg, .png or .pdf is drawn by Graphviz's `dot`.",
+    help="File to write; - = standard output. Graphviz's `dot` draws .svg, .png and .pdf.",
 )
 @click.option(
     "--format",
     "form",
     type=click.Choice(("text", "dot")),
     default=None,
-    help="text: a line per op and per parameter; dot: Graphviz's language.  "
+    help="text: a line per op and per parameter; dot: input for Graphviz.  "
     "[default: by the name of --out, else text]",
 )
 @click.option(
@@ -43,13 +43,13 @@ Examples:
     type=click.Choice(("forward", "all")),
     default="forward",
     show_default=True,
-    help="Ops to show: those that predict, or also the gradients and the updates.",
+    help="Ops to show: forward = those of a prediction; all = also gradients and updates.",
 )
 def graph(job: str, out: str, form: str | None, role: str) -> None:
     """Show the program of a job, as text or drawn.
 
-    Runs build() of the job and shows what came of it; nothing is trained, and no data is read. The
-    text ends with the parameters, their optimizers and their sizes: what pservers will hold.
+    Runs build() of the job, without training and without reading data. The text ends with the
+    parameters that pservers will hold, with optimizers and sizes.
     """
     drawn = Path(out).suffix in _DRAWN
     if drawn and form == "text":
@@ -61,7 +61,7 @@ def graph(job: str, out: str, form: str | None, role: str) -> None:
     is_dot = drawn or (form or Path(out).suffix.removeprefix(".")) == "dot"
     text = _rendered(job, is_dot, role)
     if out == "-":
-        results.tell(text, nl=False)
+        results.write(text, nl=False)
     elif drawn:
         _draw(dot, text, out)
     else:
@@ -70,7 +70,7 @@ def graph(job: str, out: str, form: str | None, role: str) -> None:
 
 def _rendered(job: str, as_dot: bool, role: str) -> str:
     config = load_job(job).config
-    # Only now: importing numba takes a second, which a mistake in a flag should not.
+    # Imported here, because numba takes a second to load and a mistake in a flag should not.
     from psrt.graph import render
     from psrt.graph.program import ROLES
     from psrt.trainer.inputs import load_job as build

@@ -1,4 +1,4 @@
-"""What this host's CPU is and can do, as Linux tells it; elsewhere what Python knows."""
+"""Model and features of this host's CPU, from Linux; elsewhere from Python."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Cpu:
 
 
 def cpu(cpuinfo: Path = CPUINFO) -> Cpu:
-    """The first processor; without its file, no features are known."""
+    """Return the first processor of `cpuinfo`; without that file, no features."""
     try:
         text = cpuinfo.read_text()
     except OSError:

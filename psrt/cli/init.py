@@ -41,7 +41,7 @@ def _list(context: click.Context, _: click.Parameter, is_asked: bool) -> None:
     if not is_asked:
         return
     for name in names():
-        results.tell(f"{name:<12}{title(name)}")
+        results.write(f"{name:<12}{title(name)}")
     context.exit()
 
 

@@ -1,4 +1,4 @@
-"""`psrt launch`: a whole cluster on this host, for one job."""
+"""`psrt launch`: a cluster on this host, for one job."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Examples:
 def launch(**flags: Any) -> int:
     """Run a job on a local cluster.
 
-    Starts pservers, then trainers, on this host and shows the progress of trainer 0; every process
-    has its own log in --log-dir. If a process fails, the others are stopped and its last lines are
-    shown. Ctrl-C stops all of them; a second one does not wait for them.
+    Starts pservers, then trainers, on this host and prints the progress of trainer 0. Every process
+    has its own log in --log-dir. If a process fails, psrt stops the others and prints the end of
+    its log. Ctrl-C stops all processes; a second Ctrl-C kills them at once.
     """
     loaded = load(LaunchConfig, flags=flags, file=flags["job"])
     return local.run(loaded, say=click.echo)

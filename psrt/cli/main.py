@@ -1,8 +1,8 @@
-"""The `psrt` group: which subcommands exist, and how a process of psrt ends.
+"""The `psrt` group: its subcommands, and exit codes of a psrt process.
 
 Subcommands are imported when they run, so `psrt --help` stays quick and a pserver never loads
-trainer code. Exit codes: 0 success, 2 wrong usage, 128 + n ended by signal n, 130 Ctrl-C; an error
-of the catalogue gives the code of docs/reference/errors.md. Messages go to stderr.
+trainer code. Exit codes: 0 success, 2 wrong usage, 128 + n ended by signal n, 130 Ctrl-C; errors of
+the catalogue have the codes of docs/reference/errors.md. Messages go to stderr.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ The same by hand, one process per terminal or host:
 
 @dataclass(frozen=True)
 class Subcommand:
-    """Where a command lives, and the line `psrt --help` shows without importing it."""
+    """The module of a command, and its line in `psrt --help`, printed without importing it."""
 
     module: str
     attribute: str
@@ -59,7 +59,9 @@ SUBCOMMANDS = {
     "graph": Subcommand("psrt.cli.graph", "graph", "Show the program of a job, as text or drawn."),
     "data": Subcommand("psrt.cli.data", "data", "Make training files and look at them."),
     "bench": Subcommand(
-        "psrt.cli.bench", "bench", "Measure psrt on this machine, beside the machine's own limits."
+        "psrt.cli.bench",
+        "bench",
+        "Measure psrt on this machine and compare it with the machine's limits.",
     ),
     "config": Subcommand("psrt.cli.config", "config", "Show settings and where they come from."),
     "version": Subcommand("psrt.cli.version", "version", "Print versions of psrt and its parts."),
@@ -99,7 +101,7 @@ def psrt() -> None:
 
 
 def main() -> None:
-    """Entry point of the `psrt` script."""
+    """Run the `psrt` script and exit."""
     sys.exit(run(sys.argv[1:]))
 
 
@@ -125,7 +127,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _wrong_usage(error: click.ClickException) -> int:
-    """Show it; a flag of PaddlePaddle's v2 that psrt has not, with what to do instead."""
+    """Print the error; for a flag of PaddlePaddle's v2, print its replacement."""
     flag = error.option_name if isinstance(error, click.NoSuchOption) else ""
     if not (instead := instead_of(flag)):
         error.show()
@@ -140,7 +142,7 @@ def _wrong_usage(error: click.ClickException) -> int:
 
 
 def _stdout_closed() -> int:
-    """The reader of our output left (`psrt config reference | head`): end quietly."""
+    """End quietly when the reader of the output has left (`psrt config reference | head`)."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 1
 

@@ -1,7 +1,7 @@
-"""Command-line options made from the configuration schema, and how they may be spelled.
+"""Command-line options made from the configuration schema, and their spelling.
 
-No option has a default here: an option that was not given must not hide a variable or a TOML key.
-Options are text for the same reason, `psrt.config` parses every source alike.
+No option has a default here, so an option that is not given does not hide a variable or a TOML key.
+Options are text, because `psrt.config` parses all sources.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _METAVARS: dict[Any, str] = {str: "TEXT", int: "INTEGER", float: "NUMBER", STRIN
 
 
 def dashed(word: str) -> str:
-    """How psrt knows a flag or command that may have been written with underscores."""
+    """Return a flag or command with hyphens instead of underscores."""
     return word.replace("_", "-")
 
 

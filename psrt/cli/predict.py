@@ -1,4 +1,4 @@
-"""`psrt predict`: a saved model and data files in, a line per example out."""
+"""`psrt predict`: predictions of a saved model for data files, a line per example."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from psrt.config.schema import PredictConfig
 
 _EPILOG = """\b
 Examples:
-  psrt predict model/ data/test-*                     a probability a line
+  psrt predict model/ data/test-*                     a probability per line
   psrt predict model/ --out scores.txt data/test-*.gz
   psrt predict model/ --format jsonl --fetch fc_0.out,sigmoid_0.out data/test-*
   zcat new.gz | psrt predict model/ --slots dense_input,C1,C2 -
@@ -32,10 +32,10 @@ Examples:
 def predict(model: str, files: tuple[str, ...], **flags: Any) -> None:
     """Apply a saved model to data files, a line per example.
 
-    MODEL_DIR is what `--save` of psrt trainer and psrt launch wrote, or save_inference_model.
-    FILES hold MultiSlot lines as in training, plain or compressed, or what [data] of --job says;
-    labels are read over. Give --slots for files without labels, or with slots in another order. `-`
-    is the standard input, for --out the standard output.
+    MODEL_DIR is a directory written by `--save` of psrt trainer and psrt launch, or by
+    save_inference_model. FILES hold MultiSlot lines as in training, plain or compressed, or the
+    format of [data] in --job; labels are skipped. Use --slots for files without labels, or with
+    slots in another order. `-` is the standard input, for --out the standard output.
     """
     settings = load(PredictConfig, flags=flags).config
     if settings.out == "-":  # as for psrt graph
@@ -52,7 +52,7 @@ def predict(model: str, files: tuple[str, ...], **flags: Any) -> None:
 def _progress(
     settings: PredictConfig, paths: list[Path | str]
 ) -> AbstractContextManager[Callable[[int], None]]:
-    """A bar, unless the predictions themselves are shown or the input has no known size."""
+    """A progress bar, unless predictions go to the terminal or the size of the input is unknown."""
     sized = [path for path in paths if isinstance(path, Path)]
     if not settings.out or len(sized) < len(paths):
         return nullcontext(lambda size_bytes: None)

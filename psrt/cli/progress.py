@@ -1,4 +1,4 @@
-"""How long a command will take, told on stderr: results go to stdout."""
+"""Progress of a command on stderr; results go to stdout."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LINE_EVERY_S = 2.0
 
 @contextmanager
 def progress(label: str, length: int) -> Iterator[Callable[[int], None]]:
-    """Yields `advance(amount)`: a bar at a terminal, otherwise a line every two seconds."""
+    """Yield `advance(amount)`, which draws a bar on a terminal, else a line every two seconds."""
     if sys.stderr.isatty():
         with click.progressbar(length=max(1, length), label=label, file=sys.stderr) as bar:
             yield bar.update

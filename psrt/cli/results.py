@@ -1,7 +1,6 @@
-"""What a command is asked for, on the standard output: all of it is written, or the command fails.
+"""Results of commands on the standard output: all of a text is written, or the command fails.
 
-For commands whose result is text. Progress, and what is said of files that were written, may get
-lost: `click.echo`.
+Progress and notes about written files may get lost; they use `click.echo`.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from psrt.core.errors import ConfigError
 _HINT = "Send it to a file that may be written and has room."
 
 
-def tell(text: str, nl: bool = True) -> None:
-    """Write `text`, by default as a line of its own.
+def write(text: str, nl: bool = True) -> None:
+    """Write `text`, by default as a line of its own; raises `ConfigError` if that fails.
 
-    A reader that left is no error of ours: `main` ends quietly then.
+    `BrokenPipeError` passes through: `main` ends quietly when the reader has left.
     """
     if sys.stdout is None:
         raise ConfigError("the standard output is closed; nothing was written.", hint=_HINT)
@@ -28,7 +27,7 @@ def tell(text: str, nl: bool = True) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        # What is left in the buffer would be written once more, and fail, when Python ends.
+        # Python would write the rest of the buffer again at its end, and fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise ConfigError(
             f"the standard output cannot be written ({error.strerror}).", hint=_HINT

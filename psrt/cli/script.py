@@ -1,9 +1,9 @@
 """`psrt trainer train.py`: a Python file run as `__main__` in this process, as one of the trainers.
 
-Flags count over `psrt.init` in the script and over the environment, for it and its children: they
-are exported by the variables that say the same. Flags about what `psrt trainer` does with a job are
-refused, since the script does that itself. The exit code is the script's; an error it leaves is
-shown whole, and gives 1, or its own code if it is one of psrt's.
+Flags override `psrt.init` in the script and the environment, for it and its children: they are
+exported by the variables of the same settings. Flags that only apply to a job are refused. The exit
+code is the script's. An uncaught error is printed whole; its exit code is 1, or that of the error
+if psrt raised it.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from psrt.core.errors import ConfigError, PsrtError
 
 SUFFIX = ".py"
 ROLE = ("endpoints", "trainers", "trainer_id", "cpu_num")
-"""Settings a script finds by `psrt.init`, a role maker, or in its environment."""
+"""Settings that a script reads by `psrt.init`, a role maker, or from its environment."""
 OF_PROCESS = ("cpu_threads", "cache_dir", "log_level")
 
 
 def run_script(path: str, flags: Mapping[str, Any], arguments: Sequence[str]) -> int:
-    """Run it with `flags` by name of setting, None if not given; its exit code.
+    """Run the script with `flags` by name of setting (None: not given); returns its exit code.
 
     A `SystemExit` of the script passes through.
     """
     given = {name: value for name, value in flags.items() if value is not None}
     _check(path, given)
     settings = load(TrainerConfig, flags=given).config
-    export(_said(given))
+    export(_by_variable(given))
     with _prepared(settings, given), _as_main(path, arguments):
         return _run(path)
 
@@ -49,16 +49,16 @@ def _check(path: str, given: Mapping[str, Any]) -> None:
     for setting in _settings():
         if setting.name in given and setting.name not in (*ROLE, *OF_PROCESS):
             raise ConfigError(
-                f"{setting.flag} means nothing for {path}: a script decides that itself.",
+                f"{setting.flag} has no effect on {path}: a script decides that itself.",
                 hint=f"Leave out {setting.flag}. It belongs to jobs, which are TOML files.",
             )
 
 
-def _said(given: Mapping[str, Any]) -> dict[str, GivenValue]:
-    """The role by the newest variable of each setting."""
+def _by_variable(given: Mapping[str, Any]) -> dict[str, GivenValue]:
+    """The settings of the role, by the newest variable of each."""
     own = [setting for setting in _settings() if setting.name in ROLE and setting.name in given]
-    said = {s.role_variables[0]: GivenValue(str(given[s.name]), f"flag {s.flag}") for s in own}
-    return {"TRAINING_ROLE": GivenValue("TRAINER", "psrt trainer"), **said}
+    values = {s.role_variables[0]: GivenValue(str(given[s.name]), f"flag {s.flag}") for s in own}
+    return {"TRAINING_ROLE": GivenValue("TRAINER", "psrt trainer"), **values}
 
 
 def _settings() -> list[Setting]:
@@ -67,7 +67,7 @@ def _settings() -> list[Setting]:
 
 @contextlib.contextmanager
 def _prepared(settings: TrainerConfig, given: Mapping[str, Any]) -> Iterator[None]:
-    """Only what was asked for: a script has its own mind about logs and threads."""
+    """Apply flags for logs, cache and threads; without them a script decides itself."""
     if "log_level" in given:
         log.configure(f"trainer-{settings.trainer_id}", settings.log_level)
     if settings.cache_dir:
@@ -85,7 +85,7 @@ def _prepared(settings: TrainerConfig, given: Mapping[str, Any]) -> Iterator[Non
 
 @contextlib.contextmanager
 def _as_main(path: str, arguments: Sequence[str]) -> Iterator[None]:
-    """`sys.argv` and the first of `sys.path` as `python path arguments` has them."""
+    """Set `sys.argv` and the first of `sys.path` as `python path arguments` does."""
     argv, first = sys.argv, str(Path(path).resolve().parent)
     sys.argv = [path, *arguments]
     sys.path.insert(0, first)
@@ -100,7 +100,7 @@ def _run(path: str) -> int:
     try:
         runpy.run_path(path, run_name="__main__")
     except BaseException as error:
-        _tell(error)
+        _set_last_value(error)
         if not isinstance(error, Exception):
             raise
         traceback.print_exception(error.with_traceback(_of_script(error, path)))
@@ -108,17 +108,17 @@ def _run(path: str) -> int:
     return 0
 
 
-def _tell(error: BaseException) -> None:
-    """`sys.last_value`, as Python leaves it: whoever is called at exit knows of a script's error.
+def _set_last_value(error: BaseException) -> None:
+    """Set `sys.last_value`, as Python does, so exit handlers can find a script's error.
 
-    An exit code other than 0 counts as one.
+    An exit code other than 0 counts as an error.
     """
     if not isinstance(error, SystemExit) or error.code not in (None, 0):
         sys.last_value = error
 
 
 def _of_script(error: Exception, path: str) -> TracebackType | None:
-    """The frames from the script's own on; those that brought us there are no news."""
+    """The frames from the script's own on, without those of psrt that ran it."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename != path:
         trace = trace.tb_next

@@ -1,6 +1,6 @@
-"""`psrt trainer`: settings and a job file in, one trainer process that trains, or tests a model.
+"""`psrt trainer`: one trainer process, which trains a job or tests a saved model.
 
-A Python file in place of the job file is run as a script, see `script`.
+A Python file in place of the job file runs as a script: `psrt.cli.script`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ Examples:
   psrt trainer --endpoints a:6170,b:6170 --save model/ --report run.json ctr_dnn.toml
   PADDLE_PSERVERS_IP_PORT_LIST=a:6170,b:6170 PADDLE_TRAINERS_NUM=2 PADDLE_TRAINER_ID=1 \\
     psrt trainer ctr_dnn.toml                  as launchers of PaddlePaddle start it
-  psrt trainer --local --state at.json job.toml      tell how far the data is trained on
-  psrt trainer --local --resume at.json --state at.json job.toml       and go on behind it
+  psrt trainer --local --state at.json job.toml      record the position in the data
+  psrt trainer --local --resume at.json --state at.json job.toml       and continue behind it
   psrt trainer --evaluate model/ ctr_dnn.toml   test a saved model, no pserver needed
   psrt trainer --endpoints a:6170 --trainers 2 --trainer-id 1 train.py -- --epochs 3
 """
@@ -38,16 +38,17 @@ Examples:
 def trainer(arguments: tuple[str, ...], **flags: Any) -> int:
     """Run one trainer, of a job file or a script.
 
-    With a JOB.toml it waits for the pservers, trains on its share of the files ([data] shard says
-    which; too few text files are cut) and completes. Trainer 0 then tests on the held-back
-    files and, with --save, writes the model. SIGTERM or Ctrl-C ends it cleanly after the running
-    step: exit 143 or 130, nothing is tested or saved.
+    With a JOB.toml, a trainer waits for the pservers, trains on its share of the files ([data]
+    shard selects it; text files are cut if there are too few) and completes. Trainer 0 then
+    evaluates the test files and, with --save, writes the model. SIGTERM or Ctrl-C ends a trainer
+    after the running step, with exit code 143 or 130, without test or model.
 
-    With --local there are no pservers: this one trainer holds all parameters and updates them, and
-    everything else (data, progress, test, --save, --report, signals) is the same.
+    With --local there are no pservers: this trainer holds and updates all parameters. Data,
+    progress, test, --save, --report and signals work as in a cluster.
 
-    A train.py is run as Python would, with ARGUMENTS; psrt.init, role makers and the environment
-    tell it what --endpoints, --trainers, --trainer-id and --cpu-num say. The exit code is its own.
+    A train.py runs as under Python, with ARGUMENTS. It gets the values of --endpoints, --trainers,
+    --trainer-id and --cpu-num from psrt.init, role makers or the environment. The exit code is that
+    of the script.
     """
     if flags["job"].endswith(SUFFIX):
         return run_script(flags.pop("job"), flags, arguments)
@@ -56,9 +57,9 @@ def trainer(arguments: tuple[str, ...], **flags: Any) -> int:
     settings = load(TrainerConfig, flags=flags, file=flags["job"]).config
     job = load_job(flags["job"]).config
     log.configure(f"trainer-{settings.trainer_id}", settings.log_level)
-    if said := roles.contradiction(environment(), roles.TRAINER):
-        logging.getLogger("psrt.cli").warning("%s; the command decides.", said)
-    # Only now: importing numba takes a second, which a mistake in a flag should not.
+    if warning := roles.contradiction(environment(), roles.TRAINER):
+        logging.getLogger("psrt.cli").warning("%s; the command decides.", warning)
+    # Imported here, because numba takes a second to load and a mistake in a flag should not.
     from psrt.trainer.training import saved_session, session
 
     run = saved_session.test_saved if settings.evaluate else session.train

@@ -1,7 +1,7 @@
-"""`psrt version`: what psrt can do on this host, then what a bug report needs, a fact a line.
+"""`psrt version`: features of psrt on this host, then versions for a bug report, one per line.
 
-The first lines have the form `paddle version` had. A `with_` line says what is true of this process
-and this host: kernels are compiled here, so AVX is what the CPU has, not what a build was given.
+The first lines have the form of `paddle version`. A `with_` line describes this process and this
+host: kernels are compiled here, so AVX depends on the CPU, not on a build option.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from psrt.cli import results
 from psrt.cli.host import cpu
 
 _VECTORS = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512bw", "avx512_vnni", "asimd", "sve")
-"""Instruction sets that tell one host's speed from another's, on x86 and ARM."""
+"""Instruction sets that explain differences in speed between hosts, on x86 and ARM."""
 
 
 @click.command(epilog="\b\nExamples:\n  psrt version\n  psrt version --json")
@@ -27,20 +27,20 @@ _VECTORS = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512bw", "avx512_vnni"
 def version(as_json: bool) -> None:
     """Print versions of psrt and its parts.
 
-    First what it can do on this host, then everything a bug report needs.
+    First the features that psrt has on this host, then the versions that a bug report needs.
     """
     if as_json:
-        results.tell(json.dumps({"with": features(), **facts()}, indent=2))
+        results.write(json.dumps({"with": features(), **facts()}, indent=2))
         return
-    results.tell(f"psrt {psrt.__version__}")
+    results.write(f"psrt {psrt.__version__}")
     for name, is_on in features().items():
-        results.tell(f"    with_{name}: {'ON' if is_on else 'OFF'}")
+        results.write(f"    with_{name}: {'ON' if is_on else 'OFF'}")
     for name, value in facts().items():
-        results.tell(f"{name:<9} {value}")
+        results.write(f"{name:<9} {value}")
 
 
 def features() -> dict[str, bool]:
-    """What psrt makes use of here: name → whether it does."""
+    """Return the features that psrt uses on this host, by name."""
     has = cpu().features
     return {
         "avx": "avx" in has,
@@ -55,7 +55,7 @@ def features() -> dict[str, bool]:
 
 
 def facts() -> dict[str, str]:
-    """Name → version or description, in the order they are printed."""
+    """Return versions and descriptions by name, in the order of printing."""
     return {
         "psrt": psrt.__version__,
         "python": f"{platform.python_version()} ({platform.python_implementation()})",

@@ -51,10 +51,10 @@ def check(*, files: tuple[str, ...], format: Format) -> int:
     with progress("checking", sum(map(text_bytes, paths))) as advance:
         found = checking.check(paths, format, advance)
     for message in found.shown:
-        results.tell(message)
+        results.write(message)
     if found.errors > len(found.shown):
-        results.tell(f"… and {found.errors - len(found.shown):,} more errors")
-    results.tell(
+        results.write(f"… and {found.errors - len(found.shown):,} more errors")
+    results.write(
         f"{found.examples:,} examples are well formed; {found.errors:,} errors in "
         f"{found.files_with_errors} of {len(paths)} files"
     )

@@ -74,14 +74,14 @@ def stat(
     examples = next(iter(found.values())).examples
     if not examples:
         raise DataError(f"{', '.join(map(str, paths))}: there are no examples.")
-    results.tell(f"{examples:,} examples in {len(paths)} files")
+    results.write(f"{examples:,} examples in {len(paths)} files")
     _show_label(found, label)
-    results.tell(table([_HEADS, *map(_row, found.values())]))
+    results.write(table([_HEADS, *map(_row, found.values())]))
     counted = {name: s.ids for name, s in found.items() if s.slot.dtype == "uint64" and s.values}
     _show_skew(counted, drawn)
     if png is not None:
         draw_skew(png, {name: ids.counts() for name, ids in counted.items()})
-        results.tell(f"drawn: {png}")
+        results.write(f"drawn: {png}")
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
@@ -118,7 +118,7 @@ def _show_label(found: dict[str, SlotStatistics], label: str | None) -> None:
     label = label or next((name for name, s in found.items() if s.slot.size == 1), None)
     if label is not None and (values := found[label].values):
         rate = 100 * (values - found[label].zeros) / values
-        results.tell(f"label {label}: {rate:.2f} % are not 0")
+        results.write(f"label {label}: {rate:.2f} % are not 0")
 
 
 def _row(found: SlotStatistics) -> tuple[str, ...]:
@@ -138,9 +138,9 @@ def _row(found: SlotStatistics) -> tuple[str, ...]:
 def _show_skew(counted: dict[str, IdCounts], drawn: tuple[str, ...]) -> None:
     for name, ids in counted.items():
         if ids.sampled > 1:
-            results.tell(f"{name}: one of {ids.sampled} ids was counted, by a hash of the id")
+            results.write(f"{name}: one of {ids.sampled} ids was counted, by a hash of the id")
     most = max(counted, key=lambda name: counted[name].distinct, default=None)
     for name in drawn or ([most] if most else []):
         if name in counted:
-            results.tell(f"\nhow often an id of {name} occurs:")
-            results.tell("\n".join(histogram(counted[name].histogram().tolist())))
+            results.write(f"\nhow often an id of {name} occurs:")
+            results.write("\n".join(histogram(counted[name].histogram().tolist())))

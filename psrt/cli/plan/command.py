@@ -53,7 +53,7 @@ def plan(**flags: Any) -> None:
     settings = load(PlanConfig, flags=of_plan, file=flags["job"]).config
     cluster = load(SizeConfig, flags=of_size, file=flags["job"]).config
     config = load_job(flags["job"]).config
-    results.tell(
+    results.write(
         _size(config, settings, cluster) if settings.size else _placement(config, settings)
     )
 
