@@ -43,7 +43,7 @@ class Compiled:
     """`cells` by var name, `rows` by table that is looked up, `steps` by role in program order,
     `updates` by parameter.
 
-    Vars share memory as `memory` says. Only ops of `roles` are compiled, and none that compute
+    Vars share memory by the plan `memory`. Only ops of `roles` are compiled, and none that compute
     derived ids: these are fed, see `DerivedIds`.
     """
 

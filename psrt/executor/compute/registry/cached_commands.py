@@ -1,9 +1,8 @@
-"""Steps that are noted on tapes, and what they noted last.
+"""Steps that append to a command list, with a cache of their last commands.
 
-To look at shapes and addresses and note what to do takes Python 13 µs an op, with the interpreter's
-lock, for which other threads wait. In most steps all arrays are those of one of the steps before,
-and so is what there is to note: memory is used again, and parameters that come back from pservers
-come in a few sets of arrays, in turn.
+To read shapes and addresses and record commands takes Python 13 µs an op, with the interpreter's
+lock, for which other threads wait. In most steps all arrays, and so the commands, are those of an
+earlier step: memory is reused, and parameters from pservers alternate between a few sets of arrays.
 """
 
 from __future__ import annotations
@@ -18,15 +17,14 @@ from psrt.kernels.ops import EagerBackend, Note
 Step: TypeAlias = Callable[[], None]
 
 MOST_REMEMBERED = 8
-"""Parameters that come back from pservers are in one of up to four sets of arrays, gradients that
-leave for them in one of two."""
+"""Parameters from pservers are in one of up to four sets of arrays, gradients in one of two."""
 
 _MISSES, _REST = MOST_REMEMBERED + 2, 64
-"""After so many steps in a row with other arrays than before, none are remembered for a while."""
+"""After `_MISSES` consecutive steps with new arrays, the next `_REST` steps are not cached."""
 
 
 class _Memory(NamedTuple):
-    """What a step noted with these `arrays`: it lies in the cells written, as `results`."""
+    """The commands of a step for `arrays`, which write `results`."""
 
     arrays: list[Array | None]
     results: list[Array]
@@ -34,68 +32,68 @@ class _Memory(NamedTuple):
 
 
 class CachedCommands:
-    """A step that is a part of a tape: `note` looks at shapes alone and says what to do.
+    """A step that appends commands to a list: `record` reads shapes and addresses, not values.
 
-    Such steps that follow each other in a thread are noted on one tape and played by one call, see
-    `StepSequence`. What is noted must follow from the arrays in the cells `read`, the memory of
-    those `written` and that of `scratch`: as long as these are the same, it is noted again without
-    asking. Who reads nothing is always asked.
+    One call executes the commands of consecutive steps of a thread, see `StepSequence`. Commands
+    must depend only on the arrays in the cells `read`, the memory of those `written` and that of
+    `scratch`: while these are unchanged, cached commands are used. Steps without inputs are never
+    cached.
     """
 
     def __init__(
         self,
-        note: Callable[[EagerBackend], None],
-        new_tape: Callable[[], EagerBackend],
+        record: Callable[[EagerBackend], None],
+        new_list: Callable[[], EagerBackend],
         read: Sequence[Cell] = (),
         written: Sequence[Cell] = (),
         scratch: Scratch | None = None,
     ) -> None:
-        self.new_tape = new_tape
-        self._note, self._read, self._written, self._scratch = note, read, written, scratch
-        self._rest = 0  # steps that are not to be remembered
+        self.new_list = new_list
+        self._record, self._read, self._written, self._scratch = record, read, written, scratch
+        self._rest = 0  # steps that are not to be cached
         self._misses = 0
         self.forget()
 
     def __call__(self) -> None:
-        tape = self.new_tape()
-        self.note(tape)
-        tape.play()
+        commands = self.new_list()
+        self.append_to(commands)
+        commands.play()
 
-    def note(self, tape: EagerBackend) -> None:
-        """Note it on a tape."""
+    def append_to(self, commands: EagerBackend) -> None:
+        """Append the commands of the step."""
         if self._rest or not self._read:
             self._rest = max(0, self._rest - 1)
-            self._note(tape)
+            self._record(commands)
             return
         arrays = self._held()
         known = self._memories.get(tuple(map(id, arrays)))
         if known is not None and self._is_written_to(known.results):
             self._misses = 0
             self._write_again(known.results)
-            tape.repeat(known.note)
+            commands.repeat(known.note)
         else:
-            self._remember(tape)
+            self._record_and_cache(commands)
 
     def forget(self) -> None:
-        """Let go of the arrays of earlier steps."""
-        self._memories: dict[tuple[int, ...], _Memory] = {}  # by the identities of arrays it keeps
+        """Drop cached commands and the arrays they keep alive."""
+        self._memories: dict[tuple[int, ...], _Memory] = {}  # by identities of arrays it keeps
 
-    def _remember(self, tape: EagerBackend) -> None:
+    def _record_and_cache(self, commands: EagerBackend) -> None:
         self._misses += 1
         if self._misses > _MISSES:
             self._misses, self._rest = 0, _REST
             self.forget()
-            self._note(tape)
+            self._record(commands)
             return
-        begin = tape.mark()
-        self._note(tape)
-        note = tape.since(begin)
+        begin = commands.mark()
+        self._record(commands)
+        note = commands.since(begin)
         if note is not None:
             results = [cell.value for cell in self._written]
             self._keep(_Memory(self._held(), results, note))
 
     def _keep(self, memory: _Memory) -> None:
-        """In the place of what was noted with the same arrays, or else of the oldest."""
+        """Cache commands; replaces those for these arrays, or else the oldest."""
         key = tuple(map(id, memory.arrays))
         self._memories.pop(key, None)
         if len(self._memories) == MOST_REMEMBERED:
@@ -103,7 +101,7 @@ class CachedCommands:
         self._memories[key] = memory
 
     def _is_written_to(self, results: Sequence[Array]) -> bool:
-        """True if the cells written would lie where they lay."""
+        """True if the written cells would reserve these arrays."""
         pairs = zip(self._written, results, strict=True)
         return all(cell.would_hand_out(array) for cell, array in pairs)
 
@@ -112,7 +110,7 @@ class CachedCommands:
             cell.value = array
 
     def _held(self) -> list[Array | None]:
-        """What there is to note follows from these."""
+        """The arrays that determine the commands."""
         held: list[Array | None] = [cell.value for cell in self._read]
         held += [cell.memory.owner for cell in self._written]
         if self._scratch is not None:
@@ -121,21 +119,21 @@ class CachedCommands:
 
 
 class StepSequence:
-    """Runs steps one after the other, those in a row that a tape takes by one call."""
+    """Runs steps in order, and executes the commands of consecutive steps in one call."""
 
     def __init__(self) -> None:
-        self._tape: EagerBackend | None = None
+        self._commands: EagerBackend | None = None
 
     def run(self, step: Step) -> None:
-        """Run a step, or note it: it is done by the next one that computes at once, or by `end`."""
+        """Run a step, or append its commands, executed before the next plain step or by `end`."""
         if isinstance(step, CachedCommands):
-            self._tape = self._tape or step.new_tape()
-            step.note(self._tape)
+            self._commands = self._commands or step.new_list()
+            step.append_to(self._commands)
             return
         self.end()
         step()
 
     def end(self) -> None:
-        """Do what is left to do."""
-        if self._tape is not None:
-            self._tape.play()
+        """Execute the remaining commands."""
+        if self._commands is not None:
+            self._commands.play()
