@@ -124,6 +124,11 @@ _MAKERS: dict[str, Callable[..., Format]] = {
 }
 
 
+def options_of(name: str) -> list[str]:
+    """Return the options of a format: the arguments of its maker behind the slots."""
+    return list(signature(_MAKERS[name]).parameters)[1:]
+
+
 def format_named(
     name: str,
     slots: Sequence[Slot],
@@ -139,7 +144,7 @@ def format_named(
             raise ConfigError(
                 f"unknown format {name!r}.", hint=f"Known: {', '.join(DATA_FORMATS)}."
             )
-        known = list(signature(_MAKERS[name]).parameters)[1:]
+        known = options_of(name)
         for option in options or {}:
             if option not in known:
                 raise ConfigError(

@@ -41,7 +41,7 @@ def test_the_formats_stand_with_their_options() -> None:
     assert list(told) == list(DATA_FORMATS)
     in_columns = {"columns"}  # of [data.columns], not of [data.options]
     assert told == {
-        name: tuple(o for o in formats._OPTIONS.get(name, ()) if o not in in_columns)
+        name: tuple(o for o in formats.options_of(name) if o not in in_columns)
         for name in DATA_FORMATS
     }
 

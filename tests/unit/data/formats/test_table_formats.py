@@ -158,10 +158,10 @@ def test_texts_of_parquet_stand_for_numbers_and_may_be_missing(tmp_path):
     ("slots", "columns", "message"),
     [
         ((ID,), {"id": {"values": {"a": 1}}}, "data.columns.id: values is"),
-        ((X,), {"x": {"values": {}}}, "texts and the numbers they stand for"),
-        ((X,), {"x": {"values": {"a": "1"}}}, "texts and the numbers they stand for"),
+        ((X,), {"x": {"values": {}}}, "texts and their numbers"),
+        ((X,), {"x": {"values": {"a": "1"}}}, "texts and their numbers"),
         ((X,), {"x": {"values": {"": 1e39}}}, "each within float32"),
-        ((X,), {"x": {"values": {1: 2}}}, "texts and the numbers they stand for"),
+        ((X,), {"x": {"values": {1: 2}}}, "texts and their numbers"),
         ((X,), {"x": {"column": "z", "missing": "a"}}, "data.columns.x: missing is 'a'"),
         ((X,), {"x": {"missing": 1e39}}, "missing is .* within the range of float32"),
         ((X,), {"x": {"missing": float("nan")}}, "missing is nan, expected a number"),
