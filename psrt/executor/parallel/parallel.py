@@ -30,12 +30,21 @@ from psrt.executor.parallel.ssa import SsaGraph, SsaNode
 from psrt.executor.parallel.zero_copy import ZeroCopyTable
 from psrt.executor.ports import Gradient, GradSink, ParamSource
 from psrt.executor.profiling import Profiler, span_of
-from psrt.executor.program import DerivedIds, Feed, Fetch, Fetches, copy_of, fed_vars, prepare
+from psrt.executor.program import (
+    DeprecatedNames,
+    DerivedIds,
+    Feed,
+    Fetch,
+    Fetches,
+    copy_of,
+    fed_vars,
+    prepare,
+)
 from psrt.executor.strategies import BuildStrategy, ExecutionStrategy, ReduceStrategy
 from psrt.graph.program import Program, Role, Var
 
 
-class ParallelExecutor:
+class ParallelExecutor(DeprecatedNames):
     """Runs `replicas` copies of one program over one scope; by default CPU_NUM of them.
 
     `share_vars_from` is the parallel executor of the program that trains: this one, usually of
@@ -61,7 +70,7 @@ class ParallelExecutor:
         self._exec = exec_strategy or ExecutionStrategy()
         self._build.freeze()
         self._exec.freeze()
-        self.program, self.source, self.sink = program, source, sink
+        self.program, self.source = program, source
         self._copies = _copies(program, scope, replicas, share_vars_from)
         threads = self._exec.num_threads or len(self._copies.scopes)
         count, is_hogwild = len(self._copies.scopes), self._build.async_mode
@@ -128,6 +137,15 @@ class ParallelExecutor:
         for feed in batches:
             done.count(examples_of(feed, self._fed), self.run(feed, names, roles=roles))
         return done
+
+    @property
+    def sink(self) -> GradSink | None:
+        """The exit of gradients; None keeps them here."""
+        return self._planner.sink
+
+    @sink.setter
+    def sink(self, sink: GradSink | None) -> None:
+        self._planner.sink = sink
 
     def continue_from(self, other: ParallelExecutor) -> None:
         """`Executor.continue_from`, with an executor of equally many replicas."""

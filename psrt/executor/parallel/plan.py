@@ -56,6 +56,15 @@ class Planner:
         self._graphs: dict[Key, SsaGraph] = {}
         self._sink = sink
 
+    @property
+    def sink(self) -> GradSink | None:
+        return self._sink
+
+    @sink.setter
+    def sink(self, sink: GradSink | None) -> None:
+        self._sink = sink
+        self._graphs.clear()
+
     def graph(
         self,
         shares: Sequence[BatchShare],

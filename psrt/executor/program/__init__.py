@@ -8,12 +8,14 @@ preparation     from the user's program to the one that runs: the passes of a bu
 merging         from the values of replicas to the value of the batch, for every var
 fetches         copies of vars after a run, merged over replicas
 gradient_hooks  hooks that hand out each gradient as soon as it is final
+deprecated      old names of executors, which work and warn
 sequential      the sequential executor: the closures of a compiled program, run in order
 """
 
 from __future__ import annotations
 
 from psrt.executor.program.compiled import Compiled
+from psrt.executor.program.deprecated import DeprecatedNames
 from psrt.executor.program.derived import DerivedIds, fed_vars
 from psrt.executor.program.feeds import Feed, Intake, check_is_batch, check_names
 from psrt.executor.program.fetches import Fetch, Fetches, copy_of
@@ -24,6 +26,7 @@ from psrt.executor.program.sequential import Executor
 
 __all__ = [
     "Compiled",
+    "DeprecatedNames",
     "DerivedIds",
     "Executor",
     "Feed",

@@ -14,6 +14,7 @@ from psrt.executor.memory import RowBatch, RowSupply, Scope
 from psrt.executor.ports import Gradient, GradSink, ParamSource
 from psrt.executor.profiling import Profiler
 from psrt.executor.program.compiled import Compiled
+from psrt.executor.program.deprecated import DeprecatedNames
 from psrt.executor.program.derived import DerivedIds, fed_vars
 from psrt.executor.program.feeds import Intake, check_is_batch
 from psrt.executor.program.fetches import Fetch, Fetches, copy_of
@@ -24,7 +25,7 @@ from psrt.executor.strategies import BuildStrategy
 from psrt.graph.program import ROLES, Program, Role, Var
 
 
-class Executor:
+class Executor(DeprecatedNames):
     """Runs one program over one scope.
 
     `source` returns rows of sparse tables that are not bound for a step; without a source they come
@@ -49,7 +50,7 @@ class Executor:
         build = build_strategy or BuildStrategy()
         build.freeze()
         prepared = prepare(program, build, keep)
-        self.program, self.scope, self.source, self.sink = program, scope, source, sink
+        self.program, self.scope, self.source = program, scope, source
         self._compiled = Compiled(prepared.program, dtype, memory=prepared.memory)
         self._cells = self._compiled.cells
         self._scope_binding = ScopeBinding(self._compiled)
@@ -58,9 +59,8 @@ class Executor:
         self._intake = Intake(fed_vars(program), self._cells)
         self._supply = RowSupply(program, scope, source)
         self._fetches = Fetches(program, prepared)
-        self._plain_steps = self._hooked_steps = self._compiled.steps
-        if sink is not None:
-            self._hooked_steps = steps_with_hooks(self._compiled, sink)
+        self._plain_steps = self._compiled.steps
+        self.sink = sink
 
     def run(
         self,
@@ -113,6 +113,17 @@ class Executor:
         if self.sink is not None and "backward" in roles:
             self.sink.push(self.gradients())
         return [self._fetched(name) for name in names]
+
+    @property
+    def sink(self) -> GradSink | None:
+        """The exit of gradients; None keeps them here."""
+        return self._sink
+
+    @sink.setter
+    def sink(self, sink: GradSink | None) -> None:
+        self._sink, self._compiled.steps = sink, self._plain_steps
+        hooked = None if sink is None else steps_with_hooks(self._compiled, sink)
+        self._hooked_steps = hooked or self._plain_steps
 
     def continue_from(self, other: Executor) -> None:
         """Share optimizer state and step counts with an executor of the same parameters."""

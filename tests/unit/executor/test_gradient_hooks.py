@@ -161,3 +161,13 @@ def test_a_failure_of_the_sink_is_a_failure_of_the_step(executor_of) -> None:
 
     with pytest.raises(PsrtError, match="no room for a gradient"):
         executor.run(feed())
+
+
+def test_the_former_callback_works_and_warns(executor_of) -> None:
+    executor, names = executor_of(program_of()), list[str]()
+
+    with pytest.warns(DeprecationWarning, match="on_gradient is deprecated since 0.2"):
+        executor.on_gradient = lambda name, gradient: names.append(name)
+    executor.run(feed())
+
+    assert sorted(names) == sorted(executor.gradients())
