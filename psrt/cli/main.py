@@ -50,14 +50,16 @@ SUBCOMMANDS = {
     ),
     "launch": Subcommand("psrt.cli.launch", "launch", "Run a job on a local cluster."),
     "plan": Subcommand(
-        "psrt.cli.plan", "plan", "Show which pserver would hold what, or how many a job takes."
+        "psrt.cli.plan",
+        "plan",
+        "Show the placement of parameters on pservers, or the number of pservers a job needs.",
     ),
     "predict": Subcommand(
         "psrt.cli.predict", "predict", "Apply a saved model to data files, a line per example."
     ),
     "export": Subcommand("psrt.cli.export", "export", "Write a saved model as an ONNX file."),
     "graph": Subcommand("psrt.cli.graph", "graph", "Show the program of a job, as text or drawn."),
-    "data": Subcommand("psrt.cli.data", "data", "Make training files and look at them."),
+    "data": Subcommand("psrt.cli.data", "data", "Make training files and inspect them."),
     "bench": Subcommand(
         "psrt.cli.bench",
         "bench",

@@ -22,10 +22,10 @@ _HEADER = """\
 # A setting is taken from, in this order: the flag (--batch-size style, where its command has one),
 # psrt.init in a script, the variable PSRT_<SECTION>_<KEY>, the variables of other launchers named
 # below, a TOML file such as this one, the default. Unknown keys are errors. `psrt config show
-# --origin JOB.toml` tells what is in force and why. See docs/how-to/start-a-cluster.md.
+# --origin JOB.toml` prints values and origins. See docs/how-to/start-a-cluster.md.
 """
 _COMMUNICATION = (
-    "How gradients travel. Besides `mode`, `wire` and `wire_tables`, only its own keys are legal."
+    "Communication of gradients. A mode has the keys `mode`, `wire`, `wire_tables` and its own."
 )
 
 
@@ -68,8 +68,8 @@ _WIRE_TABLES = """\
 
 _TABLES = """\
 [tables]
-# Of a sparse table by its name: what counts instead of what the program says. Each line below is
-# one thing to say, its numbers are the defaults; see docs/reference/tables.md.
+# Options of a sparse table by its name, in place of those of the program. Each line below is an
+# option with its defaults; see docs/reference/tables.md.
 # [tables.NAME]"""
 
 _DATA_COLUMNS = """\

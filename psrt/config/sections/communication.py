@@ -15,7 +15,7 @@ from psrt.core.precision import PRECISIONS
 from psrt.core.specs import MODES
 
 SECTION = "communication"
-MODE = Setting(SECTION, "mode", str, "sync", "How gradients travel.", choices=tuple(MODES))
+MODE = Setting(SECTION, "mode", str, "sync", "Communication mode.", choices=tuple(MODES))
 WIRE = Setting(
     SECTION,
     "wire",
@@ -28,15 +28,15 @@ WIRE_TABLES = "wire_tables"
 IN_EVERY_MODE = (MODE, WIRE)
 
 _HELP: dict[str, dict[str, str]] = {
-    "sync": {"on_trainer_loss": "What to do with a round when a trainer leaves early."},
+    "sync": {"on_trainer_loss": "Reaction of a round to a trainer that leaves early."},
     "async": {
         "max_merge_var_num": "Most gradients of one parameter that are merged into one push.",
         "send_queue_size": "Gradients of one parameter that may wait; a full queue blocks steps.",
         "send_wait_times": "Waits of 10 ms for more gradients before a push goes out.",
-        "merge": "How gradients that travel in one push are put together.",
+        "merge": "Merging of gradients that travel in one push.",
         "min_send_grad_num_before_recv": "Pushes between two pulls of dense parameters.",
-        "independent_recv_thread": "Pull large dense parameters by a thread of their own.",
-        "thread_pool_size": "Pushes that may be under way at once.",
+        "independent_recv_thread": "Pull large dense parameters on a separate thread.",
+        "thread_pool_size": "Pushes in flight.",
         "dc_asgd": "Strength of delay compensation of dense gradients; 0 = none.",
     },
     "ssp": {"max_steps_ahead": "Steps a trainer may be ahead of the slowest; 0 = none."},

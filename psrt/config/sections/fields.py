@@ -23,22 +23,22 @@ def log_level() -> Any:
 
 def scheduling() -> Any:
     help = (
-        "How the system shares cores: batch = threads that wake wait for their turn, for trainers "
-        "and pservers on the same cores in mode async or ssp."
+        "Scheduling of threads by the system: batch = a thread that wakes waits for its turn, for "
+        "trainers and pservers on the same cores in mode async or ssp."
     )
     return setting("normal", help, choices=SCHEDULING)
 
 
 def busy_poll_us() -> Any:
     help = (
-        "Longest look for a message before sleeping for it, in µs, where messages come that "
-        "quickly as a rule (on a core that has no other work); 0 = never."
+        "Longest busy polling for a message before sleeping, in µs, for sockets whose messages "
+        "usually come that quickly (on a core that has no other work); 0 = never."
     )
     return setting(BUSY_POLL_US, help, minimum=0)
 
 
 def carrier() -> Any:
-    help = "What moves tensors: stream (TCP, or a Unix socket on the same host) or grpc."
+    help = "Transport of tensors: stream (TCP, or a Unix socket on the same host) or grpc."
     return setting("stream", help, choices=CARRIERS)
 
 

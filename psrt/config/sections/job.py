@@ -28,15 +28,17 @@ class DataConfig:
         (), "Globs or URLs of the training files, plain, gzip or zstd."
     )
     test: tuple[str, ...] = setting((), "Globs or URLs of the test files, read after training.")
-    format: str = setting("multislot", "What the files are.", choices=DATA_FORMATS)
+    format: str = setting("multislot", "Format of the files.", choices=DATA_FORMATS)
     shard: str = setting(
         "modulo",
-        "Which trainer a file is for: by its number in the list modulo trainers, by the number in "
-        "its name, runs of files, or as even in bytes as can be.",
+        "Assignment of files to trainers: by position in the list modulo trainers, by the number "
+        "in the file name, by runs of files, or near-equal in bytes.",
         choices=SHARES,
     )
     shuffle_seed: int = setting(
-        -1, "Draws another order of a trainer's files for each epoch; -1 = as listed.", minimum=-1
+        -1,
+        "Seed of the order of a trainer's files, drawn per epoch; -1 = as listed.",
+        minimum=-1,
     )
     batch_size: int = setting(512, "Examples of one mini-batch of one trainer.", minimum=1)
     epochs: int = setting(1, "Passes over the training files.", minimum=1)
@@ -48,33 +50,33 @@ class DataConfig:
 
 @dataclass(frozen=True)
 class PartitionConfig:
-    """How dense parameters are cut and dealt to pservers."""
+    """Slicing of dense parameters into blocks, and their distribution to pservers."""
 
     slice_var_up: bool = setting(True, "Cut large parameters into blocks.")
-    min_block_size: int = setting(8192, "Least elements of a block.", minimum=1)
+    min_block_size: int = setting(8192, "Fewest elements of a block.", minimum=1)
     max_block_size: int = setting(
         1 << 20,
-        "Most elements of a block. Blocks of a pserver that hold twice as many together travel and "
-        "are updated beside each other, at least so many elements at a time.",
+        "Most elements of a block, and fewest of a bucket: blocks that travel and are updated "
+        "together. A pserver with fewer than twice as many elements has one bucket.",
         minimum=1,
     )
     split_method: str = setting(
-        "RoundRobin", "How blocks are dealt to pservers.", choices=("RoundRobin", "HashName")
+        "RoundRobin", "Distribution of blocks to pservers.", choices=("RoundRobin", "HashName")
     )
 
 
 @dataclass(frozen=True)
 class JobConfig:
-    """What a job file says: the program, its data, and how gradients travel.
+    """A job: the program, its data, and the communication of gradients.
 
-    `path` is the absolute path of the TOML file (empty when built in code); every relative path in
-    a job is relative to its directory, see `resolve`. `params` are the keyword arguments of
-    `build()`; `tables` is what counts instead of what the program says of sparse tables.
+    `path` is the absolute path of the TOML file (empty for a job built in code); relative paths in
+    a job are relative to its directory, see `resolve`. `params` are the keyword arguments of
+    `build()`; `tables` replaces options that the program sets for sparse tables.
     """
 
     name: str = setting("", "Name of the job, in logs and in the handshake.")
     program: str = setting("", "Python file with build(), relative to this file.")
-    seed: int = setting(0, "Another seed, other initial values and other draws.", minimum=0)
+    seed: int = setting(0, "Seed of initial values and random draws.", minimum=0)
     params: dict[str, Any] = dataclasses.field(default_factory=dict)
     data: DataConfig = dataclasses.field(default_factory=DataConfig)
     communication: CommunicationMode = dataclasses.field(default_factory=Sync)
@@ -89,7 +91,7 @@ class JobConfig:
         return next(name for name, cls in MODES.items() if cls is type(self.communication))
 
     def resolve(self, relative: str) -> Path:
-        """A path or glob of the job as an absolute one."""
+        """Return a path or glob of the job as an absolute one."""
         return Path(self.path).parent / relative
 
     @property

@@ -22,11 +22,12 @@ class LaunchConfig:
     cpu_num: int = fields.cpu_num()
     report: str = setting("", "JSON file for the merged summary of the run.")
     profile: str = setting(
-        "", "JSON file for timelines, one a trainer: out.json gives out.trainer-0.json and so on."
+        "",
+        "JSON file for timelines, one per trainer: out.json becomes out.trainer-0.json and so on.",
     )
     save: str = setting("", "Directory to save the model to (written by trainer 0).")
     grace_s: float = setting(
-        10.0, "Seconds a process gets to end after it was asked to.", minimum=0.0
+        10.0, "Seconds between the request to a process to end and its kill.", minimum=0.0
     )
     ready_timeout_s: float = setting(
         120.0, "Longest wait for all pservers to serve, in seconds.", minimum=0.001

@@ -10,15 +10,16 @@ from psrt.config.settings import setting
 
 @dataclass(frozen=True)
 class PlanConfig:
-    """Where the parameters of a job would lie; nothing is started."""
+    """The placement of a job's parameters on pservers; nothing is started."""
 
     job: str = setting("", "Job file (TOML).", positional="JOB.toml")
     endpoints: tuple[str, ...] = fields.endpoints()
     format: str = setting(
-        "text", "How the plan is printed: text for people, json.", choices=("text", "json")
+        "text", "Output format: text for people, json for programs.", choices=("text", "json")
     )
     size: bool = setting(
-        False, "Tell memory, requests, network and how many pservers it takes, by [size]."
+        False,
+        "Print memory, requests, network and the number of pservers, for the cluster in [size].",
     )
 
     def __post_init__(self) -> None:

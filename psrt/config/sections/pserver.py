@@ -17,19 +17,19 @@ class PserverConfig:
     )
     port: int = setting(
         6170,
-        "gRPC port, the one in the endpoint trainers are given; 0 = any free port.",
+        "gRPC port, which is that of the pserver's endpoint; 0 = any free port.",
         minimum=0,
         role_variables=("PADDLE_PORT", "PADDLE_INIT_PORT"),
     )
     ports_num: int = setting(
         1,
-        "TCP data ports of the stream carrier; trainers learn them from the pserver.",
+        "TCP data ports of the stream carrier; trainers get them from the pserver.",
         minimum=1,
         role_variables=("PADDLE_INIT_PORTS_NUM",),
     )
     ports_num_for_sparse: int = setting(
         0,
-        "As many more data ports; each carries dense and sparse tensors, in one message.",
+        "Further data ports, in addition to ports_num; each carries dense and sparse tensors.",
         minimum=0,
         role_variables=("PADDLE_INIT_PORTS_NUM_FOR_SPARSE",),
     )
@@ -38,7 +38,7 @@ class PserverConfig:
     )
     shared_mib: int = setting(
         8,
-        "Largest payload that trainers of this host are handed in shared memory, in MiB; 0 = none.",
+        "Largest payload in memory shared with trainers of this host, in MiB; 0 = none.",
         minimum=0,
     )
     ready_file: str = setting("", "JSON file written once the pserver serves: endpoints and pid.")
@@ -52,17 +52,19 @@ class PserverConfig:
     )
     num_gradient_servers: int = setting(
         0,
-        "Number of trainers a job must have; 0 = as many as the job says.",
+        "Number of trainers that a job must have; 0 = any.",
         minimum=0,
         role_variables=("PADDLE_INIT_NUM_GRADIENT_SERVERS",),
     )
-    max_message_mib: int = setting(1024, "Larger messages are refused, in MiB.", minimum=1)
+    max_message_mib: int = setting(
+        1024, "Largest message, in MiB; larger ones are refused.", minimum=1
+    )
     max_connections: int = setting(
         4096,
-        "Connections of the stream carrier, each with a thread; one more is refused.",
+        "Most connections of the stream carrier, each with a thread; further ones are refused.",
         minimum=1,
     )
-    stay: bool = setting(False, "Keep serving after all trainers completed.")
+    stay: bool = setting(False, "Keep serving after all trainers have completed.")
     scheduling: str = fields.scheduling()
     busy_poll_us: int = fields.busy_poll_us()
     cache_dir: str = fields.cache_dir()

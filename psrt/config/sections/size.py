@@ -18,43 +18,41 @@ def stripes_for(cores: int) -> int:
 
 @dataclass(frozen=True)
 class SizeConfig:
-    """A cluster on paper, and how a job would use it. Sizes and rates have units (64GiB, 10Gbit/s).
+    """A cluster to size for a job. Sizes and rates have units (64GiB, 10Gbit/s).
 
-    What is empty or 0 is taken from the job: rows are the heights of its tables, the batch is that
-    of its data. Without a speed only memory decides how many pservers it takes.
+    Settings that are empty or 0 come from the job: rows are the heights of its tables, the batch is
+    that of its data. Without a speed, only memory determines the number of pservers.
     """
 
     trainers: int = setting(1, "Trainers of the job.", minimum=1)
     batch: int = setting(0, "Examples of one step of one trainer; 0 = the job's.", minimum=0)
     rows: tuple[str, ...] = setting(
-        (), "Rows a table will hold, TABLE=N (5M, 1e9); others as high as the program says."
+        (), "Rows of a table, TABLE=N (5M, 1e9); other tables have the height in the program."
     )
     ids: tuple[str, ...] = setting(
-        (), "Ids of one example looked up in a table, TABLE=N; others as the data vars declare."
+        (), "Ids of one example looked up in a table, TABLE=N; others by the data vars."
     )
     distinct: float = setting(
         1.0,
-        "Part of the ids of a step that is left when each stands once: 0.3 of skewed ids.",
+        "Distinct ids ÷ ids of a step: 0.3 for skewed ids.",
         minimum=0.0,
     )
     growth: float = setting(
         1.0,
-        "β of distinct ids ∝ stepsᵝ (Heaps): 1 = every step brings new ones; counts in geo.",
+        "β of distinct ids ∝ stepsᵝ (Heaps), for mode geo: 1 = every step brings new ids.",
         minimum=0.0,
     )
     sample: int = setting(
-        0, "Measure distinct ids and growth on so many batches of the data; 0 = do not.", minimum=0
+        0, "Batches of the data on which to measure distinct ids and growth; 0 = do not.", minimum=0
     )
-    steps_per_s: float = setting(
-        0.0, "Steps per second of one trainer; 0 = not known.", minimum=0.0
-    )
+    steps_per_s: float = setting(0.0, "Steps per second of one trainer; 0 = unknown.", minimum=0.0)
     examples_per_s: float = setting(
-        0.0, "The same as examples per second of one trainer.", minimum=0.0
+        0.0, "Examples per second of one trainer, in place of steps_per_s.", minimum=0.0
     )
-    pservers: int = setting(0, "Number of pservers; 0 = the least that are enough.", minimum=0)
-    pserver_memory: str = setting("64GiB", "Memory that one pserver may take.")
+    pservers: int = setting(0, "Number of pservers; 0 = the fewest that suffice.", minimum=0)
+    pserver_memory: str = setting("64GiB", "Memory of one pserver.")
     pserver_bandwidth: str = setting(
-        "10Gbit/s", "What the link of a host carries, each way; trainers have the same."
+        "10Gbit/s", "Bandwidth of a host's link, each way; trainers have links of this speed, too."
     )
     pserver_cores: int = setting(8, "Cores of a pserver's host.", minimum=1)
     stripes: int = setting(

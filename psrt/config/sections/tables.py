@@ -75,10 +75,15 @@ PARTS = {
 }
 SETTINGS = {
     "storage": Setting(
-        SECTION, "storage", str, "float32", "How weights lie in memory.", choices=STORAGES
+        SECTION, "storage", str, "float32", "Type of weights in memory.", choices=STORAGES
     ),
     "learning_rate": Setting(
-        SECTION, "learning_rate", float, 0.01, "Of the optimizer, at every step.", minimum=0.0
+        SECTION,
+        "learning_rate",
+        float,
+        0.01,
+        "Learning rate of the optimizer, at every step.",
+        minimum=0.0,
     ),
 }
 

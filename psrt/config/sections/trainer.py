@@ -23,7 +23,7 @@ class TrainerConfig:
     )
     trainer_id: int = setting(
         0,
-        "Which trainer this is, from 0.",
+        "Number of this trainer, from 0.",
         minimum=0,
         role_variables=(
             "PADDLE_TRAINER_ID",
@@ -42,19 +42,19 @@ class TrainerConfig:
         120.0, "Longest wait for a pserver that is not up yet, in seconds.", minimum=0.001
     )
     call_timeout_s: float = setting(
-        180.0, "Longest wait for the answer to one call, in seconds.", minimum=0.001
+        180.0, "Longest wait for the reply to one call, in seconds.", minimum=0.001
     )
     report: str = setting("", "JSON file for the summary of the run.")
     state: str = setting(
         "",
-        "JSON file for how far the data is trained on, written after each epoch and at a stop; "
-        "of several trainers, run.json gives run.trainer-0.json and so on.",
+        "JSON file for the position in the data, written after each epoch and at a stop; "
+        "with several trainers, run.json becomes run.trainer-0.json and so on.",
     )
     resume: str = setting(
-        "", "A --state of an earlier process, to go on with the data behind it; named as there."
+        "", "File of an earlier --state, to continue behind its position in the data."
     )
     profile: str = setting(
-        "", "JSON file for a timeline of the training, for Perfetto; also prints what takes time."
+        "", "JSON file for a timeline of the training, for Perfetto; also prints time by op."
     )
     save: str = setting("", "Directory to save the model to (written by trainer 0).")
     evaluate: str = setting("", "Saved model to test instead of training.")

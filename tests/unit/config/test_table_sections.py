@@ -175,7 +175,7 @@ def test_what_does_not_exist_is_refused_with_the_nearest_that_does(
         ("[tables.features]\nadmission = {kind='ShowClick', show='y'}", "admission says no click"),
         ("[tables.features]\noptimizer = {kind='Adam', beta1=1}", "beta1 of its optimizer is 1"),
         ("[tables.features]\noptimizer = {kind='Adam', lazy=1}", "lazy is 1, expected true or"),
-        ("[tables.fixed]\nlearning_rate = 1", "says learning_rate, but the program does not train"),
+        ("[tables.fixed]\nlearning_rate = 1", "sets learning_rate, but the program does not train"),
     ],
 )
 def test_what_makes_no_sense_is_refused_by_key_and_table(
