@@ -34,9 +34,7 @@ class InitArguments:
     use_gpu: bool = setting(False, "Must be false: psrt computes on CPUs.")
     trainer_count: int = setting(1, "Replicas of the program in this trainer.", minimum=1)
     port: int = setting(V2_PORT, "Port of the pservers that are named without one.", minimum=1)
-    ports_num: int = setting(
-        1, "Data ports of a pserver served in this process; trainers are told them.", minimum=1
-    )
+    ports_num: int = setting(1, "Data ports of a pserver served in this process.", minimum=1)
     ports_num_for_sparse: int = setting(0, "As many more data ports, likewise.", minimum=0)
     num_gradient_servers: int = setting(1, "Number of trainers of the job.", minimum=1)
     trainer_id: int = setting(0, "Which trainer this is, from 0.", minimum=0)

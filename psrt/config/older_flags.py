@@ -6,13 +6,13 @@ Names are v2's, with underscores. Errors of `psrt` and `psrt.init` quote this ta
 from __future__ import annotations
 
 _BUFFERS = "Leave it out: the system sizes the buffers of sockets."
-_TO_ENDPOINTS = "Trainers are told the pservers by --endpoints host:port,host:port."
+_TO_ENDPOINTS = "Give trainers the pservers by --endpoints host:port,host:port."
 _BALANCE = "Leave it out: rows are spread by a hash of their ids, so no pserver gets most of them."
 _STALE = 'Bound how far trainers are apart: [communication] mode = "ssp", max_steps_ahead.'
 _STRAGGLERS = "Leave it out: a wait that ends names the trainers that are missing."
 _SAVING = "psrt trainer --save DIR writes the model when training ends."
 _INITIAL = "Initial values are those of the program's initializers; saved models are not resumed."
-_LOG = "psrt trainer --log-every-s says how often a line of progress is written."
+_LOG = "psrt trainer --log-every-s is the time between lines of progress."
 _EVERY = "Leave it out: parameters have no statistics to be shown."
 
 INSTEAD: dict[str, str] = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from psrt.core.errors import ConfigError
 
 NUMBER_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}
-"""Bytes of one number by precision; int8 has scales besides (`psrt.kernels.precision.narrow`)."""
+"""Bytes of one number by precision; int8 also has scales (`psrt.kernels.precision.narrow`)."""
 
 PRECISIONS = tuple(NUMBER_BYTES)
 

@@ -131,7 +131,7 @@ class Client:
         self._retry = dataclasses.replace(self._retry, budget_s=budget_s)
 
     def close(self) -> None:
-        """Close idle connections, and those of running calls as they end; no more retries."""
+        """Close idle connections, and those of running calls as they end; retries stop."""
         self._closed.set()
         self._pool.close()
 

@@ -73,7 +73,7 @@ def train(cluster: Cluster, steps: int = STEPS, scale: float = 1.0) -> dict[str,
 
 
 def held(cluster: Cluster) -> dict[str, np.ndarray]:
-    """What the pservers hold, to the bit."""
+    """The values on the pservers, to the bit."""
     first, second = cluster.pservers
     assert isinstance(first, PserverService)
     assert isinstance(second, PserverService)
@@ -260,7 +260,7 @@ def test_a_push_that_does_not_fit_is_refused(
 
 
 def test_a_reply_in_float32_is_taken_whatever_was_asked_for() -> None:
-    """As from a pserver that does not know the field."""
+    """A reply of a pserver without the field."""
     router = Router(PLAN, WirePrecision("int8"))
     requests, whole = router.requests(), np.zeros(3, np.float32)
     router.pull_dense(requests, {"b": whole})

@@ -92,7 +92,7 @@ def _pump(source: socket.socket, sink: socket.socket) -> None:
 
 
 def _pump_descriptors(source: socket.socket, sink: socket.socket) -> None:
-    """As `_pump`; what comes beside bytes goes on beside the same."""
+    """Pump like `_pump`, and pass ancillary data on with its bytes."""
     with contextlib.suppress(OSError):
         while True:
             data, fds, *_ = socket.recv_fds(source, 1 << 16, 4)

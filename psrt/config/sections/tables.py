@@ -146,7 +146,7 @@ def _made(path: str, where: str, kinds: tuple[type, ...], given: Any) -> Any:
     check_keys(path, where, fields, list(types))
     for field in dataclasses.fields(cls):
         if field.default is dataclasses.MISSING and field.name not in fields:
-            raise ConfigError(f"{path}: {where} says no {field.name}.", hint=_HINT)
+            raise ConfigError(f"{path}: {where} has no {field.name}.", hint=_HINT)
     return cls(
         **{
             name: Setting(where, name, types[name], None, _HINT).accept(value, path)

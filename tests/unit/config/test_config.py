@@ -1,4 +1,4 @@
-"""Where a setting's value comes from, and what is refused."""
+"""Origins of the values of settings, and values that are refused."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ ROLES = ("PSRT_", "PADDLE_", "TRAINING_ROLE", "CPU_NUM", "OMPI_", "SLURM_", "PMI
 
 @pytest.fixture(autouse=True)
 def fresh_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody has told this process anything."""
+    """This process has no overrides."""
     monkeypatch.setattr(overrides, "OVERRIDES", ProcessOverrides())
     for name in environment():
         if name.startswith(ROLES):

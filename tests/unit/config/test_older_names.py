@@ -1,4 +1,4 @@
-"""What PaddlePaddle's v2 called things: variables, flags with underscores, flags psrt has not."""
+"""Names of PaddlePaddle's v2: variables, flags with underscores, flags that psrt lacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who a process is, from its environment alone."""
+"""The role of a process, from its environment alone."""
 
 from __future__ import annotations
 

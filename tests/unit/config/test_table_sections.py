@@ -172,7 +172,7 @@ def test_what_does_not_exist_is_refused_with_the_nearest_that_does(
         ),
         ("[tables.features.lifecycle]\ndecay = 2", r"decay of its lifecycle is 2.0, not in \["),
         ("[tables.features.lifecycle]\nttl_rounds = 1.5", "ttl_rounds is 1.5, expected an integer"),
-        ("[tables.features]\nadmission = {kind='ShowClick', show='y'}", "admission says no click"),
+        ("[tables.features]\nadmission = {kind='ShowClick', show='y'}", "admission has no click"),
         ("[tables.features]\noptimizer = {kind='Adam', beta1=1}", "beta1 of its optimizer is 1"),
         ("[tables.features]\noptimizer = {kind='Adam', lazy=1}", "lazy is 1, expected true or"),
         ("[tables.fixed]\nlearning_rate = 1", "sets learning_rate, but the program does not train"),

@@ -1,4 +1,4 @@
-"""What stands at a path is complete; links, devices and pipes stay what they are."""
+"""A file at a path is complete; links, devices and pipes stay what they are."""
 
 from __future__ import annotations
 

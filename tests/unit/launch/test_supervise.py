@@ -1,4 +1,4 @@
-"""What a launcher decides when processes end, signals arrive and time passes."""
+"""Decisions of a launcher when processes end, signals arrive and time passes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which calls over gRPC change threads: those that others would have to wait for."""
+"""Calls over gRPC that change threads: those that others would have to wait for."""
 
 from __future__ import annotations
 

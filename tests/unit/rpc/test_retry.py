@@ -1,4 +1,4 @@
-"""When a call is tried again: all of it is arithmetic."""
+"""The retry policy, which is arithmetic."""
 
 from __future__ import annotations
 

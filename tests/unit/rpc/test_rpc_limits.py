@@ -1,4 +1,4 @@
-"""What callers can make a pserver hold, and how those are refused who ask for more."""
+"""Limits of the memory that callers occupy in a pserver, and errors beyond them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a stranger sends: a clear error or a closed connection, and the server stays up."""
+"""Bytes of strangers: a clear error or a closed connection, and the server stays up."""
 
 from __future__ import annotations
 

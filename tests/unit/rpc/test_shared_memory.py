@@ -43,7 +43,7 @@ class Ends:
         self.pserver = FrameSocket(far, 1 << 30, shared=SharedMemory(limit_bytes))
 
     def send(self, *tensors: Any) -> list[Any]:
-        """What the pserver gets."""
+        """Send tensors; return those that the pserver receives."""
         self.client.send(Message(pb.Header(), list(tensors)))
         return received(self.pserver)
 

@@ -1,4 +1,4 @@
-"""What the next forward needs does not queue behind pushes: a push that hangs holds up no pull."""
+"""Pulls for the next forward pass do not queue behind pushes: a push that hangs delays no pull."""
 
 from __future__ import annotations
 
