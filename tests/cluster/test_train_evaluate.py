@@ -20,9 +20,8 @@ from psrt.pserver.serving.service import PserverService
 from psrt.rpc.server import Server
 from psrt.trainer.inputs import job as jobs
 from psrt.trainer.models.saved_model import load
-from psrt.trainer.training.cluster import cluster_of
 from psrt.trainer.training.saved_session import test_saved as evaluate_saved
-from psrt.trainer.training.session import Session, workshop
+from psrt.trainer.training.session import Session, cluster_for, run_of
 from psrt.trainer.training.signals import StopSignals
 from tests.support.small_job import BATCH, TABLE, TABLE_ROWS, lines, write_files
 
@@ -72,9 +71,9 @@ def run_trainers(
 
 def run_trainer(config: JobConfig, settings: TrainerConfig) -> dict[str, Any]:
     """What `psrt trainer` does, without its signal handlers, which belong to a main thread."""
-    shop = workshop(settings, jobs.load_job(config))
-    with closing(shop), cluster_of(settings, shop.job, print, shop.own) as cluster:
-        session = Session(settings, shop, cluster, print)
+    job = jobs.load_job(config)
+    with closing(run_of(settings, job)) as run, cluster_for(settings, job, run, print) as cluster:
+        session = Session(settings, job, run, cluster, print)
         session.train(StopSignals())
         session.test_and_save()
         session.leave(0)
