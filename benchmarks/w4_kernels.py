@@ -34,8 +34,14 @@ import numpy as np
 
 from psrt.core import specs
 from psrt.core.types import F32
-from psrt.kernels.optimizers.registry import OptimizerRule, RowTable, TouchedRows, rule_of
-from psrt.kernels.optimizers.row_updates import HEADER_WORDS, UPDATES_WORD
+from psrt.kernels.optimizers import (
+    HEADER_WORDS,
+    UPDATES_WORD,
+    OptimizerRule,
+    RowTable,
+    TouchedRows,
+    rule_of,
+)
 
 ELEMENTS = 16 << 20
 WIDTH, ROWS, ROW_REPEATS = 16, 4096, 20

@@ -12,7 +12,7 @@ import psrt
 from psrt import layers
 from psrt.core.specs import Async, Sync
 from psrt.graph.program import Program
-from psrt.kernels.optimizers.dense_updates import adagrad_
+from psrt.kernels.optimizers import update_kernels
 from psrt.partition.plan import build_plan
 from psrt.pserver.tables.dense_table import DenseTable
 from psrt.rpc import pb
@@ -114,7 +114,7 @@ def test_kernels_take_read_only_arrays_and_python_scalars() -> None:
     w, m, g = np.zeros(3, np.float32), np.zeros(3, np.float32), np.ones(3, np.float32)
     g.flags.writeable = False
 
-    adagrad_(w, m, g, 0.5, 0.0)
+    update_kernels.adagrad.block(w, m, g, 0.5, 0.0)
 
     np.testing.assert_allclose(w, -0.5)
 

@@ -10,7 +10,6 @@ In reading order:
     tables      rows by id: index, slab, admission, eviction, initial values
     ops         kernels of single ops, and command lists that run without the interpreter
     text        parsers of MultiSlot, libsvm, Criteo and delimited lines
-    oracle      plain-numpy twins, for tests
 
 Outputs and scratch are passed in, inputs are never written, in-place kernels end in `_`. No kernel
 takes a lock or checks bounds: callers own both.

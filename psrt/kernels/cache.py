@@ -1,12 +1,14 @@
-"""Where compiled kernels are kept, and how several processes fill one directory at once.
+"""The directory of compiled kernels, which several processes may fill at once.
 
 The directory's name holds everything the machine code depends on: numba's version, the CPU and its
-features, and a hash of the sources of `psrt.kernels`. The last is needed because numba's own check
-looks at a kernel's file only, not at the device functions it calls in other files.
+features, and a hash of the sources of `psrt.kernels`. It does not hold the path of psrt: checkouts
+and virtual environments with equal sources share machine code. numba's own check would not do: it
+reads a kernel's file only, not the device functions it calls in other files.
 
 One file lock per directory is held while a kernel is loaded or compiled: numba writes each file
-atomically, but not the index and the data file together (numba#4807). The lock goes with its
-process; whoever cannot get it in time, or cannot write the directory, compiles without a cache.
+atomically, but not the index and the data file together (numba#4807). The lock ends with its
+process. A process that cannot get it in time, or cannot write the directory, compiles without a
+cache.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from typing import IO, Any
 
 import numba
 from llvmlite import binding as llvm
-from numba.core.caching import NullCache
+from numba.core import caching
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +38,7 @@ _root = Path.home() / ".cache" / "psrt" / "kernels"
 
 
 def set_root(root: Path) -> None:
+    """Keep directories of machine code under `root` from now on."""
     global _root
     _root = root
 
@@ -56,11 +59,11 @@ def fingerprint() -> str:
 
 @contextlib.contextmanager
 def opened(dispatcher: Any) -> Iterator[bool]:
-    """Attach the cache to one dispatcher, locked; yields whether its code is there already."""
+    """Attach the cache to one dispatcher, locked; yields whether its code is already there."""
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(_locked(directory()))
-            attached = _attach(dispatcher, directory())
+            attached = _attach(dispatcher)
         except OSError as error:
             log.warning("kernel cache %s is out of use (%s); compiling anew", directory(), error)
             attached = False
@@ -68,13 +71,13 @@ def opened(dispatcher: Any) -> Iterator[bool]:
 
 
 def forget(dispatcher: Any) -> None:
-    """Drop the entry of one dispatcher after an UNUSABLE error: the host lost power while the entry
-    was written, or the disk is full."""
+    """Drop the entry of one dispatcher after an UNUSABLE error: the host lost power during a write,
+    or the disk is full."""
     log.warning("kernel cache %s holds no usable %s; compiling anew", directory(), dispatcher)
     try:
         dispatcher._cache.flush()
     except OSError:
-        dispatcher._cache = NullCache()
+        dispatcher._cache = caching.NullCache()
 
 
 @contextlib.contextmanager
@@ -96,14 +99,38 @@ def _lock_exclusively(file: IO[str], timeout_s: float) -> None:
         time.sleep(_POLL_S)
 
 
-def _attach(dispatcher: Any, path: Path) -> bool:
-    # numba reads its global setting once, when caching is enabled; the caller holds the loading
-    # lock, so no other kernel sees it.
-    settings: Any = numba.config
-    before = settings.CACHE_DIR
-    settings.CACHE_DIR = str(path)
-    try:
-        dispatcher.enable_caching()
-    finally:
-        settings.CACHE_DIR = before
-    return Path(dispatcher._cache._cache_file._index_path).exists()
+def _attach(dispatcher: Any) -> bool:
+    dispatcher._cache = cached = _KernelCache(dispatcher.py_func)  # type: ignore[no-untyped-call]
+    return Path(cached._cache_file._index_path).exists()
+
+
+class _Locator(caching._CacheLocator):
+    """A folder per module: numba's locators name it by the path and time of the source file."""
+
+    def __init__(self, function: Any, source: str) -> None:
+        self._py_file = source  # numba names it in warnings
+        self._folder = directory() / function.__module__
+        self._line = function.__code__.co_firstlineno
+
+    def get_cache_path(self) -> str:
+        return str(self._folder)
+
+    def get_source_stamp(self) -> str:
+        return fingerprint()
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
+    @classmethod
+    def from_function(cls, py_func: Any, py_file: str) -> _Locator:
+        locator = cls(py_func, py_file)
+        locator.ensure_cache_path()  # type: ignore[no-untyped-call]
+        return locator
+
+
+class _KernelCacheImpl(caching.CompileResultCacheImpl):
+    _locator_classes: list[type[object]] = [_Locator]  # noqa: RUF012
+
+
+class _KernelCache(caching.FunctionCache):
+    _impl_class = _KernelCacheImpl

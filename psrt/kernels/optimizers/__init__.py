@@ -1,26 +1,14 @@
-"""optimizers: files in reading order.
+"""Update formulas, and kernels that apply them to blocks and rows. In reading order:
 
-elementwise       Element-wise loops over flat float32 blocks; one rounding per operation, the
-                  same bits however a block is sliced
-formulas          The update formulas: one device function per optimizer, for dense blocks and
-                  for rows alike
-dense_updates     Updates of dense blocks: one kernel per optimizer around its formula in
-                  `steps`
-ctr_formulas      The update formulas of click models, device functions as in `steps`; see
-                  `psrt.core.specs.ctr_optimizers` for the formulas
-decay             What is done to a gradient between its arrival and the optimizer: delay
-                  compensation, then decay
-row_updates       Updates of rows: one kernel per optimizer around its formula in `steps`
-adam_row_updates  Updates of rows by the optimizers whose bias correction counts a row's own
-                  updates
-ctr_updates       Updates of dense blocks and of rows by the optimizers of click models, around
-                  `ctr_steps`
-optimizer_rule    What an optimizer is to a table: the state a weight needs, and the kernels
-                  that move it
-adam_rules        The rules of Adam and its kin, which correct the bias of their first steps
-ctr_rules         The rules of the optimizers of click models
-registry          Optimizer spec → its rule (`psrt.kernels.optimizers.optimizer_rule`); the
-                  rules of most optimizers stand here
+elementwise      element-wise loops over flat float32 blocks, and sums of squares
+formulas         update formulas: one device function per optimizer
+ctr_formulas     update formulas of click models
+row_headers      the header of a row: version and count of updates
+update_kernels   kernels for blocks and rows, rendered from the formulas
+bias_correction  bias corrections of Adam and its variants
+decay            delay compensation and weight decay of a gradient before its update
+optimizer_rule   the rule of an optimizer: its state and kernels
+registry         the rule of each optimizer spec
 """
 
 from __future__ import annotations
@@ -28,8 +16,9 @@ from __future__ import annotations
 from psrt.kernels.optimizers import elementwise
 from psrt.kernels.optimizers.decay import Decay, compensate, decay_of
 from psrt.kernels.optimizers.elementwise import scale_
-from psrt.kernels.optimizers.registry import OptimizerRule, RowTable, TouchedRows, rule_of
-from psrt.kernels.optimizers.row_updates import HEADER_WORDS, UPDATES_WORD, VERSION_WORD, stamp_
+from psrt.kernels.optimizers.optimizer_rule import OptimizerRule, RowTable, TouchedRows
+from psrt.kernels.optimizers.registry import rule_of
+from psrt.kernels.optimizers.row_headers import HEADER_WORDS, UPDATES_WORD, VERSION_WORD, stamp_
 
 __all__ = [
     "HEADER_WORDS",

@@ -1,7 +1,7 @@
-"""What an optimizer is to a table: the state a weight needs, and the kernels that move it.
+"""The rule of an optimizer for tables: the state a weight needs, and the kernels that update it.
 
-A rule is the same for pservers and for local training. It is stateless and shared; whoever calls it
-holds weights and state and their lock. `psrt.kernels.optimizers.registry` makes them.
+Pservers and local training share rules. A rule is stateless; its caller holds weights, state and
+their lock. `psrt.kernels.optimizers.registry` makes rules.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from psrt.core.types import I32, Array
-from psrt.kernels.jit import Kernel
 
 Numbers: TypeAlias = Callable[[float, int], tuple[Any, ...]]
-"""(rate, t) → the arguments of a kernel behind weights, state and gradient; t = 1, 2, …"""
+"""(rate, t) → the arguments of a kernel behind its arrays; t = 1, 2, …"""
 
 
 class RowTable(NamedTuple):
-    """Rows with their weights from column `at` on in one array, and their state in another.
+    """Rows with weights from column `at` on in one array, and state in another.
 
     Rows of `state` begin with the header; on a pserver the two are one slab.
     """
@@ -44,8 +43,8 @@ class OptimizerRule:
     """`first` holds the first value of each state vector; their number is the size of the state.
 
     With `shares_state` all weights of a row share one number of each. `rest` is set if an update
-    moves all rows of a table; it takes the numbers of `block`. Without `reads_headers` nobody but
-    a pserver needs the headers of rows to be written.
+    moves all rows of a table; it takes the numbers of `block`. Without `reads_headers` only a
+    pserver needs the headers of rows.
     """
 
     first: tuple[float, ...]
@@ -63,7 +62,7 @@ class OptimizerRule:
         return len(self.first)
 
     def first_state(self, width: int) -> Array:
-        """The state (words,) float32 that a row of `width` weights begins with."""
+        """The first state (words,) float32 of a row of `width` weights."""
         return np.repeat(np.array(self.first, np.float32), 1 if self.shares_state else width)
 
     @property
@@ -71,7 +70,7 @@ class OptimizerRule:
         return self.rest is not None
 
     def update_block(self, w: Array, state: Array, g: Array, rate: float, t: int) -> None:
-        """Update `w` (n,) and `state` (state_vectors, n) by gradient `g` (n,) for the t-th time."""
+        """Make the t-th update of `w` (n,) and `state` (state_vectors, n), by gradient `g` (n,)."""
         self.block(w, *state, g, *self.block_numbers(rate, t))
 
     def update_rows(self, table: RowTable, touched: TouchedRows, rate: float, t: int) -> None:
@@ -81,18 +80,7 @@ class OptimizerRule:
     def update_rest(
         self, table: RowTable, size: int, version: int, width: int, rate: float, t: int
     ) -> None:
-        """Move those of the first `size` rows whose header does not bear `version`."""
+        """Move those of the first `size` rows whose header does not have `version`."""
         assert self.rest is not None
         zeros = np.zeros(width, table.weights.dtype)
         self.rest(*table, size, version, zeros, *self.block_numbers(rate, t))
-
-
-def constant_rule(
-    first: tuple[float, ...], block: Kernel, rows: Kernel, *numbers: float
-) -> OptimizerRule:
-    """A rule whose kernels take the rate and `numbers`, the same at every step."""
-
-    def arguments(rate: float, t: int) -> tuple[float, ...]:
-        return (rate, *numbers)
-
-    return OptimizerRule(first, block, rows, arguments, arguments, reads_headers=False)

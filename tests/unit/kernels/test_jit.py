@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 import pkgutil
+import shutil
 import subprocess
 import sys
 import threading
@@ -219,6 +220,38 @@ out = np.ones(5, np.float32)
 elementwise.add_(out, out.copy())
 print(elementwise.sum_squares(out))
 """
+
+
+COMPILED = """
+import sys
+import psrt
+from psrt.kernels import jit
+from psrt.kernels.optimizers import elementwise, update_kernels
+jit.set_cache_dir(sys.argv[1])
+print(psrt.__path__[0])
+jit.on_compile(print)
+for kernel in (elementwise.add_, update_kernels.sgd.rows):
+    kernel.load()
+"""
+
+
+def test_second_checkout_finds_the_code_of_the_first(tmp_path):
+    printed = []
+    for name in ("one", "two"):
+        package = tmp_path / name / "psrt"
+        shutil.copytree(
+            Path(psrt.__path__[0]), package, ignore=shutil.ignore_patterns("__pycache__")
+        )
+        for source in package.rglob("*.py"):
+            source.touch()
+        command = [sys.executable, "-c", COMPILED, str(tmp_path / "cache")]
+        child = subprocess.run(
+            command, cwd=package.parent, capture_output=True, text=True, check=True, timeout=120
+        )
+        printed.append(child.stdout.split())
+
+    kernels = ["elementwise.add_", "update_kernels.sgd_rows_"]
+    assert printed == [[str(tmp_path / "one/psrt"), *kernels], [str(tmp_path / "two/psrt")]]
 
 
 def test_three_processes_fill_one_cache_at_once(tmp_path):

@@ -11,8 +11,7 @@ import pytest
 
 from psrt.core.specs import Adam, Normal
 from psrt.kernels.ops import nn, pooling
-from psrt.kernels.optimizers import dense_updates
-from psrt.kernels.optimizers.registry import RowTable, TouchedRows, rule_of
+from psrt.kernels.optimizers import RowTable, TouchedRows, rule_of, update_kernels
 from psrt.kernels.tables import initialize, rows
 
 REPEATS = 20
@@ -24,7 +23,7 @@ def numbers(seed, *shape):
 
 def adagrad(seed):
     w, m = numbers(seed, 5000), np.zeros(5000, np.float32)
-    dense_updates.adagrad_(w, m, numbers(seed + 1, 5000), 0.1, 1e-6)
+    update_kernels.adagrad.block(w, m, numbers(seed + 1, 5000), 0.1, 1e-6)
     return w
 
 

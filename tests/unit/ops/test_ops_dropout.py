@@ -13,8 +13,8 @@ from psrt.core.errors import ProgramError
 from psrt.core.types import Array
 from psrt.executor.memory.step_context import StepContext
 from psrt.graph.program import Var
-from psrt.kernels import oracle
 from psrt.kernels.ops.random import keep_mask
+from tests.support import twins
 from tests.support.gradcheck import check_gradients
 
 ONES: Array = np.ones((200, 50), np.float32)
@@ -121,11 +121,11 @@ def test_mask_equals_its_definition_in_numpy() -> None:
 
     keep_mask(-5, 11, 1000, 20_000, mask)
 
-    (of_step,) = oracle.mix64(oracle.mix64(np.array([-5]).astype(np.uint64)) ^ np.uint64(11))
-    rows = oracle.mix64(of_step ^ np.arange(1000, 1003).astype(np.uint64))
+    (of_step,) = twins.mix64(twins.mix64(np.array([-5]).astype(np.uint64)) ^ np.uint64(11))
+    rows = twins.mix64(of_step ^ np.arange(1000, 1003).astype(np.uint64))
     fours = np.arange(1, 4).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     quarters = np.arange(0, 64, 16).astype(np.uint64)
-    bits = oracle.mix64(rows[:, None] + fours)[:, :, None] >> quarters
+    bits = twins.mix64(rows[:, None] + fours)[:, :, None] >> quarters
     levels = (bits & np.uint64(0xFFFF)).reshape(3, 12)[:, :9]
     np.testing.assert_array_equal(mask, levels >= 20_000)
 

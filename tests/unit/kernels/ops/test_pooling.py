@@ -7,9 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
-from psrt.kernels import oracle
 from psrt.kernels.ops import pooling
 from psrt.kernels.ops.pooling import EMPTY
+from tests.support import twins
 
 LENGTHS = {
     "no examples": [[]],
@@ -40,7 +40,7 @@ def twin(rows, index, offsets, pool):
     """(b, slots, d): each slot by itself."""
     parts = np.split(index, np.cumsum(offsets[:, -1])[:-1])
     pairs = zip(parts, offsets, strict=True)
-    return np.stack([oracle.pool_rows(rows, each, own, pool) for each, own in pairs], axis=1)
+    return np.stack([twins.pool_rows(rows, each, own, pool) for each, own in pairs], axis=1)
 
 
 def pooled(rows, index, offsets, pool):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from psrt.core import specs
-from psrt.kernels.optimizers.registry import RowTable, TouchedRows, rule_of
-from psrt.kernels.optimizers.row_updates import HEADER_WORDS, UPDATES_WORD
+from psrt.kernels.optimizers import RowTable, TouchedRows, rule_of
+from psrt.kernels.optimizers.row_headers import HEADER_WORDS, UPDATES_WORD
 from tests.support.optimizer_formulas import CTR, Published
 
 RATE = 0.2

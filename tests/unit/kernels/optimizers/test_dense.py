@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from psrt.kernels import oracle
 from psrt.kernels.optimizers import elementwise
+from tests.support import twins
 
 SIZES = [0, 1, 15, 16, 17, 1000, 4099]
 
@@ -25,7 +25,7 @@ def test_in_place_kernel_equals_its_twin(name, size):
 
     getattr(elementwise, name)(out, *arguments[name])
 
-    getattr(oracle, name)(expected, *arguments[name])
+    getattr(twins, name)(expected, *arguments[name])
     np.testing.assert_array_equal(out, expected)
 
 
@@ -41,7 +41,7 @@ def test_copy_copies_all_elements(size):
 @pytest.mark.parametrize("size", SIZES)
 def test_sum_squares_is_exact_to_float64(size):
     assert elementwise.sum_squares(numbers(size)) == pytest.approx(
-        oracle.sum_squares(numbers(size)), rel=1e-14
+        twins.sum_squares(numbers(size)), rel=1e-14
     )
 
 

@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 
 from psrt.core import specs
-from psrt.kernels.optimizers import dense_updates
+from psrt.kernels.optimizers import RowTable, TouchedRows, bias_correction, rule_of
 from psrt.kernels.optimizers.elementwise import LANES
-from psrt.kernels.optimizers.registry import RowTable, TouchedRows, rule_of
-from psrt.kernels.optimizers.row_updates import HEADER_WORDS, UPDATES_WORD, VERSION_WORD, stamp_
+from psrt.kernels.optimizers.row_headers import HEADER_WORDS, UPDATES_WORD, VERSION_WORD, stamp_
 from tests.support.optimizer_formulas import ELEMENT_WISE, OPTIMIZERS
 
 f4 = np.float32
@@ -339,7 +338,7 @@ def test_the_rest_of_the_rows_moves_as_by_a_gradient_of_zeros(name):
 @pytest.mark.parametrize("betas", [(0.9, 0.999), (0.0, 0.5), (0.5, 0.0), (0.0, 0.0), (0.99, 0.9)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_adam_corrections_end_where_they_are_one(betas, dtype):
-    corrections = dense_updates.adam_corrections(*betas, dtype)
+    corrections = bias_correction.adam_corrections(*betas, dtype)
 
     first = math.sqrt(1 - betas[1]) / (1 - betas[0]), math.sqrt(1 - betas[1])
     np.testing.assert_allclose(corrections[0], first, rtol=1e-6)

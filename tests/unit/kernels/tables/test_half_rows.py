@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from psrt.core import specs
-from psrt.kernels.optimizers.registry import RowTable, TouchedRows, rule_of
+from psrt.kernels.optimizers import RowTable, TouchedRows, rule_of
 from psrt.kernels.tables.half_rows import HalfRowStore
 from psrt.kernels.tables.initialize import encode, fill_rows
 from psrt.kernels.tables.row_layout import row_layout

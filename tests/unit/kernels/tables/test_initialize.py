@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from psrt.core.specs import Constant, Normal, TruncatedNormal, Uniform
-from psrt.kernels import oracle
 from psrt.kernels.tables.initialize import fill_block, fill_rows
+from tests.support import twins
 
 INITIALIZERS = [Constant(0.25), Uniform(-0.1, 0.3), Normal(1.0, 0.5), TruncatedNormal(1.0, 0.5)]
 IDS = np.array([0, 1, -1, 2**63 - 1, -(2**63), 10**12], np.int64)
@@ -32,14 +32,14 @@ def rows(initializer, ids, width=16, seed=7):
 def test_rows_equal_their_twin(initializer, seed):
     ids = np.concatenate([IDS, np.arange(100)])
 
-    expected = oracle.initial_values(initializer, seed, ids[:, None], np.arange(16)[None, :])
+    expected = twins.initial_values(initializer, seed, ids[:, None], np.arange(16)[None, :])
 
     np.testing.assert_array_max_ulp(rows(initializer, ids, 16, seed), expected, maxulp=1)
 
 
 @pytest.mark.parametrize("initializer", INITIALIZERS)
 def test_block_equals_its_twin(initializer):
-    expected = oracle.initial_values(initializer, 7, np.arange(10, 1010), np.zeros(1, np.int64))
+    expected = twins.initial_values(initializer, 7, np.arange(10, 1010), np.zeros(1, np.int64))
 
     np.testing.assert_array_max_ulp(block(initializer, 1000, 10), expected, maxulp=1)
 

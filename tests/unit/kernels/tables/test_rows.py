@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from psrt.core.tensors import SelectedRows
-from psrt.kernels import oracle
 from psrt.kernels.tables import rows
+from tests.support import twins
 
 RNG = np.random.default_rng(0)
 ID_SETS = {
@@ -36,7 +36,7 @@ def floats(*shape):
 def test_unique_equals_its_twin(name):
     ids, inverse = rows.unique(ID_SETS[name])
 
-    expected_ids, expected_inverse = oracle.unique(ID_SETS[name])
+    expected_ids, expected_inverse = twins.unique(ID_SETS[name])
     np.testing.assert_array_equal(ids, expected_ids)
     np.testing.assert_array_equal(inverse, expected_inverse)
     assert (ids.dtype, inverse.dtype) == (np.int64, np.int32)
@@ -72,7 +72,7 @@ def test_more_distinct_ids_than_the_last_time_are_all_found():
     for count, of in ((1000, 3), (1000, 900), (0, 1), (5, 5), (40_000, 10**9), (40_000, 20)):
         ids = rng.integers(0, of, count)
         found, inverse = rows.unique(ids, cells)
-        expected, expected_inverse = oracle.unique(ids)
+        expected, expected_inverse = twins.unique(ids)
         np.testing.assert_array_equal(found, expected)
         np.testing.assert_array_equal(inverse, expected_inverse)
         assert cells.distinct == len(expected)
@@ -84,7 +84,7 @@ def test_several_lists_are_numbered_as_one():
 
     ids, inverse = rows.unique_of(lists, rows.CellBuffer())
 
-    expected, expected_inverse = oracle.unique(np.concatenate(lists))
+    expected, expected_inverse = twins.unique(np.concatenate(lists))
     np.testing.assert_array_equal(ids, expected)
     np.testing.assert_array_equal(inverse, expected_inverse)
 
@@ -105,7 +105,7 @@ def test_gather_equals_its_twin(count, width):
 
     rows.gather(floats(20, width), index, out)
 
-    oracle.gather(floats(20, width), index, expected)
+    twins.gather(floats(20, width), index, expected)
     np.testing.assert_array_equal(out, expected)
 
 
@@ -117,7 +117,7 @@ def test_scatter_adds_equal_rows_in_order(count, width):
 
     rows.scatter_add_(out, index, floats(count, width))
 
-    oracle.scatter_add_(expected, index, floats(count, width))
+    twins.scatter_add_(expected, index, floats(count, width))
     np.testing.assert_array_equal(out, expected)
 
 
@@ -132,7 +132,7 @@ def test_rows_of_groups_that_lie_apart_are_added_in_order(groups, of_group, widt
 
     rows.scatter_add_groups_(out, index, wide.reshape(-1), of_group, apart)
 
-    oracle.scatter_add_(expected, index, values)
+    twins.scatter_add_(expected, index, values)
     np.testing.assert_array_equal(out, expected)
 
 
@@ -152,7 +152,7 @@ def test_scatter_puts_rows_where_their_index_says(count, width):
 def test_merge_sums_the_values_of_equal_ids(name):
     gradient = SelectedRows(ID_SETS[name], floats(len(ID_SETS[name]), 4), height=9)
 
-    merged, expected = rows.merge(gradient), oracle.merge(gradient)
+    merged, expected = rows.merge(gradient), twins.merge(gradient)
 
     np.testing.assert_array_equal(merged.ids, expected.ids)
     np.testing.assert_array_equal(merged.values, expected.values)
@@ -170,7 +170,7 @@ def test_merge_of_unique_rows_is_the_same_object():
 def test_partition_groups_ids_by_owner_and_keeps_their_order(name, bounds):
     order, counts = rows.partition_ids(ID_SETS[name], np.array(bounds), 1024)
 
-    expected_order, expected_counts = oracle.partition_ids(ID_SETS[name], np.array(bounds), 1024)
+    expected_order, expected_counts = twins.partition_ids(ID_SETS[name], np.array(bounds), 1024)
     np.testing.assert_array_equal(order, expected_order)
     np.testing.assert_array_equal(counts, expected_counts)
 

@@ -11,10 +11,10 @@ import pytest
 from psrt.core import specs
 from psrt.core.specs.policy_rules import MOST_SHOWS
 from psrt.kernels.lowlevel.hashing import virtual_shards
-from psrt.kernels.oracle import random_bits
 from psrt.kernels.tables import admission as counting
 from psrt.kernels.tables.row_eviction import ONE_SHOW_EACH
 from psrt.pserver.tables.admission import Admission, admission_of
+from tests.support.twins import random_bits
 
 SPEC = specs.SparseTableSpec(
     "emb", 4, specs.Constant(0.0), specs.Sgd(), specs.ConstantRate(0.1), seed=7
