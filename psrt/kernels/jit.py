@@ -2,7 +2,7 @@
 
 A kernel has exactly one signature, written down: inputs marked `const` accept read-only arrays
 (decoded frames) as well as writable ones, Python scalars are cast, anything else is a TypeError.
-Lazy numba would compile a second version for read-only arrays and a third for Python floats, in
+Lazily, numba would compile a second version for read-only arrays and a third for Python floats, in
 the middle of a push.
 
 Policy, with reasons: `nogil`, so that connections proceed side by side; `error_model="numpy"`,
@@ -84,14 +84,14 @@ class Kernel:
         return self._entry is self.dispatcher
 
     def load(self, on_compile: Callable[[str], None] | None = None) -> None:
-        """Bring the machine code in, from the cache or by compiling; idempotent."""
+        """Load machine code from the cache, or compile it; idempotent."""
         with _loading:
             if self.ready:
                 return
-            tell = on_compile or _listener
+            listener = on_compile or _listener
             with cache.opened(self.dispatcher) as is_cached:
-                if tell is not None and not is_cached:
-                    tell(self.name)
+                if listener is not None and not is_cached:
+                    listener(self.name)
                 self._compile()
             self.dispatcher.disable_compile()
             self._entry = self.dispatcher
@@ -114,14 +114,14 @@ def kernel(
 ) -> Callable[[Callable[..., Any]], Kernel]:
     """Declare a kernel: `@kernel("f4[::1], const f4[::1], f4 -> void", group="pserver trainer")`.
 
-    `group` lists who warms it up, separated by blanks: `pserver`, `trainer`, `data` (the readers of
-    a trainer), `convert` (the data tools), `rule` (whoever has a table of that optimizer: see
-    `psrt.kernels.optimizers.registry`), `table` (a trainer that holds a table, when made), `op`
-    (the executor of a program with an op that needs it, when made), `half` (who stores or sends
-    numbers of less than 32 bits), `policy` (a pserver with a table of that admission or lifecycle,
-    when made). A `brief` one keeps the interpreter's lock: another thread that waits for it would
-    take it, and have to be waited for, at every call.
-    The body must be a module-level function: numba's cache knows functions by file and line.
+    `group` lists the roles that warm it up, separated by blanks: `pserver`, `trainer`, `data` (the
+    readers of a trainer), `convert` (the data tools), `rule` (processes with a table of that
+    optimizer: see `psrt.kernels.optimizers.registry`), `table` (a trainer that holds a table, when
+    made), `op` (the executor of a program with an op that needs it, when made), `half` (processes
+    that store or send numbers of less than 32 bits), `policy` (a pserver with a table of that
+    admission or lifecycle, when made). A `brief` kernel keeps the interpreter's lock: otherwise
+    another thread could take it, and the caller would wait for it, at every call. The body must be
+    a function without closure: numba's cache finds it by module, name and line.
     """
 
     def declare(function: Callable[..., Any]) -> Kernel:
@@ -159,7 +159,8 @@ def warm_up(
 
 
 def on_compile(listener: Callable[[str], None] | None) -> None:
-    """Be told from now on of every kernel that is not in the cache, before it is compiled."""
+    """Call `listener` with the name of each kernel that is not in the cache, before it is
+    compiled."""
     global _listener
     _listener = listener
 

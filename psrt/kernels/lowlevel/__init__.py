@@ -1,18 +1,14 @@
-"""lowlevel: files in reading order.
+"""Building blocks of kernels: hashes, memory, BLAS, waits. In reading order:
 
-hashing     Stable hashes: the same on every host, in every version; checkpoints and plans
-            depend on them
-prefetch    Asking the processor for memory that a loop will need soon
-copying     Rows copied and added number by number, eight at a time
-unaligned   Eight bytes at any place of an array, read and written at once, in the order of the
-            processor
-addresses   Addresses of float32 arrays, and inside of kernels arrays by their addresses
-blas        The BLAS that numpy brings, called from inside a kernel: a product without the
-            interpreter
-elementary  Elementary functions for kernels to call: eˣ, ln(1 + t), erf, sigmoid
-denormals   Denormal numbers count as zero, in threads that were told so
-spin        Waiting a moment for a change in memory, or for a message, without the
-            interpreter's lock
+hashing     stable hashes, equal on every host and in every version
+prefetch    prefetches of memory that a loop will need soon
+copying     rows copied and added eight numbers at a time
+unaligned   eight bytes at any place of an array
+addresses   addresses of float32 arrays, and arrays by their addresses
+blas        numpy's BLAS, called from inside a kernel
+elementary  elementary functions: eˣ, ln(1 + t), erf, sigmoid
+denormals   flushing of denormal numbers to zero, by thread
+spin        busy waits for a change in memory, or for a message
 """
 
 from __future__ import annotations
@@ -20,10 +16,10 @@ from __future__ import annotations
 from psrt.kernels.lowlevel import addresses, blas
 from psrt.kernels.lowlevel.addresses import address_of_rows, addresses_of, matrix_at, vector_at
 from psrt.kernels.lowlevel.blas import (
-    AS_IS,
     COLUMN_MAJOR,
+    NO_TRANSPOSE,
     ROW_MAJOR,
-    TURNED,
+    TRANSPOSE,
     gemm,
     gemv,
     thread_counts,
@@ -45,12 +41,12 @@ from psrt.kernels.lowlevel.unaligned import eight_bytes, put_eight_bytes
 
 __all__ = [
     "AHEAD",
-    "AS_IS",
     "COLUMN_MAJOR",
     "FAR_BYTES",
     "LINE_BYTES",
+    "NO_TRANSPOSE",
     "ROW_MAJOR",
-    "TURNED",
+    "TRANSPOSE",
     "add_row",
     "address_of_rows",
     "addresses",

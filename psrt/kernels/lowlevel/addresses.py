@@ -1,7 +1,7 @@
-"""Addresses of float32 arrays, and inside of kernels arrays by their addresses.
+"""Addresses of float32 arrays, and arrays by their addresses inside of kernels.
 
-The caller keeps the memory, and nobody checks sizes. `numba.carray` would make the same arrays, but
-returns what a kernel without numba's runtime may not return.
+The caller keeps the memory; sizes are not checked. `numba.carray` would make such arrays, but
+returns a type that a kernel without numba's runtime may not return.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ matrix_at: Any = intrinsic(_matrix_at)
 
 
 def load() -> None:
-    """Machine code is loaded now, so that no step waits for it."""
+    """Load machine code now, so that no step waits for it."""
     for kernel_ in (_of_vector, _of_matrix, _of_rows):
         kernel_.load()
 
 
 def addresses_of(*arrays: F32) -> list[int]:
-    """Of C-contiguous arrays; a TypeError for others. After `load`.
+    """Addresses of C-contiguous arrays, after `load`; raises TypeError for others.
 
-    numpy's own way, `array.ctypes.data`, takes ten times as long: 1 µs.
+    `array.ctypes.data` takes ten times as long: 1 µs.
     """
     vector, matrix = _of_vector.dispatcher, _of_matrix.dispatcher
     return [
@@ -78,7 +78,7 @@ def _flat(array: F32) -> F32:
 
 
 def address_of_rows(matrix: F32) -> int:
-    """Of a matrix of any strides. After `load`."""
+    """The address of a matrix of any strides, after `load`."""
     found: int = _of_rows.dispatcher(matrix)
     return found
 

@@ -3,8 +3,8 @@
 `routines()` finds the library by threadpoolctl and its functions by name; their addresses are
 arguments of kernels, never constants in them, so machine code can be cached. A product is the call
 that `numpy.matmul` makes for the same arrays (a gemm, or a gemv where the right side is one
-column), so it has the same bits. Refuses nothing by itself: callers ask `routines` first, and go
-to numpy where there are none.
+column), so it has equal bits. Callers ask `routines` first, and use numpy where it returns
+None.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from threadpoolctl import ThreadpoolController, threadpool_info
 from psrt.core.types import I64
 
 _NAMES = (("scipy_cblas_{}64_", 64), ("cblas_{}64_", 64), ("scipy_cblas_{}", 32), ("cblas_{}", 32))
-"""How builds of BLAS call their C functions, and the bits of their integers."""
+"""Names of C functions in builds of BLAS, and the bits of their integers."""
 
 _THREAD_COUNTS = [
     f"{prefix}openblas_get_num_threads{suffix}"
@@ -32,7 +32,7 @@ _THREAD_COUNTS = [
     for suffix in ("64_", "")
 ]
 
-ROW_MAJOR, COLUMN_MAJOR, AS_IS, TURNED = 101, 102, 111, 112  # of cblas.h
+ROW_MAJOR, COLUMN_MAJOR, NO_TRANSPOSE, TRANSPOSE = 101, 102, 111, 112  # of cblas.h
 
 
 @functools.cache
@@ -50,10 +50,10 @@ def routines() -> I64 | None:
 
 
 def thread_counts() -> list[Callable[[], int]]:
-    """For each BLAS that is loaded, what tells how many threads it uses now.
+    """For each loaded BLAS, a function that returns the number of threads it uses now.
 
-    OpenBLAS is asked with the interpreter's lock: to give it away for that costs more than all the
-    rest if another thread takes it.
+    OpenBLAS is called with the interpreter's lock: to release it costs more than all the rest if
+    another thread takes it.
     """
     found = []
     for each in ThreadpoolController().select(user_api="blas").lib_controllers:
@@ -64,7 +64,7 @@ def thread_counts() -> list[Callable[[], int]]:
 
 
 def _address(library: ctypes.CDLL, name: str) -> int:
-    """Of a function; 0 if there is none."""
+    """The address of a function; 0 if there is none."""
     function = getattr(library, name, None)
     return 0 if function is None else ctypes.cast(function, ctypes.c_void_p).value or 0
 
@@ -108,7 +108,7 @@ def _calling(letters: str) -> Any:
 
 
 def _gemm(
-    typing_context: Any, address: Any, bits: Any, order: Any, turn_x: Any, turn_y: Any,
+    typing_context: Any, address: Any, bits: Any, order: Any, transpose_x: Any, transpose_y: Any,
     m: Any, n: Any, k: Any, alpha: Any, x: Any, x_stride: Any, y: Any, y_stride: Any,
     beta: Any, out: Any, out_stride: Any,
 ) -> Any:  # fmt: skip
@@ -117,10 +117,10 @@ def _gemm(
 
 
 def _gemv(
-    typing_context: Any, address: Any, bits: Any, order: Any, turn: Any, m: Any, n: Any,
+    typing_context: Any, address: Any, bits: Any, order: Any, transpose: Any, m: Any, n: Any,
     alpha: Any, a: Any, a_stride: Any, x: Any, x_step: Any, beta: Any, out: Any, out_step: Any,
 ) -> Any:  # fmt: skip
-    """`gemv(…)`: out = alpha · a (m, n) · x + beta · out, a as `turn` says; pointers as int64."""
+    """`gemv(…)`: out = alpha · a (m, n) · x + beta · out, a transposed by `transpose`."""
     return _calling("eennfpnpnfpn")
 
 

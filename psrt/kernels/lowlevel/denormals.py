@@ -1,4 +1,4 @@
-"""Denormal numbers count as zero, in threads that were told so.
+"""Flushing of denormal numbers to zero, by thread.
 
 Numbers below 1.2e-38 cost a processor a hundred times as much as others: rows whose accumulators
 of Adagrad have died down are updated in 1.8 instead of 0.6 ms (13,312 of 16, three of ten numbers
@@ -49,7 +49,7 @@ load_control: Any = _calls("llvm.x86.sse.ldmxcsr")
 
 @kernel("i4[::1] -> void", group="pserver")
 def read_control(word: I32) -> None:
-    """`word` (1,) = what controls the arithmetic of the calling thread (MXCSR)."""
+    """`word` (1,) = the control word of the calling thread's arithmetic (MXCSR)."""
     store_control(word)
 
 
@@ -61,8 +61,8 @@ def write_control(word: I32) -> None:
 
 @contextmanager
 def denormals_flushed() -> Iterator[None]:
-    """The calling thread, and those it starts meanwhile, take denormals for zero; nothing changes
-    on a processor where psrt does not know how."""
+    """Treat denormals as zero in the calling thread, and in those it starts meanwhile; does nothing
+    except on x86."""
     if platform.machine() not in ("x86_64", "AMD64"):
         yield
         return

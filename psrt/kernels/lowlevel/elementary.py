@@ -2,8 +2,8 @@
 
 The C library's float32 functions are called element by element and keep a loop from being
 vectorised. Here they are polynomials in compiled float32 code (sigmoid: 4.2 → 1.2 ns an element),
-good to a few units of the last place. Interpreted loops, with which gradients are checked in
-float64, get those of the C library.
+good to a few units of the last place. Interpreted loops, which check gradients in float64, use
+those of the C library.
 """
 
 from __future__ import annotations

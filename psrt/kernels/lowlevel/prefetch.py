@@ -1,9 +1,9 @@
-"""Asking the processor for memory that a loop will need soon.
+"""Prefetches of memory that a loop will need soon.
 
-Rows of a large table lie anywhere in memory: each read waits for main memory, and a loop over rows
-finds only the next one or two by itself. Naming the row that is due `AHEAD` iterations later lets
-many of these waits overlap (rows of 72 bytes in a slab of 60 MB: gather 0.39 → 0.21 ms for 13,312).
-A prefetch is a hint; it changes no value and any address is legal.
+Rows of a large table are at random places in memory: each read waits for main memory, and a loop
+over rows overlaps only the next one or two. A prefetch of the row that is due `AHEAD` iterations
+later lets many of these waits overlap (rows of 72 bytes in a slab of 60 MB: gather 0.39 → 0.21 ms
+for 13,312). A prefetch is a hint; it changes no value and any address is legal.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _fields_of: Any = arrayobj.make_array
 _unpacked: Any = cgutils.unpack_tuple
 
 AHEAD = 16
-FAR_BYTES = 4 << 20  # rows of a larger array are worth naming before they are read
+FAR_BYTES = 4 << 20  # rows of a larger array are worth a prefetch
 LINE_BYTES = 64
-_MOST_BYTES = 8 * LINE_BYTES  # of a wide row; the hardware follows the rest by itself
+_MOST_BYTES = 8 * LINE_BYTES  # of a wide row; the hardware prefetches the rest
 
 
 def _prefetch(typing_context: Any, array: Any, index: Any, offset_bytes: Any) -> Any:
@@ -53,8 +53,8 @@ prefetch: Any = intrinsic(_prefetch)
 
 @device
 def prefetch_words(rows: F32, index: int, words: int) -> None:
-    """The cache lines of the first `words` of `rows[index]`, and none behind: rows are not aligned
-    to lines, so the last word may lie in one more."""
+    """Fetch the cache lines of the first `words` of `rows[index]`, and none behind: rows are not
+    aligned to lines, so the last word may be in one more."""
     size_bytes = min(words * 4, _MOST_BYTES)
     for offset in range(0, size_bytes, LINE_BYTES):
         prefetch(rows, index, offset)
@@ -63,5 +63,5 @@ def prefetch_words(rows: F32, index: int, words: int) -> None:
 
 @device
 def prefetch_row(rows: F32, index: int) -> None:
-    """The cache lines of `rows[index]`."""
+    """Fetch the cache lines of `rows[index]`."""
     prefetch_words(rows, index, rows.shape[1])

@@ -1,8 +1,8 @@
-"""Waiting a moment for a change in memory, or for a message, without the interpreter's lock.
+"""Busy waits for a change in memory, or for a message, without the interpreter's lock.
 
-Who looks for a change in Python holds the lock half of the time, and others who come back for it
-are put to sleep: whoever waits would slow down those he waits for. Now and then the core is offered
-to other threads: where there are fewer cores than threads, those he waits for may need it.
+A thread that polls in Python holds the lock half of the time, and puts threads that need it to
+sleep: a wait would slow down the work it waits for. Now and then the core is offered to other
+threads, which may need it where there are fewer cores than threads.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _fields_of: Any = arrayobj.make_array
 _declared: Any = cgutils.get_or_insert_function
 
 
-def _look(typing_context: Any, array: Any) -> Any:
-    """`look(array)`: its first element as it is in memory now, whatever was read before."""
+def _load_now(typing_context: Any, array: Any) -> Any:
+    """`load_now(array)`: its first element as it is in memory now, whatever was read before."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         fields = _fields_of(signature.args[0])(context, builder, args[0])
@@ -35,11 +35,11 @@ def _look(typing_context: Any, array: Any) -> Any:
     return types.int64(array), generate
 
 
-look: Any = intrinsic(_look)
+load_now: Any = intrinsic(_load_now)
 
 
 def _count_up(typing_context: Any, array: Any) -> Any:
-    """`count_up(array)`: its first element becomes one more, for all threads at once."""
+    """`count_up(array)`: add one to its first element atomically."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         fields = _fields_of(signature.args[0])(context, builder, args[0])
@@ -88,7 +88,7 @@ clock_ns: Any = intrinsic(_clock_ns)
 
 
 def _has_input(typing_context: Any, fd: Any, array: Any) -> Any:
-    """`has_input(fd, array)`: whether `recv` would not wait; `array` is scratch."""
+    """`has_input(fd, array)`: True if `recv` would not wait; `array` is scratch."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         i32, i64, data_type = ir.IntType(32), ir.IntType(64), ir.IntType(8).as_pointer()
@@ -104,43 +104,43 @@ def _has_input(typing_context: Any, fd: Any, array: Any) -> Any:
 
 has_input: Any = intrinsic(_has_input)
 
-_LOOKS = 256  # between two offers: about as long as an offer takes
-_LINGER = 4096  # looks: 1 µs
+_LOADS = 256  # between two offers: about as long as an offer takes
+_LINGER = 4096  # loads: 1 µs
 
 
 @kernel("const i8[::1], i8, i8 -> void", group="op pserver")
 def await_change(counter: I64, seen: int, offers: int) -> None:
-    """Return once `counter` (1,) is not `seen` any more, or the core was offered so many times.
+    """Return once `counter` (1,) is no longer `seen`, or the core was offered so many times.
 
     One offer is about 1 µs, or a time slice of a thread that took it.
     """
     for _ in range(offers):
-        for _ in range(_LOOKS):
-            if look(counter) != seen:
+        for _ in range(_LOADS):
+            if load_now(counter) != seen:
                 return
         yield_core()
 
 
 @kernel("i8[::1] -> void", group="pserver")
 def announce(counter: I64) -> None:
-    """One more in `counter` (1,), for a thread that waits for it by `await_change`.
+    """Count up `counter` (1,) for a thread that waits in `await_change`; returns 1 µs later.
 
-    It comes back 1 µs later. That thread then has the interpreter's lock: had it found the lock
-    taken by this one it would have gone to sleep, and been woken 80 µs later.
+    That thread then has the interpreter's lock: had it found the lock taken by this one it would
+    have gone to sleep, and been woken 80 µs later.
     """
     count_up(counter)
     for _ in range(_LINGER):
-        look(counter)
+        load_now(counter)
 
 
 def await_input(fd: int, patience_ns: int) -> None:
-    """Return once there is something to read from socket `fd`, or it was closed at the other end;
-    after `patience_ns` at the latest, or when threads that took the core meanwhile leave it."""
-    look_for_input(fd, patience_ns, np.empty(2, np.int64))
+    """Return once socket `fd` has input or was closed at the other end; after `patience_ns` at the
+    latest, or when threads that took the core meanwhile leave it."""
+    poll_input(fd, patience_ns, np.empty(2, np.int64))
 
 
 @kernel("i8, i8, i8[::1] -> void", group="pserver trainer")
-def look_for_input(fd: int, patience_ns: int, scratch: I64) -> None:
+def poll_input(fd: int, patience_ns: int, scratch: I64) -> None:
     """See `await_input`; `scratch` (2,)."""
     began = clock_ns(scratch)
     while clock_ns(scratch) - began < patience_ns and not has_input(fd, scratch):

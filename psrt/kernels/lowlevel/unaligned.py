@@ -13,7 +13,7 @@ _fields_of: Any = arrayobj.make_array
 
 
 def _address(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    """Of element `args[1]` of the array `args[0]`, as a pointer to eight bytes."""
+    """The address of element `args[1]` of the array `args[0]`, as a pointer to eight bytes."""
     fields = _fields_of(signature.args[0])(context, builder, args[0])
     return builder.bitcast(builder.gep(fields.data, [args[1]]), ir.IntType(64).as_pointer())
 

@@ -1,23 +1,17 @@
-"""ops: files in reading order.
+"""Kernels of single ops, and command lists. In reading order:
 
-pooling       Rows of each example to one vector, slot by slot: sums, averages, maxima, and
-              their gradients
-sequence      Where the elements of ragged vars go, and the softmax over the elements of each
-              example
-interactions  Products between the features of one example, in one pass over them
-images        Images as matrices for BLAS, and pooling over windows of them; float32
-random        Numbers that ops draw: pure functions of (seed, step, row, position), as initial
-              values are
-nn            Fused element-wise steps of the trainer's forward and backward pass, float32
-execute       The kernel that plays a tape: many small computations in one call, see
-              `psrt.kernels.ops.command_list`
-command_list  Small computations noted down, and done in one call without the interpreter
-activations   Activations that numpy would compute in several passes, and their derivatives,
-              float32
-losses        Loss kernels of the trainer, float32: softmax cross-entropy, logistic losses,
-              ranking
-sampling      Drawing classes, and products of an example with the rows of its classes
-metrics       Counting for metrics
+pooling       rows of each example pooled to one vector, slot by slot
+sequence      places of ragged elements, and softmax over them
+interactions  pairwise products of features
+images        images as matrices for BLAS, and window pooling
+random        random numbers of ops: pure functions of their place
+nn            fused element-wise steps of forward and backward passes
+execute       the kernel that executes a command list
+command_list  small computations recorded, then executed in one call
+activations   activations and their derivatives
+losses        losses: softmax cross-entropy, logistic, ranking
+sampling      draws of classes, and products with their rows
+metrics       counts for metrics
 """
 
 from __future__ import annotations
@@ -34,13 +28,13 @@ from psrt.kernels.ops import (
     sampling,
     sequence,
 )
-from psrt.kernels.ops.command_list import EagerBackend, Note, backend_for
+from psrt.kernels.ops.command_list import Commands, EagerBackend, backend_for
 from psrt.kernels.ops.pooling import POOLS
 
 __all__ = [
     "POOLS",
+    "Commands",
     "EagerBackend",
-    "Note",
     "activations",
     "backend_for",
     "images",

@@ -1,12 +1,12 @@
-"""Small computations noted down, and done in one call without the interpreter.
+"""Small computations recorded as commands, then executed in one call without the interpreter.
 
-A thread that comes back for the interpreter's lock after every product finds it taken now and then,
-is put to sleep, and to wake up takes a virtual machine 50 to 100 µs. So a `CommandList` notes what
-to do with which arrays, and `execute` does it all, in order. Arrays are float32 and C-contiguous
-unless a method says otherwise; they are kept, and nobody looks at them, before `execute`.
+A thread that returns for the interpreter's lock after every product sometimes finds it taken and
+sleeps; to wake up takes a virtual machine 50 to 100 µs. So a `CommandList` records operations and
+their arrays, and `execute` runs them all, in order. Arrays are float32 and C-contiguous unless a
+method says otherwise; the list keeps them, and does not read them before `execute`.
 
-`EagerBackend` does the same by numpy, at once: in float64, in which gradients are checked, and
-where kernels find no BLAS to call.
+`EagerBackend` computes at once by numpy: in float64, which gradient checks use, and where kernels
+find no BLAS to call.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import numpy as np
 
 from psrt.core.types import I64, Array
 from psrt.kernels.lowlevel import (
-    AS_IS,
     COLUMN_MAJOR,
+    NO_TRANSPOSE,
     ROW_MAJOR,
-    TURNED,
+    TRANSPOSE,
     address_of_rows,
     addresses,
     addresses_of,
@@ -34,16 +34,16 @@ _ITEM_BYTES = 4
 _MOST = 2**31 - 1  # numbers of a dimension, for a BLAS of 32 bits
 
 
-class Mark(NamedTuple):
-    """A place on a tape: how often it was played, and how much stood on it."""
+class Position(NamedTuple):
+    """An end of a command list: its executions so far, and its numbers and arrays then."""
 
-    plays: int
+    executions: int
     numbers: int
     arrays: int
 
 
-class Note(NamedTuple):
-    """A piece of a tape, and the arrays it names."""
+class Commands(NamedTuple):
+    """A part of a command list, and the arrays it names."""
 
     numbers: list[int]
     arrays: list[Any]
@@ -52,20 +52,20 @@ class Note(NamedTuple):
 class EagerBackend:
     """Every method computes before it returns."""
 
-    def play(self) -> None:
-        """Nothing is left to do."""
+    def execute(self) -> None:
+        """Run the recorded commands; this backend has none."""
 
-    def mark(self) -> Mark:
-        """Where the tape is now."""
-        return Mark(0, 0, 0)
+    def position(self) -> Position:
+        """The end of the list now."""
+        return Position(0, 0, 0)
 
-    def since(self, begin: Mark) -> Note | None:
-        """What was noted since, to `repeat`; None if some of it is done already."""
+    def commands_since(self, begin: Position) -> Commands | None:
+        """The commands recorded since, to `append` later; None if some were executed already."""
         return None
 
-    def repeat(self, note: Note) -> None:
-        """Note once more what was noted before, for the same arrays."""
-        raise AssertionError("what is done at once is never remembered")
+    def append(self, commands: Commands) -> None:
+        """Record commands of before once more, for their arrays."""
+        raise AssertionError("eager commands are never recorded")
 
     def product(self, x: Array, y: Array, out: Array, adds: bool = False) -> None:
         """`out` (m, n) = x (m, k) · y (k, n), or += that; x and y may have any strides."""
@@ -83,7 +83,7 @@ class EagerBackend:
         np.copyto(out, x)
 
     def bias(self, x: Array, bias: Array, is_relu: bool) -> None:
-        """`x` (n, d) += bias (d,), and then cut at 0 with `is_relu`."""
+        """`x` (n, d) += bias (d,), then max(x, 0) with `is_relu`."""
         x += bias
         if is_relu:
             self.relu_(x)
@@ -127,133 +127,133 @@ class EagerBackend:
 
 
 class CommandList(EagerBackend):
-    """Every method notes what to do in `execute`."""
+    """Every method records a command for `execute`."""
 
     def __init__(self, routines: I64) -> None:
         self._routines = routines
-        self._steps: list[int] = []
+        self._commands: list[int] = []
         self._kept: list[Any] = []
-        self._plays = 0
+        self._executions = 0
 
-    def mark(self) -> Mark:
-        return Mark(self._plays, len(self._steps), len(self._kept))
+    def position(self) -> Position:
+        return Position(self._executions, len(self._commands), len(self._kept))
 
-    def since(self, begin: Mark) -> Note | None:
-        if self._plays != begin.plays:
+    def commands_since(self, begin: Position) -> Commands | None:
+        if self._executions != begin.executions:
             return None
-        return Note(self._steps[begin.numbers :], self._kept[begin.arrays :])
+        return Commands(self._commands[begin.numbers :], self._kept[begin.arrays :])
 
-    def repeat(self, note: Note) -> None:
-        self._steps += note.numbers
-        self._kept += note.arrays
+    def append(self, commands: Commands) -> None:
+        self._commands += commands.numbers
+        self._kept += commands.arrays
 
-    def play(self) -> None:
-        """Do what was noted since the last time."""
-        self._plays += 1
-        if self._steps:
-            execute.execute(np.array(self._steps, np.int64), self._routines)
-            self._steps.clear()
+    def execute(self) -> None:
+        """Run the commands recorded since the last time."""
+        self._executions += 1
+        if self._commands:
+            execute.execute(np.array(self._commands, np.int64), self._routines)
+            self._commands.clear()
             self._kept.clear()
 
-    def _note(self, code: int, *numbers: int) -> None:
-        self._steps += (code, len(numbers), *numbers)
+    def _record(self, code: int, *numbers: int) -> None:
+        self._commands += (code, len(numbers), *numbers)
 
     def _at(self, matrix: Array) -> int:
-        """The address of a matrix of any strides, which is kept."""
+        """The address of a matrix of any strides, which the list keeps."""
         self._kept.append(matrix)
         return address_of_rows(matrix)
 
     def _all(self, *arrays: Array) -> list[int]:
-        """The addresses of C-contiguous arrays, which are kept."""
+        """The addresses of C-contiguous arrays, which the list keeps."""
         self._kept += arrays
         return addresses_of(*arrays)
 
     def product(self, x: Array, y: Array, out: Array, adds: bool = False) -> None:
         (m, k), n = x.shape, y.shape[1]
-        left, right = _turn(x), _turn(y)
+        left, right = _transposition(x), _transposition(y)
         fits = y.shape[0] == k and out.shape == (m, n) and 1 < m <= _MOST and 0 < k <= _MOST
         if not (left and right and fits and 0 < n <= _MOST):
-            self.play()
+            self.execute()
             super().product(x, y, out, adds)
         elif n == 1:
-            order = COLUMN_MAJOR if left == AS_IS else ROW_MAJOR
+            order = COLUMN_MAJOR if left == NO_TRANSPOSE else ROW_MAJOR
             a, b = (self._at(x), _stride(x, left)), (self._at(y), y.strides[0] // _ITEM_BYTES)
-            self._note(execute.GEMV, adds, order, k, m, *a, *b, *self._all(out))
+            self._record(execute.GEMV, adds, order, k, m, *a, *b, *self._all(out))
         else:
             a, b = (self._at(x), _stride(x, left)), (self._at(y), _stride(y, right))
-            self._note(execute.GEMM, adds, left, right, m, n, k, *a, *b, *self._all(out))
+            self._record(execute.GEMM, adds, left, right, m, n, k, *a, *b, *self._all(out))
 
     def outer(self, column: Array, row: Array, out: Array) -> None:
-        self._note(execute.OUTER, *out.shape, *self._all(column, row, out))
+        self._record(execute.OUTER, *out.shape, *self._all(column, row, out))
 
     def copy(self, x: Array, out: Array) -> None:
         if x.ndim != 2 or not _has_rows(x) or not _has_rows(out):
-            self.play()
+            self.execute()
             super().copy(x, out)
         else:
             ends = self._at(x), x.strides[0], self._at(out), out.strides[0]
-            self._note(execute.COPY, *out.shape, *ends)
+            self._record(execute.COPY, *out.shape, *ends)
 
     def bias(self, x: Array, bias: Array, is_relu: bool) -> None:
         code = execute.BIAS_RELU if is_relu else execute.BIAS
-        self._note(code, *x.shape, *self._all(x, bias))
+        self._record(code, *x.shape, *self._all(x, bias))
 
     def relu_(self, x: Array) -> None:
-        self._note(execute.RELU, x.size, *self._all(x))
+        self._record(execute.RELU, x.size, *self._all(x))
 
     def relu_grad(self, out: Array, grad: Array, into: Array, sums: Array) -> None:
         if into is grad:
-            self._note(execute.RELU_GRAD_SUMS_, *out.shape, *self._all(out, grad, sums))
+            self._record(execute.RELU_GRAD_SUMS_, *out.shape, *self._all(out, grad, sums))
         else:
-            self._note(execute.RELU_GRAD_SUMS, *out.shape, *self._all(out, grad, into, sums))
+            self._record(execute.RELU_GRAD_SUMS, *out.shape, *self._all(out, grad, into, sums))
 
     def column_sums(self, x: Array, sums: Array) -> None:
-        self._note(execute.COLUMN_SUMS, *x.shape, *self._all(x, sums))
+        self._record(execute.COLUMN_SUMS, *x.shape, *self._all(x, sums))
 
     def add(self, out: Array, x: Array) -> None:
-        self._note(execute.ADD, out.size, *self._all(out, x))
+        self._record(execute.ADD, out.size, *self._all(out, x))
 
     def multiply(self, x: Array, y: Array, out: Array) -> None:
-        self._note(execute.MULTIPLY, out.size, *self._all(x, y, out))
+        self._record(execute.MULTIPLY, out.size, *self._all(x, y, out))
 
     def mean(self, x: Array, out: Array) -> None:
-        self._note(execute.MEAN, x.size, *self._all(x, out))
+        self._record(execute.MEAN, x.size, *self._all(x, out))
 
     def fill(self, out: Array, value: Array, divisor: int = 1) -> None:
-        self._note(execute.FILL, out.size, *self._all(out, value), divisor)
+        self._record(execute.FILL, out.size, *self._all(out, value), divisor)
 
     def sigmoid_loss(self, logits: Array, labels: Array, loss: Array, slope: Array) -> None:
         places = self._all(logits, labels, loss, slope)
-        self._note(execute.SIGMOID_LOSS, logits.size, *places)
+        self._record(execute.SIGMOID_LOSS, logits.size, *places)
 
 
 def _has_rows(x: Array) -> bool:
-    """Whether each row of a matrix lies in one piece."""
+    """True if each row of a float32 matrix is contiguous."""
     return x.dtype == np.float32 and x.strides[1] == _ITEM_BYTES
 
 
-def _turn(x: Array) -> int:
-    """How BLAS takes a matrix: `AS_IS`, `TURNED`, or 0 for not at all."""
+def _transposition(x: Array) -> int:
+    """`NO_TRANSPOSE` or `TRANSPOSE`, as BLAS can read a matrix; 0 if it cannot."""
     rows, columns = x.shape
     down, along = x.strides
     if x.dtype != np.float32:
         return 0
     if along == _ITEM_BYTES and _is_stride(down, columns):
-        return AS_IS
-    return TURNED if down == _ITEM_BYTES and _is_stride(along, rows) else 0
+        return NO_TRANSPOSE
+    return TRANSPOSE if down == _ITEM_BYTES and _is_stride(along, rows) else 0
 
 
 def _is_stride(size_bytes: int, numbers: int) -> bool:
     return size_bytes % _ITEM_BYTES == 0 and size_bytes >= _ITEM_BYTES * numbers
 
 
-def _stride(x: Array, turn: int) -> int:
-    """Numbers from one row to the next, of the matrix as it lies in memory."""
-    return x.strides[0 if turn == AS_IS else 1] // _ITEM_BYTES
+def _stride(x: Array, transposition: int) -> int:
+    """Numbers from one row to the next of the matrix in memory."""
+    return x.strides[0 if transposition == NO_TRANSPOSE else 1] // _ITEM_BYTES
 
 
 def backend_for(dtype: Any) -> Callable[[], EagerBackend]:
-    """Makes tapes for floats of a type; machine code is loaded now, so that no step waits."""
+    """A factory of backends for floats of a type; loads machine code now, so that no step waits."""
     routines = blas.routines() if dtype == np.float32 else None
     if routines is None:
         return EagerBackend

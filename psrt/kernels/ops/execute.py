@@ -1,8 +1,8 @@
-"""The kernel that plays a tape: many small computations in one call, see
+"""The kernel that executes a command list: many small computations in one call, see
 `psrt.kernels.ops.command_list`.
 
-A tape is numbers: each step a code, the count of its numbers, and these. Arrays are given by their
-addresses, all of float32. No step is checked here.
+A command list is numbers: for each command its code, the count of its operands, and these. Arrays
+are given by their addresses, all of float32. Commands are not checked here.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 
 from psrt.core.types import F32, I64
 from psrt.kernels.jit import device, kernel
-from psrt.kernels.lowlevel import ROW_MAJOR, TURNED, gemm, gemv, matrix_at, vector_at
+from psrt.kernels.lowlevel import ROW_MAJOR, TRANSPOSE, gemm, gemv, matrix_at, vector_at
 from psrt.kernels.ops import nn
 
 (
@@ -43,7 +43,7 @@ def _product(code: int, f: I64, routines: I64) -> None:
         )  # fmt: skip
     else:
         gemv(
-            routines[1], routines[2], f[1], TURNED, f[2], f[3],
+            routines[1], routines[2], f[1], TRANSPOSE, f[2], f[3],
             one, f[4], f[5], f[6], f[7], beta, f[8], 1,
         )  # fmt: skip
 
@@ -67,7 +67,7 @@ def _copy(n: int, d: int, x: int, x_stride: int, out: int, out_stride: int) -> N
 
 @device
 def _of_layer(code: int, f: I64) -> None:
-    """Steps over a matrix (n, d)."""
+    """Commands over a matrix (n, d)."""
     n, d = f[0], f[1]
     if code == OUTER:
         _outer(vector_at(f[2], n), vector_at(f[3], d), matrix_at(f[4], n, d))
@@ -88,7 +88,7 @@ def _of_layer(code: int, f: I64) -> None:
 
 @device
 def _of_elements(code: int, f: I64) -> None:
-    """Steps over vectors (n,)."""
+    """Commands over vectors (n,)."""
     n = f[0]
     x = vector_at(f[1], n)
     if code == RELU:
@@ -106,11 +106,11 @@ def _of_elements(code: int, f: I64) -> None:
 
 
 @kernel("const i8[::1], const i8[::1] -> void", group="op")
-def execute(steps: I64, routines: I64) -> None:
-    """Take every step; `routines` are those of `blas.routines`."""
+def execute(commands: I64, routines: I64) -> None:
+    """Run every command; `routines` are those of `blas.routines`."""
     at = 0
-    while at < len(steps):
-        code, f = steps[at], steps[at + 2 : at + 2 + steps[at + 1]]
+    while at < len(commands):
+        code, f = commands[at], commands[at + 2 : at + 2 + commands[at + 1]]
         if code <= GEMV:
             _product(code, f, routines)
         elif code <= COLUMN_SUMS:

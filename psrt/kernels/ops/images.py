@@ -1,11 +1,11 @@
 """Images as matrices for BLAS, and pooling over windows of them; float32.
 
-A convolution is one matrix product: `im2col` lays out what each weight of a filter sees, `col2im_`
-adds gradients of that back to the images (Chellapilla, Puri & Simard 2006, "High performance
-convolutional neural networks for document processing"). Here images are the last dimension, so that
-every loop runs over neighbours in memory whatever the filter (4 times the speed of rows of pixels
-on small images); `scatter_maps` and `gather_maps` bring products into the layout of a batch and
-back, with bias and relu on the way.
+A convolution is one matrix product: `im2col` lays out the inputs of each weight of a filter,
+`col2im_` adds their gradients back to the images (Chellapilla, Puri & Simard 2006, "High
+performance convolutional neural networks for document processing"). Here images are the last
+dimension, so that every loop runs over neighbours in memory whatever the filter (4 times the speed
+of rows of pixels on small images); `scatter_maps` and `gather_maps` bring products into the layout
+of a batch and back, with bias and relu on the way.
 
 A large image is taken band by band: `columns` holds the output rows from `top` on. A window is
 int64 (6,), pairs of (rows, columns). Outputs are overwritten unless the name ends in `_`.
@@ -33,9 +33,9 @@ def stop_inside(start: int, stride: int, size: int, count: int) -> int:
 
 @kernel("const f4[:, :, :, ::1], const i8[::1], i8, f4[:, :, :, :, :, ::1] -> void", "op")
 def im2col(x: F32, window: I64, top: int, columns: F32) -> None:
-    """`columns` (C, kh, kw, rows, ow, n) = what each weight sees of `x` (C, H, W, n).
+    """`columns` (C, kh, kw, rows, ow, n) = the inputs of each weight from `x` (C, H, W, n).
 
-    `window`: stride, padding, dilation. What is seen of the padding is 0.
+    `window`: stride, padding, dilation. Padding is 0.
     """
     channels, filter_height, filter_width, rows, out_width, images = columns.shape
     height, width = x.shape[1], x.shape[2]
@@ -111,7 +111,7 @@ def gather_maps(grad: F32, maps: F32, relu: bool, start: int, product: F32) -> N
 
 @kernel("const f4[:, :, ::1], const i8[::1], f4[:, :, ::1], i4[:, :, ::1] -> void", "op")
 def max_pool(x: F32, window: I64, out: F32, argmax: I32) -> None:
-    """The maximum of each window of `x` (planes, H, W), and where it stands in its plane.
+    """The maximum of each window of `x` (planes, H, W), and its place in its plane.
 
     `window`: size, stride, padding. The first of equal elements counts, NaN counts as the largest,
     the padding not at all.

@@ -3,7 +3,7 @@
 A softmax is two kernels around one `numpy.exp`: `shift`, `exp`, `normalize_` (0.6 ms for 512 × 1000
 logits on one thread; numpy alone 0.8, or five times as long as these for 10 classes). Gradient
 kernels take d, the gradient of the loss of each example, and write that of the logits. Labels are
-trusted: whoever calls has refused those that are no class.
+trusted: callers have refused those that are no class.
 """
 
 from __future__ import annotations

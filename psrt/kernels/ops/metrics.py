@@ -12,7 +12,7 @@ from psrt.kernels.jit import kernel
 
 @kernel("const f4[:, ::1], const i8[::1], i8 -> i8", group="op")
 def count_in_top(scores: F32, labels: I64, k: int) -> int:
-    """How many of `labels` (n,) are among the k highest `scores` (n, c) of their row.
+    """The number of `labels` (n,) among the k highest `scores` (n, c) of their row.
 
     Of equal scores the lower class counts as higher, as in argmax; NaN is above every label.
     """
@@ -31,8 +31,8 @@ def count_in_top(scores: F32, labels: I64, k: int) -> int:
 def average_precision(positives: I64, negatives: I64) -> float:
     """Σ (recall − recall before) · precision over bucket counts, from the highest score down.
 
-    The area under precision over recall without interpolation (Davis & Goadrich 2006 say why);
-    NaN while there is no positive.
+    The area under precision over recall without interpolation (for the reason see Davis & Goadrich
+    2006); NaN while there is no positive.
     """
     total = positives.sum()
     if total == 0:

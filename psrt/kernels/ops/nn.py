@@ -81,7 +81,7 @@ def relu_grad_sums(out: F32, grad_out: F32, grad_x: F32, sums: F32) -> None:
 
 @device
 def relu_grad_sums_(out: F32, grad: F32, sums: F32) -> None:
-    """The same in place of `grad`: two instead of three arrays to move (160 µs for 240)."""
+    """`relu_grad_sums` in place: two instead of three arrays to move (160 µs for 240)."""
     sums[:] = 0.0
     for i in range(len(out)):
         row, masked = out[i], grad[i]
@@ -211,7 +211,7 @@ def auc(positives: I64, negatives: I64) -> float:
 
 @device
 def _ranks_above(x: float, y: float) -> bool:
-    """Whether x > y, NaN above all numbers."""
+    """True if x > y, with NaN above all numbers."""
     return x > y or (x != x and y == y)
 
 

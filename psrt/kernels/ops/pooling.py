@@ -1,13 +1,13 @@
 """Rows of each example to one vector, slot by slot: sums, averages, maxima, and their gradients.
 
-Several slots of one table are pooled by one call. Their positions stand one slot after the other in
-`index` (n,), which names rows of `rows` (m, d), and `offsets` (slots, b + 1) says which of its slot
-belong to each example: looking up, pooling and setting side by side are one pass. `out` (b · slots,
-d) has the slots of one example side by side; an example that has none in a slot gets zeros there.
+Several slots of one table are pooled by one call. `index` (n,) has their rows of
+`rows` (m, d), one slot after the other, and `offsets` (slots, b + 1) the range of each example in
+its slot: lookup, pooling and concatenation are one pass. `out` (b · slots, d) has the slots of an
+example next to each other; an example with none in a slot gets zeros there.
 
-Sums run in order of position; gradients are added to `grad_rows`, which the caller zeroes. Loops go
-slot by slot: a batch's rows are numbered as slots name them, so they are read nearly in order.
-Those of a large table lie anywhere, and `pool_rows` asks for them ahead.
+Sums run in order of position; gradients are added to `grad_rows`, which the caller zeroes. Loops
+run slot by slot: a batch's rows are numbered in order of slots, so they are read nearly in order.
+Those of a large table are at random places, and `pool_rows` prefetches them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from psrt.kernels.lowlevel import AHEAD, FAR_BYTES, prefetch_row
 
 SUM, AVERAGE, SQRT, FIRST, LAST = range(5)
 POOLS = {"sum": SUM, "average": AVERAGE, "sqrt": SQRT, "first": FIRST, "last": LAST}
-"""By name: Σ, Σ / n, Σ / √n, and the first or last row alone; a maximum has kernels of its own."""
+"""By name: Σ, Σ / n, Σ / √n, and the first or last row alone; a maximum has separate kernels."""
 
 EMPTY = -1  # in `argmax`: there were no rows
 
@@ -35,7 +35,7 @@ def _first_of(start: int, stop: int, pool: int) -> int:
 
 @device
 def _end_of(start: int, stop: int, pool: int) -> int:
-    """Behind the last position that counts."""
+    """The position behind the last that counts."""
     return start + 1 if pool == FIRST else stop
 
 

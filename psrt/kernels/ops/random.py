@@ -1,4 +1,4 @@
-"""Numbers that ops draw: pure functions of (seed, step, row, position), as initial values are.
+"""Random numbers of ops: pure functions of (seed, step, row, position), like initial values.
 
 Counter-based bits (Salmon et al. 2011) need no state, so a step can be repeated, and the replicas
 of a batch draw what one executor with all of it would draw.

@@ -1,8 +1,8 @@
 """Drawing classes, and products of an example with the rows of its classes.
 
-A draw is a pure function of (seed, step, example, position), as everything random in psrt: runs
+A draw is a pure function of (seed, step, example, position), like all randomness in psrt: runs
 repeat, and replicas draw what one executor with the whole batch would draw. Draws are with
-replacement. Drawing from given probabilities takes one random number and one look into an alias
+replacement. Drawing from given probabilities takes one random number and one read of an alias
 table (Walker 1977), however many classes there are.
 """
 
@@ -33,7 +33,7 @@ def fraction(bits: np.uint64) -> float:
 
 @device
 def _drawn(sampler: int, classes: int, keep: F64, alias: I64, part: float) -> int:
-    """The class that the random number `part` in [0, 1) stands for."""
+    """The class for the random number `part` in [0, 1)."""
     if sampler == LOG_UNIFORM:
         # P(k) = ln((k + 2) / (k + 1)) / ln(classes + 1), so P(≤ k) = ln(k + 2) / ln(classes + 1).
         return min(int(math.exp(part * math.log(classes + 1.0))) - 1, classes - 1)

@@ -1,7 +1,7 @@
-"""Where the elements of ragged vars go, and the softmax over the elements of each example.
+"""Target places of the elements of ragged vars, and softmax over the elements of each example.
 
 Example i of a ragged var owns elements `offsets[i]:offsets[i + 1]`. Ops that move elements compute
-places here and move by numpy's `take`, which knows every dtype; places are int64 for its sake.
+places here and move them by numpy's `take`, which takes every dtype and wants int64 places.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def owners(offsets: I64, owner: I64) -> None:
 
 @kernel("const i8[::1], i8[::1] -> void", group="op")
 def reversed_places(offsets: I64, places: I64) -> None:
-    """`places` (n,) = where each element stands once each example is reversed."""
+    """`places` (n,) = the place of each element after each example is reversed."""
     for i in range(len(offsets) - 1):
         for position in range(offsets[i], offsets[i + 1]):
             places[position] = offsets[i] + offsets[i + 1] - 1 - position
@@ -30,7 +30,7 @@ def reversed_places(offsets: I64, places: I64) -> None:
 
 @kernel("const i8[::1], const i8[::1], i8[::1] -> void", group="op")
 def run_places(offsets: I64, starts: I64, places: I64) -> None:
-    """`places` (n,): the elements of example i stand at `starts[i]` (b,) and behind."""
+    """`places` (n,) = contiguous places for the elements of example i from `starts[i]` (b,) on."""
     for i in range(len(offsets) - 1):
         for position in range(offsets[i], offsets[i + 1]):
             places[position] = starts[i] + position - offsets[i]
@@ -38,7 +38,8 @@ def run_places(offsets: I64, starts: I64, places: I64) -> None:
 
 @kernel("const i8[::1], i8, i8[::1], b1[::1] -> void", group="op")
 def padded_places(offsets: I64, width: int, places: I64, is_cut: Array) -> None:
-    """`places` (n,) of each element among examples of `width`; `is_cut` says that it has none."""
+    """`places` (n,) of each element among examples of `width`; `is_cut` marks elements without
+    one."""
     for i in range(len(offsets) - 1):
         for position in range(offsets[i], offsets[i + 1]):
             at = position - offsets[i]
@@ -48,8 +49,8 @@ def padded_places(offsets: I64, width: int, places: I64, is_cut: Array) -> None:
 
 @kernel("const i8[::1], i8, i8[::1], b1[::1] -> void", group="op")
 def padded_sources(offsets: I64, width: int, sources: I64, is_hole: Array) -> None:
-    """`sources` (b · width,) = the element that stands at each place of examples of `width`;
-    `is_hole` says that none does."""
+    """`sources` (b · width,) = the element at each place of examples of `width`; `is_hole` marks
+    places without one."""
     for i in range(len(offsets) - 1):
         count = offsets[i + 1] - offsets[i]
         for at in range(width):
@@ -62,7 +63,7 @@ def padded_sources(offsets: I64, width: int, sources: I64, is_hole: Array) -> No
 
 @kernel("const f4[::1], const i8[::1], f4[::1] -> void", group="op")
 def below_maximum(x: F32, offsets: I64, out: F32) -> None:
-    """`out` (n,) = x − the maximum of its example: what is safe to raise e to."""
+    """`out` (n,) = x − the maximum of its example: safe to raise e to."""
     for i in range(len(offsets) - 1):
         top = np.float32(-np.inf)
         for position in range(offsets[i], offsets[i + 1]):

@@ -17,8 +17,8 @@ _MAX_CORRECTIONS = 1 << 20
 def adam_corrections(beta1: float, beta2: float, dtype: Any = np.float32) -> Array:
     """Bias corrections of updates t = 1, 2, …: (T, 2) of √(1−β₂ᵗ)/(1−β₁ᵗ) and √(1−β₂ᵗ).
 
-    Row T − 1 holds for all later updates. Sparse rows look their own t up here: two powers a row
-    would cost more than the update itself.
+    Row T − 1 holds for all later updates. Sparse rows read the line of their own t here: two powers
+    a row would cost more than the update itself.
     """
     slowest = max(beta1, beta2)
     least = float(np.finfo(dtype).eps) / 8

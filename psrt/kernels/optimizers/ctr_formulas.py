@@ -1,8 +1,7 @@
-"""The update formulas of click models, device functions as in `steps`; see
-`psrt.core.specs.ctr_optimizers` for the formulas.
+"""The update formulas of click models as device functions, like `formulas`; see
+`psrt.core.specs.ctr_optimizers` for the mathematics.
 
-Where a row shares its state, `s`, `m` and `v` are the one number, in an array of length 1 or more
-whose first element counts.
+Where a row shares its state, `s`, `m` and `v` are one number: the first element of their arrays.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from psrt.kernels.optimizers.formulas import weights_of_mean
 
 @device
 def clip(x: float, low: float, high: float) -> float:
-    """`x` within [low, high]; NaN stays NaN, so that a broken gradient does not go unseen."""
+    """`x` within [low, high]; NaN stays NaN, so that a broken gradient stays visible."""
     if x < low:
         return low
     return high if x > high else x
@@ -88,8 +87,7 @@ def ctr_shared_adam_step_(
     low: float,
     high: float,
 ) -> None:
-    """The means of m and v over the row follow from those of g and g², which is what is summed;
-    `lanes` is scratch."""
+    """m and v become their means over the row, from the sums of g and g²; `lanes` is scratch."""
     kept1, rest1 = weights_of_mean(m, beta1)
     kept2, rest2 = weights_of_mean(v, beta2)
     m_kept, v_kept = kept1 * m[0], kept2 * v[0]
@@ -103,7 +101,7 @@ def ctr_shared_adam_step_(
 
 @device
 def total_sum(x: F32, lanes: F64) -> float:
-    """Σ x over `x` (n,) in float64, in the order of `dense.total_squares`."""
+    """Σ x over `x` (n,) in float64, in the order of `elementwise.total_squares`."""
     lanes[:] = 0.0
     for start in range(0, len(x), len(lanes)):
         stop = min(start + len(lanes), len(x))

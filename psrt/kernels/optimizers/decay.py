@@ -1,9 +1,9 @@
-"""What is done to a gradient between its arrival and the optimizer: delay compensation, then decay.
+"""Changes of a gradient before its update on a pserver: delay compensation, then decay.
 
-On pservers only; in a program the same regularizers are ops, and give the same bits. Each kernel is
-one pass. A gradient from the wire is read-only, so the first pass writes into `out`; a pass over a
-gradient that is the table's own already works in place, for two names of one array keep the
-compiler from vectorising (1 M numbers of L1: 1,010 instead of 550 µs).
+In a program regularizers are ops, and give equal bits. Each kernel is
+one pass. A gradient from the wire is read-only, so the first pass writes into `out`; a pass over
+the table's own gradient works in place, since two names of one array keep the compiler from
+vectorising (1 M numbers of L1: 1,010 instead of 550 µs).
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Decay(NamedTuple):
 
 
 def decay_of(regularizer: Regularizer | None) -> Decay | None:
-    """Loads the kernels, so that the first update need not wait; None where nothing decays."""
+    """The kernels of a regularizer, loaded, so that no update waits; None where nothing decays."""
     if regularizer is None or not regularizer.coeff:
         return None
     kernels = _KERNELS[type(regularizer)]

@@ -5,7 +5,7 @@ Arguments: weights `w` (n,), the state vectors (n,) of the optimizer in the orde
 place. Loops are bare and element-wise, so that they vectorise and give the same bits however a
 block is cut; the two optimizers that take norms (LARS, Lamb) get a whole parameter or a whole row.
 
-Numbers are of the type of the weights, but for those whose complement 1 − β is used too: they are
+Numbers have the type of the weights, except those whose complement 1 − β is also used: they are
 float64, see `weights_of_mean`.
 """
 
@@ -24,7 +24,7 @@ from psrt.kernels.optimizers.elementwise import add_squares_, total, total_squar
 def weights_of_mean(like: F32, beta: float) -> tuple[np.float32, np.float32]:
     """(β, 1 − β) in the type of `like`: the parts of the old mean and of the new number.
 
-    Each is rounded by itself. 1 − 0.999 of a β that is rounded before is 1.3e-5 too small.
+    Each is rounded separately: 1 − 0.999 of a rounded β would be 1.3e-5 too small.
     """
     return like.dtype.type(beta), like.dtype.type(1.0 - beta)
 
@@ -94,7 +94,7 @@ def rms_prop_step_(
 def centered_rms_prop_step_(
     w: F32, a: F32, v: F32, c: F32, g: F32, lr: float, rho: float, eps: float, momentum: float
 ) -> None:
-    """As `rms_prop_step_` with √(a − c² + eps), c = ρc + (1−ρ)g (Graves 2013).
+    """`rms_prop_step_` with √(a − c² + eps), c = ρc + (1−ρ)g (Graves 2013).
 
     a − c² is a variance; rounding must not make it negative.
     """
@@ -154,7 +154,7 @@ def adamw_step_(
     eps_hat: float,
     decay: float,
 ) -> None:
-    """As `adam_step_`, and w −= decay · w beside it, where decay is lr · weight_decay
+    """`adam_step_`, and also w −= decay · w, where decay is lr · weight_decay
     (Loshchilov & Hutter 2019, algorithm 2)."""
     kept1, rest1 = weights_of_mean(m, beta1)
     kept2, rest2 = weights_of_mean(v, beta2)
@@ -248,7 +248,7 @@ def lamb_step_(
     beta2: float,
     decay: float,
 ) -> None:
-    """m, v as Adam's; u = scale · m / (√v + eps_hat) + decay · w; w −= lr · (‖w‖/‖u‖) · u
+    """m, v of Adam; u = scale · m / (√v + eps_hat) + decay · w; w −= lr · (‖w‖/‖u‖) · u
     (You et al. 2020, algorithm 2), the ratio 1 where a norm is 0. `lanes` is scratch.
 
     scale and eps_hat are those of `adam_step_` for lr = 1. u is computed twice rather than kept;

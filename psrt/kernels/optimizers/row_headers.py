@@ -2,7 +2,7 @@
 
 The header's words are read as int32 through a view of the row's memory: word 0 is the version of
 the table that touched the row last, word 1 counts the updates of this row. It is written before an
-update kernel runs (`stamp_`, `tables.slab.touch_`), so the count is the t of that update.
+update kernel runs (`stamp_`, `tables.row_access.touch_`), so the count is the t of that update.
 """
 
 from __future__ import annotations
@@ -46,6 +46,6 @@ def line_of(corrections: F32, headers: I32, slot: int) -> int:
 
 @device
 def is_resting(headers: I32, slot: int, version: int) -> bool:
-    """Whether a row was updated before, but not by the update that made `version`."""
+    """True if a row was updated before, but not by the update that made `version`."""
     rests: bool = headers[slot, UPDATES_WORD] > 0 and headers[slot, VERSION_WORD] != version
     return rests

@@ -1,9 +1,8 @@
-"""precision: files in reading order.
+"""Numbers of 16 and 8 bits. In reading order:
 
-half_bits  float16 for a processor that cannot convert it: the same bits, by whole numbers
-halves     Numbers of 16 and 8 bits, as rows are stored and tensors travel; psrt computes in
-           float32
-narrow     float32 arrays as the tensors that travel in their place, and back
+half_bits  float16 conversions by integer arithmetic, for x86 processors without F16C
+halves     kernels from and to float16, bfloat16 and int8
+narrow     float32 arrays as narrower tensors for the wire, and back
 """
 
 from __future__ import annotations

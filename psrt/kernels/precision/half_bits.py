@@ -1,6 +1,9 @@
-"""float16 for a processor that cannot convert it: the same bits, by whole numbers.
+"""float16 conversions by integer arithmetic, for x86 processors without F16C; equal bits.
 
-After Giesen's `float_to_half_fast3_rtne` and `half_to_float` (fgiesen.wordpress.com, 2012).
+Kept although numpy converts on every processor: kernels convert single numbers inside loops over
+rows, where numpy cannot be called, and LLVM's own conversion ends the process there (without F16C
+it calls C functions that numba does not link). After Giesen's `float_to_half_fast3_rtne` and
+`half_to_float` (fgiesen.wordpress.com, 2012).
 """
 
 from __future__ import annotations

@@ -4,13 +4,13 @@
     bfloat16  the upper half of a float32: its range with 7 bits of mantissa
     int8      per row of numbers: x ≈ q · scale with scale = max |x| / 127 and whole q in ±127
 
-All round to nearest, ties to even. ±inf and NaN stay what they are, but a finite number never
-becomes infinite: what is too large becomes the largest finite number (65,504 in float16), for one
-gradient that is too large must not destroy a row. An int8 row with an inf or a NaN becomes NaN as a
+All round to nearest, ties to even. ±inf and NaN stay, but a finite number never becomes infinite:
+one that is too large becomes the largest finite number (65,504 in float16), so that a single large
+gradient does not destroy a row. An int8 row with an inf or a NaN becomes NaN as a
 whole, so that divergence stays visible.
 
-numba knows neither type on CPUs: both are arrays of uint16 here (`values.view(np.uint16)` of a
-numpy float16 array). An x86 processor without F16C, which all have had since 2013, converts
+numba has neither type on CPUs: both are arrays of uint16 here (`values.view(np.uint16)` of a
+numpy float16 array). x86 processors without F16C, which are older than 2013, convert
 by `half_bits`.
 """
 
@@ -39,7 +39,7 @@ _HALF, _FLOAT, _WORD = ir.HalfType(), ir.FloatType(), ir.IntType(16)
 
 
 def converts_float16(machine: str, features: Mapping[str, bool]) -> bool:
-    """Whether a processor has the instruction; if not, LLVM would end the process at linking."""
+    """True if a processor has the instruction; if not, LLVM's conversion ends the process."""
     return machine not in ("x86_64", "AMD64") or features.get("f16c", False)
 
 
@@ -96,7 +96,7 @@ def bf16_of(x: Any) -> Any:
     upper = np.uint32(bits >> np.uint32(16))
     magnitude = np.uint32(bits & np.uint32(0x7FFFFFFF))
     if magnitude > np.uint32(0x7F800000):
-        return np.uint16(upper | np.uint32(0x40))  # a NaN whose mark lies in the lower half
+        return np.uint16(upper | np.uint32(0x40))  # a NaN whose mark is in the lower half
     if magnitude >= np.uint32(0x7F7F0000):
         return np.uint16(upper)  # infinite, or would be
     return np.uint16((bits + np.uint32(0x7FFF) + (upper & np.uint32(1))) >> np.uint32(16))
@@ -171,7 +171,7 @@ def keep_lost_(x: F32, sent: F32) -> None:
 
 @kernel("const f4[::1], i8[::1] -> void", group="half")
 def count_exponents(x: F32, counts: I64) -> None:
-    """`counts` (256,) += how many of `x` (n,) have each exponent, as their bits say it: 0 of zeros
+    """`counts` (256,) += how many of `x` (n,) have each exponent, as in their bits: 0 of zeros
     and subnormal numbers, 127 of 1.0, 255 of inf and NaN."""
     bits = x.view(np.uint32)
     for i in range(len(bits)):

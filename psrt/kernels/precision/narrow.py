@@ -7,7 +7,7 @@
                rows of `BLOCK_ROW` elements, the last of which may be shorter
 
 Rounding and what happens to numbers that do not fit: `psrt.kernels.precision.halves`. The dtype of
-a tensor says which of these it is, so a receiver needs no other word.
+a tensor identifies its precision, so a receiver needs nothing else.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def narrow(values: F32, precision: str, *, small: bool = False) -> Narrow:
 
 
 def widen(tensors: Sequence[Array], out: F32, factor: float = 1.0) -> None:
-    """`out` (n,) or (n, width), contiguous, = what `tensors` stand for, times `factor`.
+    """`out` (n,) or (n, width), contiguous, = the values of `tensors` times `factor`.
 
     Tensors are those `narrow` makes, of the shape of `out`, of any precision; `factor` counts for
     float16 alone.
@@ -94,12 +94,12 @@ def widened(tensors: Sequence[Array], factor: float = 1.0) -> F32:
 
 
 def precision_of(dtype: np.dtype[np.generic]) -> str | None:
-    """What numbers of this dtype are, None if none."""
+    """The precision of numbers of this dtype; None for other dtypes."""
     return _PRECISION.get(dtype)
 
 
 def scales_of(shape: Shape) -> int:
-    """How many scales go with int8 of this shape."""
+    """The number of scales of an int8 tensor of this shape."""
     return -(-math.prod(shape) // _row(shape))
 
 
@@ -123,7 +123,7 @@ def _factor(flat: F32, clips: bool) -> float:
 def _exponent_to_reach(flat: F32, clips: bool) -> int:
     """That of the largest finite number of `flat`, or one that keeps their median normal.
 
-    As `math.frexp` counts, so one more than the exponent in the number's bits says.
+    Counted like `math.frexp`: one more than the exponent in the number's bits.
     """
     counts = np.zeros(256, np.int64)
     halves.count_exponents(flat, counts)

@@ -1,27 +1,20 @@
-"""tables: files in reading order.
+"""Rows by id: index, slab, admission, eviction. In reading order:
 
-growable_memory  Memory for rows of tables: a slab that grows where it lies
-routing          Which stripe of a table has which ids of a batch
-initialize       What a parameter holds before its first update: a pure function of (seed, key,
-                 column)
-admission        Which ids that have no row yet may have one: counted while they wait, or drawn
-row_eviction     What rows of a table remember of their life, and which of them are at its end
-row_layout       What lies where in a row of a sparse table, in words of 4 bytes
-leaves           The index of a table's rows by id, cell by cell: extendible hashing over small
-                 tables
-id_index         The index of a table's rows by id: owns directory, leaves and hashes (see
-                 `leaves`)
-slab             Fused passes over one stripe of a sparse table: find rows by id, to read or to
-                 update them
-row_store        Rows by id in memory: an index and a slab, kept in step
-row_update       One batch of gradients on its way into rows, as pservers and trainers with a
-                 table apply it
-half_rows        Rows whose weights are stored in 16 bits: read, begun, and moved on float32
-                 images of them
-rows             Rows chosen by id or index: dedupe, gather, scatter, merge, and partition
-                 among pservers
-agreement        Geo's arithmetic: what a trainer has changed since it agreed with the others,
-                 and the next time
+growable_memory  memory for rows: a slab that grows in place
+routing          grouping of a batch's ids by stripe
+initialize       initial values: pure functions of (seed, key, column)
+admission        admission of ids that have no row yet
+row_eviction     per-row counters and eviction tests
+row_layout       the layout of a row in words of 4 bytes
+leaves           the index by id, cell by cell: extendible hashing over small tables
+id_index         the index by id: owner of directory, leaves and hashes
+row_lookup       lookups of rows by id, from hints or by probes of the index
+row_access       fused passes over a stripe: reads, touches and new rows
+row_store        rows by id in memory: an index and a slab
+row_update       an update of rows by one batch of gradients
+half_rows        rows with weights stored in 16 bits
+rows             rows by id or index: dedupe, gather, scatter, merge, partition
+agreement        Geo's arithmetic: deltas and the merge of agreed values
 """
 
 from __future__ import annotations

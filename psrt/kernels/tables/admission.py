@@ -1,11 +1,11 @@
-"""Which ids that have no row yet may have one: counted while they wait, or drawn.
+"""Admission of ids that have no row yet: by a count while they wait, or by a draw.
 
-Ids wait in buckets of `BUCKET` cells, a cell being an id and what it has gathered: its shows, or
-its score. Each virtual shard has buckets of its own, so what happens to an id depends on the ids of
-its shard alone and not on how shards are spread over pservers. A bucket that is full makes room as
-Misra & Gries (1982, "Finding repeated elements") do: the newcomer and all that wait there lose what
-the least of them has. So an id has at most gathered what its cell says, never less than that minus
-a ninth of all that came to its bucket meanwhile.
+Ids wait in buckets of `BUCKET` cells. A cell is an id and the amount it has gathered: its shows, or
+its score. Each virtual shard has its own buckets, so admission of an id depends on the ids of its
+shard alone, not on the spread of shards over pservers. A full bucket makes room as Misra & Gries
+(1982, "Finding repeated elements") do: the newcomer and all that wait there lose the amount of the
+least of them. So a cell is never less than its id has gathered minus a ninth of all that came to
+its bucket meanwhile, and never more than it has gathered.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _BATCH = "const i8[::1], const i4[::1], const i4[::1], i4[::1]"
 
 @device
 def first_cell_of(id_: int, first_shard: int, shards: int, buckets: int) -> int:
-    """Where the bucket of `id_` begins, with `buckets` per shard from `first_shard` on."""
+    """The first cell of the bucket of `id_`, with `buckets` per shard from `first_shard` on."""
     low = mix64(np.uint64(id_)) & np.uint64(0xFFFFFFFF)
     bucket = np.int64((low * np.uint64(buckets)) >> np.uint64(32))
     shard = virtual_shard(id_, shards) - first_shard
@@ -39,7 +39,7 @@ def first_cell_of(id_: int, first_shard: int, shards: int, buckets: int) -> int:
 
 @device
 def gather_(waiting: I64, gathered: F32, first: int, id_: int, amount: float) -> None:
-    """Remember that `id_`, which is not in its bucket, has gathered `amount`."""
+    """Record `amount` for `id_`, which is not in its bucket."""
     least = first
     for cell in range(first, first + BUCKET):
         if gathered[cell] < gathered[least]:
@@ -56,7 +56,7 @@ def gather_(waiting: I64, gathered: F32, first: int, id_: int, amount: float) ->
 def has_gathered_(
     waiting: I64, gathered: F32, first: int, id_: int, amount: float, threshold: float
 ) -> bool:
-    """Whether `id_` has gathered `threshold` with `amount` more; it waits no longer then."""
+    """True if `id_` has gathered `threshold` with `amount` more; it then leaves its bucket."""
     for cell in range(first, first + BUCKET):
         if gathered[cell] > 0.0 and waiting[cell] == id_:
             gathered[cell] += amount
@@ -72,8 +72,8 @@ def has_gathered_(
 
 @device
 def worth(counts: F32, i: int, show_worth: float, click_worth: float) -> Any:
-    """What the shows and clicks of line `i` are worth; without `counts` one show. What is negative,
-    infinite or not a number is worth nothing."""
+    """The worth of the shows and clicks of line `i`; without `counts`, of one show. A negative or
+    infinite worth, or NaN, counts as 0."""
     if not len(counts):
         return show_worth
     amount = show_worth * counts[i, 0] + click_worth * counts[i, 1]

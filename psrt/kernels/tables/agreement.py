@@ -1,13 +1,13 @@
-"""Geo's arithmetic: what a trainer has changed since it agreed with the others, and the next time.
+"""Geo's arithmetic: deltas since the last agreement, and the merge of agreed values.
 
-Of every number a trainer keeps `train`, which its own optimizer moves, and `old`, what was last
-agreed on. Going out, `delta = (train − old) / T; old += delta`, and the pserver adds `delta` to its
-p in the same rounding; coming back, `train += p − old; old = p` (the scheme of Geo-SGD in
-PaddlePaddle). A number that has no progress of its own (train = old) becomes p as it is: adding a
-rounded difference would invent progress in its last bit, and replicas would never be equal.
+For every number a trainer keeps `train`, which its optimizer moves, and `old`, the last agreed
+value. On the way out, `delta = (train − old) / T; old += delta`, and the pserver adds `delta` to
+its p with equal rounding; on the way back, `train += p − old; old = p` (the scheme of Geo-SGD in
+PaddlePaddle). A number without local progress (train = old) becomes p exactly: a rounded difference
+would add progress in its last bit, and replicas would never be equal.
 
-On dense blocks, and on rows of a slab with `train` and `old` at two columns. Nothing else may touch
-them meanwhile.
+For dense blocks, and for rows of a slab with `train` and `old` at two columns. Nothing else may
+touch them meanwhile.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from psrt.kernels.tables.row_layout import ID_WORD
 
 @device
 def give_(train: F32, old: F32, trainers: float, delta: F32) -> bool:
-    """Write `delta` (n,), move `old` (n,); whether any of it is not 0."""
+    """Write `delta` (n,), move `old` (n,); returns True if any delta is not 0."""
     has_changed = False
     for i in range(len(delta)):
         delta[i] = (train[i] - old[i]) / trainers
@@ -33,7 +33,7 @@ def give_(train: F32, old: F32, trainers: float, delta: F32) -> bool:
 
 @device
 def take_(train: F32, old: F32, agreed: F32) -> None:
-    """`train` (n,) and `old` (n,) by what pservers hold now, `agreed` (n,)."""
+    """`train` (n,) and `old` (n,) from the values `agreed` (n,) of pservers."""
     for i in range(len(agreed)):
         own = train[i]
         others = agreed[i] - old[i]
@@ -57,10 +57,10 @@ def take_block_(train: F32, old: F32, agreed: F32) -> None:
 def give_rows_(
     slab: F32, at: int, old_at: int, slots: I32, trainers: float, ids: I64, deltas: F32
 ) -> int:
-    """`give_` of the rows `slots` (n,), in which their ids stand.
+    """`give_` of the rows `slots` (n,), which contain their ids.
 
-    Fills the first lines of `ids` (n,) and `deltas` (n, d) with the rows that have changed, and
-    returns how many these are.
+    Fills the first lines of `ids` (n,) and `deltas` (n, d) with the changed rows, and returns their
+    number.
     """
     keys, width, count = slab.view(np.int64), deltas.shape[1], 0
     for k in range(len(slots)):
@@ -84,8 +84,8 @@ def take_rows_(slab: F32, at: int, old_at: int, slots: I32, agreed: F32) -> None
 
 @kernel("const i4[::1], u1[::1], i4[::1], i8 -> i8", group="table")
 def note_(found: I32, is_noted: U8, noted: I32, count: int) -> int:
-    """Append those of `found` (n,) to the first `count` of `noted` that are not there yet, as
-    `is_noted` (rows,) says; the new count."""
+    """Append those of `found` (n,) that `is_noted` (rows,) does not mark to the first `count` of
+    `noted`; returns the new count."""
     for k in range(len(found)):
         slot = found[k]
         noted[count] = slot

@@ -1,15 +1,14 @@
-"""Memory for rows of tables: a slab that grows where it lies.
+"""Memory for rows of tables: a slab that grows in place.
 
-A slab lies in an anonymous private mapping. Growing one moves page tables instead of rows
+A slab is an anonymous private mapping. Growing one moves page tables instead of rows
 (mremap; 0.4 ms for 4 GB), so there is no moment with two copies, and pages that no row has reached
 cost nothing. `trim` gives pages back; the addresses stay.
 
-Whoever reaches a page first waits 2 µs for it; `prepare` has pages made before rows come. No huge
-pages: rows of a table that is all of them are read in 1.1 instead of 1.5 ms (13,312 of 16), but the
-first to reach one waits 6 ms where the system is a guest that has to ask its host, and whoever
-touches rows that are moved into one later waits 12. Huge pages made ahead of rows, which nobody
-waits for, let kernels read tables of 1 and 5 million rows in 5 and 15 % less time, but rows were
-inserted at 3.5 instead of 4.3 million a second, and the longest waits were twice as long.
+The first access to a page waits 2 µs; `prepare` has pages made before rows come. No huge pages:
+they make reads faster (13,312 rows of 16: 1.1 instead of 1.5 ms), but in a virtual machine, which
+asks its host for them, the first access waits 6 ms, and an access to rows that were moved into one
+waits 12. Huge pages made ahead of rows let kernels read tables of 1 and 5 million rows in 5 and
+15 % less time, but insert 3.5 instead of 4.3 million rows a second, with twice the longest waits.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 class Slab:
     """Growing rows of `words` float32 each; `rows` (capacity, words) is not initialised.
 
-    One thread at a time, but for `is_short` and `prepare`, which another one may call beside it.
+    One thread at a time, except for `is_short` and `prepare`, which another may call meanwhile.
     """
 
     def __init__(self, words: int) -> None:
@@ -52,17 +51,18 @@ class Slab:
         self.rows: F32 = self._view()
 
     def reserve(self, rows: int) -> None:
-        """Room for `rows` rows; whoever kept `self.rows` from before must let go of it first.
+        """Make room for `rows` rows; callers must drop references to the old `self.rows` first.
 
-        Raises `TableError` if there is no memory; the slab is as it was then.
+        Raises `TableError` if there is no memory, and leaves the slab as it was.
         """
         if rows > len(self.rows):
             self._grow(max(rows, 2 * len(self.rows)))
         self._reached_bytes = max(self._reached_bytes, rows * self._words * 4)
 
     def trim(self, rows: int) -> None:
-        """Nothing behind the first `rows` rows is needed any more: give back what is worth a call
-        of the kernel. Rows that are reserved again are not initialised."""
+        """Give back memory behind the first `rows` rows, if it is worth a system call.
+
+        Rows that are reserved again are not initialised."""
         end = _page_up(rows * self._words * 4)
         with self._moving:
             if self._reached_bytes - end >= max(_LEAST_TRIM_BYTES, end // _SPARE_SHARE):
@@ -72,18 +72,18 @@ class Slab:
 
     @property
     def is_short(self) -> bool:
-        """Whether rows will soon reach memory that is not there yet."""
+        """True if rows will soon reach memory that is not made yet."""
         wanted_bytes = min(self._reached_bytes + AHEAD_BYTES // 2, len(self._memory))
         return len(self._memory) >= LARGE_BYTES and self._prepared_bytes < wanted_bytes
 
     def prepare(self) -> None:
-        """Have memory made for AHEAD_BYTES of rows to come; if the system refuses, rows that reach
-        it have it made."""
+        """Have memory made for AHEAD_BYTES of rows to come; if the system refuses, the first access
+        makes it."""
         while self._prepare_step():
             pass
 
     def _prepare_step(self) -> bool:
-        """Make a part of it, so that growing need not wait longer; whether there is more to do."""
+        """Make a part of it, so that growth waits for no more; returns True if more is left."""
         with self._moving:
             wanted = min(_page_up(self._reached_bytes) + AHEAD_BYTES, len(self._memory))
             start = max(self._prepared_bytes, _page_up(self._reached_bytes))

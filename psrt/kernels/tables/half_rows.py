@@ -1,8 +1,8 @@
-"""Rows whose weights are stored in 16 bits: read, begun, and moved on float32 images of them.
+"""Rows with weights stored in 16 bits: read, begun, and updated on float32 images of them.
 
-An update rule knows float32 rows only. So some hundred rows at a time are copied into images, a
-small table of the same rows with float32 weights that stays in the cache, are moved there and
-stored back: weights rounded to nearest, ties to even; state as it is.
+Update rules take float32 rows only. So some hundred rows at a time are copied into images, a small
+table of these rows with float32 weights that stays in the cache, are updated there and stored back:
+weights rounded to nearest, ties to even; state as it is.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from psrt.kernels.optimizers import VERSION_WORD, RowTable
 from psrt.kernels.precision import bf16_of, f16_of, f32_of_bf16, f32_of_f16
 from psrt.kernels.tables.initialize import initial_row
 from psrt.kernels.tables.row_layout import BFLOAT16, ID_WORD, RowLayout
+from psrt.kernels.tables.row_lookup import prefetch_found
 from psrt.kernels.tables.row_store import Move, MoveAll, RowStore, Start
-from psrt.kernels.tables.slab import prefetch_found
 
 _IMAGE_BYTES = 128 << 10
 _IMAGE_ROWS = 1024
@@ -65,7 +65,7 @@ def read_half_rows(
     scratch: Any,
     out: F32,
 ) -> None:
-    """As `slab.read_rows`; a row that is not there reads as it would be stored."""
+    """Reads like `row_access.read_rows`; an absent row reads as it would be stored."""
     words = slab.view(np.uint16)
     for k in range(len(order)):
         prefetch_found(slab, found, at + out.shape[1] // 2 + 1, k)
@@ -91,7 +91,7 @@ def begin_half_rows_(
     seed: int,
     scratch: F32,
 ) -> None:
-    """Initial weights of rows `first` to `end`, of which the ids are written."""
+    """Initial weights of rows `first` to `end`, which have their ids."""
     words, keys = slab.view(np.uint16), slab.view(np.int64)
     for slot in range(first, end):
         initial_row(kind, a, b, seed, keys[slot, ID_WORD // 2], scratch)
@@ -102,10 +102,10 @@ def begin_half_rows_(
 def take_images_(
     slab: F32, at: int, state_at: int, is_bfloat: bool, found: I32, images: F32, width: int, of: I32
 ) -> int:
-    """Copy the rows at slots `found` (n,) into `images`; row `of[k]` there is that of `found[k]`.
+    """Copy the rows at slots `found` (n,) into `images`; row `of[k]` there is for `found[k]`.
 
-    A slot that stands twice gets one image: until `store_images_` the version of a row that has
-    been copied is −1 − the number of its image. Returns the number of images.
+    A slot that appears twice gets one image: until `store_images_` the version of a copied row is
+    −1 − the number of its image. Returns the number of images.
     """
     words, headers, count = slab.view(np.uint16), slab.view(np.int32), 0
     for k in range(len(found)):
@@ -132,7 +132,7 @@ def take_images_(
 def store_images_(
     slab: F32, at: int, state_at: int, is_bfloat: bool, found: I32, images: F32, width: int, of: I32
 ) -> None:
-    """What `take_images_` has copied, back where it was."""
+    """Copy rows back from the images that `take_images_` has made."""
     words = slab.view(np.uint16)
     for k in range(len(found)):
         image, slot = images[of[k]], found[k]
@@ -144,7 +144,7 @@ def store_images_(
 
 
 class HalfRowStore(RowStore):
-    """A `RowStore` of rows with half weights; what crosses its methods is float32."""
+    """A `RowStore` of rows with half weights; its methods take and return float32."""
 
     def __init__(
         self, layout: RowLayout, start: Start, first_state: F32, absent: Start | None = None

@@ -1,7 +1,7 @@
 """The index of a table's rows by id: owns directory, leaves and hashes (see `leaves`).
 
 Growing costs a request one leaf at a time, some 100 µs each, whatever the size of the table.
-The caller owns the lock, and the slab in which the ids stand.
+The caller owns the lock, and the slab that holds the ids.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MERGED_LOAD = 0.4
 
 
 class IndexArrays(NamedTuple):
-    """What kernels take: see `leaves`."""
+    """Arguments of kernels: see `leaves`."""
 
     directory: I32
     cells: U32
@@ -45,7 +45,7 @@ class IdIndex:
 
     @property
     def arrays(self) -> IndexArrays:
-        """Let go of them before the index grows or shrinks."""
+        """Drop references to them before the index grows or shrinks."""
         if self._arrays is None:
             cells = self._cells.rows.reshape(-1).view(np.uint32)
             hashes = self._hashes.rows.reshape(-1).view(np.uint32)
@@ -64,11 +64,11 @@ class IdIndex:
 
     @property
     def nbytes(self) -> int:
-        """But for the hashes, HASH_BYTES a row."""
+        """Memory except the hashes, HASH_BYTES a row."""
         return self.cells * 4 + self._directory.nbytes + self._facts.nbytes
 
     def reserve(self, rows: int) -> None:
-        """Room for the hashes of `rows` rows; see `Slab.reserve`."""
+        """Make room for the hashes of `rows` rows; see `Slab.reserve`."""
         self._arrays = None
         self._hashes.reserve(rows)
 
@@ -93,8 +93,8 @@ class IdIndex:
         leaves.split_(cells, facts, hashes, scratch, leaf, new)
 
     def shrink(self, rows: int, most: int) -> None:
-        """There are `rows` rows left: merge up to `most` pairs of leaves that are nearly empty, and
-        let their memory go."""
+        """Merge up to `most` pairs of nearly empty leaves after a drop to `rows` rows, and give
+        memory back."""
         for prefix, depth in self._mergeable()[:most].tolist():
             self._merge(prefix, depth)
         depth = int(self._facts[: self._leaves, DEPTH].max())
@@ -124,7 +124,7 @@ class IdIndex:
         return np.column_stack([prefixes[fits], depths[fits]]).astype(np.int32)
 
     def _merge(self, prefix: int, depth: int) -> None:
-        """One leaf of the two that make up this one."""
+        """Merge the two leaves of this prefix."""
         directory, cells, facts, hashes = self.arrays
         leaf, other = int(directory[prefix]), int(directory[prefix | 1 << depth])
         leaves.merge_(cells, facts, hashes, leaf, other)

@@ -1,4 +1,4 @@
-"""What a parameter holds before its first update: a pure function of (seed, key, column).
+"""Initial values of parameters: pure functions of (seed, key, column).
 
 Trainers, pservers and restored jobs compute it independently and agree to the bit: random bits are
 counter-based (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3", with SplitMix64 as
@@ -98,7 +98,7 @@ def normal(bits: np.uint64, mean: float, std: float) -> np.float32:
 
 @device
 def truncated_normal(bits: np.uint64, mean: float, std: float) -> np.float32:
-    """The same, drawn again while it is beyond 2 std of the mean: once in 22 times."""
+    """One N(mean, std²) number within 2 std of the mean, drawn again once in 22 times."""
     number = standard_normal(bits)
     while abs(number) > _BOUND:
         bits = mix64(bits + np.uint64(_GOLDEN))
@@ -121,8 +121,8 @@ def initial_value(kind: int, a: float, b: float, seed: int, key: int, column: in
 
 @device
 def initial_row(kind: int, a: float, b: float, seed: int, key: int, out: F32) -> None:
-    """All of a row: `out[c] = initial_value(…, c)` with the choice of kind outside the loop, so
-    that it vectorises (3 times the speed)."""
+    """`out[c] = initial_value(…, c)` for a whole row; the kind is chosen outside the loop, which
+    therefore vectorises (3 times the speed)."""
     row = row_bits(seed, key)
     if kind == CONSTANT:
         for column in range(len(out)):

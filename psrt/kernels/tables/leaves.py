@@ -1,20 +1,20 @@
 """The index of a table's rows by id, cell by cell: extendible hashing over small tables.
 
 A *leaf* is an open-addressing table of CELLS cells with linear probing (Knuth, TAOCP 3, algorithm
-6.4 L); a *directory* of 2^depth leaf numbers says which leaf an id belongs to (Fagin, Nievergelt,
+6.4 L); a *directory* of 2^depth leaf numbers maps an id to its leaf (Fagin, Nievergelt,
 Pippenger & Strong 1979). A full leaf is split in two by one more bit of the hash, and two that have
-become empty are merged, each for itself: no growth ever touches more than one leaf, whatever the
-size of the table. Leaves are full at different loads, or all would split within the same batches.
+become empty are merged: no growth ever touches more than one leaf, whatever the size of the
+table. Leaves are full at different loads, or all would split within the same batches.
 
     hash of an id:  63 … 54         36 … 32   31 … 12     11 … 0
                     virtual shard   tag       directory   cell
 
-A cell holds the slot of a row in the slab and 5 bits of the id's hash, the tag, which spares
-reading the rows of other ids; the ids themselves stand in the rows. Slots are below SLOTS.
-The lower halves of the hashes stand by slot in an array of their own: to split a leaf means to ask
-for thousands that lie anywhere, and a page has those of 1,024 rows, but the ids of some 80 (12.5
-million rows of 8 weights: 90 instead of 330 µs a split). Rows come in the order of their slots, so
-that writing them costs nothing.
+A cell holds the slot of a row in the slab and 5 bits of the id's hash, the tag, which spares reads
+of the rows of other ids; the ids themselves are in the rows. Slots are below SLOTS. The lower
+halves of the hashes are in a separate array by slot: a split of a leaf reads thousands at random,
+and a page has those of 1,024 rows, but the ids of some 80 (12.5 million rows of 8 weights: 90
+instead of 330 µs a split). Rows come in the order of their slots, so that their writes cost
+nothing.
 
 Device functions and kernels over plain arrays; `IdIndex` owns them. `cells` (leaves · CELLS,),
 `facts` (leaves, FACTS), `hashes` (m,), `rows` (m, words) is the slab. Nothing here locks.
@@ -42,7 +42,7 @@ HASH_BYTES = 4
 EMPTY = np.uint32(0xFFFFFFFF)
 COUNT, LIMIT, DEPTH, PREFIX = 0, 1, 2, 3
 FACTS = 4
-"""Of a leaf: ids in it, ids at which it is full, bits of the directory it stands for, and those."""
+"""Of a leaf: ids in it, ids at which it is full, number of its directory bits, and those bits."""
 
 _LEAST_LOAD, _LOADS = 0.5, 0.38
 _SLOT_MASK = np.uint32(SLOTS)
@@ -50,8 +50,8 @@ _ID = ID_WORD // 2  # of a row in words of 8 bytes
 
 
 def limit_of(prefix: int, depth: int) -> int:
-    """Ids at which a leaf is full, between 0.5 and 0.88 of its cells: by 1/φ steps, so that any run
-    of neighbours is spread evenly."""
+    """Ids at which a leaf is full: 0.5 to 0.88 of its cells, by 1/φ steps, which spread any run of
+    neighbours evenly."""
     share = ((prefix + (1 << depth)) * 0.6180339887498949) % 1.0
     return int(CELLS * (_LEAST_LOAD + _LOADS * share))
 
@@ -76,9 +76,8 @@ def next_cell(cell: Any) -> Any:
 
 
 @device
-def sighted(cells: U32, place: Any, tag: Any) -> Any:
-    """The first cell from `place` on that bears `tag` or is empty: most likely the one that
-    `probe` is looking for."""
+def first_match(cells: U32, place: Any, tag: Any) -> Any:
+    """The first cell from `place` on with `tag` or empty: most likely the result of `probe`."""
     cell = np.int64(place)
     while cells[cell] != EMPTY and np.uint32(cells[cell] ^ tag) > _SLOT_MASK:
         cell = next_cell(cell)
@@ -86,12 +85,12 @@ def sighted(cells: U32, place: Any, tag: Any) -> Any:
 
 
 @device
-def probe(cells: U32, keys: I64, sight: Any, id_: int) -> Any:
+def probe(cells: U32, keys: I64, match: Any, id_: int) -> Any:
     """The cell that holds `id_`, or else the empty cell where it belongs; `keys` is the slab in
-    words of 8 bytes. `sight` is what `sighted` said, though cells may have been filled since."""
-    cell = np.int64(sight)
+    words of 8 bytes. `match` is from `first_match`; cells may have been filled since."""
+    cell = np.int64(match)
     while cells[cell] != EMPTY and keys[slot_of(cells[cell]), _ID] != id_:
-        cell = sighted(cells, next_cell(cell), tag_of(mix64(np.uint64(id_))))
+        cell = first_match(cells, next_cell(cell), tag_of(mix64(np.uint64(id_))))
     return cell
 
 
@@ -112,7 +111,7 @@ def cell_of_slot(directory: I32, cells: U32, hashes: U32, slot: int) -> Any:
 
 @device
 def put(cells: U32, place: Any, content: Any) -> None:
-    """Content for a leaf that does not have it yet."""
+    """Add content to a leaf that does not have it yet."""
     cell = np.int64(place)
     while cells[cell] != EMPTY:
         cell = next_cell(cell)
@@ -121,7 +120,7 @@ def put(cells: U32, place: Any, content: Any) -> None:
 
 @device
 def take_out(cells: U32, hashes: U32, cell: Any) -> None:
-    """Empty a cell, and move up what stands behind it (TAOCP 3, algorithm 6.4 R)."""
+    """Empty a cell, and move up the cells behind it (TAOCP 3, algorithm 6.4 R)."""
     hole = np.int64(cell)
     cells[hole] = EMPTY
     behind = next_cell(hole)
@@ -136,8 +135,8 @@ def take_out(cells: U32, hashes: U32, cell: Any) -> None:
 
 @device
 def pack_(contents: U32) -> int:
-    """Move what is not empty to the front; how much that is. Without a branch: empty cells lie
-    anywhere, so that every one of them would be mispredicted."""
+    """Move filled cells to the front, and return their number. Without a branch: empty cells are at
+    random places, so each would be mispredicted."""
     count = 0
     for number in range(len(contents)):
         contents[count] = contents[number]
@@ -150,7 +149,7 @@ def move_in(
     cells: U32, facts: I32, hashes: U32, contents: U32, bit: int, stays: int, goes: int
 ) -> None:
     """Put `contents` (CELLS,) into leaf `goes` where hashes have `bit`, else into leaf `stays`;
-    they are packed meanwhile."""
+    they are packed in place."""
     count = pack_(contents)
     for number in range(count):
         if number + AHEAD < count:
@@ -163,7 +162,7 @@ def move_in(
 
 @kernel("u4[::1], i4[:, ::1], const u4[::1], u4[::1], i8, i8 -> void", group="pserver table")
 def split_(cells: U32, facts: I32, hashes: U32, scratch: U32, leaf: int, new: int) -> None:
-    """Move half of a leaf into leaf `new`, whose facts are written but for the count."""
+    """Move half of a leaf into leaf `new`, whose facts are written except the count."""
     first, fresh = leaf << CELL_BITS, new << CELL_BITS
     for number in range(CELLS):
         scratch[number] = cells[first + number]
@@ -195,10 +194,10 @@ def drop_(
     first: int,
     dropped: U8,
 ) -> int:
-    """Drop rows `first + i` with `dropped[i]` of `size` rows; how many are left.
+    """Drop rows `first + i` with `dropped[i]` of `size` rows; returns how many are left.
 
-    The last row moves into each hole. Going down, that is a row that stays: it lies behind this
-    page or was passed already.
+    The last row moves into each hole. In descending order that row stays: it is behind this page,
+    or was passed already.
     """
     for i in range(len(dropped) - 1, -1, -1):
         if not dropped[i]:

@@ -1,4 +1,4 @@
-"""Which stripe of a table has which ids of a batch."""
+"""Grouping of a batch's ids by the stripe of a table."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from psrt.core.types import I32, I64
 from psrt.kernels.jit import device, kernel
 from psrt.kernels.lowlevel import virtual_shard
 
-FEW = 64  # ids for which `route_few` is there
-UNKNOWN = -1  # in slots: no hint (`psrt.kernels.tables.slab`)
+FEW = 64  # up to so many ids, `route_few` is faster
+UNKNOWN = -1  # in slots: no hint (`psrt.kernels.tables.row_lookup`)
 FOREIGN = -1  # in a shard → stripe table: another pserver holds this virtual shard
 _FEW_GROUPS = 3  # two stripes and the padding id
 
 
 @device
 def owners_of(ids: I64, stripe_of_shard: I32, owner: I32) -> Any:
-    """`owner` (n,) = stripe of each id; the least of them, or 0. Loops of their own: eight ids at a
-    time are hashed, and eight looked up."""
+    """`owner` (n,) = stripe of each id; returns the least of them, or 0. Two loops: each
+    handles eight ids at a time."""
     for i in range(len(ids)):
         owner[i] = virtual_shard(ids[i], len(stripe_of_shard))
     least = np.int32(0)
@@ -31,8 +31,8 @@ def owners_of(ids: I64, stripe_of_shard: I32, owner: I32) -> Any:
 
 @device
 def filter_groups(owner: I32, order: I32, starts: I64) -> None:
-    """Group positions by passing over all of them for each group, without a branch to mispredict:
-    a third of the time of a counting sort if there are two."""
+    """Group positions by a pass over all of them for each group, without a branch to mispredict: a
+    third of the time of a counting sort for two groups."""
     at = 0
     for group in range(len(starts) - 1):
         starts[group] = at
@@ -125,5 +125,5 @@ def route_few(
     order: I32,
     starts: I64,
 ) -> int:
-    """`route` for a few ids: whoever has them need not wait for the interpreter's lock again."""
+    """`route` for a few ids, with the interpreter's lock: its caller need not wait for it again."""
     return route_(ids, stripe_of_shard, has_padding, padding_id, owner, order, starts)

@@ -1,10 +1,10 @@
-"""What rows of a table remember of their life, and which of them are at its end.
+"""Per-row counters and eviction tests.
 
-Words of a row are those of `row_layout`; a word that is not there has place −1. The version word
-bears the time of the row's last update, so the age of a row is the table's time minus that; the
-table says what its time counts (`SparseTable.time`). It is known modulo 2³¹, so an age of 2³⁰ or
-more would look young: sweeps that come often enough `pull_along_` rows before they are that old.
-Callers hold the lock of the stripe; a pass goes over the rows `[first, last)` of its slab.
+Words of a row are those of `row_layout`; an absent word has place −1. The version word holds the
+time of the row's last update, so the age of a row is the table's time (`SparseTable.time`) minus
+that. Times are modulo 2³¹, so an age of 2³⁰ or more would count as young: sweeps that come often
+enough `pull_along_` rows before they are that old. Callers hold the lock of the stripe; a pass
+covers the rows `[first, last)` of its slab.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from psrt.kernels.optimizers import VERSION_WORD
 
 KEPT, BY_ROUNDS, BY_DAYS, BY_SCORE, BY_MEMORY = 0, 1, 2, 3, 4
 REASONS = ("kept", "rounds", "days", "score", "memory")
-"""Why a row is dropped; the first reason that holds, in this order."""
+"""Reasons to drop a row; the first that holds counts."""
 
 ONE_SHOW_EACH: F32 = np.empty((0, 2), np.float32)
 """In place of shows and clicks (n, 2): every id of the batch was shown once."""
 
 OLDEST = 3 << 28
-"""The age at which rows stay once they are pulled along."""
+"""The age of rows that are pulled along."""
 
 MOST_SHOWS = np.float32(np.finfo(np.float32).max)
-"""Where shows and clicks of a row stop: they decay from there, as they would not from infinity."""
+"""The most shows or clicks of a row: they decay from there, as they would not from infinity."""
 
 AGE_BINS = 256
 _PARTS = 8  # bins per doubling of the age: an age is known to an eighth
@@ -38,7 +38,7 @@ _VERSION_MASK = 0x7FFFFFFF
 
 @device
 def add_(row: F32, at: int, count: float) -> None:
-    """Add what a push says of shows, or of clicks."""
+    """Add shows or clicks of a push."""
     if 0.0 < count <= MOST_SHOWS:
         row[at] = min(row[at] + count, MOST_SHOWS)
 
@@ -134,11 +134,11 @@ def judge(
     reasons: U8,
     ended: I64,
 ) -> int:
-    """`reasons` (last − first,) says of each row why it ends, or KEPT; returns what is left of
-    `quota`. `ended` (REASONS,) grows by the rows that end, by reason.
+    """`reasons` (last − first,) = the reason to drop each row, or KEPT; returns the rest of
+    `quota`. `ended` (REASONS,) grows by the rows to drop, by reason.
 
-    A limit ≤ 0 does not count; so does a place −1. Rows of an age beyond bin `oldest_bin` end by
-    memory, and as many as `quota` of those in it.
+    A limit ≤ 0 does not count, nor does a place −1. Rows of an age beyond bin `oldest_bin`, and up
+    to `quota` of those in it, are dropped for memory.
     """
     headers = rows.view(np.int32)
     for i in range(first, last):

@@ -1,12 +1,12 @@
-"""What lies where in a row of a sparse table, in words of 4 bytes.
+"""The layout of a row of a sparse table, in words of 4 bytes.
 
     word   0        1        2   3   4 …                    weights_at   state_at
          | version | updates |  id  | seen, show, click, … | weights    | optimizer state | (pad) |
 
-The version and the count of updates are int32 (see `optimizer_rows`), the id is an int64, which is
-why rows are a whole number of 8 bytes long. The words behind the id are there if a table asks for
-them. Weights are float32, or float16 or bfloat16 two to a word; state is float32 always. A row says
-itself whose it is, so looking it up touches its cell and the row and nothing else.
+The version and the count of updates are int32 (see `optimizers.row_headers`), the id is an int64,
+so rows are a whole number of 8 bytes long. A table may ask for the words behind the id. Weights are
+float32, or float16 or bfloat16 two to a word; state is always float32. A row contains its id, so a
+lookup reads its cell and the row and nothing else.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FLOAT32, FLOAT16, BFLOAT16 = STORAGES
 
 @dataclass(frozen=True)
 class RowLayout:
-    """Places are words from the begin of a row; those of words that are not there are −1.
+    """Places are words from the start of a row; those of absent words are −1.
 
     `seen_at`: int32, hours since 1970 of the last push. `show_at`, `click_at`: float32, how often
     the id was shown and clicked. `words` is the length of a row.
@@ -49,7 +49,7 @@ class RowLayout:
 
     @property
     def is_half(self) -> bool:
-        """Whether weights take 2 bytes."""
+        """True if weights take 2 bytes."""
         return self.storage != FLOAT32
 
     @property
@@ -57,7 +57,7 @@ class RowLayout:
         return self.words * 4
 
     def as_float32(self) -> RowLayout:
-        """The same row with weights in float32: what updates of a half row compute on."""
+        """This layout with weights in float32, as updates of a half row compute."""
         state_at = self.weights_at + self.width
         words = _even(state_at + self.words - self.state_at)
         return replace(self, storage=FLOAT32, state_at=state_at, words=words)
@@ -68,10 +68,10 @@ def row_layout(
 ) -> RowLayout:
     """The layout of rows of `width` weights and `state_words` float32 of optimizer state.
 
-    `optional` are some of OPTIONAL_WORDS. Raises `ConfigError` for a storage psrt does not know.
+    `optional` are some of OPTIONAL_WORDS. Raises `ConfigError` for an unknown storage.
     """
     if storage not in STORAGES:
-        raise ConfigError(f"rows cannot be stored as {storage!r}; psrt knows {STORAGES}.")
+        raise ConfigError(f"rows cannot be stored as {storage!r}; use one of {STORAGES}.")
     places = dict.fromkeys(OPTIONAL_WORDS, -1)
     present = [name for name in OPTIONAL_WORDS if name in optional]
     places.update({name: FIXED_WORDS + number for number, name in enumerate(present)})

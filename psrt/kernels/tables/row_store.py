@@ -1,8 +1,8 @@
 """Rows by id in memory: an index and a slab, kept in step.
 
-One thread at a time; the caller owns the lock. Rows lie in slots 0 … rows − 1 without holes, so a
-dropped row makes the last one move; whoever relies on slots drops nothing meanwhile. Reading never
-creates a row: what is not there reads as its initial value.
+One thread at a time; the caller owns the lock. Rows fill slots 0 … rows − 1 without holes, so the
+last row moves into the place of a dropped one; callers that rely on slots drop nothing meanwhile.
+Reading never creates a row: an absent row reads as its initial value.
 
 No method binds `slab.rows` to a name that outlives it: a mapping with views cannot grow.
 """
@@ -17,13 +17,13 @@ import numpy as np
 from psrt.core.errors import ErrorCode, TableError
 from psrt.core.types import F32, I32, I64, U8
 from psrt.kernels.optimizers import UPDATES_WORD, RowTable
-from psrt.kernels.tables import leaves, routing, row_eviction, slab
+from psrt.kernels.tables import leaves, routing, row_access, row_eviction, row_lookup
 from psrt.kernels.tables.growable_memory import Slab
 from psrt.kernels.tables.id_index import IdIndex
 from psrt.kernels.tables.row_layout import ID_WORD, RowLayout
 
 Start: TypeAlias = tuple[int, float, float, int]
-"""Initializer kind, its two numbers, seed: what an untouched row is made of."""
+"""Initializer kind, its two numbers, and the seed: the values of an untouched row."""
 Move: TypeAlias = Callable[[RowTable, I32, I32], None]
 """Moves the float32 rows at slots (n,) of a table by the gradients at positions (n,) of a batch."""
 MoveAll: TypeAlias = Callable[[RowTable, int], None]
@@ -36,7 +36,7 @@ _MERGES = 32  # of leaves in one call of `drop`: some milliseconds
 class RowStore:
     """Rows of `layout`; a new one begins with `start` and `first_state` (state words,).
 
-    What is not there reads as `absent`, or else as it would begin.
+    An absent row reads as `absent`, or else as it would begin.
     """
 
     def __init__(
@@ -57,18 +57,18 @@ class RowStore:
 
     @property
     def nbytes(self) -> int:
-        """Memory that holds rows; the untouched rest of the mapping is not resident."""
+        """Memory of the rows; the untouched rest of the mapping is not resident."""
         row_bytes = self.layout.row_bytes + leaves.HASH_BYTES
         return self.rows * row_bytes + self._index.nbytes
 
     @property
     def cells(self) -> int:
-        """Cells of the index, of which `rows` are taken."""
+        """Cells of the index, `rows` of them filled."""
         return self._index.cells
 
     @property
     def short_slabs(self) -> list[Slab]:
-        """Those that would be better prepared before more rows come: see `Slab.prepare`."""
+        """Slabs to prepare before more rows come: see `Slab.prepare`."""
         return [each for each in (self.slab, *self._index.slabs) if each.is_short]
 
     # --- finding ---
@@ -77,7 +77,7 @@ class RowStore:
         """`out[i]` (n, width) = weights of rows `ids[i]`, i in `order`, and `found` (n,) their
         slots, as of `find`."""
         directory, cells, _, _ = self._index.arrays
-        read = slab.read_few_rows if len(order) <= slab.FEW else slab.read_rows
+        read = row_access.read_few_rows if len(order) <= row_access.FEW else row_access.read_rows
         read(
             *(directory, cells, self.slab.rows, self.rows, self.layout.weights_at),
             *(ids, order, found, *self._absent, out),
@@ -86,19 +86,19 @@ class RowStore:
     def find(self, ids: I64, order: I32, found: I32) -> None:
         """`found` (n,) = slots of rows `ids[order]`, −1 where there is none.
 
-        It comes with hints, where rows were found before, or with UNKNOWN.
+        It comes with hints, slots of an earlier lookup, or with UNKNOWN.
         """
         directory, cells, _, _ = self._index.arrays
         where = directory, cells, self.slab.rows, self.rows
-        slab.find(*where, ids, order, found, self.layout.state_at)
+        row_lookup.find(*where, ids, order, found, self.layout.state_at)
 
     def touch(self, ids: I64, order: I32, found: I32, version: int = -1, hour: int = 0) -> None:
         """`found` (n,) = slots of rows `ids[order]`, created where there are none; as of `find`.
 
         They count one more update, the `version`-th of the table, made in this hour since 1970;
-        none with version −1. One that stands twice has counted both before the first is made: the
-        bias correction of Adam then is that of the second for both. Raises `TableError` if there is
-        no room for all: those that came before stand as they begin, and none counts an update.
+        none with version −1. A row that appears twice counts both before the first is made: Adam's
+        bias correction is that of the second for both. Raises `TableError` if there is no room for
+        all: rows that were created before keep initial values, and none counts an update.
         """
         first, end = self.rows, 0
         if first + len(order) > self._room:
@@ -115,7 +115,7 @@ class RowStore:
                 self._begin(first, self.rows)
 
     def count(self, found: I32, order: I32, counts: F32) -> None:
-        """Add up shows and clicks (n, 2) in rows that keep them: see `row_lives.count_`."""
+        """Add up shows and clicks (n, 2) in rows that keep them: see `row_eviction.count_`."""
         if self.layout.show_at >= 0:
             places = self.layout.show_at, self.layout.click_at
             row_eviction.count_(self.slab.rows, found, order, counts, *places)
@@ -130,7 +130,7 @@ class RowStore:
         """`move` all rows."""
         move(self._table(), self.rows)
 
-    # --- going through all rows ---
+    # --- all rows ---
 
     def ids(self, first: int = 0, end: int | None = None) -> I64:
         """A copy of the ids of rows `first` to `end`."""
@@ -143,14 +143,14 @@ class RowStore:
         return self.ids(first, end), self.slab.rows[first:end, at : at + self.layout.width].copy()
 
     def drop(self, first: int, dropped: U8) -> None:
-        """Forget rows `first + i` with `dropped[i]`, and give memory back by and by."""
+        """Drop rows `first + i` with `dropped[i]`, and give memory back bit by bit."""
         self._size[0] = leaves.drop_(*self._index.arrays, self.slab.rows, self.rows, first, dropped)
         self._index.shrink(self.rows, _MERGES)
         self.slab.trim(self.rows)
         self._room = 0
 
     def drop_ids(self, ids: I64) -> None:
-        """Forget these rows, those of them that are there."""
+        """Drop those of these rows that exist."""
         order, found = np.arange(len(ids), dtype=np.int32), no_hints(len(ids))
         self.find(ids, order, found)
         found = found[found >= 0]
@@ -165,20 +165,20 @@ class RowStore:
     def _touch(
         self, ids: I64, order: I32, found: I32, begin: int, stamp: tuple[int, int, int]
     ) -> int:
-        end: int = slab.touch_(
+        end: int = row_access.touch_(
             *(*self._index.arrays, self._size, self.slab.rows, self.layout.weights_at),
             *(ids, order, found, begin, *stamp),
         )
         return end
 
     def _take_back(self, found: I32, stamp: tuple[int, int, int]) -> None:
-        """The update that the rows at slots `found` (n,) have counted will not be made."""
+        """Uncount the update of the rows at slots `found` (n,)."""
         if stamp[0] >= 0:
             np.subtract.at(self.slab.rows.view(np.int32)[:, UPDATES_WORD], found, 1)
 
     def _begin(self, first: int, end: int) -> None:
         width = 0 if self.layout.is_half else self.layout.width
-        slab.begin_rows_(
+        row_access.begin_rows_(
             *(self.slab.rows, first, end, self.layout.weights_at, width),
             *(self.layout.state_at, self._first_state, *self._start),
         )
@@ -196,7 +196,7 @@ class RowStore:
 
 
 def no_hints(count: int) -> I32:
-    """Where rows are, (count,), as long as nobody knows."""
+    """Slots (count,) without hints."""
     return np.full(count, routing.UNKNOWN, np.int32)
 
 

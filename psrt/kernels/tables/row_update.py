@@ -1,4 +1,4 @@
-"""One batch of gradients on its way into rows, as pservers and trainers with a table apply it."""
+"""An update of rows by one batch of gradients, on pservers and on trainers with a table."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from psrt.kernels.tables.row_store import VERSION_MASK, RowStore
 class RowUpdate:
     """The `version`-th update of a table: row `ids[i]` moves by `gradients[i]`.
 
-    With a `decay`, `decayed` (n, width) is where gradients go together with the decay of their
-    rows. `hour`, since 1970, and `counts` (n, 2), shows and clicks, go into rows that keep them.
+    With a `decay`, `decayed` (n, width) receives gradients plus the decay of their rows. `hour`,
+    since 1970, and `counts` (n, 2), shows and clicks, go into rows that keep them.
     """
 
     rule: OptimizerRule
@@ -45,7 +45,7 @@ class RowUpdate:
         self.rule.update_rows(table, touched, self.rate, self.version)
 
     def _decayed(self, table: RowTable, slots: I32, order: I32) -> F32:
-        """The gradients for the optimizer; an id that stands twice decays twice alike."""
+        """The gradients for the optimizer; an id that appears twice decays twice."""
         if self.decay is None or self.decayed is None:
             return self.gradients
         self.decay.rows(

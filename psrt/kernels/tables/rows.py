@@ -24,15 +24,15 @@ from psrt.kernels.lowlevel import (
 )
 
 _MANY = 1 << 40
-_CELLS_AN_ID = 2.5  # fewer collide more often, more lie further away
+_CELLS_AN_ID = 2.5  # fewer collide more often, more are further apart
 
 
 class CellBuffer:
-    """Cells of the last `unique`: fresh pages from the kernel would cost more than the rest of it.
+    """Cells of the last `unique`: fresh pages of the system would cost more than the rest of it.
 
-    With `keeps` so are its results: they stay as they are during the next call, not longer.
-    `distinct` is how many ids were, the last time: batches are alike, and cells that are not needed
-    push other things out of the cache (26,624 ids, 10,300 of them distinct: 0.37 → 0.29 ms a step).
+    With `keeps` it also holds results, which stay valid during the next call, not longer.
+    `distinct` is the last number of distinct ids: batches are alike, and unneeded cells push other
+    data out of the cache (26,624 ids, 10,300 of them distinct: 0.37 → 0.29 ms a step).
     """
 
     def __init__(self, keeps: bool = False) -> None:
@@ -42,7 +42,7 @@ class CellBuffer:
         self._results = [_new_results(0), _new_results(0)]
 
     def empty(self, ids: int) -> I32:
-        """Room for so many distinct ids."""
+        """Empty cells for so many distinct ids."""
         count = 1 << int(ids * _CELLS_AN_ID).bit_length()
         if len(self._cells) < count:
             self._cells = np.empty(count, np.int32)
@@ -77,14 +77,14 @@ def unique(ids: I64, scratch: CellBuffer | None = None) -> tuple[I64, I32]:
     """Distinct `ids` in first-seen order, and the position (n,) of each id in them.
 
     `unique_ids[inverse] == ids`, like `np.unique(..., return_inverse=True)` without the sorting.
-    Who calls from changing threads brings its own `scratch`; otherwise each thread keeps one.
+    A caller on changing threads passes its own `scratch`; otherwise each thread keeps one.
     """
     scratch = scratch or _of_thread.cells
     return unique_of([ids], scratch)
 
 
 def unique_of(lists: Sequence[I64], scratch: CellBuffer) -> tuple[I64, I32]:
-    """`unique` of several lists of ids, one behind the other."""
+    """`unique` of several lists of ids in a row."""
     size = sum(map(len, lists))
     unique_ids, inverse = scratch.results(size)
     likely = min(size, scratch.distinct + scratch.distinct // 4)
@@ -108,13 +108,13 @@ def _number_all(lists: Sequence[I64], cells: I32, unique_ids: I64, inverse: I32)
 
 @kernel("const i8[::1], i4[::1], i8[::1], i4[::1], i8 -> i8", group="pserver trainer")
 def _number(ids: I64, cells: I32, unique_ids: I64, inverse: I32, count: int) -> int:
-    """Number distinct `ids` (n,) behind the `count` ids that have numbers; returns how many have
-    then, or −1 if half of the cells are full.
+    """Number distinct `ids` (n,) behind the `count` ids that have numbers; returns the new count,
+    or −1 if half of the cells are full.
 
     `cells`, a power of two, are −1 before the first.
 
-    An id is written down as the next new one before it is looked up, so that new and known ids take
-    the same path: the processor cannot guess which it will be (13,312 skewed ids: 141 → 53 µs).
+    An id is stored as the next new one before its lookup, so that new and known ids take one path:
+    the processor cannot predict the kind (13,312 skewed ids: 141 → 53 µs).
     """
     mask, most = np.uint64(len(cells) - 1), len(cells) // 2
     for i in range(len(ids)):
@@ -134,8 +134,8 @@ def _number(ids: I64, cells: I32, unique_ids: I64, inverse: I32, count: int) -> 
 
 @kernel("const i4[::1], const i8[::1], i8[::1], u1[::1] -> void", group="pserver")
 def newest_by(numbers: I32, trainers: I64, newest: I64, needed: U8) -> None:
-    """`needed` (n,): which of the entries, newest first, are the newest of their id, or the newest
-    by another trainer than the newest's. `numbers` (n,) stand for ids; `newest` (n,) is −1."""
+    """`needed` (n,) marks entries, newest first, that are the newest of their id, or the newest by
+    another trainer than the newest's. `numbers` (n,) are those of ids; `newest` (n,) is −1."""
     for i in range(len(numbers)):
         first = newest[numbers[i]]
         needed[i] = first == -1 or (first >= 0 and first != trainers[i])
@@ -147,7 +147,7 @@ def newest_by(numbers: I32, trainers: I64, newest: I64, needed: U8) -> None:
 
 @kernel("const i8[::1], i8, i4[::1] -> b1", group="trainer", brief=True)
 def as_rows(ids: I64, height: int, out: I32) -> bool:
-    """`out` (n,) = `ids` (n,); whether all of them are from 0 to `height` − 1."""
+    """`out` (n,) = `ids` (n,); returns True if all are from 0 to `height` − 1."""
     bad = np.uint64(0)
     for i in range(len(ids)):
         bad |= np.uint64(np.uint64(ids[i]) >= np.uint64(height))
@@ -174,15 +174,15 @@ def scatter(out: F32, index: I32, values: F32) -> None:
 
 @kernel("f4[:, ::1], const i4[::1], const f4[:, ::1] -> void", group="pserver trainer")
 def scatter_add_(out: F32, index: I32, values: F32) -> None:
-    """`out` (m, d)[`index` (n,)] += `values` (n, d), in order; an index may stand twice."""
+    """`out` (m, d)[`index` (n,)] += `values` (n, d), in order; an index may appear twice."""
     for i in range(len(index)):
         add_row(out[index[i]], values[i])
 
 
 @kernel("f4[:, ::1], const i4[::1], const f4[::1], i8, i8 -> void", group="trainer")
 def scatter_add_groups_(out: F32, index: I32, values: F32, rows: int, apart: int) -> None:
-    """As `scatter_add_`, of rows that lie in groups of `rows`, one behind the other; the groups
-    begin `apart` numbers from each other in `values`, which may be columns of something wider."""
+    """`scatter_add_` of rows in contiguous groups of `rows`; groups begin `apart` numbers from each
+    other in `values`, which may be columns of a wider array."""
     width = out.shape[1]
     for first in range(0, len(index), rows):
         at = first // rows * apart
@@ -192,7 +192,7 @@ def scatter_add_groups_(out: F32, index: I32, values: F32, rows: int, apart: int
 
 
 def merge(rows: SelectedRows) -> SelectedRows:
-    """The same gradient with each id once: values and counts of equal ids are summed in order."""
+    """The gradient with each id once: values and counts of equal ids are summed in order."""
     if rows.unique:
         return rows
     ids, inverse = unique(rows.ids)

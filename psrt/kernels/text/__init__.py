@@ -1,27 +1,20 @@
-"""text: files in reading order.
+"""Parsers and writers of text. In reading order:
 
-digits             Short numbers in text, eight characters at a time
-text               Numbers in text: the scanners and writers that text kernels are made of
-multislot          The slots of a MultiSlot line: `n v1 … vn`, read from text to words of memory
-multislot_rows     MultiSlot lines to the arrays of batches, slot by slot: the loop behind
-                   `psrt.data.formats.multislot`
-multislot_records  MultiSlot lines to records, as `psrt.kernels.text.records` has them: the
-                   values of a line in a row
-lines              Arrays to MultiSlot lines, for the writers of data sets
-records            Records of examples kept in memory: values of batches in, batches of any
-                   records out
-criteo             The public Criteo table to arrays: the loops behind
-                   `psrt.data.convert.criteo`
-prefixes           Words in front of the slots of a line, `1 <word>` each, moved out of the way
-                   of the parser
-libsvm             libsvm text to MultiSlot text: the loop behind `psrt.data.convert.libsvm`
-svmlight           libsvm text to batch arrays: the loop behind `psrt.data.formats.libsvm`
-destinations       Which trainer a record goes to in a global shuffle: drawn by number, or the
-                   hash of a text
-delimited          Delimited text (CSV, TSV) to ranges: the cells of lines, the values of cells
-pairs              Lines of `name:value` to ranges: the values of the names that are wanted
-cells              Values in ranges of a text to numbers and hashes: the loops behind
-                   `psrt.data.formats.cells`
+    digits             short numbers, eight characters at a time
+    text               scanners and writers of numbers
+    multislot          slots of a MultiSlot line, read to words of memory
+    multislot_rows     MultiSlot lines to the arrays of batches
+    multislot_records  MultiSlot lines to records
+    lines              arrays to MultiSlot lines
+    records            records of examples in memory: batches in, batches out
+    criteo             the public Criteo table to arrays
+    prefixes           words in front of the slots of a line
+    libsvm             libsvm text to MultiSlot text
+    svmlight           libsvm text to batch arrays
+    destinations       the trainer of each record in a global shuffle
+    delimited          delimited text (CSV, TSV) to ranges of cells and values
+    pairs              lines of `name:value` to ranges of values
+    cells              values in ranges to numbers and hashes
 """
 
 from __future__ import annotations

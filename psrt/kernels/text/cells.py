@@ -1,7 +1,7 @@
 """Values in ranges of a text to numbers and hashes: the loops behind `psrt.data.formats.cells`.
 
-A range ends at a newline, except those that are only hashed. What a range holds is read whole or
-refused: a stop names the value and the reason.
+A range ends at a newline, except those that are only hashed. A range is read whole or refused: a
+stop names the value and the reason.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from psrt.kernels.jit import device, kernel
 from psrt.kernels.text.criteo import hash_bytes, id_of, scan_integer
 from psrt.kernels.text.text import BAD_FLOAT, BAD_ID, DONE, SPACE, scan_float, scan_id
 
-# Why a kernel stopped, besides the codes of `text`.
+# Reasons of a stop, besides the codes of `text`.
 NO_VALUE = 67
 
 # Cells of `report`.
@@ -27,7 +27,7 @@ _FNV_START = np.uint64(0xCBF29CE484222325)
 
 @device
 def trimmed(text: Any, at: Any, stop: Any) -> Any:
-    """The first character that is no blank, at most `stop`."""
+    """The position of the first character that is no blank, at most `stop`."""
     while at < stop and (text[at] == SPACE or text[at] == _TAB):
         at += 1
     return at

@@ -19,7 +19,7 @@ INTEGERS, CATEGORIES = 13, 26
 FIELDS = 1 + INTEGERS + CATEGORIES
 MISSING = -(1 << 63)
 
-# Why `parse_criteo_rows` stopped.
+# Reasons of a stop of `parse_criteo_rows`.
 WRONG_FIELDS = 32
 BAD_LABEL = 33
 BAD_INTEGER = 34

@@ -12,7 +12,7 @@ from typing import Any
 from psrt.kernels.jit import device, kernel
 from psrt.kernels.text.text import DONE, NEWLINE, RETURN
 
-# Why a kernel stopped, besides the codes of `text`.
+# Reasons of a stop, besides the codes of `text`.
 WRONG_CELLS = 64
 OPEN_QUOTE = 65
 TEXT_BEHIND_QUOTE = 66
@@ -24,7 +24,7 @@ REPORT_CELLS = 5
 
 @device
 def at_end(text: Any, at: Any) -> Any:
-    """Whether a line ends here."""
+    """True if a line ends here."""
     return text[at] == NEWLINE or (text[at] == RETURN and text[at + 1] == NEWLINE)
 
 
@@ -93,8 +93,8 @@ def split_lines(
     """Find the cells of lines from `report[POSITION]` to `end`, at most `len(lines)` of them.
 
     `starts`, `stops` (cells of a line, rows); `lines` (rows,) gets the lines before each, blank
-    ones included. `quote` 0 = cells are as they stand. A line that cannot be cut stops the work:
-    STATUS and POSITION tell; for WRONG_CELLS, FOUND is how many it has.
+    ones included. `quote` 0 = cells are taken as they are. A line that cannot be split stops the
+    work, with STATUS and POSITION; for WRONG_CELLS, FOUND is the number of its cells.
     """
     at, row, status = report[POSITION], 0, DONE
     while at < end and row < len(lines):

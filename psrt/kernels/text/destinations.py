@@ -1,6 +1,6 @@
-"""Which trainer a record goes to in a global shuffle: drawn by number, or the hash of a text.
+"""The trainer that a record goes to in a global shuffle: drawn by number, or the hash of a text.
 
-Both are pure functions, the same on every host and in every version.
+Both are pure functions, equal on every host and in every version.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ cannot guess. Here eight are read as one word, the first that is no digit is fou
 all bytes at once, and the digits before it become a number in three multiplications (D. Lemire,
 "Quickly parsing eight digits", 2018; the method is older).
 
-What is not short, or not simple, is left to the scanners of `text`: these here say so. Words are
-read as a little-endian processor does; on others nothing is short. Callers make sure that
-`REACH` characters lie behind the start of a number (`reaches`).
+Numbers that are not short, or not simple, are left to the scanners of `text`. Words are read as a
+little-endian processor does; on others nothing is short. Callers make sure that
+`REACH` characters follow the start of a number (`reaches`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def digit_values(text: Any, at: Any) -> Any:
 
 @device
 def digits_at_start(values: Any) -> Any:
-    """How many of eight characters are digits before the first that is none.
+    """The number of digits before the first of eight characters that is none.
 
     A byte over 9 sets its highest bit, and may carry into bytes behind it, which do not count.
     """
@@ -68,7 +68,7 @@ def number_of(values: Any, count: Any) -> Any:
 
 @device
 def reaches(text: Any, at: Any) -> Any:
-    """Whether a number at `at` can be read eight characters at a time."""
+    """True if a number at `at` can be read eight characters at a time."""
     return _LITTLE_ENDIAN and at + REACH <= len(text)
 
 

@@ -1,7 +1,7 @@
 """libsvm text to MultiSlot text: the loop behind `psrt.data.convert.libsvm`.
 
 A row is `label index:value index:value …`, perhaps with a `# comment`. Numbers are checked and then
-copied as they stand, so no digit of a value is lost. As in `text`, the last byte must be a newline.
+copied as they are, so no digit of a value is lost. As in `text`, the last byte must be a newline.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from psrt.kernels.text.text import (
     write_unsigned,
 )
 
-# Why `convert_rows` stopped.
+# Reasons of a stop of `convert_rows`.
 BAD_LABEL = 48
 BAD_INDEX = 49
 NO_COLON = 50
@@ -45,7 +45,7 @@ _FNV_START = np.uint64(0xCBF29CE484222325)
 
 @device
 def is_end(text: Any, at: Any) -> Any:
-    """Whether no further entry follows."""
+    """True if no further entry follows."""
     if text[at] == RETURN:
         return text[at + 1] == NEWLINE
     return text[at] == NEWLINE or text[at] == _HASH

@@ -1,11 +1,11 @@
 """The slots of a MultiSlot line: `n v1 … vn`, read from text to words of memory.
 
 Values go to `words` of 4 bytes: a float takes one, an id two. Most text has little but slots of one
-id, and one blank between numbers: `parse_lone_ids` reads these without a look to the sides, and
-leaves whatever is different to the loops that know all there may be, and say what is wrong.
+id, and one blank between numbers: `parse_lone_ids` reads these alone, and leaves the
+rest to loops that handle all cases and report errors.
 
-What the kernels share that read lines (`multislot_rows`, `multislot_records`) is here: a line is
-either taken whole or not at all; a stop names its position, slot and reason, and everything before
+Kernels that read lines (`multislot_rows`, `multislot_records`) share this file: a line is either
+taken whole or not at all; a stop names its position, slot and reason, and everything before
 that line is in place. Promised by the caller, so that no inner loop tests for the end: the last
 character of the text is a newline.
 """
@@ -32,7 +32,7 @@ from psrt.kernels.text.text import (
     skip_blanks,
 )
 
-# Why a kernel stopped; these and the codes of `text` are put in words in
+# Reasons of a stop; these and the codes of `text` are put in words in
 # `psrt.data.formats.multislot`.
 LINE_ENDED = 16
 BAD_COUNT = 17
@@ -58,7 +58,7 @@ REPORT_CELLS = 8
 
 
 class Target(NamedTuple):
-    """Where values go; `ties`, `report`: see `psrt.kernels.text.multislot_rows.parse_rows`."""
+    """Targets of values; `ties`, `report`: see `psrt.kernels.text.multislot_rows.parse_rows`."""
 
     layout: Any
     words: Any
@@ -212,7 +212,7 @@ def parse_slot(text: Any, at: Any, end: Any, slot: Any, to: Any, room: Any, targ
 
 @device
 def refused(text: Any, at: Any, slot: Any, status: Any, report: Any) -> Any:
-    """(where the line stops making sense, or memory is wanted; why)."""
+    """(position of an error, or of a want of memory; the reason)."""
     report[SLOT] = slot
     at = skip_blanks(text, at)
     ended = byte(text, at) == NEWLINE or byte(text, at) == RETURN
@@ -230,7 +230,7 @@ def end_of_line(text: Any, at: Any) -> Any:
 
 @device
 def is_blank_line(text: Any, at: Any) -> Any:
-    """(whether nothing is left of the line, its newline if so)."""
+    """(True if nothing is left of the line, its newline if so)."""
     at = skip_blanks(text, at)
     if byte(text, at) == RETURN and byte(text, at + 1) == NEWLINE:
         at += 1

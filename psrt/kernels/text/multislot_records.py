@@ -1,8 +1,6 @@
-"""MultiSlot lines to records, as `psrt.kernels.text.records` has them: the values of a line in a
-row.
+"""MultiSlot lines to the records of `psrt.kernels.text.records`: the values of a line in a row.
 
-That is the order they are read in, so that memory is filled from its start to its end, and nothing
-is moved after.
+Values are read in that order, so memory is filled from start to end, and nothing is moved after.
 """
 
 from __future__ import annotations
@@ -91,7 +89,7 @@ def parse_records(
 
     Record i has `words[ends[i]:ends[i + 1]]`, and for its ragged slots `counts[i]`, little-endian
     numbers. It stops with SLOT_FULL before a line that `words` has no room for, and with COUNT_WIDE
-    before one of more values, COUNT, than the bytes of `counts` can tell.
+    before one of more values, COUNT, than the bytes of `counts` can hold.
     """
     target = Target(layout, words, ties, report)
     at, status = report[POSITION], DONE

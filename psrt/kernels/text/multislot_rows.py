@@ -83,7 +83,7 @@ def parse_rows(
     max_rows + 1). `ties[i]` = (position, index in `words`) of a number that 64 bits cannot round:
     the caller reads it with `float()`. ROWS, LINES and TIES of `report` go on from what they hold,
     and POSITION moves behind the last whole line; on a bad line it is the offending character, and
-    SLOT, VALUE and COUNT say where that lies. Blank lines count as lines only.
+    SLOT, VALUE and COUNT locate it. Blank lines count as lines only.
     """
     target = Target(layout, words, ties, report)
     at, status = report[POSITION], DONE

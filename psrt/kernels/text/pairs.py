@@ -1,7 +1,7 @@
 """Lines of `name:value` to ranges: the values of the names that are wanted.
 
 Like `delimited`, it works on a copy of the text, in which it puts a newline behind each value, and
-the last byte must be a newline. Names are told apart by a hash of 64 bits.
+the last byte must be a newline. Names are compared by a hash of 64 bits.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from psrt.kernels.text.criteo import hash_bytes
 from psrt.kernels.text.delimited import LINES, POSITION, ROWS, STATUS, at_end
 from psrt.kernels.text.text import DONE, NEWLINE, RETURN
 
-# Why `split_pairs` stopped.
+# Reasons of a stop of `split_pairs`.
 NO_COLON, NO_NAME = 72, 73
 
 # Cells of `report` behind those of `delimited`.
@@ -58,7 +58,7 @@ def find_colon(text: Any, at: Any, stop: Any, last: Any) -> Any:
 
 @device
 def owner_of(name: Any, names: Any, hint: Any) -> Any:
-    """Where `name` is in `names`, looking from `hint` on; -1 if nowhere."""
+    """The place of `name` in `names`, searched from `hint` on; -1 if absent."""
     for step in range(len(names)):
         owner = hint + step
         if owner >= len(names):

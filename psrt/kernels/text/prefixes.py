@@ -14,10 +14,10 @@ from psrt.kernels.text.text import DONE, NEWLINE, RETURN, SPACE, ZERO, byte, ski
 
 FNV_START = np.uint64(0xCBF29CE484222325)
 
-# Why `take_words_` stopped.
+# Reasons of a stop of `take_words_`.
 NO_WORD, NO_SLOTS = 1, 2
 
-# Cells of `report`; POSITION is where it stopped, LINE_START where that line begins.
+# Cells of `report`; POSITION is where it stopped, LINE_START the start of that line.
 STATUS, POSITION, LINE_START, ROWS, LINES, FIELD = range(6)
 REPORT_CELLS = 6
 

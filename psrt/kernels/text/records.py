@@ -1,10 +1,10 @@
 """Records of examples kept in memory: values of batches in, batches of any records out.
 
-All values of a record lie side by side in `words`, 4 bytes each: slot after slot, an id takes two
-words and a float one. A record that is chosen at random so costs a few cache lines in a row; with
-an array for each slot it would cost one miss a slot. Records begin at `starts` (n + 1), or, where
-all slots are dense, each `stride` words. `counts` (n, ragged slots, width) says how many values
-each ragged slot has, as little-endian numbers of `width` bytes.
+All values of a record are contiguous in `words`, 4 bytes each: slot after slot, an id takes two
+words and a float one. A random record then costs a few cache lines in a row; with an array for each
+slot it would cost one miss a slot. Records begin at `starts` (n + 1), or, where all slots are
+dense, each `stride` words. `counts` (n, ragged slots, width) is the number of values of each ragged
+slot, as little-endian numbers of `width` bytes.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import numpy as np
 from psrt.kernels.jit import device
 from psrt.kernels.text.digits import longer_decimal, reaches, short_decimal, short_whole
 
-# How a scan ended.
+# Results of a scan.
 DONE = 0
 BAD_ID = 1
 ID_TOO_LARGE = 2

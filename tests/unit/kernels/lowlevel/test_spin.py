@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from psrt.kernels.lowlevel.spin import announce, await_change, await_input, look_for_input
+from psrt.kernels.lowlevel.spin import announce, await_change, await_input, poll_input
 
 
 def test_a_change_before_ends_it_at_once():
@@ -87,7 +87,7 @@ def test_a_descriptor_that_is_no_socket_is_no_message():
 def test_a_message_ends_it_or_the_core_was_needed(ends: Ends):
     here, there = ends
     scratch = np.zeros(2, np.int64)
-    waiting = threading.Thread(target=look_for_input, args=(there.fileno(), FOR_EVER_NS, scratch))
+    waiting = threading.Thread(target=poll_input, args=(there.fileno(), FOR_EVER_NS, scratch))
     waiting.start()
 
     here.sendall(b"a")
