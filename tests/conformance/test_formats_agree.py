@@ -98,7 +98,7 @@ CSV_OPTIONS = {
     }
 }
 PAIRS = "".join(map(pairs_line, ALL)).encode()
-TRANSPOSE = "".join(turned(pairs_line(record)) for record in ALL).encode()
+TURNED = "".join(turned(pairs_line(record)) for record in ALL).encode()
 PAIRS_OPTIONS = {"columns": {"label": 0}}
 TURNED_OPTIONS = {**PAIRS_OPTIONS, "order": "value:name", "delimiter": ","}
 LIBSVM = "".join(map(libsvm_line, ALL)).encode()
@@ -192,7 +192,7 @@ def zstd(content: bytes) -> bytes:
         ("csv", CSV.replace(b"\n", b"\r\n"), WIDE, CSV_OPTIONS),
         ("csv", CSV.replace(b",", b"\t"), WIDE, {**CSV_OPTIONS, "delimiter": "\t"}),
         ("pairs", PAIRS, WIDE, PAIRS_OPTIONS),
-        ("pairs", TRANSPOSE, WIDE, TURNED_OPTIONS),
+        ("pairs", TURNED, WIDE, TURNED_OPTIONS),
         ("libsvm", LIBSVM, SPARSE, {}),
     ],
     ids=["multislot", "csv", "csv-crlf", "tsv", "pairs", "pairs-turned", "libsvm"],

@@ -34,7 +34,7 @@ _ITEM_BYTES = 4
 _MOST = 2**31 - 1  # numbers of a dimension, for a BLAS of 32 bits
 
 
-class Position(NamedTuple):
+class ListPosition(NamedTuple):
     """An end of a command list: its executions so far, and its numbers and arrays then."""
 
     executions: int
@@ -55,11 +55,11 @@ class EagerBackend:
     def execute(self) -> None:
         """Run the recorded commands; this backend has none."""
 
-    def position(self) -> Position:
+    def position(self) -> ListPosition:
         """The end of the list now."""
-        return Position(0, 0, 0)
+        return ListPosition(0, 0, 0)
 
-    def commands_since(self, begin: Position) -> Commands | None:
+    def commands_since(self, begin: ListPosition) -> Commands | None:
         """The commands recorded since, to `append` later; None if some were executed already."""
         return None
 
@@ -135,10 +135,10 @@ class CommandList(EagerBackend):
         self._kept: list[Any] = []
         self._executions = 0
 
-    def position(self) -> Position:
-        return Position(self._executions, len(self._commands), len(self._kept))
+    def position(self) -> ListPosition:
+        return ListPosition(self._executions, len(self._commands), len(self._kept))
 
-    def commands_since(self, begin: Position) -> Commands | None:
+    def commands_since(self, begin: ListPosition) -> Commands | None:
         if self._executions != begin.executions:
             return None
         return Commands(self._commands[begin.numbers :], self._kept[begin.arrays :])

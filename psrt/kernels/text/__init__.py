@@ -1,20 +1,20 @@
 """Parsers and writers of text. In reading order:
 
-    digits             short numbers, eight characters at a time
-    text               scanners and writers of numbers
-    multislot          slots of a MultiSlot line, read to words of memory
-    multislot_rows     MultiSlot lines to the arrays of batches
-    multislot_records  MultiSlot lines to records
-    lines              arrays to MultiSlot lines
-    records            records of examples in memory: batches in, batches out
-    criteo             the public Criteo table to arrays
-    prefixes           words in front of the slots of a line
-    libsvm             libsvm text to MultiSlot text
-    svmlight           libsvm text to batch arrays
-    destinations       the trainer of each record in a global shuffle
-    delimited          delimited text (CSV, TSV) to ranges of cells and values
-    pairs              lines of `name:value` to ranges of values
-    cells              values in ranges to numbers and hashes
+digits             short numbers, eight characters at a time
+text               scanners and writers of numbers
+multislot          slots of a MultiSlot line, read to words of memory
+multislot_rows     MultiSlot lines to the arrays of batches
+multislot_records  MultiSlot lines to records
+lines              arrays to MultiSlot lines
+records            records of examples in memory: batches in, batches out
+criteo             the public Criteo table to arrays
+prefixes           words in front of the slots of a line
+libsvm             libsvm text to MultiSlot text
+svmlight           libsvm text to batch arrays
+destinations       the trainer of each record in a global shuffle
+delimited          delimited text (CSV, TSV) to ranges of cells and values
+pairs              lines of `name:value` to ranges of values
+cells              values in ranges to numbers and hashes
 """
 
 from __future__ import annotations

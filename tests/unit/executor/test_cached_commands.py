@@ -158,7 +158,7 @@ def test_what_was_computed_while_noting_is_not_remembered():
 
     def note(tape) -> None:
         asked.append(tape)
-        tape.play()
+        tape.execute()
 
     cell = Cell("x", np.float32)
     step = CachedCommands(note, NEW_TAPE, [cell])

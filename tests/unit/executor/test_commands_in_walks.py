@@ -22,7 +22,7 @@ class Diary(EagerBackend):
     def __init__(self, told: list[str]) -> None:
         self.told = told
 
-    def play(self) -> None:
+    def execute(self) -> None:
         self.told.append("played")
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 from psrt.core.types import Array
 from psrt.executor.memory import Cell, Scratch
-from psrt.kernels.ops import EagerBackend, Note
+from psrt.kernels.ops import Commands, EagerBackend
 
 Step: TypeAlias = Callable[[], None]
 
@@ -28,7 +28,7 @@ class _Memory(NamedTuple):
 
     arrays: list[Array | None]
     results: list[Array]
-    note: Note
+    note: Commands
 
 
 class CachedCommands:
@@ -57,7 +57,7 @@ class CachedCommands:
     def __call__(self) -> None:
         commands = self.new_list()
         self.append_to(commands)
-        commands.play()
+        commands.execute()
 
     def append_to(self, commands: EagerBackend) -> None:
         """Append the commands of the step."""
@@ -70,7 +70,7 @@ class CachedCommands:
         if known is not None and self._is_written_to(known.results):
             self._misses = 0
             self._write_again(known.results)
-            commands.repeat(known.note)
+            commands.append(known.note)
         else:
             self._record_and_cache(commands)
 
@@ -85,9 +85,9 @@ class CachedCommands:
             self.forget()
             self._record(commands)
             return
-        begin = commands.mark()
+        begin = commands.position()
         self._record(commands)
-        note = commands.since(begin)
+        note = commands.commands_since(begin)
         if note is not None:
             results = [cell.value for cell in self._written]
             self._keep(_Memory(self._held(), results, note))
@@ -136,4 +136,4 @@ class StepSequence:
     def end(self) -> None:
         """Execute the remaining commands."""
         if self._commands is not None:
-            self._commands.play()
+            self._commands.execute()

@@ -1,4 +1,4 @@
-"""How many threads a BLAS uses is told as it is at that moment."""
+"""Thread counts of a BLAS are those of the moment."""
 
 from __future__ import annotations
 

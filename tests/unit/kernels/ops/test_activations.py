@@ -32,7 +32,7 @@ FORMULAS = {
     "swish": (lambda x, beta: x * sigmoid(beta * x), (1.5,)),
 }
 OF_OUT = {"elu", "logsigmoid", "softplus", "hard_sigmoid"}
-"""Whose derivatives are computed from the output."""
+"""Activations with derivatives computed from the output."""
 
 
 @pytest.mark.parametrize("size", SIZES)

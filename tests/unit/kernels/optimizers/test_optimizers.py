@@ -289,13 +289,13 @@ def test_row_update_equals_its_twin(name, width):
 def test_rows_may_have_their_weights_in_an_array_of_their_own(name, width):
     slab, slots, order, grads = batch(name, width)
     weights = np.ascontiguousarray(slab[:, HEADER_WORDS : HEADER_WORDS + width])
-    beside = np.hstack([slab[:, :HEADER_WORDS], slab[:, HEADER_WORDS + width :]])
+    apart = np.hstack([slab[:, :HEADER_WORDS], slab[:, HEADER_WORDS + width :]])
 
     update_rows(name, as_table(slab, width), slots, order, grads)
-    update_rows(name, RowTable(weights, 0, beside, HEADER_WORDS), slots, order, grads)
+    update_rows(name, RowTable(weights, 0, apart, HEADER_WORDS), slots, order, grads)
 
     np.testing.assert_array_equal(weights, slab[:, HEADER_WORDS : HEADER_WORDS + width])
-    np.testing.assert_array_equal(beside[:, HEADER_WORDS:], slab[:, HEADER_WORDS + width :])
+    np.testing.assert_array_equal(apart[:, HEADER_WORDS:], slab[:, HEADER_WORDS + width :])
 
 
 @every_optimizer

@@ -12,7 +12,7 @@ EVERY_HALF = np.arange(1 << 16, dtype=np.uint16)
 
 
 def floats_around_halves() -> np.ndarray:
-    """Each seventh half, and what lies next to it, between it and the next, and halfway."""
+    """Each seventh half, and numbers next to it, between it and the next, and halfway."""
     halves = EVERY_HALF[::7]
     with np.errstate(invalid="ignore"):
         bits = halves.view(np.float16).astype(np.float32).view(np.uint32)

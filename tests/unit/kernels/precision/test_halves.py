@@ -13,7 +13,7 @@ TINY = np.finfo(np.float32).tiny
 
 
 def some_of_all_floats():
-    """Bit patterns all over the range of float32; each half, and what lies around and between."""
+    """Bit patterns all over the range of float32; each half, and numbers around and between."""
     spread = np.arange(0, 1 << 32, 40_009, dtype=np.uint64).astype(np.uint32)
     upper = EVERY_HALF.astype(np.uint32) << np.uint32(16)
     near = [upper + np.uint32(low) for low in (0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF)]

@@ -1,4 +1,4 @@
-"""What travels in place of float32: dtypes, scales, factors, and how near the way back comes."""
+"""Narrower tensors in place of float32: dtypes, scales, factors, and errors of the way back."""
 
 from __future__ import annotations
 
@@ -86,9 +86,9 @@ def test_numbers_that_are_not_finite_do_not_become_finite(precision, bad):
 
 
 def test_the_precision_is_told_by_the_dtype():
-    told = [precision_of(np.dtype(dtype)) for dtype in ("f4", "f2", "u2", "i1", "f8", "i8")]
+    found = [precision_of(np.dtype(dtype)) for dtype in ("f4", "f2", "u2", "i1", "f8", "i8")]
 
-    assert told == ["float32", "float16", "bfloat16", "int8", None, None]
+    assert found == ["float32", "float16", "bfloat16", "int8", None, None]
 
 
 def rows_with(bad, scale):

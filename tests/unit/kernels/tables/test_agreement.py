@@ -18,7 +18,7 @@ def give(train: np.ndarray, old: np.ndarray, trainers: int) -> tuple[np.ndarray,
 
 
 def take(train: np.ndarray, old: np.ndarray, agreed: np.ndarray) -> np.ndarray:
-    """What the trainer has after the answer; `agreed` is what is agreed on."""
+    """The values of a trainer after an answer of `agreed` values."""
     return np.where(train == old, agreed, train + (agreed - old))
 
 

@@ -46,7 +46,7 @@ def read(store: HalfRowStore, ids: np.ndarray) -> np.ndarray:
 
 
 class Twin:
-    """The same rows in float32 arrays, rounded after each update."""
+    """Rows in float32 arrays, rounded after each update."""
 
     def __init__(self, optimizer: specs.Optimizer, storage: str, width: int) -> None:
         self.rule = rule_of(optimizer)

@@ -1,4 +1,4 @@
-"""Where things lie in a row."""
+"""The layout of a row."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def batch_of(slots: list[Slot], rows: list[Row]) -> Batch:
 
 
 def lists_of(batch: Batch) -> list[Row]:
-    """Back again: what a batch says, row by row."""
+    """The rows of a batch, one by one."""
     columns: dict[str, list[list[float]]] = {}
     for name, fed in batch.items():
         if isinstance(fed, Ragged):

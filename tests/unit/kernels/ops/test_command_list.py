@@ -1,4 +1,4 @@
-"""A tape gives what numpy gives at once: products to the bit, whatever the strides of matrices."""
+"""Command lists give numpy's results: products to the bit, for any strides of matrices."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ def floats(*shape, seed=0):
     return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
 
 
-def new_tape() -> EagerBackend:
+def new_list() -> EagerBackend:
     made = backend_for(np.float32)()
     assert isinstance(made, CommandList), "the BLAS of this numpy has names that psrt does not know"
     return made
 
 
 def both(compute, *outputs):
-    """What a tape and numpy write into copies of `outputs`."""
+    """Copies of `outputs` as written by a command list and by numpy."""
     written = []
-    for each in (new_tape(), EagerBackend()):
+    for each in (new_list(), EagerBackend()):
         copies = [output.copy() for output in outputs]
         compute(each, *copies)
-        each.play()
+        each.execute()
         written.append(copies)
     return zip(*written, strict=True)
 
@@ -45,20 +45,20 @@ def test_a_product_has_the_bits_of_matmul(size, turn_x, turn_y):
     m, k, n = size
     x = floats(k, m).T if turn_x else floats(m, k)
     y = floats(n, k, seed=1).T if turn_y else floats(k, n, seed=1)
-    out, taken = np.empty((m, n), np.float32), new_tape()
+    out, commands = np.empty((m, n), np.float32), new_list()
 
-    taken.product(x, y, out)
-    taken.play()
+    commands.product(x, y, out)
+    commands.execute()
 
     np.testing.assert_array_equal(out, x @ y)
 
 
 def test_the_columns_of_something_wider_are_multiplied_where_they_lie():
     wide, y, out = floats(64, 90), floats(40, 8, seed=1), np.empty((64, 8), np.float32)
-    taken = new_tape()
+    commands = new_list()
 
-    taken.product(wide[:, 10:50], y, out)
-    taken.play()
+    commands.product(wide[:, 10:50], y, out)
+    commands.execute()
 
     np.testing.assert_array_equal(out, wide[:, 10:50] @ y)
 
@@ -66,8 +66,8 @@ def test_the_columns_of_something_wider_are_multiplied_where_they_lie():
 def test_a_product_may_be_added():
     x, y, out = floats(9, 5), floats(5, 4), np.ones((9, 4), np.float32)
 
-    for taken, expected in both(lambda t, into: t.product(x, y, into, adds=True), out):
-        np.testing.assert_allclose(taken, expected, rtol=1e-6, atol=1e-6)
+    for commands, expected in both(lambda t, into: t.product(x, y, into, adds=True), out):
+        np.testing.assert_allclose(commands, expected, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -81,28 +81,28 @@ def test_a_product_may_be_added():
     ],
 )
 def test_what_blas_does_not_take_goes_to_numpy(x, y):
-    out, taken = np.empty((len(x), 4), np.float32), new_tape()
+    out, commands = np.empty((len(x), 4), np.float32), new_list()
 
-    taken.product(x, y, out)
-    taken.play()
+    commands.product(x, y, out)
+    commands.execute()
 
     np.testing.assert_array_equal(out, x @ y)
 
 
-def test_numpy_comes_after_what_was_noted_before():
+def test_numpy_comes_after_what_was_recorded_before():
     bias, y, out = floats(5), floats(5, 4), np.empty((1, 4), np.float32)
 
-    def compute(taken, x):
-        taken.bias(x, bias, is_relu=False)
-        taken.product(x, y, out)  # of one row: not for BLAS
+    def compute(commands, x):
+        commands.bias(x, bias, is_relu=False)
+        commands.product(x, y, out)  # of one row: not for BLAS
 
-    for taken, _ in both(compute, np.zeros((1, 5), np.float32)):
-        np.testing.assert_array_equal(out, taken @ y)
+    for commands, _ in both(compute, np.zeros((1, 5), np.float32)):
+        np.testing.assert_array_equal(out, commands @ y)
 
 
 def test_shapes_that_do_not_fit_are_refused_as_by_numpy():
     with pytest.raises(ValueError, match="mismatch in its core dimension"):
-        new_tape().product(floats(3, 4), floats(5, 6), np.empty((3, 6), np.float32))
+        new_list().product(floats(3, 4), floats(5, 6), np.empty((3, 6), np.float32))
 
 
 @pytest.mark.parametrize("bits", [32, 64])
@@ -119,11 +119,11 @@ def test_integers_reach_blas_as_wide_as_it_takes_them(bits):
     ]
     addresses = [ctypes.cast(callback, place).value for callback in callbacks]
     x, y, column, out = floats(4, 3), floats(5, 3).T, floats(3, 1), np.zeros((4, 5), "f4")
-    taken = CommandList(np.array([*addresses, bits], np.int64))
+    commands = CommandList(np.array([*addresses, bits], np.int64))
 
-    taken.product(x, y, out)
-    taken.product(x, column, out[:, :1].copy(), adds=True)
-    taken.play()
+    commands.product(x, y, out)
+    commands.product(x, column, out[:, :1].copy(), adds=True)
+    commands.execute()
 
     at, _, to = (each.ctypes.data for each in (x, y, out))
     assert seen[0] == (101, 111, 112, 4, 5, 3, 1.0, at, 3, y.ctypes.data, 3, 0.0, to, 5)
@@ -156,33 +156,33 @@ COMPUTATIONS = {
 
 
 @pytest.mark.parametrize("name", COMPUTATIONS)
-def test_a_tape_does_what_numpy_does(name):
+def test_a_command_list_does_what_numpy_does(name):
     compute, *outputs = COMPUTATIONS[name]
 
-    for taken, expected in both(compute, *outputs):
-        np.testing.assert_allclose(taken, expected, rtol=2e-5, atol=1e-6)
+    for commands, expected in both(compute, *outputs):
+        np.testing.assert_allclose(commands, expected, rtol=2e-5, atol=1e-6)
 
 
-def test_nothing_happens_before_a_tape_is_played_and_then_all_in_order():
-    x, taken = X.copy(), new_tape()
+def test_nothing_happens_before_a_list_is_executed_and_then_all_in_order():
+    x, commands = X.copy(), new_list()
 
-    taken.add(x, Y)
-    taken.relu_(x)
+    commands.add(x, Y)
+    commands.relu_(x)
     np.testing.assert_array_equal(x, X)
 
-    taken.play()
+    commands.execute()
     np.testing.assert_array_equal(x, np.maximum(X + Y, 0))
 
-    taken.play()
+    commands.execute()
     np.testing.assert_array_equal(x, np.maximum(X + Y, 0))
 
 
-def test_a_tape_keeps_the_arrays_it_has_not_used_yet():
-    out, taken = np.zeros(1 << 16, np.float32), new_tape()
+def test_a_list_keeps_the_arrays_it_has_not_used_yet():
+    out, commands = np.zeros(1 << 16, np.float32), new_list()
 
-    taken.add(out, np.ones(1 << 16, np.float32))
+    commands.add(out, np.ones(1 << 16, np.float32))
     others = [np.full(1 << 16, 9, np.float32) for _ in range(4)]
-    taken.play()
+    commands.execute()
 
     assert others
     np.testing.assert_array_equal(out, 1)
@@ -191,7 +191,7 @@ def test_a_tape_keeps_the_arrays_it_has_not_used_yet():
 @pytest.mark.parametrize("wrong", [X.astype(np.float64), X[:, ::2], X.T])
 def test_other_dtypes_and_strides_are_refused(wrong):
     with pytest.raises((TypeError, ValueError)):
-        new_tape().relu_(wrong)
+        new_list().relu_(wrong)
 
 
 def test_without_a_blas_to_call_numpy_does_all(monkeypatch):
@@ -207,8 +207,8 @@ def test_a_blas_without_known_names_is_none(monkeypatch):
     assert blas.routines.__wrapped__() is None
 
 
-def test_every_code_of_a_tape_has_a_place():
-    """Codes are told apart by their order: products, steps over matrices, steps over elements."""
+def test_every_code_of_a_list_has_a_place():
+    """Codes are in groups: products, commands over matrices, commands over elements."""
     assert (
         execute.GEMM
         < execute.GEMV
@@ -219,35 +219,35 @@ def test_every_code_of_a_tape_has_a_place():
     )
 
 
-# --- noted once more ------------------------------------------------------------------------------
+# --- recorded once more ---------------------------------------------------------------------------
 
 
-def test_a_piece_of_a_tape_is_noted_again_for_what_its_arrays_hold_then():
+def test_commands_are_recorded_again_for_what_its_arrays_hold_then():
     x, out, other = (np.full((3, 2), value, np.float32) for value in (1, 0, 0))
-    taken = new_tape()
-    taken.copy(x, other)
-    begin = taken.mark()
-    taken.add(out, x)
-    note = taken.since(begin)
-    taken.play()
+    commands = new_list()
+    commands.copy(x, other)
+    begin = commands.position()
+    commands.add(out, x)
+    piece = commands.commands_since(begin)
+    commands.execute()
 
     x += 4
-    taken.repeat(note)
-    taken.play()
+    commands.append(piece)
+    commands.execute()
 
     np.testing.assert_array_equal(out, np.full((3, 2), 1 + 5))
     np.testing.assert_array_equal(other, np.full((3, 2), 1))
 
 
-def test_a_piece_that_was_played_in_part_is_none():
-    x, out, taken = floats(3, 2), np.zeros((3, 2), np.float32), new_tape()
-    begin = taken.mark()
-    taken.add(out, x)
-    taken.play()
-    taken.add(out, x)
+def test_commands_that_were_executed_in_part_is_none():
+    x, out, commands = floats(3, 2), np.zeros((3, 2), np.float32), new_list()
+    begin = commands.position()
+    commands.add(out, x)
+    commands.execute()
+    commands.add(out, x)
 
-    assert taken.since(begin) is None
+    assert commands.commands_since(begin) is None
 
 
 def test_what_is_done_at_once_is_never_remembered():
-    assert EagerBackend().since(EagerBackend().mark()) is None
+    assert EagerBackend().commands_since(EagerBackend().position()) is None

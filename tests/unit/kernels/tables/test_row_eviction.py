@@ -1,4 +1,4 @@
-"""What rows remember and which of them end, held against plain numpy."""
+"""Per-row counters and eviction tests, compared with plain numpy."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 
 
 class WithoutMremap(mmap.mmap):
-    """As on hosts whose kernel cannot move a mapping."""
+    """A host whose kernel cannot move a mapping."""
 
     def resize(self, newsize: int) -> None:
         raise SystemError("mmap: resizing not available--no mremap()")
