@@ -240,7 +240,7 @@ def refused(build: Builder, part: pb.Part, *tensors: np.ndarray) -> str:
 def test_a_pull_in_a_precision_that_does_not_exist_is_refused(build: Builder) -> None:
     told = refused(build, pb.Part(kind=3, table="w.block0", wire=2))
 
-    assert "wants its reply in dtype 2, which numbers do not travel in" in told
+    assert "asks for dtype 2, which replies do not have" in told
 
 
 @pytest.mark.parametrize(
