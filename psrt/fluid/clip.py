@@ -52,12 +52,12 @@ def set_gradient_clip(
     Raises `ProgramError` for a name that is no parameter.
     """
     program = program or default_main_program()
-    asked = program.builder.asked
+    declared = program.builder.declared
     for parameter in param_list or list(program.graph.parameters):
         name = parameter if isinstance(parameter, str) else parameter.name
         if name not in program.graph.parameters:
             raise ProgramError(f"set_gradient_clip names {name}, which is no parameter.")
-        asked[name] = dataclasses.replace(asked.get(name, Param()), clip=clip)
+        declared[name] = dataclasses.replace(declared.get(name, Param()), clip=clip)
 
 
 __all__ = [

@@ -84,7 +84,7 @@ class DatasetFactory:
         if datafeed_class not in _DATASETS:
             names = " and ".join(_DATASETS)
             raise ConfigError(
-                f"create_dataset was asked for a {datafeed_class}; psrt has {names}.",
+                f"create_dataset has no {datafeed_class}; psrt has {names}.",
                 hint=nearest(datafeed_class, _DATASETS),
             )
         return _DATASETS[datafeed_class]()

@@ -77,7 +77,7 @@ class FluidProgram:
     def block(self, index: int) -> FluidBlock:
         """Return block 0; raises `ProgramError` for another index."""
         if index:
-            raise ProgramError(f"Block {index} was asked for, but a program of psrt has one, 0.")
+            raise ProgramError(f"A program of psrt has block 0 only, not {index}.")
         return FluidBlock(self)
 
     def variable(self, name: str) -> Variable:
@@ -101,7 +101,7 @@ class FluidProgram:
     def clone(self, for_test: bool = False) -> FluidProgram:
         """Return a program over these parameters; `for_test` computes forward, without dropout."""
         copy = FluidProgram(self.graph.clone(for_test))
-        copy.builder.asked.update(self.builder.asked)
+        copy.builder.declared.update(self.builder.declared)
         copy.persistables |= self.persistables
         copy.rows_from, copy.origin = self.rows_from, self.origin
         if not for_test:

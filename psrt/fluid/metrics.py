@@ -29,7 +29,7 @@ class Accuracy:
     def eval(self) -> float:
         """Return the mean; raises `ProgramError` before the first update."""
         if not self._weight:
-            raise ProgramError("metrics.Accuracy was asked for a value before an update.")
+            raise ProgramError("metrics.Accuracy has no value before the first update.")
         return self._sum / self._weight
 
 
@@ -41,7 +41,7 @@ class Auc:
     ) -> None:
         if curve != "ROC":
             raise ProgramError(
-                f"metrics.Auc was asked for the curve {curve!r}; it has ROC.",
+                f"metrics.Auc has no curve {curve!r}, only ROC.",
                 hint="Use layers.auc(curve='PR').",
             )
         self.name, self._bins = name, num_thresholds + 1

@@ -27,7 +27,7 @@ def append_backward(program: Program, loss: Var) -> dict[str, str]:
     """
     if not isinstance(loss, Var):
         raise ProgramError(
-            f"A backward pass was asked for of {loss!r}, which is no var.",
+            f"A backward pass needs a loss, but {loss!r} is no var.",
             hint="Give the scalar that layers.mean or layers.reduce_sum returns.",
         )
     if loss.shape != ():
@@ -48,14 +48,14 @@ def loss_gradients(program: Program) -> list[str]:
 
 def vars_that_need_gradients(program: Program) -> set[str]:
     """Return trainable parameters and all floats computed from them by ops with a rule."""
-    wanted = {p.name for p in program.parameters.values() if p.trainable}
+    needed = {p.name for p in program.parameters.values() if p.trainable}
     for op in program.ops:
         rule = RULES.get(op.type)
         if rule is None:
             continue
-        if any(name in wanted for slot in rule.of_slots for name in op.inputs.get(slot, ())):
-            wanted.update(name for name in op.writes() if program.vars[name].type.is_float)
-    return wanted
+        if any(name in needed for slot in rule.of_slots for name in op.inputs.get(slot, ())):
+            needed.update(name for name in op.writes() if program.vars[name].type.is_float)
+    return needed
 
 
 class _Backward:
@@ -68,7 +68,7 @@ class _Backward:
     def __init__(self, program: Program, loss: str) -> None:
         self.program = program
         self.loss = loss
-        self.wanted = vars_that_need_gradients(program)
+        self.needed = vars_that_need_gradients(program)
         self.missing: Counter[str] = Counter({loss: 1})
         self.made: Counter[str] = Counter()
         self.parts: defaultdict[str, list[str]] = defaultdict(list)
@@ -113,7 +113,7 @@ class _Backward:
     def _targets(self, op: Op) -> dict[str, tuple[str, ...]]:
         """Input vars of `op` by slot that need a gradient; "" for the others."""
         return {
-            slot: tuple(name if name in self.wanted else "" for name in op.inputs[slot])
+            slot: tuple(name if name in self.needed else "" for name in op.inputs[slot])
             for slot in RULES[op.type].of_slots
             if slot in op.inputs
         }

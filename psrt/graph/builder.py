@@ -36,7 +36,7 @@ class Builder:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.asked: dict[str, Param] = {}
+        self.declared: dict[str, Param] = {}
         self.counts: Counter[str] = Counter()
         self._name = ""
 
@@ -110,7 +110,7 @@ class Layer(ArgumentChecks):
             raise ProgramError(f"{what}, not a text of one letter or more.")
         self.name = name or builder.name_of_call(kind)
         self.program = builder.program
-        self._asked = builder.asked
+        self._declared = builder.declared
 
     def error(
         self, message: str, hint: str = "", code: ErrorCode = ErrorCode.PROGRAM_INVALID
@@ -134,8 +134,8 @@ class Layer(ArgumentChecks):
         **table: Any,
     ) -> Var:
         """Return the parameter `param` names, new or shared; `table` are fields of a sparse one."""
-        asked = self._asked_of(suffix, param)
-        name, shape = asked.name or f"{self.name}.{suffix}", self.wholes("shape", shape)
+        declared = self._declared_of(suffix, param)
+        name, shape = declared.name or f"{self.name}.{suffix}", self.wholes("shape", shape)
         known = self.program.parameters.get(name)
         shared = known.initializer if known is not None else default
         shared_scale = known.rate_scale if known is not None else 1.0
@@ -143,15 +143,15 @@ class Layer(ArgumentChecks):
         made = Parameter(
             name,
             shape,
-            resolve(asked.initializer or shared, shape),
+            resolve(declared.initializer or shared, shape),
             seed_of(self.program.seed, name),
-            trainable=asked.trainable,
-            rate_scale=shared_scale if asked.learning_rate is None else asked.learning_rate,
-            options=asked.table or shared_options,
+            trainable=declared.trainable,
+            rate_scale=shared_scale if declared.learning_rate is None else declared.learning_rate,
+            options=declared.table or shared_options,
             **table,
         )
-        self._check_asked(name, asked)
-        if asked.table is not None and not made.sparse:
+        self._check_declared(name, declared)
+        if declared.table is not None and not made.sparse:
             raise self.error(
                 f"parameter {name} is dense, and was given options of a sparse table",
                 "Pass is_sparse=True or is_distributed=True to an embedding, or leave them out.",
@@ -173,28 +173,28 @@ class Layer(ArgumentChecks):
         if differ:
             old, new = (", ".join(f"{n} {getattr(p, n)}" for n in differ) for p in (known, made))
             raise self.error(
-                f"parameter {made.name} exists with {old}, and was asked for with {new}",
+                f"parameter {made.name} exists with {old}, and was declared with {new}",
                 "Layers that name one parameter share it: choose another name, or equal fields.",
             )
 
-    def _asked_of(self, suffix: str, param: Any) -> Param:
+    def _declared_of(self, suffix: str, param: Any) -> Param:
         """Check the argument `param`, or `bias`, of a layer."""
-        asked = Param(param) if isinstance(param, str) else Param() if param is None else param
+        declared = Param(param) if isinstance(param, str) else Param() if param is None else param
         argument = "bias" if suffix.startswith("b") else "param"
-        if not isinstance(asked, Param):
+        if not isinstance(declared, Param):
             raise self.error(f"argument {argument} is {shown(param)}, not a psrt.Param or a name")
-        problem = next(param_problems(asked), "")
+        problem = next(param_problems(declared), "")
         if problem:
             raise self.error(f"argument {argument} is not usable, {problem}")
-        return asked
+        return declared
 
-    def _check_asked(self, name: str, asked: Param) -> None:
+    def _check_declared(self, name: str, declared: Param) -> None:
         """Raise unless a later layer repeats the declared training of a parameter, or omits it."""
-        first = self._asked.setdefault(name, asked)
+        first = self._declared.setdefault(name, declared)
         for what, old, new in (
-            ("regularizer", first.regularizer, asked.regularizer),
-            ("clip", first.clip, asked.clip),
-            ("optimizer", first.optimizer, asked.optimizer),
+            ("regularizer", first.regularizer, declared.regularizer),
+            ("clip", first.clip, declared.clip),
+            ("optimizer", first.optimizer, declared.optimizer),
         ):
             if new is not None and new != old:
                 raise self.error(f"parameter {name} exists with {what} {old}, not {new}")

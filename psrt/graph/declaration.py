@@ -45,17 +45,17 @@ class Declaration:
         builder = current_builder("minimize")
         program = builder.program
         names = list(append_backward(program, loss))
-        asked = {name: builder.asked.get(name, Param()) for name in names}
-        append_clipping(program, {n: asked[n].clip or self.grad_clip for n in names})
-        decays = {n: asked[n].regularizer or self.regularization for n in names}
+        params = {name: builder.declared.get(name, Param()) for name in names}
+        append_clipping(program, {n: params[n].clip or self.grad_clip for n in names})
+        decays = {n: params[n].regularizer or self.regularization for n in names}
         append_regularization(program, decays)
         last = program.gradients()
         for name in names:
-            parameter, declared = program.parameters[name], asked[name].optimizer or self
+            parameter, used = program.parameters[name], params[name].optimizer or self
             program.parameters[name] = dataclasses.replace(
                 parameter,
-                optimizer=declared.spec,
-                learning_rate=scaled(declared.learning_rate, parameter.rate_scale),
+                optimizer=used.spec,
+                learning_rate=scaled(used.learning_rate, parameter.rate_scale),
                 regularizer=_with_effect(decays[name]),
             )
             program.ops.append(_update(program, name, last[name]))

@@ -31,12 +31,12 @@ def derived_vars(program: Program) -> list[str]:
 
 def trained_ancestor(program: Program, name: str) -> str:
     """Return a parameter or state var that `name` is computed from, "" if there is none."""
-    wanted = {name}
+    ancestors = {name}
     for op in reversed(program.ops):
-        if not wanted.isdisjoint(op.writes()):
-            wanted.update(op.reads())
+        if not ancestors.isdisjoint(op.writes()):
+            ancestors.update(op.reads())
     kinds = ("parameter", "state")
-    return next((each for each in sorted(wanted) if program.vars[each].kind in kinds), "")
+    return next((each for each in sorted(ancestors) if program.vars[each].kind in kinds), "")
 
 
 def _lookups(program: Program) -> list[Op]:

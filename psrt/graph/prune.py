@@ -43,13 +43,13 @@ def prune(program: Program, fetches: Sequence[str], feeds: Sequence[str] | None 
 
 def _ops_behind(program: Program, fetches: Sequence[str]) -> tuple[list[Op], set[str]]:
     """Return the ops that `fetches` depend on, in order, and every var they touch."""
-    wanted, used = set(fetches), set(fetches)
+    needed, used = set(fetches), set(fetches)
     ops = []
     for op in reversed(program.ops):
-        if wanted.isdisjoint(op.writes()):
+        if needed.isdisjoint(op.writes()):
             continue
         ops.append(op)
-        wanted.update(op.reads())
+        needed.update(op.reads())
         used.update(op.reads(), op.writes())
     return ops[::-1], used
 

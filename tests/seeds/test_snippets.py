@@ -1,4 +1,4 @@
-"""Every snippet of the documents runs as written, and does what its document says."""
+"""Every snippet of the documents runs as written, with its documented effect."""
 
 from __future__ import annotations
 

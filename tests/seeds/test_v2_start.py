@@ -1,4 +1,4 @@
-"""How jobs of PaddlePaddle's v2 are started, by the shell lines of its document.
+"""Starts of PaddlePaddle v2 jobs, by the shell lines of its document.
 
 The workspace is that of the document, made by `examples/word2vec_v2/prepare.py`.
 """
@@ -179,10 +179,10 @@ def test_a_script_started_without_its_rank_says_which_variable_is_missing(worksp
 
 
 def test_version_has_every_line_of_the_document(tmp_path: Path) -> None:
-    told = shell(tmp_path, "psrt version")
+    shown = shell(tmp_path, "psrt version")
 
-    assert told.returncode == 0
+    assert shown.returncode == 0
     asked = re.findall(r"^    with_\w+", VERSION_OF_V2, re.M)
-    lines = told.stdout.splitlines()
+    lines = shown.stdout.splitlines()
     assert lines[0] == "psrt 0.1.0"
     assert set(asked) <= {line.partition(":")[0] for line in lines}

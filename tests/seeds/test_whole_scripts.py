@@ -1,5 +1,7 @@
-"""Whole programs in Fluid style on 2 pservers and 2 trainers, their roles told by variables alone:
-real processes, started as the documents' shell lines do."""
+"""Whole programs in Fluid style on 2 pservers and 2 trainers, with roles from variables alone.
+
+Real processes, started as the documents' shell lines do.
+"""
 
 from __future__ import annotations
 
@@ -78,6 +80,6 @@ def clicks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def last_losses(ended: Mapping[str, Ended]) -> list[float]:
     """Of each trainer the mean loss of its last epoch."""
     trainers = [process for name, process in ended.items() if name.startswith("trainer")]
-    told = [re.findall(r"^epoch 2 loss (\S+)$", process.output, re.M) for process in trainers]
-    assert [len(lines) for lines in told] == [1, 1]
-    return [float(loss) for (loss,) in told]
+    losses = [re.findall(r"^epoch 2 loss (\S+)$", process.output, re.M) for process in trainers]
+    assert [len(lines) for lines in losses] == [1, 1]
+    return [float(loss) for (loss,) in losses]

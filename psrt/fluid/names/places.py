@@ -34,10 +34,10 @@ def cuda_places(device_ids: object = None) -> NoReturn:
     raise no_cuda("fluid.cuda_places()")
 
 
-def no_cuda(asked: str) -> ConfigError:
+def no_cuda(name: str) -> ConfigError:
     """Return the error for a request of GPUs."""
     return ConfigError(
-        f"{asked} was asked for, but psrt computes on CPUs.",
+        f"{name} names a GPU, but psrt computes on CPUs.",
         hint="Use fluid.CPUPlace(); CPU_NUM sets the number of replicas that share a batch in "
         "fluid.ParallelExecutor and CompiledProgram.with_data_parallel.",
     )

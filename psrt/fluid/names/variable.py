@@ -65,8 +65,8 @@ class Variable:
         return self.var.kind in ("parameter", "state") or self.name in self.program.persistables
 
     @persistable.setter
-    def persistable(self, wanted: bool) -> None:
-        if wanted:
+    def persistable(self, value: bool) -> None:
+        if value:
             self.program.persistables.add(self.name)
         else:
             self.program.persistables.discard(self.name)
@@ -77,10 +77,10 @@ class Variable:
         return self.var.kind in ("data", "state") or not self.var.type.is_float
 
     @stop_gradient.setter
-    def stop_gradient(self, wanted: bool) -> None:
-        if wanted != self.stop_gradient:
+    def stop_gradient(self, value: bool) -> None:
+        if value != self.stop_gradient:
             raise ProgramError(
-                f"stop_gradient of {self.name} was set to {wanted}; psrt has no such cut.",
+                f"stop_gradient of {self.name} was set to {value}; psrt has no such cut.",
                 hint="Freeze parameters: ParamAttr(trainable=False), or minimize(no_grad_set=…).",
             )
 

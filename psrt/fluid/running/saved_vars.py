@@ -72,11 +72,11 @@ def load_vars(
     for name in _chosen(program, vars, predicate):
         path = directory / (filename or _file(name))
         values = found.get(name) if found is not None else _read(path)
-        wanted = program.graph.vars[name]
-        if values is None or values.shape != wanted.shape:
+        var = program.graph.vars[name]
+        if values is None or values.shape != var.shape:
             what = "does not have it" if values is None else f"holds shape {values.shape}"
-            raise DataError(f"{name} has shape {wanted.shape}, but {path} {what}.")
-        scope[name] = values.astype(wanted.dtype, copy=False)
+            raise DataError(f"{name} has shape {var.shape}, but {path} {what}.")
+        scope[name] = values.astype(var.dtype, copy=False)
 
 
 def save_params(
@@ -134,8 +134,8 @@ def _chosen(
 ) -> list[str]:
     if vars is not None:
         return names_of(list(vars))
-    wanted = predicate or is_persistable
-    return [variable.name for variable in program.list_vars() if wanted(variable)]
+    fits = predicate or is_persistable
+    return [variable.name for variable in program.list_vars() if fits(variable)]
 
 
 def _newest(program: FluidProgram, names: Iterable[str]) -> FluidScope:

@@ -44,8 +44,8 @@ def _reduction(kind: str, x: Var, dim: int | Sequence[int] | None, keep_dim: boo
     layer.checked("x", x)
     ndim = len(x.shape)
     listed = dim if are_several(dim) else (dim,)
-    asked = range(ndim) if dim is None else layer.wholes("dim", listed)
-    axes = tuple(sorted({axis + ndim if axis < 0 else axis for axis in asked}))
+    given = range(ndim) if dim is None else layer.wholes("dim", listed)
+    axes = tuple(sorted({axis + ndim if axis < 0 else axis for axis in given}))
     return layer.op(kind, {"x": x}, axes=axes, keep_dims=keep_dim)
 
 

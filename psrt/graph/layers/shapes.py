@@ -91,8 +91,8 @@ def reshape(x: Var, shape: Sequence[int]) -> Var:
     """
     layer = Layer("reshape")
     layer.checked("x", x)
-    asked = layer.wholes("shape", shape)
-    sizes = [x.shape[i] if size == 0 and i < len(x.shape) else size for i, size in enumerate(asked)]
+    given = layer.wholes("shape", shape)
+    sizes = [x.shape[i] if size == 0 and i < len(x.shape) else size for i, size in enumerate(given)]
     fixed = 1 if ROWS in x.shape[:1] and sizes[:1] == [ROWS] else 0
     if ROWS in sizes[fixed:]:
         others = math.prod(size for size in sizes[fixed:] if size != ROWS)

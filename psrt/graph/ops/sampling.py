@@ -26,11 +26,11 @@ def _need_sampler(call: OpCall) -> None:
         sampler in SAMPLERS, f"argument sampler is {sampler!r}, not one of {', '.join(SAMPLERS)}"
     )
     probabilities = call.attrs["probabilities"]
-    asked = classes if sampler == "custom_dist" else 0
+    expected = classes if sampler == "custom_dist" else 0
     call.need(
-        len(probabilities) == asked,
+        len(probabilities) == expected,
         f"argument custom_dist has {len(probabilities)} probabilities, "
-        f"the sampler {sampler!r} of {classes} classes takes {asked}",
+        f"the sampler {sampler!r} of {classes} classes takes {expected}",
     )
     positive = all(probability > 0 for probability in probabilities)
     call.need(positive, "argument custom_dist must give every class a probability above 0")

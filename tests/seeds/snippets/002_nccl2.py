@@ -1,6 +1,6 @@
 """Manual for distributed training with Fluid: "Training Using NCCL2 Communication".
 
-psrt has no collectives: `transpile` says so, and what to do instead.
+psrt has no collectives: `transpile` raises an error that names a substitute.
 """
 
 # --- left out by the document

@@ -1,6 +1,6 @@
 """Distributed training, v2: files are dealt to trainers by the number in their names.
 
-`/train_data/` is a directory of the test; `os.listdir` is told so.
+`/train_data/` is a directory of the test; `os.listdir` is replaced to read it.
 """
 
 # --- left out by the document

@@ -134,7 +134,7 @@ def word_feeds() -> Feeds:
     return [{name: draw.integers(0, DICT, (ROWS, 1)) for name in names} for _ in range(STEPS)]
 
 
-# --- click-through rate: lists of ids by a sparse table, dense numbers beside, by Adagrad ---
+# --- click-through rate: lists of ids by a sparse table, and dense numbers, by Adagrad ---
 
 
 def fluid_clicks() -> fluid.Variable:

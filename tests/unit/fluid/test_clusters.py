@@ -215,17 +215,17 @@ def test_a_dataset_trains_by_pservers_with_replicas() -> None:
     exe.run(fluid.default_startup_program())
     program = transpiler.get_trainer_program()
     compiled = fluid.CompiledProgram(program).with_data_parallel(loss.name, places=2)
-    told: list[Any] = []
+    handled: list[Any] = []
 
     with serving(transpiler, [endpoint]):
         exe.train_from_dataset(
-            compiled, Batches(), fetch_list=[loss], print_period=1, fetch_handler=told.append
+            compiled, Batches(), fetch_list=[loss], print_period=1, fetch_handler=handled.append
         )
         with pytest.raises(ProgramError, match="connected to its pservers with 2 replicas"):
             exe.run(program, feed=make_feeds()[0])
         exe.close()
 
-    assert len(told) == STEPS
+    assert len(handled) == STEPS
 
 
 def test_a_distributed_table_is_refused_where_there_are_no_pservers() -> None:

@@ -187,8 +187,8 @@ def test_sizes_of_all_trainers_are_asked_of_fleet(files: list[str]) -> None:
 
 def test_settings_can_be_given_by_the_names_of_paddle_2(files: list[str]) -> None:
     vars, _ = line()
-    told = dataset_of(vars, files, "InMemoryDataset")
-    told.set_merge_by_lineid(3)
+    called = dataset_of(vars, files, "InMemoryDataset")
+    called.set_merge_by_lineid(3)
     inited = fluid.dataset.InMemoryDataset()
 
     inited.init(
@@ -204,7 +204,7 @@ def test_settings_can_be_given_by_the_names_of_paddle_2(files: list[str]) -> Non
     inited.update_settings(merge_size=3)
     inited.set_filelist(files)
 
-    assert (inited.desc(), inited.texts) == (told.desc(), told.texts)
+    assert (inited.desc(), inited.texts) == (called.desc(), called.texts)
 
 
 @pytest.mark.parametrize("name", ["merge_size", "batchsize", "input_type"])
@@ -224,15 +224,15 @@ def test_debug_tells_what_ops_and_reading_took(
     exe.run(fluid.default_startup_program())
 
     exe.train_from_dataset(dataset=dataset_of(vars, files), debug=True)
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     exe.train_from_dataset(dataset=dataset_of(vars, files))
 
-    first = told.splitlines()[0].split()
+    first = output.splitlines()[0].split()
     assert first[:2] == ["op", "layer"]
     for op in ("fc", "square_error_cost", "square_error_cost_grad"):
-        assert any(row.split()[0] == op for row in told.splitlines()), told
-    assert "3 steps of" in told
-    assert re.search(r"reading took \d+\.\d % of \d+\.\d\d s; 12 examples, [\d,]+ a second", told)
+        assert any(row.split()[0] == op for row in output.splitlines()), output
+    assert "3 steps of" in output
+    assert re.search(r"reading took \d+\.\d % of \d+\.\d\d s; 12 examples, [\d,]+ a second", output)
     assert capsys.readouterr().out == ""  # later runs are not recorded
 
 

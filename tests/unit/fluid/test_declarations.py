@@ -1,4 +1,4 @@
-"""Optimizers, schedules, initializers, regularizers and clips: what psrt is told of them."""
+"""Optimizers, schedules, initializers, regularizers and clips, as psrt receives them."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_a_clip_is_set_for_parameters_alone() -> None:
 
     fluid.clip.set_gradient_clip(clip, param_list=["fc_0.w_0"])
 
-    asked = fluid.default_main_program().builder.asked
+    asked = fluid.default_main_program().builder.declared
     assert [name for name in asked if asked[name].clip] == ["fc_0.w_0"]
     with pytest.raises(ProgramError, match="set_gradient_clip names x"):
         fluid.clip.set_gradient_clip(clip, param_list=["x"])

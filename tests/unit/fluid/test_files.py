@@ -1,4 +1,4 @@
-"""What is fed, saved, loaded and counted in Python."""
+"""Feeds, saved and loaded values, and metrics in Python."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_what_is_on_pservers_is_not_loaded_here(tmp_path: Path) -> None:
 
 def test_accuracies_are_weighed() -> None:
     accuracy = fluid.metrics.Accuracy()
-    with pytest.raises(ProgramError, match="before an update"):
+    with pytest.raises(ProgramError, match="has no value before the first update"):
         accuracy.eval()
 
     accuracy.update(value=np.array([0.5]), weight=2)
@@ -194,5 +194,5 @@ def test_the_area_under_the_curve_is_the_share_of_pairs_in_order() -> None:
         auc.update(np.stack([1 - scores, scores], 1)[part], labels[part])
 
     assert auc.eval() == pytest.approx(pairs.mean())
-    with pytest.raises(ProgramError, match="it has ROC"):
+    with pytest.raises(ProgramError, match="only ROC"):
         fluid.metrics.Auc(curve="PR")

@@ -1,4 +1,4 @@
-"""docs/reference/fluid.md lists what `psrt.fluid` has, what differs and what is refused."""
+"""docs/reference/fluid.md lists the names of `psrt.fluid`, differences and refusals."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def test_the_program_at_the_top_runs() -> None:
 
 
 def test_every_name_is_told_and_no_other() -> None:
-    told = [cell.strip("`").removeprefix("fluid.") for cell, _ in rows("name | what it is")]
+    listed = [cell.strip("`").removeprefix("fluid.") for cell, _ in rows("name | what it is")]
 
-    assert sorted(told) == sorted(fluid.__all__)
+    assert sorted(listed) == sorted(fluid.__all__)
 
 
 @pytest.mark.parametrize(
@@ -67,12 +67,12 @@ def test_every_name_is_told_and_no_other() -> None:
     ["backward", "clip", "core", "initializer", "metrics", "nets", "optimizer", "regularizer"],
 )
 def test_what_a_room_has_is_told(room: str) -> None:
-    told = dict(rows("name | what it is"))[f"`fluid.{room}`"]
-    longer = re.findall(r"each also as `…(\w+)`", told)
+    listed = dict(rows("name | what it is"))[f"`fluid.{room}`"]
+    longer = re.findall(r"each also as `…(\w+)`", listed)
     public = getattr(fluid, room).__all__
     names = [name for name in public if not any(name.endswith(end) for end in longer)]
 
-    assert sorted(set(re.findall(r"`(\w+)`", told)) - {"minimize"}) == sorted(names)
+    assert sorted(set(re.findall(r"`(\w+)`", listed)) - {"minimize"}) == sorted(names)
 
 
 def test_every_layer_is_shown_with_its_signature_and_no_other() -> None:
@@ -82,9 +82,9 @@ def test_every_layer_is_shown_with_its_signature_and_no_other() -> None:
 
 
 def test_the_layers_of_psrts_own_are_told() -> None:
-    told = TEXT.split("Of these ")[1].split(" are psrt's own")[0]
+    listed = TEXT.split("Of these ")[1].split(" are psrt's own")[0]
 
-    assert re.findall(r"`(\w+)`", told) == layer_table.OWN.split()
+    assert re.findall(r"`(\w+)`", listed) == layer_table.OWN.split()
 
 
 # --- what is refused ---
@@ -212,12 +212,12 @@ def thread_is_not_read() -> None:
             return iter([{"x": np.ones((1, 1), "f4")}])
 
     loss = fluid.layers.mean(fluid.layers.data("x", [1]))
-    told: list[Any] = []
+    listed: list[Any] = []
     fluid.Executor().train_from_dataset(
-        dataset=Dataset(), thread=9, fetch_list=[loss], print_period=1, fetch_handler=told.append
+        dataset=Dataset(), thread=9, fetch_list=[loss], print_period=1, fetch_handler=listed.append
     )
 
-    assert [values[0].tolist() for values in told] == [[1.0]]
+    assert [values[0].tolist() for values in listed] == [[1.0]]
 
 
 def startup_of_a_pserver_does_nothing() -> None:

@@ -1,4 +1,4 @@
-"""Layers under Fluid's names: what arguments become, and what is refused."""
+"""Layers under Fluid's names: translated arguments, and refusals."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_a_parameter_attribute_says_all_there_is_to_say() -> None:
     layers.fc(layers.data("x", [2]), 1, param_attr=attr, bias_attr="b")
 
     graph = fluid.default_main_program().graph
-    asked = fluid.default_main_program().builder.asked["w"]
+    asked = fluid.default_main_program().builder.declared["w"]
     assert set(graph.parameters) == {"w", "b"}
     assert (graph.parameters["w"].rate_scale, graph.parameters["w"].trainable) == (0.5, False)
     assert asked.regularizer == psrt.regularizer.L2Decay(0.1)

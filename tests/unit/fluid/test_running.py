@@ -1,4 +1,4 @@
-"""Executors: startup, scopes, shared memory, replicas, datasets, and what is refused."""
+"""Executors: startup, scopes, shared memory, replicas, datasets, and refusals."""
 
 from __future__ import annotations
 
@@ -232,16 +232,16 @@ def test_a_loss_that_is_not_there_is_refused() -> None:
 
 
 class Batches:
-    """What `train_from_dataset` asks for."""
+    """A dataset as `train_from_dataset` takes it."""
 
     def batches(self) -> Iterator[dict[str, Any]]:
         return iter(feeds(6))
 
 
-def test_a_dataset_trains_and_is_told_of(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dataset_trains_and_its_values_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     loss = regression()
     exe = started()
-    told: list[float] = []
+    losses: list[float] = []
 
     exe.train_from_dataset(
         dataset=Batches(), fetch_list=[loss], fetch_info=["loss"], print_period=3
@@ -251,12 +251,12 @@ def test_a_dataset_trains_and_is_told_of(capsys: pytest.CaptureFixture[str]) -> 
         dataset=Batches(),
         fetch_list=[loss],
         print_period=1,
-        fetch_handler=lambda values: told.append(values[0].item()),
+        fetch_handler=lambda values: losses.append(values[0].item()),
     )
 
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in lines] == ["loss", "loss"]
-    assert len(told) == 6
+    assert len(losses) == 6
     np.testing.assert_array_equal(weights(), trained)
     with pytest.raises(ProgramError, match="without a dataset"):
         exe.train_from_dataset()

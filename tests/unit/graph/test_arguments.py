@@ -47,7 +47,7 @@ def ragged() -> Var:
 
 
 def wrong(value: Any) -> Any:
-    """What mypy would refuse already."""
+    """Hide the type of a value that mypy would refuse."""
     return value
 
 
@@ -328,5 +328,5 @@ def test_a_layer_that_asks_for_another_shape_is_told_both() -> None:
         with pytest.raises(ProgramError) as refused:
             layers.fc(wider, 2, param="w")
 
-    told = r"parameter w exists with shape (3, 2), and was asked for with shape (4, 2)."
-    assert told in str(refused.value)
+    message = r"parameter w exists with shape (3, 2), and was declared with shape (4, 2)."
+    assert message in str(refused.value)

@@ -1,4 +1,4 @@
-"""What backward appends: which gradients, how parts are added, what it refuses."""
+"""Backward: the gradients it appends, the sums of their parts, and its refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Initial values: what layers choose, and that trainers and pservers start alike."""
+"""Initial values: the layers' choices, and equal starts of trainers and pservers."""
 
 from __future__ import annotations
 

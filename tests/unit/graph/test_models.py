@@ -34,7 +34,7 @@ def batch(examples: int) -> dict[str, Array | Ragged]:
 
 
 def embedded(width: int) -> Var:
-    """The rows of all fields side by side, (rows, FIELDS · width); fields are declared once."""
+    """The joined rows of all fields, (rows, FIELDS · width); fields are declared once."""
     fields = [layers.data(f"field_{i}", (1,), "int64") for i in range(FIELDS)]
     return layers.slot_embeddings(fields, (IDS, width), is_distributed=False)
 
@@ -76,13 +76,13 @@ def deep_fm() -> Var:
 
 
 def wide_and_deep() -> Var:
-    """Cheng et al. 2016: a linear model beside a tower over rows and numbers."""
+    """Cheng et al. 2016: a linear model and a tower over rows and numbers."""
     deep = tower(layers.concat([embedded(WIDTH), numbers()]), 6, 4)
     return added(logistic_regression(), deep)
 
 
 def deep_and_cross() -> Var:
-    """Wang et al. 2017: x_{l+1} = x₀ · (x_lᵀ w) + b + x_l, beside a tower."""
+    """Wang et al. 2017: x_{l+1} = x₀ · (x_lᵀ w) + b + x_l, and a tower."""
     x_0 = layers.concat([embedded(WIDTH), numbers()])
     x = x_0
     for _ in range(2):

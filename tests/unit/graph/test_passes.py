@@ -1,4 +1,4 @@
-"""Every pass computes what was computed without it, and does what it is for."""
+"""Every pass preserves results, and makes its change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`import psrt` is what every command pays for: it must stay light."""
+"""`import psrt` stays light: every command pays for it."""
 
 from __future__ import annotations
 

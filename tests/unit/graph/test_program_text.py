@@ -77,20 +77,20 @@ def test_text_that_is_no_program_is_refused_by_line(text: str, complaint: str) -
 @pytest.mark.parametrize("word", ["var", "parameter", "op"])
 @pytest.mark.parametrize("value", [None, 5, True, "zz", [], {}, [[5]], {"x": 5}, {"x": ["a", 1]}])
 def test_a_field_of_another_type_is_refused_or_reads_back(word: str, value: object) -> None:
-    """Whatever stands in a field, the text is refused by line, or it is the text of a program."""
+    """The text is refused by line, or is that of a program, for any value of a field."""
     lines = ctr().to_text().splitlines()
     at = next(i for i, line in enumerate(lines) if line.startswith(f"{word} "))
     fields = json.loads(lines[at].partition(" ")[2])
     for name in [*fields, *("attrs", "role", "kind", "optimizer", "ragged", "padding_id")]:
         lines[at] = f"{word} {json.dumps(fields | {name: value})}"
-        told = f"Line {at + 1} "
+        message = f"Line {at + 1} "
         try:
             read = Program.from_text("\n".join(lines))
         except ProgramError as error:
-            told = error.message
+            message = error.message
         else:
             assert Program.from_text(read.to_text()) == read
-        assert f"Line {at + 1} " in told
+        assert f"Line {at + 1} " in message
 
 
 @pytest.mark.parametrize("role", ["adjust", "clip_and_decay"])

@@ -1,4 +1,4 @@
-"""Programs for prediction: clones without training, and the part some vars are computed from."""
+"""Programs for prediction: clones without training, and the part that computes some vars."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from psrt.graph.verify import verify
 
 
 def trained() -> tuple[Program, psrt.Model]:
-    """A click model with a label, a loss and a metric beside its prediction."""
+    """A click model with a label, a loss, a metric and a prediction."""
     with psrt.program() as program:
         click = layers.data("click", shape=(1,))
         x = layers.data("x", shape=(3,))
@@ -108,7 +108,7 @@ def test_a_pruned_program_computes_what_the_whole_one_does() -> None:
     np.testing.assert_array_equal(part, whole)
 
 
-def test_parameters_nobody_reads_are_gone() -> None:
+def test_unread_parameters_are_gone() -> None:
     program, _ = trained()
 
     pruned = prune(program, ["x"])

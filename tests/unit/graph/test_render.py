@@ -141,7 +141,7 @@ def test_a_drawing_is_made_by_graphviz(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (("--format", "text", "--out", "graph.svg"), "which is a drawing"),
         (("--out", "gone/graph.dot"), "cannot be written to gone/graph.dot"),
@@ -149,7 +149,7 @@ def test_a_drawing_is_made_by_graphviz(tmp_path: Path, monkeypatch: pytest.Monke
 )
 def test_an_output_that_makes_no_sense_is_refused(
     arguments: tuple[str, ...],
-    told: str,
+    expected: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -160,4 +160,4 @@ def test_an_output_that_makes_no_sense_is_refused(
     code = main.run(["graph", *arguments, str(job)])
 
     assert code == 2
-    assert told in capsys.readouterr().err
+    assert expected in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""What the verifier refuses in programs that were read from text or rewritten."""
+"""Refusals of the verifier, in programs that were read from text or rewritten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fleet` from the first call to the last, and what it says when it is called out of turn.
+"""`fleet` from the first call to the last, and its errors for calls out of order.
 
 Server and worker are two fleets of one process here, over programs built alike; real processes are
 in tests/seeds.
@@ -230,8 +230,8 @@ def test_files_are_split_into_neighbours_as_evenly_as_can_be(workers: int, count
     [
         (lambda f: f.is_worker(), r"before fleet\.init"),
         (lambda f: f.distributed_optimizer(fluid.optimizer.SGD(0.1)), r"before fleet\.init"),
-        (lambda f: f.main_program, "a program it does not have yet"),
-        (lambda f: f.startup_program, "a program it does not have yet"),
+        (lambda f: f.main_program, "fleet has no program yet"),
+        (lambda f: f.startup_program, "fleet has no program yet"),
     ],
 )
 def test_what_comes_first_is_named(call: Callable[[Any], Any], message: str) -> None:
@@ -272,7 +272,7 @@ def test_a_saved_model_cannot_be_the_start_of_a_server() -> None:
         (lambda f: f.distributed_optimizer("sgd"), "was given a str"),
         (lambda f: f.distributed_optimizer(fluid.optimizer.SGD(0.1), {}), "a dict as its strategy"),
         (lambda f: f.split_files("part-0"), "expected a list"),
-        (lambda f: f.save_persistables(None, "d", "program"), "told to save a str"),
+        (lambda f: f.save_persistables(None, "d", "program"), "cannot save a str"),
     ],
 )
 def test_wrong_arguments_are_refused(call: Callable[[Any], Any], message: str) -> None:

@@ -1,4 +1,4 @@
-"""docs/reference/fleet.md says what the code does, row by row."""
+"""docs/reference/fleet.md agrees with the code, row by row."""
 
 from __future__ import annotations
 

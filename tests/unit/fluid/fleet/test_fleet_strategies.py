@@ -1,4 +1,4 @@
-"""Strategies: which mode of psrt each is, and what its sub-configs take and refuse."""
+"""Strategies: their modes in psrt, and the sub-configs they take and refuse."""
 
 from __future__ import annotations
 
@@ -297,7 +297,7 @@ def test_turned_knobs_without_effect_are_logged_in_one_line(
 
 
 @every_strategy
-def test_a_strategy_nobody_turned_a_knob_of_logs_nothing(
+def test_a_strategy_without_turned_knobs_logs_nothing(
     create: Callable[[], DistributedStrategy], caplog: pytest.LogCaptureFixture
 ) -> None:
     create().settled()

@@ -262,7 +262,7 @@ class DistributedTranspiler:
     def _made(self) -> ProgramPair:
         if self._parts is None:
             raise ProgramError(
-                "fleet was asked for a program it does not have yet.",
+                "fleet has no program yet.",
                 hint="Call fleet.distributed_optimizer(optimizer, strategy).minimize(loss) first.",
             )
         return self._parts
@@ -277,18 +277,18 @@ class DistributedTranspiler:
     def _own(self, program: FluidProgram | None) -> FluidProgram:
         if program is not None and not isinstance(program, FluidProgram):
             raise ConfigError(
-                f"fleet was told to save a {type(program).__name__}.",
+                f"fleet cannot save a {type(program).__name__}.",
                 hint="Save the program it was made of, or fleet.main_program.",
             )
         return self.main_program if program is None else program
 
-    def _refuse_server(self, asked: str) -> None:
+    def _refuse_server(self, name: str) -> None:
         if self.is_server():
-            raise ProgramError(f"fleet.{asked} is for workers, and this process is a server.")
+            raise ProgramError(f"fleet.{name} is for workers, and this process is a server.")
 
-    def _refuse_worker(self, asked: str) -> None:
+    def _refuse_worker(self, name: str) -> None:
         if self.is_worker():
-            raise ProgramError(f"fleet.{asked} is for servers, and this process is a worker.")
+            raise ProgramError(f"fleet.{name} is for servers, and this process is a worker.")
 
 
 fleet = DistributedTranspiler()
