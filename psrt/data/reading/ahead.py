@@ -12,7 +12,6 @@ import time
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from threading import Thread
-from types import TracebackType
 from typing import Generic, Self, TypeVar
 
 from psrt.core.errors import DeadlineError
@@ -73,12 +72,7 @@ class Ahead(Generic[Item]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _produce(self) -> None:

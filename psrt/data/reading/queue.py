@@ -16,7 +16,6 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from functools import partial
-from types import TracebackType
 from typing import Generic, NamedTuple, Self, TypeVar
 
 from psrt.core.counters import Counters
@@ -169,12 +168,7 @@ class QueueReader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self, timeout_s: float = 10.0) -> None:

@@ -12,7 +12,6 @@ import json
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from types import TracebackType
 from typing import Self, cast
 
 from psrt.communicator.factory import make
@@ -111,12 +110,7 @@ class ConnectedCluster:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _rows_of(self, client: Client, table: str) -> Iterator[tuple[I64, F32]]:

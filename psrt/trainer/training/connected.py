@@ -141,7 +141,7 @@ class ConnectedExecutor:
         return done
 
     def pull(self) -> None:
-        """Write the newest dense parameters, with all of this trainer's gradients, to the scope."""
+        """Write the newest dense parameters to the scope, with all of this trainer's gradients."""
         self.flush()
 
     def flush(self, final: bool = False) -> None:
@@ -157,7 +157,7 @@ class ConnectedExecutor:
 
     @property
     def source(self) -> ParamSource:
-        """The source of rows for another executor over the same scope, one that tests."""
+        """The source of rows for another executor over the same scope."""
         return self
 
     def rows(self, table: str) -> Iterator[tuple[I64, F32]]:
@@ -186,12 +186,9 @@ class ConnectedExecutor:
         `host` replaces the one this executor was made with.
         """
         part, cluster = self.part, self._settled()
-        seat = Seat(
-            *(part.trainer_id, part.trainers, part.job_id),
-            carrier=self._carrier,
-            host=host or self._host,
-            timeout_s=self._call_timeout_s,
-        )
+        who = (part.trainer_id, part.trainers, part.job_id)
+        host = host or self._host
+        seat = Seat(*who, carrier=self._carrier, host=host, timeout_s=self._call_timeout_s)
         with self._life.failing_for_good():
             return exchange(scattering, seat, partial(cluster.tell, "shuffle"))
 
@@ -298,4 +295,4 @@ def names_of(fetch: Sequence[str | Var]) -> list[str]:
 
 
 def _ignore(line: str) -> None:
-    """Print nothing."""
+    pass

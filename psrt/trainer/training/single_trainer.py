@@ -7,7 +7,6 @@ train them. Distributed tables, which no scope can hold, are `LocalTable`s.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import TracebackType
 from typing import Self
 
 from psrt.communicator.geo import LocalTable
@@ -56,12 +55,7 @@ class SingleTrainer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
