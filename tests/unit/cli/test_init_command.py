@@ -12,11 +12,11 @@ from psrt.cli import main
 from psrt.cli.init import DEFAULT, TEMPLATES, names
 from psrt.config.load import load_job
 from psrt.graph.verify import verify
-from psrt.trainer import job as jobs
+from psrt.trainer.inputs import job as jobs
 from tests.support.processes import clean_environment
 from tests.support.written_job import commands, follow_readme
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 def written(directory: Path, *options: str) -> Path:
