@@ -11,7 +11,7 @@ import pytest
 import psrt
 from psrt import BuildStrategy, layers
 from psrt.core.errors import ProgramError
-from psrt.executor.compute import SHARING
+from psrt.executor.compute import ALIASING
 from psrt.graph import passes
 from psrt.graph.verify import verify
 
@@ -242,7 +242,7 @@ def test_vars_in_one_buffer_never_live_at_the_same_time(model):
     """The oracle walks the ops with what is in each buffer."""
     program, loss = MODELS[model]()
 
-    plan = passes.plan_memory(program, SHARING, [loss])
+    plan = passes.plan_memory(program, ALIASING, [loss])
 
     inside: dict[int, set[str]] = {}
     roles = ("forward", "backward", "clip_and_decay", "optimize")
@@ -262,7 +262,7 @@ def test_vars_in_one_buffer_never_live_at_the_same_time(model):
 def test_gradients_can_be_left_out_of_memory_reuse():
     program, _ = slots_and_layers()
 
-    plan = passes.plan_memory(program, SHARING, skip_grads=True)
+    plan = passes.plan_memory(program, ALIASING, skip_grads=True)
 
     assert not [name for name in plan.places if program.vars[name].gradient_of]
 
