@@ -47,39 +47,13 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "BuildStrategy",
-    "ConnectedExecutor",
-    "DataGenerator",
-    "DistributeTranspiler",
-    "DistributeTranspilerConfig",
-    "ExecutionStrategy",
-    "Executor",
-    "InMemoryDataset",
-    "Model",
-    "MultiSlotDataGenerator",
-    "MultiSlotStringDataGenerator",
-    "ParallelExecutor",
-    "Param",
-    "Program",
-    "QueueDataset",
-    "Ragged",
-    "Scope",
-    "SelectedRows",
-    "__version__",
-    "clip",
-    "init",
-    "initializer",
-    "layers",
-    "load_inference_model",
-    "optimizer",
-    "program",
-    "reader",
-    "regularizer",
-    "save_inference_model",
-    "serve",
-    "tables",
-]
+__all__ = ["BuildStrategy", "ConnectedExecutor", "DataGenerator", "DistributeTranspiler"]
+__all__ += ["DistributeTranspilerConfig", "ExecutionStrategy", "Executor", "InMemoryDataset"]
+__all__ += ["MultiSlotDataGenerator", "MultiSlotStringDataGenerator", "ParallelExecutor"]
+__all__ += ["QueueDataset", "Scope", "__version__", "init", "load_inference_model", "reader"]
+__all__ += ["Model", "Param", "Program", "program", "save_inference_model", "serve"]
+__all__ += ["Ragged", "SelectedRows"]
+__all__ += ["clip", "initializer", "layers", "optimizer", "regularizer", "tables"]
 
 _MODULE_OF = {
     "BuildStrategy": "psrt.executor",

@@ -21,15 +21,5 @@ from psrt.data.python import (
     xmap_readers,
 )
 
-__all__ = [
-    "ComposeNotAligned",
-    "batch",
-    "buffered",
-    "cache",
-    "chain",
-    "compose",
-    "firstn",
-    "map_readers",
-    "shuffle",
-    "xmap_readers",
-]
+__all__ = ["ComposeNotAligned", "batch", "buffered", "cache", "chain", "compose", "firstn"]
+__all__ += ["map_readers", "shuffle", "xmap_readers"]

@@ -113,11 +113,14 @@ def face_between(importer: str, target: str) -> str | None:
 
 
 def names_of_face(face: str) -> list[str] | None:
-    """What `__all__` of a package lists; None without one."""
+    """What `__all__` of a package lists, in one or several statements; None without one."""
+    found: list[str] | None = None
     for node in tree(modules()[face]).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-            return [str(name) for name in ast.literal_eval(node.value)]
-    return None
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        if isinstance(target, ast.Name) and target.id == "__all__":
+            value = getattr(node, "value", None)
+            found = (found or []) + [str(name) for name in ast.literal_eval(value)]
+    return found
 
 
 def needs(module: str) -> set[str]:

@@ -28,23 +28,9 @@ from psrt.config.sections import (
     TrainerConfig,
 )
 
-__all__ = [
-    "BUSY_POLL_US",
-    "CARRIERS",
-    "DATA_FORMATS",
-    "FREE_TABLES",
-    "SECTIONS",
-    "SHARES",
-    "DataConfig",
-    "JobConfig",
-    "LaunchConfig",
-    "PartitionConfig",
-    "PlanConfig",
-    "PredictConfig",
-    "PserverConfig",
-    "SizeConfig",
-    "TrainerConfig",
-]
+__all__ = ["BUSY_POLL_US", "CARRIERS", "DATA_FORMATS", "FREE_TABLES", "SECTIONS", "SHARES"]
+__all__ += ["DataConfig", "JobConfig", "LaunchConfig", "PartitionConfig", "PlanConfig"]
+__all__ += ["PredictConfig", "PserverConfig", "SizeConfig", "TrainerConfig"]
 
 FREE_TABLES = {"job": ("params",), "data": ("columns", "options")}
 """Keys of a section that hold tables, whose keys are not declared here."""

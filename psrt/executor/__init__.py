@@ -19,16 +19,5 @@ from psrt.executor.ports import Gradient, GradSink, ParamSource
 from psrt.executor.program import Executor
 from psrt.executor.strategies import BuildStrategy, ExecutionStrategy
 
-__all__ = [
-    "BuildStrategy",
-    "ExecutionStrategy",
-    "Executor",
-    "GradSink",
-    "Gradient",
-    "ParallelExecutor",
-    "ParamSource",
-    "RowBatch",
-    "Scope",
-    "distinct_ids",
-    "lookups_by_table",
-]
+__all__ = ["BuildStrategy", "ExecutionStrategy", "Executor", "GradSink", "Gradient", "ParamSource"]
+__all__ += ["ParallelExecutor", "RowBatch", "Scope", "distinct_ids", "lookups_by_table"]

@@ -60,12 +60,8 @@ def set_gradient_clip(
         declared[name] = dataclasses.replace(declared.get(name, Param()), clip=clip)
 
 
-__all__ = [
-    "GradientClipByGlobalNorm",
-    "GradientClipByNorm",
-    "GradientClipByValue",
-    "set_gradient_clip",
-]
+__all__ = ["GradientClipByGlobalNorm", "GradientClipByNorm", "GradientClipByValue"]
+__all__ += ["set_gradient_clip"]
 
 
 def __getattr__(name: str) -> object:

@@ -113,10 +113,5 @@ _SETTERS = {
 _WITHOUT_EFFECT = [("fs_name", ""), ("fs_ugi", ""), ("download_cmd", "cat"), ("input_type", 0)]
 
 
-__all__ = [
-    "DatasetFactory",
-    "FluidInMemoryDataset",
-    "FluidQueueDataset",
-    "InMemoryDataset",
-    "QueueDataset",
-]
+__all__ = ["DatasetFactory", "FluidInMemoryDataset", "FluidQueueDataset", "InMemoryDataset"]
+__all__ += ["QueueDataset"]

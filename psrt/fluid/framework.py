@@ -256,17 +256,6 @@ def in_dygraph_mode() -> bool:
     return False
 
 
-__all__ = [
-    "FluidParameter",
-    "FluidProgram",
-    "Parameter",
-    "Program",
-    "Variable",
-    "default_main_program",
-    "default_startup_program",
-    "in_dygraph_mode",
-    "name_scope",
-    "program_guard",
-    "switch_main_program",
-    "switch_startup_program",
-]
+__all__ = ["FluidParameter", "FluidProgram", "Parameter", "Program", "Variable"]
+__all__ += ["default_main_program", "default_startup_program", "in_dygraph_mode", "name_scope"]
+__all__ += ["program_guard", "switch_main_program", "switch_startup_program"]

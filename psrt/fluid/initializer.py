@@ -72,20 +72,9 @@ TruncatedNormalInitializer = TruncatedNormal
 XavierInitializer = Xavier
 MSRAInitializer = MSRA
 
-__all__ = [
-    "MSRA",
-    "Constant",
-    "ConstantInitializer",
-    "MSRAInitializer",
-    "Normal",
-    "NormalInitializer",
-    "TruncatedNormal",
-    "TruncatedNormalInitializer",
-    "Uniform",
-    "UniformInitializer",
-    "Xavier",
-    "XavierInitializer",
-]
+__all__ = ["MSRA", "Constant", "ConstantInitializer", "MSRAInitializer", "Normal"]
+__all__ += ["NormalInitializer", "TruncatedNormal", "TruncatedNormalInitializer", "Uniform"]
+__all__ += ["UniformInitializer", "Xavier", "XavierInitializer"]
 
 
 def __getattr__(name: str) -> object:

@@ -34,30 +34,10 @@ _INSTEAD = {
     "load": "Use load_persistables, or load_inference_model.",
 }
 
-__all__ = [
-    "ComposeNotAligned",
-    "DataLoader",
-    "PyReader",
-    "batch",
-    "buffered",
-    "cache",
-    "chain",
-    "compose",
-    "firstn",
-    "is_parameter",
-    "is_persistable",
-    "load_inference_model",
-    "load_params",
-    "load_persistables",
-    "load_vars",
-    "map_readers",
-    "save_inference_model",
-    "save_params",
-    "save_persistables",
-    "save_vars",
-    "shuffle",
-    "xmap_readers",
-]
+__all__ = ["ComposeNotAligned", "DataLoader", "PyReader", "batch", "buffered", "cache", "chain"]
+__all__ += ["compose", "firstn", "is_parameter", "is_persistable", "load_inference_model"]
+__all__ += ["load_params", "load_persistables", "load_vars", "map_readers", "save_inference_model"]
+__all__ += ["save_params", "save_persistables", "save_vars", "shuffle", "xmap_readers"]
 
 
 def __getattr__(name: str) -> object:

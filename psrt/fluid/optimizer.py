@@ -213,31 +213,11 @@ FtrlOptimizer = Ftrl
 LarsMomentumOptimizer = LarsMomentum
 LambOptimizer = Lamb
 
-__all__ = [
-    "SGD",
-    "Adadelta",
-    "AdadeltaOptimizer",
-    "Adagrad",
-    "AdagradOptimizer",
-    "Adam",
-    "AdamOptimizer",
-    "Adamax",
-    "AdamaxOptimizer",
-    "DecayedAdagrad",
-    "DecayedAdagradOptimizer",
-    "Ftrl",
-    "FtrlOptimizer",
-    "Lamb",
-    "LambOptimizer",
-    "LarsMomentum",
-    "LarsMomentumOptimizer",
-    "Momentum",
-    "MomentumOptimizer",
-    "Optimizer",
-    "RMSProp",
-    "RMSPropOptimizer",
-    "SGDOptimizer",
-]
+__all__ = ["SGD", "Adadelta", "AdadeltaOptimizer", "Adagrad", "AdagradOptimizer", "Adam"]
+__all__ += ["AdamOptimizer", "Adamax", "AdamaxOptimizer", "DecayedAdagrad"]
+__all__ += ["DecayedAdagradOptimizer", "Ftrl", "FtrlOptimizer", "Lamb", "LambOptimizer"]
+__all__ += ["LarsMomentum", "LarsMomentumOptimizer", "Momentum", "MomentumOptimizer", "Optimizer"]
+__all__ += ["RMSProp", "RMSPropOptimizer", "SGDOptimizer"]
 
 _INSTEAD = {
     "DpsgdOptimizer": "Bound gradients with fluid.clip; psrt adds no noise to them.",

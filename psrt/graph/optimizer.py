@@ -229,32 +229,8 @@ def CtrSharedAdam(
     return declare(spec, learning_rate, options)
 
 
-__all__ = [
-    "Adadelta",
-    "Adagrad",
-    "Adam",
-    "AdamW",
-    "Adamax",
-    "ConstantRate",
-    "CosineDecay",
-    "CtrAdagrad",
-    "CtrAdam",
-    "CtrSgd",
-    "CtrSharedAdam",
-    "CtrStdAdagrad",
-    "DecayedAdagrad",
-    "Declaration",
-    "ExponentialDecay",
-    "Ftrl",
-    "InverseTimeDecay",
-    "Lamb",
-    "LarsMomentum",
-    "Momentum",
-    "NaturalExpDecay",
-    "NoamDecay",
-    "PiecewiseDecay",
-    "PolynomialDecay",
-    "RmsProp",
-    "Sgd",
-    "Warmup",
-]
+__all__ = ["Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "ConstantRate", "CosineDecay"]
+__all__ += ["CtrAdagrad", "CtrAdam", "CtrSgd", "CtrSharedAdam", "CtrStdAdagrad", "DecayedAdagrad"]
+__all__ += ["Declaration", "ExponentialDecay", "Ftrl", "InverseTimeDecay", "Lamb", "LarsMomentum"]
+__all__ += ["Momentum", "NaturalExpDecay", "NoamDecay", "PiecewiseDecay", "PolynomialDecay"]
+__all__ += ["RmsProp", "Sgd", "Warmup"]

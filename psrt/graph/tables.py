@@ -21,12 +21,5 @@ from psrt.core.specs import (
     TableOptions,
 )
 
-__all__ = [
-    "CountFilter",
-    "Growth",
-    "Lifecycle",
-    "Probability",
-    "Score",
-    "ShowClick",
-    "TableOptions",
-]
+__all__ = ["CountFilter", "Growth", "Lifecycle", "Probability", "Score", "ShowClick"]
+__all__ += ["TableOptions"]

@@ -142,13 +142,5 @@ def _answer(given: Any, blocks: int) -> list[Any]:
     return placed
 
 
-__all__ = [
-    "Dispatcher",
-    "SplitMethod",
-    "VarDispatcher",
-    "chosen",
-    "dispatch",
-    "dispatcher_named",
-    "hash_name",
-    "round_robin",
-]
+__all__ = ["Dispatcher", "SplitMethod", "VarDispatcher", "chosen", "dispatch", "dispatcher_named"]
+__all__ += ["hash_name", "round_robin"]

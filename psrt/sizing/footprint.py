@@ -228,14 +228,5 @@ def remembered_bytes(mode: CommunicationMode, distinct: float) -> float:
     return 4 * ID_BYTES * distinct if isinstance(mode, Geo) else ID_LISTS_BYTES
 
 
-__all__ = [
-    "ID_LISTS_BYTES",
-    "DenseFootprint",
-    "RowBytes",
-    "SparseFootprint",
-    "dense_footprint",
-    "held_footprint",
-    "remembered_bytes",
-    "row_bytes",
-    "sparse_footprint",
-]
+__all__ = ["ID_LISTS_BYTES", "DenseFootprint", "RowBytes", "SparseFootprint", "dense_footprint"]
+__all__ += ["held_footprint", "remembered_bytes", "row_bytes", "sparse_footprint"]

@@ -17,15 +17,5 @@ from psrt.communicator.requests.requests import Request, count_steps
 from psrt.communicator.requests.router import Router
 from psrt.communicator.requests.snapshots import Snapshots, empty_dense
 
-__all__ = [
-    "BACKSTOP_S",
-    "EndpointThreads",
-    "PendingCalls",
-    "PserverGroup",
-    "Request",
-    "Router",
-    "Snapshots",
-    "count_steps",
-    "empty_dense",
-    "results",
-]
+__all__ = ["BACKSTOP_S", "EndpointThreads", "PendingCalls", "PserverGroup", "results"]
+__all__ += ["Request", "Router", "Snapshots", "count_steps", "empty_dense"]

@@ -27,23 +27,7 @@ from psrt.config.sections.size import SizeConfig, stripes_for
 from psrt.config.sections.tables import TableConfig, section_of
 from psrt.config.sections.trainer import TrainerConfig
 
-__all__ = [
-    "BUSY_POLL_US",
-    "CARRIERS",
-    "DATA_FORMATS",
-    "SHARES",
-    "DataConfig",
-    "JobConfig",
-    "LaunchConfig",
-    "PartitionConfig",
-    "PlanConfig",
-    "PredictConfig",
-    "PserverConfig",
-    "SizeConfig",
-    "TableConfig",
-    "TrainerConfig",
-    "communication",
-    "section_of",
-    "stripes_for",
-    "tables",
-]
+__all__ = ["BUSY_POLL_US", "CARRIERS"]
+__all__ += ["DATA_FORMATS", "SHARES", "DataConfig", "JobConfig", "LaunchConfig", "PartitionConfig"]
+__all__ += ["PlanConfig", "PredictConfig", "PserverConfig", "SizeConfig", "stripes_for"]
+__all__ += ["TableConfig", "TrainerConfig", "communication", "section_of", "tables"]

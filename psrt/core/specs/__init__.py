@@ -85,88 +85,20 @@ from psrt.core.specs.table_specs import (
     Uniform,
 )
 
-__all__ = [
-    "DEFAULT_OPTIONS",
-    "LAYER_WISE",
-    "MODES",
-    "SHARED_STATE",
-    "STORAGES",
-    "VIRTUAL_SHARDS",
-    "Adadelta",
-    "Adagrad",
-    "Adam",
-    "AdamW",
-    "Adamax",
-    "Add",
-    "Admission",
-    "Async",
-    "CommunicationMode",
-    "Constant",
-    "ConstantRate",
-    "CosineDecay",
-    "CountFilter",
-    "CtrAdagrad",
-    "CtrAdam",
-    "CtrSgd",
-    "CtrSharedAdam",
-    "CtrStdAdagrad",
-    "DecayedAdagrad",
-    "DenseTableSpec",
-    "ExponentialDecay",
-    "Ftrl",
-    "Geo",
-    "Growth",
-    "HalfAsync",
-    "Initializer",
-    "InverseTimeDecay",
-    "L1Decay",
-    "L2Decay",
-    "Lamb",
-    "LarsMomentum",
-    "LearningRate",
-    "Lifecycle",
-    "Momentum",
-    "NaturalExpDecay",
-    "NoamDecay",
-    "Normal",
-    "Optimizer",
-    "PiecewiseDecay",
-    "PolynomialDecay",
-    "Probability",
-    "Regularizer",
-    "RmsProp",
-    "Score",
-    "Sgd",
-    "ShowClick",
-    "SparseTableSpec",
-    "Ssp",
-    "Sync",
-    "TableOptions",
-    "TableSpec",
-    "TruncatedNormal",
-    "Uniform",
-    "Warmup",
-    "admission_problems",
-    "check_formula",
-    "check_schedule",
-    "differences",
-    "formula_problems",
-    "from_json",
-    "from_plain",
-    "growth_problems",
-    "is_float32",
-    "lifecycle_problems",
-    "moves_all_rows",
-    "number_problems",
-    "optimizer_problems",
-    "option_problems",
-    "policy_problems",
-    "rate_at",
-    "scaled",
-    "scales_by_shows",
-    "schedule_of",
-    "score_problems",
-    "to_json",
-    "to_plain",
-    "without_show_scale",
-]
+__all__ = ["DEFAULT_OPTIONS", "STORAGES", "TableOptions"]
+__all__ += ["LAYER_WISE", "SHARED_STATE", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Add"]
+__all__ += ["DecayedAdagrad", "Ftrl", "Lamb", "LarsMomentum", "Momentum", "Optimizer", "RmsProp"]
+__all__ += ["Sgd", "moves_all_rows", "scales_by_shows", "without_show_scale"]
+__all__ += ["MODES", "Async", "CommunicationMode", "Geo", "HalfAsync", "Ssp", "Sync"]
+__all__ += ["VIRTUAL_SHARDS", "Constant", "DenseTableSpec", "Initializer", "Normal"]
+__all__ += ["SparseTableSpec", "TableSpec", "TruncatedNormal", "Uniform"]
+__all__ += ["Admission", "CountFilter", "Probability", "Score", "ShowClick"]
+__all__ += ["ConstantRate", "CosineDecay", "ExponentialDecay", "InverseTimeDecay", "LearningRate"]
+__all__ += ["NaturalExpDecay", "NoamDecay", "PiecewiseDecay", "PolynomialDecay", "Warmup"]
+__all__ += ["CtrAdagrad", "CtrAdam", "CtrSgd", "CtrSharedAdam", "CtrStdAdagrad"]
+__all__ += ["Growth", "L1Decay", "L2Decay", "Lifecycle", "Regularizer"]
+__all__ += ["admission_problems", "growth_problems", "lifecycle_problems", "option_problems"]
+__all__ += ["policy_problems", "score_problems"]
+__all__ += ["check_formula", "formula_problems", "is_float32", "number_problems"]
+__all__ += ["check_schedule", "optimizer_problems", "rate_at", "scaled", "schedule_of"]
+__all__ += ["differences", "from_json", "from_plain", "to_json", "to_plain"]

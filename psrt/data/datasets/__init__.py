@@ -21,13 +21,5 @@ from psrt.data.datasets.datasets import InMemoryDataset, QueueDataset
 from psrt.data.datasets.records import Records
 from psrt.data.datasets.scattering import Scattering, Shelf, records_of, tensors_of
 
-__all__ = [
-    "InMemoryDataset",
-    "QueueDataset",
-    "Records",
-    "Scattering",
-    "Shelf",
-    "datasets",
-    "records_of",
-    "tensors_of",
-]
+__all__ = ["InMemoryDataset", "QueueDataset", "Records"]
+__all__ += ["Scattering", "Shelf", "datasets", "records_of", "tensors_of"]

@@ -33,21 +33,7 @@ from psrt.data.formats.libsvm import libsvm_error
 from psrt.data.formats.multislot import BatchParser, malformed, number_at, shown_at
 from psrt.data.formats.rebatching import Rebatcher, joined
 
-__all__ = [
-    "DTYPES",
-    "BatchParser",
-    "DelimitedFormat",
-    "Format",
-    "MultiSlotFormat",
-    "Rebatcher",
-    "RowGroup",
-    "RowGroupFormat",
-    "TextFormat",
-    "format_named",
-    "joined",
-    "layout_of",
-    "libsvm_error",
-    "malformed",
-    "number_at",
-    "shown_at",
-]
+__all__ = ["DTYPES", "BatchParser", "layout_of", "malformed", "number_at", "shown_at"]
+__all__ += ["DelimitedFormat"]
+__all__ += ["Format", "MultiSlotFormat", "RowGroup", "RowGroupFormat", "TextFormat", "format_named"]
+__all__ += ["Rebatcher", "joined", "libsvm_error"]

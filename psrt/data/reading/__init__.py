@@ -13,13 +13,5 @@ from psrt.data.reading.queue import QueueReader
 from psrt.data.reading.readers import FileReader, reader_of
 from psrt.data.reading.settings import DatasetSettings
 
-__all__ = [
-    "WAIT_S",
-    "Ahead",
-    "DatasetSettings",
-    "FileReader",
-    "QueueReader",
-    "late",
-    "leave",
-    "reader_of",
-]
+__all__ = ["WAIT_S", "Ahead", "DatasetSettings", "FileReader", "late", "leave", "reader_of"]
+__all__ += ["QueueReader"]

@@ -42,41 +42,9 @@ from psrt.executor.compute.registry import (
 )
 from psrt.executor.compute.updates import Update, in_sequence, make_update
 
-__all__ = [
-    "ALIASING",
-    "COMPUTE",
-    "SHAPES_ONLY",
-    "SMALL",
-    "Bound",
-    "CachedCommands",
-    "Compute",
-    "Step",
-    "StepSequence",
-    "Update",
-    "checked",
-    "class_losses",
-    "clip_and_decay",
-    "computes",
-    "dense",
-    "elementwise",
-    "images",
-    "in_sequence",
-    "interactions",
-    "lookups",
-    "losses",
-    "make_update",
-    "math",
-    "metrics",
-    "norms",
-    "padding",
-    "part_of",
-    "pooling",
-    "random",
-    "ranking",
-    "reductions",
-    "sampled_losses",
-    "sampling",
-    "sequence",
-    "shapes",
-    "values",
-]
+__all__ = ["ALIASING", "COMPUTE", "SHAPES_ONLY", "Bound", "CachedCommands", "Compute", "Step"]
+__all__ += ["SMALL", "StepSequence", "Update", "computes", "in_sequence", "make_update", "part_of"]
+__all__ += ["checked", "class_losses", "losses", "ranking", "sampled_losses", "sampling"]
+__all__ += ["clip_and_decay", "dense", "elementwise", "images", "interactions", "lookups", "math"]
+__all__ += ["metrics", "norms", "padding", "pooling", "random", "reductions", "sequence", "shapes"]
+__all__ += ["values"]

@@ -31,25 +31,7 @@ from psrt.executor.memory.scope import (
 from psrt.executor.memory.step_context import StepContext
 from psrt.executor.memory.supply import RowSupply
 
-__all__ = [
-    "BoundRows",
-    "Cell",
-    "CellMemory",
-    "GradientCell",
-    "Joined",
-    "RowBatch",
-    "RowSupply",
-    "Scope",
-    "Scratch",
-    "SharedIds",
-    "StepContext",
-    "check_dtype",
-    "check_rows",
-    "check_shape",
-    "check_writeable",
-    "distinct_ids",
-    "initial_values",
-    "join",
-    "lookups_by_table",
-    "rows_of_whole",
-]
+__all__ = ["BoundRows", "Joined", "RowBatch", "SharedIds", "check_rows", "distinct_ids", "join"]
+__all__ += ["Cell", "CellMemory", "GradientCell", "Scratch", "lookups_by_table", "rows_of_whole"]
+__all__ += ["RowSupply", "Scope", "check_dtype", "check_shape", "check_writeable", "initial_values"]
+__all__ += ["StepContext"]

@@ -24,21 +24,6 @@ from psrt.executor.program.preparation import PreparedProgram, prepare
 from psrt.executor.program.scope_binding import ScopeBinding
 from psrt.executor.program.sequential import Executor
 
-__all__ = [
-    "Compiled",
-    "DeprecatedNames",
-    "DerivedIds",
-    "Executor",
-    "Feed",
-    "Fetch",
-    "Fetches",
-    "Intake",
-    "PreparedProgram",
-    "ScopeBinding",
-    "check_is_batch",
-    "check_names",
-    "copy_of",
-    "fed_vars",
-    "gradient_hooks",
-    "prepare",
-]
+__all__ = ["Compiled", "DeprecatedNames", "DerivedIds", "Executor", "fed_vars"]
+__all__ += ["Feed", "Fetch", "Fetches", "Intake", "check_is_batch", "check_names", "copy_of"]
+__all__ += ["PreparedProgram", "ScopeBinding", "gradient_hooks", "prepare"]

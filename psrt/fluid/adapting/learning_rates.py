@@ -87,13 +87,5 @@ def linear_lr_warmup(
     return Warmup(learning_rate, warmup_steps, start_lr, end_lr)
 
 
-__all__ = [
-    "cosine_decay",
-    "exponential_decay",
-    "inverse_time_decay",
-    "linear_lr_warmup",
-    "natural_exp_decay",
-    "noam_decay",
-    "piecewise_decay",
-    "polynomial_decay",
-]
+__all__ = ["cosine_decay", "exponential_decay", "inverse_time_decay", "linear_lr_warmup"]
+__all__ += ["natural_exp_decay", "noam_decay", "piecewise_decay", "polynomial_decay"]

@@ -51,11 +51,5 @@ def __getattr__(name: str) -> Any:
     return getattr(fleet, name)
 
 
-__all__ = [
-    "DistributedStrategy",
-    "PaddleCloudRoleMaker",
-    "Role",
-    "UserDefinedRoleMaker",
-    "distributed_optimizer",
-    "init",
-]
+__all__ = ["DistributedStrategy", "PaddleCloudRoleMaker", "Role", "UserDefinedRoleMaker"]
+__all__ += ["distributed_optimizer", "init"]

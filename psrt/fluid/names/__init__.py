@@ -20,18 +20,6 @@ from psrt.fluid.names.places import (
 )
 from psrt.fluid.names.variable import FluidParameter, Variable, unwrapped
 
-__all__ = [
-    "CPUPlace",
-    "CUDAPinnedPlace",
-    "CUDAPlace",
-    "FluidParameter",
-    "Variable",
-    "cpu_places",
-    "cuda_places",
-    "missing",
-    "nearest",
-    "no_cuda",
-    "refused",
-    "unique_name",
-    "unwrapped",
-]
+__all__ = ["CPUPlace", "CUDAPinnedPlace", "CUDAPlace", "cpu_places", "cuda_places", "no_cuda"]
+__all__ += ["FluidParameter", "Variable", "missing", "nearest", "refused", "unwrapped"]
+__all__ += ["unique_name"]

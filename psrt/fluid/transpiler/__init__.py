@@ -16,13 +16,5 @@ from psrt.fluid.transpiler.distribute_transpiler import (
 )
 from psrt.fluid.transpiler.memory import memory_optimize, release_memory
 
-__all__ = [
-    "DistributeTranspiler",
-    "DistributeTranspilerConfig",
-    "FluidTranspiler",
-    "HashName",
-    "PSDispatcher",
-    "RoundRobin",
-    "memory_optimize",
-    "release_memory",
-]
+__all__ = ["DistributeTranspiler", "DistributeTranspilerConfig", "FluidTranspiler", "HashName"]
+__all__ += ["PSDispatcher", "RoundRobin", "memory_optimize", "release_memory"]

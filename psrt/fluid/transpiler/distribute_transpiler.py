@@ -135,11 +135,5 @@ class PSDispatcher:
 RoundRobin = "RoundRobin"
 HashName = "HashName"
 
-__all__ = [
-    "DistributeTranspiler",
-    "DistributeTranspilerConfig",
-    "FluidTranspiler",
-    "HashName",
-    "PSDispatcher",
-    "RoundRobin",
-]
+__all__ = ["DistributeTranspiler", "DistributeTranspilerConfig", "FluidTranspiler", "HashName"]
+__all__ += ["PSDispatcher", "RoundRobin"]

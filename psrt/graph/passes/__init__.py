@@ -17,14 +17,5 @@ from psrt.graph.passes.memory import MemoryPlan, plan_memory
 from psrt.graph.passes.products import LATE, split_products
 from psrt.graph.passes.updates import fuse_updates
 
-__all__ = [
-    "LATE",
-    "MemoryPlan",
-    "drop_dead_code",
-    "fuse_activations",
-    "fuse_embeddings",
-    "fuse_losses",
-    "fuse_updates",
-    "plan_memory",
-    "split_products",
-]
+__all__ = ["LATE", "MemoryPlan", "drop_dead_code", "plan_memory", "split_products"]
+__all__ += ["fuse_activations", "fuse_embeddings", "fuse_losses", "fuse_updates"]

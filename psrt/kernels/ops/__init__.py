@@ -31,19 +31,6 @@ from psrt.kernels.ops import (
 from psrt.kernels.ops.command_list import Commands, EagerBackend, backend_for
 from psrt.kernels.ops.pooling import POOLS
 
-__all__ = [
-    "POOLS",
-    "Commands",
-    "EagerBackend",
-    "activations",
-    "backend_for",
-    "images",
-    "interactions",
-    "losses",
-    "metrics",
-    "nn",
-    "pooling",
-    "random",
-    "sampling",
-    "sequence",
-]
+__all__ = ["POOLS", "Commands", "EagerBackend", "backend_for"]
+__all__ += ["activations", "images", "interactions", "losses", "metrics", "nn", "pooling", "random"]
+__all__ += ["sampling", "sequence"]

@@ -11,16 +11,5 @@ from psrt.kernels.precision import halves
 from psrt.kernels.precision.halves import bf16_of, f16_of, f32_of_bf16, f32_of_f16
 from psrt.kernels.precision.narrow import Narrow, narrow, precision_of, scales_of, widen, widened
 
-__all__ = [
-    "Narrow",
-    "bf16_of",
-    "f16_of",
-    "f32_of_bf16",
-    "f32_of_f16",
-    "halves",
-    "narrow",
-    "precision_of",
-    "scales_of",
-    "widen",
-    "widened",
-]
+__all__ = ["Narrow", "narrow", "precision_of", "scales_of", "widen", "widened"]
+__all__ += ["bf16_of", "f16_of", "f32_of_bf16", "f32_of_f16", "halves"]

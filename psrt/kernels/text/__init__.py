@@ -49,42 +49,10 @@ from psrt.kernels.text.prefixes import hash_words
 from psrt.kernels.text.records import WORD_BYTES
 from psrt.kernels.text.text import DONE, NEWLINE, RETURN, SPACE
 
-__all__ = [
-    "BAD_INDEX",
-    "BAD_LABEL",
-    "BAD_VALUE",
-    "CATEGORIES",
-    "DONE",
-    "INTEGERS",
-    "LINES",
-    "MISSING",
-    "NEWLINE",
-    "NO_COLON",
-    "POSITION",
-    "RETURN",
-    "ROWS",
-    "SPACE",
-    "STATUS",
-    "VALUE_BYTES",
-    "WORD_BYTES",
-    "append_floats",
-    "append_ids",
-    "bucket_integers",
-    "cells",
-    "criteo",
-    "delimited",
-    "destinations",
-    "format_rows",
-    "hash_texts",
-    "hash_words",
-    "libsvm",
-    "multislot",
-    "pairs",
-    "parse_records",
-    "parse_rows",
-    "prefixes",
-    "records",
-    "row_bytes",
-    "svmlight",
-    "text",
-]
+__all__ = ["BAD_INDEX", "BAD_LABEL", "BAD_VALUE", "NO_COLON"]
+__all__ += ["CATEGORIES", "INTEGERS", "MISSING", "bucket_integers"]
+__all__ += ["DONE", "LINES", "NEWLINE", "POSITION", "RETURN", "ROWS", "SPACE", "STATUS"]
+__all__ += ["VALUE_BYTES", "WORD_BYTES", "append_floats", "append_ids", "format_rows", "row_bytes"]
+__all__ += ["cells", "criteo", "delimited", "destinations", "libsvm", "multislot", "pairs"]
+__all__ += ["hash_texts", "hash_words", "parse_records", "prefixes", "records", "svmlight", "text"]
+__all__ += ["parse_rows"]

@@ -33,16 +33,5 @@ from psrt.pserver.decisions.job_identity import JobIdentity
 from psrt.pserver.decisions.pserver_state import PserverState
 from psrt.pserver.decisions.spec_rules import read_spec
 
-__all__ = [
-    "Apply",
-    "Close",
-    "Fail",
-    "Instruction",
-    "JobIdentity",
-    "Meeting",
-    "PserverState",
-    "SendReply",
-    "WaitingCall",
-    "Warn",
-    "read_spec",
-]
+__all__ = ["Apply", "Close", "Fail", "Instruction", "SendReply", "WaitingCall", "Warn"]
+__all__ += ["JobIdentity", "Meeting", "PserverState", "read_spec"]

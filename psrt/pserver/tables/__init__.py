@@ -35,13 +35,5 @@ from psrt.pserver.tables.table_registry import TableRegistry
 from psrt.pserver.tables.two_part_table import RowsTable
 from psrt.pserver.tables.upkeep import Upkeep
 
-__all__ = [
-    "DenseTable",
-    "HelperThreads",
-    "Meters",
-    "RoutedIds",
-    "RowsTable",
-    "SlabPreallocator",
-    "TableRegistry",
-    "Upkeep",
-]
+__all__ = ["DenseTable", "HelperThreads", "Meters", "RoutedIds", "RowsTable", "SlabPreallocator"]
+__all__ += ["TableRegistry", "Upkeep"]

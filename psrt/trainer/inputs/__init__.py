@@ -20,22 +20,6 @@ from psrt.trainer.inputs.job import Job, load_job
 from psrt.trainer.inputs.outputs import Fetched, Measured, Outputs
 from psrt.trainer.inputs.prefetch import BatchPreparer, Feed, PreparedBatch, bind
 
-__all__ = [
-    "PREPARED_AHEAD",
-    "Ahead",
-    "BatchPreparer",
-    "Feed",
-    "Fetched",
-    "Job",
-    "Measured",
-    "Outputs",
-    "PreparedBatch",
-    "batches",
-    "bind",
-    "feed",
-    "format_of",
-    "load_job",
-    "state",
-    "training_files",
-    "with_counts",
-]
+__all__ = ["PREPARED_AHEAD", "Ahead", "feed", "format_of", "training_files"]
+__all__ += ["BatchPreparer", "Feed", "Fetched", "Measured", "Outputs", "PreparedBatch", "bind"]
+__all__ += ["Job", "batches", "load_job", "state", "with_counts"]

@@ -20,18 +20,6 @@ from psrt.trainer.models.onnx_export import export_onnx
 from psrt.trainer.models.predict import check_target, writing
 from psrt.trainer.models.saved_model import check_fits, load
 
-__all__ = [
-    "Manifest",
-    "RowPages",
-    "check_fits",
-    "check_target",
-    "export",
-    "export_onnx",
-    "inference",
-    "load",
-    "load_inference_model",
-    "predict",
-    "prediction_of",
-    "save_inference_model",
-    "writing",
-]
+__all__ = ["Manifest", "RowPages", "check_fits", "check_target", "load", "writing"]
+__all__ += ["export", "export_onnx", "inference", "predict"]
+__all__ += ["load_inference_model", "prediction_of", "save_inference_model"]

@@ -23,18 +23,6 @@ from psrt.executor.compute.registry.table import (
     computes,
 )
 
-__all__ = [
-    "ALIASING",
-    "COMPUTE",
-    "SHAPES_ONLY",
-    "Bound",
-    "CachedCommands",
-    "Compute",
-    "Step",
-    "StepSequence",
-    "are_strided",
-    "computes",
-    "flat_groups",
-    "flat_rows",
-    "reshape_strided",
-]
+__all__ = ["ALIASING", "COMPUTE", "SHAPES_ONLY", "Bound", "Compute", "computes"]
+__all__ += ["CachedCommands", "Step", "StepSequence"]
+__all__ += ["are_strided", "flat_groups", "flat_rows", "reshape_strided"]

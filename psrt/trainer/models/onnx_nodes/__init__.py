@@ -26,20 +26,6 @@ from psrt.trainer.models.onnx_nodes.table import (
     refusal,
 )
 
-__all__ = [
-    "EXPORTS",
-    "OPSET",
-    "Drawing",
-    "OnnxGraph",
-    "OnnxNode",
-    "dense",
-    "elementwise",
-    "images",
-    "interactions",
-    "lookups",
-    "math",
-    "reductions",
-    "refusal",
-    "shapes",
-    "values",
-]
+__all__ = ["EXPORTS", "OPSET", "Drawing", "OnnxGraph", "OnnxNode", "refusal"]
+__all__ += ["dense", "elementwise", "images", "interactions", "lookups", "math", "reductions"]
+__all__ += ["shapes", "values"]

@@ -19,16 +19,8 @@ from psrt.config.roles import ClusterRole, cloud_role, mpi_role
 from psrt.core.errors import ConfigError
 from psrt.fluid.names import missing
 
-__all__ = [
-    "GeneralRoleMaker",
-    "MPIRoleMaker",
-    "MPISymetricRoleMaker",
-    "PaddleCloudRoleMaker",
-    "Role",
-    "RoleMakerBase",
-    "UserDefinedCollectiveRoleMaker",
-    "UserDefinedRoleMaker",
-]
+__all__ = ["GeneralRoleMaker", "MPIRoleMaker", "MPISymetricRoleMaker", "PaddleCloudRoleMaker"]
+__all__ += ["Role", "RoleMakerBase", "UserDefinedCollectiveRoleMaker", "UserDefinedRoleMaker"]
 
 
 class Role(enum.IntEnum):
