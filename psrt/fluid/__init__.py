@@ -22,6 +22,7 @@ Importing it loads no kernels; modules that run programs are loaded on first use
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import Any
 
 from psrt.fluid import (
@@ -57,6 +58,9 @@ from psrt.fluid.names import (
     unique_name,
 )
 from psrt.fluid.param_attr import ParamAttr
+
+# PaddlePaddle's module path: programs write `import paddle.fluid.unique_name`.
+sys.modules[f"{__name__}.unique_name"] = unique_name
 
 _LATER = {
     "BuildStrategy": "compiler",

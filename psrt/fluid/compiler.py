@@ -20,7 +20,7 @@ class CompiledProgram:
     def __init__(self, program: FluidProgram, build_strategy: BuildStrategy | None = None) -> None:
         self.program = program
         self._build = build_strategy
-        self._how: ExecutionStrategy | None = None
+        self._threading: ExecutionStrategy | None = None
         self._shared: CompiledProgram | None = None
         self.replicas = 0
 
@@ -42,7 +42,7 @@ class CompiledProgram:
             hint = nearest(loss_name, graph.vars)
             raise ProgramError(f"The program has no var {loss_name} to be its loss.", hint=hint)
         self._build = build_strategy or self._build
-        self._how, self._shared = exec_strategy, share_vars_from
+        self._threading, self._shared = exec_strategy, share_vars_from
         count = places if isinstance(places, int) else len(places or ())
         self.replicas = share_vars_from.replicas if share_vars_from else count or cpu_num()
         return self
@@ -59,7 +59,7 @@ class CompiledProgram:
         if isinstance(self.program.job, TrainerProgram):
             from psrt.fluid.running import connected
 
-            return connected(self.program, scope, self.replicas or 1, self._build, self._how)
+            return connected(self.program, scope, self.replicas or 1, self._build, self._threading)
         if self not in scope.runs:
             scope.runs[self] = self._made(scope)
         run: Run = scope.runs[self]
@@ -70,7 +70,8 @@ class CompiledProgram:
             return LocalRun(self.program, scope, self._build)
         shared = self._shared.run_over(scope) if self._shared else None
         shared = shared if isinstance(shared, ReplicatedRun) else None
-        return ReplicatedRun(self.program, scope, self.replicas, self._build, self._how, shared)
+        strategies = self._build, self._threading
+        return ReplicatedRun(self.program, scope, self.replicas, *strategies, shared)
 
 
 __all__ = ["BuildStrategy", "CompiledProgram", "ExecutionStrategy"]

@@ -1,9 +1,9 @@
-"""`FluidExecutor`: runs whatever Fluid calls a program.
+"""`FluidExecutor`: runs every kind of program that Fluid has.
 
-a startup program      fills the scope with first values
-a program              runs here; with updates it trains here
-a compiled program     the same by replicas
-a trainer's program    (transpiled) trains by pservers; the first run connects
+a startup program      fills the scope with initial values
+a program              runs in this process; trains if it has updates
+a compiled program     runs in this process by replicas
+a trainer's program    (transpiled) trains with pservers; the first run connects
 a pserver's program    serves in this process until all trainers have completed
 """
 
@@ -38,15 +38,15 @@ AnyProgram: TypeAlias = FluidProgram | CompiledProgram
 
 
 class Batches(Protocol):
-    """What `train_from_dataset` asks of a dataset."""
+    """Interface of datasets for `train_from_dataset`."""
 
     def batches(self) -> Iterable[Feed]:
-        """One feed after the other, until the data end."""
+        """Return the feeds, one per batch."""
         ...
 
 
 class FluidExecutor:
-    """Runs programs in the order it is told; `place` is the CPU."""
+    """Runs programs in the order of its calls; `place` is the CPU."""
 
     def __init__(self, place: CPUPlace | None = None) -> None:
         self.place = place or CPUPlace()
@@ -64,12 +64,12 @@ class FluidExecutor:
         use_program_cache: bool = False,
         return_merged: bool = True,
     ) -> list[Any]:
-        """One batch through a program; values of the vars in `fetch_list`, by Fluid's shapes.
+        """Compute one batch; returns the values of `fetch_list` in Fluid's shapes.
 
-        Without `feed` the batch is that of the program's loaders, see `psrt.fluid.reader`; they
-        raise `core.EOFException` at the end of their data.
-        Ragged values come as `psrt.Ragged`. With replicas `return_merged=False` gives a list of
-        each one's values. The other arguments are Fluid's and change nothing.
+        Without `feed` the batch comes from the program's loaders, see `psrt.fluid.reader`; they
+        raise `core.EOFException` at the end of their data. Ragged values are `psrt.Ragged`. With
+        `return_merged=False` each value is a list of the replicas' values. The other arguments
+        have no effect. Raises `ProgramError` before the startup program has run.
         """
         program, scope = program or default_main_program(), chosen(scope)
         part = program if isinstance(program, FluidProgram) else program.program
@@ -92,22 +92,23 @@ class FluidExecutor:
         print_period: int = 100,
         fetch_handler: Callable[[Sequence[Any]], None] | None = None,
     ) -> None:
-        """Run every batch of `dataset`; print what is fetched every `print_period` batches.
+        """Run every batch of `dataset`; print fetched values every `print_period` batches.
 
-        `fetch_info` names the values. `fetch_handler`, a function, is given them instead. `debug`
-        prints at the end what the ops took, the share of reading and examples a second. `thread` is
-        the dataset's: reading ahead. Replicas are a CompiledProgram's.
+        `fetch_info` holds their titles. A function `fetch_handler` receives them instead. `debug`
+        prints op times, the share of reading and examples per second at the end. `thread` has no
+        effect: set it in the dataset. For replicas pass a CompiledProgram. Raises `ProgramError`
+        without a dataset.
         """
         if dataset is None:
             raise ProgramError("train_from_dataset was called without a dataset.")
         program, scope = program or default_main_program(), chosen(scope)
-        tell = _Telling(names_of(fetch_list), fetch_info, print_period, fetch_handler)
+        report = _Report(names_of(fetch_list), fetch_info, print_period, fetch_handler)
         feeds = (feed_of(feed) for feed in dataset.batches())
         run = self._run_of(program, scope)
         if debug:
-            print(run_watched(run, feeds, tell.names, tell.step))
+            print(run_watched(run, feeds, report.names, report.step))
         else:
-            run.run_from(feeds, tell.names, tell.step)
+            run.run_from(feeds, report.names, report.step)
 
     def infer_from_dataset(
         self,
@@ -121,7 +122,7 @@ class FluidExecutor:
         print_period: int = 100,
         fetch_handler: Callable[[Sequence[Any]], None] | None = None,
     ) -> None:
-        """The same, computing forward only: nothing is trained."""
+        """Run every batch of `dataset` forward only; arguments are those of training."""
         program = program or default_main_program()
         if isinstance(program, CompiledProgram):
             program = program.program
@@ -163,8 +164,8 @@ def _begin(program: FluidProgram, scope: FluidScope) -> None:
     initialise(program, scope)
 
 
-class _Telling:
-    """What is said of the values fetched: every so often, on a line or to a function."""
+class _Report:
+    """Periodic report of fetched values: a printed line or a call of the handler."""
 
     def __init__(
         self,
@@ -175,13 +176,13 @@ class _Telling:
     ) -> None:
         self.names = names
         self._titles, self._period = titles or names, period
-        self._tell = handler or self._print
+        self._emit = handler or self._print
         self._steps = 0
 
     def step(self, values: Sequence[Any]) -> None:
         self._steps += 1
         if self.names and self._steps % self._period == 0:
-            self._tell(returned(values))
+            self._emit(returned(values))
 
     def _print(self, values: Sequence[Any]) -> None:
         pairs = zip(self._titles, values, strict=True)

@@ -1,4 +1,4 @@
-"""`FluidParallelExecutor`: a program that replicas run, over one scope."""
+"""`FluidParallelExecutor`: runs one program by replicas over one scope."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from psrt.fluid.running import Feed, Fetch, FluidScope, chosen, feed_of, names_o
 
 
 class FluidParallelExecutor:
-    """CPU_NUM replicas; `share_vars_from` the executor that trains, to test beside it.
+    """Executor of CPU_NUM replicas.
 
-    `use_cuda` is refused, unless `share_vars_from` says where to compute: its replicas are taken.
+    `share_vars_from` is the executor that trains; this one, a test, takes its parameters and number
+    of replicas. Raises `ConfigError` for `num_trainers` other than 1, and for `use_cuda` without
+    `share_vars_from`.
     """
 
     def __init__(
@@ -47,7 +49,7 @@ class FluidParallelExecutor:
 
     @property
     def device_count(self) -> int:
-        """How many replicas share a batch."""
+        """Number of replicas that share a batch."""
         return self._compiled.replicas
 
     def run(
@@ -57,12 +59,12 @@ class FluidParallelExecutor:
         feed_dict: Feed | None = None,
         return_numpy: bool = True,
     ) -> list[Any]:
-        """One batch, or the parts of one: a list of feeds. Values are those of the whole batch."""
+        """Compute one batch, or a list of its parts; returns values of the whole batch."""
         names, batch = names_of(fetch_list), feed_of(feed if feed is not None else feed_dict)
         return returned(self._compiled.run_over(self._scope).run(batch, names))
 
     def drop_local_exe_scopes(self) -> None:
-        """psrt drops what steps computed by ExecutionStrategy.num_iteration_per_drop_scope."""
+        """Do nothing: `ExecutionStrategy.num_iteration_per_drop_scope` drops temporary vars."""
 
 
 ParallelExecutor = FluidParallelExecutor  # its name in PaddlePaddle

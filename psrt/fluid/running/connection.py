@@ -1,9 +1,9 @@
-"""A trainer's way to its pservers: one `ConnectedExecutor` for each transpiled program.
+"""Connection of a trainer to its pservers: one `ConnectedExecutor` per transpiled program.
 
-The first run connects, with the replicas and strategies it brings; later ones must bring the same.
-Closing it drains what is under way and tells the pservers that this trainer has completed. A script
-that ends without closing, and without an error, has completed too: Fluid's scripts end so. One that
-fails has not: its pservers find it lost, as if it had been killed.
+The first run connects, with its replicas and strategies; later runs need equal replicas. Closing
+sends pending gradients and reports to the pservers that this trainer has completed. A script that
+ends without closing and without an error counts as completed, since Fluid's scripts end this way.
+A script that fails does not: its pservers detect a lost trainer, as after a kill.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from psrt.trainer.training import ConnectedExecutor
 
 
 class ConnectedRun:
-    """A transpiled program at work: `program.job` is the trainer's part."""
+    """Run of a transpiled program; `program.job` is the trainer's part."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class ConnectedRun:
         scope: FluidScope,
         replicas: int = 1,
         build: BuildStrategy | None = None,
-        how: ExecutionStrategy | None = None,
+        threading: ExecutionStrategy | None = None,
     ) -> None:
         self.program, self.replicas = program, replicas
         memory = program.memory
@@ -44,12 +44,12 @@ class ConnectedRun:
             call_timeout_s=program.call_timeout_s,
             replicas=replicas,
             build_strategy=build,
-            exec_strategy=how,
+            exec_strategy=threading,
             keep=sorted(keep),
         )
 
     def run(self, feed: Batch, fetch: Sequence[str], merged: bool = True) -> list[Any]:
-        """One step of training by pservers."""
+        """Train one step with the pservers; returns the values of `fetch`."""
         return self.executor.run(feed, fetch, return_merged=merged)
 
     def run_from(
@@ -58,15 +58,15 @@ class ConnectedRun:
         fetch: Sequence[str],
         on_step: Callable[[list[Any]], None],
     ) -> None:
-        """Batches until they end; rows of the next are asked for while one computes."""
+        """Run every batch; rows of the next one are pulled while the present one computes."""
         self.executor.run_from(batches, fetch, on_step)
 
     def watch(self, profiler: Profiler | None, fetch: Sequence[str]) -> None:
-        """Record ops, and calls to pservers, from now on; None stops the ops."""
+        """Record later ops and calls to pservers; None stops the recording of ops."""
         self.executor.profiler = profiler
 
     def close(self) -> None:
-        """Complete: what is under way arrives, then the pservers count this trainer as done."""
+        """Send pending gradients, then complete this trainer at its pservers."""
         try:
             self.executor.stop()
         finally:
@@ -78,12 +78,15 @@ def connected(
     scope: FluidScope,
     replicas: int = 1,
     build: BuildStrategy | None = None,
-    how: ExecutionStrategy | None = None,
+    threading: ExecutionStrategy | None = None,
 ) -> ConnectedRun:
-    """The connection of a transpiled program, made and started if there is none."""
+    """Return the connection of a transpiled program, started on first use.
+
+    Raises `ProgramError` if it has another number of replicas.
+    """
     ending.went_on()
     if program.connection is None:
-        run = ConnectedRun(program, scope, replicas, build, how)
+        run = ConnectedRun(program, scope, replicas, build, threading)
         run.executor.start()
         program.connection = run
         _open.append(program)
@@ -98,7 +101,7 @@ def connected(
 
 
 def disconnect(program: FluidProgram) -> None:
-    """Complete the trainer of a transpiled program; nothing where it never connected."""
+    """Complete the trainer of a transpiled program, if it has connected."""
     run, program.connection = program.connection, None
     if run is not None:
         _open.remove(program)
@@ -110,6 +113,6 @@ _open: list[FluidProgram] = []
 
 @atexit.register
 def _complete_at_end() -> None:
-    """A trainer whose script failed is left to be found lost."""
+    """Complete open trainers, unless the script failed: pservers then detect lost trainers."""
     while _open and not ending.failed():
         disconnect(_open[-1])

@@ -1,8 +1,8 @@
-"""What runs a program over a scope: psrt's executors, made when they are first needed.
+"""Runs of a program over a scope, by psrt's executors, each made on first use.
 
-A run remembers what it was asked to fetch, because with shared memory or fused ops psrt must know
-that beforehand; where a later fetch list or a longer program asks for more, the executor is made
-anew and takes over the optimizer state.
+An executor that shares memory or fuses ops needs the names of fetched vars in advance, so a run
+collects them. For a new name or a longer program it makes a new executor, which takes over the
+optimizer state.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from psrt.graph.program import Program as Graph
 
 
 class Run(Protocol):
-    """One program at work."""
+    """Execution of one program over one scope."""
 
     program: FluidProgram
 
@@ -40,7 +40,7 @@ class Run(Protocol):
 
 
 class LocalRun:
-    """A program in this process, by an executor that `_made` makes; it updates what it trains."""
+    """Run in this process: the executor that `_made` returns also updates parameters."""
 
     def __init__(
         self, program: FluidProgram, scope: FluidScope, build: BuildStrategy | None = None
@@ -53,10 +53,7 @@ class LocalRun:
         self._roles: tuple[Role, ...] = ()
 
     def run(self, feed: Batch, fetch: Sequence[str], merged: bool = True) -> list[Any]:
-        """One batch through all ops of the program; values of the vars in `fetch`.
-
-        There is nothing to merge: the last argument is that of replicas.
-        """
+        """Compute one batch; returns the values of `fetch`. `merged` has effect with replicas."""
         values: list[Any] = self.executor(fetch).run(feed, fetch, roles=self._roles)
         return values
 
@@ -66,16 +63,16 @@ class LocalRun:
         fetch: Sequence[str],
         on_step: Callable[[list[Any]], None],
     ) -> None:
-        """Batches until they end; `on_step` is given what each fetched."""
+        """Run every batch; `on_step` receives the values that each fetched."""
         for feed in batches:
             on_step(self.run(feed, fetch))
 
     def watch(self, profiler: Profiler | None, fetch: Sequence[str]) -> None:
-        """Record the ops of runs that fetch these from now on; None stops that."""
+        """Record the ops of later runs that fetch `fetch`; None stops the recording."""
         self.executor(fetch).profiler = profiler
 
     def executor(self, fetch: Sequence[str] = ()) -> Any:
-        """psrt's executor, able to fetch these."""
+        """Return psrt's executor, able to fetch `fetch`."""
         graph = self.program.graph
         size = (len(graph.ops), len(graph.parameters))
         fits = size == self._size and (not _rewrites(self.build) or self._keep.issuperset(fetch))
@@ -103,7 +100,7 @@ class LocalRun:
 
 
 class ReplicatedRun(LocalRun):
-    """The same by replicas that share each batch; `shared` is a run whose parameters it reads."""
+    """Run by replicas that share each batch; it reads the parameters of run `shared`, if given."""
 
     def __init__(
         self,
@@ -111,14 +108,14 @@ class ReplicatedRun(LocalRun):
         scope: FluidScope,
         replicas: int | None,
         build: BuildStrategy | None = None,
-        how: ExecutionStrategy | None = None,
+        threading: ExecutionStrategy | None = None,
         shared: ReplicatedRun | None = None,
     ) -> None:
         super().__init__(program, scope, build)
-        self._replicas, self._how, self._shared = replicas, how, shared
+        self._replicas, self._threading, self._shared = replicas, threading, shared
 
     def run(self, feed: Batch, fetch: Sequence[str], merged: bool = True) -> list[Any]:
-        """The same; unless `merged`, each value is a list of those of the replicas."""
+        """Compute one batch; unless `merged`, each value is a list of the replicas' values."""
         executor = self.executor(fetch)
         values: list[Any] = executor.run(feed, fetch, roles=self._roles, return_merged=merged)
         return values
@@ -135,7 +132,7 @@ class ReplicatedRun(LocalRun):
             self.scope,
             self._replicas,
             self.build,
-            self._how,
+            self._threading,
             share_vars_from=shared,
             source=rows_of(self.program),
             keep=sorted(keep) if _rewrites(self.build) else (),
@@ -146,7 +143,7 @@ class ReplicatedRun(LocalRun):
 
 
 def sequential(program: FluidProgram, scope: FluidScope) -> Run:
-    """What runs `program` over `scope` without replicas; the same one each time."""
+    """Return the one run of `program` over `scope` without replicas."""
     if program not in scope.runs:
         scope.runs[program] = LocalRun(program, scope)
     run: Run = scope.runs[program]
@@ -154,9 +151,9 @@ def sequential(program: FluidProgram, scope: FluidScope) -> Run:
 
 
 def initialise(startup: FluidProgram, scope: FluidScope) -> None:
-    """Fill `scope` with the first values of every program noted in `startup`; state starts anew.
+    """Fill `scope` with the initial values of every program in `startup`; resets state.
 
-    A trainer of a cluster leaves tables out: their rows are on pservers.
+    Tables of a trainer of a cluster are left out: their rows are on pservers.
     """
     for program in startup.initialises:
         for name, parameter in program.graph.parameters.items():
@@ -168,20 +165,20 @@ def initialise(startup: FluidProgram, scope: FluidScope) -> None:
 
 
 def roles_of(graph: Graph) -> tuple[Role, ...]:
-    """What a run of a program computes: all it holds."""
+    """Return the roles of a program's ops: a run computes all of them."""
     held = {op.role for op in graph.ops}
     return tuple(role for role in ROLES if role in held)
 
 
 def rows_of(program: FluidProgram) -> Any:
-    """Where rows of tables that are in no scope come from; None if there is no such place."""
+    """Return the source of rows of tables that are in no scope, or None."""
     if program.rows_from is None and program.origin.connection is not None:
         return program.origin.connection.executor
     return program.rows_from
 
 
 def _forget(scope: FluidScope, graph: Graph) -> None:
-    """Optimizer state of these parameters begins anew."""
+    """Drop runs that hold optimizer state of these parameters."""
     for owner, run in list(scope.runs.items()):
         if not graph.parameters.keys().isdisjoint(run.program.graph.parameters):
             run.close()
@@ -210,7 +207,7 @@ def _build_of(program: FluidProgram) -> BuildStrategy:
 
 
 def _rewrites(build: BuildStrategy) -> bool:
-    """Whether some var may be gone, or overwritten, when it is fetched."""
+    """Return whether a strategy may drop or overwrite a var before it is fetched."""
     return bool(
         build.memory_optimize
         or build.fuse_elewise_add_act_ops

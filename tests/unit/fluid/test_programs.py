@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 
@@ -46,6 +47,10 @@ def test_two_programs_share_no_parameter_by_accident_but_do_under_a_guard_of_nam
     assert parameters() == ["fc_1.w_0"]
     with fluid.unique_name.guard():
         assert parameters() == ["fc_0.w_0"]
+
+
+def test_unique_name_is_a_module_of_fluid_as_in_paddlepaddle() -> None:
+    assert importlib.import_module("psrt.fluid.unique_name") is fluid.unique_name
 
 
 def test_a_name_given_to_a_layer_names_its_parameters_and_is_not_given_twice() -> None:
