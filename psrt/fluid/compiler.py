@@ -10,7 +10,7 @@ from psrt.core.errors import ProgramError
 from psrt.executor.strategies import BuildStrategy, ExecutionStrategy
 from psrt.fluid.framework import FluidProgram
 from psrt.fluid.names import CPUPlace, nearest
-from psrt.fluid.running import FluidScope, LocalRun, ReplicatedRun, Run
+from psrt.fluid.running import FluidScope, LocalRun, ReplicatedRun, Run, connected
 from psrt.partition.transpiler import TrainerProgram
 
 
@@ -57,8 +57,6 @@ class CompiledProgram:
     def run_over(self, scope: FluidScope) -> Run:
         """Return the run of this over `scope`, made on first use."""
         if isinstance(self.program.job, TrainerProgram):
-            from psrt.fluid.running import connected
-
             return connected(self.program, scope, self.replicas or 1, self._build, self._threading)
         if self not in scope.runs:
             scope.runs[self] = self._made(scope)

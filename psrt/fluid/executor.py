@@ -23,6 +23,8 @@ from psrt.fluid.running import (
     FluidScope,
     Run,
     chosen,
+    connected,
+    disconnect,
     feed_of,
     global_scope,
     initialise,
@@ -133,8 +135,6 @@ class FluidExecutor:
 
     def close(self) -> None:
         """Complete every trainer that this executor has connected."""
-        from psrt.fluid.running import disconnect
-
         while self._connected:
             disconnect(self._connected.pop())
 
@@ -146,8 +146,6 @@ class FluidExecutor:
             return program.run_over(scope)
         if not isinstance(program.job, TrainerProgram):
             return sequential(program, scope)
-        from psrt.fluid.running import connected
-
         return connected(program, scope)
 
 

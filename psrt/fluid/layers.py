@@ -17,6 +17,7 @@ from psrt.fluid.adapting import (
     SIGNATURES,
     Layer,
     adapted,
+    bare,
     learning_rates,
     signature_like,
     signatures,
@@ -53,6 +54,4 @@ def __dir__() -> list[str]:
 
 def signature_of(name: str) -> inspect.Signature:
     """Return a layer's signature as users call it, without notes on its arguments."""
-    signature = inspect.signature(LAYERS[name])
-    bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
-    return signature.replace(parameters=bare, return_annotation=signature.empty)
+    return bare(inspect.signature(LAYERS[name]))

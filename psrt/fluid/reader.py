@@ -54,7 +54,8 @@ class GeneratorLoader:
         self._places = 1
         self._running: Generator[Batch, None, None] | None = None
         if not iterable:
-            _program_of(self._vars).loaders.append(self)
+            owner: Any = self._vars[0].program
+            owner.origin.loaders.append(self)
 
     def set_sample_generator(
         self, reader: Reader[Any], batch_size: int, drop_last: bool = True, places: Places = None
@@ -197,11 +198,6 @@ def next_feed(program: FluidProgram) -> Batch:
     for loader in program.origin.loaders:
         feed |= loader.next_feed()
     return feed
-
-
-def _program_of(vars: Sequence[Variable]) -> Any:
-    owner: Any = vars[0].program
-    return owner.origin
 
 
 __all__ = ["DataLoader", "GeneratorLoader", "PyReader"]

@@ -138,15 +138,11 @@ class _Backward:
         for slot in rule.through_slots:
             inputs[gradient_name(slot)] = tuple(gradient_name(name) for name in op.outputs[slot])
         targets = self._targets(op)
-        if rule.accumulates:
-            self._continue_sum(targets[rule.of_slots[0]][0], inputs)
+        if rule.accumulates and self.parts[table := targets[rule.of_slots[0]][0]]:
+            # The op adds to the last part of the table's gradient instead of making its own.
+            inputs[BEFORE] = (self.parts[table].pop(),)
         outputs = {gradient_name(slot): names for slot, names in targets.items()}
         self._append(op, gradient_type(op.type), inputs, outputs, op.attrs)
-
-    def _continue_sum(self, table: str, inputs: dict[str, tuple[str, ...]]) -> None:
-        """Let the op add to the last part of the table's gradient instead of making its own."""
-        if self.parts[table]:
-            inputs[BEFORE] = (self.parts[table].pop(),)
 
     def _add_up(self, name: str, op: Op) -> None:
         """Replace several parts of the gradient of `name` by their sum."""

@@ -153,7 +153,10 @@ class Program:
             self.seed,
             {name: v for name, v in self.vars.items() if v.kind != "temp" or name not in gone},
             [_tested(op) for op in self.ops if op.role == "forward"],
-            {name: _untrained(parameter) for name, parameter in self.parameters.items()},
+            {
+                name: dataclasses.replace(p, optimizer=None, learning_rate=None, regularizer=None)
+                for name, p in self.parameters.items()
+            },
         )
 
     def to_text(self) -> str:
@@ -216,10 +219,6 @@ def seed_of(program_seed: int, parameter: str) -> int:
 def _tested(op: Op) -> Op:
     is_test = {"is_test": True} if "is_test" in op.attrs else {}
     return dataclasses.replace(op, attrs=op.attrs | is_test)
-
-
-def _untrained(parameter: Parameter) -> Parameter:
-    return dataclasses.replace(parameter, optimizer=None, learning_rate=None, regularizer=None)
 
 
 def _read_head(line: str) -> int:

@@ -9,10 +9,10 @@ learning_rates  schedules of the learning rate by Fluid's names
 from __future__ import annotations
 
 from psrt.fluid.adapting import learning_rates, written_layers
-from psrt.fluid.adapting.adapter import Layer, adapted, signature_like, signatures
+from psrt.fluid.adapting.adapter import Layer, adapted, bare, signature_like, signatures
 from psrt.fluid.adapting.layer_table import ALIKE, INSTEAD, OWN, SIGNATURES
 from psrt.fluid.adapting.written_layers import input_data, lookup
 
 __all__ = ["ALIKE", "INSTEAD", "OWN", "SIGNATURES"]
-__all__ += ["Layer", "adapted", "input_data", "lookup", "signature_like", "signatures"]
+__all__ += ["Layer", "adapted", "bare", "input_data", "lookup", "signature_like", "signatures"]
 __all__ += ["learning_rates", "written_layers"]

@@ -48,10 +48,9 @@ def adapted(name: str, signature: Signature, function: Layer) -> Layer:
         try:
             bound = signature.bind(*args, **options)
         except TypeError as error:
-            shown = signature.replace(parameters=[_bare(p) for p in signature.parameters.values()])
             raise ProgramError(
                 f"layers.{name} does not take these arguments: {error}.",
-                hint=f"It is {name}{shown}.",
+                hint=f"It is {name}{bare(signature)}.",
             ) from None
         bound.apply_defaults()
         layer_name = bound.arguments.pop("name") or ""
@@ -110,5 +109,7 @@ def _parameters(arguments: ast.arguments) -> Iterator[Parameter]:
         )
 
 
-def _bare(parameter: Parameter) -> Parameter:
-    return parameter.replace(annotation=Parameter.empty)
+def bare(signature: Signature) -> Signature:
+    """Return a signature as users call it, without notes on its arguments."""
+    bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+    return signature.replace(parameters=bare, return_annotation=signature.empty)

@@ -49,10 +49,7 @@ def data(
             f"layers.data {name} was given lod_level {lod_level}; psrt has lists of scalars, 1.",
             hint="Feed each list as a slot of its own.",
         )
-    made: Variable = default_main_program().call(
-        psrt_layers.data, name, sizes, str(dtype), bool(lod_level)
-    )
-    return made
+    return _called(psrt_layers.data, name, sizes, str(dtype), bool(lod_level))
 
 
 def input_data(

@@ -118,17 +118,13 @@ class Variable:
             return self._made(layers.elementwise_pow, self, other)
         return self._made(layers.pow, self, float(other))
 
-    def __radd__(self, other: float) -> Variable:
-        return self._scaled(1.0, other)
-
     def __rsub__(self, other: float) -> Variable:
         return self._scaled(-1.0, other)
 
-    def __rmul__(self, other: float) -> Variable:
-        return self._scaled(other)
-
     def __rtruediv__(self, other: float) -> Variable:
         return self._made(layers.reciprocal, self) * other
+
+    __radd__, __rmul__ = __add__, __mul__
 
     def __neg__(self) -> Variable:
         return self._scaled(-1.0)

@@ -9,7 +9,7 @@ A script that fails does not: its pservers detect a lost trainer, as after a kil
 from __future__ import annotations
 
 import atexit
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from psrt.core.errors import ProgramError
@@ -17,8 +17,9 @@ from psrt.executor.profiling import Profiler
 from psrt.executor.strategies import BuildStrategy, ExecutionStrategy
 from psrt.fluid.framework import FluidProgram
 from psrt.fluid.running import ending
+from psrt.fluid.running.runs import default_build
 from psrt.fluid.running.scope import FluidScope
-from psrt.fluid.running.values import Batch
+from psrt.fluid.running.values import Batch, OnStep
 from psrt.trainer.training import ConnectedExecutor
 
 
@@ -34,16 +35,13 @@ class ConnectedRun:
         threading: ExecutionStrategy | None = None,
     ) -> None:
         self.program, self.replicas = program, replicas
-        memory = program.memory
-        if build is None and memory is not None:
-            build = BuildStrategy(memory_optimize=True, skip_grads=memory.skip_grads)
-        keep = program.persistables | (memory.keep if memory else frozenset())
+        keep = program.persistables | (program.memory.keep if program.memory else frozenset())
         self.executor = ConnectedExecutor(
             program.job,
             scope,
             call_timeout_s=program.call_timeout_s,
             replicas=replicas,
-            build_strategy=build,
+            build_strategy=build or default_build(program),
             exec_strategy=threading,
             keep=sorted(keep),
         )
@@ -52,12 +50,7 @@ class ConnectedRun:
         """Train one step with the pservers; returns the values of `fetch`."""
         return self.executor.run(feed, fetch, return_merged=merged)
 
-    def run_from(
-        self,
-        batches: Iterable[Batch],
-        fetch: Sequence[str],
-        on_step: Callable[[list[Any]], None],
-    ) -> None:
+    def run_from(self, batches: Iterable[Batch], fetch: Sequence[str], on_step: OnStep) -> None:
         """Run every batch; rows of the next one are pulled while the present one computes."""
         self.executor.run_from(batches, fetch, on_step)
 

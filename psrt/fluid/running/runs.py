@@ -7,7 +7,7 @@ optimizer state.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from psrt.core.errors import ProgramError
@@ -18,7 +18,7 @@ from psrt.executor.program import Executor
 from psrt.executor.strategies import BuildStrategy, ExecutionStrategy
 from psrt.fluid.framework import FluidProgram
 from psrt.fluid.running.scope import FluidScope
-from psrt.fluid.running.values import Batch
+from psrt.fluid.running.values import Batch, OnStep
 from psrt.graph.program import ROLES, Role
 from psrt.graph.program import Program as Graph
 
@@ -29,12 +29,7 @@ class Run(Protocol):
     program: FluidProgram
 
     def run(self, feed: Batch, fetch: Sequence[str], merged: bool = True) -> list[Any]: ...
-    def run_from(
-        self,
-        batches: Iterable[Batch],
-        fetch: Sequence[str],
-        on_step: Callable[[list[Any]], None],
-    ) -> None: ...
+    def run_from(self, batches: Iterable[Batch], fetch: Sequence[str], on_step: OnStep) -> None: ...
     def watch(self, profiler: Profiler | None, fetch: Sequence[str]) -> None: ...
     def close(self) -> None: ...
 
@@ -46,7 +41,7 @@ class LocalRun:
         self, program: FluidProgram, scope: FluidScope, build: BuildStrategy | None = None
     ) -> None:
         self.program, self.scope = program, scope
-        self.build = build or _build_of(program)
+        self.build = build or default_build(program)
         self._keep: frozenset[str] = program.memory.keep if program.memory else frozenset()
         self._executor: Any = None
         self._size = (0, 0)
@@ -57,12 +52,7 @@ class LocalRun:
         values: list[Any] = self.executor(fetch).run(feed, fetch, roles=self._roles)
         return values
 
-    def run_from(
-        self,
-        batches: Iterable[Batch],
-        fetch: Sequence[str],
-        on_step: Callable[[list[Any]], None],
-    ) -> None:
+    def run_from(self, batches: Iterable[Batch], fetch: Sequence[str], on_step: OnStep) -> None:
         """Run every batch; `on_step` receives the values that each fetched."""
         for feed in batches:
             on_step(self.run(feed, fetch))
@@ -200,7 +190,8 @@ def _check_started(program: FluidProgram, scope: FluidScope) -> None:
         )
 
 
-def _build_of(program: FluidProgram) -> BuildStrategy:
+def default_build(program: FluidProgram) -> BuildStrategy:
+    """Return the strategy of a run that is given none: `memory_optimize` shares memory."""
     if program.memory is None:
         return BuildStrategy()
     return BuildStrategy(memory_optimize=True, skip_grads=program.memory.skip_grads)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,6 +16,8 @@ from psrt.graph.program import Var
 Feed: TypeAlias = Mapping[str, Any]
 Batch: TypeAlias = dict[str, Array | Ragged]
 Fetch: TypeAlias = str | Variable | Var
+OnStep: TypeAlias = Callable[[list[Any]], None]
+"""Consumer of the fetched values of each step."""
 
 
 def feed_of(given: Feed | Sequence[Feed] | None) -> Batch:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
 
 from psrt.data.slots import batch_rows
 from psrt.executor.profiling import Profiler
 from psrt.fluid.running.runs import Run
-from psrt.fluid.running.values import Batch
+from psrt.fluid.running.values import Batch, OnStep
 
 _SHOWN_OPS = 50
 
 
-def run_watched(
-    run: Run, feeds: Iterable[Batch], fetch: Sequence[str], on_step: Callable[[list[Any]], None]
-) -> str:
+def run_watched(run: Run, feeds: Iterable[Batch], fetch: Sequence[str], on_step: OnStep) -> str:
     """Call `run.run_from`; returns the table of its ops and a line on reading and speed."""
     profiler = Profiler()
     reading = _Reading(feeds, profiler.clock_ns)

@@ -74,7 +74,9 @@ class FluidTranspiler:
 
     def get_pserver_program(self, endpoint: str) -> FluidProgram:
         """Return the program that serves the tables of the pserver at `endpoint`."""
-        return _part(self._transpiler.get_pserver_program(endpoint))
+        program = FluidProgram()
+        program.job = self._transpiler.get_pserver_program(endpoint)
+        return program
 
     def get_pserver_programs(self, endpoint: str) -> tuple[FluidProgram, FluidProgram]:
         """Return the pserver's program and its startup program."""
@@ -103,12 +105,6 @@ def _checked(program: FluidProgram) -> FluidProgram:
         f"program is of type {type(program).__name__}, which is not a Program.",
         hint="Transpile the Program, and compile what get_trainer_program gives.",
     )
-
-
-def _part(job: _psrt.PserverProgram) -> FluidProgram:
-    program = FluidProgram()
-    program.job = job
-    return program
 
 
 class PSDispatcher:

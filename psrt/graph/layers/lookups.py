@@ -34,8 +34,7 @@ def embedding(
     inputs = layer.checked("input", input)
     if dtype != "float32":
         raise layer.error(f"argument dtype is {dtype!r}, tables hold float32")
-    table = _table(layer, size, is_sparse, is_distributed, padding_idx, param)
-    _check_fed(layer, table, inputs)
+    table = _table(layer, inputs, size, is_sparse, is_distributed, padding_idx, param)
     return layer.op("embedding", {"ids": input, "table": table}, padding_id=_padding(layer, table))
 
 
@@ -55,8 +54,7 @@ def slot_embeddings(
     """
     layer = Layer("slot_embeddings")
     slots = layer.checked("inputs", inputs)
-    table = _table(layer, size, is_sparse, is_distributed, padding_idx, param)
-    _check_fed(layer, table, slots)
+    table = _table(layer, slots, size, is_sparse, is_distributed, padding_idx, param)
     return layer.op(
         "slot_embeddings",
         {"ids": slots, "table": table},
@@ -81,8 +79,7 @@ def weighted_embedding(
     """
     layer = Layer("weighted_embedding")
     inputs = layer.checked("input", input)
-    table = _table(layer, size, is_sparse, is_distributed, padding_idx, param)
-    _check_fed(layer, table, inputs)
+    table = _table(layer, inputs, size, is_sparse, is_distributed, padding_idx, param)
     return layer.op(
         "weighted_embedding",
         {"ids": input, "values": values, "table": table},
@@ -92,6 +89,7 @@ def weighted_embedding(
 
 def _table(
     layer: Layer,
+    inputs: Sequence[Var],
     size: Sequence[int],
     is_sparse: bool,
     is_distributed: bool,
@@ -103,7 +101,7 @@ def _table(
         raise layer.error(f"argument size is {shape}, not (number of ids, width)")
     is_distributed = layer.flag("is_distributed", is_distributed)
     rows = None if is_distributed else shape[0]
-    return layer.parameter(
+    table = layer.parameter(
         "w_0",
         shape,
         param,
@@ -112,6 +110,8 @@ def _table(
         distributed=is_distributed,
         padding_id=None if padding_idx is None else _row(layer, padding_idx, rows),
     )
+    _check_fed(layer, table, inputs)
+    return table
 
 
 def _row(layer: Layer, padding_idx: int, rows: int | None) -> int:

@@ -26,8 +26,7 @@ def pooled_size(size: int, window: int, stride: int, padding: int, ceil: bool) -
 
 
 def _need_images(call: OpCall) -> TensorType:
-    call.need_float("input")
-    found = call.one("input")
+    found = call.need_float("input")
     fits = len(found.shape) == 4
     call.need(fits, f"argument input must be (rows, channels, height, width), not {found}")
     return found

@@ -66,11 +66,6 @@ def draw_classes(call: OpCall) -> Types:
     }
 
 
-def longest_path(num_classes: int) -> int:
-    """⌈log₂ num_classes⌉, the longest path in the default tree."""
-    return (num_classes - 1).bit_length()
-
-
 def _paths(length: int) -> Types:
     shape = (ROWS, length)
     return {"out": TensorType(shape, "int64"), "signs": TensorType(shape)}
@@ -85,7 +80,7 @@ def tree_path(call: OpCall) -> Types:
     _need_label(call)
     classes = call.attrs["num_classes"]
     call.need(classes > 1, f"argument num_classes is {classes}, not 2 or more")
-    return _paths(longest_path(classes))
+    return _paths((classes - 1).bit_length())  # the longest path: ⌈log₂ classes⌉
 
 
 @define("custom_path", inputs="path_table path_code", outputs="out signs")

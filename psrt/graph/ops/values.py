@@ -21,24 +21,11 @@ def cast(call: OpCall) -> Types:
 
 
 @define("assign", inputs="x", ragged="x")
-def assign(call: OpCall) -> Types:
-    """Copy under another name."""
-    return {"out": call.one("x")}
-
-
 @define("zeros_like", inputs="x", ragged="x")
-def zeros_like(call: OpCall) -> Types:
-    return {"out": call.one("x")}
-
-
 @define("ones_like", inputs="x", ragged="x")
-def ones_like(call: OpCall) -> Types:
-    return {"out": call.one("x")}
-
-
 @define("loss_gradient", inputs="x")
-def loss_gradient(call: OpCall) -> Types:
-    """Start of the backward: d loss / d loss, in a replica its share."""
+def like_x(call: OpCall) -> Types:
+    """A copy, zeros, ones, or d loss / d loss, where backward starts: in a replica its share."""
     return {"out": call.one("x")}
 
 

@@ -12,7 +12,6 @@ naming the nearest, and values of another type.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -21,6 +20,7 @@ from psrt.config.load import cpu_num, environment
 from psrt.core.attributes import DeclaredAttributes
 from psrt.core.errors import ConfigError, ErrorCode
 from psrt.core.specs import Async, CommunicationMode
+from psrt.fluid.names import nearest
 
 Config = TypeVar("Config")
 
@@ -175,11 +175,10 @@ def check_key(config: object, name: str) -> None:
     known = [field.name for field in dataclasses.fields(config)]  # type: ignore[arg-type]
     if name in known:
         return
-    near = difflib.get_close_matches(str(name), known, 1)
     raise ConfigError(
         f"{type(config).__name__} doesn't have key: {name}.",
         code=ErrorCode.CONFIG_UNKNOWN_KEY,
-        hint=f"Did you mean {near[0]}?" if near else f"It has {', '.join(known)}.",
+        hint=nearest(str(name), known) or f"It has {', '.join(known)}.",
     )
 
 
