@@ -46,7 +46,12 @@ class FluidTranspiler:
         Raises `ConfigError` for arguments that no job can have, `ProgramError` for a program that
         is no `Program`.
         """
-        program = _checked(default_main_program() if program is None else program)
+        program = default_main_program() if program is None else program
+        if not isinstance(program, FluidProgram):
+            raise ProgramError(
+                f"program is of type {type(program).__name__}, which is not a Program.",
+                hint="Transpile the Program, and compile what get_trainer_program returns.",
+            )
         if slice_var_up is not None:
             self.config.slice_var_up = slice_var_up
         if split_method is not None:
@@ -96,15 +101,6 @@ class FluidTranspiler:
 
 
 DistributeTranspiler = FluidTranspiler  # its name in PaddlePaddle
-
-
-def _checked(program: FluidProgram) -> FluidProgram:
-    if isinstance(program, FluidProgram):
-        return program
-    raise ProgramError(
-        f"program is of type {type(program).__name__}, which is not a Program.",
-        hint="Transpile the Program, and compile what get_trainer_program gives.",
-    )
 
 
 class PSDispatcher:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from psrt.graph.arguments import are_several
 from psrt.graph.builder import Layer
+from psrt.graph.layers.shapes import from_front
 from psrt.graph.program import Var
 
 
@@ -55,20 +56,20 @@ def cumsum(x: Var, axis: int = -1, exclusive: bool = False, reverse: bool = Fals
     `exclusive` omits an element from its own sum, `reverse` begins at the end.
     """
     layer = Layer("cumsum")
-    at = _inner(layer, "x", x, axis)
+    at = from_front(layer, layer.checked("x", x), axis)
     return layer.op("cumsum", {"x": x}, axis=at, exclusive=exclusive, reverse=reverse)
 
 
 def argmax(x: Var, axis: int = -1) -> Var:
     """Index int64 of the (first) maximum along `axis`, which is removed. No gradient."""
     layer = Layer("argmax")
-    return layer.op("argmax", {"x": x}, axis=_inner(layer, "x", x, axis))
+    return layer.op("argmax", {"x": x}, axis=from_front(layer, layer.checked("x", x), axis))
 
 
 def argmin(x: Var, axis: int = -1) -> Var:
     """Index int64 of the (first) minimum along `axis`, which is removed. No gradient."""
     layer = Layer("argmin")
-    return layer.op("argmin", {"x": x}, axis=_inner(layer, "x", x, axis))
+    return layer.op("argmin", {"x": x}, axis=from_front(layer, layer.checked("x", x), axis))
 
 
 def topk(input: Var, k: int) -> tuple[Var, Var]:
@@ -84,12 +85,5 @@ def topk(input: Var, k: int) -> tuple[Var, Var]:
 def l2_normalize(x: Var, axis: int = -1, epsilon: float = 1e-12) -> Var:
     """L2 normalisation x / √(Σ x² + `epsilon`), summed along `axis`."""
     layer = Layer("l2_normalize")
-    at = _inner(layer, "x", x, axis)
+    at = from_front(layer, layer.checked("x", x), axis)
     return layer.op("l2_normalize", {"x": x}, axis=at, epsilon=epsilon)
-
-
-def _inner(layer: Layer, argument: str, x: Var, axis: int) -> int:
-    """`axis` counted from the front."""
-    layer.checked(argument, x)
-    axis = layer.whole("axis", axis)
-    return axis + len(x.shape) if axis < 0 else axis

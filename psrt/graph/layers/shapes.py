@@ -18,20 +18,20 @@ def concat(input: Sequence[Var], axis: int = 1) -> Var:
     """Join vars along `axis`, which is not that of the examples; all of them ragged, or none."""
     layer = Layer("concat")
     xs = layer.checked("input", input)
-    return layer.op("concat", {"x": xs}, axis=_axis(layer, xs, axis))
+    return layer.op("concat", {"x": xs}, axis=from_front(layer, xs, axis))
 
 
 def stack(x: Sequence[Var], axis: int = 1) -> Var:
     """Join vars of one shape along a new dimension, at `axis` of the result."""
     layer = Layer("stack")
     xs = layer.checked("x", x)
-    return layer.op("stack", {"x": xs}, axis=_axis(layer, xs, axis, more=1))
+    return layer.op("stack", {"x": xs}, axis=from_front(layer, xs, axis, more=1))
 
 
 def unstack(x: Var, axis: int = 1) -> list[Var]:
     """Split dimension `axis` into vars without it, one per index: the inverse of `stack`."""
     layer = Layer("unstack")
-    at = _axis(layer, layer.checked("x", x), axis)
+    at = from_front(layer, layer.checked("x", x), axis)
     shape = x.shape[:at] + x.shape[at + 1 :]
     parts = _parts(layer, x, at, [1] * _known_size(layer, "x", x, at))
     return [layer.op("reshape", {"x": part}, shape=shape) for part in parts]
@@ -43,7 +43,7 @@ def split(input: Var, num_or_sections: int | Sequence[int], dim: int = -1) -> li
     One size may be -1, the rest.
     """
     layer = Layer("split")
-    at = _axis(layer, layer.checked("input", input), dim)
+    at = from_front(layer, layer.checked("input", input), dim)
     size = _known_size(layer, "input", input, at)
     if isinstance(num_or_sections, Iterable):
         parts = layer.wholes("num_or_sections", num_or_sections)
@@ -72,7 +72,7 @@ def slice(input: Var, axes: Sequence[int], starts: Sequence[int], ends: Sequence
     ends = layer.wholes("ends", ends)
     if not len(axes) == len(starts) == len(ends):
         raise layer.error(f"arguments axes {axes}, starts {starts}, ends {ends} differ in length")
-    found = [_axis(layer, (input,), axis) for axis in axes]
+    found = [from_front(layer, (input,), axis) for axis in axes]
     sizes = [_known_size(layer, "input", input, axis) for axis in found]
     return layer.op(
         "slice",
@@ -115,7 +115,7 @@ def squeeze(input: Var, axes: Sequence[int] = ()) -> Var:
     """Drop the dimensions `axes`, which have size 1; all such when none is named."""
     layer = Layer("squeeze")
     layer.checked("input", input)
-    found = {_axis(layer, (input,), axis) for axis in layer.wholes("axes", axes)}
+    found = {from_front(layer, (input,), axis) for axis in layer.wholes("axes", axes)}
     found = found or {i for i, size in enumerate(input.shape) if size == 1}
     for axis in found:
         if not 0 <= axis < len(input.shape) or input.shape[axis] != 1:
@@ -152,8 +152,8 @@ def expand(x: Var, expand_times: Sequence[int]) -> Var:
     return layer.op("expand", {"x": x}, expand_times=times)
 
 
-def _axis(layer: Layer, xs: Sequence[Var], axis: int, more: int = 0) -> int:
-    """`axis` counted from the front, in a result of `more` dimensions than the first of `xs`."""
+def from_front(layer: Layer, xs: Sequence[Var], axis: int, more: int = 0) -> int:
+    """Return `axis` counted from the front; `more` is the number of dimensions a layer adds."""
     if not xs:
         raise layer.error("there is no var to work on")
     axis = layer.whole("axis", axis)

@@ -42,7 +42,7 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "a shared parameter of another shape": (
         lambda: [layers.fc(x(size, f"x{size}"), 2, param="w") for size in (3, 4)],
-        r"parameter w exists with shape \(3, 2\).*asked for with shape \(4, 2\)",
+        r"parameter w exists with shape \(3, 2\).*declared with shape \(4, 2\)",
     ),
     "concat of parts that differ": (
         lambda: layers.concat([x(), layers.reshape(x(4, "y"), (-1, 2, 2))]),
