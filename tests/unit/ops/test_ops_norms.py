@@ -287,7 +287,7 @@ REFUSALS: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "a shared scale of another shape": (
         lambda: [layers.batch_norm(layers.data(f"x{n}", (n,)), param="w") for n in (2, 3)],
-        r"parameter w exists with shape \(2,\), .*asked for with shape \(3,\)",
+        r"parameter w exists with shape \(2,\), .*declared with shape \(3,\)",
     ),
     "layer norm over the batch": (
         lambda: layers.layer_norm(batch(), begin_norm_axis=0),

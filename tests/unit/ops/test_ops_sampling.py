@@ -390,7 +390,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "a table of another shape": (
         lambda: nce_of(param="shared", num_total_classes=9),
-        r"parameter shared exists with shape \(7, 3\).*asked for with shape \(9, 3\)",
+        r"parameter shared exists with shape \(7, 3\).*declared with shape \(9, 3\)",
     ),
 }
 
