@@ -471,7 +471,7 @@ def test_trainers_of_different_programs_are_refused() -> None:
 
 
 def calls_of(pserver: LivePserver) -> float:
-    return pserver.service.meters.registry.snapshot()["pserver_calls"]
+    return pserver.service.meters.counters.snapshot()["pserver_calls"]
 
 
 @contextmanager

@@ -202,7 +202,7 @@ def run(mode: str, number: int) -> None:
             for number, communicator in enumerate(cluster.trainers)
         ]
         for before, after in pairwise(trainers):
-            after.before = before
+            after.before = before  # type: ignore[attr-defined]
         in_threads([trainer.run for trainer in trainers])
         check(cluster, schedule, under_test)
     finally:

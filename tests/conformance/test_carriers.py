@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -66,7 +67,7 @@ class Gate:
             future.set_result(None)
 
 
-TENSORS = [
+TENSORS: list[Any] = [
     np.arange(24, dtype=np.float32).reshape(2, 3, 4),
     np.array([0, -1, np.iinfo(np.int64).min], np.int64),
     np.zeros((0, 16), np.float32),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,7 @@ def test_jobs_of_different_pservers_run_at_the_same_time(threads: EndpointThread
 def test_jobs_of_one_pserver_run_in_the_order_submitted(threads: EndpointThreads) -> None:
     seen: list[int] = []
 
-    futures = [threads.submit(0, lambda i=i: seen.append(i)) for i in range(50)]
+    futures: list[Any] = [threads.submit(0, lambda i=i: seen.append(i)) for i in range(50)]
     results(futures, NAMES[:1] * 50, "appending", LONG_S)
 
     assert seen == list(range(50))
@@ -91,7 +92,7 @@ def test_a_silent_pserver_is_named_at_the_deadline(
 ) -> None:
     monkeypatch.setattr(endpoint_threads, "BACKSTOP_S", 0.0)
     gate = threading.Event()
-    futures = [threads.submit(0, lambda: None), threads.submit(1, gate.wait)]
+    futures: list[Any] = [threads.submit(0, lambda: None), threads.submit(1, gate.wait)]
     futures[0].result(LONG_S)
 
     with pytest.raises(DeadlineError, match="PULL has no answer from ps1"):

@@ -35,7 +35,7 @@ class BrokenLoop:
 def test_calls_to_a_loop_that_crashed_raise_its_error(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(aio_loop.uvloop, "new_event_loop", BrokenLoop)
+    monkeypatch.setattr(aio_loop.uvloop, "new_event_loop", BrokenLoop)  # type: ignore[attr-defined]
     monkeypatch.setattr(asyncio, "set_event_loop", lambda loop: None)
     loop = aio_loop.LoopThread()
     loop._thread.join(WAIT_S)

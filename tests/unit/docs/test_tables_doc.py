@@ -11,7 +11,7 @@ import pytest
 import psrt
 from psrt import tables
 from psrt.core import specs
-from psrt.kernels.tables.row_layout import STORAGES
+from psrt.core.specs import STORAGES
 from tests.support.pages import page
 
 TEXT = page("reference/tables.md")

@@ -15,7 +15,7 @@ from psrt.executor import RowBatch
 
 TRAIN, FORWARD = ("forward", "backward", "optimize"), ("forward",)
 FEED = {"ids": np.array([[1], [8]]), "word": np.array([[0], [3]])}
-EXECUTORS = {
+EXECUTORS: dict[str, Any] = {
     "one": lambda program, scope: psrt.Executor(program, scope),
     "replicas": lambda program, scope: psrt.ParallelExecutor(program, scope, 2),
 }

@@ -45,8 +45,9 @@ def test_a_value_that_means_nothing_is_refused_however_it_is_set(
 def test_choices_may_be_given_by_name() -> None:
     build = BuildStrategy(reduce_strategy="Reduce", gradient_scale_strategy="One")
 
-    assert build.reduce_strategy is BuildStrategy.ReduceStrategy.Reduce
-    assert build.gradient_scale_strategy is BuildStrategy.GradientScaleStrategy.One
+    assert build.reduce_strategy is BuildStrategy.ReduceStrategy.Reduce  # type: ignore[attr-defined]
+    scale = BuildStrategy.GradientScaleStrategy.One  # type: ignore[attr-defined]
+    assert build.gradient_scale_strategy is scale
     assert ExecutionStrategy(num_threads=np.int64(3)).num_threads == 3
 
 

@@ -101,7 +101,7 @@ def test_a_program_is_looked_through_by_its_block() -> None:
     assert (x.shape, x.dtype, x.lod_level) == ((-1, 4), "float32", 0)
     assert [op.type for op in block.ops] == ["fc"]
     assert [p.name for p in block.all_parameters()] == ["fc_0.w_0", "fc_0.b_0"]
-    assert all(p.trainable for p in block.all_parameters())
+    assert all(p.trainable for p in block.all_parameters())  # type: ignore[attr-defined]
     assert all(type(p) is fluid.framework.Parameter for p in block.all_parameters())
     assert program.num_blocks == 1
     assert str(program) == program.to_string(True) == program.graph.to_text()

@@ -26,7 +26,8 @@ from psrt.core.specs import (
     Sync,
 )
 from psrt.graph.program import Program
-from psrt.partition.transpiler import DistributeTranspiler, endpoints_of
+from psrt.partition.arguments import endpoints_of
+from psrt.partition.transpiler import DistributeTranspiler
 from psrt.partition.transpiler_config import DistributeTranspilerConfig, mode_of
 from tests.support.pages import page
 

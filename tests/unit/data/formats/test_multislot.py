@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from psrt.core.errors import ConfigError, DataError
-from psrt.data.formats.multislot import Batch, BatchParser, Slot
+from psrt.data.formats.multislot import BatchParser
+from psrt.data.slots import Batch, Slot
 
 SLOTS = [Slot("click", "float", 1), Slot("dense", "float", 2), Slot("words", "uint64")]
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from psrt.core.errors import DataError
 from psrt.core.tensors import Ragged
-from psrt.data.formats.multislot import BatchParser, Slot
+from psrt.data.formats.multislot import BatchParser
+from psrt.data.slots import Slot
 
 KINDS = st.tuples(st.sampled_from(["uint64", "float"]), st.sampled_from([None, 1, 3]))
 IDS = st.integers(0, 2**64 - 1)

@@ -7,7 +7,8 @@ import struct
 import numpy as np
 import pytest
 
-from psrt.data.formats.multislot import BatchParser, Slot
+from psrt.data.formats.multislot import BatchParser
+from psrt.data.slots import Slot
 from psrt.kernels.text import criteo, lines
 
 U64 = 1 << 64

@@ -21,7 +21,7 @@ def of_another_thread() -> float:
     return found[0]
 
 
-@pytest.mark.skipif(denormals.platform.machine() != "x86_64", reason="no other is known")
+@pytest.mark.skipif(denormals.platform.machine() != "x86_64", reason="no other is known")  # type: ignore[attr-defined]
 def test_they_are_zero_inside_and_in_threads_begun_there() -> None:
     with denormals_flushed():
         inside, of_thread = float((TINY * 2).max()), of_another_thread()
@@ -38,7 +38,7 @@ def test_they_are_numbers_again_afterwards_also_after_an_error() -> None:
 
 
 def test_an_unknown_processor_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(denormals.platform, "machine", lambda: "riscv64")
+    monkeypatch.setattr(denormals.platform, "machine", lambda: "riscv64")  # type: ignore[attr-defined]
 
     with denormals_flushed():
         inside = float((TINY * 2).max())
