@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class EOFException(Exception):
-    """Raised when a loader that feeds runs has no more data."""
+    """Raised at the end of the data of a loader that feeds runs."""
 
 
 def is_compiled_with_cuda() -> bool:

@@ -8,40 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from psrt.core import specs
 from psrt.core.errors import ProgramError
-from psrt.core.specs import (
-    ConstantRate,
-    CosineDecay,
-    ExponentialDecay,
-    InverseTimeDecay,
-    LearningRate,
-    NaturalExpDecay,
-    NoamDecay,
-    PiecewiseDecay,
-    PolynomialDecay,
-    Warmup,
-)
+from psrt.core.specs import LearningRate
 
 
 def exponential_decay(
     learning_rate: float, decay_steps: int, decay_rate: float, staircase: bool = False
 ) -> LearningRate:
     """Exponential decay: learning_rate · decay_rate^(t / decay_steps)."""
-    return ExponentialDecay(learning_rate, decay_steps, decay_rate, staircase)
+    return specs.ExponentialDecay(learning_rate, decay_steps, decay_rate, staircase)
 
 
 def natural_exp_decay(
     learning_rate: float, decay_steps: int, decay_rate: float, staircase: bool = False
 ) -> LearningRate:
     """Natural exponential decay: learning_rate · exp(−decay_rate · t / decay_steps)."""
-    return NaturalExpDecay(learning_rate, decay_steps, decay_rate, staircase)
+    return specs.NaturalExpDecay(learning_rate, decay_steps, decay_rate, staircase)
 
 
 def inverse_time_decay(
     learning_rate: float, decay_steps: int, decay_rate: float, staircase: bool = False
 ) -> LearningRate:
     """Inverse time decay: learning_rate / (1 + decay_rate · t / decay_steps)."""
-    return InverseTimeDecay(learning_rate, decay_steps, decay_rate, staircase)
+    return specs.InverseTimeDecay(learning_rate, decay_steps, decay_rate, staircase)
 
 
 def polynomial_decay(
@@ -60,22 +50,22 @@ def polynomial_decay(
             "layers.polynomial_decay was given cycle=True; psrt decays once.",
             hint="Use layers.piecewise_decay for a rate that rises again.",
         )
-    return PolynomialDecay(learning_rate, decay_steps, end_learning_rate, power)
+    return specs.PolynomialDecay(learning_rate, decay_steps, end_learning_rate, power)
 
 
 def piecewise_decay(boundaries: Sequence[int], values: Sequence[float]) -> LearningRate:
     """Piecewise constant rate: `values[i]` while t < `boundaries[i]`, then the last."""
-    return PiecewiseDecay(tuple(boundaries), tuple(values))
+    return specs.PiecewiseDecay(tuple(boundaries), tuple(values))
 
 
 def noam_decay(d_model: int, warmup_steps: int, learning_rate: float = 1.0) -> LearningRate:
     """Noam decay: learning_rate · d_model^−½ · min(n^−½, n · warmup_steps^−1.5), n = t + 1."""
-    return NoamDecay(learning_rate, d_model, warmup_steps)
+    return specs.NoamDecay(learning_rate, d_model, warmup_steps)
 
 
 def cosine_decay(learning_rate: float, step_each_epoch: int, epochs: int) -> LearningRate:
     """Cosine decay: learning_rate · ½ · (1 + cos(π · ⌊t / step_each_epoch⌋ / epochs))."""
-    return CosineDecay(learning_rate, step_each_epoch, epochs)
+    return specs.CosineDecay(learning_rate, step_each_epoch, epochs)
 
 
 def linear_lr_warmup(
@@ -83,8 +73,8 @@ def linear_lr_warmup(
 ) -> LearningRate:
     """Linear warmup from start_lr to end_lr in warmup_steps, then a rate or schedule."""
     if isinstance(learning_rate, int | float):
-        learning_rate = ConstantRate(float(learning_rate))
-    return Warmup(learning_rate, warmup_steps, start_lr, end_lr)
+        learning_rate = specs.ConstantRate(float(learning_rate))
+    return specs.Warmup(learning_rate, warmup_steps, start_lr, end_lr)
 
 
 __all__ = ["cosine_decay", "exponential_decay", "inverse_time_decay", "linear_lr_warmup"]

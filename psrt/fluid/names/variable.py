@@ -61,7 +61,7 @@ class Variable:
 
     @property
     def persistable(self) -> bool:
-        """Whether it outlives a step, or was set to be kept after it."""
+        """True if it outlives a step, or was set to be kept after it."""
         return self.var.kind in ("parameter", "state") or self.name in self.program.persistables
 
     @persistable.setter
@@ -73,7 +73,7 @@ class Variable:
 
     @property
     def stop_gradient(self) -> bool:
-        """Whether it has no gradient; setting it to another value raises `ProgramError`."""
+        """True if it has no gradient; setting it to another value raises `ProgramError`."""
         return self.var.kind in ("data", "state") or not self.var.type.is_float
 
     @stop_gradient.setter
@@ -142,7 +142,7 @@ class FluidParameter(Variable):
 
     @property
     def trainable(self) -> bool:
-        """Whether an optimizer may train it."""
+        """True if an optimizer may train it."""
         return self.program.graph.parameters[self.name].trainable
 
 

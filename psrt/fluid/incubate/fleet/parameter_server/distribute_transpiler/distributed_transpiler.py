@@ -44,8 +44,8 @@ from psrt.trainer.training import Shrunk
 _INSTEAD = {
     "all_reduce": "Fetch and add up where the job's results are gathered, or read the reports of "
     "`psrt trainer --report`.",
-    "shrink_sparse_table": "fleet.shrink() decays scores and drops rows as each table's "
-    "psrt.tables.Lifecycle says.",
+    "shrink_sparse_table": "fleet.shrink() decays scores and drops rows by the "
+    "psrt.tables.Lifecycle of each table.",
     "shrink_dense_table": "data_norm's sums are psrt's own state; nothing else of a dense table "
     "shrinks.",
     "save_cache_model": "Save the whole model: fleet.save_inference_model.",
