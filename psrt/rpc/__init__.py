@@ -13,13 +13,12 @@ Reading order, which is also import order:
     shm         payloads in shared memory
     stream      the carrier over TCP and Unix sockets
     grpc_       the carrier over gRPC
-    inproc      the in-process carrier, with scripted faults
     dialing     new connections of a client
     pool        idle connections of a client
     error_text  error texts of a client
     client      a trainer's client of one pserver
     server      the server of one pserver
 
-A pserver needs `Server`, `Message`, `Later` and `Peer`; a communicator needs `Client` and `Method`;
-tests add `InprocServer` and `Fault`. docs/reference/wire-format.md describes the format.
+A pserver needs `Server`, `Message`, `Later` and `Peer`; a communicator needs `Client` and `Method`.
+docs/reference/wire-format.md describes the format.
 """

@@ -15,7 +15,6 @@ from psrt.rpc import pb
 from psrt.rpc.busy_poll import NEVER, BusyPoll
 from psrt.rpc.grpc_ import GrpcConnection
 from psrt.rpc.hosts import host_id, reachable
-from psrt.rpc.inproc import InprocConnection, InprocServer
 from psrt.rpc.stream import connect_tcp, connect_unix
 from psrt.rpc.wire import MAX_FRAME_BYTES, Message
 
@@ -35,7 +34,8 @@ class Connection(Protocol):
     def close(self) -> None: ...
 
 
-Carrier: TypeAlias = Literal["stream", "grpc"] | InprocServer
+Carrier: TypeAlias = Literal["stream", "grpc"] | Callable[[str], Connection]
+"""A carrier by name, or a function that connects to an endpoint: tests stay in one process."""
 
 # With None the connection is for HELLO; with its reply, for data. The float bounds the connect.
 Dialer: TypeAlias = Callable[[pb.HelloReply | None, float], Connection]
@@ -55,8 +55,8 @@ def dialer(
     ports = itertools.count(spread)
 
     def dial(hello: pb.HelloReply | None, timeout_s: float) -> Connection:
-        if isinstance(carrier, InprocServer):
-            return InprocConnection(carrier, endpoint)
+        if not isinstance(carrier, str):
+            return carrier(endpoint)
         if hello is None or carrier == "grpc":
             return GrpcConnection(endpoint, max_bytes)
         if hello.unix_path and hello.host_id == host_id() and os.path.exists(hello.unix_path):

@@ -23,11 +23,11 @@ from psrt.communicator.base import Communicator, Gradients
 from psrt.core import specs
 from psrt.core.tensors import SelectedRows
 from psrt.pserver.serving.service import PserverService
-from psrt.rpc.inproc import Fault
 from psrt.rpc.methods import Method
 from psrt.rpc.retry import RetryPolicy
 from tests.support.cluster import in_threads
 from tests.support.communicators import ENDPOINTS, Builder, Cluster, ModeUnderTest, plan_of
+from tests.support.inproc import Fault
 
 SCHEDULES, BLOCKS = 200, 8
 LONG_S = 30.0

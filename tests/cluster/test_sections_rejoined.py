@@ -17,11 +17,11 @@ from psrt.partition.plan import PartitionPlan, build_plan
 from psrt.pserver.serving.service import PserverService
 from psrt.rpc import pb
 from psrt.rpc.client import Client
-from psrt.rpc.inproc import InprocServer
 from psrt.rpc.methods import Method
 from psrt.rpc.wire.frames import Message
 from tests.support.carriers import eventually
 from tests.support.cluster import connect, services
+from tests.support.inproc import InprocServer
 
 SECTIONS, BLOCK, STEPS, TIMEOUT_S = 8, 4, 3, 30.0
 SYNC = specs.Sync("wait")

@@ -19,7 +19,6 @@ from psrt.communicator.base import Communicator, Pulled
 from psrt.communicator.requests import pserver_group
 from psrt.core import specs
 from psrt.core.errors import DeadlineError, InternalError, UnavailableError
-from psrt.rpc.inproc import Fault
 from psrt.rpc.methods import Method
 from tests.support.communicators import (
     ASYNC,
@@ -38,6 +37,7 @@ from tests.support.communicators import (
     initial,
     initial_rows,
 )
+from tests.support.inproc import Fault
 
 EVERY_MODE = pytest.mark.parametrize("mode", MODES_UNDER_TEST.values(), ids=MODES_UNDER_TEST)
 

@@ -19,12 +19,12 @@ from psrt.core.clock import Clock
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.dialing import Carrier, Connection, dialer
-from psrt.rpc.inproc import Fault, InprocServer
 from psrt.rpc.methods import Method
 from psrt.rpc.retry import RetryPolicy
 from psrt.rpc.server import Server
 from psrt.rpc.serving import Handler, Later, Peer
 from psrt.rpc.wire.frames import Message
+from tests.support.inproc import Fault, InprocServer
 
 CARRIERS = ("stream-tcp", "stream-unix", "stream-shared", "grpc", "inproc")
 SHARED_BYTES = 16 << 20

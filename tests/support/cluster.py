@@ -25,11 +25,11 @@ from psrt.partition.transpile import program_for
 from psrt.pserver.serving.service import PserverService
 from psrt.rpc import pb
 from psrt.rpc.client import Client
-from psrt.rpc.inproc import InprocServer
 from psrt.trainer.inputs.prefetch import BatchPreparer
 from psrt.trainer.training.local_parameters import LocalDenseParameters
 from psrt.trainer.training.run_options import RunOptions
 from psrt.trainer.training.training_run import TrainingRun
+from tests.support.inproc import InprocServer
 
 TIMEOUT_S = 60.0
 

@@ -26,13 +26,13 @@ from psrt.partition.plan import PartitionPlan, PlacedBlock
 from psrt.pserver.serving.service import PserverService
 from psrt.rpc import pb
 from psrt.rpc.client import Client
-from psrt.rpc.inproc import Fault, Faults, InprocServer
 from psrt.rpc.methods import Method
 from psrt.rpc.retry import RetryPolicy
 from psrt.rpc.serving import Later, Peer
 from psrt.rpc.wire.frames import Message
 from tests.support.fake_pserver import FakePserver
 from tests.support.geo import GeoByHand, OwnByHand, with_add
+from tests.support.inproc import Fault, Faults, InprocServer
 
 T = TypeVar("T")
 LONG_S = 30.0

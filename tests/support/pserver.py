@@ -19,11 +19,11 @@ from psrt.pserver.serving.service import PserverService
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.dialing import Carrier
-from psrt.rpc.inproc import Faults, InprocServer
 from psrt.rpc.methods import Method
 from psrt.rpc.retry import RetryPolicy
 from psrt.rpc.wire import PULL_DENSE, PUSH_DENSE
 from tests.support.carriers import eventually
+from tests.support.inproc import Faults, InprocServer
 from tests.support.processes import start
 
 AT_ONCE = RetryPolicy(initial_s=0.001, max_s=0.01, budget_s=5.0)

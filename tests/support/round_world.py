@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from psrt.core.clock import ManualClock
 from psrt.core.errors import PsrtError
 from psrt.core.specs import Sync
 from psrt.pserver.decisions.calls import Close, Fail, Instruction, SendReply, WaitingCall
 from psrt.pserver.decisions.job_identity import JobIdentity
 from psrt.pserver.decisions.pserver_state import PserverState
+from tests.support.clock import ManualClock
 
 WAIT_TIMEOUT_S = 10.0
 

@@ -21,7 +21,6 @@ from psrt.core.errors import ConfigError, DeadlineError, InternalError, Unavaila
 from psrt.core.tensors import SelectedRows
 from psrt.rpc import pb
 from psrt.rpc.client import Client
-from psrt.rpc.inproc import Fault, Faults, InprocServer
 from psrt.rpc.methods import Method
 from psrt.rpc.serving import Later, Peer
 from psrt.rpc.wire.frames import Message
@@ -40,6 +39,7 @@ from tests.support.geo import (
     plan_of,
     rows_of,
 )
+from tests.support.inproc import Fault, Faults, InprocServer
 
 LONG_S = 30.0
 ENDPOINTS = ("ps0:1", "ps1:1")

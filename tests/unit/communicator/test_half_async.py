@@ -9,7 +9,6 @@ import pytest
 
 from psrt.communicator.base import Communicator
 from psrt.core.tensors import SelectedRows
-from psrt.rpc.inproc import Fault
 from psrt.rpc.methods import Method
 from tests.support.communicators import (
     HALF_ASYNC,
@@ -23,6 +22,7 @@ from tests.support.communicators import (
     initial,
     initial_rows,
 )
+from tests.support.inproc import Fault
 
 
 @pytest.fixture(params=["fake", "pserver"])

@@ -12,7 +12,6 @@ from psrt.communicator.requests.known_ids import MOST_MISSES
 from psrt.core.tensors import SelectedRows
 from psrt.pserver.serving.id_list_cache import IdListCache
 from psrt.pserver.serving.service import PserverService
-from psrt.rpc.inproc import Fault
 from psrt.rpc.methods import Method
 from psrt.rpc.wire import PUSH_ROWS
 from psrt.rpc.wire.frames import Message
@@ -29,6 +28,7 @@ from tests.support.communicators import (
     ModeUnderTest,
     initial_rows,
 )
+from tests.support.inproc import Fault
 
 ONES = np.ones((len(IDS), 3), np.float32)
 

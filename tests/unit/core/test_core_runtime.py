@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 from psrt.core import log
-from psrt.core.clock import ManualClock, MonotonicClock
+from psrt.core.clock import MonotonicClock
 from psrt.core.counters import Counters
 from psrt.core.errors import InternalError
 from psrt.core.tensors import Ragged, SelectedRows
 from psrt.core.threads import CrashReport, schedule, start_thread, start_timer
+from tests.support.clock import ManualClock
 
 JOIN_S = 30.0
 

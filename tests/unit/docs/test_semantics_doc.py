@@ -15,9 +15,9 @@ from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync
 from psrt.partition.plan import PartitionPlan
 from psrt.rpc import pb
 from psrt.rpc.client import Client
-from psrt.rpc.inproc import InprocServer
 from tests.support.fake_pserver import FakePserver
 from tests.support.geo import TABLE, OwnByHand
+from tests.support.inproc import InprocServer
 from tests.support.pages import page
 
 MODES = (Sync, Async, Ssp, HalfAsync, Geo)

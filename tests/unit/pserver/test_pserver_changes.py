@@ -15,10 +15,10 @@ from psrt.core.errors import ErrorCode, JobError, PsrtError, TableError, WireErr
 from psrt.pserver.serving.updates import apply_now
 from psrt.rpc import pb
 from psrt.rpc.client import Client
-from psrt.rpc.inproc import Fault
 from psrt.rpc.methods import Method
 from psrt.rpc.wire import PULL_CHANGED, PULL_DENSE, PUSH_DENSE, PUSH_ROWS
 from psrt.rpc.wire.frames import Message
+from tests.support.inproc import Fault
 from tests.support.pserver import CALL_TIMEOUT_S, InprocPserver, inproc_pserver
 
 WIDTH = 2

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from psrt.core import specs
-from psrt.core.clock import ManualClock
 from psrt.core.errors import DeadlineError, ErrorCode, JobError, UnavailableError
 from psrt.pserver.decisions.clocks import NO_OTHER
 from psrt.rpc import pb
 from psrt.rpc.client import Client
-from psrt.rpc.inproc import Fault
 from psrt.rpc.methods import Method
 from tests.support.carriers import eventually
+from tests.support.clock import ManualClock
+from tests.support.inproc import Fault
 from tests.support.pserver import CALL_TIMEOUT_S, InprocPserver, inproc_pserver
 
 WAIT_S = 20.0  # of the pservers here; a manual clock passes it

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from psrt.core import specs
-from psrt.core.clock import ManualClock
 from psrt.core.errors import (
     ConfigError,
     DeadlineError,
@@ -27,12 +26,13 @@ from psrt.core.errors import (
 from psrt.kernels.tables.initialize import fill_rows
 from psrt.rpc import pb
 from psrt.rpc.client import Client
-from psrt.rpc.inproc import Fault
 from psrt.rpc.methods import Method
 from psrt.rpc.serving import Peer
 from psrt.rpc.wire import PULL_DENSE, PULL_ROWS, PUSH_DENSE, PUSH_ROWS
 from psrt.rpc.wire.frames import Message
 from tests.support.carriers import eventually
+from tests.support.clock import ManualClock
+from tests.support.inproc import Fault
 from tests.support.pserver import CALL_TIMEOUT_S, InprocPserver, inproc_pserver, register
 
 RULE: dict[str, Any] = {

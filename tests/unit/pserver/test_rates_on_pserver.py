@@ -12,10 +12,10 @@ import pytest
 from psrt.core import specs
 from psrt.rpc import pb
 from psrt.rpc.client import Client
-from psrt.rpc.inproc import Fault
 from psrt.rpc.methods import Method
 from psrt.rpc.wire import PULL_DENSE, PUSH_DENSE, PUSH_ROWS
 from psrt.rpc.wire.frames import Message
+from tests.support.inproc import Fault
 from tests.support.pserver import CALL_TIMEOUT_S, InprocPserver, inproc_pserver
 
 SCHEDULE = specs.InverseTimeDecay(0.5, 4, 2.0)

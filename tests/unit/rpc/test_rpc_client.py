@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from psrt.core.clock import ManualClock
 from psrt.core.errors import (
     ConfigError,
     DeadlineError,
@@ -22,12 +21,13 @@ from psrt.rpc.client import Client
 from psrt.rpc.dialing import dialer
 from psrt.rpc.error_text import describe
 from psrt.rpc.hosts import host_id, join_endpoint, reachable, split_endpoint
-from psrt.rpc.inproc import Fault, InprocServer
 from psrt.rpc.methods import Method
 from psrt.rpc.retry import RetryPolicy
 from psrt.rpc.server import Server
 from psrt.rpc.serving import Peer
 from psrt.rpc.wire.frames import Message
+from tests.support.clock import ManualClock
+from tests.support.inproc import Fault, InprocServer
 
 WAIT_S = 10.0
 QUICK = RetryPolicy(initial_s=0.001, max_s=0.001)

@@ -14,12 +14,12 @@ from psrt.graph import builder
 from psrt.graph.program import Program
 from psrt.partition.plan import build_plan
 from psrt.partition.slicing import DEFAULT_MAX_BLOCK_SIZE
-from psrt.rpc import inproc
 from psrt.rpc.methods import Method
 from psrt.rpc.wire.frames import Message, encode
 from psrt.rpc.wire.preamble import PREAMBLE_BYTES
 from psrt.sizing.loads import Workload, loads_of
 from psrt.sizing.traffic import TableUse
+from tests.support import inproc
 from tests.support.cluster import Feed, train
 
 BATCH, SLOTS, WIDTH, PSERVERS, MIN_BLOCK = 64, 4, 8, 2, 256

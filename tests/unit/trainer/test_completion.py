@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from psrt.core.clock import ManualClock
 from psrt.core.errors import DeadlineError
 from psrt.trainer.training.completion import CompletionWait, Members, await_others
+from tests.support.clock import ManualClock
 
 PATIENCE_S = 60.0
 

@@ -11,10 +11,10 @@ from psrt.data.datasets.records import Layout, Records
 from psrt.data.datasets.scattering import Scattering, tensors_of
 from psrt.rpc import pb
 from psrt.rpc.client import Client
-from psrt.rpc.inproc import InprocServer
 from psrt.rpc.methods import Method
 from psrt.trainer.shuffle.inbox import Inbox
 from tests.support.carriers import CARRIERS, Station
+from tests.support.inproc import InprocServer
 from tests.support.records import DENSE, RAGGED, pieces_of, plain
 
 LAYOUT = Layout(RAGGED)

@@ -12,7 +12,6 @@ import pytest
 
 import psrt
 from psrt.communicator.base import Pulled
-from psrt.core.clock import ManualClock
 from psrt.core.counters import Counters
 from psrt.core.types import F32, I64, Array
 from psrt.graph import layers
@@ -25,6 +24,7 @@ from psrt.trainer.training.metrics import AucHistogram, Mean
 from psrt.trainer.training.progress import Progress
 from psrt.trainer.training.run_options import RunOptions
 from psrt.trainer.training.training_run import TrainingRun
+from tests.support.clock import ManualClock
 
 OFFERS = {"fc_0.w_0", "fc_0.b_0", "emb"}
 

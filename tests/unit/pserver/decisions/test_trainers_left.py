@@ -7,7 +7,6 @@ import itertools
 import numpy as np
 import pytest
 
-from psrt.core.clock import ManualClock
 from psrt.core.errors import ErrorCode, JobError, PsrtError
 from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync
 from psrt.pserver.decisions.calls import Fail, WaitingCall, Warn
@@ -21,6 +20,7 @@ from psrt.rpc.methods import Method
 from psrt.rpc.server import Server
 from psrt.rpc.wire import PUSH_DENSE
 from tests.support.carriers import eventually
+from tests.support.clock import ManualClock
 from tests.support.pserver import CALL_TIMEOUT_S, joined
 
 WAIT_TIMEOUT_S = 10.0

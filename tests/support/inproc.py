@@ -83,6 +83,10 @@ class InprocServer:
         self.faults = faults or Faults()
         self.stopped = False
 
+    def __call__(self, endpoint: str) -> InprocConnection:
+        """Connect a client."""
+        return InprocConnection(self, endpoint)
+
     def stop(self) -> None:
         """Make every further call raise `UnavailableError`."""
         self.stopped = True
