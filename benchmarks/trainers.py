@@ -17,7 +17,7 @@ import numpy as np
 
 from psrt.communicator.base import Gradients, Versions
 from psrt.communicator.requests.pserver_group import PserverGroup
-from psrt.config.schema import BUSY_POLL_US
+from psrt.config.sections import BUSY_POLL_US
 from psrt.core.allocator import keep_freed_memory
 from psrt.core.specs import (
     Adagrad,

@@ -32,7 +32,7 @@ import numpy as np
 from benchmarks import ctr_data, harness, processes
 from benchmarks.gemm import gemm_figures
 from psrt.communicator.base import Communicator
-from psrt.config.schema import JobConfig, TrainerConfig
+from psrt.config.sections import JobConfig, TrainerConfig
 from psrt.core.precision import PRECISIONS, WirePrecision
 from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync
 from psrt.core.threads import SCHEDULING

@@ -9,8 +9,14 @@ import click
 from psrt.cli import results
 from psrt.config import render
 from psrt.config.load import load, load_job
-from psrt.config.schema import LaunchConfig, PlanConfig, PredictConfig, PserverConfig, TrainerConfig
-from psrt.config.sections import SizeConfig
+from psrt.config.sections import (
+    LaunchConfig,
+    PlanConfig,
+    PredictConfig,
+    PserverConfig,
+    SizeConfig,
+    TrainerConfig,
+)
 
 _SHOW_EPILOG = """\b
 Examples:

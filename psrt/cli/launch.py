@@ -8,7 +8,7 @@ import click
 
 from psrt.cli.options import options_of
 from psrt.config.load import load
-from psrt.config.schema import LaunchConfig
+from psrt.config.sections import LaunchConfig
 from psrt.launch import local
 
 _EPILOG = """\b

@@ -13,7 +13,7 @@ import click
 from psrt.cli.options import options_of
 from psrt.cli.progress import progress
 from psrt.config.load import load
-from psrt.config.schema import PredictConfig
+from psrt.config.sections import PredictConfig
 
 _EPILOG = """\b
 Examples:

@@ -10,7 +10,7 @@ import click
 from psrt.cli.options import options_of
 from psrt.config import roles
 from psrt.config.load import environment, load
-from psrt.config.schema import PserverConfig
+from psrt.config.sections import PserverConfig
 from psrt.core import log
 
 _EPILOG = """\b

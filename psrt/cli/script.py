@@ -19,7 +19,7 @@ from typing import Any
 
 from psrt.config.load import export, load
 from psrt.config.overrides import GivenValue
-from psrt.config.schema import TrainerConfig
+from psrt.config.sections import TrainerConfig
 from psrt.config.settings import Setting, settings_of
 from psrt.core import log
 from psrt.core.errors import ConfigError, PsrtError

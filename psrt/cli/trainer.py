@@ -14,7 +14,7 @@ from psrt.cli.options import options_of
 from psrt.cli.script import SUFFIX, run_script
 from psrt.config import roles
 from psrt.config.load import environment, load, load_job
-from psrt.config.schema import TrainerConfig
+from psrt.config.sections import TrainerConfig
 from psrt.core import log
 
 _EPILOG = """\b

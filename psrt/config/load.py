@@ -16,15 +16,15 @@ from typing import Any, Generic, TypeVar
 
 from psrt.config import overrides
 from psrt.config.overrides import GivenValue, Variables
-from psrt.config.schema import (
-    FREE_TABLES,
-    SECTIONS,
+from psrt.config.schema import FREE_TABLES, SECTIONS
+from psrt.config.sections import (
     DataConfig,
     JobConfig,
     PartitionConfig,
     TrainerConfig,
+    communication,
+    tables,
 )
-from psrt.config.sections import communication, tables
 from psrt.config.settings import Setting, settings_of
 from psrt.config.validate import TomlFile, check_variables, read_toml, without_service_links
 from psrt.core.errors import ConfigError

@@ -13,10 +13,6 @@ from __future__ import annotations
 from typing import Any
 
 from psrt.config.sections import (
-    BUSY_POLL_US,
-    CARRIERS,
-    DATA_FORMATS,
-    SHARES,
     DataConfig,
     JobConfig,
     LaunchConfig,
@@ -28,9 +24,7 @@ from psrt.config.sections import (
     TrainerConfig,
 )
 
-__all__ = ["BUSY_POLL_US", "CARRIERS", "DATA_FORMATS", "FREE_TABLES", "SECTIONS", "SHARES"]
-__all__ += ["DataConfig", "JobConfig", "LaunchConfig", "PartitionConfig", "PlanConfig"]
-__all__ += ["PredictConfig", "PserverConfig", "SizeConfig", "TrainerConfig"]
+__all__ = ["FREE_TABLES", "SECTIONS"]
 
 FREE_TABLES = {"job": ("params",), "data": ("columns", "options")}
 """Keys of a section that hold tables, whose keys are not declared here."""

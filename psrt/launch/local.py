@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from psrt.config.load import Loaded, environment, load_job
-from psrt.config.schema import LaunchConfig
+from psrt.config.sections import LaunchConfig
 from psrt.core import whole_file
 from psrt.core.clock import Clock, MonotonicClock
 from psrt.core.errors import ConfigError, DeadlineError, PsrtError

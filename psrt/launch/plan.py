@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from psrt.config.load import DEFAULT, Loaded, load
-from psrt.config.schema import LaunchConfig, TrainerConfig
+from psrt.config.sections import LaunchConfig, TrainerConfig
 
 PSERVER = "pserver"
 TRAINER = "trainer"

@@ -11,7 +11,7 @@ import pytest
 import psrt
 from psrt import layers
 from psrt.config.load import load_job
-from psrt.config.schema import TrainerConfig
+from psrt.config.sections import TrainerConfig
 from psrt.core import specs
 from psrt.executor.strategies import ReduceStrategy
 from psrt.graph.program import Program

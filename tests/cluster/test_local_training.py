@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from psrt.config.load import load_job
-from psrt.config.schema import JobConfig, TrainerConfig
+from psrt.config.sections import JobConfig, TrainerConfig
 from psrt.core.errors import ConfigError
 from psrt.kernels import jit
 from psrt.trainer.models.saved_model import SavedModel, load

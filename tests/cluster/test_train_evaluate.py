@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from psrt.config.load import load_job
-from psrt.config.schema import JobConfig, TrainerConfig
+from psrt.config.sections import JobConfig, TrainerConfig
 from psrt.kernels import jit
 from psrt.pserver.serving.service import PserverService
 from psrt.rpc.server import Server

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from psrt.config.load import Loaded, load
-from psrt.config.schema import LaunchConfig
+from psrt.config.sections import LaunchConfig
 from psrt.core.errors import ConfigError, DeadlineError, ErrorCode, JobError
 from psrt.launch import local
 
@@ -281,7 +281,7 @@ def test_children_die_with_a_launcher_that_is_killed(job: Job) -> None:
 _LAUNCHER = """
 import sys
 from psrt.config.load import load
-from psrt.config.schema import LaunchConfig
+from psrt.config.sections import LaunchConfig
 from psrt.launch import local
 job, fake = sys.argv[1:]
 flags = {"job": job, "log_dir": job + ".logs"}

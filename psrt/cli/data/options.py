@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from psrt.config.schema import DATA_FORMATS
+from psrt.config.sections import DATA_FORMATS
 from psrt.core.errors import ConfigError
 from psrt.data.convert import PARTS, Destination, ShardedWriter, Split, criteo, libsvm
 from psrt.data.formats import Format, format_named

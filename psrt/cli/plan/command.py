@@ -11,8 +11,7 @@ import click
 from psrt.cli import results
 from psrt.cli.options import options_of
 from psrt.config.load import load, load_job
-from psrt.config.schema import JobConfig, PlanConfig
-from psrt.config.sections import SizeConfig
+from psrt.config.sections import JobConfig, PlanConfig, SizeConfig
 
 _EPILOG = """\b
 Examples:

@@ -12,7 +12,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from psrt.config.schema import DATA_FORMATS
+from psrt.config.sections import DATA_FORMATS
 from psrt.core.errors import ConfigError
 from psrt.core.types import U8
 from psrt.data.formats.arrow import ArrowFormat, ParquetFormat

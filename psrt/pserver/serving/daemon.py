@@ -22,8 +22,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 
-from psrt.config.schema import PserverConfig
-from psrt.config.sections import stripes_for
+from psrt.config.sections import PserverConfig, stripes_for
 from psrt.core import whole_file
 from psrt.core.allocator import keep_freed_memory
 from psrt.core.errors import ErrorCode, InternalError, JobError, PsrtError

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from psrt.config.load import load
-from psrt.config.schema import PserverConfig
+from psrt.config.sections import PserverConfig
 from psrt.core.errors import ConfigError, ErrorCode
 from psrt.core.specs import CommunicationMode, TableSpec
 from psrt.pserver.decisions import JobIdentity

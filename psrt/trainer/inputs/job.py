@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from psrt.config.schema import JobConfig
+from psrt.config.sections import JobConfig
 from psrt.core.errors import ConfigError, ProgramError
 from psrt.core.specs import TableSpec
 from psrt.data.slots import Batch, Slot, shaped, slot_of

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from psrt.config.schema import JobConfig, TrainerConfig
+from psrt.config.sections import JobConfig, TrainerConfig
 from psrt.core.errors import ConfigError, DataError
 from psrt.data.sources import BEGINNING, DataFile, Place, Position
 from psrt.trainer import report

@@ -18,7 +18,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from psrt.config.load import load_job
-from psrt.config.schema import PredictConfig
+from psrt.config.sections import PredictConfig
 from psrt.core.counters import Counters
 from psrt.core.errors import ConfigError, DataError, ErrorCode, PsrtError
 from psrt.core.types import Array

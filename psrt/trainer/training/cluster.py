@@ -16,7 +16,7 @@ from typing import Self, cast
 
 from psrt.communicator.factory import make
 from psrt.communicator.geo import LocalParameters
-from psrt.config.schema import BUSY_POLL_US, TrainerConfig
+from psrt.config.sections import BUSY_POLL_US, TrainerConfig
 from psrt.core.specs import to_json
 from psrt.core.types import F32, I64
 from psrt.kernels.lowlevel import await_input

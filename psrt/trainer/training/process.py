@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from threadpoolctl import threadpool_limits
 
-from psrt.config.schema import TrainerConfig
+from psrt.config.sections import TrainerConfig
 from psrt.core.allocator import keep_freed_memory
 from psrt.core.threads import schedule
 from psrt.kernels import jit

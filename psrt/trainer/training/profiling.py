@@ -15,7 +15,7 @@ from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from psrt.config.schema import TrainerConfig
+from psrt.config.sections import TrainerConfig
 from psrt.executor.profiling import Profiler
 from psrt.trainer.inputs import PreparedBatch
 from psrt.trainer.training.process import Say

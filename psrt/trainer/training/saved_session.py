@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from psrt.config.schema import JobConfig, TrainerConfig
+from psrt.config.sections import JobConfig, TrainerConfig
 from psrt.core.errors import ConfigError
 from psrt.executor.memory import Scope
 from psrt.trainer import report

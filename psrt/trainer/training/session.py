@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from psrt.communicator.base import Communicator
-from psrt.config.schema import JobConfig, TrainerConfig
+from psrt.config.sections import JobConfig, TrainerConfig
 from psrt.core.clock import MonotonicClock
 from psrt.core.errors import PsrtError
 from psrt.core.specs import Geo

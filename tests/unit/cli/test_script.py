@@ -42,7 +42,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 ROLE = """
 import psrt
 from psrt.config.load import cpu_num, load
-from psrt.config.schema import TrainerConfig
+from psrt.config.sections import TrainerConfig
 from psrt.fluid.incubate.fleet.base.role_maker import PaddleCloudRoleMaker
 maker = PaddleCloudRoleMaker()
 print(maker.worker_index(), maker.worker_num(), *maker.get_pserver_endpoints(), cpu_num())

@@ -10,17 +10,16 @@ import pytest
 
 from psrt.config import render
 from psrt.config.load import load, load_job
-from psrt.config.schema import (
-    FREE_TABLES,
-    SECTIONS,
+from psrt.config.schema import FREE_TABLES, SECTIONS
+from psrt.config.sections import (
     DataConfig,
     JobConfig,
     LaunchConfig,
     PartitionConfig,
     PserverConfig,
     TrainerConfig,
+    communication,
 )
-from psrt.config.sections import communication
 from psrt.config.settings import settings_of
 from psrt.core.errors import ConfigError, ErrorCode
 from psrt.core.precision import WirePrecision

@@ -15,7 +15,7 @@ from psrt.config.init import InitArguments
 from psrt.config.load import cpu_num, environment, load
 from psrt.config.overrides import GivenValue, ProcessOverrides, Variables
 from psrt.config.roles import ClusterRole
-from psrt.config.schema import PserverConfig, TrainerConfig
+from psrt.config.sections import PserverConfig, TrainerConfig
 from psrt.core.errors import ConfigError, ErrorCode
 from psrt.fluid.incubate.fleet.base.role_maker import PaddleCloudRoleMaker
 

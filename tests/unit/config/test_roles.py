@@ -9,7 +9,7 @@ import pytest
 from psrt.config.load import load
 from psrt.config.older_variables import endpoints_on, with_derived
 from psrt.config.roles import ClusterRole, cloud_role, contradiction, mpi_rank, mpi_role
-from psrt.config.schema import PserverConfig, TrainerConfig
+from psrt.config.sections import PserverConfig, TrainerConfig
 from psrt.core.errors import ConfigError
 
 PSERVERS = "10.0.0.1:6170,10.0.0.2:6171"

@@ -12,7 +12,7 @@ import pytest
 from psrt.cli import main
 from psrt.config import render
 from psrt.config.load import load_job as read_job
-from psrt.config.schema import JobConfig
+from psrt.config.sections import JobConfig
 from psrt.config.sections.tables import PARTS, TableConfig, forms_of
 from psrt.core import specs
 from psrt.core.errors import ConfigError, ErrorCode

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from psrt.config.schema import PserverConfig
+from psrt.config.sections import PserverConfig
 from psrt.core import whole_file
 from psrt.core.errors import ConfigError
 from psrt.pserver.serving import abandoned_sockets, daemon

@@ -12,7 +12,7 @@ import pytest
 
 import psrt
 from psrt.cli.data.commands import data
-from psrt.config.schema import DATA_FORMATS, SHARES
+from psrt.config.sections import DATA_FORMATS, SHARES
 from psrt.data.datasets.datasets import InMemoryDataset, QueueDataset
 from psrt.data.formats import formats
 from psrt.data.formats.fields import Field

@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from psrt.communicator.factory import make
-from psrt.config.schema import PartitionConfig, PserverConfig, TrainerConfig
+from psrt.config.sections import PartitionConfig, PserverConfig, TrainerConfig
 from psrt.core import specs
 from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync
 from psrt.partition.plan import PartitionPlan

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from psrt.config.schema import PserverConfig
+from psrt.config.sections import PserverConfig
 from psrt.kernels import jit
 from psrt.pserver.serving import daemon
 

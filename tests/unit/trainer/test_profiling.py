@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from psrt.config.load import load, load_job
-from psrt.config.schema import LaunchConfig, TrainerConfig
+from psrt.config.sections import LaunchConfig, TrainerConfig
 from psrt.core.errors import ConfigError
 from psrt.kernels import jit
 from psrt.launch.plan import Plan

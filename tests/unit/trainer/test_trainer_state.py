@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from psrt.config.load import load_job
-from psrt.config.schema import TrainerConfig
+from psrt.config.sections import TrainerConfig
 from psrt.core.errors import ConfigError, DataError
 from psrt.core.tensors import Ragged
 from psrt.data.sources import sharding

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from psrt.config.schema import SHARES
+from psrt.config.sections import SHARES
 from psrt.core.errors import DataError
 from psrt.data.formats.formats import format_named
 from psrt.data.reading.queue import QueueReader
