@@ -10,6 +10,7 @@ import click
 from psrt.cli import results
 from psrt.cli.data.options import format_options
 from psrt.cli.progress import progress
+from psrt.core.columns import aligned
 from psrt.core.errors import ConfigError, DataError
 from psrt.data.formats import Format
 from psrt.data.inspect import IdCounts, SlotStatistics, draw_skew, statistics
@@ -76,22 +77,12 @@ def stat(
         raise DataError(f"{', '.join(map(str, paths))}: there are no examples.")
     results.write(f"{examples:,} examples in {len(paths)} files")
     _show_label(found, label)
-    results.write(table([_HEADS, *map(_row, found.values())]))
+    results.write("\n".join(aligned([_HEADS, *map(_row, found.values())])))
     counted = {name: s.ids for name, s in found.items() if s.slot.dtype == "uint64" and s.values}
     _show_skew(counted, drawn)
     if png is not None:
         draw_skew(png, {name: ids.counts() for name, ids in counted.items()})
         results.write(f"drawn: {png}")
-
-
-def table(rows: Sequence[Sequence[str]]) -> str:
-    """Align columns; the first to the left, the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = (
-        [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
-        for row in rows
-    )
-    return "\n".join("  ".join(line).rstrip() for line in lines)
 
 
 def histogram(counts: Sequence[int]) -> Iterator[str]:
