@@ -24,16 +24,18 @@ Environment = Mapping[str, str]
 class VariableRule:
     """The variable `name` is `value(environment)` if the first of its `sources` is set.
 
-    With `is_guess`, the sources imply the value without stating it.
+    Without `value` it is that of this source. With `is_guess`, the sources imply the value without
+    stating it.
     """
 
     name: str
     sources: tuple[str, ...]
-    value: Callable[[Environment], str]
+    value: Callable[[Environment], str] | None = None
     is_guess: bool = False
 
     def of(self, environ: Environment) -> str:
-        return self.value(environ) if environ.get(self.sources[0]) else ""
+        first = environ.get(self.sources[0], "")
+        return self.value(environ) if first and self.value is not None else first
 
     def set_sources(self, environ: Environment) -> str:
         """The sources that are set: `PADDLE_INIT_PSERVERS and PADDLE_INIT_PORT`."""
@@ -104,10 +106,6 @@ def refuse_gpu(asked: str, origin: str) -> None:
         )
 
 
-def _same(name: str) -> Callable[[Environment], str]:
-    return lambda environ: environ[name]
-
-
 def _number_of(environ: Environment) -> str:
     """PADDLE_TRAINERS is a number in some scripts and a list of addresses in others."""
     trainers = environ["PADDLE_TRAINERS"]
@@ -140,20 +138,16 @@ def _common_port(environ: Environment) -> str:
 
 
 RULES = (
-    VariableRule("TRAINING_ROLE", ("PADDLE_TRAINING_ROLE",), _same("PADDLE_TRAINING_ROLE")),
+    VariableRule("TRAINING_ROLE", ("PADDLE_TRAINING_ROLE",)),
     VariableRule(
         "TRAINING_ROLE", ("PADDLE_INIT_PSERVERS",), lambda environ: "TRAINER", is_guess=True
     ),
-    VariableRule("PADDLE_TRAINERS_NUM", ("PADDLE_NUM_TRAINERS",), _same("PADDLE_NUM_TRAINERS")),
+    VariableRule("PADDLE_TRAINERS_NUM", ("PADDLE_NUM_TRAINERS",)),
     VariableRule("PADDLE_TRAINERS_NUM", ("PADDLE_TRAINERS",), _number_of),
-    VariableRule(
-        "PADDLE_TRAINERS_NUM",
-        ("PADDLE_INIT_NUM_GRADIENT_SERVERS",),
-        _same("PADDLE_INIT_NUM_GRADIENT_SERVERS"),
-    ),
-    VariableRule("PADDLE_TRAINER_ID", ("PADDLE_INIT_TRAINER_ID",), _same("PADDLE_INIT_TRAINER_ID")),
-    VariableRule("PADDLE_TRAINER_ID", ("OMPI_COMM_WORLD_RANK",), _same("OMPI_COMM_WORLD_RANK")),
-    VariableRule("PADDLE_TRAINER_ID", ("SLURM_PROCID",), _same("SLURM_PROCID")),
+    VariableRule("PADDLE_TRAINERS_NUM", ("PADDLE_INIT_NUM_GRADIENT_SERVERS",)),
+    VariableRule("PADDLE_TRAINER_ID", ("PADDLE_INIT_TRAINER_ID",)),
+    VariableRule("PADDLE_TRAINER_ID", ("OMPI_COMM_WORLD_RANK",)),
+    VariableRule("PADDLE_TRAINER_ID", ("SLURM_PROCID",)),
     VariableRule(
         "PADDLE_PSERVERS_IP_PORT_LIST",
         ("PADDLE_PSERVER_IPS", "PADDLE_PSERVER_PORT"),
@@ -165,8 +159,8 @@ RULES = (
         _endpoints_of_v2,
     ),
     VariableRule("POD_IP", ("PADDLE_CURRENT_ENDPOINT",), _part_of_endpoint(0)),
-    VariableRule("POD_IP", ("PADDLE_CURRENT_IP",), _same("PADDLE_CURRENT_IP")),
+    VariableRule("POD_IP", ("PADDLE_CURRENT_IP",)),
     VariableRule("PADDLE_PORT", ("PADDLE_CURRENT_ENDPOINT",), _part_of_endpoint(2)),
     VariableRule("PADDLE_PORT", ("PADDLE_CURRENT_IP", "PADDLE_PSERVER_PORT"), _common_port),
-    VariableRule("CPU_NUM", ("PADDLE_INIT_TRAINER_COUNT",), _same("PADDLE_INIT_TRAINER_COUNT")),
+    VariableRule("CPU_NUM", ("PADDLE_INIT_TRAINER_COUNT",)),
 )
