@@ -17,9 +17,9 @@ from psrt.trainer.inputs import batches, state
 from psrt.trainer.inputs.batches import PREPARED_AHEAD, feed, format_of, training_files
 from psrt.trainer.inputs.counts import with_counts
 from psrt.trainer.inputs.job import Job, load_job
-from psrt.trainer.inputs.outputs import Fetched, Measured, Outputs
-from psrt.trainer.inputs.prefetch import BatchPreparer, Feed, PreparedBatch, bind
+from psrt.trainer.inputs.outputs import Measured, Outputs
+from psrt.trainer.inputs.prefetch import BatchPreparer, PreparedBatch, bind
 
 __all__ = ["PREPARED_AHEAD", "Ahead", "feed", "format_of", "training_files"]
-__all__ += ["BatchPreparer", "Feed", "Fetched", "Measured", "Outputs", "PreparedBatch", "bind"]
+__all__ += ["BatchPreparer", "Measured", "Outputs", "PreparedBatch", "bind"]
 __all__ += ["Job", "batches", "load_job", "state", "with_counts"]

@@ -174,7 +174,7 @@ class _Writer:
         path = self.root / name
         with _refused(path), path.open("wb") as file:
             np.save(file, np.ascontiguousarray(values), allow_pickle=False)
-            _sync(file.fileno())
+            os.fsync(file.fileno())
         self._manifest.sha256[name] = digest(path)
         return name
 
@@ -183,11 +183,7 @@ class _Writer:
         with _refused(path), path.open("w") as file:
             file.write(self._manifest.to_json())
             file.flush()
-            _sync(file.fileno())
-
-
-def _sync(descriptor: int) -> None:
-    os.fsync(descriptor)
+            os.fsync(file.fileno())
 
 
 def _replace(written: Path, directory: Path) -> None:

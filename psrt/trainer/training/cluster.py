@@ -81,10 +81,7 @@ class ConnectedCluster:
 
     def meet(self, name: str, timeout_s: float) -> None:
         """Wait until every other running trainer has met at `name` as often as this one."""
-        self._met[name] += 1
-        times = self._met[name]
-        header = pb.Header(meet=pb.Meet(clock=f"barrier {name}", reached=times, awaited=times))
-        self.clients[0].call(Method.MEET, header=header, timeout_s=timeout_s)
+        self.tell(f"barrier {name}", "", timeout_s)
 
     def tell(self, name: str, note: str, timeout_s: float, waits: bool = True) -> list[str]:
         """Meet at `name` once more, leave a note; return the notes by trainer, "" for none.

@@ -22,10 +22,9 @@ from psrt.trainer.models.onnx_nodes.table import (
     OPSET,
     Drawing,
     OnnxGraph,
-    OnnxNode,
     refusal,
 )
 
-__all__ = ["EXPORTS", "OPSET", "Drawing", "OnnxGraph", "OnnxNode", "refusal"]
+__all__ = ["EXPORTS", "OPSET", "Drawing", "OnnxGraph", "refusal"]
 __all__ += ["dense", "elementwise", "images", "interactions", "lookups", "math", "reductions"]
 __all__ += ["shapes", "values"]

@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import math
 
-from psrt.trainer.models.onnx_nodes.table import Drawing, exports, renamed
+from psrt.trainer.models.onnx_nodes.table import Drawing, exports
 
-renamed(
-    {
-        "relu": "Relu",
-        "sigmoid": "Sigmoid",
-        "tanh": "Tanh",
-        "softplus": "Softplus",
-        "softsign": "Softsign",
-        "exp": "Exp",
-        "log": "Log",
-        "sqrt": "Sqrt",
-        "abs": "Abs",
-        "reciprocal": "Reciprocal",
-        "sin": "Sin",
-        "cos": "Cos",
-        "sign": "Sign",
-        "floor": "Floor",
-        "ceil": "Ceil",
-        "round": "Round",
-    }
-)
+_RENAMED = {
+    "relu": "Relu",
+    "sigmoid": "Sigmoid",
+    "tanh": "Tanh",
+    "softplus": "Softplus",
+    "softsign": "Softsign",
+    "exp": "Exp",
+    "log": "Log",
+    "sqrt": "Sqrt",
+    "abs": "Abs",
+    "reciprocal": "Reciprocal",
+    "sin": "Sin",
+    "cos": "Cos",
+    "sign": "Sign",
+    "floor": "Floor",
+    "ceil": "Ceil",
+    "round": "Round",
+    "assign": "Identity",
+}
+
+
+@exports(*_RENAMED)
+def renamed(d: Drawing) -> None:
+    d.node(_RENAMED[d.op.type], (d.one("x"),), d.out())
 
 
 @exports("relu6")
@@ -34,14 +38,10 @@ def relu6(d: Drawing) -> None:
     d.node("Clip", (d.one("x"), *limits), d.out())
 
 
-@exports("leaky_relu")
-def leaky_relu(d: Drawing) -> None:
-    d.node("LeakyRelu", (d.one("x"),), d.out(), alpha=float(d.attrs["alpha"]))
-
-
-@exports("elu")
-def elu(d: Drawing) -> None:
-    d.node("Elu", (d.one("x"),), d.out(), alpha=float(d.attrs["alpha"]))
+@exports("leaky_relu", "elu")
+def sloped(d: Drawing) -> None:
+    type = {"leaky_relu": "LeakyRelu", "elu": "Elu"}[d.op.type]
+    d.node(type, (d.one("x"),), d.out(), alpha=float(d.attrs["alpha"]))
 
 
 @exports("logsigmoid")
@@ -109,11 +109,7 @@ def scale(d: Drawing) -> None:
     d.node("Add", (d.node("Mul", (d.one("x"), factor)), bias), d.out())
 
 
-@exports("softmax")
+@exports("softmax", "log_softmax")
 def softmax(d: Drawing) -> None:
-    d.node("Softmax", (d.one("x"),), d.out(), axis=d.attrs.get("axis", -1))
-
-
-@exports("log_softmax")
-def log_softmax(d: Drawing) -> None:
-    d.node("LogSoftmax", (d.one("x"),), d.out(), axis=d.attrs.get("axis", -1))
+    type = {"softmax": "Softmax", "log_softmax": "LogSoftmax"}[d.op.type]
+    d.node(type, (d.one("x"),), d.out(), axis=d.attrs.get("axis", -1))

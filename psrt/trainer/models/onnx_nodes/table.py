@@ -118,16 +118,3 @@ def exports(*types: str) -> Callable[[Exporter], Exporter]:
         return exporter
 
     return enter
-
-
-def renamed(types: Mapping[str, str], **attrs: Any) -> None:
-    """Ops of one input `x` that ONNX has under another name."""
-    for type, onnx_type in types.items():
-        exports(type)(_renamed(onnx_type, attrs))
-
-
-def _renamed(onnx_type: str, attrs: Mapping[str, Any]) -> Exporter:
-    def export(d: Drawing) -> None:
-        d.node(onnx_type, (d.one("x"),), d.out(), **attrs)
-
-    return export

@@ -15,11 +15,6 @@ def cast(d: Drawing) -> None:
     d.node("Cast", (d.one("x"),), d.out(), to=_TENSOR_TYPES[d.attrs["dtype"]])
 
 
-@exports("assign")
-def assign(d: Drawing) -> None:
-    d.node("Identity", (d.one("x"),), d.out())
-
-
 @exports("zeros_like", "ones_like")
 def constant_like(d: Drawing) -> None:
     value = d.number(float(d.op.type == "ones_like"), d.dtype("x"))
