@@ -38,6 +38,3 @@ class RetryPolicy:
         longest = min(self.max_s, self.initial_s * self.factor ** min(attempt, 64))
         delay = longest * (1.0 - self.jitter * random())
         return delay if elapsed_s + delay < self.budget_s else None
-
-
-NO_RETRY = RetryPolicy(budget_s=0.0)
