@@ -9,7 +9,7 @@ Reading order:
     attributes  dataclasses that reject undeclared attributes
     specs       frozen descriptions of tables, optimizers and modes
     clock       time as an argument
-    counters    counters, gauges and timers of a process
+    counters    counters and timers of a process
     log         log set-up
     threads     threads whose crashes are reported
     allocator   freed memory kept for reuse

@@ -1,4 +1,4 @@
-"""Counters, gauges and timers, registered by name with one help line.
+"""Counters and timers, registered by name with one help line.
 
 A `Counters` belongs to one daemon, trainer or test, never to the process. Each counter has a lock:
 increments happen a few times per frame, not per row. Units are in names (`wait_s`).
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Counter:
-    """One named value; `kind` is counter, gauge or timer (a timer also counts its events)."""
+    """One named value; `kind` is counter or timer (a timer also counts its events)."""
 
     name: str
     kind: str
@@ -26,10 +26,6 @@ class Counter:
         with self._lock:
             self.value += amount
             self.events += 1
-
-    def set(self, value: float) -> None:
-        with self._lock:
-            self.value = value
 
     def time(self) -> TimedBlock:
         """Return a context manager that adds the seconds its block takes."""
@@ -58,9 +54,6 @@ class Counters:
 
     def counter(self, name: str, help: str) -> Counter:
         return self._get(name, "counter", help)
-
-    def gauge(self, name: str, help: str) -> Counter:
-        return self._get(name, "gauge", help)
 
     def timer(self, name: str, help: str) -> Counter:
         return self._get(name, "timer", help)

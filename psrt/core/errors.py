@@ -171,31 +171,23 @@ class InternalError(PsrtError):
 
 
 _CLASS_OF_CODE: dict[ErrorCode, type[PsrtError]] = {
-    ErrorCode.CONFIG_INVALID: ConfigError,
+    **{error.default_code: error for error in PsrtError.__subclasses__()},
     ErrorCode.CONFIG_UNKNOWN_KEY: ConfigError,
-    ErrorCode.PROGRAM_INVALID: ProgramError,
     ErrorCode.SHAPE_MISMATCH: ProgramError,
-    ErrorCode.DATA_MALFORMED: DataError,
     ErrorCode.DATA_MISSING: DataError,
-    ErrorCode.WIRE_GARBAGE: WireError,
+    ErrorCode.MODEL_UNREADABLE: DataError,
     ErrorCode.WIRE_VERSION: WireError,
     ErrorCode.WIRE_TOO_LARGE: WireError,
     ErrorCode.WIRE_TRUNCATED: WireError,
     ErrorCode.WIRE_UNKNOWN_METHOD: WireError,
     ErrorCode.JOB_MISMATCH: WireError,
-    ErrorCode.TABLE_UNKNOWN: TableError,
     ErrorCode.TABLE_CONFLICT: TableError,
     ErrorCode.TABLE_SHAPE: TableError,
     ErrorCode.ID_LIST_UNKNOWN: TableError,
     ErrorCode.TABLE_FULL: TableError,
-    ErrorCode.UNAVAILABLE: UnavailableError,
     ErrorCode.STOPPING: UnavailableError,
-    ErrorCode.DEADLINE: DeadlineError,
     ErrorCode.TRAINER_LOST: JobError,
-    ErrorCode.CHILD_FAILED: JobError,
     ErrorCode.STARTUP_FAILED: JobError,
-    ErrorCode.MODEL_UNREADABLE: DataError,
-    ErrorCode.INTERNAL: InternalError,
 }
 
 

@@ -114,7 +114,7 @@ class Published:
                 self.b = spec.beta2 * self.b + (1 - spec.beta2) * g**2
                 rate = lr * np.sqrt(1 - spec.beta2**self.t) / (1 - spec.beta1**self.t)
                 self.w -= rate * self.a / (np.sqrt(self.b) + spec.epsilon)
-        if isinstance(spec, specs.SHARED_STATE):
+        if isinstance(spec, specs.CtrAdagrad | specs.CtrSharedAdam):
             self.a = np.broadcast_to(self.a.mean(axis=-1, keepdims=True), g.shape).copy()
             self.b = np.broadcast_to(self.b.mean(axis=-1, keepdims=True), g.shape).copy()
         self.w = np.clip(self.w, spec.weight_min, spec.weight_max)

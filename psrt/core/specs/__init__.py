@@ -31,7 +31,6 @@ from psrt.core.specs.lifecycle import Growth, Lifecycle
 from psrt.core.specs.modes import MODES, Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync
 from psrt.core.specs.optimizers import (
     LAYER_WISE,
-    SHARED_STATE,
     Adadelta,
     Adagrad,
     Adam,
@@ -55,7 +54,6 @@ from psrt.core.specs.policy_rules import (
     growth_problems,
     lifecycle_problems,
     option_problems,
-    policy_problems,
     score_problems,
 )
 from psrt.core.specs.rates import check_schedule, rate_at, scaled, schedule_of
@@ -86,7 +84,7 @@ from psrt.core.specs.table_specs import (
 )
 
 __all__ = ["DEFAULT_OPTIONS", "STORAGES", "TableOptions"]
-__all__ += ["LAYER_WISE", "SHARED_STATE", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Add"]
+__all__ += ["LAYER_WISE", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Add"]
 __all__ += ["DecayedAdagrad", "Ftrl", "Lamb", "LarsMomentum", "Momentum", "Optimizer", "RmsProp"]
 __all__ += ["Sgd", "moves_all_rows", "scales_by_shows", "without_show_scale"]
 __all__ += ["MODES", "Async", "CommunicationMode", "Geo", "HalfAsync", "Ssp", "Sync"]
@@ -98,7 +96,7 @@ __all__ += ["NaturalExpDecay", "NoamDecay", "PiecewiseDecay", "PolynomialDecay",
 __all__ += ["CtrAdagrad", "CtrAdam", "CtrSgd", "CtrSharedAdam", "CtrStdAdagrad"]
 __all__ += ["Growth", "L1Decay", "L2Decay", "Lifecycle", "Regularizer"]
 __all__ += ["admission_problems", "growth_problems", "lifecycle_problems", "option_problems"]
-__all__ += ["policy_problems", "score_problems"]
+__all__ += ["score_problems"]
 __all__ += ["check_formula", "formula_problems", "is_float32", "number_problems"]
 __all__ += ["check_schedule", "optimizer_problems", "rate_at", "scaled", "schedule_of"]
 __all__ += ["differences", "from_json", "from_plain", "to_json", "to_plain"]

@@ -190,9 +190,6 @@ LAYER_WISE = (LarsMomentum, Lamb, CtrAdagrad, CtrSharedAdam)
 """Optimizers that use norms or means of the whole parameter, which is then not cut into blocks; in
 sparse tables, of the row."""
 
-SHARED_STATE = (CtrAdagrad, CtrSharedAdam)
-"""Optimizers with one number of each kind of state for a row instead of one for each weight."""
-
 
 def moves_all_rows(optimizer: Optimizer) -> bool:
     """True if an update of a sparse table also changes rows without a gradient."""

@@ -38,16 +38,6 @@ class HasOptions(Protocol):
     def growth(self) -> Any: ...
 
 
-class HasWidth(HasOptions, Protocol):
-    @property
-    def width(self) -> int: ...
-
-
-def policy_problems(spec: HasWidth) -> Iterator[str]:
-    """Yield the problems of the options of a table, in words after "cannot be registered:"."""
-    yield from option_problems(spec, spec.width)
-
-
 def option_problems(options: HasOptions, width: int = _MOST) -> Iterator[str]:
     """Yield the problems of options; `width` is the number of weights of a grown row, if known."""
     yield from score_problems(options.score)

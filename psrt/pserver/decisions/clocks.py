@@ -88,9 +88,8 @@ class Clocks:
             code=ErrorCode.TRAINER_LOST,
             hint="Two processes may share one --trainer-id; stop this one.",
         )
-        return [
-            Fail(call, error) for call in self._end([w for w in self._waits if _is_of(w, trainer)])
-        ]
+        own = [wait for wait in self._waits if wait.call.trainer == trainer]
+        return [Fail(call, error) for call in self._end(own)]
 
     def expire(self, now: float) -> list[Instruction]:
         """End the waits whose deadline has passed."""
@@ -176,7 +175,3 @@ class Clocks:
 
 def _slowest(least: list[tuple[int, int]], trainer: int) -> int:
     return next((time for time, other in least if other != trainer), NO_OTHER)
-
-
-def _is_of(wait: _Wait, trainer: int) -> bool:
-    return wait.call.trainer == trainer

@@ -22,7 +22,7 @@ from psrt.core.specs import (
     from_json,
     number_problems,
     optimizer_problems,
-    policy_problems,
+    option_problems,
 )
 
 _INT64 = range(-(1 << 63), 1 << 63)
@@ -102,7 +102,7 @@ def _rows_problems(spec: SparseTableSpec) -> Iterator[str]:
         yield f"its virtual shards, {spec.first_shard} to {spec.last_shard}, are none"
     if spec.padding_id is not None and not _is_int(spec.padding_id, _INT64):
         yield f"its padding id {spec.padding_id!r} is not a 64-bit integer"
-    yield from policy_problems(spec)
+    yield from option_problems(spec, spec.width)
 
 
 def _is_text(value: object) -> bool:

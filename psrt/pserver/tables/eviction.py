@@ -40,11 +40,6 @@ class EvictionPolicy:
     oldest_bin: int = _NO_BIN
     quota: int = 0
 
-    @property
-    def drops_none(self) -> bool:
-        limits = (self.ttl_rounds, self.ttl_hours, self.least_score)
-        return not any(limits) and self.oldest_bin == _NO_BIN
-
 
 @dataclass
 class SweepSchedule:

@@ -63,21 +63,12 @@ def test_a_timer_counts_events_also_of_blocks_that_raise() -> None:
     assert counters.snapshot()["apply_seconds"] >= 0.0
 
 
-def test_a_gauge_keeps_its_last_value() -> None:
-    gauge = Counters().gauge("rows", "Rows in memory.")
-
-    gauge.set(3)
-    gauge.set(2)
-
-    assert gauge.value == 2
-
-
 def test_one_name_cannot_be_two_kinds_of_counter() -> None:
     counters = Counters()
     counters.counter("rows", "Rows.")
 
-    with pytest.raises(ValueError, match="rows is a counter, not a gauge"):
-        counters.gauge("rows", "Rows.")
+    with pytest.raises(ValueError, match="rows is a counter, not a timer"):
+        counters.timer("rows", "Rows.")
 
 
 def test_increments_of_several_threads_are_all_counted() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from psrt.core import specs
 from psrt.core.errors import ConfigError, PsrtError
-from psrt.core.specs.policy_rules import MOST_DAYS, MOST_ROUNDS, MOST_SHOWS, policy_problems
+from psrt.core.specs.policy_rules import MOST_DAYS, MOST_ROUNDS, MOST_SHOWS, option_problems
 from psrt.core.specs.table_options import TableOptions
 from psrt.pserver.decisions.spec_rules import read_spec
 from tests.support.optimizer_formulas import CTR
@@ -95,5 +95,5 @@ def test_what_makes_no_sense_is_refused_where_a_program_says_it(
 def test_a_row_that_begins_with_all_its_weights_is_known_once_the_width_is() -> None:
     options = TableOptions(growth=specs.Growth(4))
 
-    assert list(policy_problems(replace(TABLE, width=5, growth=options.growth))) == []
-    assert "not in [1, 3]" in next(policy_problems(replace(TABLE, growth=options.growth)))
+    assert list(option_problems(options, 5)) == []
+    assert "not in [1, 3]" in next(option_problems(options, TABLE.width))

@@ -70,7 +70,7 @@ def test_shared_state_costs_a_row_as_much_at_any_width(name: str) -> None:
 @every_optimizer
 def test_no_weight_leaves_its_bounds_and_nan_is_not_hidden(optimizer: specs.Optimizer) -> None:
     rule, g = rule_of(optimizer), np.array([1e6, -1e6, 0.0, np.nan], np.float32)
-    apart = isinstance(optimizer, specs.SHARED_STATE)
+    apart = isinstance(optimizer, specs.CtrAdagrad | specs.CtrSharedAdam)
     if apart:
         g[3] = 0.0  # one number of state for all four
     w, state = np.zeros(4, np.float32), np.zeros((rule.state_vectors, 4), np.float32)
