@@ -25,6 +25,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -159,7 +160,7 @@ def trainer(args: argparse.Namespace) -> harness.Figures:
     with prepared_process(settings, say):
         job = load_job(config)
         run, mode = run_of(settings, job), config.communication
-        with cluster_of(settings, job, say, run.local_parameters(mode)) as cluster:
+        with closing(cluster_of(settings, job, say, run.local_parameters(mode))) as cluster:
             return measure(job, run, cluster.communicator, batches, args.seconds)
 
 

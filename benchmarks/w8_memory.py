@@ -171,7 +171,8 @@ def cluster(
 ) -> Iterator[ConnectedCluster]:
     """The pserver as a trainer of a job sees it, in a process of its own again."""
     part = TrainerProgram(Program(), build_plan(tables, [endpoint]), Async(), 0, 1, JOB)
-    with ConnectedCluster(part, call_timeout_s=call_timeout_s, say=print) as found:
+    made = ConnectedCluster(part, call_timeout_s=call_timeout_s, say=print)
+    with contextlib.closing(made) as found:
         found.clients[0].connect(TIMEOUT_S)
         yield found
 

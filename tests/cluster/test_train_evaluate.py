@@ -72,7 +72,10 @@ def run_trainers(
 def run_trainer(config: JobConfig, settings: TrainerConfig) -> dict[str, Any]:
     """What `psrt trainer` does, without its signal handlers, which belong to a main thread."""
     job = jobs.load_job(config)
-    with closing(run_of(settings, job)) as run, cluster_for(settings, job, run, print) as cluster:
+    with (
+        closing(run_of(settings, job)) as run,
+        closing(cluster_for(settings, job, run, print)) as cluster,
+    ):
         session = Session(settings, job, run, cluster, print)
         session.train(StopSignals())
         session.test_and_save()

@@ -12,7 +12,7 @@ import json
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Self, cast
+from typing import cast
 
 from psrt.communicator.factory import make
 from psrt.communicator.geo import LocalParameters
@@ -103,12 +103,6 @@ class ConnectedCluster:
         self.communicator.close()
         for client in self.clients:
             client.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _rows_of(self, client: Client, table: str) -> Iterator[tuple[I64, F32]]:
         cursor = 0

@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -62,7 +62,7 @@ def train(settings: TrainerConfig, config: JobConfig, say: Say) -> int:
         job = load_job(config)
         with (
             closing(run_of(settings, job)) as run,
-            cluster_for(settings, job, run, say) as cluster,
+            closing(cluster_for(settings, job, run, say)) as cluster,
         ):
             session = Session(settings, job, run, cluster, say)
             try:
@@ -104,10 +104,10 @@ class Cluster(Protocol):
     def rows(self, table: str) -> Iterator[tuple[I64, F32]]: ...
     def hurry(self) -> None: ...
 
+    def close(self) -> None: ...
 
-def cluster_for(
-    settings: TrainerConfig, job: Job, run: TrainingRun, say: Say
-) -> AbstractContextManager[Cluster]:
+
+def cluster_for(settings: TrainerConfig, job: Job, run: TrainingRun, say: Say) -> Cluster:
     """Return the pservers of a job, or one trainer's own parameters."""
     if settings.local:
         return SingleTrainer(job.config.name, job.program, run.scope)

@@ -7,7 +7,6 @@ train them. Distributed tables, which no scope can hold, are `LocalTable`s.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
 
 from psrt.communicator.geo import LocalTable
 from psrt.communicator.local import LocalCommunicator
@@ -51,12 +50,6 @@ class SingleTrainer:
 
     def close(self) -> None:
         """Do nothing: there is no connection."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def tables_of(program: Program, scope: Scope) -> dict[str, WholeTable | LocalTable]:
