@@ -18,8 +18,8 @@ from psrt.core.types import F32, I64, U8
 from psrt.data.formats.multislot import number_at
 from psrt.data.formats.rebatching import RebatchingParser
 from psrt.data.slots import Batch, Slot
-from psrt.kernels.text import BAD_INDEX, BAD_LABEL, BAD_VALUE, DONE, NEWLINE, NO_COLON
-from psrt.kernels.text import svmlight as kernel
+from psrt.kernels.text import DONE, NEWLINE
+from psrt.kernels.text import libsvm as kernel
 
 _KINDS: list[tuple[str, int | None]] = [("float", 1), ("uint64", None), ("float", None)]
 _COLON = ord(":")
@@ -91,17 +91,16 @@ def settle(text: U8, ties: I64, labels: F32, values: F32) -> None:
 
 
 def libsvm_error(path: str, line: int, text: U8, report: I64, binary: bool) -> DataError:
-    """Return the error for a row that this kernel, or `psrt.kernels.text.libsvm`, refused."""
+    """Return the error for a row that a kernel of `psrt.kernels.text.libsvm` refused."""
     status, at = int(report[kernel.STATUS]), int(report[kernel.POSITION])
     words = text[at : at + _SHOWN_BYTES].tobytes().split(b"\n")[0].split()
     shown = repr(words[0].decode("utf-8", "backslashreplace")) if words else "nothing"
-    is_label = status == BAD_LABEL
-    where = "label" if is_label else f"entry {int(report[kernel.ENTRY]) + 1}"
+    where = "label" if status == kernel.BAD_LABEL else f"entry {int(report[kernel.ENTRY]) + 1}"
     expected = {
-        BAD_LABEL: "1 or +1, −1 or 0" if binary else "a finite number",
-        BAD_INDEX: "index:value with an index of at most 18 digits",
-        NO_COLON: "index:value",
-        BAD_VALUE: "a finite number behind the colon",
+        kernel.BAD_LABEL: "1 or +1, −1 or 0" if binary else "a finite number",
+        kernel.BAD_INDEX: "index:value with an index of at most 18 digits",
+        kernel.NO_COLON: "index:value",
+        kernel.BAD_VALUE: "a finite number behind the colon",
     }[status]
     return DataError(
         f"{path}, line {line}, {where}: expected {expected}, found {shown}.",

@@ -1,20 +1,18 @@
 """Parsers and writers of text. In reading order:
 
-digits             short numbers, eight characters at a time
-text               scanners and writers of numbers
-multislot          slots of a MultiSlot line, read to words of memory
-multislot_rows     MultiSlot lines to the arrays of batches
-multislot_records  MultiSlot lines to records
-lines              arrays to MultiSlot lines
-records            records of examples in memory: batches in, batches out
-criteo             the public Criteo table to arrays
-prefixes           words in front of the slots of a line
-libsvm             libsvm text to MultiSlot text
-svmlight           libsvm text to batch arrays
-destinations       the trainer of each record in a global shuffle
-delimited          delimited text (CSV, TSV) to ranges of cells and values
-pairs              lines of `name:value` to ranges of values
-cells              values in ranges to numbers and hashes
+digits           short numbers, eight characters at a time
+text             scanners and writers of numbers
+multislot        slots of a MultiSlot line, read to words of memory
+multislot_lines  MultiSlot lines to the arrays of batches, and to records
+lines            arrays to MultiSlot lines
+records          records of examples in memory: batches in, batches out
+criteo           the public Criteo table to arrays
+prefixes         words in front of the slots of a line
+libsvm           libsvm text to MultiSlot text and to batch arrays
+destinations     the trainer of each record in a global shuffle
+delimited        delimited text (CSV, TSV) to ranges of cells and values
+pairs            lines of `name:value` to ranges of values
+cells            values in ranges to numbers and hashes
 """
 
 from __future__ import annotations
@@ -29,13 +27,11 @@ from psrt.kernels.text import (
     pairs,
     prefixes,
     records,
-    svmlight,
     text,
 )
 from psrt.kernels.text.cells import hash_texts
 from psrt.kernels.text.criteo import CATEGORIES, INTEGERS, MISSING, bucket_integers
 from psrt.kernels.text.delimited import LINES, POSITION, ROWS, STATUS
-from psrt.kernels.text.libsvm import BAD_INDEX, BAD_LABEL, BAD_VALUE, NO_COLON
 from psrt.kernels.text.lines import (
     VALUE_BYTES,
     append_floats,
@@ -43,16 +39,14 @@ from psrt.kernels.text.lines import (
     format_rows,
     row_bytes,
 )
-from psrt.kernels.text.multislot_records import parse_records
-from psrt.kernels.text.multislot_rows import parse_rows
+from psrt.kernels.text.multislot_lines import parse_records, parse_rows
 from psrt.kernels.text.prefixes import hash_words
 from psrt.kernels.text.records import WORD_BYTES
 from psrt.kernels.text.text import DONE, NEWLINE, RETURN, SPACE
 
-__all__ = ["BAD_INDEX", "BAD_LABEL", "BAD_VALUE", "NO_COLON"]
-__all__ += ["CATEGORIES", "INTEGERS", "MISSING", "bucket_integers"]
+__all__ = ["CATEGORIES", "INTEGERS", "MISSING", "bucket_integers"]
 __all__ += ["DONE", "LINES", "NEWLINE", "POSITION", "RETURN", "ROWS", "SPACE", "STATUS"]
 __all__ += ["VALUE_BYTES", "WORD_BYTES", "append_floats", "append_ids", "format_rows", "row_bytes"]
 __all__ += ["cells", "criteo", "delimited", "destinations", "libsvm", "multislot", "pairs"]
-__all__ += ["hash_texts", "hash_words", "parse_records", "prefixes", "records", "svmlight", "text"]
-__all__ += ["parse_rows"]
+__all__ += ["hash_texts", "hash_words", "parse_records", "parse_rows", "prefixes", "records"]
+__all__ += ["text"]

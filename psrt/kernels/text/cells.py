@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from psrt.kernels.jit import device, kernel
-from psrt.kernels.text.criteo import hash_bytes, id_of, scan_integer
+from psrt.kernels.text.criteo import FNV_START, hash_bytes, id_of, scan_integer
 from psrt.kernels.text.text import BAD_FLOAT, BAD_ID, DONE, SPACE, scan_float, scan_id
 
 # Reasons of a stop, besides the codes of `text`.
@@ -22,7 +22,6 @@ STATUS, VALUE, TIES = range(3)
 REPORT_CELLS = 3
 
 _TAB = 9
-_FNV_START = np.uint64(0xCBF29CE484222325)
 
 
 @device
@@ -108,4 +107,4 @@ def hash_texts(text: Any, starts: Any, stops: Any, salt: Any, out: Any) -> None:
     """`out` (n,) = 63-bit hashes of (salt, bytes of the range), those of
     `psrt.data.convert.criteo`."""
     for value in range(len(starts)):
-        out[value] = id_of(salt, hash_bytes(text, starts[value], stops[value], _FNV_START))
+        out[value] = id_of(salt, hash_bytes(text, starts[value], stops[value], FNV_START))

@@ -31,7 +31,7 @@ REPORT_CELLS = 4
 _TAB, _MINUS = 9, 45
 _MAX_DIGITS = 18
 _FNV_PRIME = np.uint64(0x100000001B3)
-_FNV_START = np.uint64(0xCBF29CE484222325)
+FNV_START = np.uint64(0xCBF29CE484222325)
 
 
 @device
@@ -47,6 +47,13 @@ def hash_bytes(text: Any, at: Any, end: Any, start: Any) -> Any:
 def id_of(slot: Any, value: Any) -> Any:
     """63 bits, so that an id is the same number signed and unsigned."""
     return np.int64(mix64(value ^ mix64(np.uint64(slot))) >> np.uint64(1))
+
+
+@device
+def draw_of(text: Any, at: Any, end: Any, seed: Any) -> Any:
+    """A number in [0, 1), a function of `text[at:end]` and `seed`."""
+    bits = mix64(hash_bytes(text, at, end, FNV_START) ^ mix64(np.uint64(seed)))
+    return np.float64(bits >> np.uint64(11)) / np.float64(1 << 53)
 
 
 @device
@@ -93,7 +100,7 @@ def parse_fields(text: Any, at: Any, row: Any, labels: Any, integers: Any, ids: 
         end = field_end(text, at)
         if field > INTEGERS:
             slot = field - INTEGERS
-            ids[row, slot - 1] = id_of(slot, hash_bytes(text, at, end, _FNV_START))
+            ids[row, slot - 1] = id_of(slot, hash_bytes(text, at, end, FNV_START))
             continue
         integers[row, field - 1], whole = scan_integer(text, at, end)
         if not whole:
@@ -132,8 +139,7 @@ def parse_criteo_rows(
         if status != DONE:
             at = position
             break
-        bits = mix64(hash_bytes(text, at, stop, _FNV_START) ^ mix64(np.uint64(seed)))
-        draws[row] = np.float64(bits >> np.uint64(11)) / np.float64(1 << 53)
+        draws[row] = draw_of(text, at, stop, seed)
         row += 1
         at = stop + 1 + (text[stop] == RETURN)
     report[STATUS], report[POSITION], report[ROWS], report[FIELD] = status, at, row, field

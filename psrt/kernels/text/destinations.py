@@ -5,15 +5,11 @@ Both are pure functions, equal on every host and in every version.
 
 from __future__ import annotations
 
-import numpy as np
-
 from psrt.core.types import I32, I64, U8
 from psrt.kernels.jit import kernel
 from psrt.kernels.lowlevel import virtual_shard
 from psrt.kernels.tables import row_bits
-from psrt.kernels.text.criteo import hash_bytes
-
-_FNV_START = np.uint64(0xCBF29CE484222325)
+from psrt.kernels.text.criteo import FNV_START, hash_bytes
 
 
 @kernel("i8, i8, i8, i4[::1] -> void", group="data")
@@ -27,4 +23,4 @@ def deal_by_number(seed: int, first: int, trainers: int, out: I32) -> None:
 def deal_by_text(text: U8, offsets: I64, trainers: int, out: I32) -> None:
     """`out` (n,) = the trainer of each text: FNV-1a of its bytes, mixed, scaled to `trainers`."""
     for i in range(len(out)):
-        out[i] = virtual_shard(hash_bytes(text, offsets[i], offsets[i + 1], _FNV_START), trainers)
+        out[i] = virtual_shard(hash_bytes(text, offsets[i], offsets[i + 1], FNV_START), trainers)

@@ -1,13 +1,12 @@
 """The slots of a MultiSlot line: `n v1 … vn`, read from text to words of memory.
 
 Values go to `words` of 4 bytes: a float takes one, an id two. Most text has little but slots of one
-id, and one blank between numbers: `parse_lone_ids` reads these alone, and leaves the
-rest to loops that handle all cases and report errors.
+id, and one blank between numbers: `parse_lone_ids` reads these alone, and leaves the rest to loops
+that handle all cases and report errors.
 
-Kernels that read lines (`multislot_rows`, `multislot_records`) share this file: a line is either
-taken whole or not at all; a stop names its position, slot and reason, and everything before
-that line is in place. Promised by the caller, so that no inner loop tests for the end: the last
-character of the text is a newline.
+For the kernels of `multislot_lines`, a line is either taken whole or not at all; a stop names its
+position, slot and reason, and everything before that line is in place. Promised by the caller, so
+that no inner loop tests for the end: the last character of the text is a newline.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ REPORT_CELLS = 8
 
 
 class Target(NamedTuple):
-    """Targets of values; `ties`, `report`: see `psrt.kernels.text.multislot_rows.parse_rows`."""
+    """Targets of values; `ties`, `report`: see `psrt.kernels.text.multislot_lines.parse_rows`."""
 
     layout: Any
     words: Any
@@ -222,10 +221,8 @@ def refused(text: Any, at: Any, slot: Any, status: Any, report: Any) -> Any:
 @device
 def end_of_line(text: Any, at: Any) -> Any:
     """(the newline behind the last slot, status)."""
-    at = skip_blanks(text, at)
-    if byte(text, at) == RETURN and byte(text, at + 1) == NEWLINE:
-        at += 1
-    return at, (DONE if byte(text, at) == NEWLINE else LINE_GOES_ON)
+    is_end, at = is_blank_line(text, at)
+    return at, (DONE if is_end else LINE_GOES_ON)
 
 
 @device

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from psrt.kernels.jit import device, kernel
-from psrt.kernels.text.criteo import hash_bytes
+from psrt.kernels.text.criteo import FNV_START, hash_bytes
 from psrt.kernels.text.delimited import LINES, POSITION, ROWS, STATUS, at_end
 from psrt.kernels.text.text import DONE, NEWLINE, RETURN
 
@@ -26,13 +26,12 @@ REPORT_CELLS = 5
 OWNER, ROW, START, STOP = range(4)
 VALUE_COLUMNS = 4
 
-_FNV_START = np.uint64(0xCBF29CE484222325)
 _COLON = 58
 
 
 @device
 def hash_of(text: Any, at: Any, stop: Any) -> Any:
-    return np.int64(hash_bytes(text, at, stop, _FNV_START))
+    return np.int64(hash_bytes(text, at, stop, FNV_START))
 
 
 @kernel("const u1[::1], const i8[::1], i8[::1] -> void", group="data")

@@ -9,10 +9,8 @@ import numpy as np
 from psrt.core.types import I64, U8
 from psrt.kernels.jit import device, kernel
 from psrt.kernels.lowlevel import mix64
-from psrt.kernels.text.criteo import hash_bytes
+from psrt.kernels.text.criteo import FNV_START, hash_bytes
 from psrt.kernels.text.text import DONE, NEWLINE, RETURN, SPACE, ZERO, byte, skip_blanks
-
-FNV_START = np.uint64(0xCBF29CE484222325)
 
 # Reasons of a stop of `take_words_`.
 NO_WORD, NO_SLOTS = 1, 2
