@@ -12,9 +12,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
+import numpy as np
+
 from psrt.core.errors import ConfigError
 from psrt.core.tensors import Ragged
-from psrt.core.types import Array, Shape
+from psrt.core.types import I64, Array, Shape
 
 Batch: TypeAlias = "dict[str, Array | Ragged]"
 
@@ -64,6 +66,13 @@ def batch_rows(batch: Batch) -> int:
     """Return the number of examples."""
     first = next(iter(batch.values()))
     return first.batch_size if isinstance(first, Ragged) else len(first)
+
+
+def ends_of(lengths: Array) -> I64:
+    """Return 0 and the running sums: offsets (n + 1,) of parts with `lengths` (n,)."""
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
 
 
 def _shaped(var: DataVar | Slot, fed: Array | Ragged) -> Array | Ragged:

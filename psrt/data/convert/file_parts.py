@@ -15,8 +15,8 @@ import numpy as np
 
 from psrt.core.errors import ConfigError, DataError, ErrorCode
 from psrt.core.types import U8
-from psrt.data.convert.sharded import create, unfinished, unwritable
-from psrt.data.sources import blocks
+from psrt.data.convert.sharded import create, unfinished
+from psrt.data.sources import blocks, unwritable
 
 _NEWLINE = ord("\n")
 _COMPRESSED = (".gz", ".zst")

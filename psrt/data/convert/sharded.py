@@ -19,6 +19,7 @@ import numpy as np
 
 from psrt.core.errors import ConfigError, DataError, ErrorCode
 from psrt.core.types import F32, F64, I64, U8
+from psrt.data.sources import unwritable
 from psrt.kernels.text import format_rows, row_bytes
 
 Text: TypeAlias = bytes | memoryview
@@ -219,12 +220,3 @@ def unfinished(path: Path) -> Path:
 def _names(paths: Sequence[Path]) -> str:
     names = sorted(path.name for path in paths)
     return ", ".join(names[:2]) + (", …" if len(names) > 2 else "")
-
-
-def unwritable(path: Path, error: OSError) -> DataError:
-    """Return the error for a path that cannot be written."""
-    return DataError(
-        f"{path} cannot be written: {error.strerror or error}.",
-        code=ErrorCode.DATA_MISSING,
-        hint="Check the directory's permissions and free space.",
-    )

@@ -1,17 +1,15 @@
 """In-memory and queue datasets: files in reading order.
 
-records         Examples kept in memory as a few arrays, of any number of records
-arena           Memory for the words of many records, taken piece by piece
-packing         Batches of parsers, packed into records
-record_lines    MultiSlot lines to records, without batches in between
-record_readers  Readers of one thread that return records, in any format
-scattering      Records on their way to other trainers, and records as tensors
-loading         Threads that read whole files into memory
-prefixes        Words in front of a MultiSlot line: `1 <ins_id>`, then `1 <content>`
-merging         Records with one ins_id, merged into one
-memory          The memory of a dataset: records, their order, slots exchanged between them
-in_memory       `InMemoryDataset`: all records of its files in memory, in any order
-datasets        `QueueDataset`: files read while training
+records       Examples kept in memory as a few arrays, and the memory for their words
+packing       Batches of parsers, packed into records
+record_lines  MultiSlot lines to records, without batches in between
+scattering    Records on their way to other trainers, and records as tensors
+loading       Threads that read whole files into memory, and their readers
+prefixes      Words in front of a MultiSlot line: `1 <ins_id>`, then `1 <content>`
+merging       Records with one ins_id, merged into one
+memory        The memory of a dataset: records, their order, slots exchanged between them
+in_memory     `InMemoryDataset`: all records of its files in memory, in any order
+datasets      `QueueDataset`: files read while training
 """
 
 from __future__ import annotations

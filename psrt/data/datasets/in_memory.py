@@ -20,12 +20,11 @@ import numpy as np
 
 from psrt.core.errors import ConfigError
 from psrt.data.checks import at_least
-from psrt.data.datasets.loading import Loading
+from psrt.data.datasets.loading import Loading, PackedBatches, ParsedLines, RecordReader
 from psrt.data.datasets.memory import RecordMemory
 from psrt.data.datasets.packing import Packer
 from psrt.data.datasets.prefixes import CONTENT, INS_ID, Prefixed
 from psrt.data.datasets.record_lines import RecordParser
-from psrt.data.datasets.record_readers import PackedBatches, ParsedLines, RecordReader
 from psrt.data.datasets.records import Layout
 from psrt.data.datasets.scattering import BATCH_RECORDS, RecordExchange, Scattering
 from psrt.data.formats import Format, MultiSlotFormat

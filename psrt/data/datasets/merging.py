@@ -17,8 +17,8 @@ from psrt.core.tensors import Ragged
 from psrt.core.types import I64, U8, Array
 from psrt.data.datasets.packing import Packer
 from psrt.data.datasets.prefixes import INS_ID
-from psrt.data.datasets.records import Records, ends_of, joined, taken
-from psrt.data.slots import Batch
+from psrt.data.datasets.records import Records, joined, taken
+from psrt.data.slots import Batch, ends_of
 from psrt.kernels.tables import CellBuffer, unique
 from psrt.kernels.text import hash_words
 

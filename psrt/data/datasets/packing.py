@@ -12,9 +12,8 @@ import numpy as np
 
 from psrt.core.tensors import Ragged
 from psrt.core.types import I64, U8, U32, Array
-from psrt.data.datasets.arena import Arena
-from psrt.data.datasets.records import Layout, Records, ends_of
-from psrt.data.slots import Batch, batch_rows
+from psrt.data.datasets.records import Arena, Layout, Records
+from psrt.data.slots import Batch, batch_rows, ends_of
 from psrt.kernels.text import records as kernel
 
 _DENSE: I64 = np.empty(0, np.int64)
@@ -48,7 +47,8 @@ class Packer:
         counts = np.empty((batch_rows(batch), self._layout.ragged_slots), np.int64)
         for name, _, _, size, line in self._layout.fields:
             if size == kernel.RAGGED:
-                np.subtract(*_ends_and_starts(batch[name]), out=counts[:, line])
+                offsets = cast("Ragged", batch[name]).offsets
+                np.subtract(offsets[1:], offsets[:-1], out=counts[:, line])
         return counts
 
     def _starts(self, counts: I64) -> I64:
@@ -60,11 +60,6 @@ def _parts(fed: Array | Ragged) -> tuple[U32, I64]:
     """Return the words of a slot, and the offsets of its values unless it is dense."""
     values, offsets = (fed.values, fed.offsets) if isinstance(fed, Ragged) else (fed, _DENSE)
     return np.ascontiguousarray(values).reshape(-1).view(np.uint32), offsets
-
-
-def _ends_and_starts(fed: Array | Ragged) -> tuple[I64, I64]:
-    offsets = cast("Ragged", fed).offsets
-    return offsets[1:], offsets[:-1]
 
 
 def _as_bytes(counts: I64) -> U8:

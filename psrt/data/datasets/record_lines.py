@@ -10,9 +10,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from psrt.core.types import F32, I64, U8
-from psrt.data.datasets.arena import Arena
-from psrt.data.datasets.records import Layout, Records
+from psrt.core.types import I64, U8
+from psrt.data.datasets.records import Arena, Layout, Records
 from psrt.data.formats import layout_of, malformed, number_at
 from psrt.kernels.text import multislot as kernel
 from psrt.kernels.text import parse_records
@@ -66,11 +65,7 @@ class RecordParser:
             *(text, len(text), self._table, words),
             *(self._ends, self._counts, self._ties, report),
         )
-        self._round(text, words)
-
-    def _round(self, text: U8, words: F32) -> None:
-        """Round in Python the numbers that the kernel could not round."""
-        for position, word in self._ties[: self._report[kernel.TIES]]:
+        for position, word in self._ties[: report[kernel.TIES]]:
             words[word] = float(number_at(text, position))
 
     def _settle(self, status: int, text: U8) -> None:

@@ -23,8 +23,11 @@ from psrt.core.tensors import Ragged
 from psrt.core.types import I64, U8, U32, Array
 from psrt.data.formats import DTYPES
 from psrt.data.formats import joined as joined_batches
-from psrt.data.slots import Batch, Slot
+from psrt.data.slots import Batch, Slot, ends_of
 from psrt.kernels.text import records as kernel
+
+# glibc may keep smaller ones for itself.
+_ARENA_WORDS = (64 << 20) // kernel.WORD_BYTES
 
 
 class Layout:
@@ -113,6 +116,29 @@ class Records:
         return [(rows, ~exchanged), (exchange.order[rows], exchanged)]
 
 
+class Arena:
+    """Memory for the words of many records, taken piece by piece.
+
+    `free` (n,) uint32 are the words not taken yet. An arena belongs to one thread. The allocator
+    returns such large arrays to the system once the last piece on them is gone; pages that were
+    never reached cost nothing.
+    """
+
+    def __init__(self) -> None:
+        self.free: U32 = np.empty(0, np.uint32)
+
+    def renew(self, words: int = 0) -> None:
+        """Drop the free words; `words` or more are free afterwards."""
+        self.free = np.empty(max(words, _ARENA_WORDS), np.uint32)
+
+    def take(self, words: int) -> U32:
+        """Return the next `words` words, of a new array if too few are free."""
+        if words > len(self.free):
+            self.renew(words)
+        taken, self.free = self.free[:words], self.free[words:]
+        return taken
+
+
 def joined(layout: Layout, pieces: deque[Records]) -> Records:
     """Return all records of `pieces`, in order; drops each piece once it is copied."""
     rows = sum(map(len, pieces))
@@ -130,13 +156,6 @@ def joined(layout: Layout, pieces: deque[Records]) -> Records:
             starts[row + 1 : row + 1 + len(piece)] = piece.starts[1:] + word
         row, word = row + len(piece), word + len(piece.words)
     return Records(layout, words, starts, counts, cast("dict[str, Ragged]", texts))
-
-
-def ends_of(lengths: I64) -> I64:
-    """Return 0 and the running sums: offsets (n + 1,) of parts with `lengths` (n,)."""
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets
 
 
 def _bases(layout: Layout, rows: int, offsets: I64) -> tuple[I64, int]:

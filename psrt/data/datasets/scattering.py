@@ -19,7 +19,8 @@ import numpy as np
 from psrt.core.errors import WireError
 from psrt.core.tensors import Ragged
 from psrt.core.types import I32, I64, U8, Array
-from psrt.data.datasets.records import Layout, Records, ends_of, joined
+from psrt.data.datasets.records import Layout, Records, joined
+from psrt.data.slots import ends_of
 from psrt.kernels.text import destinations as kernel
 from psrt.kernels.text import records as record_kernel
 

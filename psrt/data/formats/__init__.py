@@ -24,6 +24,7 @@ from psrt.data.formats.delimited import DelimitedFormat
 from psrt.data.formats.formats import (
     Format,
     MultiSlotFormat,
+    Parser,
     RowGroup,
     RowGroupFormat,
     TextFormat,
@@ -36,4 +37,4 @@ from psrt.data.formats.rebatching import Rebatcher, joined
 __all__ = ["DTYPES", "BatchParser", "layout_of", "malformed", "number_at", "shown_at"]
 __all__ += ["DelimitedFormat"]
 __all__ += ["Format", "MultiSlotFormat", "RowGroup", "RowGroupFormat", "TextFormat", "format_named"]
-__all__ += ["Rebatcher", "joined", "libsvm_error"]
+__all__ += ["Parser", "Rebatcher", "joined", "libsvm_error"]

@@ -7,7 +7,6 @@ has no types for mypy: its objects are `Any` here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,10 @@ from psrt.core.errors import DataError
 from psrt.core.tensors import Ragged
 from psrt.core.types import F64, I64, Array
 from psrt.data.extras import required
-from psrt.data.formats.cells import BadValue, TextCells, bucketed, floats, scaled
+from psrt.data.formats.cells import BadValue, TextCells, bucketed, floats, scaled, texts
 from psrt.data.formats.fields import Column, Field, check_unique
-from psrt.kernels.text import MISSING, NEWLINE, hash_texts
+from psrt.data.slots import ends_of
+from psrt.kernels.text import MISSING, NEWLINE
 
 _MAX_WHOLE = 1 << 53
 _TEXTS = [size + kind for kind in ("string", "binary") for size in ("", "large_")]
@@ -62,8 +62,7 @@ class ColumnReader:
 
     def _lists(self, column: Any, field: Field) -> Array | Ragged:
         lengths = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
-        offsets = np.zeros(len(lengths) + 1, np.int64)
-        np.cumsum(lengths, out=offsets[1:])
+        offsets = ends_of(lengths)
         values = self._values(column.flatten(), field, 0, offsets)
         values = values.astype(np.float32) if field.kind == "float" else values
         if field.slot.size is None:
@@ -78,7 +77,7 @@ class ColumnReader:
         offsets = np.arange(len(column) + 1)
         if field.kind in ("float", "id") and field.missing is None:
             present = column.is_valid().to_numpy(zero_copy_only=False)
-            np.cumsum(present, out=offsets[1:])
+            offsets = ends_of(present)
             column = column.drop_null()
         values = self._values(column, field, 0, offsets)
         return Ragged(values.astype(np.float32) if field.kind == "float" else values, offsets)
@@ -110,7 +109,7 @@ class ColumnReader:
 def _read(column: Any, field: Field) -> Array:
     """Return the elements as numbers; raises `BadValue`, or an error of pyarrow."""
     if field.kind == "text":
-        return _hashes(column, field)
+        return texts(_texts(column), field)
     if field.kind == "bucket":
         return bucketed(_integers(column.fill_null(MISSING)), field)
     if field.values is not None:
@@ -165,11 +164,7 @@ def _finite(values: F64, field: Field) -> Array:
 
 def _is_list(type: Any) -> bool:
     types = required("pyarrow.types", "parquet", "reading lists")
-    checks: list[Callable[[Any], bool]] = [
-        types.is_list,
-        types.is_large_list,
-        types.is_fixed_size_list,
-    ]
+    checks = (types.is_list, types.is_large_list, types.is_fixed_size_list)
     return any(check(type) for check in checks)
 
 
@@ -194,10 +189,3 @@ def _texts(column: Any) -> TextCells:
     # Scanners need a newline behind the last range.
     text = np.append(np.frombuffer(data or b"", np.uint8), np.uint8(NEWLINE))
     return TextCells(text, offsets[:-1], offsets[1:])
-
-
-def _hashes(column: Any, field: Field) -> I64:
-    cells = _texts(column)
-    out = np.empty(len(cells.starts), np.int64)
-    hash_texts(cells.text, cells.starts, cells.stops, field.salt, out)
-    return out

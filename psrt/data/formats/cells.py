@@ -14,18 +14,12 @@ import numpy as np
 from psrt.core.tensors import Ragged
 from psrt.core.types import F64, I64, U8, Array
 from psrt.data.formats.fields import Field
+from psrt.data.formats.multislot import EXPECTED
 from psrt.kernels.text import bucket_integers, delimited
 from psrt.kernels.text import cells as kernel
 from psrt.kernels.text import text as scan
 
 _SHOWN_BYTES = 40
-EXPECTED = {
-    scan.BAD_ID: "an unsigned integer",
-    scan.ID_TOO_LARGE: "an id of at most 64 bits",
-    scan.BAD_FLOAT: "a finite number",
-    scan.FLOAT_TOO_LARGE: "a number within the range of float32",
-    kernel.NO_VALUE: "a value",
-}
 
 
 class BadValue(Exception):
@@ -48,7 +42,7 @@ class TextCells:
         """Return the exception for the value that a kernel refused."""
         at = int(report[kernel.VALUE])
         found = self.text[self.starts[at] : self.stops[at]].tobytes()[:_SHOWN_BYTES]
-        expected = expected or EXPECTED[int(report[kernel.STATUS])]
+        expected = expected or EXPECTED.get(int(report[kernel.STATUS]), "a value")
         return BadValue(at, expected, found.decode("utf-8", "backslashreplace"))
 
     def split(self, separator: str) -> tuple[I64, TextCells]:

@@ -5,7 +5,7 @@ CRLF, blank lines and a missing last newline are allowed. A dense slot has exact
 ragged slot any n, also 0 (PaddlePaddle refuses 0, so its generators pad). Ids are unsigned 64-bit,
 kept as int64 bit patterns; floats become the nearest float32; nan and inf are refused.
 
-A `BatchParser` belongs to one thread. The loop is in `psrt.kernels.text.multislot_rows`; this file
+A `BatchParser` belongs to one thread. The loop is in `psrt.kernels.text.multislot_lines`; this file
 provides its memory and describes malformed lines. A line is read whole or refused.
 """
 
@@ -28,6 +28,12 @@ from psrt.kernels.text import text as scan
 _FIRST_TIES = 64
 _SHOWN_CHARACTERS = 40
 _FIRST_WINDOW = 64
+EXPECTED = {
+    scan.BAD_ID: "an unsigned integer",
+    scan.ID_TOO_LARGE: "an id of at most 64 bits",
+    scan.BAD_FLOAT: "a finite number",
+    scan.FLOAT_TOO_LARGE: "a number within the range of float32",
+}
 
 
 class BatchParser:
@@ -146,13 +152,7 @@ def _expected(status: int, slot: Slot, value: int, count: int) -> str:
         return "a number of values that the rest of the line has room for"
     if value < 0:
         return "the number of values"
-    kind = {
-        scan.BAD_ID: "an unsigned integer",
-        scan.ID_TOO_LARGE: "an id of at most 64 bits",
-        scan.BAD_FLOAT: "a finite number",
-        scan.FLOAT_TOO_LARGE: "a number within the range of float32",
-    }.get(status, "a value")
-    return f"{kind} as value {value + 1} of {count}"
+    return f"{EXPECTED.get(status, 'a value')} as value {value + 1} of {count}"
 
 
 def _order(slots: Sequence[Slot]) -> str:

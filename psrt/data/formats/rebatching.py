@@ -13,7 +13,7 @@ import numpy as np
 from psrt.core.tensors import Ragged
 from psrt.core.types import Array
 from psrt.data.checks import batch_size_of
-from psrt.data.slots import Batch, batch_rows
+from psrt.data.slots import Batch, batch_rows, ends_of
 
 
 class Rebatcher:
@@ -104,6 +104,4 @@ def _joined(parts: list[Array | Ragged]) -> Array | Ragged:
     if not ragged:
         return np.concatenate([part for part in parts if not isinstance(part, Ragged)])
     lengths = np.concatenate([np.diff(part.offsets) for part in ragged])
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return Ragged(np.concatenate([part.values for part in ragged]), offsets)
+    return Ragged(np.concatenate([part.values for part in ragged]), ends_of(lengths))

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from psrt.core.errors import DataError, ErrorCode
 from psrt.core.types import I64
 from psrt.data.extras import required
+from psrt.data.sources import unwritable
 
 _LEGEND_SLOTS = 12
 _MOST_POINTS = 2000
@@ -35,11 +35,7 @@ def draw_skew(path: Path, counts: Mapping[str, I64]) -> None:
     try:
         figure.savefig(path, format="png")
     except OSError as error:
-        raise DataError(
-            f"{path} cannot be written: {error.strerror or error}.",
-            code=ErrorCode.DATA_MISSING,
-            hint="Check the directory's permissions and free space.",
-        ) from error
+        raise unwritable(path, error) from error
 
 
 def points(counts: I64) -> tuple[I64, I64]:

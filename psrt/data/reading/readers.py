@@ -15,7 +15,14 @@ import numpy as np
 
 from psrt.core.errors import ConfigError, DataError
 from psrt.core.types import U8
-from psrt.data.formats import DelimitedFormat, Format, Rebatcher, RowGroupFormat, TextFormat
+from psrt.data.formats import (
+    DelimitedFormat,
+    Format,
+    Parser,
+    Rebatcher,
+    RowGroupFormat,
+    TextFormat,
+)
 from psrt.data.slots import Batch, batch_rows
 from psrt.data.sources import DataFile, FilePart, Files, Position, TextSource
 from psrt.kernels.text import NEWLINE
@@ -52,31 +59,24 @@ def reader_of(
     return _RowGroupReader(format, batch_size)
 
 
-class _Counted(Protocol):
-    @property
-    def held(self) -> int: ...
-    @property
-    def skipping(self) -> int: ...
-
-
-class _BatchPosition:
+class _Reader:
     """Position at the end of the last batch: block, and examples since its start."""
 
-    def __init__(self, rows: _Counted) -> None:
+    def __init__(self, rows: Parser | Rebatcher) -> None:
         self._rows = rows
         self._handed = self._before = 0
         self._block = Position("")
 
-    def begin(self, file: DataFile, offset: int, line: int = 0) -> None:
+    def _begin(self, file: DataFile, offset: int, line: int = 0) -> None:
         """Begin a block, after all text before it is parsed; batches that fill now end in it."""
         self._block = Position(str(file), offset, line)
         self._before = self._handed + self._rows.held - self._rows.skipping
 
-    def hand(self, batch: Batch) -> Batch:
+    def _hand(self, batch: Batch) -> Batch:
         self._handed += batch_rows(batch)
         return batch
 
-    def check_skipped(self) -> None:
+    def _check_skipped(self) -> None:
         """Raise `DataError` at the end of a file that lacks examples to skip."""
         if self._rows.skipping:
             raise DataError(
@@ -88,8 +88,12 @@ class _BatchPosition:
     def position(self) -> Position:
         return replace(self._block, examples=self._handed - self._before)
 
+    def finish(self) -> Batch | None:
+        last = self._rows.finish()
+        return last and self._hand(last)
 
-class _TextReader:
+
+class _TextReader(_Reader):
     def __init__(
         self,
         format: TextFormat,
@@ -99,15 +103,11 @@ class _TextReader:
     ) -> None:
         self._parser, self._source, self._on_bytes = format.parser(batch_size), source, on_bytes
         self._has_header = isinstance(format, DelimitedFormat) and format.header
-        self._account = _BatchPosition(self._parser)
-
-    @property
-    def position(self) -> Position:
-        return self._account.position
+        super().__init__(self._parser)
 
     def read(self, path: DataFile, first: Position | None = None) -> Generator[Batch, None, None]:
         first = first or Position(str(path))
-        parser, account = self._parser, self._account
+        parser = self._parser
         offset = max(first.offset, path.start if isinstance(path, FilePart) else 0)
         parser.begin_file(self._source.name(path), first.line)
         if offset and self._has_header:
@@ -116,14 +116,10 @@ class _TextReader:
         with closing(self._source.blocks(path, offset)) as texts:
             for text in texts:
                 self._on_bytes(len(text))
-                account.begin(path, offset, parser.line)
-                yield from map(account.hand, parser.feed(text))
+                self._begin(path, offset, parser.line)
+                yield from map(self._hand, parser.feed(text))
                 offset += len(text)
-        account.check_skipped()
-
-    def finish(self) -> Batch | None:
-        last = self._parser.finish()
-        return last and self._account.hand(last)
+        self._check_skipped()
 
     def _header(self, path: DataFile) -> U8:
         """Return the first line of the file, which names its columns."""
@@ -134,17 +130,13 @@ class _TextReader:
             return text[: int(np.argmax(text == NEWLINE)) + 1].copy()
 
 
-class _RowGroupReader:
+class _RowGroupReader(_Reader):
     """Batches span files, as those of text do."""
 
     def __init__(self, format: RowGroupFormat, batch_size: int) -> None:
         self._format, self._batch_size = format, batch_size
         self._rebatcher = Rebatcher(batch_size)
-        self._account = _BatchPosition(self._rebatcher)
-
-    @property
-    def position(self) -> Position:
-        return self._account.position
+        super().__init__(self._rebatcher)
 
     def read(self, path: DataFile, first: Position | None = None) -> Generator[Batch, None, None]:
         if isinstance(path, FilePart):
@@ -153,11 +145,7 @@ class _RowGroupReader:
         self._rebatcher.skip(first.examples)
         for group, piece in self._format.read(path, self._batch_size, first.offset):
             if group != begun:
-                self._account.begin(path, group)
+                self._begin(path, group)
                 begun = group
-            yield from map(self._account.hand, self._rebatcher.feed(piece))
-        self._account.check_skipped()
-
-    def finish(self) -> Batch | None:
-        last = self._rebatcher.finish()
-        return last and self._account.hand(last)
+            yield from map(self._hand, self._rebatcher.feed(piece))
+        self._check_skipped()

@@ -26,7 +26,7 @@ from psrt.data.sources.places import (
     Reading,
 )
 from psrt.data.sources.raw_bytes import STDIN, Stamp, open_raw
-from psrt.data.sources.remote import is_url, unreadable
+from psrt.data.sources.remote import is_url, unreadable, unwritable
 from psrt.data.sources.sharding import in_epoch, shard_files
 from psrt.data.sources.sources import Files, TextSource, blocks
 
@@ -34,4 +34,4 @@ __all__ = ["AS_IT_IS", "Piped"]
 __all__ += ["BEGINNING", "Bookmark", "DataFile", "FilePart", "Place", "Position", "Reading"]
 __all__ += ["STDIN", "Files", "Stamp", "TextSource", "blocks", "open_raw"]
 __all__ += ["expand", "files", "in_epoch", "once", "shard_files", "text_bytes"]
-__all__ += ["is_url", "unreadable"]
+__all__ += ["is_url", "unreadable", "unwritable"]

@@ -33,7 +33,21 @@ MEMBER: Member = zlib.decompressobj if _isal is None else _isal.decompressobj
 GZIP_ERRORS = (zlib.error,) if _isal is None else (zlib.error, _isal.error)
 
 
-class GzipText(io.RawIOBase):
+class Filter(io.RawIOBase):
+    """Bytes made of those of `file`, which it owns and closes."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._stored = file
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        super().close()
+        self._stored.close()
+
+
+class GzipText(Filter):
     """Consecutive members, with any zeros behind them; the checksum of each is verified.
 
     Decompresses without the GIL, in larger blocks than `gzip.GzipFile`. Raises `EOFError` for a
@@ -41,11 +55,9 @@ class GzipText(io.RawIOBase):
     """
 
     def __init__(self, file: IO[bytes], member: Member = MEMBER) -> None:
-        self._stored, self._input, self._begin = file, b"", member
+        super().__init__(file)
+        self._input, self._begin = b"", member
         self._member: Any = None
-
-    def readable(self) -> bool:
-        return True
 
     def readinto(self, into: Any) -> int:
         while self._member is not None or self._finds_member():
@@ -60,10 +72,6 @@ class GzipText(io.RawIOBase):
                 return len(text)
         return 0
 
-    def close(self) -> None:
-        super().close()
-        self._stored.close()
-
     def _finds_member(self) -> bool:
         """Begin the next member at the start of the input; returns False at the end of the file."""
         while not (rest := self._input.lstrip(b"\0")):
@@ -74,17 +82,15 @@ class GzipText(io.RawIOBase):
         return True
 
 
-class ZstdText(io.RawIOBase):
+class ZstdText(Filter):
     """Consecutive frames, each checked for its end, which zstandard's own reader omits."""
 
     def __init__(self, file: IO[bytes], path: Path | str) -> None:
+        super().__init__(file)
         self._zstandard = required("zstandard", "zstd", f"reading {path}")
-        self._stored, self._path = file, path
+        self._path = path
         self._frame: Any = None
         self._input, self._text = b"", memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
 
     def readinto(self, into: Any) -> int:
         while not self._text:
@@ -97,10 +103,6 @@ class ZstdText(io.RawIOBase):
         into[:count] = self._text[:count]
         self._text = self._text[count:]
         return count
-
-    def close(self) -> None:
-        super().close()
-        self._stored.close()
 
     def _decompressed(self) -> bytes:
         """Return the text of the next input; bytes behind a frame begin another."""

@@ -16,6 +16,7 @@ from psrt.data.sources.compressed import (
     GZIP_ERRORS,
     GZIP_MAGIC,
     ZSTD_MAGIC,
+    Filter,
     GzipText,
     ZstdText,
     begins_zstd,
@@ -132,20 +133,13 @@ def _is_plain(file: IO[bytes]) -> bool:
     return isinstance(file, io.FileIO) and file.seekable()
 
 
-class _Unchanging(io.RawIOBase):
+class _Unchanging(Filter):
     def __init__(self, file: IO[bytes], path: DataFile) -> None:
-        self._file, self._path = file, path
-        self._stamp = Stamp(file, path)
-
-    def readable(self) -> bool:
-        return True
+        super().__init__(file)
+        self._path, self._stamp = path, Stamp(file, path)
 
     def readinto(self, into: Any) -> int:
-        got = read_some(self._file, memoryview(into), self._path)
+        got = read_some(self._stored, memoryview(into), self._path)
         if not got:
             self._stamp.check()
         return got
-
-    def close(self) -> None:
-        super().close()
-        self._file.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import IO, Any, TypeVar, cast
 
 from psrt.core.errors import ConfigError, DataError, ErrorCode
@@ -74,6 +75,15 @@ def unreadable(url: DataFile, error: Exception) -> DataError:
         f"data file {url} cannot be read: {reason}.",
         code=ErrorCode.DATA_MISSING,
         hint=f"Check that it exists {place} and that this user may read it.",
+    )
+
+
+def unwritable(path: Path, error: OSError) -> DataError:
+    """Return the error for a path that cannot be written."""
+    return DataError(
+        f"{path} cannot be written: {error.strerror or error}.",
+        code=ErrorCode.DATA_MISSING,
+        hint="Check the directory's permissions and free space.",
     )
 
 

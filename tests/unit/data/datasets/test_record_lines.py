@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from psrt.core.errors import DataError
 from psrt.core.tensors import Ragged
-from psrt.data.datasets import arena, record_lines
+from psrt.data.datasets import record_lines, records
 from psrt.data.datasets.packing import Packer
 from psrt.data.datasets.record_lines import RecordParser
 from psrt.data.datasets.records import Layout, Records, joined
@@ -83,7 +83,7 @@ def test_records_are_those_of_batches_near_the_end_of_a_text_and_far_from_it(wri
 def small(monkeypatch) -> None:
     """Pieces of 4 records, in arenas of 40 bytes."""
     monkeypatch.setattr(record_lines, "_PIECE_RECORDS", 4)
-    monkeypatch.setattr(arena, "_ARENA_WORDS", 10)
+    monkeypatch.setattr(records, "_ARENA_WORDS", 10)
 
 
 @pytest.mark.parametrize("size", [None, 2], ids=["ragged", "dense"])
