@@ -12,13 +12,13 @@ takes ids modulo the rows of its table.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 from psrt.core.errors import DataError
-from psrt.data.convert.sharded import Destination, ShardedWriter, Split
-from psrt.data.convert.splitter import Splitter, fields_of, numbered_lines
+from psrt.data.convert.sharded import Destination, ShardedWriter, Split, write_split
+from psrt.data.convert.splitter import Record, drawn_lines, fields_of, numbered_lines
 from psrt.data.slots import Slot
 
 _SITES = ("site_id", "site_domain", "site_category", "app_id", "app_domain", "app_category")
@@ -40,18 +40,22 @@ def convert(
     on_bytes: Callable[[int], None] = lambda size_bytes: None,
 ) -> ShardedWriter:
     """Convert tables in order, each with its header."""
+    return write_split(destination, split, drawn_lines(_records(inputs, on_bytes), split.seed))
+
+
+def _records(inputs: Sequence[Path | str], on_bytes: Callable[[int], None]) -> Iterator[Record]:
     header = ",".join(COLUMNS).encode()
-    with ShardedWriter(destination) as writer:
-        splitter = Splitter(writer, split)
-        for path in inputs:
-            for number, line in numbered_lines(path, on_bytes):
-                if number == 1:
-                    _check_header(path, line, header)
-                    continue
+    for path in inputs:
+        for number, line in numbered_lines(path, on_bytes):
+            if number > 1:
                 click, text = row(path, number, line)
-                splitter.write(splitter.part_of(line), [text], click)
-        splitter.flush()
-    return writer
+                yield line, [text], click
+            elif line.strip() != header:
+                raise DataError(
+                    f"{path}, line 1: this is not the header of Avazu's train.csv. "
+                    "Nothing was written.",
+                    hint=f"It is {header.decode()}; test.csv has no clicks.",
+                )
 
 
 def row(path: Path | str, number: int, line: bytes) -> tuple[bool, bytes]:
@@ -73,11 +77,3 @@ def id_of(column: str, value: bytes) -> int:
     """Return the id of a value of a column, 0 … 2^64 − 1."""
     digest = hashlib.blake2b(column.encode() + b"=" + value, digest_size=8)
     return int.from_bytes(digest.digest(), "little")
-
-
-def _check_header(path: Path | str, line: bytes, header: bytes) -> None:
-    if line.strip() != header:
-        raise DataError(
-            f"{path}, line 1: this is not the header of Avazu's train.csv. Nothing was written.",
-            hint=f"It is {header.decode()}; test.csv has no clicks.",
-        )

@@ -16,6 +16,7 @@ and splits by the lines it writes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -55,57 +56,38 @@ def convert(
     on_bytes: Callable[[int], None] = lambda size_bytes: None,
 ) -> ShardedWriter:
     """Convert `inputs` in order; `bucket_integers` adds integers as ids."""
-    reader = CriteoReader(split.seed, bucket_integers)
-    return write_split(destination, split, drawn(inputs, reader.read, on_bytes))
+    read_seeded = partial(read, seed=split.seed, bucket_integers=bucket_integers)
+    return write_split(destination, split, drawn(inputs, read_seeded, on_bytes))
 
 
-class CriteoReader:
-    """Reads Criteo text into arrays, `_ROWS_PER_CALL` rows at a time, in reused buffers."""
+def read(
+    path: Path | str, seed: int = 0, bucket_integers: bool = False
+) -> Iterator[tuple[ExampleRows, F64, int]]:
+    """Yield (rows, draws, bytes of text read), valid until the next step."""
+    labels, draws = np.empty(_ROWS_PER_CALL, np.uint8), np.empty(_ROWS_PER_CALL, np.float64)
+    integers: I64 = np.empty((_ROWS_PER_CALL, DENSE), np.int64)
+    ids: I64 = np.empty((_ROWS_PER_CALL, kernel.CATEGORIES), np.int64)
+    report, line = np.zeros(kernel.REPORT_CELLS, np.int64), 1
+    for text in blocks(path):
+        position = 0
+        while position < len(text):
+            report[kernel.POSITION] = position
+            kernel.parse_criteo_rows(text, len(text), labels, integers, ids, draws, seed, report)
+            count = int(report[kernel.ROWS])
+            if report[kernel.STATUS] != DONE:
+                raise malformed(path, line + count, text, report)
+            stop = int(report[kernel.POSITION])
+            rows = _rows(labels[:count], integers[:count], ids[:count], bucket_integers)
+            yield rows, draws[:count], stop - position
+            line, position = line + count, stop
 
-    def __init__(self, seed: int = 0, bucket_integers: bool = False) -> None:
-        self._seed, self._bucket_integers = seed, bucket_integers
-        n = _ROWS_PER_CALL
-        self._labels: U8 = np.empty(n, np.uint8)
-        self._integers: I64 = np.empty((n, DENSE), np.int64)
-        self._ids: I64 = np.empty((n, kernel.CATEGORIES), np.int64)
-        self._draws: F64 = np.empty(n, np.float64)
-        self._report: I64 = np.zeros(kernel.REPORT_CELLS, np.int64)
 
-    def read(self, path: Path | str) -> Iterator[tuple[ExampleRows, F64, int]]:
-        """Yield (rows, draws, bytes of text read), valid until the next step."""
-        line = 1
-        for text in blocks(path):
-            position = 0
-            while position < len(text):
-                count = self._parse(text, position)
-                if self._report[kernel.STATUS] != DONE:
-                    raise malformed(path, line + count, text, self._report)
-                stop = int(self._report[kernel.POSITION])
-                yield self._rows(count), self._draws[:count], stop - position
-                line, position = line + count, stop
-
-    def _parse(self, text: U8, position: int) -> int:
-        """Parse the next rows; returns their number."""
-        self._report[kernel.POSITION] = position
-        kernel.parse_criteo_rows(
-            text,
-            len(text),
-            self._labels,
-            self._integers,
-            self._ids,
-            self._draws,
-            self._seed,
-            self._report,
-        )
-        return int(self._report[kernel.ROWS])
-
-    def _rows(self, count: int) -> ExampleRows:
-        integers, ids = self._integers[:count], self._ids[:count]
-        if self._bucket_integers:
-            buckets = np.empty_like(integers)
-            kernel.bucket_integers(integers, kernel.CATEGORIES + 1, buckets)
-            ids = np.concatenate([ids, buckets], axis=1)
-        return ExampleRows(self._labels[:count], dense_values(integers), ids)
+def _rows(labels: U8, integers: I64, ids: I64, bucket_integers: bool) -> ExampleRows:
+    if bucket_integers:
+        buckets = np.empty_like(integers)
+        kernel.bucket_integers(integers, kernel.CATEGORIES + 1, buckets)
+        ids = np.concatenate([ids, buckets], axis=1)
+    return ExampleRows(labels, dense_values(integers), ids)
 
 
 def dense_values(integers: I64) -> F32:

@@ -22,10 +22,11 @@ from pathlib import Path
 
 import numpy as np
 
-from psrt.core.errors import DataError, ErrorCode
+from psrt.core.errors import DataError
 from psrt.core.types import F64, U8
 from psrt.data.convert.sharded import Destination, Drawn, Lines, ShardedWriter, Split, write_split
 from psrt.data.slots import Slot
+from psrt.data.sources import unreadable
 
 _UNSIGNED_BYTE = 8
 _IMAGES_PER_CALL = 1024
@@ -119,11 +120,7 @@ def _bytes_of(path: Path) -> bytes:
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise _refused(path, f"is a damaged gzip file ({error})") from error
     except OSError as error:
-        raise DataError(
-            f"{path} cannot be read: {error.strerror or error}.",
-            code=ErrorCode.DATA_MISSING,
-            hint="Check that it exists on this host and that this user may read it.",
-        ) from error
+        raise unreadable(path, error) from error
 
 
 def _refused(path: Path, why: str) -> DataError:

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from psrt.core.errors import ConfigError, DataError
-from psrt.data.convert.sharded import Destination, ShardedWriter, Split
-from psrt.data.convert.splitter import Splitter, numbered_lines
+from psrt.data.convert.sharded import Destination, Drawn, ShardedWriter, Split, write_parts
+from psrt.data.convert.splitter import drawn_lines, numbered_lines
 from psrt.data.slots import Slot
 
 VOCABULARY_NAME = "vocabulary.txt"
@@ -81,15 +81,16 @@ def convert(
 ) -> tuple[ShardedWriter, Vocabulary]:
     """Convert `inputs` and set a share of the sentences aside, or, if given, `tests` instead."""
     vocabulary = vocabulary_of(inputs, min_count)
+
+    def drawn(paths: Sequence[Path | str]) -> Iterator[Drawn]:
+        numbered = (line for path in paths for _, line in numbered_lines(path, on_bytes))
+        records = ((line, windows.lines(ids_of(line, vocabulary)), False) for line in numbered)
+        return drawn_lines(records, split.seed)
+
     with ShardedWriter(destination) as writer:
-        splitter = Splitter(writer, split)
-        for path in (*inputs, *tests):
-            for _, line in numbered_lines(path, on_bytes):
-                given = "test" if path in tests else "train"
-                part = given if tests else splitter.part_of(line)
-                splitter.write(part, windows.lines(ids_of(line, vocabulary)))
-        splitter.flush()
-        _write_vocabulary(destination.directory / VOCABULARY_NAME, vocabulary)
+        write_parts(writer, split, drawn(inputs), drawn(tests) if tests else None)
+        words = b"".join(word + b"\n" for word in vocabulary)
+        (destination.directory / VOCABULARY_NAME).write_bytes(words)
     return writer, vocabulary
 
 
@@ -97,7 +98,3 @@ def ids_of(sentence: bytes, vocabulary: Vocabulary) -> list[int]:
     """Return `<s>`, the words and `<e>` of a line as ids."""
     unknown = vocabulary[_UNKNOWN]
     return [vocabulary.get(word, unknown) for word in (_START, *sentence.split(), _END)]
-
-
-def _write_vocabulary(path: Path, vocabulary: Vocabulary) -> None:
-    path.write_bytes(b"".join(word + b"\n" for word in vocabulary))

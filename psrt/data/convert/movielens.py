@@ -15,12 +15,12 @@ Ids of users and films are those of the files, so a table needs one row more tha
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from psrt.core.errors import DataError
-from psrt.data.convert.sharded import Destination, ShardedWriter, Split
-from psrt.data.convert.splitter import Splitter, fields_of, number_of, numbered_lines
+from psrt.data.convert.sharded import Destination, ShardedWriter, Split, write_split
+from psrt.data.convert.splitter import Record, drawn_lines, fields_of, number_of, numbered_lines
 from psrt.data.slots import Slot
 
 FILES = ("ratings.dat", "users.dat", "movies.dat")
@@ -46,17 +46,17 @@ def convert(
     ratings, users, movies = (directory / name for name in FILES)
     about_user, about_movie = read_users(users), read_movies(movies)
     names = ("UserID", "MovieID", "Rating", "Timestamp")
-    with ShardedWriter(destination) as writer:
-        splitter = Splitter(writer, split)
+
+    def records() -> Iterator[Record]:
         for number, line in numbered_lines(ratings, on_bytes):
             user, movie, rating, _ = fields_of(ratings, number, line, b"::", names)
             stars = number_of(ratings, number, "Rating", rating)
             where = f"{ratings}, line {number}"
             text = f"1 {stars} {_of(about_user, user, where, 'user')} "
             text += f"{_of(about_movie, movie, where, 'film')}\n"
-            splitter.write(splitter.part_of(line), [text.encode()], stars >= POSITIVE_RATING)
-        splitter.flush()
-    return writer
+            yield line, [text.encode()], stars >= POSITIVE_RATING
+
+    return write_split(destination, split, drawn_lines(records(), split.seed))
 
 
 def read_users(path: Path) -> dict[bytes, str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self, TypeAlias, cast
@@ -73,7 +74,7 @@ class Lines:
 
     def select(self, chosen: Chosen) -> Lines:
         """Return the lines of a mask (n,)."""
-        return Lines(self.labels[chosen], [self.lines[i] for i in np.flatnonzero(chosen).tolist()])
+        return Lines(self.labels[chosen], list(compress(self.lines, chosen.tolist())))
 
     def text(self) -> Sequence[Text]:
         """Return the lines."""
@@ -185,15 +186,22 @@ def write_split(
     tests: Iterable[Drawn] | None = None,
 ) -> ShardedWriter:
     """Write `train` and set a share of its rows aside, or, if given, write `tests` instead."""
-    fraction = split.test_fraction if tests is None else 0.0
     with ShardedWriter(destination) as writer:
-        for rows, draws in train:
-            is_test = draws < fraction
-            writer.write("train", rows.select(~is_test))
-            writer.write("test", rows.select(is_test))
-        for rows, _ in tests or ():
-            writer.write("test", rows)
+        write_parts(writer, split, train, tests)
     return writer
+
+
+def write_parts(
+    writer: ShardedWriter, split: Split, train: Iterable[Drawn], tests: Iterable[Drawn] | None
+) -> None:
+    """Write both parts, see `write_split`."""
+    fraction = split.test_fraction if tests is None else 0.0
+    for rows, draws in train:
+        is_test = draws < fraction
+        writer.write("train", rows.select(~is_test))
+        writer.write("test", rows.select(is_test))
+    for rows, _ in tests or ():
+        writer.write("test", rows)
 
 
 def lines_of(text: U8, ends: I64, starts: I64 | None = None) -> list[Text]:

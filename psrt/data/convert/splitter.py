@@ -9,14 +9,18 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
 from psrt.core.errors import DataError
-from psrt.data.convert.sharded import PARTS, Lines, ShardedWriter, Split
+from psrt.data.convert.sharded import Drawn, Lines
 from psrt.data.sources import blocks
 
 _LINES_PER_WRITE = 8192
+
+Record: TypeAlias = "tuple[bytes, Iterable[bytes], bool]"
+"""Its text, which with the seed decides its part; its lines; whether they are positive."""
 
 
 def numbered_lines(
@@ -57,31 +61,21 @@ def number_of(path: Path | str, number: int, field: str, text: bytes) -> int:
     return int(text)
 
 
-class Splitter:
-    """Collects the lines of each part for a `ShardedWriter`; needs `flush` at the end."""
+def drawn_lines(records: Iterable[Record], seed: int) -> Iterator[Drawn]:
+    """Yield the lines of records, thousands at once, each with the number of its record."""
+    lines: list[bytes] = []
+    found: list[tuple[bool, float, int]] = []
+    for text, of_record, label in records:
+        before = len(lines)
+        lines.extend(of_record)
+        found.append((label, zlib.crc32(text, seed) / (1 << 32), len(lines) - before))
+        if len(lines) >= _LINES_PER_WRITE:
+            yield _drawn(lines, found)
+            lines, found = [], []
+    if found:
+        yield _drawn(lines, found)
 
-    def __init__(self, writer: ShardedWriter, split: Split) -> None:
-        self._writer, self._split = writer, split
-        self._lines: dict[str, list[bytes]] = {part: [] for part in PARTS}
-        self._labels: dict[str, list[bool]] = {part: [] for part in PARTS}
 
-    def part_of(self, record: bytes) -> str:
-        """Return `train` or `test`."""
-        draw = zlib.crc32(record, self._split.seed) / (1 << 32)
-        return "test" if draw < self._split.test_fraction else "train"
-
-    def write(self, part: str, lines: Iterable[bytes], label: bool = False) -> None:
-        """Add the lines of one record, each with its newline; `label`: they are positive."""
-        kept = self._lines[part]
-        before = len(kept)
-        kept.extend(lines)
-        self._labels[part].extend([label] * (len(kept) - before))
-        if len(kept) >= _LINES_PER_WRITE:
-            self.flush()
-
-    def flush(self) -> None:
-        """Write the lines collected."""
-        for part in PARTS:
-            labels = np.array(self._labels[part], np.uint8)
-            self._writer.write(part, Lines(labels, self._lines[part]))
-            self._lines[part], self._labels[part] = [], []
+def _drawn(lines: list[bytes], found: list[tuple[bool, float, int]]) -> Drawn:
+    labels, draws, counts = zip(*found, strict=True)
+    return Lines(np.repeat(np.array(labels, np.uint8), counts), lines), np.repeat(draws, counts)

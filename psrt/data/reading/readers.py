@@ -59,7 +59,7 @@ def reader_of(
     return _RowGroupReader(format, batch_size)
 
 
-class _Reader:
+class _PositionedReader:
     """Position at the end of the last batch: block, and examples since its start."""
 
     def __init__(self, rows: Parser | Rebatcher) -> None:
@@ -93,7 +93,7 @@ class _Reader:
         return last and self._hand(last)
 
 
-class _TextReader(_Reader):
+class _TextReader(_PositionedReader):
     def __init__(
         self,
         format: TextFormat,
@@ -130,7 +130,7 @@ class _TextReader(_Reader):
             return text[: int(np.argmax(text == NEWLINE)) + 1].copy()
 
 
-class _RowGroupReader(_Reader):
+class _RowGroupReader(_PositionedReader):
     """Batches span files, as those of text do."""
 
     def __init__(self, format: RowGroupFormat, batch_size: int) -> None:

@@ -33,7 +33,7 @@ MEMBER: Member = zlib.decompressobj if _isal is None else _isal.decompressobj
 GZIP_ERRORS = (zlib.error,) if _isal is None else (zlib.error, _isal.error)
 
 
-class Filter(io.RawIOBase):
+class OwningText(io.RawIOBase):
     """Bytes made of those of `file`, which it owns and closes."""
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -47,7 +47,7 @@ class Filter(io.RawIOBase):
         self._stored.close()
 
 
-class GzipText(Filter):
+class GzipText(OwningText):
     """Consecutive members, with any zeros behind them; the checksum of each is verified.
 
     Decompresses without the GIL, in larger blocks than `gzip.GzipFile`. Raises `EOFError` for a
@@ -82,7 +82,7 @@ class GzipText(Filter):
         return True
 
 
-class ZstdText(Filter):
+class ZstdText(OwningText):
     """Consecutive frames, each checked for its end, which zstandard's own reader omits."""
 
     def __init__(self, file: IO[bytes], path: Path | str) -> None:

@@ -16,7 +16,7 @@ from psrt.data.sources.compressed import (
     GZIP_ERRORS,
     GZIP_MAGIC,
     ZSTD_MAGIC,
-    Filter,
+    OwningText,
     GzipText,
     ZstdText,
     begins_zstd,
@@ -133,7 +133,7 @@ def _is_plain(file: IO[bytes]) -> bool:
     return isinstance(file, io.FileIO) and file.seekable()
 
 
-class _Unchanging(Filter):
+class _Unchanging(OwningText):
     def __init__(self, file: IO[bytes], path: DataFile) -> None:
         super().__init__(file)
         self._path, self._stamp = path, Stamp(file, path)
