@@ -34,15 +34,15 @@ from psrt.executor.compute.registry import (
     COMPUTE,
     SHAPES_ONLY,
     Bound,
-    CachedCommands,
     Compute,
+    RecordedStep,
     Step,
     StepSequence,
     computes,
 )
 from psrt.executor.compute.updates import Update, in_sequence, make_update
 
-__all__ = ["ALIASING", "COMPUTE", "SHAPES_ONLY", "Bound", "CachedCommands", "Compute", "Step"]
+__all__ = ["ALIASING", "COMPUTE", "SHAPES_ONLY", "Bound", "Compute", "RecordedStep", "Step"]
 __all__ += ["SMALL", "StepSequence", "Update", "computes", "in_sequence", "make_update", "part_of"]
 __all__ += ["checked", "class_losses", "losses", "ranking", "sampled_losses", "sampling"]
 __all__ += ["clip_and_decay", "dense", "elementwise", "images", "interactions", "lookups", "math"]

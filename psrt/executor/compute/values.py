@@ -61,7 +61,7 @@ def loss_gradient(op: Bound) -> Step:
         result = out.reserve(x.value.shape)
         commands.fill(result, np.array(context.loss_gradient, result.dtype))
 
-    return op.recorded(record, reads_context=True)
+    return op.recorded(record)
 
 
 @computes("fill_constant")

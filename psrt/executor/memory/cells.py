@@ -90,10 +90,6 @@ class Cell:
         self.value = own
         return own
 
-    def would_hand_out(self, array: Array) -> bool:
-        """True if `reserve` returns this very array when it is asked for its shape."""
-        return self._own is array and array.base is self.memory.owner
-
     def alias(self, array: Array) -> None:
         """Set the value to an array that another cell owns."""
         assert self.may_alias, f"{self.name} is written by an op type that is not in ALIASING"
@@ -139,12 +135,6 @@ class Scratch(Cell):
     def __init__(self, dtype: Any) -> None:
         super().__init__("scratch", dtype)
         self._of_thread = threading.local()
-
-    @property
-    def owner(self) -> Array | None:
-        """The array that owns the memory of this thread."""
-        memory: CellMemory | None = getattr(self._of_thread, "memory", None)
-        return None if memory is None else memory.owner
 
     def reserve(self, shape: Shape) -> Array:
         memory = getattr(self._of_thread, "memory", None)

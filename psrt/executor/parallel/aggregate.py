@@ -21,7 +21,6 @@ class GradientSum:
     """
 
     def __init__(self, have: Sequence[Cell], all: Sequence[Cell], is_sparse: bool) -> None:
-        self.cells = have
         self._first, self._added, self._all = have[0], have[1:], all
         self._is_sparse = is_sparse
 

@@ -10,13 +10,13 @@ import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from psrt.executor.compute import SMALL, CachedCommands, Step, StepSequence, in_sequence
+from psrt.executor.compute import SMALL, RecordedStep, in_sequence
 from psrt.executor.parallel.aggregate import GradientSum
 from psrt.executor.parallel.places import Places
 from psrt.executor.parallel.replicas import Replica
 from psrt.executor.parallel.ssa import Place, SsaNode, union
 from psrt.graph.program import Program, gradient_name
-from psrt.kernels.ops import backend_for
+from psrt.kernels.ops import EagerBackend, backend_for
 
 
 class GradientSums:
@@ -82,20 +82,14 @@ class GradientSums:
             made.append(GradientSum(have, cells, self._is_sparse[name]))
         return made
 
-    def _step(self, sums: Sequence[GradientSum], number: int, of: int) -> Step:
+    def _step(self, sums: Sequence[GradientSum], number: int, of: int) -> RecordedStep:
         """The step that computes part `number` of `of` of some sums."""
-        steps = [
-            CachedCommands(partial(each.record, number=number, of=of), self._backend, each.cells)
-            for each in sums
-        ]
 
-        def run() -> None:
-            sequence = StepSequence()
-            for each in steps:
-                sequence.run(each)
-            sequence.end()
+        def record(commands: EagerBackend) -> None:
+            for each in sums:
+                each.record(commands, number, of)
 
-        return run
+        return RecordedStep(record, self._backend)
 
 
 def _grouped(program: Program, gradients: Sequence[str]) -> list[list[str]]:

@@ -18,7 +18,6 @@ from psrt.executor.compute import (
     ALIASING,
     COMPUTE,
     Bound,
-    CachedCommands,
     Step,
     StepSequence,
     Update,
@@ -154,9 +153,6 @@ class Compiled:
         for cell in self.cells.values():
             if self.program.vars[cell.name].kind == "temp":
                 cell.drop()
-        for step in (step for steps in self.steps.values() for _, step in steps):
-            if isinstance(step, CachedCommands):
-                step.forget()
 
     def failure(self, op: Op, error: Exception) -> PsrtError:
         if isinstance(error, PsrtError):

@@ -28,9 +28,9 @@ from psrt.kernels.ops import (
     sampling,
     sequence,
 )
-from psrt.kernels.ops.command_list import Commands, EagerBackend, backend_for
+from psrt.kernels.ops.command_list import EagerBackend, backend_for
 from psrt.kernels.ops.pooling import POOLS
 
-__all__ = ["POOLS", "Commands", "EagerBackend", "backend_for"]
+__all__ = ["POOLS", "EagerBackend", "backend_for"]
 __all__ += ["activations", "images", "interactions", "losses", "metrics", "nn", "pooling", "random"]
 __all__ += ["sampling", "sequence"]

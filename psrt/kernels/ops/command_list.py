@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -34,38 +34,11 @@ _ITEM_BYTES = 4
 _MOST = 2**31 - 1  # numbers of a dimension, for a BLAS of 32 bits
 
 
-class ListPosition(NamedTuple):
-    """An end of a command list: its executions so far, and its numbers and arrays then."""
-
-    executions: int
-    numbers: int
-    arrays: int
-
-
-class Commands(NamedTuple):
-    """A part of a command list, and the arrays it names."""
-
-    numbers: list[int]
-    arrays: list[Any]
-
-
 class EagerBackend:
     """Every method computes before it returns."""
 
     def execute(self) -> None:
         """Run the recorded commands; this backend has none."""
-
-    def position(self) -> ListPosition:
-        """The end of the list now."""
-        return ListPosition(0, 0, 0)
-
-    def commands_since(self, begin: ListPosition) -> Commands | None:
-        """The commands recorded since, to `append` later; None if some were executed already."""
-        return None
-
-    def append(self, commands: Commands) -> None:
-        """Record commands of before once more, for their arrays."""
-        raise AssertionError("eager commands are never recorded")
 
     def product(self, x: Array, y: Array, out: Array, adds: bool = False) -> None:
         """`out` (m, n) = x (m, k) · y (k, n), or += that; x and y may have any strides."""
@@ -133,23 +106,9 @@ class CommandList(EagerBackend):
         self._routines = routines
         self._commands: list[int] = []
         self._kept: list[Any] = []
-        self._executions = 0
-
-    def position(self) -> ListPosition:
-        return ListPosition(self._executions, len(self._commands), len(self._kept))
-
-    def commands_since(self, begin: ListPosition) -> Commands | None:
-        if self._executions != begin.executions:
-            return None
-        return Commands(self._commands[begin.numbers :], self._kept[begin.arrays :])
-
-    def append(self, commands: Commands) -> None:
-        self._commands += commands.numbers
-        self._kept += commands.arrays
 
     def execute(self) -> None:
         """Run the commands recorded since the last time."""
-        self._executions += 1
         if self._commands:
             execute.execute(np.array(self._commands, np.int64), self._routines)
             self._commands.clear()

@@ -8,7 +8,7 @@ import pytest
 import psrt
 from psrt import layers
 from psrt.core.errors import PsrtError
-from psrt.executor.compute import CachedCommands
+from psrt.executor.compute import RecordedStep
 from psrt.executor.parallel.pool import UnderWay
 from psrt.executor.parallel.schedule import Schedule
 from psrt.executor.parallel.ssa import SsaGraph, SsaNode
@@ -27,7 +27,7 @@ class Diary(EagerBackend):
 
 
 def noted(told: list[str], label: str) -> SsaNode:
-    return SsaNode(label, CachedCommands(lambda tape: told.append(label), lambda: Diary(told)))
+    return SsaNode(label, RecordedStep(lambda tape: told.append(label), lambda: Diary(told)))
 
 
 def plain(told: list[str], label: str) -> SsaNode:
@@ -71,7 +71,7 @@ def test_the_step_that_could_not_be_noted_is_the_one_that_failed():
     def fail(tape: EagerBackend) -> None:
         raise ValueError("no")
 
-    parts = [noted(told, "a"), SsaNode("b", CachedCommands(fail, EagerBackend)), noted(told, "c")]
+    parts = [noted(told, "a"), SsaNode("b", RecordedStep(fail, EagerBackend)), noted(told, "c")]
     graph = SsaGraph.of([SsaNode("chain", lambda: None, parts=tuple(parts))])
     under_way = UnderWay(Schedule(graph), None)
 

@@ -1,13 +1,13 @@
 """registry: files in reading order.
 
-cached_commands  steps that append to a command list, and lists of steps run in order
-table            the table of computations: op type → how an op of that type becomes a step
-strided_rows     rows with a stride: gradients are often some columns of wider ones
+recorded_steps  steps that append to a command list, and lists of steps run in order
+table           the table of computations: op type → how an op of that type becomes a step
+strided_rows    rows with a stride: gradients are often some columns of wider ones
 """
 
 from __future__ import annotations
 
-from psrt.executor.compute.registry.cached_commands import CachedCommands, Step, StepSequence
+from psrt.executor.compute.registry.recorded_steps import RecordedStep, Step, StepSequence
 from psrt.executor.compute.registry.strided_rows import (
     are_strided,
     flat_groups,
@@ -24,5 +24,5 @@ from psrt.executor.compute.registry.table import (
 )
 
 __all__ = ["ALIASING", "COMPUTE", "SHAPES_ONLY", "Bound", "Compute", "computes"]
-__all__ += ["CachedCommands", "Step", "StepSequence"]
+__all__ += ["RecordedStep", "Step", "StepSequence"]
 __all__ += ["are_strided", "flat_groups", "flat_rows", "reshape_strided"]

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from psrt.core.types import Shape
-from psrt.executor.compute.registry.cached_commands import CachedCommands, Step
+from psrt.executor.compute.registry.recorded_steps import RecordedStep, Step
 from psrt.executor.memory import BoundRows, Cell, Scratch, StepContext
 from psrt.graph.program import Op, Var
 from psrt.kernels.jit import Kernel
@@ -92,20 +92,14 @@ class Bound:
         is_wide = any(var.dtype == "float64" and var.kind != "state" for var in read)
         return np.dtype(np.float64) if is_wide else self.dtype
 
-    def recorded(self, record: Callable[[EagerBackend], None], reads_context: bool = False) -> Step:
+    def recorded(self, record: Callable[[EagerBackend], None]) -> Step:
         """A step that consists of the commands that `record` appends to a command list.
 
-        The commands must depend only on the arrays in the op's cells, unless it `reads_context`.
         A command list has one dtype: an op of another dtype computes eagerly.
         """
         if self.floats != self.dtype:
             return partial(record, EagerBackend())
-        read = [] if reads_context else [name for name in self.op.reads() if name]
-        if any(self.vars[name].kind == "data" for name in read):  # other arrays in every step
-            read = []
-        written = [self.cells[name] for name in self.op.writes() if name]
-        cells = [self.cells[name] for name in read]
-        return CachedCommands(record, backend_for(self.dtype), cells, written, self.shared)
+        return RecordedStep(record, backend_for(self.dtype))
 
     def kernel(self, kernel: Kernel) -> Callable[..., Any]:
         """The machine code of a kernel for float32, loaded at once so that no step waits for it.

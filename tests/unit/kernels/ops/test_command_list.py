@@ -217,37 +217,3 @@ def test_every_code_of_a_list_has_a_place():
         < execute.RELU
         < execute.SIGMOID_LOSS
     )
-
-
-# --- recorded once more ---------------------------------------------------------------------------
-
-
-def test_commands_are_recorded_again_for_what_its_arrays_hold_then():
-    x, out, other = (np.full((3, 2), value, np.float32) for value in (1, 0, 0))
-    commands = new_list()
-    commands.copy(x, other)
-    begin = commands.position()
-    commands.add(out, x)
-    piece = commands.commands_since(begin)
-    commands.execute()
-
-    x += 4
-    commands.append(piece)
-    commands.execute()
-
-    np.testing.assert_array_equal(out, np.full((3, 2), 1 + 5))
-    np.testing.assert_array_equal(other, np.full((3, 2), 1))
-
-
-def test_commands_that_were_executed_in_part_is_none():
-    x, out, commands = floats(3, 2), np.zeros((3, 2), np.float32), new_list()
-    begin = commands.position()
-    commands.add(out, x)
-    commands.execute()
-    commands.add(out, x)
-
-    assert commands.commands_since(begin) is None
-
-
-def test_what_is_done_at_once_is_never_remembered():
-    assert EagerBackend().commands_since(EagerBackend().position()) is None
