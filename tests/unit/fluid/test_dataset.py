@@ -121,7 +121,7 @@ def test_the_factory_makes_a_queue_dataset_unless_told_otherwise() -> None:
 
 @pytest.mark.parametrize("name", ["FileInstantDataset", "BoxPSDataset", "queue"])
 def test_the_factory_refuses_what_psrt_has_not(name: str) -> None:
-    with pytest.raises(ConfigError, match=rf"asked for a {name}; psrt has QueueDataset"):
+    with pytest.raises(ConfigError, match=rf"create_dataset has no {name}; psrt has QueueDataset"):
         fluid.DatasetFactory().create_dataset(name)
 
 
