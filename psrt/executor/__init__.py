@@ -11,8 +11,6 @@ In reading order:
     parallel    replicas of a program: a dependency graph and the threads that run it
 """
 
-from __future__ import annotations
-
 from psrt.executor.memory import RowBatch, Scope, distinct_ids, lookups_by_table
 from psrt.executor.parallel import ParallelExecutor
 from psrt.executor.ports import Gradient, GradSink, ParamSource

@@ -7,8 +7,6 @@ public    Public data sets whose rows Python makes
 commands  The group, `convert` and the other converters
 """
 
-from __future__ import annotations
-
 from psrt.cli.data.commands import data
 
 __all__ = ["data"]

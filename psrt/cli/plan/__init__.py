@@ -7,8 +7,6 @@ In reading order:
     command  the command
 """
 
-from __future__ import annotations
-
 from psrt.cli.plan.command import plan
 
 __all__ = ["plan"]

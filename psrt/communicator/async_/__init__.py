@@ -9,8 +9,6 @@ async_          Async: pservers apply gradients on arrival, nobody waits for any
 ssp             Ssp: async with a limit on how far ahead a trainer may run
 """
 
-from __future__ import annotations
-
 from psrt.communicator.async_.async_ import AsyncCommunicator
 from psrt.communicator.async_.ssp import SspCommunicator
 

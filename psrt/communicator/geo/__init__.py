@@ -8,8 +8,6 @@ sync_schedule  the steps at which a trainer exchanges
 geo            Geo: the communicator
 """
 
-from __future__ import annotations
-
 from psrt.communicator.geo.geo import GeoCommunicator
 from psrt.communicator.geo.geo_agreement import LocalParameters
 from psrt.communicator.geo.geo_table import GeoTable

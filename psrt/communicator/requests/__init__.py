@@ -9,8 +9,6 @@ endpoint_threads  threads for the calls to each pserver
 pserver_group     calls to all pservers of a plan
 """
 
-from __future__ import annotations
-
 from psrt.communicator.requests.endpoint_threads import BACKSTOP_S, EndpointThreads, results
 from psrt.communicator.requests.pserver_group import PendingCalls, PserverGroup
 from psrt.communicator.requests.requests import Request, count_steps

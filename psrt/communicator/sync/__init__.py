@@ -5,8 +5,6 @@ sync        Sync: one exchange per trainer, pserver and round
 half_async  HalfAsync: the replicas of one trainer wait for each other, trainers never do
 """
 
-from __future__ import annotations
-
 from psrt.communicator.sync.half_async import HalfAsyncCommunicator
 from psrt.communicator.sync.sync import SyncCommunicator
 

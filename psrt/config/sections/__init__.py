@@ -14,8 +14,6 @@ Dataclasses hold plain data: `psrt.config.load` fills them.
     predict        `[predict]`: `psrt predict`
 """
 
-from __future__ import annotations
-
 from psrt.config.sections import communication, tables
 from psrt.config.sections.fields import BUSY_POLL_US, CARRIERS
 from psrt.config.sections.job import DATA_FORMATS, SHARES, DataConfig, JobConfig, PartitionConfig

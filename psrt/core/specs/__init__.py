@@ -15,8 +15,6 @@ formula_rules   legal numbers of optimizers, initializers and regularizers
 rates           the learning rate of a step, as plain functions of a schedule
 """
 
-from __future__ import annotations
-
 from psrt.core.specs.admission import Admission, CountFilter, Probability, Score, ShowClick
 from psrt.core.specs.canonical import differences, from_json, from_plain, to_json, to_plain
 from psrt.core.specs.ctr_optimizers import CtrAdagrad, CtrAdam, CtrSgd, CtrSharedAdam, CtrStdAdagrad

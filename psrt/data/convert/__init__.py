@@ -14,8 +14,6 @@ synthetic_text  Sentences of a planted model with a known best perplexity
 file_parts      One text file cut into runs of its lines, one per trainer
 """
 
-from __future__ import annotations
-
 from psrt.data.convert import (
     any_format,
     avazu,

@@ -12,8 +12,6 @@ in_memory     `InMemoryDataset`: all records of its files in memory, in any orde
 datasets      `QueueDataset`: files read while training
 """
 
-from __future__ import annotations
-
 from psrt.data.datasets import datasets
 from psrt.data.datasets.datasets import InMemoryDataset, QueueDataset
 from psrt.data.datasets.records import Records

@@ -17,8 +17,6 @@ arrow          Parquet and Arrow IPC files through pyarrow, a row group at a tim
 formats        The protocols of formats, and a format by its name
 """
 
-from __future__ import annotations
-
 from psrt.data.formats.batch_arrays import DTYPES, layout_of
 from psrt.data.formats.delimited import DelimitedFormat
 from psrt.data.formats.formats import (

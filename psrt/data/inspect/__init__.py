@@ -5,8 +5,6 @@ statistics  Values, ids and their skew, slot by slot
 skew_plot   A drawing of the skew of ids: occurrences over rank, both logarithmic
 """
 
-from __future__ import annotations
-
 from psrt.data.inspect import checking, statistics
 from psrt.data.inspect.skew_plot import draw_skew
 from psrt.data.inspect.statistics import IdCounts, SlotStatistics

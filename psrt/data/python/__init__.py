@@ -5,8 +5,6 @@ decorators  Reader decorators: from readers to readers, one example after the ot
 read_ahead  Reader decorators with threads: `buffered` and `xmap_readers`
 """
 
-from __future__ import annotations
-
 from psrt.data.python.decorators import (
     ComposeNotAligned,
     Reader,

@@ -6,8 +6,6 @@ ahead     A background thread that keeps the next few items of a generator ready
 settings  Settings of a dataset: slots, files, batch size, threads, pipe command
 """
 
-from __future__ import annotations
-
 from psrt.data.reading.ahead import WAIT_S, Ahead, late, leave
 from psrt.data.reading.queue import QueueReader
 from psrt.data.reading.readers import FileReader, reader_of

@@ -11,8 +11,6 @@ sharding    Files, or parts of them, assigned to the trainers of a job
 pipe        Files through a shell command, whose output is parsed
 """
 
-from __future__ import annotations
-
 from psrt.data.sources import files
 from psrt.data.sources.files import expand, once, text_bytes
 from psrt.data.sources.pipe import AS_IT_IS, Piped

@@ -6,8 +6,6 @@ pooling · padding · interactions · losses · metrics · math · norms · redu
 · images · random · values · clip_and_decay.
 """
 
-from __future__ import annotations
-
 from psrt.executor.compute import (
     clip_and_decay,
     dense,

@@ -8,7 +8,7 @@ import numpy as np
 
 from psrt.core.types import Array, Shape
 from psrt.executor.compute.registry import Bound, Step, are_strided, computes, reshape_strided
-from psrt.executor.memory import Cell
+from psrt.executor.memory import Cell, GradientCell
 from psrt.graph.ops import ROWS
 from psrt.kernels.ops import EagerBackend
 
@@ -40,7 +40,7 @@ def concat_grad(op: Bound) -> Step:
     before = (slice(None),) * int(op.attrs["axis"])
     axis = op.attrs["axis"]
 
-    def record(commands: EagerBackend) -> None:
+    def run() -> None:
         start = 0
         for x, target in zip(xs, targets, strict=True):
             stop = start + x.value.shape[axis]
@@ -48,7 +48,9 @@ def concat_grad(op: Bound) -> Step:
                 target.alias(grad.value[(*before, slice(start, stop))])
             start = stop
 
-    return op.recorded(record)
+    # Gradients of parameters are copied at once, so recorded ops before must have run by then.
+    copies = any(isinstance(target, GradientCell) for target in targets)
+    return run if copies else op.recorded(lambda commands: run())
 
 
 @computes("stack")

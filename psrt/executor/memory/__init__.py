@@ -7,8 +7,6 @@ bindings      rows of tables for one step: the ids a batch looks up, and their r
 supply        rows of sparse tables that nobody has bound for a step
 """
 
-from __future__ import annotations
-
 from psrt.executor.memory.bindings import (
     BoundRows,
     Joined,

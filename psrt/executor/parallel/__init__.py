@@ -19,8 +19,6 @@ epoch          running batches until the data end: in order, or by Hogwild repli
 parallel       the parallel executor: a dependency graph, replicas of the program, a thread pool
 """
 
-from __future__ import annotations
-
 from psrt.executor.parallel.epoch import EpochResult
 from psrt.executor.parallel.parallel import ParallelExecutor
 from psrt.executor.parallel.replicas import PASSES

@@ -5,8 +5,6 @@ chrome_trace  a profile in Chrome's Trace Event Format, for chrome://tracing and
 profile       the profiler: time of every op and every named span of a step, on every thread
 """
 
-from __future__ import annotations
-
 from psrt.executor.profiling.profile import Category, Profiler, span_of
 
 __all__ = ["Category", "Profiler", "span_of"]

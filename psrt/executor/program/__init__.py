@@ -12,8 +12,6 @@ deprecated      old names of executors, which work and warn
 sequential      the sequential executor: the closures of a compiled program, run in order
 """
 
-from __future__ import annotations
-
 from psrt.executor.program.compiled import Compiled
 from psrt.executor.program.deprecated import DeprecatedNames
 from psrt.executor.program.derived import DerivedIds, fed_vars

@@ -6,8 +6,6 @@ written_layers  layers that need more than other argument names
 learning_rates  schedules of the learning rate by Fluid's names
 """
 
-from __future__ import annotations
-
 from psrt.fluid.adapting import learning_rates, written_layers
 from psrt.fluid.adapting.adapter import Layer, adapted, bare, signature_like, signatures
 from psrt.fluid.adapting.layer_table import ALIKE, INSTEAD, OWN, SIGNATURES

@@ -6,8 +6,6 @@ variable     Fluid's `Variable`: a user's handle of a var
 places       places of programs: the CPU
 """
 
-from __future__ import annotations
-
 from psrt.fluid.names import unique_name
 from psrt.fluid.names.missing import missing, nearest, refused
 from psrt.fluid.names.places import (

@@ -10,8 +10,6 @@ saved_vars    values of vars as array files
 saved_models  models to predict with, in the form of `psrt.save_inference_model`
 """
 
-from __future__ import annotations
-
 from psrt.fluid.running.connection import connected, disconnect
 from psrt.fluid.running.runs import LocalRun, ReplicatedRun, Run, initialise, sequential
 from psrt.fluid.running.saved_models import load_inference_model, save_inference_model

@@ -4,8 +4,6 @@ memory                 `memory_optimize`: vars of a step share memory
 distribute_transpiler  Fluid's `DistributeTranspiler`, over `psrt.partition.transpiler`
 """
 
-from __future__ import annotations
-
 from psrt.fluid.transpiler.distribute_transpiler import (
     DistributeTranspiler,
     DistributeTranspilerConfig,

@@ -10,8 +10,6 @@ By family: inputs · dense · elementwise · lookups · interactions · losses �
 metrics · math · norms · reductions · shapes · sequence · images · random · values.
 """
 
-from __future__ import annotations
-
 from psrt.graph.layers.dense import dot, fc, matmul, mul
 from psrt.graph.layers.elementwise import (
     elementwise_add,

@@ -7,8 +7,6 @@ A pass takes a program and the names of vars to `keep`, and returns a new progra
 neither. Each docstring states whether results are bit-identical or equal within rounding.
 """
 
-from __future__ import annotations
-
 from psrt.graph.passes.activations import fuse_activations
 from psrt.graph.passes.dead_code import drop_dead_code
 from psrt.graph.passes.embeddings import fuse_embeddings

@@ -11,8 +11,6 @@ denormals   flushing of denormal numbers to zero, by thread
 spin        busy waits for a change in memory, or for a message
 """
 
-from __future__ import annotations
-
 from psrt.kernels.lowlevel import addresses, blas
 from psrt.kernels.lowlevel.addresses import address_of_rows, addresses_of, matrix_at, vector_at
 from psrt.kernels.lowlevel.blas import (

@@ -14,8 +14,6 @@ sampling      draws of classes, and products with their rows
 metrics       counts for metrics
 """
 
-from __future__ import annotations
-
 from psrt.kernels.ops import (
     activations,
     images,

@@ -11,8 +11,6 @@ optimizer_rule   the rule of an optimizer: its state and kernels
 registry         the rule of each optimizer spec
 """
 
-from __future__ import annotations
-
 from psrt.kernels.optimizers import elementwise
 from psrt.kernels.optimizers.decay import Decay, compensate, decay_of
 from psrt.kernels.optimizers.elementwise import scale_

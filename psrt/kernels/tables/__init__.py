@@ -17,8 +17,6 @@ rows             rows by id or index: dedupe, gather, scatter, merge, partition
 agreement        Geo's arithmetic: deltas and the merge of agreed values
 """
 
-from __future__ import annotations
-
 from psrt.kernels.tables import admission, agreement, initialize, routing, row_eviction, rows
 from psrt.kernels.tables.admission import BUCKET
 from psrt.kernels.tables.growable_memory import Slab

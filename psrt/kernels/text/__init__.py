@@ -15,8 +15,6 @@ pairs            lines of `name:value` to ranges of values
 cells            values in ranges to numbers and hashes
 """
 
-from __future__ import annotations
-
 from psrt.kernels.text import (
     cells,
     criteo,

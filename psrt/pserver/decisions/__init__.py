@@ -17,8 +17,6 @@ In reading order:
     pserver_state  all of the above, as events in and instructions out
 """
 
-from __future__ import annotations
-
 from psrt.pserver.decisions.calls import (
     Apply,
     Close,

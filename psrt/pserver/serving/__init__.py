@@ -14,8 +14,6 @@ In reading order:
     in_process         a pserver in the user's own process
 """
 
-from __future__ import annotations
-
 from psrt.pserver.serving import daemon
 from psrt.pserver.serving.in_process import serve
 

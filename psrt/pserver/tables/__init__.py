@@ -24,8 +24,6 @@ In reading order:
     upkeep             sweeps that keep tables within their limits, and shrinks on request
 """
 
-from __future__ import annotations
-
 from psrt.pserver.tables.dense_table import DenseTable
 from psrt.pserver.tables.helper_threads import HelperThreads
 from psrt.pserver.tables.meters import Meters

@@ -6,8 +6,6 @@ grpc_calls    the two RPCs: bytes in, handler on a pool, bytes out
 grpc_server   server side: one port with psrt.v1.Pserver and grpc.health.v1
 """
 
-from __future__ import annotations
-
 from psrt.rpc.grpc_.grpc_carrier import GrpcConnection
 from psrt.rpc.grpc_.grpc_server import GrpcServer
 

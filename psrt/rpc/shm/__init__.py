@@ -4,8 +4,6 @@ segments       shared-memory segments: one end writes them, the other maps them 
 shared_memory  frames whose payload is in a segment: preamble flags and descriptors
 """
 
-from __future__ import annotations
-
 from psrt.rpc.shm.shared_memory import ANCILLARY_BYTES, Outgoing, SharedMemory
 
 __all__ = ["ANCILLARY_BYTES", "Outgoing", "SharedMemory"]

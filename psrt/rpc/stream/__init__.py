@@ -5,8 +5,6 @@ stream         client side: one connection, one call at a time
 stream_server  server side: a thread per listener, a thread per connection
 """
 
-from __future__ import annotations
-
 from psrt.rpc.stream.stream import connect_tcp, connect_unix
 from psrt.rpc.stream.stream_server import MOST_CONNECTIONS, StreamServer
 

@@ -8,8 +8,6 @@ pieces        a large message split over several frames and joined again (gRPC o
 receive_into  large tensors received straight into arrays that the caller named
 """
 
-from __future__ import annotations
-
 from psrt.rpc.wire.buffers import (
     ALIGNMENT,
     ReceiveBuffers,

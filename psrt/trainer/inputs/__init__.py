@@ -10,8 +10,6 @@ state          progress through the data, kept in a file for `--resume`
 batches        a job's files to prepared batches
 """
 
-from __future__ import annotations
-
 from psrt.data.reading import Ahead
 from psrt.trainer.inputs import batches, state
 from psrt.trainer.inputs.batches import PREPARED_AHEAD, feed, format_of, training_files

@@ -10,8 +10,6 @@ onnx_nodes       exporters of ops by family
 onnx_export      a saved model as one ONNX file
 """
 
-from __future__ import annotations
-
 from psrt.trainer.models import export, inference, predict
 from psrt.trainer.models.export import RowPages
 from psrt.trainer.models.inference import load_inference_model, prediction_of, save_inference_model

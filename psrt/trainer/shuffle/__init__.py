@@ -5,8 +5,6 @@ inbox    the rpc handler that receives records
 shuffle  the exchange: every record to one trainer, drawn for it
 """
 
-from __future__ import annotations
-
 from psrt.trainer.shuffle.shuffle import Seat, exchange
 from psrt.trainer.shuffle.tally import total_of
 

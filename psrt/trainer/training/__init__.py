@@ -19,8 +19,6 @@ connected         `ConnectedExecutor`, for users' own loops
 saved_session     the test of a saved model
 """
 
-from __future__ import annotations
-
 from psrt.trainer.training import saved_session, session
 from psrt.trainer.training.connected import ConnectedExecutor
 from psrt.trainer.training.shrinking import Shrunk

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from psrt import Ragged, layers, program
+from psrt import Executor, Ragged, Scope, layers, optimizer, program
 from psrt.core.errors import ProgramError, PsrtError
 from psrt.core.types import Array
 from psrt.graph.program import Var
@@ -358,3 +358,27 @@ def test_illegal_call_is_refused(case: str) -> None:
 
     with program(), pytest.raises(ProgramError, match=complaint):
         call()
+
+
+@pytest.mark.parametrize("through", ["matmul", "fc"])
+def test_parameters_that_are_concatenated_get_their_gradients(through: str) -> None:
+    with program(seed=3) as made:
+        x, y = layers.data("x", (5,)), layers.data("y", (1,))
+        parts = [layers.create_parameter((5, 3)), layers.create_parameter((5, 4))]
+        whole = layers.concat(parts, axis=1)
+        whole = layers.fc(whole, 6) if through == "fc" else whole
+        hidden = layers.fc(layers.matmul(x, whole), 1)
+        loss = layers.mean(layers.square_error_cost(hidden, y))
+        optimizer.Sgd(0.1).minimize(loss)
+    gradients = []
+    for dtype in ("float32", "float64"):
+        scope = Scope()
+        scope.init_parameters(made, dtype)
+        executor = Executor(made, scope, dtype=dtype)
+        for step in range(4):
+            values = np.random.default_rng(step).standard_normal((8, 5)).astype(dtype)
+            executor.run({"x": values, "y": np.ones((8, 1), dtype)})
+        gradients.append({name: value.copy() for name, value in executor.gradients().items()})
+
+    for name, value in gradients[1].items():
+        np.testing.assert_allclose(gradients[0][name], value, rtol=1e-4, atol=1e-5, err_msg=name)

@@ -7,8 +7,6 @@ sampled_losses  losses over a sample of many classes
 sampling        ids of the sampled classes: drawn ones, and paths in a tree
 """
 
-from __future__ import annotations
-
 from psrt.executor.compute.losses import class_losses, losses, ranking, sampled_losses, sampling
 from psrt.executor.compute.losses.class_losses import class_labels
 

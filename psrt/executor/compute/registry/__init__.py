@@ -5,8 +5,6 @@ table           the table of computations: op type → how an op of that type be
 strided_rows    rows with a stride: gradients are often some columns of wider ones
 """
 
-from __future__ import annotations
-
 from psrt.executor.compute.registry.recorded_steps import RecordedStep, Step, StepSequence
 from psrt.executor.compute.registry.strided_rows import (
     are_strided,

@@ -4,8 +4,6 @@ First table (ONNX graph and nodes); then by family: dense · elementwise · look
 math · reductions · shapes · images · values.
 """
 
-from __future__ import annotations
-
 from psrt.trainer.models.onnx_nodes import (
     dense,
     elementwise,
