@@ -117,10 +117,7 @@ class Axes:
             for number, load in enumerate(loads)
         ]
         who = Who(carrier=self.carrier)
-        with (
-            harness.pservers(1) as endpoints,
-            connected(endpoints[0], tables, who) as pservers,
-        ):
+        with harness.pservers(1) as endpoints, connected(endpoints[0], tables, who) as pservers:
             yield pservers
 
     def measured(self, pservers: PserverGroup, table: str, ids: list[I64]) -> harness.Figures:

@@ -104,10 +104,7 @@ CRITEO_SLOTS = reader(
     *(floats("click"), floats("dense", 13), *_SLOTS),
     columns={"dense": "dense_feature", **{f"C{i}": str(i) for i in range(1, 27)}},
 )
-FFM = reader(
-    "pairs",
-    *(floats("label"), *ids("feat_idx", size=39), floats("feat_value", 39)),
-)
+FFM = reader("pairs", *(floats("label"), *ids("feat_idx", size=39), floats("feat_value", 39)))
 BST = reader(
     "pairs",
     *ids("userid", "target", "target_cate", "target_position"),

@@ -131,9 +131,7 @@ def rows_per_s(rule: OptimizerRule, rounds: int) -> float:
     slab.view(np.int32)[:, UPDATES_WORD] = 1
     slots = rng.permutation(ROWS).astype(np.int32)
     touched = TouchedRows(
-        slots,
-        np.arange(ROWS, dtype=np.int32),
-        rng.standard_normal((ROWS, WIDTH), dtype=np.float32),
+        slots, np.arange(ROWS, dtype=np.int32), rng.standard_normal((ROWS, WIDTH), dtype=np.float32)
     )
     table, best = RowTable(slab, HEADER_WORDS, slab, state_at), float("inf")
     for _ in range(rounds):

@@ -58,11 +58,7 @@ MEMORY = {
 
 Feed: TypeAlias = dict[str, object]
 
-FUSED = {
-    "fuse_loss_gradient": True,
-    "fuse_all_optimizer_ops": True,
-    "memory_optimize": True,
-}
+FUSED = {"fuse_loss_gradient": True, "fuse_all_optimizer_ops": True, "memory_optimize": True}
 
 
 def run(args: argparse.Namespace) -> harness.Figures:

@@ -43,8 +43,9 @@ class Import:
 
 @functools.cache
 def modules() -> dict[str, Path]:
-    """Dotted name → file, without generated code."""
-    found = sorted(path for path in PACKAGE.rglob("*.py") if "pb" not in path.parts[:-2])
+    """Dotted name → file, without generated code and the templates of `psrt init`."""
+    left_out = {"pb", "templates"}
+    found = sorted(p for p in PACKAGE.rglob("*.py") if left_out.isdisjoint(p.parts[:-2]))
     return {module_of(path): path for path in found if "pb2" not in path.stem}
 
 

@@ -14,12 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "psrt"
 CONSTRUCTOR = PACKAGE / "core" / "threads.py"
-NAMES = {
-    "threading.Thread",
-    "threading.Timer",
-    "_thread.start_new_thread",
-    "_thread.start_new",
-}
+NAMES = {"threading.Thread", "threading.Timer", "_thread.start_new_thread", "_thread.start_new"}
 
 
 def constructed(tree: ast.AST) -> Iterator[int]:

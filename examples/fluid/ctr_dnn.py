@@ -46,11 +46,7 @@ def network():
     table = fluid.ParamAttr(name="table", initializer=fluid.initializer.Uniform(-0.01, 0.01))
     rows = [
         fluid.layers.embedding(
-            input=slot,
-            size=[IDS, WIDTH],
-            is_sparse=True,
-            is_distributed=True,
-            param_attr=table,
+            input=slot, size=[IDS, WIDTH], is_sparse=True, is_distributed=True, param_attr=table
         )
         for slot in ids
     ]

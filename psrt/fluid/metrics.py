@@ -41,8 +41,7 @@ class Auc:
     ) -> None:
         if curve != "ROC":
             raise ProgramError(
-                f"metrics.Auc has no curve {curve!r}, only ROC.",
-                hint="Use layers.auc(curve='PR').",
+                f"metrics.Auc has no curve {curve!r}, only ROC.", hint="Use layers.auc(curve='PR')."
             )
         self.name, self._bins = name, num_thresholds + 1
         self.reset()

@@ -74,9 +74,7 @@ class DistributeTranspiler:
     """Call `transpile` once, then get the parts; `say` prints the balance if `print_log` is set."""
 
     def __init__(
-        self,
-        config: DistributeTranspilerConfig | None = None,
-        say: Callable[[str], None] = print,
+        self, config: DistributeTranspilerConfig | None = None, say: Callable[[str], None] = print
     ) -> None:
         self.config = config or DistributeTranspilerConfig()
         self._say = say

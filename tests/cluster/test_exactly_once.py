@@ -146,9 +146,7 @@ def test_a_lost_reply_of_either_of_two_trainers_leaves_the_round_as_it_was(
 
 
 @pytest.mark.parametrize("carrier", SOCKETS)
-def test_a_trainer_that_loses_its_connection_while_it_waits_still_counts_once(
-    carrier: str,
-) -> None:
+def test_a_trainer_that_loses_its_connection_while_it_waits_still_counts_once(carrier: str) -> None:
     with cluster(carrier, specs.Sync(), trainers=2) as job, ThreadPoolExecutor(2) as threads:
         trainers = [job.trainer(0), job.trainer(1)]
         early = threads.submit(push, trainers[0], Method.EXCHANGE, 2.0)

@@ -125,10 +125,7 @@ def test_two_synchronous_trainers_equal_one_with_the_double_batch(tmp_path: Path
         np.testing.assert_allclose(saved.dense[name], values, rtol=1e-4, atol=1e-6)
     ids = {TABLE: np.arange(150, dtype=np.int64)}
     np.testing.assert_allclose(
-        saved.pull_rows(ids)[TABLE],
-        expected.pull_rows(ids)[TABLE],
-        rtol=1e-4,
-        atol=1e-6,
+        saved.pull_rows(ids)[TABLE], expected.pull_rows(ids)[TABLE], rtol=1e-4, atol=1e-6
     )
 
 

@@ -134,9 +134,7 @@ def test_the_number_of_stripes_changes_no_bit(optimizer: specs.Optimizer) -> Non
 
 
 @over(LAZY)
-def test_two_pservers_hold_the_bits_of_one_table(
-    optimizer: specs.Optimizer,
-) -> None:
+def test_two_pservers_hold_the_bits_of_one_table(optimizer: specs.Optimizer) -> None:
     whole = table_of(optimizer)
     low, high = table_of(optimizer, last_shard=300), table_of(optimizer, first_shard=300)
     for ids, gradients in batches(seed=3, count=5):
@@ -160,9 +158,7 @@ def holds(table: SparseTable, row_id: np.int64) -> bool:
 
 
 @every_stripes
-def test_reading_an_untouched_row_gives_its_initial_value_and_creates_nothing(
-    stripes: int,
-) -> None:
+def test_reading_an_untouched_row_gives_its_initial_value_and_creates_nothing(stripes: int) -> None:
     table = table_of(specs.Sgd(), stripes)
 
     rows = read(table, STRANGE_IDS)
@@ -429,9 +425,7 @@ def test_a_block_follows_the_formula_of_its_optimizer(optimizer: specs.Optimizer
 
 
 @over(ELEMENT_WISE)
-def test_blocks_of_a_parameter_hold_the_same_bits_as_the_whole(
-    optimizer: specs.Optimizer,
-) -> None:
+def test_blocks_of_a_parameter_hold_the_same_bits_as_the_whole(optimizer: specs.Optimizer) -> None:
     whole = block_of(optimizer)
     blocks = [block_of(optimizer, 0, 12), block_of(optimizer, 12, 20), block_of(optimizer, 32, 8)]
     for gradient in np.random.default_rng(6).standard_normal((4, 40), np.float32):

@@ -15,12 +15,7 @@ from psrt.config.load import environment
 from psrt.core.errors import ConfigError
 from psrt.core.specs import Async, Sync
 from psrt.executor.strategies import ReduceStrategy
-from tests.support.scripts import (
-    check_all_succeeded,
-    cluster_variables,
-    endpoints,
-    run_all,
-)
+from tests.support.scripts import check_all_succeeded, cluster_variables, endpoints, run_all
 
 SNIPPETS = Path(__file__).parent / "snippets"
 LEFT_OUT, DOCUMENT = "# --- left out by the document", "# --- the document"

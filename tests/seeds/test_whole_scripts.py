@@ -14,13 +14,7 @@ import pytest
 from psrt.data.convert.sharded import Destination
 from psrt.data.convert.synthetic import Planted, generate
 from tests.support.processes import ROOT
-from tests.support.scripts import (
-    Ended,
-    check_all_succeeded,
-    cluster_variables,
-    endpoints,
-    run_all,
-)
+from tests.support.scripts import Ended, check_all_succeeded, cluster_variables, endpoints, run_all
 
 SCRIPTS = ROOT / "examples" / "fluid"
 

@@ -45,10 +45,7 @@ def check_gradients(build: Callable[[], Var], feed: Feed, *, spread: float = 1.0
 
 
 def check_float32(
-    program: Program,
-    scope: Scope,
-    feed: Feed,
-    expected: Mapping[str, Array],
+    program: Program, scope: Scope, feed: Feed, expected: Mapping[str, Array]
 ) -> None:
     """The compiled kernels give the same gradients as their double precision forms."""
     single = Scope()

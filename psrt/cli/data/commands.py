@@ -85,11 +85,7 @@ def convert(
 @split_options
 @click.option("--bucket-ints", is_flag=True, help="Add slots I1 … I13: integers as bucket ids.")
 def criteo(
-    *,
-    inputs: tuple[str, ...],
-    destination: Destination,
-    split: Split,
-    bucket_ints: bool,
+    *, inputs: tuple[str, ...], destination: Destination, split: Split, bucket_ints: bool
 ) -> None:
     """Convert the public Criteo table (label, I1 … I13, C1 … C26, tab-separated)."""
     paths = expand(inputs)
@@ -112,11 +108,7 @@ Examples:
 @destination_options
 @split_options
 def libsvm(
-    *,
-    inputs: tuple[str, ...],
-    tests: tuple[str, ...],
-    destination: Destination,
-    split: Split,
+    *, inputs: tuple[str, ...], tests: tuple[str, ...], destination: Destination, split: Split
 ) -> None:
     """Convert libsvm text with two classes (label index:value index:value …)."""
     paths, held_back = expand(inputs), expand(tests)

@@ -24,13 +24,7 @@ from psrt.communicator.base import Gradient, Gradients, Pulled
 from psrt.communicator.base_communicator import BaseCommunicator, time_left
 from psrt.communicator.geo.geo_agreement import Agreement, Given, LocalParameters
 from psrt.communicator.geo.sync_schedule import SyncSchedule
-from psrt.communicator.requests import (
-    PendingCalls,
-    PserverGroup,
-    Request,
-    count_steps,
-    empty_dense,
-)
+from psrt.communicator.requests import PendingCalls, PserverGroup, Request, count_steps, empty_dense
 from psrt.core.counters import Counters
 from psrt.core.errors import DeadlineError, InternalError
 from psrt.core.specs import Geo

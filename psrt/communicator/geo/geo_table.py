@@ -50,8 +50,7 @@ class GeoTable(LocalTable):
         ids = np.empty(len(slots), np.int64)
         deltas = np.empty((len(slots), self.spec.width), np.float32)
         changed = agreement.give_rows_(
-            *(self._rows.slab.rows, self._at, self._old_at, slots),
-            *(trainers, ids, deltas),
+            *(self._rows.slab.rows, self._at, self._old_at, slots), *(trainers, ids, deltas)
         )
         self._is_touched[slots] = 0
         self._count = 0

@@ -73,11 +73,7 @@ class Router:
         return [Request(bucket.endpoint, bucket.number) for bucket in self._buckets]
 
     def push(
-        self,
-        requests: list[Request],
-        gradients: Gradients,
-        versions: Versions,
-        exact: bool = False,
+        self, requests: list[Request], gradients: Gradients, versions: Versions, exact: bool = False
     ) -> None:
         """Add the gradients, each with the version of the table it was computed on."""
         for name, gradient in gradients.items():
@@ -120,12 +116,7 @@ class Router:
         return out
 
     def _push_dense(
-        self,
-        requests: list[Request],
-        name: str,
-        gradient: F32,
-        versions: Versions,
-        precision: str,
+        self, requests: list[Request], name: str, gradient: F32, versions: Versions, precision: str
     ) -> None:
         blocks = self._parameter(name)
         shape = blocks[0][1].shape

@@ -36,9 +36,7 @@ class DataConfig:
         choices=SHARES,
     )
     shuffle_seed: int = setting(
-        -1,
-        "Seed of the order of a trainer's files, drawn per epoch; -1 = as listed.",
-        minimum=-1,
+        -1, "Seed of the order of a trainer's files, drawn per epoch; -1 = as listed.", minimum=-1
     )
     batch_size: int = setting(512, "Examples of one mini-batch of one trainer.", minimum=1)
     epochs: int = setting(1, "Passes over the training files.", minimum=1)

@@ -32,11 +32,7 @@ class SizeConfig:
     ids: tuple[str, ...] = setting(
         (), "Ids of one example looked up in a table, TABLE=N; others by the data vars."
     )
-    distinct: float = setting(
-        1.0,
-        "Distinct ids ÷ ids of a step: 0.3 for skewed ids.",
-        minimum=0.0,
-    )
+    distinct: float = setting(1.0, "Distinct ids ÷ ids of a step: 0.3 for skewed ids.", minimum=0.0)
     growth: float = setting(
         1.0,
         "β of distinct ids ∝ stepsᵝ (Heaps), for mode geo: 1 = every step brings new ids.",

@@ -26,10 +26,7 @@ _DEVICES = ("device_id", "device_ip", "device_model", "device_type", "device_con
 _CODES = tuple(f"C{i}" for i in range(14, 22))
 HASHED = ("C1", "banner_pos", *_SITES, *_DEVICES, *_CODES)
 COLUMNS = ("id", "click", "hour", *HASHED)
-SLOTS = (
-    Slot("click", "float", 1),
-    *(Slot(name, "uint64", 1) for name in ("hour_of_day", *HASHED)),
-)
+SLOTS = (Slot("click", "float", 1), *(Slot(name, "uint64", 1) for name in ("hour_of_day", *HASHED)))
 _CACHED_VALUES = 1 << 20
 
 

@@ -115,9 +115,7 @@ class PlantedModel:
 
 
 def generate(
-    planted: Planted,
-    destination: Destination,
-    on_rows: Callable[[int], None] = lambda rows: None,
+    planted: Planted, destination: Destination, on_rows: Callable[[int], None] = lambda rows: None
 ) -> tuple[ShardedWriter, Report]:
     """Write train and test files and planted.json; calls `on_rows` as rows are written."""
     model = PlantedModel(planted)

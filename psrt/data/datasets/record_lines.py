@@ -62,8 +62,7 @@ class RecordParser:
         report, words = self._report, self._arena.free.view(np.float32)
         report[kernel.TIES] = 0
         parse_records(
-            *(text, len(text), self._table, words),
-            *(self._ends, self._counts, self._ties, report),
+            *(text, len(text), self._table, words), *(self._ends, self._counts, self._ties, report)
         )
         for position, word in self._ties[: report[kernel.TIES]]:
             words[word] = float(number_at(text, position))

@@ -18,10 +18,7 @@ from psrt.core.types import F32, I64, Array
 from psrt.data.slots import Batch, Slot
 from psrt.kernels.text import multislot as kernel
 
-DTYPES: dict[str, np.dtype[Any]] = {
-    "uint64": np.dtype(np.int64),
-    "float": np.dtype(np.float32),
-}
+DTYPES: dict[str, np.dtype[Any]] = {"uint64": np.dtype(np.int64), "float": np.dtype(np.float32)}
 """dtype of the values of a slot, in batches and in memory."""
 
 

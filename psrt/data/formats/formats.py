@@ -130,10 +130,7 @@ def options_of(name: str) -> list[str]:
 
 
 def format_named(
-    name: str,
-    slots: Sequence[Slot],
-    options: Mapping[str, Any] | None = None,
-    origin: str = "",
+    name: str, slots: Sequence[Slot], options: Mapping[str, Any] | None = None, origin: str = ""
 ) -> Format:
     """Return the format of a name of `DATA_FORMATS`; `options` are those of its class.
 

@@ -15,14 +15,7 @@ import numpy as np
 
 from psrt.core.errors import ConfigError, DataError
 from psrt.core.types import U8
-from psrt.data.formats import (
-    DelimitedFormat,
-    Format,
-    Parser,
-    Rebatcher,
-    RowGroupFormat,
-    TextFormat,
-)
+from psrt.data.formats import DelimitedFormat, Format, Parser, Rebatcher, RowGroupFormat, TextFormat
 from psrt.data.slots import Batch, batch_rows
 from psrt.data.sources import DataFile, FilePart, Files, Position, TextSource
 from psrt.kernels.text import NEWLINE

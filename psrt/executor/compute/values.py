@@ -82,9 +82,7 @@ def _within(ids: Array, count: int, argument: str) -> I64:
     flat: I64 = ids.reshape(-1)
     if flat.size and not (flat.min() >= 0 and flat.max() < count):
         wrong = int(flat[(flat < 0) | (flat >= count)][0])
-        raise DataError(
-            f"Argument {argument} holds {wrong}, which is not one of 0 to {count - 1}.",
-        )
+        raise DataError(f"Argument {argument} holds {wrong}, which is not one of 0 to {count - 1}.")
     return flat
 
 

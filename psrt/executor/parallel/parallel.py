@@ -201,11 +201,7 @@ class ParallelExecutor(DeprecatedNames):
     # --- one step ---------------------------------------------------------------------------------
 
     def _step(
-        self,
-        feed: Feed,
-        rows: Mapping[str, RowBatch],
-        roles: Sequence[Role],
-        merged: Sequence[str],
+        self, feed: Feed, rows: Mapping[str, RowBatch], roles: Sequence[Role], merged: Sequence[str]
     ) -> list[BatchShare]:
         """Split the batch over the replicas and walk the graph; `merged` vars are fetched later."""
         self._supply.check_bound(rows)

@@ -24,12 +24,7 @@ Fetch: TypeAlias = Sequence[str | Var] | str | Var | None
 
 _KNOWN_ROLES = frozenset(ROLES)
 
-_OF_ALL = {
-    Merge.SUM: np.add,
-    Merge.MAX: np.maximum,
-    Merge.MIN: np.minimum,
-    Merge.PROD: np.multiply,
-}
+_OF_ALL = {Merge.SUM: np.add, Merge.MAX: np.maximum, Merge.MIN: np.minimum, Merge.PROD: np.multiply}
 
 
 class Fetches:

@@ -119,14 +119,7 @@ def moments_step_(m: F32, v: F32, g: F32, beta1: float, beta2: float) -> None:
 
 @device
 def adam_step_(
-    w: F32,
-    m: F32,
-    v: F32,
-    g: F32,
-    step_size: float,
-    beta1: float,
-    beta2: float,
-    eps_hat: float,
+    w: F32, m: F32, v: F32, g: F32, step_size: float, beta1: float, beta2: float, eps_hat: float
 ) -> None:
     """m = β₁m + (1−β₁)g; v = β₂v + (1−β₂)g²; w −= step_size · m / (√v + eps_hat).
 

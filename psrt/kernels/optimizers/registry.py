@@ -15,11 +15,7 @@ import numpy as np
 from psrt.core import specs
 from psrt.kernels.jit import Kernel
 from psrt.kernels.optimizers import update_kernels
-from psrt.kernels.optimizers.bias_correction import (
-    RowCorrections,
-    adam_corrections,
-    adam_step_size,
-)
+from psrt.kernels.optimizers.bias_correction import RowCorrections, adam_corrections, adam_step_size
 from psrt.kernels.optimizers.elementwise import LANES
 from psrt.kernels.optimizers.optimizer_rule import OptimizerRule
 from psrt.kernels.optimizers.update_kernels import UpdateKernels

@@ -101,14 +101,7 @@ def slot_for(directory: I32, cells: U32, keys: I64, size: int, noted: Any, id_: 
     group="pserver table",
 )
 def find(
-    directory: I32,
-    cells: U32,
-    slab: F32,
-    size: int,
-    ids: I64,
-    order: I32,
-    found: I32,
-    words: int,
+    directory: I32, cells: U32, slab: F32, size: int, ids: I64, order: I32, found: I32, words: int
 ) -> None:
     """`found` (n,) = slots of rows `ids[order]`, −1 where there is none; the caller will read the
     first `words` of each of the `size` rows."""

@@ -30,13 +30,7 @@ from psrt.kernels.text import (
 from psrt.kernels.text.cells import hash_texts
 from psrt.kernels.text.criteo import CATEGORIES, INTEGERS, MISSING, bucket_integers
 from psrt.kernels.text.delimited import LINES, POSITION, ROWS, STATUS
-from psrt.kernels.text.lines import (
-    VALUE_BYTES,
-    append_floats,
-    append_ids,
-    format_rows,
-    row_bytes,
-)
+from psrt.kernels.text.lines import VALUE_BYTES, append_floats, append_ids, format_rows, row_bytes
 from psrt.kernels.text.multislot_lines import parse_records, parse_rows
 from psrt.kernels.text.prefixes import hash_words
 from psrt.kernels.text.records import WORD_BYTES

@@ -32,10 +32,7 @@ def trimmed(text: Any, at: Any, stop: Any) -> Any:
     return at
 
 
-@kernel(
-    "const u1[::1], i8[::1], i8[::1], f8, f8[::1], i8[::1], i8[::1] -> void",
-    group="data",
-)
+@kernel("const u1[::1], i8[::1], i8[::1], f8, f8[::1], i8[::1], i8[::1] -> void", group="data")
 def read_floats(
     text: Any, starts: Any, stops: Any, missing: Any, out: Any, ties: Any, report: Any
 ) -> None:
@@ -63,10 +60,7 @@ def read_floats(
         out[value] = number
 
 
-@kernel(
-    "const u1[::1], i8[::1], i8[::1], b1, i8, i8[::1], i8[::1] -> void",
-    group="data",
-)
+@kernel("const u1[::1], i8[::1], i8[::1], b1, i8, i8[::1], i8[::1] -> void", group="data")
 def read_ids(
     text: Any, starts: Any, stops: Any, refuse: Any, missing: Any, out: Any, report: Any
 ) -> None:

@@ -113,14 +113,7 @@ def parse_fields(text: Any, at: Any, row: Any, labels: Any, integers: Any, ids: 
     group="convert",
 )
 def parse_criteo_rows(
-    text: Any,
-    end: Any,
-    labels: Any,
-    integers: Any,
-    ids: Any,
-    draws: Any,
-    seed: Any,
-    report: Any,
+    text: Any, end: Any, labels: Any, integers: Any, ids: Any, draws: Any, seed: Any, report: Any
 ) -> None:
     """Read lines from `report[POSITION]` to `end`, at most `len(labels)` of them.
 

@@ -76,10 +76,7 @@ def split_line(
         return cells, at, DONE
 
 
-@kernel(
-    "u1[::1], i8, i8, i8, i8[:, ::1], i8[:, ::1], i8[::1], i8[::1] -> void",
-    group="data",
-)
+@kernel("u1[::1], i8, i8, i8, i8[:, ::1], i8[:, ::1], i8[::1], i8[::1] -> void", group="data")
 def split_lines(
     text: Any,
     end: Any,
@@ -114,10 +111,7 @@ def split_lines(
     report[STATUS], report[POSITION], report[ROWS] = status, at, row
 
 
-@kernel(
-    "u1[::1], i8[::1], i8[::1], i8, i8[::1], i8[::1], i8[::1] -> void",
-    group="data",
-)
+@kernel("u1[::1], i8[::1], i8[::1], i8, i8[::1], i8[::1], i8[::1] -> void", group="data")
 def split_cells(
     text: Any, starts: Any, stops: Any, separator: Any, offsets: Any, begins: Any, ends: Any
 ) -> None:

@@ -118,14 +118,7 @@ def write_row(text: Any, at: Any, end: Any, label: Any, count: Any, out: Any, to
     "const u1[::1], i8, u1[::1], f8[::1], u1[::1], i8[::1], i8, i8[::1] -> void", group="convert"
 )
 def convert_rows(
-    text: Any,
-    end: Any,
-    labels: Any,
-    draws: Any,
-    out: Any,
-    ends: Any,
-    seed: Any,
-    report: Any,
+    text: Any, end: Any, labels: Any, draws: Any, out: Any, ends: Any, seed: Any, report: Any
 ) -> None:
     """Convert lines from `report[POSITION]` to `end`, at most `len(labels)` rows.
 

@@ -148,14 +148,7 @@ def parse_record(text: Any, at: Any, end: Any, to: Any, counts: Any, row: Any, t
     group="data",
 )
 def parse_records(
-    text: Any,
-    end: Any,
-    layout: Any,
-    words: Any,
-    ends: Any,
-    counts: Any,
-    ties: Any,
-    report: Any,
+    text: Any, end: Any, layout: Any, words: Any, ends: Any, counts: Any, ties: Any, report: Any
 ) -> None:
     """Read lines of `text` as `parse_rows` does, until as many are read as `counts` has rows.
 

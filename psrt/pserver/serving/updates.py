@@ -85,12 +85,7 @@ def _read_block(pull: DensePull, trainer: int, reply: pb.Header) -> tuple[Array,
 
 
 def _read_rows(
-    pull: RowsPull,
-    trainer: int,
-    reply: pb.Header,
-    lists: IdListCache,
-    meters: Meters,
-    empty: Empty,
+    pull: RowsPull, trainer: int, reply: pb.Header, lists: IdListCache, meters: Meters, empty: Empty
 ) -> tuple[Array, ...]:
     rows, version = _rows(pull.table, pull.rows, meters, empty)
     part = reply.parts.add(kind=PULL_ROWS, table=pull.table.spec.name, version=version)

@@ -49,11 +49,7 @@ class TableRegistry:
         return len(self._tables)
 
     def register(
-        self,
-        specs: Sequence[TableSpec],
-        compensation: float = 0.0,
-        *,
-        logs_changes: bool = False,
+        self, specs: Sequence[TableSpec], compensation: float = 0.0, *, logs_changes: bool = False
     ) -> list[str]:
         """Create the tables of `specs` that do not exist yet; return their names.
 

@@ -76,10 +76,7 @@ class StreamConnection:
 
 
 def connect_tcp(
-    endpoint: str,
-    timeout_s: float,
-    max_bytes: int = MAX_FRAME_BYTES,
-    busy_poll: BusyPoll = NEVER,
+    endpoint: str, timeout_s: float, max_bytes: int = MAX_FRAME_BYTES, busy_poll: BusyPoll = NEVER
 ) -> StreamConnection:
     try:
         sock = socket.create_connection(split_endpoint(endpoint), timeout_s)

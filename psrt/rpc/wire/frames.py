@@ -96,9 +96,7 @@ def lay_out(tensors: Sequence[Array]) -> tuple[bytes, list[Buffer], int]:
 
 
 @lru_cache(maxsize=1024)
-def _layout(
-    kinds: tuple[tuple[int, tuple[int, ...]], ...],
-) -> tuple[bytes, tuple[int, ...], int]:
+def _layout(kinds: tuple[tuple[int, tuple[int, ...]], ...]) -> tuple[bytes, tuple[int, ...], int]:
     """Header part, start of each tensor and size of the payload, for (dtype code, shape) pairs.
 
     Cached, because most messages of a kind have equal codes and shapes.

@@ -81,9 +81,7 @@ def waiting_turn(communicator: Communicator, mode: CommunicationMode) -> Callabl
 
 
 def await_others(
-    waiting: CompletionWait,
-    members_now: Callable[[], Members],
-    arrive: Callable[[], None],
+    waiting: CompletionWait, members_now: Callable[[], Members], arrive: Callable[[], None]
 ) -> Members:
     """Repeat `arrive` (join a round, or sleep) until every other trainer is gone."""
     while not waiting.over(members := members_now()):

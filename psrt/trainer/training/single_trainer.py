@@ -26,8 +26,7 @@ class SingleTrainer:
     def __init__(self, job: str, program: Program, scope: Scope) -> None:
         if not program.trained():
             raise ConfigError(
-                f"the program of job {job} trains nothing.",
-                hint="Give psrt.Model an optimizer.",
+                f"the program of job {job} trains nothing.", hint="Give psrt.Model an optimizer."
             )
         scope.init_parameters(program)
         self._tables = tables_of(program, scope)

@@ -128,9 +128,7 @@ def test_nobody_waits_for_a_trainer_that_has_completed(fakes: Builder) -> None:
     assert staying.counters.snapshot()["steps_sent"] == 6
 
 
-def test_nobody_waits_for_a_trainer_that_pushes_nothing_more(
-    fakes: Builder,
-) -> None:
+def test_nobody_waits_for_a_trainer_that_pushes_nothing_more(fakes: Builder) -> None:
     world = fakes(ssp(0), trainers=2)
     training, testing = started(world)
     testing.flush(LONG_S, final=True)
@@ -155,9 +153,7 @@ def test_completing_lets_a_trainer_through_that_already_waits(fakes: Builder) ->
         blocked.result(LONG_S)
 
 
-def test_a_wait_that_is_too_long_names_the_clock_and_the_missing_trainer(
-    pservers: Builder,
-) -> None:
+def test_a_wait_that_is_too_long_names_the_clock_and_the_missing_trainer(pservers: Builder) -> None:
     world = pservers(ssp(0), trainers=2, call_timeout_s=2.0)
     fast, _ = started(world)
 

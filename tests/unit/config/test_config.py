@@ -314,9 +314,7 @@ def test_a_job_is_synchronous_unless_it_says_otherwise(job_file: Path) -> None:
     assert load_job(write(job_file, ""), environ=EMPTY).config.communication == Sync()
 
 
-def test_the_wire_is_float32_unless_the_job_or_a_variable_says_otherwise(
-    job_file: Path,
-) -> None:
+def test_the_wire_is_float32_unless_the_job_or_a_variable_says_otherwise(job_file: Path) -> None:
     silent = load_job(write(job_file, ""), environ=EMPTY)
     file = write(
         job_file,

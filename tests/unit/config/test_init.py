@@ -176,9 +176,7 @@ def test_numbers_may_be_text_and_pservers_a_list() -> None:
     assert role == ClusterRole(False, 1, 2, ("a:8", "b:8"))
 
 
-def test_a_later_call_replaces_an_earlier_one_and_says_so(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_later_call_replaces_an_earlier_one_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
     psrt.init(num_gradient_servers=4, trainer_id=3)
     psrt.init(num_gradient_servers=4, trainer_id=3)
     assert caplog.records == []

@@ -154,8 +154,7 @@ def ranks(rank: str, size: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("rank", "role"),
-    [("0", (True, 0)), ("1", (False, 0)), ("2", (True, 1)), ("3", (False, 1))],
+    ("rank", "role"), [("0", (True, 0)), ("1", (False, 0)), ("2", (True, 1)), ("3", (False, 1))]
 )
 def test_even_ranks_are_pservers_and_odd_ones_trainers(rank: str, role: tuple[bool, int]) -> None:
     assert mpi_role(ranks(rank, "4") | LISTED) == ClusterRole(*role, 2, ENDPOINTS)

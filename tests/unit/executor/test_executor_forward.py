@@ -86,11 +86,7 @@ CASES: dict[str, tuple[Callable[[], Var], Mapping[str, Array], Array]] = {
         {"x": np.array([[1000, 0, -1000]], np.float32)},
         np.array([[1.0, 0.0, 0.0]]),
     ),
-    "concat": (
-        lambda: layers.concat([x(), x("y")]),
-        BINARY,
-        np.concatenate([X, Y], axis=1),
-    ),
+    "concat": (lambda: layers.concat([x(), x("y")]), BINARY, np.concatenate([X, Y], axis=1)),
     "reshape": (
         lambda: layers.reshape(layers.data("x", (3, 2)), (0, 2, -1)),
         {"x": CUBE},
@@ -105,11 +101,7 @@ CASES: dict[str, tuple[Callable[[], Var], Mapping[str, Array], Array]] = {
         {"x": CUBE},
         CUBE.sum(axis=(1, 2), keepdims=True),
     ),
-    "square error": (
-        lambda: layers.square_error_cost(x(), x("y")),
-        BINARY,
-        (X - Y) ** 2,
-    ),
+    "square error": (lambda: layers.square_error_cost(x(), x("y")), BINARY, (X - Y) ** 2),
     "sigmoid cross-entropy": (
         lambda: layers.sigmoid_cross_entropy_with_logits(x("x", 1), x("label", 1)),
         {"x": COLUMN, "label": LABEL},

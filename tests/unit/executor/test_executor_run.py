@@ -294,9 +294,7 @@ def test_parameters_that_are_not_there_are_named() -> None:
         Executor(p, Scope()).run(batch(2))
 
 
-def test_op_without_a_computation_is_found_when_compiling(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_op_without_a_computation_is_found_when_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
     p, _ = ctr(is_distributed=False)
     monkeypatch.delitem(COMPUTE, "concat")
 

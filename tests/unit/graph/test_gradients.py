@@ -131,7 +131,7 @@ def test_gradient_of_slot_embeddings(pool: str, padding: int | None, is_sparse: 
             layers.data("ids", (2,), "int64"),
         ]
         return weighted(
-            layers.slot_embeddings(slots, (6, 3), pool, is_sparse, False, padding_idx=padding),
+            layers.slot_embeddings(slots, (6, 3), pool, is_sparse, False, padding_idx=padding)
         )
 
     check_gradients(build, {"ids": IDS, "lists": LISTS})
@@ -154,7 +154,7 @@ def test_gradients_of_several_lookups_of_one_table_add_up(is_sparse: bool) -> No
         other = layers.embedding(lists, (6, 3), is_sparse, param="shared")
         slots = layers.slot_embeddings([ids], (6, 3), "sum", is_sparse, False, param="shared")
         return weighted(
-            layers.concat([layers.flatten(one), layers.sequence_pool(other), layers.tanh(slots)]),
+            layers.concat([layers.flatten(one), layers.sequence_pool(other), layers.tanh(slots)])
         )
 
     check_gradients(build, {"ids": IDS, "lists": LISTS})

@@ -21,9 +21,7 @@ def ctr(seed: int = 3) -> Program:
         click = layers.data("click")
         pooled = layers.slot_embeddings([lists, ids], (1000, 8), "max", padding_idx=-1)
         own = layers.embedding(
-            ids,
-            (50, 4),
-            param=Param("own", initializer.Normal(0.0, 0.1), trainable=False),
+            ids, (50, 4), param=Param("own", initializer.Normal(0.0, 0.1), trainable=False)
         )
         hidden = layers.fc([pooled, dense, layers.flatten(own)], 16, act="relu")
         logit = layers.fc(hidden, 1)
@@ -94,9 +92,7 @@ def test_a_field_of_another_type_is_refused_or_reads_back(word: str, value: obje
 
 
 @pytest.mark.parametrize("role", ["adjust", "clip_and_decay"])
-def test_both_names_of_the_role_of_clipping_are_read_and_the_first_is_written(
-    role: str,
-) -> None:
+def test_both_names_of_the_role_of_clipping_are_read_and_the_first_is_written(role: str) -> None:
     """Saved models bear "adjust"; their text stays as it is."""
     op = {"type": "relu", "inputs": {"x": ["a"]}, "outputs": {"out": ["b"]}, "role": role}
 

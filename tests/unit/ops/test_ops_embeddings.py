@@ -150,9 +150,7 @@ def test_gradient_of_what_is_reshaped_beside_other_features() -> None:
 
 
 def test_embedding_of_computed_ids_of_a_dense_table() -> None:
-    build, feed = build_of(
-        lambda: weighted(layers.embedding(layers.reshape(ids(), (-1, 1)), SIZE)),
-    )
+    build, feed = build_of(lambda: weighted(layers.embedding(layers.reshape(ids(), (-1, 1)), SIZE)))
 
     check_gradients(build, feed)
 

@@ -295,10 +295,7 @@ GRADIENTS: dict[str, tuple[Callable[[], Var], dict[str, Array | Ragged]]] = {
     ),
     "reverse": (lambda: pooled(layers.sequence_reverse(ragged_rows())), FEED),
     "slice": (lambda: pooled(sliced(ragged_rows())), SLICES),
-    "pad": (
-        lambda: weighted(layers.tanh(layers.sequence_pad(ragged_rows(), 0.3, 4)[0])),
-        FEED,
-    ),
+    "pad": (lambda: weighted(layers.tanh(layers.sequence_pad(ragged_rows(), 0.3, 4)[0])), FEED),
     "pad that cuts": (
         lambda: weighted(layers.tanh(layers.sequence_pad(ragged_rows(), 0.3, 2)[0])),
         FEED,

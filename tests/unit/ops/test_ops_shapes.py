@@ -34,10 +34,7 @@ CASES: dict[str, Case] = {
         lambda x: x.reshape(12, 2),
     ),
     "flatten": (lambda x: layers.flatten(x), lambda x: x.reshape(4, 6)),
-    "unsqueeze": (
-        lambda x: layers.unsqueeze(x, [1, -1]),
-        lambda x: x.reshape(4, 1, 3, 2, 1),
-    ),
+    "unsqueeze": (lambda x: layers.unsqueeze(x, [1, -1]), lambda x: x.reshape(4, 1, 3, 2, 1)),
     "squeeze": (
         lambda x: layers.squeeze(layers.unsqueeze(x, [1, 3]), [-2]),
         lambda x: x.reshape(4, 1, 3, 2),
@@ -49,10 +46,7 @@ CASES: dict[str, Case] = {
         lambda x: layers.slice(x, [1, 2], [-2, 0], [100, -1]),
         lambda x: x[:, -2:, :-1],
     ),
-    "a part of a split": (
-        lambda x: layers.split(x, [1, -1], dim=1)[1],
-        lambda x: x[:, 1:],
-    ),
+    "a part of a split": (lambda x: layers.split(x, [1, -1], dim=1)[1], lambda x: x[:, 1:]),
     "an unstacked part": (lambda x: layers.unstack(x, 1)[2], lambda x: x[:, 2]),
     "expand": (lambda x: layers.expand(x, [1, 2, 3]), lambda x: np.tile(x, (1, 2, 3))),
     "assign": (lambda x: layers.assign(x), lambda x: x),

@@ -39,11 +39,7 @@ def geo() -> Iterator[InprocPserver]:
 
 
 def push(
-    client: Client,
-    ids: list[int],
-    change: float,
-    steps: int = 1,
-    key: pb.PushKey | None = None,
+    client: Client, ids: list[int], change: float, steps: int = 1, key: pb.PushKey | None = None
 ) -> Message:
     rows = np.full((len(ids), WIDTH), change, np.float32)
     header = pb.Header(push_key=key or client.next_push_key(), step=steps)

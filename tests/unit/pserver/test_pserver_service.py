@@ -115,7 +115,7 @@ def test_a_row_of_one_trainer_is_divided_by_the_number_of_trainers() -> None:
                     tensors=[ids[i], ones, wanted],
                 )
                 for i in range(2)
-            ),
+            )
         )
 
     initial = np.empty((3, 2), np.float32)
@@ -176,7 +176,7 @@ def test_the_order_of_arrival_and_the_number_of_stripes_change_no_bit() -> None:
 
 def test_a_learning_rate_schedule_counts_rounds() -> None:
     spec = specs.DenseTableSpec(
-        **{**vars(DENSE), "learning_rate": specs.PiecewiseDecay((1,), (1.0, 0.25))},
+        **{**vars(DENSE), "learning_rate": specs.PiecewiseDecay((1,), (1.0, 0.25))}
     )
     with inproc_pserver() as pserver:
         client = pserver.join(0, spec)

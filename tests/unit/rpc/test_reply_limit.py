@@ -61,9 +61,7 @@ def test_parts_count_together_and_as_often_as_they_stand_there(tables: TableRegi
         asked(tables, enough - 1, *[dense] * 50, rows, rows, ids=2)
 
 
-def test_all_rows_count_from_position_zero(
-    tables: TableRegistry,
-) -> None:
+def test_all_rows_count_from_position_zero(tables: TableRegistry) -> None:
     table = tables.sparse("emb")
     routed = table.route(IDS)
     table.apply(routed, np.ones((COUNT, WIDTH), np.float32), 1.0)

@@ -263,9 +263,7 @@ def test_same_host_takes_the_unix_socket_and_another_host_tcp(pserver: Recorder)
     assert [connection.where for connection in connections] == [server.unix_path, tcp, tcp]
 
 
-def test_connections_spread_over_the_data_ports_beginning_at_the_trainer(
-    pserver: Recorder,
-) -> None:
+def test_connections_spread_over_the_data_ports_beginning_at_the_trainer(pserver: Recorder) -> None:
     server = Server(pserver, ports_num=2)
     server.start()
     reply = pb.HelloReply(data_endpoints=server.data_endpoints)

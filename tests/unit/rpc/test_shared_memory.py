@@ -15,13 +15,7 @@ import pytest
 from psrt.core.errors import ErrorCode, WireError
 from psrt.rpc import pb
 from psrt.rpc.shm import segments
-from psrt.rpc.shm.segments import (
-    MAX_SEGMENTS,
-    MIN_PAYLOAD_BYTES,
-    LocalSegments,
-    Segment,
-    attach,
-)
+from psrt.rpc.shm.segments import MAX_SEGMENTS, MIN_PAYLOAD_BYTES, LocalSegments, Segment, attach
 from psrt.rpc.shm.shared_memory import APART, NEW, SHARES, SharedMemory
 from psrt.rpc.stream.sockets import FrameSocket
 from psrt.rpc.wire.buffers import address
@@ -203,9 +197,7 @@ def test_memory_that_nobody_looks_at_is_used_again(ends: Ends) -> None:
     assert len(places) == 1
 
 
-def test_a_segment_grows_with_its_payloads_and_views_of_the_old_one_stay_valid(
-    ends: Ends,
-) -> None:
+def test_a_segment_grows_with_its_payloads_and_views_of_the_old_one_stay_valid(ends: Ends) -> None:
     (small,) = ends.send(rows(1.0))
     ends.reply()
 
@@ -245,10 +237,7 @@ def test_an_end_that_was_not_told_of_shared_memory_is_sent_payloads() -> None:
 
 @pytest.mark.parametrize("error", [OSError(28, "no space"), OSError(1, "not permitted")])
 def test_without_memory_to_share_payloads_travel_and_it_is_asked_for_once(
-    ends: Ends,
-    error: OSError,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    ends: Ends, error: OSError, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "psrt.rpc")
     asked = []

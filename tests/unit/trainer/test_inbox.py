@@ -80,11 +80,7 @@ def test_a_call_that_arrives_twice_is_stored_once(near: Station, inbox: Inbox) -
 
 @pytest.mark.parametrize(
     ("hello", "trainer"),
-    [
-        (hello_of("another job"), 0),
-        (hello_of(layout=Layout(DENSE)), 0),
-        (hello_of(), 3),
-    ],
+    [(hello_of("another job"), 0), (hello_of(layout=Layout(DENSE)), 0), (hello_of(), 3)],
 )
 def test_a_trainer_of_another_job_or_with_other_slots_is_refused(
     near: Station, hello: pb.Hello, trainer: int

@@ -102,11 +102,7 @@ def test_jsonl_has_an_object_a_line_with_the_vars_that_were_asked_for(
 
 
 def test_out_gets_its_name_when_all_is_done(
-    model: str,
-    data: Path,
-    expected: np.ndarray,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    model: str, data: Path, expected: np.ndarray, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "scores"
     out.write_text("earlier\n")
@@ -156,10 +152,7 @@ def test_a_run_that_fails_leaves_an_earlier_out_as_it_was(
 
 
 def test_slots_name_the_fields_of_files_without_labels(
-    model: str,
-    data: Path,
-    expected: np.ndarray,
-    capsys: pytest.CaptureFixture[str],
+    model: str, data: Path, expected: np.ndarray, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data.write_text(lines_of(batch(ROWS, seed=1), ["ids", "x"]))
 

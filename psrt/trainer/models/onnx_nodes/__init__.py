@@ -15,13 +15,7 @@ from psrt.trainer.models.onnx_nodes import (
     shapes,
     values,
 )
-from psrt.trainer.models.onnx_nodes.table import (
-    EXPORTS,
-    OPSET,
-    Drawing,
-    OnnxGraph,
-    refusal,
-)
+from psrt.trainer.models.onnx_nodes.table import EXPORTS, OPSET, Drawing, OnnxGraph, refusal
 
 __all__ = ["EXPORTS", "OPSET", "Drawing", "OnnxGraph", "refusal"]
 __all__ += ["dense", "elementwise", "images", "interactions", "lookups", "math", "reductions"]

@@ -91,8 +91,7 @@ def test_true_probabilities_are_calibrated():
 
 
 @pytest.mark.parametrize(
-    "settings",
-    [{"rows": 0}, {"test_rows": 0}, {"ids_per_slot": 3}, {"seed": -1}, {"skew": -1.0}],
+    "settings", [{"rows": 0}, {"test_rows": 0}, {"ids_per_slot": 3}, {"seed": -1}, {"skew": -1.0}]
 )
 def test_impossible_settings_are_refused(settings):
     with pytest.raises(ConfigError):

@@ -252,10 +252,7 @@ def glob_without_files(directory: Path) -> Path:
     ],
 )
 def test_what_is_no_file_is_refused_by_name(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    place: Callable[[Path], Path],
-    message: str,
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], place: Callable[[Path], Path], message: str
 ) -> None:
     path = place(tmp_path)
 

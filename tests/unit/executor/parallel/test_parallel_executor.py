@@ -389,8 +389,7 @@ def test_the_first_error_names_op_layer_and_line_and_no_parameter_has_changed():
 
 
 @pytest.mark.parametrize(
-    ("replicas", "build"),
-    [(2, {}), (3, {"reduce_strategy": "Reduce"}), (1, {"async_mode": True})],
+    ("replicas", "build"), [(2, {}), (3, {"reduce_strategy": "Reduce"}), (1, {"async_mode": True})]
 )
 def test_a_batch_without_examples_is_a_step_as_it_is_of_one_executor(replicas, build):
     program, loss = classifier()

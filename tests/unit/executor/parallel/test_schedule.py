@@ -18,8 +18,7 @@ def schedule_of(*nodes: SsaNode) -> Schedule:
 
 def test_a_thread_stays_with_its_replica() -> None:
     schedule = schedule_of(
-        *(node("A", "", "a"), node("B", "a", "b")),
-        *(node("X", "", "x", 1), node("Y", "x", "y", 1)),
+        *(node("A", "", "a"), node("B", "a", "b")), *(node("X", "", "x", 1), node("Y", "x", "y", 1))
     )
 
     first, second = schedule.take(), schedule.take()

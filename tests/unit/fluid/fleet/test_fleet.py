@@ -59,10 +59,7 @@ def served(pservers: list[str], strategy: Any = None) -> Iterator[list[threading
     threads = []
     for index in range(len(pservers)):
         server = of_role(Role.SERVER, pservers, index=index)
-        with (
-            fluid.program_guard(fluid.Program(), fluid.Program()),
-            fluid.unique_name.guard(),
-        ):
+        with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
             minimized(server, strategy)
         server.init_server()
         threads.append(threading.Thread(target=server.run_server, daemon=True))

@@ -128,11 +128,7 @@ def test_cross_entropy_of_an_infinite_logit_is_that_of_its_limit():
 
 @pytest.mark.parametrize(
     ("row", "best"),
-    [
-        ([1, np.nan, 3, 2], [1, 2]),
-        ([np.nan, 1, np.nan, 3], [0, 2]),
-        ([4, 3, 2, np.nan], [3, 0]),
-    ],
+    [([1, np.nan, 3, 2], [1, 2]), ([np.nan, 1, np.nan, 3], [0, 2]), ([4, 3, 2, np.nan], [3, 0])],
 )
 @pytest.mark.parametrize("function", [nn.topk, nn.topk.python])
 def test_nan_is_the_largest_as_in_numpy(function, row, best):

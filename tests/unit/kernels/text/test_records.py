@@ -128,12 +128,7 @@ def test_long_lists_take_wider_counts(longest):
     records = records_of(slots, short, long)
 
     assert records.counts.shape[2] == (1 if longest < 1 << 8 else 2 if longest < 1 << 16 else 4)
-    assert lists_of(records.batch(np.array([3, 1, 2, 0]))) == [
-        *long,
-        short[1],
-        short[2],
-        short[0],
-    ]
+    assert lists_of(records.batch(np.array([3, 1, 2, 0]))) == [*long, short[1], short[2], short[0]]
 
 
 def test_bytes_of_a_record_are_as_documented():

@@ -27,9 +27,7 @@ class TwoSections:
 
     def push(self, trainer: int, bucket: int, round: int | None = None) -> list[Instruction]:
         call = WaitingCall(
-            *(trainer, 100 + trainer, next(self._sequence), 1000.0),
-            round=round,
-            bucket=bucket,
+            *(trainer, 100 + trainer, next(self._sequence), 1000.0), round=round, bucket=bucket
         )
         return self._checked(self.state.exchange(call, 0.0))
 

@@ -110,9 +110,7 @@ def test_rows_may_be_changed_by_who_judges_them() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_an_export_misses_no_row_that_stays_though_others_are_dropped_meanwhile(
-    seed: int,
-) -> None:
+def test_an_export_misses_no_row_that_stays_though_others_are_dropped_meanwhile(seed: int) -> None:
     table, rng = table_of(), np.random.default_rng(seed)
     doomed = rng.permutation(IDS)[:15_000]
     judge, sweep_cursor = Judge(doomed), 0
