@@ -49,11 +49,10 @@ __version__ = "0.1.0"
 
 __all__ = ["BuildStrategy", "ConnectedExecutor", "DataGenerator", "DistributeTranspiler"]
 __all__ += ["DistributeTranspilerConfig", "ExecutionStrategy", "Executor", "InMemoryDataset"]
-__all__ += ["MultiSlotDataGenerator", "MultiSlotStringDataGenerator", "ParallelExecutor"]
-__all__ += ["QueueDataset", "Scope", "__version__", "init", "load_inference_model", "reader"]
-__all__ += ["Model", "Param", "Program", "program", "save_inference_model", "serve"]
-__all__ += ["Ragged", "SelectedRows"]
-__all__ += ["clip", "initializer", "layers", "optimizer", "regularizer", "tables"]
+__all__ += ["Model", "MultiSlotDataGenerator", "MultiSlotStringDataGenerator", "ParallelExecutor"]
+__all__ += ["Param", "Program", "QueueDataset", "Ragged", "Scope", "SelectedRows", "__version__"]
+__all__ += ["clip", "init", "initializer", "layers", "load_inference_model", "optimizer", "program"]
+__all__ += ["reader", "regularizer", "save_inference_model", "serve", "tables"]
 
 _MODULE_OF = {
     "BuildStrategy": "psrt.executor",

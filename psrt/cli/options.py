@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from psrt.config.render import toml_value
-from psrt.config.schema import SECTIONS
+from psrt.config.sections import SECTIONS
 from psrt.config.settings import STRINGS, Setting, settings_of
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -4,7 +4,6 @@ Reading order:
 
     settings         one declared setting, and the check of its values
     sections         the settings, a dataclass for each section of a TOML file
-    schema           all sections by name
     validate         rejection of names that are not declared
     older_variables  older environment variables, translated into the newest names
     roles            the role of a process, from variables of its launcher

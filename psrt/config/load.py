@@ -16,8 +16,9 @@ from typing import Any, Generic, TypeVar
 
 from psrt.config import overrides
 from psrt.config.overrides import GivenValue, Variables
-from psrt.config.schema import FREE_TABLES, SECTIONS
 from psrt.config.sections import (
+    FREE_TABLES,
+    SECTIONS,
     DataConfig,
     JobConfig,
     PartitionConfig,

@@ -10,8 +10,7 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from psrt.config.schema import FREE_TABLES, SECTIONS
-from psrt.config.sections import DataConfig, JobConfig, communication, tables
+from psrt.config.sections import FREE_TABLES, SECTIONS, DataConfig, JobConfig, communication, tables
 from psrt.config.settings import Setting, settings_of, toml_key
 from psrt.core.specs import MODES
 

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from psrt.config.schema import FREE_TABLES, SECTIONS
-from psrt.config.sections import communication, tables
+from psrt.config.sections import FREE_TABLES, SECTIONS, communication, tables
 from psrt.config.settings import check_keys, settings_of, unknown
 from psrt.core.errors import ConfigError, ErrorCode
 from psrt.core.specs import MODES

@@ -6,6 +6,7 @@ Reading order:
     errors      the error catalogue
     tensors     sparse gradients and variable-length slots
     precision   precision of gradients and parameters on the wire
+    hints       hints of errors about unknown names
     attributes  dataclasses that reject undeclared attributes
     specs       frozen descriptions of tables, optimizers and modes
     clock       time as an argument

@@ -8,12 +8,12 @@ after `freeze`: a misspelt setting is an error that names the nearest. A datacla
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from typing import Any
 
 import numpy as np
 
 from psrt.core.errors import ConfigError, ErrorCode
+from psrt.core.hints import did_you_mean
 
 
 class DeclaredAttributes:
@@ -25,11 +25,10 @@ class DeclaredAttributes:
         known = [field.name for field in dataclasses.fields(self)]  # type: ignore[arg-type]
         kind = type(self).__name__
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
             raise ConfigError(
                 f"{kind} has no field {name}.",
                 code=ErrorCode.CONFIG_UNKNOWN_KEY,
-                hint=f"Did you mean {near[0]}?" if near else f"It has {', '.join(known)}.",
+                hint=did_you_mean(name, known, f"It has {', '.join(known)}."),
             )
         if self._frozen:
             raise ConfigError(

@@ -7,9 +7,10 @@ from typing import NoReturn
 
 from psrt.config.load import cpu_num
 from psrt.core.errors import ProgramError
+from psrt.core.hints import did_you_mean
 from psrt.executor.strategies import BuildStrategy, ExecutionStrategy
 from psrt.fluid.framework import FluidProgram
-from psrt.fluid.names import CPUPlace, nearest
+from psrt.fluid.names import CPUPlace
 from psrt.fluid.running import FluidScope, LocalRun, ReplicatedRun, Run, connected
 from psrt.partition.transpiler import TrainerProgram
 
@@ -39,7 +40,7 @@ class CompiledProgram:
         """
         graph = self.program.graph
         if loss_name is not None and loss_name not in graph.vars:
-            hint = nearest(loss_name, graph.vars)
+            hint = did_you_mean(loss_name, graph.vars)
             raise ProgramError(f"The program has no var {loss_name} to be its loss.", hint=hint)
         self._build = build_strategy or self._build
         self._threading, self._shared = exec_strategy, share_vars_from

@@ -14,10 +14,11 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from psrt.core.errors import ConfigError
+from psrt.core.hints import did_you_mean
 from psrt.data.datasets import datasets
 from psrt.data.reading import DatasetSettings
 from psrt.data.slots import DataVar, Slot
-from psrt.fluid.names import Variable, nearest
+from psrt.fluid.names import Variable
 
 Field: TypeAlias = Variable | DataVar | Slot
 
@@ -44,7 +45,8 @@ class _Settings(DatasetSettings):
                 continue
             if name not in setters:
                 raise ConfigError(
-                    f"a {self.fluid_name} has no setting {name!r}.", hint=nearest(name, setters)
+                    f"a {self.fluid_name} has no setting {name!r}.",
+                    hint=did_you_mean(name, setters),
                 )
             getattr(self, setters[name])(value)
 
@@ -85,7 +87,7 @@ class DatasetFactory:
             names = " and ".join(_DATASETS)
             raise ConfigError(
                 f"create_dataset has no {datafeed_class}; psrt has {names}.",
-                hint=nearest(datafeed_class, _DATASETS),
+                hint=did_you_mean(datafeed_class, _DATASETS),
             )
         return _DATASETS[datafeed_class]()
 

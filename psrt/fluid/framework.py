@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from psrt.core.errors import ProgramError
-from psrt.fluid.names import FluidParameter, Variable, nearest, unique_name, unwrapped
+from psrt.core.hints import did_you_mean
+from psrt.fluid.names import FluidParameter, Variable, unique_name, unwrapped
 from psrt.graph.builder import Builder
 from psrt.graph.program import Op, Var
 from psrt.graph.program import Program as Graph
@@ -83,7 +84,7 @@ class FluidProgram:
     def variable(self, name: str) -> Variable:
         """Return the var of this name; raises `ProgramError` naming the nearest."""
         if name not in self.graph.vars:
-            hint = nearest(name, self.graph.vars)
+            hint = did_you_mean(name, self.graph.vars)
             raise ProgramError(f"The program has no var {name}.", hint=hint)
         if name not in self._variables:
             kind = FluidParameter if name in self.graph.parameters else Variable

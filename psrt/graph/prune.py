@@ -7,10 +7,10 @@ order, so the data vars stay in the order of slots.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 
 from psrt.core.errors import ProgramError
+from psrt.core.hints import did_you_mean
 from psrt.graph.program import Op, Program, Var
 
 
@@ -70,11 +70,8 @@ def _check_fed(
 def _need_var(program: Program, name: str, what: str) -> Var:
     var = program.vars.get(name)
     if var is None:
-        near = difflib.get_close_matches(name, program.vars, 1)
-        raise ProgramError(
-            f"The program has no var {name} to {what}.",
-            hint=f"Did you mean {near[0]}?" if near else "",
-        )
+        hint = did_you_mean(name, program.vars)
+        raise ProgramError(f"The program has no var {name} to {what}.", hint=hint)
     return var
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import difflib
 import itertools
 import math
 from collections.abc import Collection, Sequence
@@ -14,6 +13,7 @@ import numpy as np
 
 from psrt.config.sections import SizeConfig, stripes_for
 from psrt.core.errors import ConfigError, DataError
+from psrt.core.hints import did_you_mean
 from psrt.core.quantities import bytes_per_s, count, size_bytes
 from psrt.core.specs import SparseTableSpec
 from psrt.sizing.loads import Workload
@@ -128,8 +128,7 @@ def _numbers(setting: str, texts: Collection[str], tables: Collection[str]) -> d
     for text in texts:
         table, _, number = text.rpartition("=")
         if table not in tables:
-            near = difflib.get_close_matches(table, tables, 1)
-            known = f"Did you mean {near[0]}?" if near else f"Tables are {', '.join(tables)}."
+            known = did_you_mean(table, tables, f"Tables are {', '.join(tables)}.")
             raise ConfigError(
                 f"{setting} has {text!r}, but the job has no sparse table {table!r}.", hint=known
             )

@@ -1,6 +1,7 @@
-"""sections: the settings of psrt, a frozen dataclass for each section of a TOML file.
+"""sections: every setting of psrt, declared once, in a frozen dataclass for each TOML section.
 
-Dataclasses hold plain data: `psrt.config.load` fills them.
+Flags, TOML keys, `PSRT_<SECTION>_<FIELD>` variables, `configs/reference.toml` and `psrt config
+show` are derived from these dataclasses; `psrt.config.load` fills them.
 
     fields         fields that several sections declare
     tables         `[tables.NAME]`: options of one sparse table
@@ -14,6 +15,8 @@ Dataclasses hold plain data: `psrt.config.load` fills them.
     predict        `[predict]`: `psrt predict`
 """
 
+from typing import Any
+
 from psrt.config.sections import communication, tables
 from psrt.config.sections.fields import BUSY_POLL_US, CARRIERS
 from psrt.config.sections.job import DATA_FORMATS, SHARES, DataConfig, JobConfig, PartitionConfig
@@ -25,7 +28,23 @@ from psrt.config.sections.size import SizeConfig, stripes_for
 from psrt.config.sections.tables import TableConfig, section_of
 from psrt.config.sections.trainer import TrainerConfig
 
-__all__ = ["BUSY_POLL_US", "CARRIERS"]
-__all__ += ["DATA_FORMATS", "SHARES", "DataConfig", "JobConfig", "LaunchConfig", "PartitionConfig"]
-__all__ += ["PlanConfig", "PredictConfig", "PserverConfig", "SizeConfig", "stripes_for"]
-__all__ += ["TableConfig", "TrainerConfig", "communication", "section_of", "tables"]
+__all__ = ["BUSY_POLL_US", "CARRIERS", "DATA_FORMATS", "FREE_TABLES", "SECTIONS", "SHARES"]
+__all__ += ["DataConfig", "JobConfig", "LaunchConfig", "PartitionConfig", "PlanConfig"]
+__all__ += ["PredictConfig", "PserverConfig", "SizeConfig", "TableConfig", "TrainerConfig"]
+__all__ += ["communication", "section_of", "stripes_for", "tables"]
+
+FREE_TABLES = {"job": ("params",), "data": ("columns", "options")}
+"""Keys of a section that hold tables, whose keys are not declared here."""
+
+SECTIONS: dict[str, type[Any]] = {
+    "job": JobConfig,
+    "data": DataConfig,
+    "partition": PartitionConfig,
+    "pserver": PserverConfig,
+    "trainer": TrainerConfig,
+    "launch": LaunchConfig,
+    "plan": PlanConfig,
+    "size": SizeConfig,
+    "predict": PredictConfig,
+}
+"""The sections of a TOML file by name, except `[communication]` and `[tables.NAME]`."""

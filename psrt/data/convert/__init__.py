@@ -28,6 +28,5 @@ from psrt.data.convert import (
 )
 from psrt.data.convert.sharded import PARTS, Destination, ShardedWriter, Split
 
-__all__ = ["PARTS", "Destination", "ShardedWriter", "Split"]
-__all__ += ["any_format", "avazu", "criteo", "file_parts", "idx", "imikolov", "libsvm", "movielens"]
-__all__ += ["synthetic", "synthetic_text"]
+__all__ = ["PARTS", "Destination", "ShardedWriter", "Split", "any_format", "avazu", "criteo"]
+__all__ += ["file_parts", "idx", "imikolov", "libsvm", "movielens", "synthetic", "synthetic_text"]

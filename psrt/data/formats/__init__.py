@@ -32,7 +32,6 @@ from psrt.data.formats.libsvm import libsvm_error
 from psrt.data.formats.multislot import BatchParser, malformed, number_at, shown_at
 from psrt.data.formats.rebatching import Rebatcher, joined
 
-__all__ = ["DTYPES", "BatchParser", "layout_of", "malformed", "number_at", "shown_at"]
-__all__ += ["DelimitedFormat"]
-__all__ += ["Format", "MultiSlotFormat", "RowGroup", "RowGroupFormat", "TextFormat", "format_named"]
-__all__ += ["Parser", "Rebatcher", "joined", "libsvm_error"]
+__all__ = ["DTYPES", "BatchParser", "DelimitedFormat", "Format", "MultiSlotFormat", "Parser"]
+__all__ += ["Rebatcher", "RowGroup", "RowGroupFormat", "TextFormat", "format_named", "joined"]
+__all__ += ["layout_of", "libsvm_error", "malformed", "number_at", "shown_at"]

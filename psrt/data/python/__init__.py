@@ -23,7 +23,6 @@ from psrt.data.python.generator import (
 )
 from psrt.data.python.read_ahead import buffered, xmap_readers
 
-__all__ = ["ComposeNotAligned", "Reader", "batch", "cache", "chain", "compose", "firstn"]
-__all__ += ["map_readers", "shuffle"]
-__all__ += ["DataGenerator", "MultiSlotDataGenerator", "MultiSlotStringDataGenerator"]
-__all__ += ["buffered", "xmap_readers"]
+__all__ = ["ComposeNotAligned", "DataGenerator", "MultiSlotDataGenerator"]
+__all__ += ["MultiSlotStringDataGenerator", "Reader", "batch", "buffered", "cache", "chain"]
+__all__ += ["compose", "firstn", "map_readers", "shuffle", "xmap_readers"]

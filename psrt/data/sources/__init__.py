@@ -28,8 +28,7 @@ from psrt.data.sources.remote import is_url, unreadable, unwritable
 from psrt.data.sources.sharding import in_epoch, shard_files
 from psrt.data.sources.sources import Files, TextSource, blocks
 
-__all__ = ["AS_IT_IS", "Piped"]
-__all__ += ["BEGINNING", "Bookmark", "DataFile", "FilePart", "Place", "Position", "Reading"]
-__all__ += ["STDIN", "Files", "Stamp", "TextSource", "blocks", "open_raw"]
-__all__ += ["expand", "files", "in_epoch", "once", "shard_files", "text_bytes"]
-__all__ += ["is_url", "unreadable", "unwritable"]
+__all__ = ["AS_IT_IS", "BEGINNING", "STDIN", "Bookmark", "DataFile", "FilePart", "Files", "Piped"]
+__all__ += ["Place", "Position", "Reading", "Stamp", "TextSource", "blocks", "expand", "files"]
+__all__ += ["in_epoch", "is_url", "once", "open_raw", "shard_files", "text_bytes", "unreadable"]
+__all__ += ["unwritable"]

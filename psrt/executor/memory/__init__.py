@@ -1,7 +1,6 @@
 """memory: files in reading order.
 
 scope         var → array on a trainer: parameters, and the state of metrics
-step_context  step number, position in the batch and initial loss gradient of a run
 cells         the memory behind vars at run time
 bindings      rows of tables for one step: the ids a batch looks up, and their rows
 supply        rows of sparse tables that nobody has bound for a step
@@ -18,7 +17,7 @@ from psrt.executor.memory.bindings import (
     lookups_by_table,
     rows_of_whole,
 )
-from psrt.executor.memory.cells import Cell, CellMemory, GradientCell, Scratch
+from psrt.executor.memory.cells import Cell, CellMemory, GradientCell, Scratch, StepContext
 from psrt.executor.memory.scope import (
     Scope,
     check_dtype,
@@ -26,7 +25,6 @@ from psrt.executor.memory.scope import (
     check_writeable,
     initial_values,
 )
-from psrt.executor.memory.step_context import StepContext
 from psrt.executor.memory.supply import RowSupply
 
 __all__ = ["BoundRows", "Joined", "RowBatch", "SharedIds", "check_rows", "distinct_ids", "join"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import threading
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -141,3 +142,15 @@ class Scratch(Cell):
         if memory is None:
             memory = self._of_thread.memory = CellMemory()
         return memory.array(shape, self.dtype)
+
+
+@dataclass
+class StepContext:
+    """Position of a run: a random number is a function of (seed of the op, step, example, place).
+
+    `step` counts the batches run before this one, `first_example` the examples of the batch in
+    replicas before this one. `loss_gradient` is d loss / d loss, the weight of a replica."""
+
+    step: int = 0
+    first_example: int = 0
+    loss_gradient: float = 1.0

@@ -145,7 +145,7 @@ class ParallelExecutor(DeprecatedNames):
 
     @sink.setter
     def sink(self, sink: GradSink | None) -> None:
-        self._planner.sink = sink
+        self._planner.use_sink(sink)
 
     def continue_from(self, other: ParallelExecutor) -> None:
         """`Executor.continue_from`, with an executor of equally many replicas."""

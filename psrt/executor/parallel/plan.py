@@ -54,15 +54,11 @@ class Planner:
         self._parts = len(replicas) if one_copy and not build.enable_sequential_execution else 1
         self._sums = GradientSums(program, replicas, self._places)
         self._graphs: dict[Key, SsaGraph] = {}
-        self._sink = sink
+        self.sink = sink
 
-    @property
-    def sink(self) -> GradSink | None:
-        return self._sink
-
-    @sink.setter
-    def sink(self, sink: GradSink | None) -> None:
-        self._sink = sink
+    def use_sink(self, sink: GradSink | None) -> None:
+        """Offer gradients to another sink: graphs are made anew."""
+        self.sink = sink
         self._graphs.clear()
 
     def graph(
@@ -79,8 +75,8 @@ class Planner:
         key = (active, tuple(roles), frozenset(table.name for table in zero_copy))
         if key not in self._graphs:
             nodes = list(self._nodes(active, roles, zero_copy))
-            if self._sink is not None and "optimize" not in roles:
-                self._add_hooks(nodes, self._sink)
+            if self.sink is not None and "optimize" not in roles:
+                self._add_hooks(nodes, self.sink)
             graph = SsaGraph.of(nodes)
             if self._build.debug_graphviz_path:
                 draw(graph, Path(self._build.debug_graphviz_path))
@@ -145,7 +141,7 @@ class Planner:
         Then ops of a replica run in program order, as few nodes, and sums wait for the end of all
         replicas. Empty if a sink is offered early gradients.
         """
-        offers = self._sink is not None and "optimize" not in roles
+        offers = self.sink is not None and "optimize" not in roles
         if len(active) % self._threads or offers:
             return frozenset()
         return frozenset((replica, ORDER) for replica in active)

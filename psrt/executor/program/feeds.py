@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import TypeAlias
 
 import numpy as np
 
 from psrt.core.errors import DataError, ErrorCode
+from psrt.core.hints import did_you_mean
 from psrt.core.tensors import Ragged
 from psrt.core.types import I64, Array
 from psrt.executor.memory import Cell
@@ -110,10 +110,9 @@ def check_names(feed: Feed, vars: Mapping[str, Var]) -> None:
     """Raise `DataError` unless a batch feeds `vars` and nothing else."""
     for name in feed:
         if name not in vars:
-            near = difflib.get_close_matches(name, vars, 1)
             raise DataError(
                 f"The batch feeds {name}, which the program does not declare.",
-                hint=f"Did you mean {near[0]}?" if near else "Declare it with layers.data.",
+                hint=did_you_mean(name, vars, "Declare it with layers.data."),
             )
     for name, var in vars.items():
         if name not in feed:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TypeAlias
@@ -10,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from psrt.core.errors import ProgramError
+from psrt.core.hints import did_you_mean
 from psrt.core.tensors import Ragged
 from psrt.core.types import Array
 from psrt.executor.memory import Cell
@@ -64,8 +64,7 @@ class Fetches:
                 hint=f"Name it when the executor is made: keep=[{name!r}].",
             )
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"Did you mean {near[0]}?" if near else ""
+            hint = did_you_mean(name, known)
             raise ProgramError(f"The program has no var {name} to fetch.", hint=hint)
         role = self._role_of.get(name, "forward")
         computed = role in roles or (role == "clip_and_decay" and "backward" in roles)

@@ -11,6 +11,5 @@ from psrt.fluid.adapting.adapter import Layer, adapted, bare, signature_like, si
 from psrt.fluid.adapting.layer_table import ALIKE, INSTEAD, OWN, SIGNATURES
 from psrt.fluid.adapting.written_layers import input_data, lookup
 
-__all__ = ["ALIKE", "INSTEAD", "OWN", "SIGNATURES"]
-__all__ += ["Layer", "adapted", "bare", "input_data", "lookup", "signature_like", "signatures"]
-__all__ += ["learning_rates", "written_layers"]
+__all__ = ["ALIKE", "INSTEAD", "OWN", "SIGNATURES", "Layer", "adapted", "bare", "input_data"]
+__all__ += ["learning_rates", "lookup", "signature_like", "signatures", "written_layers"]

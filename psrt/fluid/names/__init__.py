@@ -7,7 +7,7 @@ places       places of programs: the CPU
 """
 
 from psrt.fluid.names import unique_name
-from psrt.fluid.names.missing import missing, nearest, refused
+from psrt.fluid.names.missing import missing, refused
 from psrt.fluid.names.places import (
     CPUPlace,
     CUDAPinnedPlace,
@@ -18,6 +18,5 @@ from psrt.fluid.names.places import (
 )
 from psrt.fluid.names.variable import FluidParameter, Variable, unwrapped
 
-__all__ = ["CPUPlace", "CUDAPinnedPlace", "CUDAPlace", "cpu_places", "cuda_places", "no_cuda"]
-__all__ += ["FluidParameter", "Variable", "missing", "nearest", "refused", "unwrapped"]
-__all__ += ["unique_name"]
+__all__ = ["CPUPlace", "CUDAPinnedPlace", "CUDAPlace", "FluidParameter", "Variable", "cpu_places"]
+__all__ += ["cuda_places", "missing", "no_cuda", "refused", "unique_name", "unwrapped"]

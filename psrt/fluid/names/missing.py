@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 
 from psrt.core.errors import ConfigError
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return `Did you mean …?`, or nothing where no name is near."""
-    near = difflib.get_close_matches(name, list(known), 1)
-    return f"Did you mean {near[0]}?" if near else ""
+from psrt.core.hints import did_you_mean
 
 
 def missing(
@@ -21,7 +15,7 @@ def missing(
     if instead and name in instead:
         return AttributeError(f"psrt has no {room}.{name}. {instead[name]}", name=name)
     known = sorted(known)
-    hint = nearest(name, known) or f"It has {', '.join(known)}."
+    hint = did_you_mean(name, known, f"It has {', '.join(known)}.")
     return AttributeError(f"psrt has no {room}.{name}. {hint}", name=name)
 
 

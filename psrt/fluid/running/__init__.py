@@ -35,10 +35,9 @@ from psrt.fluid.running.values import (
 )
 from psrt.fluid.running.watching import run_watched
 
-__all__ = ["Batch", "Feed", "Fetch", "create_lod_tensor", "feed_of", "names_of", "returned"]
-__all__ += ["FluidScope", "Scope", "chosen", "global_scope", "scope_guard"]
-__all__ += ["LocalRun", "ReplicatedRun", "Run", "initialise", "sequential"]
-__all__ += ["connected", "disconnect"]
-__all__ += ["is_parameter", "is_persistable", "load_params", "load_persistables", "load_vars"]
-__all__ += ["save_params", "save_persistables", "save_vars"]
-__all__ += ["load_inference_model", "run_watched", "save_inference_model"]
+__all__ = ["Batch", "Feed", "Fetch", "FluidScope", "LocalRun", "ReplicatedRun", "Run", "Scope"]
+__all__ += ["chosen", "connected", "create_lod_tensor", "disconnect", "feed_of", "global_scope"]
+__all__ += ["initialise", "is_parameter", "is_persistable", "load_inference_model", "load_params"]
+__all__ += ["load_persistables", "load_vars", "names_of", "returned", "run_watched"]
+__all__ += ["save_inference_model", "save_params", "save_persistables", "save_vars", "scope_guard"]
+__all__ += ["sequential"]

@@ -43,6 +43,5 @@ from psrt.graph.ops.table import (
 )
 from psrt.graph.ops.values import DTYPES
 
-__all__ = ["BY_NAME", "DTYPES", "FUSED_ACTIVATIONS"]
-__all__ += ["OPS", "OWN", "ROWS", "ArgumentSlot", "Mismatch", "OpCall", "OpDef", "TensorType"]
-__all__ += ["aligned", "slots"]
+__all__ = ["BY_NAME", "DTYPES", "FUSED_ACTIVATIONS", "OPS", "OWN", "ROWS", "ArgumentSlot"]
+__all__ += ["Mismatch", "OpCall", "OpDef", "TensorType", "aligned", "slots"]

@@ -37,10 +37,9 @@ from psrt.kernels.lowlevel.prefetch import (
 from psrt.kernels.lowlevel.spin import announce, await_change, await_input
 from psrt.kernels.lowlevel.unaligned import eight_bytes, put_eight_bytes
 
-__all__ = ["AHEAD", "FAR_BYTES", "LINE_BYTES", "prefetch", "prefetch_row", "prefetch_words"]
-__all__ += ["COLUMN_MAJOR", "NO_TRANSPOSE", "ROW_MAJOR", "TRANSPOSE", "gemm", "gemv"]
-__all__ += ["add_row", "copy_row", "thread_counts"]
-__all__ += ["address_of_rows", "addresses", "addresses_of", "blas", "matrix_at", "vector_at"]
-__all__ += ["announce", "await_change", "await_input", "denormals_flushed"]
-__all__ += ["digest", "mix64", "stable_hash", "virtual_shard", "virtual_shards"]
-__all__ += ["eight_bytes", "erf_of", "exp_of", "log1p_of", "put_eight_bytes", "sigmoid_of"]
+__all__ = ["AHEAD", "COLUMN_MAJOR", "FAR_BYTES", "LINE_BYTES", "NO_TRANSPOSE", "ROW_MAJOR"]
+__all__ += ["TRANSPOSE", "add_row", "address_of_rows", "addresses", "addresses_of", "announce"]
+__all__ += ["await_change", "await_input", "blas", "copy_row", "denormals_flushed", "digest"]
+__all__ += ["eight_bytes", "erf_of", "exp_of", "gemm", "gemv", "log1p_of", "matrix_at", "mix64"]
+__all__ += ["prefetch", "prefetch_row", "prefetch_words", "put_eight_bytes", "sigmoid_of"]
+__all__ += ["stable_hash", "thread_counts", "vector_at", "virtual_shard", "virtual_shards"]

@@ -29,6 +29,5 @@ from psrt.kernels.ops import (
 from psrt.kernels.ops.command_list import EagerBackend, backend_for
 from psrt.kernels.ops.pooling import POOLS
 
-__all__ = ["POOLS", "EagerBackend", "backend_for"]
-__all__ += ["activations", "images", "interactions", "losses", "metrics", "nn", "pooling", "random"]
-__all__ += ["sampling", "sequence"]
+__all__ = ["POOLS", "EagerBackend", "activations", "backend_for", "images", "interactions"]
+__all__ += ["losses", "metrics", "nn", "pooling", "random", "sampling", "sequence"]

@@ -18,6 +18,5 @@ from psrt.kernels.optimizers.optimizer_rule import OptimizerRule, RowTable, Touc
 from psrt.kernels.optimizers.registry import rule_of
 from psrt.kernels.optimizers.row_headers import HEADER_WORDS, UPDATES_WORD, VERSION_WORD, stamp_
 
-__all__ = ["HEADER_WORDS", "UPDATES_WORD", "VERSION_WORD", "stamp_"]
-__all__ += ["Decay", "OptimizerRule", "RowTable", "TouchedRows", "compensate", "decay_of"]
-__all__ += ["elementwise", "rule_of", "scale_"]
+__all__ = ["HEADER_WORDS", "UPDATES_WORD", "VERSION_WORD", "Decay", "OptimizerRule", "RowTable"]
+__all__ += ["TouchedRows", "compensate", "decay_of", "elementwise", "rule_of", "scale_", "stamp_"]

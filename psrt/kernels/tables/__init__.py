@@ -36,10 +36,9 @@ from psrt.kernels.tables.row_store import VERSION_MASK, RowStore, Start, no_hint
 from psrt.kernels.tables.row_update import RowUpdate
 from psrt.kernels.tables.rows import CellBuffer, as_rows, gather, unique, unique_of
 
-__all__ = ["AGE_BINS", "BUCKET", "KEPT", "ONE_SHOW_EACH", "REASONS"]
-__all__ += ["CELLS", "HASH_BYTES", "SLOTS", "limit_of"]
-__all__ += ["CONSTANT", "encode", "fill_block", "fill_rows", "random_bits", "row_bits"]
-__all__ += ["ID_WORD", "RowLayout", "row_layout", "table_layout"]
-__all__ += ["VERSION_MASK", "RowStore", "Start", "no_hints"]
-__all__ += ["CellBuffer", "HalfRowStore", "RowUpdate", "as_rows", "gather", "unique", "unique_of"]
-__all__ += ["Slab", "admission", "agreement", "initialize", "routing", "row_eviction", "rows"]
+__all__ = ["AGE_BINS", "BUCKET", "CELLS", "CONSTANT", "HASH_BYTES", "ID_WORD", "KEPT"]
+__all__ += ["ONE_SHOW_EACH", "REASONS", "SLOTS", "VERSION_MASK", "CellBuffer", "HalfRowStore"]
+__all__ += ["RowLayout", "RowStore", "RowUpdate", "Slab", "Start", "admission", "agreement"]
+__all__ += ["as_rows", "encode", "fill_block", "fill_rows", "gather", "initialize", "limit_of"]
+__all__ += ["no_hints", "random_bits", "routing", "row_bits", "row_eviction", "row_layout", "rows"]
+__all__ += ["table_layout", "unique", "unique_of"]

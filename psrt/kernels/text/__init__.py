@@ -36,9 +36,8 @@ from psrt.kernels.text.prefixes import hash_words
 from psrt.kernels.text.records import WORD_BYTES
 from psrt.kernels.text.text import DONE, NEWLINE, RETURN, SPACE
 
-__all__ = ["CATEGORIES", "INTEGERS", "MISSING", "bucket_integers"]
-__all__ += ["DONE", "LINES", "NEWLINE", "POSITION", "RETURN", "ROWS", "SPACE", "STATUS"]
-__all__ += ["VALUE_BYTES", "WORD_BYTES", "append_floats", "append_ids", "format_rows", "row_bytes"]
-__all__ += ["cells", "criteo", "delimited", "destinations", "libsvm", "multislot", "pairs"]
-__all__ += ["hash_texts", "hash_words", "parse_records", "parse_rows", "prefixes", "records"]
-__all__ += ["text"]
+__all__ = ["CATEGORIES", "DONE", "INTEGERS", "LINES", "MISSING", "NEWLINE", "POSITION", "RETURN"]
+__all__ += ["ROWS", "SPACE", "STATUS", "VALUE_BYTES", "WORD_BYTES", "append_floats", "append_ids"]
+__all__ += ["bucket_integers", "cells", "criteo", "delimited", "destinations", "format_rows"]
+__all__ += ["hash_texts", "hash_words", "libsvm", "multislot", "pairs", "parse_records"]
+__all__ += ["parse_rows", "prefixes", "records", "row_bytes", "text"]

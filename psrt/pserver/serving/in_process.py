@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import difflib
 import threading
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
@@ -16,6 +15,7 @@ from typing import Any, Protocol
 from psrt.config.load import load
 from psrt.config.sections import PserverConfig
 from psrt.core.errors import ConfigError, ErrorCode
+from psrt.core.hints import did_you_mean
 from psrt.core.specs import CommunicationMode, TableSpec
 from psrt.pserver.decisions import JobIdentity
 from psrt.pserver.serving.daemon import Ending, serve_until, signals_end
@@ -74,9 +74,8 @@ def _check_known(settings: Iterable[str]) -> None:
     known = [field.name for field in dataclasses.fields(PserverConfig)]
     for name in settings:
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
             raise ConfigError(
                 f"serve has no setting {name}.",
                 code=ErrorCode.CONFIG_UNKNOWN_KEY,
-                hint=f"Did you mean {near[0]}?" if near else f"It has {', '.join(known)}.",
+                hint=did_you_mean(name, known, f"It has {', '.join(known)}."),
             )

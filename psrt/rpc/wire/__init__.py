@@ -50,11 +50,9 @@ from psrt.rpc.wire.preamble import (
 )
 from psrt.rpc.wire.receive_into import receive_into, skip_bytes
 
-__all__ = ["ALIGNMENT", "ReceiveBuffers", "aligned", "aligned_empty", "is_unreferenced"]
-__all__ += ["room_for"]
-__all__ += ["MAX_FRAME_BYTES", "PREAMBLE_BYTES", "PROTOCOL", "StrangerError", "check_size"]
-__all__ += ["check_version", "no_memory", "parse_preamble", "preamble", "too_large", "truncated"]
-__all__ += ["PRECISION_CODES", "PULL_CHANGED", "PULL_DENSE", "PULL_ROWS", "PUSH_DENSE", "PUSH_ROWS"]
-__all__ += ["SPLIT_BYTES", "Joiner", "split"]
-__all__ += ["Buffer", "Empty", "Message", "decode", "decode_apart", "empty", "encode"]
-__all__ += ["encode_apart", "receive_into", "skip_bytes"]
+__all__ = ["ALIGNMENT", "MAX_FRAME_BYTES", "PREAMBLE_BYTES", "PRECISION_CODES", "PROTOCOL"]
+__all__ += ["PULL_CHANGED", "PULL_DENSE", "PULL_ROWS", "PUSH_DENSE", "PUSH_ROWS", "SPLIT_BYTES"]
+__all__ += ["Buffer", "Empty", "Joiner", "Message", "ReceiveBuffers", "StrangerError", "aligned"]
+__all__ += ["aligned_empty", "check_size", "check_version", "decode", "decode_apart", "empty"]
+__all__ += ["encode", "encode_apart", "is_unreferenced", "no_memory", "parse_preamble", "preamble"]
+__all__ += ["receive_into", "room_for", "skip_bytes", "split", "too_large", "truncated"]

@@ -6,7 +6,6 @@ an error that names file, line and slot; what stands on the standard output by t
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,6 +20,7 @@ from psrt.config.load import load_job
 from psrt.config.sections import PredictConfig
 from psrt.core.counters import Counters
 from psrt.core.errors import ConfigError, DataError, ErrorCode, PsrtError
+from psrt.core.hints import did_you_mean
 from psrt.core.types import Array
 from psrt.data.formats import Format, MultiSlotFormat, format_named
 from psrt.data.reading import QueueReader
@@ -76,10 +76,9 @@ def slots_of_files(predictor: Predictor, names: Sequence[str]) -> tuple[Slot, ..
     known = {slot.name: slot for slot in predictor.slots}
     for name in names:
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
             raise ConfigError(
                 f"--slots names {name}, which is no slot of the model.",
-                hint=f"Did you mean {near[0]}?" if near else f"It has {', '.join(known)}.",
+                hint=did_you_mean(name, known, f"It has {', '.join(known)}."),
             )
     missing = [name for name in predictor.feeds if name not in (names or known)]
     if missing:

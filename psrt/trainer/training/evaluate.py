@@ -7,7 +7,7 @@ reduction among trainers, and when trainer 0 tests the others have completed.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Mapping
 from typing import Any
 
 from psrt.core.types import F32
@@ -26,19 +26,12 @@ def test(
     """Loss, AUC and metrics over `batches`; metrics count from zero, dropout is off."""
     scope.reset_state(job.program)
     executor = Executor(job.program.clone(for_test=True), scope)
-    with Ahead(batches, PREPARED_AHEAD) as ahead:
-        return evaluate(ahead, executor, source, Outputs(job.model))
-
-
-def evaluate(
-    batches: Iterator[PreparedBatch], executor: Executor, source: ParamSource, outputs: Outputs
-) -> Tally:
-    """Loss, AUC and metrics over all batches."""
-    tally = Tally()
+    outputs, tally = Outputs(job.model), Tally()
 
     def pulled() -> Generator[tuple[PreparedBatch, Mapping[str, F32]], None, None]:
-        for batch in batches:
-            yield batch, source.pull_rows(batch.wanted)
+        with Ahead(batches, PREPARED_AHEAD) as prepared:
+            for batch in prepared:
+                yield batch, source.pull_rows(batch.wanted)
 
     with Ahead(pulled(), PULLED_AHEAD, name="test-rows") as ahead:
         for batch, rows in ahead:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeAlias
 
 import numpy as np
 
@@ -18,14 +17,14 @@ from psrt.graph.program import Parameter, Program
 from psrt.kernels.tables import fill_rows
 from psrt.partition.plan import build_plan
 
-AnyExecutor: TypeAlias = Executor | ParallelExecutor
-
 
 class LocalDenseParameters:
     """The parameters of a Geo trainer: dense ones in its scope, where the updates of `executor`
     train them, and every sparse table, whole."""
 
-    def __init__(self, program: Program, scope: Scope, executor: AnyExecutor) -> None:
+    def __init__(
+        self, program: Program, scope: Scope, executor: Executor | ParallelExecutor
+    ) -> None:
         self._scope, self._executor = scope, executor
         specs = table_specs(program.parameters.values())
         self.tables = {spec.name: GeoTable(spec) for spec in specs}

@@ -15,18 +15,16 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
-from psrt.communicator.base import Communicator
 from psrt.config.sections import JobConfig, TrainerConfig
 from psrt.core.clock import MonotonicClock
 from psrt.core.errors import PsrtError
 from psrt.core.specs import Geo
-from psrt.core.types import F32, I64, Array
+from psrt.core.types import Array
 from psrt.executor.memory import Scope
 from psrt.executor.profiling import Category
 from psrt.partition.transpile import local_program, program_for
@@ -34,8 +32,8 @@ from psrt.trainer import report
 from psrt.trainer.inputs import Ahead, Job, Outputs, PreparedBatch, batches, load_job, state
 from psrt.trainer.models import Manifest, export, prediction_of
 from psrt.trainer.training import evaluate
-from psrt.trainer.training.cluster import cluster_of
-from psrt.trainer.training.completion import CompletionWait, Members, await_others, waiting_turn
+from psrt.trainer.training.cluster import ConnectedCluster, cluster_of
+from psrt.trainer.training.completion import CompletionWait, await_others, waiting_turn
 from psrt.trainer.training.process import Say, prepared_process
 from psrt.trainer.training.profiling import profiled, spanned
 from psrt.trainer.training.progress import Progress
@@ -90,21 +88,8 @@ def run_of(settings: TrainerConfig, job: Job) -> TrainingRun:
     return TrainingRun(program, Scope(), options)
 
 
-class Cluster(Protocol):
-    """The parameters of a training: on pservers, or in this process."""
-
-    @property
-    def communicator(self) -> Communicator: ...
-    @property
-    def tables(self) -> Sequence[str]:
-        """The sparse tables to save."""
-        ...
-
-    def members(self) -> Members: ...
-    def rows(self, table: str) -> Iterator[tuple[I64, F32]]: ...
-    def hurry(self) -> None: ...
-
-    def close(self) -> None: ...
+Cluster: TypeAlias = ConnectedCluster | SingleTrainer
+"""The parameters of a training: on pservers, or in this process."""
 
 
 def cluster_for(settings: TrainerConfig, job: Job, run: TrainingRun, say: Say) -> Cluster:
@@ -215,10 +200,8 @@ class Session:
         }
 
     def _waiting(self) -> CompletionWait:
-        settings = self._settings
-        return CompletionWait(
-            settings.trainer_id, settings.call_timeout_s, MonotonicClock(), self._say
-        )
+        me, patience_s = self._settings.trainer_id, self._settings.call_timeout_s
+        return CompletionWait(me, patience_s, MonotonicClock(), self._say)
 
     def _save(self, directory: Path) -> None:
         job, cluster = self._job, self._cluster
@@ -241,12 +224,9 @@ class Session:
 
 
 def print_job(job: Job, settings: TrainerConfig, say: Say) -> None:
-    config = job.config
-    where = (
-        "trains here, without pservers"
-        if settings.local
-        else f"trainer {settings.trainer_id} of {settings.trainers}, "
-        f"{len(settings.endpoints)} pservers, mode {config.mode}"
-    )
-    data = config.data
+    config, data = job.config, job.config.data
+    where = "trains here, without pservers"
+    if not settings.local:
+        where = f"trainer {settings.trainer_id} of {settings.trainers}, "
+        where += f"{len(settings.endpoints)} pservers, mode {config.mode}"
     say(f"job {config.name}: {where}, batch {data.batch_size}, {data.epochs} epochs")

@@ -23,8 +23,7 @@ from psrt.cli.predict import predict
 from psrt.cli.pserver import pserver
 from psrt.cli.trainer import trainer
 from psrt.cli.version import version
-from psrt.config.schema import SECTIONS
-from psrt.config.sections import PserverConfig, TrainerConfig
+from psrt.config.sections import SECTIONS, PserverConfig, TrainerConfig
 from psrt.config.settings import settings_of
 from psrt.core.errors import DataError, DeadlineError
 

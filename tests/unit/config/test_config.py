@@ -10,8 +10,9 @@ import pytest
 
 from psrt.config import render
 from psrt.config.load import load, load_job
-from psrt.config.schema import FREE_TABLES, SECTIONS
 from psrt.config.sections import (
+    FREE_TABLES,
+    SECTIONS,
     DataConfig,
     JobConfig,
     LaunchConfig,

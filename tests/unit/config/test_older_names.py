@@ -11,8 +11,7 @@ from psrt.config.load import cpu_num, load
 from psrt.config.older_flags import INSTEAD, instead_of
 from psrt.config.older_variables import RULES, VariableRule, implied, origins, with_derived
 from psrt.config.roles import ClusterRole, cloud_role, contradiction
-from psrt.config.schema import SECTIONS
-from psrt.config.sections import PserverConfig, TrainerConfig
+from psrt.config.sections import SECTIONS, PserverConfig, TrainerConfig
 from psrt.config.settings import settings_of
 from psrt.core.errors import ConfigError
 

@@ -10,7 +10,7 @@ import psrt
 from psrt.config.init import InitArguments
 from psrt.config.older_flags import INSTEAD
 from psrt.config.older_variables import DEFAULT_PORT, RULES, V2_PORT
-from psrt.config.schema import SECTIONS
+from psrt.config.sections import SECTIONS
 from psrt.config.settings import settings_of
 from tests.support.pages import page
 

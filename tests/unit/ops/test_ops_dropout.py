@@ -11,7 +11,7 @@ import pytest
 from psrt import Executor, Ragged, Scope, layers, optimizer, program
 from psrt.core.errors import ProgramError
 from psrt.core.types import Array
-from psrt.executor.memory.step_context import StepContext
+from psrt.executor.memory.cells import StepContext
 from psrt.graph.program import Var
 from psrt.kernels.ops.random import keep_mask
 from tests.support import twins

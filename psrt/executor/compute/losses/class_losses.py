@@ -83,12 +83,7 @@ def _soft_cross_entropy(op: Bound) -> Step:
 
 
 def _soft_cross_entropy_grad(op: Bound) -> Step:
-    x, label, grad, x_grad = (
-        op.one("input"),
-        op.one("label"),
-        op.one("out@GRAD"),
-        op.one("input@GRAD"),
-    )
+    x, label, grad, x_grad = op.each("input", "label", "out@GRAD", "input@GRAD")
 
     def run() -> None:
         d = x_grad.reserve(x.value.shape)

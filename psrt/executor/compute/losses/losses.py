@@ -210,12 +210,7 @@ def hinge_loss(op: Bound) -> Step:
 
 @computes("hinge_loss_grad")
 def hinge_loss_grad(op: Bound) -> Step:
-    x, label, grad, x_grad = (
-        op.one("input"),
-        op.one("label"),
-        op.one("out@GRAD"),
-        op.one("input@GRAD"),
-    )
+    x, label, grad, x_grad = op.each("input", "label", "out@GRAD", "input@GRAD")
 
     def run() -> None:
         sign = 1 - 2 * label.value
@@ -240,12 +235,7 @@ def log_loss(op: Bound) -> Step:
 
 @computes("log_loss_grad")
 def log_loss_grad(op: Bound) -> Step:
-    x, label, grad, x_grad = (
-        op.one("input"),
-        op.one("label"),
-        op.one("out@GRAD"),
-        op.one("input@GRAD"),
-    )
+    x, label, grad, x_grad = op.each("input", "label", "out@GRAD", "input@GRAD")
     epsilon = op.attrs["epsilon"]
 
     def run() -> None:

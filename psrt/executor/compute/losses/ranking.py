@@ -30,12 +30,7 @@ def bpr_loss(op: Bound) -> Step:
 
 @computes("bpr_loss_grad")
 def bpr_loss_grad(op: Bound) -> Step:
-    x, label, grad, x_grad = (
-        op.one("input"),
-        op.one("label"),
-        op.one("out@GRAD"),
-        op.one("input@GRAD"),
-    )
+    x, label, grad, x_grad = op.each("input", "label", "out@GRAD", "input@GRAD")
     loss_grad = op.kernel(losses.bayesian_ranking_grad)
 
     def run() -> None:

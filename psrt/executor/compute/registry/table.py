@@ -59,6 +59,10 @@ class Bound:
     def one(self, slot: str) -> Cell:
         return self.cells[(self.op.inputs.get(slot) or self.op.outputs[slot])[0]]
 
+    def each(self, *slots: str) -> tuple[Cell, ...]:
+        """The cells of several slots."""
+        return tuple(self.one(slot) for slot in slots)
+
     def shapes(self, slot: str) -> list[Shape]:
         """The declared shapes, with -1 for the rows of a batch."""
         return [self.vars[name].shape for name in self.op.inputs[slot]]

@@ -17,6 +17,5 @@ from psrt.trainer.models.onnx_nodes import (
 )
 from psrt.trainer.models.onnx_nodes.table import EXPORTS, OPSET, Drawing, OnnxGraph, refusal
 
-__all__ = ["EXPORTS", "OPSET", "Drawing", "OnnxGraph", "refusal"]
-__all__ += ["dense", "elementwise", "images", "interactions", "lookups", "math", "reductions"]
-__all__ += ["shapes", "values"]
+__all__ = ["EXPORTS", "OPSET", "Drawing", "OnnxGraph", "dense", "elementwise", "images"]
+__all__ += ["interactions", "lookups", "math", "reductions", "refusal", "shapes", "values"]

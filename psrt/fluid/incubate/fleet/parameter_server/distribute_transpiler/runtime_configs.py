@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 from psrt.config.load import cpu_num, environment
 from psrt.core.attributes import DeclaredAttributes
 from psrt.core.errors import ConfigError, ErrorCode
+from psrt.core.hints import did_you_mean
 from psrt.core.specs import Async, CommunicationMode
-from psrt.fluid.names import nearest
 
 Config = TypeVar("Config")
 
@@ -178,7 +178,7 @@ def check_key(config: object, name: str) -> None:
     raise ConfigError(
         f"{type(config).__name__} doesn't have key: {name}.",
         code=ErrorCode.CONFIG_UNKNOWN_KEY,
-        hint=nearest(str(name), known) or f"It has {', '.join(known)}.",
+        hint=did_you_mean(name, known, f"It has {', '.join(known)}."),
     )
 
 
