@@ -113,6 +113,18 @@ def face_between(importer: str, target: str) -> str | None:
     return None
 
 
+def imports_past_a_face() -> list[str]:
+    """Each import of something that its sub-room does not export, with its place."""
+    return [
+        f"{each.where} takes {each.name or each.module} from {each.module}, past {face}"
+        for module in modules()
+        for each in imports_of(module)
+        if (face := face_between(module, each.target)) is not None
+        and not (each.module == face and each.name in (names_of_face(face) or []))
+        and each.target != face
+    ]
+
+
 def names_of_face(face: str) -> list[str] | None:
     """What `__all__` of a package lists, in one or several statements; None without one."""
     found: list[str] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import re
@@ -10,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import psrt
+from tests import house
 from tests.support.pages import DOCS
 
 WITHOUT_A_PAGE = {"__version__"}
@@ -61,6 +63,19 @@ def test_every_name_of_psrt_is_on_a_page() -> None:
     on_pages = {name.removeprefix("psrt.") for name in shown()}
 
     assert set(psrt.__all__) - WITHOUT_A_PAGE - on_pages == set()
+
+
+def test_modules_with_paths_of_fluid_list_their_public_names() -> None:
+    public = [m for m in house.modules() if m.startswith(house.PUBLIC_PATHS) or m.count(".") == 2]
+    of_fluid = [m for m in public if m.startswith("psrt.fluid.") and defines_public_names(m)]
+
+    assert of_fluid
+    assert [m for m in of_fluid if not hasattr(importlib.import_module(m), "__all__")] == []
+
+
+def defines_public_names(module: str) -> bool:
+    body = house.tree(house.modules()[module]).body
+    return any(isinstance(node, ast.ClassDef | ast.FunctionDef) for node in body)
 
 
 def test_methods_of_public_classes_have_docstrings() -> None:

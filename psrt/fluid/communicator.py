@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from psrt.fluid.names import refusing
 
-from psrt.fluid.names import refused
-
-
-def __getattr__(name: str) -> NoReturn:
-    raise refused(
-        "fluid.communicator",
-        name,
-        "a communicator started by hand",
-        "The first run of a transpiled program starts its own, and exe.close() or "
-        "fleet.stop_worker() ends it; its knobs are those of TrainerRuntimeConfig.",
-    )
+__getattr__ = refusing(
+    "fluid.communicator",
+    "a communicator started by hand",
+    "The first run of a transpiled program starts its own, and exe.close() or "
+    "fleet.stop_worker() ends it; its knobs are those of TrainerRuntimeConfig.",
+)

@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 from psrt.core.errors import ConfigError
 from psrt.core.specs import Admission, CountFilter, Probability, ShowClick
 
+__all__ = ["CountFilterEntry", "ProbabilityEntry", "ShowClickEntry"]
+
 
 class CountFilterEntry:
     """Admit an id once it was shown `count_filter` times; raises `ConfigError` below 0."""

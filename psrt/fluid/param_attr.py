@@ -12,6 +12,8 @@ from psrt.graph.clip import Clip
 from psrt.graph.initializer import AnyInitializer, Msra, Xavier
 from psrt.graph.regularizer import L1Decay, L2Decay
 
+__all__ = ["ParamAttr"]
+
 
 @dataclass(frozen=True)
 class ParamAttr:

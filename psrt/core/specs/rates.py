@@ -24,6 +24,7 @@ from psrt.core.specs.schedules import (
     NoamDecay,
     PiecewiseDecay,
     PolynomialDecay,
+    StepDecay,
     Warmup,
 )
 
@@ -76,7 +77,7 @@ def check_schedule(schedule: object) -> None:
         )
 
 
-def _age(schedule: ExponentialDecay | NaturalExpDecay | InverseTimeDecay, step: int) -> float:
+def _age(schedule: StepDecay, step: int) -> float:
     age = step / schedule.decay_steps
     return float(math.floor(age)) if schedule.staircase else age
 
@@ -113,7 +114,7 @@ def _problem(schedule: object) -> str:
     match schedule:
         case ConstantRate(rate=rate):
             return _rates_problem((rate,))
-        case ExponentialDecay() | NaturalExpDecay() | InverseTimeDecay():
+        case StepDecay():
             return _rates_problem((schedule.rate,)) or _decay_problem(schedule)
         case PolynomialDecay(rate=rate, end_rate=end_rate, power=power):
             if not is_float32(power) or power <= 0:
@@ -131,7 +132,7 @@ def _problem(schedule: object) -> str:
             return "it is not a learning-rate schedule"
 
 
-def _decay_problem(schedule: ExponentialDecay | NaturalExpDecay | InverseTimeDecay) -> str:
+def _decay_problem(schedule: StepDecay) -> str:
     if not is_float32(schedule.decay_rate) or schedule.decay_rate < 0:
         return f"decay_rate must be a number of at least 0, not {schedule.decay_rate!r}"
     return _steps_problem(schedule, "decay_steps")
@@ -159,7 +160,7 @@ def _warmup_problem(schedule: Warmup) -> str:
     )
 
 
-def _steps_problem(schedule: LearningRate, *names: str) -> str:
+def _steps_problem(schedule: object, *names: str) -> str:
     """Check fields that count and divide: whole numbers from 1 in the range of float64."""
     for name in names:
         count = getattr(schedule, name)

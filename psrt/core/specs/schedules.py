@@ -20,33 +20,28 @@ class ConstantRate(PlainFields):
 
 
 @dataclass(frozen=True)
-class ExponentialDecay(PlainFields):
+class StepDecay(PlainFields):
+    """Fields of the schedules that decay by t / decay_steps; `staircase` rounds that down."""
+
+    rate: float
+    decay_steps: int
+    decay_rate: float
+    staircase: bool = False
+
+
+@dataclass(frozen=True)
+class ExponentialDecay(StepDecay):
     """rate · decay_rate^(t / decay_steps); `staircase` floors the exponent."""
 
-    rate: float
-    decay_steps: int
-    decay_rate: float
-    staircase: bool = False
-
 
 @dataclass(frozen=True)
-class NaturalExpDecay(PlainFields):
+class NaturalExpDecay(StepDecay):
     """rate · exp(−decay_rate · t / decay_steps); `staircase` floors t / decay_steps."""
 
-    rate: float
-    decay_steps: int
-    decay_rate: float
-    staircase: bool = False
-
 
 @dataclass(frozen=True)
-class InverseTimeDecay(PlainFields):
+class InverseTimeDecay(StepDecay):
     """rate / (1 + decay_rate · t / decay_steps); `staircase` floors t / decay_steps."""
-
-    rate: float
-    decay_steps: int
-    decay_rate: float
-    staircase: bool = False
 
 
 @dataclass(frozen=True)

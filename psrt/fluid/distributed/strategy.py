@@ -21,6 +21,8 @@ from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler.runtime_co
     overridden,
 )
 
+__all__ = ["AsyncConfigs", "DistributedStrategy"]
+
 _PREFIX = "communicator_"
 
 

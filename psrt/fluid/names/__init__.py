@@ -7,7 +7,7 @@ places       places of programs: the CPU
 """
 
 from psrt.fluid.names import unique_name
-from psrt.fluid.names.missing import missing, refused
+from psrt.fluid.names.missing import missing, refusing
 from psrt.fluid.names.places import (
     CPUPlace,
     CUDAPinnedPlace,
@@ -19,4 +19,4 @@ from psrt.fluid.names.places import (
 from psrt.fluid.names.variable import FluidParameter, Variable, unwrapped
 
 __all__ = ["CPUPlace", "CUDAPinnedPlace", "CUDAPlace", "FluidParameter", "Variable", "cpu_places"]
-__all__ += ["cuda_places", "missing", "no_cuda", "refused", "unique_name", "unwrapped"]
+__all__ += ["cuda_places", "missing", "no_cuda", "refusing", "unique_name", "unwrapped"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import NoReturn
 
 from psrt.core.errors import ConfigError
 from psrt.core.hints import did_you_mean
@@ -19,11 +20,12 @@ def missing(
     return AttributeError(f"psrt has no {room}.{name}. {hint}", name=name)
 
 
-def refused(room: str, name: str, what: str, hint: str) -> Exception:
-    """Return the error of `name` in a module psrt does not have: `what` it is, and a way out.
+def refusing(room: str, what: str, hint: str) -> Callable[[str], NoReturn]:
+    """Return the `__getattr__` of a module psrt does not have: `what` it is, and a way out."""
 
-    The import system asks modules for names of its own, which get a bare `AttributeError`.
-    """
-    if name.startswith("__"):
-        return AttributeError(name)
-    return ConfigError(f"{room}.{name} is {what}, which psrt.fluid does not have.", hint=hint)
+    def refuse(name: str) -> NoReturn:
+        if name.startswith("__"):  # the import system asks every module for names of its own
+            raise AttributeError(name)
+        raise ConfigError(f"{room}.{name} is {what}, which psrt.fluid does not have.", hint=hint)
+
+    return refuse

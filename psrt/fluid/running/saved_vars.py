@@ -22,12 +22,14 @@ from psrt.fluid.running.scope import FluidScope, global_scope
 from psrt.fluid.running.values import names_of
 
 Predicate: TypeAlias = Callable[[Variable], bool]
+Directory: TypeAlias = str | Path
+AnyProgram: TypeAlias = FluidProgram | None
 
 
 def save_vars(
     executor: Any,
-    dirname: str | Path,
-    main_program: FluidProgram | None = None,
+    dirname: Directory,
+    main_program: AnyProgram = None,
     vars: Sequence[Variable | str] | None = None,
     predicate: Predicate | None = None,
     filename: str | None = None,
@@ -49,8 +51,8 @@ def save_vars(
 
 def load_vars(
     executor: Any,
-    dirname: str | Path,
-    main_program: FluidProgram | None = None,
+    dirname: Directory,
+    main_program: AnyProgram = None,
     vars: Sequence[Variable | str] | None = None,
     predicate: Predicate | None = None,
     filename: str | None = None,
@@ -80,40 +82,28 @@ def load_vars(
 
 
 def save_params(
-    executor: Any,
-    dirname: str | Path,
-    main_program: FluidProgram | None = None,
-    filename: str | None = None,
+    executor: Any, dirname: Directory, main_program: AnyProgram = None, filename: str | None = None
 ) -> None:
     """Write every parameter."""
     save_vars(executor, dirname, main_program, None, is_parameter, filename)
 
 
 def load_params(
-    executor: Any,
-    dirname: str | Path,
-    main_program: FluidProgram | None = None,
-    filename: str | None = None,
+    executor: Any, dirname: Directory, main_program: AnyProgram = None, filename: str | None = None
 ) -> None:
     """Read every parameter."""
     load_vars(executor, dirname, main_program, None, is_parameter, filename)
 
 
 def save_persistables(
-    executor: Any,
-    dirname: str | Path,
-    main_program: FluidProgram | None = None,
-    filename: str | None = None,
+    executor: Any, dirname: Directory, main_program: AnyProgram = None, filename: str | None = None
 ) -> None:
     """Write every parameter and the counts of metrics."""
     save_vars(executor, dirname, main_program, None, is_persistable, filename)
 
 
 def load_persistables(
-    executor: Any,
-    dirname: str | Path,
-    main_program: FluidProgram | None = None,
-    filename: str | None = None,
+    executor: Any, dirname: Directory, main_program: AnyProgram = None, filename: str | None = None
 ) -> None:
     """Read every parameter and the counts of metrics."""
     load_vars(executor, dirname, main_program, None, is_persistable, filename)

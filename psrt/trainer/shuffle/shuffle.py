@@ -141,7 +141,7 @@ class _Post:
             for endpoint in endpoints
         ]
         self._crashes = CrashReport()
-        self._lanes = EndpointThreads(endpoints, "shuffle to", self._crashes)
+        self._threads = EndpointThreads(endpoints, "shuffle to", self._crashes)
         self._under_way: deque[tuple[int, Future[None]]] = deque()
 
     def __enter__(self) -> _Post:
@@ -150,11 +150,11 @@ class _Post:
     def __exit__(self, *_: object) -> None:
         for client in self._clients:
             client.close()
-        self._lanes.close()
+        self._threads.close()
 
     def send(self, to: int, records: Records) -> None:
         """Queue a batch; wait while enough is in flight. Raises earlier errors."""
-        handing = self._lanes.submit(to, partial(self._hand_over, to, records))
+        handing = self._threads.submit(to, partial(self._hand_over, to, records))
         self._under_way.append((to, handing))
         while len(self._under_way) > BATCHES_UNDER_WAY or self._is_first_done():
             self._wait_for_first()

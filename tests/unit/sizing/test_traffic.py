@@ -9,6 +9,7 @@ import pytest
 
 import psrt
 from psrt import layers
+from psrt.communicator.async_ import AsyncCommunicator, SspCommunicator
 from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync
 from psrt.graph import builder
 from psrt.graph.program import Program
@@ -54,6 +55,13 @@ class Wire:
 
 @pytest.fixture
 def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
+    """Frames of a cluster whose steps are queued whole.
+
+    A gradient that is offered early may fill its queue while its step is open; how many pushes
+    carry a step would then depend on which thread runs first.
+    """
+    for queued in (AsyncCommunicator, SspCommunicator):
+        monkeypatch.setattr(queued, "offer", lambda *of_the_step: None)
     wire, over_the_wire = Wire(), inproc._over_the_wire
 
     def counted(message: Message) -> Message:

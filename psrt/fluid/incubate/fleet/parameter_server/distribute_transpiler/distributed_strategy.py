@@ -26,6 +26,9 @@ from psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler.runtime_co
 )
 from psrt.partition.transpiler_config import DistributeTranspilerConfig, mode_of
 
+__all__ = ["AsyncStrategy", "DistributedStrategy", "GeoStrategy", "HalfAsyncStrategy"]
+__all__ += ["StrategyFactory", "SyncStrategy", "TranspilerStrategy"]
+
 log = logging.getLogger("psrt.fluid")
 
 

@@ -41,6 +41,8 @@ from psrt.fluid.transpiler import DistributeTranspilerConfig
 from psrt.rpc.hosts import split_endpoint
 from psrt.trainer.training import Shrunk
 
+__all__ = ["DistributedTranspiler", "fleet"]
+
 _INSTEAD = {
     "all_reduce": "Fetch and add up where the job's results are gathered, or read the reports of "
     "`psrt trainer --report`.",

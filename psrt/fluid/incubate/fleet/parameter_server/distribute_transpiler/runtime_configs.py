@@ -22,6 +22,8 @@ from psrt.core.errors import ConfigError, ErrorCode
 from psrt.core.hints import did_you_mean
 from psrt.core.specs import Async, CommunicationMode
 
+__all__ = ["ServerRuntimeConfig", "TrainerRuntimeConfig"]
+
 Config = TypeVar("Config")
 
 EFFECTS: dict[str, str] = {

@@ -21,6 +21,8 @@ from psrt.fluid.names import Variable
 from psrt.fluid.optimizer import Optimizer
 from psrt.fluid.transpiler import DistributeTranspilerConfig, FluidTranspiler
 
+__all__ = ["ProgramPair", "TranspilerOptimizer"]
+
 
 @dataclass(frozen=True)
 class ProgramPair:

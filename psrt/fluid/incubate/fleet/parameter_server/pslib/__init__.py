@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from psrt.fluid.names import refusing
 
-from psrt.fluid.names import refused
-
-
-def __getattr__(name: str) -> NoReturn:
-    raise refused(
-        "fleet.parameter_server.pslib",
-        name,
-        "training by PSLib",
-        "Use fleet of psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler; "
-        "psrt.tables, by ParamAttr(table=...), declares which rows a table admits and evicts.",
-    )
+__getattr__ = refusing(
+    "fleet.parameter_server.pslib",
+    "training by PSLib",
+    "Use fleet of psrt.fluid.incubate.fleet.parameter_server.distribute_transpiler; "
+    "psrt.tables, by ParamAttr(table=...), declares which rows a table admits and evicts.",
+)
