@@ -1,11 +1,11 @@
-"""All workloads, or some, as a table beside the machine's own limits measured in the same run.
+"""Runs workloads and prints their figures as a table, with limits of this machine.
 
     python -m benchmarks [WORKLOAD…] [--quick] [--repeat N] [--json FILE]
 
-WORKLOAD: w1 to w8 and latency, which run by default; rows_by_size and stress run when named. Each
-is a process of its own (`python -m benchmarks.w2_rows --help`, and so on). `--quick` takes minutes
-for all of them and is good for a look, not for figures. `--json` keeps everything that was
-measured. With `--repeat` the table shows medians.
+WORKLOAD: w1 to w8 and latency run by default; rows_by_size and stress run when named. Each is a
+process of its own (`python -m benchmarks.w2_rows --help`, and so on). The limits are measured in
+the same run. With `--quick` all workloads take a few minutes; such figures are not for quoting.
+`--json` writes all measurements to a file. With `--repeat` the table shows medians.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import json
 import sys
 from pathlib import Path
 
-from benchmarks import harness
-from benchmarks.registry import LIMITS, RUNS, SHOWN, UNLESS_NAMED, Figures, Run, Shown
+from benchmarks.measuring import harness
+from benchmarks.measuring.registry import LIMITS, RUNS, SHOWN, UNLESS_NAMED, Figures, Run, Shown
 
 TIMEOUT_S = 3600.0
 
@@ -70,7 +70,7 @@ def limits_text(limits: Figures) -> str:
 
 
 def lines(run: Run, figures: Figures, limits: Figures) -> list[str]:
-    """A line per figure of the run that is shown."""
+    """The lines of the table for one run."""
     return [line(run, shown, plain(figures), limits) for shown in SHOWN.get(run.workload, ())]
 
 
@@ -85,7 +85,7 @@ def line(run: Run, shown: Shown, figures: Figures, limits: Figures) -> str:
 
 
 def at(figures: Figures, path: str) -> float | None:
-    """`at({"a": {"b": 1}}, "a.b")` is 1; None where something is not there."""
+    """The number at a path, or None: `at({"a": {"b": 1}}, "a.b")` is 1."""
     found: object = figures
     for key in path.split("."):
         found = found.get(key) if isinstance(found, dict) else None
@@ -93,7 +93,7 @@ def at(figures: Figures, path: str) -> float | None:
 
 
 def plain(figures: Figures) -> Figures:
-    """The figures of one run: spreads of several become their medians."""
+    """Figures with medians in place of spreads."""
     return {key: _plain(value) for key, value in figures.items()}
 
 
@@ -104,7 +104,7 @@ def _plain(value: object) -> object:
 
 
 def number(value: float | None) -> str:
-    """Three digits or more: 0.25, 12.3, 456, 7,890."""
+    """A number with three digits or more: 0.25, 12.3, 456, 7,890."""
     if value is None:
         return "-"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -1,15 +1,15 @@
-"""Accuracy by mode: one network trained on Criteo's click logs in every mode, by real processes.
+"""Test AUC by mode: real processes train one network on Criteo's click logs in every mode.
 
     python -m benchmarks.accuracy_by_mode train.tsv.gz [--modes local,sync,…] [--seeds 3]
                                           [--rows N] [--pservers 2] [--trainers 2]
                                           [--wire float16]
 
-`psrt data criteo` holds back a tenth of the rows, the same ones for all runs; a seed gives the
-order of the others and the initial values. Rows are dealt to the trainers' files so that the
-batches of all trainers at a step are the one batch of `local`, a trainer without pservers: so in
-`sync` nothing but rounding may differ. Jobs are `examples/criteo/<mode>.toml`, or `criteo.toml` in
-that mode. `auc` is of the rows held back, one for each seed. With `--wire` every mode but `local`
-is trained once more with tensors that travel in that precision: `sync/float16`.
+`psrt data criteo` holds back a tenth of the rows, equal for all runs. A seed sets the order of the
+others and the initial values. `local` is one trainer without pservers; each of its batches is
+divided among the trainers of the other modes. So `sync` differs from it by rounding only. Jobs are
+`examples/criteo/<mode>.toml`, or `criteo.toml` in that mode. `auc` has the AUC of the held-back
+rows for each seed. With `--wire` every mode except `local` is also trained with tensors that travel
+in that precision: `sync/float16`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import harness
+from benchmarks.measuring import harness
 from psrt.core.precision import PRECISIONS
 
 JOBS = Path(__file__).resolve().parent.parent / "examples" / "criteo"
@@ -52,13 +52,13 @@ def run(args: argparse.Namespace) -> harness.Figures:
 
 
 def runs_of(modes: list[str], wire: str) -> list[str]:
-    """The modes, and behind each that has a wire the same in another precision."""
+    """The modes, each followed by its run in another wire precision."""
     narrow = {mode: [f"{mode}/{wire}"] for mode in modes if mode != LOCAL and wire != "float32"}
     return [run for mode in modes for run in (mode, *narrow.get(mode, ()))]
 
 
 def converted(table: Path, out: Path, most: int) -> list[bytes]:
-    """The first `most` rows for training, as lines; those for testing stay in `out`."""
+    """The lines of the first `most` rows for training; rows for testing stay in `out`."""
     flags = ["--out", str(out), "--files", "1", "--test-fraction", "0.1"]
     subprocess.run([*PSRT, "data", "criteo", str(table), *flags], check=True, stdout=sys.stderr)
     (path,) = out.glob("train-*")
@@ -67,7 +67,7 @@ def converted(table: Path, out: Path, most: int) -> list[bytes]:
 
 
 def deal(rows: list[bytes], folder: Path, trainers: int, seed: int) -> None:
-    """Write `whole.txt`, rows in an order of the seed, and `share-<t>.txt`, what is trainer t's."""
+    """Write all rows in random order to `whole.txt`, and those of trainer t to `share-<t>.txt`."""
     order = np.random.default_rng(seed).permutation(len(rows))
     share = BATCH // trainers
     with (folder / "whole.txt").open("wb") as whole:
@@ -79,7 +79,7 @@ def deal(rows: list[bytes], folder: Path, trainers: int, seed: int) -> None:
 
 
 def auc_of(run: str, folder: Path, seed: int, args: argparse.Namespace) -> float:
-    """Train and test once; processes log to `folder`."""
+    """Train once; returns the test AUC. Processes log to `folder`."""
     mode, _, wire = run.partition("/")
     report = folder / "report.json"
     command, data = (
@@ -116,7 +116,7 @@ def launch(args: argparse.Namespace, folder: Path) -> list[str]:
 
 
 def figures(mode: str, aucs: dict[str, list[float]]) -> harness.Figures:
-    """AUC of each seed, and how far the mean is from that of `local` and `sync`."""
+    """AUC of each seed, and the distance of its mean from those of `local` and `sync`."""
     means = {other: float(np.mean(found)) for other, found in aucs.items()}
     away = {
         f"minus_{other}": round(means[mode] - means[other], 4)
@@ -128,7 +128,7 @@ def figures(mode: str, aucs: dict[str, list[float]]) -> harness.Figures:
 
 
 def judged(mode: str, away: dict[str, float]) -> Iterator[tuple[str, bool]]:
-    """Whether the mode is as near as is claimed."""
+    """Comparison of a mode with the claimed distance."""
     wide, _, wire = mode.partition("/")
     if wire:
         yield "as_claimed", abs(away[f"minus_{wide}"]) <= NEAR_FLOAT32

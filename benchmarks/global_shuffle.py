@@ -1,13 +1,15 @@
-"""Global shuffle between trainer processes: MB/s of records, over both carriers.
+"""Global shuffle among trainer processes: MB/s of records over both carriers.
 
     python -m benchmarks.global_shuffle --megabytes 200 --trainers 2 --repeat 3
 
-Each trainer makes Criteo-shaped records (label, 13 floats, 26 ragged slots of one id or two) in its
-memory, waits for the others, and shuffles through `ConnectedExecutor.exchange_records` with a real
-pserver process to meet at. `mb_s` is what all trainers held, divided by the time of the slowest;
-`sent_mb_s` counts only what changed the trainer. Trainers check their counts; the parent also
-adds up the words of all records, in whatever order.
-`further_peak` is memory that a shuffle needed at most, beside the records themselves.
+Each trainer makes Criteo-shaped records in memory: label, 13 floats, 26 ragged slots of one id or
+two. It waits for the others at a real pserver process, then shuffles with
+`ConnectedExecutor.exchange_records`. The parent checks the number of records and the sum of all
+words.
+
+    mb_s          bytes of all records ÷ time of the slowest trainer
+    sent_mb_s     bytes of the records that change their trainer ÷ that time
+    further_peak  peak memory of a shuffle, without the records, ÷ bytes of the records
 """
 
 from __future__ import annotations
@@ -22,8 +24,8 @@ from collections import deque
 import numpy as np
 
 import psrt
-from benchmarks import processes
-from benchmarks.harness import Figures, main, pservers
+from benchmarks.measuring import processes
+from benchmarks.measuring.harness import Figures, main, pservers
 from psrt import layers
 from psrt.core.specs.modes import Async
 from psrt.core.tensors import Ragged
@@ -65,7 +67,7 @@ def records_of(trainer: int, megabytes: int, layout: Layout) -> deque[Records]:
 
 
 def checksum(pieces: deque[Records]) -> int:
-    """Equal for any order of records."""
+    """A sum of all words, equal for any order of records."""
     return sum(int(part.words.sum(dtype=np.uint64)) for part in pieces) % (1 << 64)
 
 
@@ -79,7 +81,7 @@ def part_of(trainer: int, trainers: int, endpoint: str) -> TrainerProgram:
 
 
 def train(args: argparse.Namespace) -> None:
-    """One trainer: its figures as a line of JSON."""
+    """Run one trainer; prints its figures as a line of JSON."""
     layout = Layout(SLOTS)
     pieces = records_of(args.trainer, args.megabytes, layout)
     before = {"records": sum(map(len, pieces)), "sum": checksum(pieces)}
@@ -136,12 +138,14 @@ def start(
 
 
 def parser() -> argparse.ArgumentParser:
-    options = argparse.ArgumentParser(description=__doc__)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     options.add_argument("--megabytes", type=int, default=200, help="of each trainer")
     options.add_argument("--trainers", type=int, default=2)
     options.add_argument("--batch-records", type=int, default=BATCH_RECORDS)
     options.add_argument("--carriers", nargs="+", default=["stream", "grpc"])
-    options.add_argument("--trainer", type=int, help="be this trainer (started by the benchmark)")
+    options.add_argument("--trainer", type=int, help="its number (set by the benchmark)")
     options.add_argument("--endpoint", help=argparse.SUPPRESS)
     options.add_argument("--carrier", help=argparse.SUPPRESS)
     return options

@@ -1,12 +1,12 @@
-"""How long a pull of one row takes: alone, and while other trainers load the pserver.
+"""Time of a pull of one row, alone and while other trainers load the pserver.
 
     python -m benchmarks.latency [--carrier stream|grpc] [--trainers 4] [--seconds 10] [--nice 0]
 
-`alone` and `loaded` hold percentiles in µs of calls made one after the other by one trainer. Under
-load, `--trainers` more, a process each, pull and push 13,312 rows of 16 without a break; on a host
-with fewer cores than processes the calls also wait for a core, less so where those trainers stand
-back by `--nice`. `curve` are the 1 %, 2 %, … 99 % percentiles, for pictures; `socket_round_trip_us`
-is a byte over a bare socket in the same run.
+`alone` and `loaded` are percentiles in µs of consecutive calls by one trainer. Under load,
+`--trainers` further processes pull and push 13,312 rows of 16 without a pause. On a host with fewer
+cores than processes the calls also wait for a core; `--nice` lowers the priority of the load.
+`curve` has the 1 %, 2 %, … 99 % percentiles, for pictures. `socket_round_trip_us` is the time of a
+byte over a bare socket in the same run.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ import argparse
 import os
 import time
 
-from benchmarks import harness
+from benchmarks.measuring import harness
 
 os.environ.update(harness.ONE_THREAD)
 
 import numpy as np
 
-from benchmarks import limits, row_trainer
-from benchmarks.row_trainer import TABLE, Load
-from benchmarks.trainers import Who, connected, fill, start_line
+from benchmarks import limits
+from benchmarks.workloads import row_trainer
+from benchmarks.workloads.row_trainer import TABLE, Load
+from benchmarks.workloads.trainers import Who, connected, fill, start_line
 from psrt.communicator.requests.pserver_group import PserverGroup
 
 WARM_UP_CALLS = 200
@@ -39,7 +40,7 @@ def run(args: argparse.Namespace) -> harness.Figures:
         alone = one_row_pulls_us(pservers, load.rows, args.seconds)
         others = [Who(number, me.trainers, args.carrier) for number in range(1, me.trainers)]
         children = [
-            harness.start("row_trainer", row_trainer.flags_of(endpoints[0], who, load))
+            harness.start("workloads.row_trainer", row_trainer.flags_of(endpoints[0], who, load))
             for who in others
         ]
         start_line(pservers)
@@ -58,7 +59,7 @@ def run(args: argparse.Namespace) -> harness.Figures:
 
 
 def one_row_pulls_us(pservers: PserverGroup, rows: int, seconds: float) -> np.ndarray:
-    """Microseconds of each call (calls,), for random rows that exist."""
+    """Microseconds of each call (calls,), for random existing rows."""
     ids = np.random.default_rng(3).integers(0, rows, (4096, 1))
     for number in range(WARM_UP_CALLS):
         pservers.pull_rows({TABLE: ids[number]})
@@ -81,8 +82,8 @@ if __name__ == "__main__":
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--carrier", choices=("stream", "grpc"), default="stream")
-    parser.add_argument("--trainers", type=int, default=4, help="that load the pserver")
+    parser.add_argument("--trainers", type=int, default=4, help="under load")
     parser.add_argument("--nice", type=int, default=0, help="of their processes, 0 to 19")
-    parser.add_argument("--seconds", type=float, default=10.0, help="alone, and again under load")
+    parser.add_argument("--seconds", type=float, default=10.0, help="alone, and under load")
     parser.add_argument("--rows", type=int, default=1_000_000, help="of the table")
     harness.main(parser, run)

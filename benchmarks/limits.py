@@ -1,4 +1,4 @@
-"""What this machine itself can do, measured now: memory, a loopback socket, matrix products.
+"""Limits of this machine: memory, a loopback socket, matrix products.
 
     python -m benchmarks.limits [--seconds 1]
 
@@ -7,8 +7,8 @@
     socket_round_trip_us one byte there and back, median
     blas_gflops          float32 products of 1024 × 1024, one BLAS thread
 
-A figure of psrt says something beside these, taken in the same run. Python takes part in none of
-them for more than a call per MiB.
+Compare a figure of psrt with these limits, measured in the same run. Python costs at most one call
+per MiB in each of them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from benchmarks import harness
+from benchmarks.measuring import harness
 
 os.environ.update(harness.ONE_THREAD)
 
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> harness.Figures:
 
 
 def memcpy_gb_per_s(threads: int, seconds: float) -> float:
-    """Bytes written per second by `threads` threads that copy side by side."""
+    """GB written per second by threads that copy concurrently."""
     arrays = [np.ones((2, COPIED_BYTES), np.uint8) for _ in range(threads)]
     with ThreadPoolExecutor(threads) as pool:
 
@@ -60,7 +60,7 @@ def blas_gflops(seconds: float) -> float:
 
 
 def best_s(do: Callable[[], object], seconds: float) -> float:
-    """The shortest of the calls that fit into `seconds`, and of at least three."""
+    """The shortest time of a call; calls are repeated for `seconds`, at least three times."""
     taken: list[float] = []
     ends = time.perf_counter() + seconds
     while len(taken) < 3 or time.perf_counter() < ends:
@@ -84,7 +84,7 @@ def socket_figures(seconds: float) -> harness.Figures:
 
 
 def send_one_way(peer: socket.socket) -> None:
-    """`SENT_BYTES` there; one byte back says that all of them arrived."""
+    """Send `SENT_BYTES`; one byte comes back after all of them have arrived."""
     peer.sendall(b"s")
     piece = bytes(PIECE_BYTES)
     for _ in range(SENT_BYTES // PIECE_BYTES):
@@ -101,7 +101,7 @@ def round_trip_s(peer: socket.socket) -> float:
 
 @contextlib.contextmanager
 def echo_process() -> Iterator[socket.socket]:
-    """A connection to another process that swallows what `send_one_way` sends and answers."""
+    """A connection to a process that runs `answer`."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         context = multiprocessing.get_context("spawn")
         child = context.Process(target=answer, args=(server.getsockname()[1],), daemon=True)
@@ -117,7 +117,7 @@ def echo_process() -> Iterator[socket.socket]:
 
 
 def answer(port: int) -> None:
-    """The other process: `s` = bytes will follow, `r` = nothing will; either is answered."""
+    """Answer requests of the other process: `s` is followed by `SENT_BYTES`, `r` by nothing."""
     buffer = memoryview(bytearray(PIECE_BYTES))
     with socket.create_connection(("127.0.0.1", port)) as peer:
         peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

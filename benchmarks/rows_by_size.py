@@ -1,12 +1,12 @@
-"""Rows per second, pulled and pushed, by the size of everything: table, width, batch, trainers.
+"""Rows pulled and pushed per second, by table size, width, batch and number of trainers.
 
     python -m benchmarks.rows_by_size [--quick] [--axes batch,width,table_rows,trainers]
                                       [--optimizer sgd|adagrad|adam] [--carrier stream|grpc]
 
-Each axis varies one size and keeps the others at those of W2: 1 M rows × 16, 13,312 distinct ids a
-step, one trainer, one pserver. Rows exist before they are timed. Per point: `rows_per_s` (ids of
-the steps of all trainers ÷ time) and `step_ms`. `--quick` takes smaller tables and shorter times;
-`python -m benchmarks.pictures` draws what is printed.
+Each axis varies one size; the others are those of W2: 1 M rows × 16, 13,312 distinct ids a step,
+one trainer, one pserver. All rows exist before the measurement. Each point has `rows_per_s` (ids of
+the steps of all trainers ÷ time) and `step_ms`. `--quick` takes smaller tables and shorter times.
+`python -m benchmarks.pictures` draws the result.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from benchmarks import harness
+from benchmarks.measuring import harness
 
 os.environ.update(harness.ONE_THREAD)
 
-from benchmarks import row_trainer
-from benchmarks.row_trainer import TABLE, Load
-from benchmarks.trainers import Who, connected, fill, pull_and_push, sparse_table
+from benchmarks.workloads import row_trainer
+from benchmarks.workloads.row_trainer import TABLE, Load
+from benchmarks.workloads.trainers import Who, connected, fill, pull_and_push, sparse_table
 from psrt.communicator.requests.pserver_group import PserverGroup
 from psrt.core.types import I64
 from psrt.rpc.dialing import Carrier
@@ -34,8 +34,10 @@ FEWEST_STEPS = 3
 
 @dataclass(frozen=True)
 class Sizes:
-    """The points of every axis; `rows` is the table of the other axes, `wide_rows` that of width's,
-    `seconds` what a point is measured for."""
+    """The points of every axis, and the seconds of each measurement.
+
+    `wide_rows` is the table size of the axis `width`, `rows` that of the other axes.
+    """
 
     rows: int = 1_000_000
     wide_rows: int = 1_000_000
@@ -49,11 +51,11 @@ class Sizes:
 FULL = Sizes()
 QUICK = replace(FULL, wide_rows=200_000, seconds=1.5, table_rows=(100_000, 1_000_000, 10_000_000))
 TINY = Sizes(2_000, 1_000, 0.02, (1_000, 2_000), (1, 16), (100, 1_000), (1,))
-"""For tests: says nothing about speed."""
+"""Sizes for tests; their speed is meaningless."""
 
 
 class Axes:
-    """A method per axis, from its size to the figures there."""
+    """The measurements: a method per axis returns figures by size."""
 
     def __init__(self, sizes: Sizes, optimizer: str, carrier: Carrier) -> None:
         self.sizes, self.carrier = sizes, carrier
@@ -93,7 +95,7 @@ class Axes:
         return {str(count): self.side_by_side(count) for count in self.sizes.trainers}
 
     def side_by_side(self, count: int) -> harness.Figures:
-        """`count` trainers, each a process."""
+        """Figures of `count` concurrent trainers, each a process."""
         with harness.pservers(1) as endpoints:
             whos = [Who(number, count, self.carrier) for number in range(count)]
             with connected(endpoints[0], [self.load.table()], whos[0]) as pservers:
@@ -102,7 +104,7 @@ class Axes:
                 row_trainer.flags_of(endpoints[0], replace(who, incarnation=2), self.load)
                 for who in whos
             ]
-            found = harness.together("row_trainer", flags)
+            found = harness.together("workloads.row_trainer", flags)
         total = sum(each["rows_per_s"] for each in found)
         return {
             "rows_per_s": round(total),
@@ -111,7 +113,7 @@ class Axes:
 
     @contextlib.contextmanager
     def connected(self, loads: Sequence[Load]) -> Iterator[PserverGroup]:
-        """A pserver with a table per load."""
+        """A connection to a pserver with a table per load."""
         tables = [
             sparse_table(table_name(number), load.rows, load.width, load.optimizer)
             for number, load in enumerate(loads)

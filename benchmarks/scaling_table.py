@@ -1,11 +1,11 @@
-"""The tables of docs/how-to/size-a-cluster.md, computed: one CTR job from 1 to 1,000 trainers.
+"""Computes the tables of docs/how-to/size-a-cluster.md: one CTR job from 1 to 1,000 trainers.
 
     python -m benchmarks.scaling_table            prints them
-    python -m benchmarks.scaling_table --write    puts them into docs/how-to/size-a-cluster.md
+    python -m benchmarks.scaling_table --write    writes them to docs/how-to/size-a-cluster.md
 
-The job is W1's network with Adagrad and a table of 10^9 rows of 16. A trainer is one core that
-makes steps of 512 or of 8,192 examples; pservers have 64 GiB, 8 cores, and links of 10 Gbit/s like
-those of trainers. Distinct ids are counted in W1's stream. Nothing runs.
+The job is W1's network with Adagrad and a table of 10^9 rows of 16. A trainer is one core and takes
+steps of 512 or of 8,192 examples. Pservers have 64 GiB and 8 cores; all links carry 10 Gbit/s.
+Distinct ids are counted in W1's stream. No process is started.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import ctr_data, w1_job
 from benchmarks.simulate_rounds import Round, figures
+from benchmarks.workloads import ctr_data, w1_job
 from psrt.core.errors import ConfigError
 from psrt.core.quantities import format_bytes, format_rate
 from psrt.core.specs import VIRTUAL_SHARDS, Async, CommunicationMode, Geo, HalfAsync, Sync
@@ -45,7 +45,7 @@ MODES: dict[str, CommunicationMode] = {
 
 @dataclass(frozen=True)
 class Trainer:
-    """One core: `examples_per_s` is 0.86 of the 40,000 of bare GEMMs, as W7 measures."""
+    """One core; `examples_per_s` is 0.86 of the 40,000 of bare matrix products, measured by W7."""
 
     batch: int
     examples_per_s: float = 34_000.0
@@ -59,7 +59,7 @@ SMALL, LARGE = Trainer(512), Trainer(8192)
 
 
 def tables() -> dict[str, str]:
-    """Markdown by the name of its place in the document."""
+    """Markdown tables by their names in the document."""
     return {
         "sizes of small steps": markdown(sizes(SMALL)),
         "sizes of large steps": markdown(sizes(LARGE)),
@@ -68,7 +68,7 @@ def tables() -> dict[str, str]:
 
 
 def sizes(trainer: Trainer) -> Iterator[tuple[str, ...]]:
-    """How many pservers each mode takes by the number of trainers, and what decides."""
+    """Rows of a table: the pservers that each mode takes, by trainers, and the deciding limit."""
     yield "trainers", "mode", "pservers", "memory each", "link", "calls/s each", "connections each"
     for trainers in TRAINERS:
         for name, mode in MODES.items():
@@ -98,7 +98,7 @@ def cells(sized: Sizing) -> tuple[str, ...]:
 
 
 def rounds() -> Iterator[tuple[str, ...]]:
-    """Simulated rounds of sync: how much of a round a trainer computes."""
+    """Rows of a table: simulated rounds of sync, and the share of a round that computes."""
     yield (
         "trainers",
         "pservers",
@@ -121,8 +121,11 @@ def rounds() -> Iterator[tuple[str, ...]]:
 
 
 def round_of(trainer: Trainer, trainers: int, pservers: int) -> Round:
-    """Costs by `psrt.partition`: half of the compiled work is done as requests and replies pass,
-    side by side on all cores, the other half by the thread that closes the round."""
+    """A round with the costs of `psrt.sizing`.
+
+    All cores share half of the compiled work, while requests and replies pass. The thread that
+    closes the round does the other half.
+    """
     mode = Sync()
     work = Workload(mode, trainers, 0.0, (use_of(trainer, mode),))
     (call,) = loads_of(plan_of(pservers, mode), work, LIMITS.stripes)[0].calls
@@ -162,7 +165,7 @@ def program() -> Program:
 
 @cache
 def distinct_ids(batches: int = 64) -> tuple[float, float]:
-    """Of 512 examples of W1's ids: distinct ones, and how these grow with steps (β)."""
+    """The number of distinct ids in 512 examples of W1, and its growth with steps (β)."""
     draw = ctr_data.zipf_ids(100)
     read = [draw(ctr_data.BATCH * ctr_data.SLOTS) for _ in range(batches)]
     one = float(np.mean([len(np.unique(ids)) for ids in read]))
@@ -176,7 +179,7 @@ def markdown(lines: Iterator[tuple[str, ...]]) -> str:
 
 
 def written(text: str) -> str:
-    """The document with all tables in their places."""
+    """The document with new tables."""
     for name, table in tables().items():
         begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
         before, rest = text.split(begin)

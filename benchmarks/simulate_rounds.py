@@ -1,16 +1,14 @@
-"""How long a synchronous round takes with T trainers and S pservers, on paper: queues, no sockets.
+"""Time of a synchronous round with T trainers and S pservers, computed with queues.
 
     python -m benchmarks.simulate_rounds [--trainers 1,8,64] [--pservers 4] [--slow-share 0.01] …
 
     trainer computes ─▶ its CPU ─▶ its link ┄▶ pserver's link ─▶ its CPU ─┐ all T are there: apply
     next step        ◀─ its CPU ◀─ its link ◀┄ pserver's link ◀─ its CPU ◀┘
 
-Every box is a server that takes one after the other in the order of arrival, so that n things which
-arrive together wait for each other: a first-come-first-served queue, whose departures follow from
-arrivals by Lindley's recursion (1952). A trainer begins its next step when the replies of all S
-pservers are there; nothing is sampled but the time of a step: log-normal jitter, and now and then a
-straggler. Left out: lost packets, switches, and what several trainers on one host take from each
-other.
+Every box is a first-come-first-served queue; Lindley's recursion (1952) gives departures from
+arrivals. A trainer begins its next step after the replies of all S pservers. Only the time of a
+step is random: log-normal jitter, and occasional stragglers. The model omits lost packets,
+switches, and several trainers on one host.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks import harness
+from benchmarks.measuring import harness
 
 SETTLING = 3
 F64 = npt.NDArray[np.float64]
@@ -29,11 +27,11 @@ F64 = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Round:
-    """What one round is made of; times are seconds, bytes are those of one call.
+    """The costs of one round; times are seconds, bytes are those of one call.
 
-    A step takes `step_s` at the median, times e^(`jitter` · N(0, 1)), and `slow_factor` as long
-    with probability `slow_share`. `pserver_call_s` is the time of one request with its reply, half
-    of it for each; `apply_s` is what closing the round takes for each trainer that took part.
+    A step takes `step_s` · e^(`jitter` · N(0, 1)), and with probability `slow_share` it takes
+    `slow_factor` times as long. `pserver_call_s` is the time of a request and its reply, half for
+    each. `apply_s` is the time of closing the round, per trainer.
     """
 
     trainers: int
@@ -52,10 +50,10 @@ class Round:
 
 
 def fifo(arrivals: F64, service_s: float, axis: int) -> F64:
-    """When each of those that arrive at `arrivals` leaves a server that takes `service_s` for one.
+    """Departure times from servers that take `service_s` for each arrival.
 
-    Queues stand side by side along the other axis. With c the service times summed in the order of
-    arrival, the k-th leaves at c_k + max over j ≤ k of (arrival_j − c_(j−1)).
+    Queues run along `axis`, one for each index of the other axis. With c the service times summed
+    in the order of arrival, the k-th leaves at c_k + max over j ≤ k of (arrival_j − c_(j−1)).
     """
     order = np.argsort(arrivals, axis=axis, kind="stable")
     in_order = np.take_along_axis(arrivals, order, axis)
@@ -67,7 +65,7 @@ def fifo(arrivals: F64, service_s: float, axis: int) -> F64:
 
 
 def exchange(computed: F64, costs: Round) -> F64:
-    """When each trainer has all its replies, if it has computed at `computed` (trainers,)."""
+    """Times of the last reply to each trainer, from the ends of computing (trainers,)."""
     trainer_s, pserver_s = costs.trainer_call_s / 2, costs.pserver_call_s / 2
     at = np.repeat(computed[:, None], costs.pservers, axis=1)  # (trainers, pservers)
     at = fifo(at, trainer_s, axis=1)
@@ -81,10 +79,10 @@ def exchange(computed: F64, costs: Round) -> F64:
 
 
 def carried(at: F64, size_bytes: float, costs: Round, sender: int) -> F64:
-    """When messages that are sent at `at` have arrived, over the links of sender and receiver.
+    """Arrival times of messages sent at `at`, over the links of sender and receiver.
 
-    The sender's queues are along axis `sender`. A message passes both links at once, so the
-    receiver's takes it from the moment its first byte arrives.
+    The sender's queues are along axis `sender`. A message passes both links at once: the receiver's
+    link is busy from its first byte.
     """
     link_s = size_bytes / costs.link_bytes_per_s
     first_byte = fifo(at, link_s, sender) - link_s + costs.latency_s
@@ -92,10 +90,10 @@ def carried(at: F64, size_bytes: float, costs: Round, sender: int) -> F64:
 
 
 def round_times(costs: Round, rounds: int = 50, seed: int = 1) -> F64:
-    """Seconds from round to round, (rounds,), by trainer 0, without the first `SETTLING`.
+    """Seconds of each round of trainer 0, (rounds,), without the first `SETTLING` rounds.
 
-    In these it falls into step: replies leave a pserver one after the other, so the next requests
-    come one after the other, and pass the link while others still compute.
+    The first rounds differ: later, replies leave a pserver one by one, so the next requests arrive
+    one by one and pass the link while other trainers compute.
     """
     rng = np.random.default_rng(seed)
     ready = np.zeros(costs.trainers)
@@ -107,13 +105,13 @@ def round_times(costs: Round, rounds: int = 50, seed: int = 1) -> F64:
 
 
 def step_times(costs: Round, rng: np.random.Generator) -> F64:
-    """One for each trainer."""
+    """Random times of one step of each trainer."""
     times = costs.step_s * np.exp(costs.jitter * rng.standard_normal(costs.trainers))
     return times * np.where(rng.random(costs.trainers) < costs.slow_share, costs.slow_factor, 1.0)
 
 
 def figures(costs: Round, rounds: int = 50) -> harness.Figures:
-    """Round time, what of it is not computing, and how busy trainers are: step over round."""
+    """Time of a round, its parts without computing, and the busy share of trainers."""
     mean = float(round_times(costs, rounds).mean())
     alone = float(round_times(replace(costs, jitter=0.0, slow_share=0.0), rounds=1)[0])
     return {

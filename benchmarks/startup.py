@@ -1,4 +1,4 @@
-"""Start-up: seconds until `psrt pserver` is ready, with a warm and with an empty kernel cache.
+"""Start-up: seconds until `psrt pserver` is ready, with an empty and with a warm kernel cache.
 
 python -m benchmarks.startup [--repeat N]
 """
@@ -9,7 +9,7 @@ import argparse
 import tempfile
 import time
 
-from benchmarks import harness
+from benchmarks.measuring import harness
 
 
 def run(args: argparse.Namespace) -> harness.Figures:
@@ -26,4 +26,7 @@ def ready_s(*flags: str) -> float:
 
 
 if __name__ == "__main__":
-    harness.main(argparse.ArgumentParser(description=__doc__), run)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    harness.main(parser, run)

@@ -1,22 +1,22 @@
-"""16 trainers at one pserver for ten minutes, and every number right in the end.
+"""16 trainers at one pserver for ten minutes, with every sum checked at the end.
 
     python -m benchmarks.stress [--seconds 600] [--trainers 16]
 
-Each trainer is a thread with a client of its own. It pushes gradients of whole numbers to two
-sparse tables (scattered ids, and few hot ones, repeated within a push) and a dense parameter, pulls
-them, and every fifty steps leaves and comes back as a new process would. Every fourth speaks gRPC,
-the others the stream. By SGD at rate 1 all sums are exact in float32, whatever their order, so the
-final tables must equal the sums each thread keeps by plain numpy.
+Each trainer is a thread with a client of its own. It pushes gradients of whole numbers to a dense
+parameter and two sparse tables: one of scattered ids, one of few hot ids, repeated within a push.
+It pulls them, too, and reconnects as a new incarnation every fifty steps. Every fourth trainer uses
+gRPC, the others the stream. Under SGD with rate 1 all sums are exact in float32 in any order. So
+the final tables must equal the sums that each thread keeps in numpy.
 
-    differences      numbers that do not (the process then ends with exit code 1)
-    torn_reads       pulled rows or blocks that show half an update: column c of every gradient is
-                     c + 1 times column 0, so it is of every row
+    differences      numbers that differ (the exit code is then 1)
+    torn_reads       pulled rows or blocks with half an update. Column c of every gradient is c + 1
+                     times column 0, so this holds for every row
     samples          of the daemon, over time: [second, resident MiB, threads, open files]
-    resident_growth  resident memory at the end over that after a tenth of the time
-    resident_mib_per_minute  its slope over the second half, by least squares
-    threads, open_files   fewest and most from then on, while all trainers were there
+    resident_growth  resident memory at the end ÷ that after a tenth of the time
+    resident_mib_per_minute  slope of resident memory over the second half, by least squares
+    threads, open_files   minimum and maximum after a tenth of the time
 
-The daemon runs with PYTHONFAULTHANDLER: a crash leaves its stacks.
+The daemon runs with PYTHONFAULTHANDLER: a crash prints its stacks.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
-from benchmarks import harness
+from benchmarks.measuring import harness
 
 os.environ.update(harness.ONE_THREAD)
 
 import numpy as np
 
-from benchmarks import processes
-from benchmarks.trainers import Who, connected, push, sparse_table
+from benchmarks.measuring import processes
+from benchmarks.workloads.trainers import Who, connected, push, sparse_table
 from psrt.communicator.requests.pserver_group import PserverGroup
 from psrt.core.specs import Constant, ConstantRate, Sgd
 from psrt.core.tensors import SelectedRows
@@ -53,7 +53,7 @@ SCATTER = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True)
 class Rows:
-    """A sparse table: `ids` are those ever used, a push takes `batch` of them."""
+    """A sparse table with the ids in use; a push has `batch` of them."""
 
     name: str
     width: int
@@ -70,7 +70,7 @@ TABLES = (Rows("wide", 16, _scattered(50_000), 2_000), Rows("hot", 5, _scattered
 
 @dataclass
 class Sums:
-    """What one trainer has pushed in all: whole numbers per row and table, and what it saw."""
+    """Sums of all pushes of one trainer, by table and row, and counts of its events."""
 
     rows: dict[str, I64] = field(
         default_factory=lambda: {table.name: np.zeros(len(table.ids), np.int64) for table in TABLES}
@@ -97,7 +97,7 @@ def parameters() -> list[Parameter]:
 
 @functools.cache
 def multiples(count: int) -> F32:
-    """What column 0, 1, … of a gradient is multiplied by: small, and never the same twice in 16."""
+    """Factors of the columns 0, 1, … of a gradient: 1 to 16, then again from 1."""
     found: F32 = (1 + np.arange(count) % 16).astype(np.float32)
     found.flags.writeable = False
     return found
@@ -107,7 +107,7 @@ def multiples(count: int) -> F32:
 
 
 def life(endpoint: str, who: Who, ends: float) -> Sums:
-    """Stay after stay until `ends`, of a step at least; the sums of all that was pushed."""
+    """Connect again and again until `ends`; returns the sums of all pushes."""
     sums, rng, incarnation = Sums(), np.random.default_rng(who.number), 1
     while time.monotonic() < ends:
         stay = Who(who.number, who.trainers, who.carrier, incarnation)
@@ -149,7 +149,7 @@ def pull_once(pservers: PserverGroup, rng: np.random.Generator, sums: Sums) -> N
 
 
 def torn(rows: F32) -> int:
-    """How many of `rows` (n, d) are not multiples of one number."""
+    """The number of rows (n, d) whose columns are not one number times `multiples`."""
     whole = rows[:, :1] * multiples(rows.shape[1]) == rows
     return int(np.count_nonzero(~whole.all(axis=1)))
 
@@ -187,7 +187,7 @@ def trainers(count: int) -> list[Who]:
 def sampled(
     pid: int, started: float, seconds: float, lives: list[Future[Sums]]
 ) -> list[list[float]]:
-    """One sample every `seconds` ÷ SAMPLES, until the time is over or a trainer has failed."""
+    """Samples of the daemon, `SAMPLES` over the time; the failure of a trainer ends them."""
     samples = []
     while (second := time.monotonic() - started) < seconds:
         resident_mib = processes.resident_bytes(pid) / processes.MIB
@@ -200,7 +200,7 @@ def sampled(
 
 
 def steadiness(samples: list[list[float]]) -> harness.Figures:
-    """How the daemon's resources moved once a tenth of the time was over."""
+    """Growth and ranges of the daemon's resources after a tenth of the time."""
     later = samples[len(samples) // 10 :]
     _, resident, threads, open_files = zip(*later, strict=True)
     seconds, mib = np.array(samples[len(samples) // 2 :])[:, :2].T
@@ -214,7 +214,7 @@ def steadiness(samples: list[list[float]]) -> harness.Figures:
 
 
 def differences_of(pservers: PserverGroup, found: list[Sums]) -> int:
-    """How many numbers of the final tables are not minus the sums of all gradients."""
+    """The number of values in the final tables that differ from minus the sums of gradients."""
     dense: F32 = np.empty(DENSE_SIZE, np.float32)
     pservers.pull_dense({DENSE: dense})
     expected = -multiples(DENSE_SIZE) * exact(np.array(sum(sums.dense for sums in found)))
@@ -228,7 +228,7 @@ def differences_of(pservers: PserverGroup, found: list[Sums]) -> int:
 
 
 def exact(sums: I64) -> F32:
-    """As float32, refused where the largest multiple would be rounded."""
+    """Convert to float32; exits if the largest multiple would be rounded."""
     if np.abs(sums).max() * multiples(16)[-1] >= LARGEST_EXACT:
         raise SystemExit("a sum left the whole numbers of float32; run for a shorter time")
     return sums.astype(np.float32)

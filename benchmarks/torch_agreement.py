@@ -1,15 +1,15 @@
-"""The same models by psrt and by PyTorch: do they agree, and how many steps a second each?
+"""Four models in psrt and in PyTorch: difference of parameters, and steps per second of each.
 
-python -m benchmarks.torch_agreement [--models …] [--optimizers …] [--steps N] [--seconds S]
+    python -m benchmarks.torch_agreement [--models …] [--optimizers …] [--steps N] [--seconds S]
 
-Both sides begin with the same parameters and take the same batches, one thread each. After `steps`
-steps every parameter is compared, max |a − b| / max |b|; the largest counts. Then both are measured
-in turn, `rounds` times, so that a busy host slows both alike: figures are medians, `ratio` is the
-median of psrt's steps a second over torch's within a round.
+Both sides begin with equal parameters and train on equal batches, with one thread each. After
+`steps` steps all parameters are compared: max |a − b| / max |b|, of which the largest is printed.
+Then both speeds are measured in turn, `rounds` times, so that a busy host slows both. Figures are
+medians; `ratio` is the median of psrt's steps per second ÷ torch's within a round.
 
-Both compute in float32 and add in different orders. A ReLU that is open on one side and shut on the
-other, within rounding of 0, or another maximum of a window, gives another gradient from there on;
-over these few steps it is rare. tests/peers compares in float64 too, where it does not happen.
+Both compute in float32 and add in different orders. Rounding may open a ReLU on one side only, or
+choose another maximum of a window; gradients then differ from there on. This is rare over few
+steps. tests/peers also compares in float64, without such cases.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from benchmarks import harness
+from benchmarks.measuring import harness
 
 os.environ.update(harness.ONE_THREAD)
 
 if TYPE_CHECKING:
-    from benchmarks.torch_sides import PsrtSide, TorchSide
+    from benchmarks.peers.torch_sides import PsrtSide, TorchSide
 
 MODELS = ("mlp", "deepfm", "word2vec", "conv")
 OPTIMIZERS = ("sgd", "adagrad", "adam", "lazy_adam")
@@ -56,8 +56,8 @@ def run(args: argparse.Namespace) -> harness.Figures:
 
 def compare(name: str, optimizer: str, args: argparse.Namespace) -> harness.Figures:
     """The figures of one model with one optimizer."""
-    from benchmarks.torch_models import MODELS
-    from benchmarks.torch_sides import TWINS, PsrtSide, TorchSide, differences
+    from benchmarks.peers.torch_models import MODELS
+    from benchmarks.peers.torch_sides import TWINS, PsrtSide, TorchSide, differences
 
     model, twin = MODELS[name](), TWINS[optimizer]
     ours = PsrtSide(model, twin, args.steps)
@@ -74,7 +74,7 @@ def compare(name: str, optimizer: str, args: argparse.Namespace) -> harness.Figu
 
 
 def speeds(ours: PsrtSide, theirs: TorchSide, args: argparse.Namespace) -> harness.Figures:
-    """Steps a second of both sides, in turn."""
+    """Steps per second of both sides, measured in turn."""
     rounds = [
         [steps_per_s(side, ours, args.seconds) for side in (ours, theirs)]
         for _ in range(args.rounds)
@@ -97,7 +97,9 @@ def steps_per_s(side: PsrtSide | TorchSide, ours: PsrtSide, seconds: float) -> f
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
     parser.add_argument("--optimizers", nargs="+", choices=OPTIMIZERS, default=OPTIMIZERS)
     parser.add_argument("--steps", type=int, default=20, help="before parameters are compared")

@@ -1,4 +1,4 @@
-"""W1: CTR-DNN trained by real pserver and trainer processes, data ready in memory.
+"""W1: a CTR network, trained by real pserver and trainer processes from data in memory.
 
     python -m benchmarks.w1_ctr --mode sync|async|ssp|half_async|geo
                                 [--optimizer sgd|adagrad|adam] [--seconds 15]
@@ -7,13 +7,15 @@
                                 [--update-frequency 400]
                                 [--repeat N]
 
-`--update-frequency` is how many steps geo makes between two exchanges, 400 as its peer's;
-`examples_per_s` is the total of all trainers after 20 warm-up steps; `gemm_examples_per_s` is what
-as many processes reach that do nothing but the network's matrix products, measured in the same run;
-`loss_at_250_steps` is the mean training loss of steps 200 to 250, averaged over the trainers;
-`bytes_per_step` are those of the tensors that a trainer sends and receives;
-`trainer_cpu_ms_per_step` is CPU time of one trainer for one of its steps, and
-`pserver_cpu_ms_per_step` that of all pservers together.
+`--update-frequency` is the number of steps between two exchanges of geo; its peer uses 400, too.
+
+    examples_per_s           total of all trainers after 20 warm-up steps
+    gemm_examples_per_s      total of as many processes that compute only the network's matrix
+                             products, measured in the same run
+    loss_at_250_steps        mean training loss of steps 200 to 250, averaged over the trainers
+    bytes_per_step           bytes of the tensors that a trainer sends and receives
+    trainer_cpu_ms_per_step  CPU time of one trainer for one of its steps
+    pserver_cpu_ms_per_step  CPU time of all pservers for one step of one trainer
 """
 
 from __future__ import annotations
@@ -30,8 +32,9 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import ctr_data, harness, processes
-from benchmarks.gemm import gemm_figures
+from benchmarks.measuring import harness, processes
+from benchmarks.workloads import ctr_data
+from benchmarks.workloads.gemm import gemm_figures
 from psrt.communicator.base import Communicator
 from psrt.config.sections import JobConfig, TrainerConfig
 from psrt.core.precision import PRECISIONS, WirePrecision
@@ -48,7 +51,7 @@ from psrt.trainer.training.training_run import TrainingRun
 
 WARM_UP_STEPS, GEMM_SECONDS = 20, 4.0
 LEARNING_RATES = {"sgd": (0.1, 50.0), "adagrad": (0.02, 2.5), "adam": (1e-3, 1.0)}
-"""Of the dense part, and how many times that the table has: the rates the peers use."""
+"""The peers' rates: of dense parameters, and the factor for the table."""
 MODES: dict[str, CommunicationMode] = {
     "sync": Sync(),
     "async": Async(),
@@ -100,7 +103,7 @@ def mode_of(args: argparse.Namespace) -> CommunicationMode:
 
 
 def scheduling_of(mode: str) -> str:
-    """What docs/explanation/semantics.md advises where trainers and pservers share cores."""
+    """The advice of docs/explanation/semantics.md for trainers and pservers on shared cores."""
     return "batch" if mode in ("async", "ssp") else "normal"
 
 
@@ -109,7 +112,7 @@ def mean(figures: list[harness.Figures], name: str) -> float:
 
 
 class Stopwatch:
-    """Counts steps, and ends the run when time is over."""
+    """Counts steps and ends the run after some seconds."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -143,7 +146,7 @@ def trainer(args: argparse.Namespace) -> harness.Figures:
     rate, scale = LEARNING_RATES[args.optimizer]
     config = JobConfig(
         name="w1",
-        program="w1_job.py",
+        program="workloads/w1_job.py",
         params={"optimizer": args.optimizer, "learning_rate": rate, "embedding_rate": scale},
         communication=mode_of(args),
         wire=WirePrecision(args.wire),

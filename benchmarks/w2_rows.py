@@ -1,11 +1,11 @@
-"""W2: pull rows, make a gradient of them, push it: one pserver, one trainer, a table of 1 M × 16.
+"""W2: steps of one trainer that pulls rows of a table of 1 M × 16 and pushes their gradients.
 
     python -m benchmarks.w2_rows [--ids unique|zipf] [--optimizer sgd|adagrad|adam]
                                  [--carrier stream|grpc] [--seconds 8] [--repeat N]
 
-`rows_per_s` = ids the caller asked for ÷ time, each pulled once and pushed once. Repeated ids are
-merged by the trainer before they travel, within the measured time. `cpu_ms_per_step` is the
-trainer's CPU time of a step, `pserver_cpu_ms_per_step` the pserver's. Run with one BLAS thread.
+`rows_per_s` = requested ids ÷ time; each id is pulled once and pushed once. The trainer merges
+repeated ids before a push, within the measured time. `cpu_ms_per_step` is the trainer's CPU time of
+a step, `pserver_cpu_ms_per_step` the pserver's. Run with one BLAS thread.
 """
 
 from __future__ import annotations
@@ -15,8 +15,16 @@ import time
 
 import numpy as np
 
-from benchmarks import ctr_data, harness, processes
-from benchmarks.trainers import OPTIMIZERS, Who, connected, pull_and_push, push, sparse_table
+from benchmarks.measuring import harness, processes
+from benchmarks.workloads import ctr_data
+from benchmarks.workloads.trainers import (
+    OPTIMIZERS,
+    Who,
+    connected,
+    pull_and_push,
+    push,
+    sparse_table,
+)
 from psrt.communicator.requests.pserver_group import PserverGroup
 from psrt.core.tensors import SelectedRows
 from psrt.kernels.tables.rows import gather, merge, unique
@@ -61,7 +69,7 @@ def measure(
 
 
 def step(pservers: PserverGroup, ids: np.ndarray, kind: str) -> None:
-    """Pull the rows of `ids`, push 1e-3 × rows as their gradient."""
+    """Pull the rows of `ids` and push 1e-3 × rows as their gradient."""
     if kind == "unique":
         pull_and_push(pservers, TABLE, ids)
         return

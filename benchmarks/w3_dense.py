@@ -1,15 +1,17 @@
-"""W3: one dense parameter of 16 M float32, one pserver, one trainer: push its gradient, apply SGD,
-pull it.
+"""W3: one dense parameter of 16 M float32, pushed, updated by SGD and pulled by one trainer.
 
     python -m benchmarks.w3_dense [--carrier stream|grpc] [--seconds 8] [--elements 16777216]
                                   [--parameters 1] [--repeat N]
 
-A step makes a gradient of the values it has (two passes over them, as the peers' steps do) and is
-over when the updated values are in an array of the trainer, as in mode sync with a single trainer.
-`mb_per_s_each_way` = bytes of the parameter × steps ÷ time; `exchange_mb_per_s_each_way` leaves out
-the time that making gradients took: push, update and pull alone. `socket_mb_per_s` is what a bare
-socket carries one way, measured right before, so a ratio of 1 would mean that nothing but the wire
-costs time and both directions are full. `--parameters` cuts the elements into several parameters.
+A step computes a gradient from the values in two passes, like the peers' steps. It ends when the
+updated values are in an array of the trainer. The mode is sync. `--parameters` cuts the elements
+into several parameters.
+
+    mb_per_s_each_way           bytes of the parameter × steps ÷ time
+    exchange_mb_per_s_each_way  that speed without the time of computing gradients
+    socket_mb_per_s             speed of a bare socket one way, measured first
+    share_of_socket             `mb_per_s_each_way` ÷ `socket_mb_per_s`; 1 means that both
+                                directions of the socket are busy all the time
 """
 
 from __future__ import annotations
@@ -18,14 +20,14 @@ import argparse
 import os
 import time
 
-from benchmarks import harness
+from benchmarks.measuring import harness
 
 os.environ.update(harness.ONE_THREAD)
 
 import numpy as np
 
 from benchmarks.limits import socket_figures
-from benchmarks.trainers import TIMEOUT_S, Who, client_of
+from benchmarks.workloads.trainers import TIMEOUT_S, Who, client_of
 from psrt.communicator import factory
 from psrt.communicator.base import Communicator
 from psrt.core.specs import ConstantRate, Sgd, Sync, Uniform

@@ -1,17 +1,16 @@
-"""W4: the kernels alone, on one thread: every optimizer, on a dense block and on rows.
+"""W4: the kernels of every optimizer on one thread, on a dense block and on rows.
 
-python -m benchmarks.w4_kernels [--elements 16777216] [--rounds 15] [--torch-python PYTHON]
+    python -m benchmarks.w4_kernels [--elements 16777216] [--rounds 15] [--torch-python PYTHON]
 
 Per optimizer:
 
-    gb_per_s              of the traffic its formula cannot do without (`traffic_bytes`), dense
-    torch_fused_gb_per_s  PyTorch's fused kernel by the same count; null where it has none, or
-                          without a Python that has torch
-    share_of_torch        the first over the second
-    m_rows_per_s          million rows of 16 updated per second, rows in the cache, in any order
+    gb_per_s              memory traffic that the formula needs (`traffic_bytes`), on a dense block
+    torch_fused_gb_per_s  that of PyTorch's fused kernel; null if torch has none or is missing
+    share_of_torch        the first ÷ the second
+    m_rows_per_s          million rows of 16 updated per second, in random order in the cache
 
-A round makes a step of psrt and one of torch, one after the other; figures are of the fastest
-round, for both alike: the host's other guests only ever slow a step down.
+A round is a step of psrt, then one of torch. Figures are of the fastest round, for both: other
+guests of the host can only slow a step.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks import harness
+from benchmarks.measuring import harness
 
 os.environ.update(harness.ONE_THREAD)
 
@@ -46,7 +45,7 @@ from psrt.kernels.optimizers import (
 ELEMENTS = 16 << 20
 WIDTH, ROWS, ROW_REPEATS = 16, 4096, 20
 TORCH_PYTHON = "PSRT_BENCH_TORCH_PYTHON"
-"""Environment variable that names a Python with torch, when this one has none."""
+"""Environment variable with the path of a Python with torch, if this one has none."""
 
 OPTIMIZERS: dict[str, specs.Optimizer] = {
     "sgd": specs.Sgd(),
@@ -64,12 +63,11 @@ OPTIMIZERS: dict[str, specs.Optimizer] = {
 }
 FUSED_IN_TORCH = ("sgd", "momentum", "adagrad", "adam", "adamw")
 NORM_READS = {"lars": 2, "lamb": 3}
-"""Arrays that must be read once more, because a norm is known only at the end of a pass: w and g;
-w, m and v."""
+"""Numbers of arrays that a separate pass for norms reads again: w and g; w, m and v."""
 
 
 def traffic_bytes(name: str, state_vectors: int) -> int:
-    """Bytes an element: the gradient is read, weights and state are read and written."""
+    """Bytes per element: the gradient is read, weights and state are read and written."""
     return 4 * (1 + 2 * (1 + state_vectors) + NORM_READS.get(name, 0))
 
 
@@ -101,7 +99,7 @@ def figures(
 
 
 def dense_step(rule: OptimizerRule, elements: int) -> Callable[[], float]:
-    """A function that makes an update and tells its seconds; two were made already."""
+    """A function that runs an update and returns its seconds, after two runs to warm up."""
     rng = np.random.default_rng(0)
     weights, gradient = (rng.standard_normal(elements, dtype=np.float32) for _ in range(2))
     state: F32 = np.empty((rule.state_vectors, elements), np.float32)
@@ -121,7 +119,7 @@ def dense_step(rule: OptimizerRule, elements: int) -> Callable[[], float]:
 
 
 def rows_per_s(rule: OptimizerRule, rounds: int) -> float:
-    """Rows updated per second, `ROWS` rows of `WIDTH` that all lie in the cache."""
+    """Rows updated per second: `ROWS` rows of `WIDTH`, all in the cache."""
     rng = np.random.default_rng(0)
     state_at = HEADER_WORDS + WIDTH
     slab: F32 = np.zeros((ROWS, state_at + rule.state_vectors * WIDTH), np.float32)
@@ -146,7 +144,7 @@ def rows_per_s(rule: OptimizerRule, rounds: int) -> float:
 
 
 def python_with_torch() -> str:
-    """This Python, the one the environment names, or none."""
+    """This Python if it has torch, else the path in the environment, else an empty string."""
     if importlib.util.find_spec("torch") is not None:
         return sys.executable
     return os.environ.get(TORCH_PYTHON, "")
@@ -154,11 +152,11 @@ def python_with_torch() -> str:
 
 @contextlib.contextmanager
 def torch_steps(python: str, elements: int) -> Iterator[Callable[[str], float] | None]:
-    """A function from an optimizer's name to the seconds of a step of it."""
+    """A function that runs a step of a named optimizer in torch and returns its seconds."""
     if not python:
         yield None
         return
-    script = Path(__file__).with_name("torch_fused.py")
+    script = Path(__file__).parent / "peers" / "torch_fused.py"
     child = subprocess.Popen(
         [python, str(script), str(elements)],
         stdin=subprocess.PIPE,

@@ -1,24 +1,25 @@
 """W5: Criteo-shaped MultiSlot text from the page cache into batches and into memory.
 
-python -m benchmarks.w5_feed [--queue | --memory | --gzip | --train] [--threads N] [--rows N]
-    [--ragged] [--batch-size N]
+    python -m benchmarks.w5_feed [--queue | --memory | --gzip | --train] [--threads N] [--rows N]
+                                 [--ragged] [--batch-size N]
 
-`synth-ctr`'s generator writes about 200 MB of text into four files, plain and gzip, which are then
-read once so that they lie in the page cache. Measured, each over all files, or what a flag asks for
-alone (`--train` only then, see `benchmarks.w5_train`):
+The generator of `synth-ctr` writes about 200 MB of text into four files, plain and gzip. A first
+read brings them into the page cache. All parts are measured over all files, except training
+(`--train`, see `benchmarks.workloads.w5_train`); a flag selects one part.
 
-    mb_per_s, examples_per_s   QueueDataset: text parsed into batches, which nobody looks at
-    mb_per_cpu_s               the same by CPU time of the whole process: what a busy host leaves
-    reader_us, trainer_us      CPU time a batch takes in the reader's thread and in that which asks
-    speedup                    over one thread in the same run, by time; speedup_cpu: what two
-                               threads would gain if each had a core, from their CPU time alone
-    load_mb_per_s              InMemoryDataset.load_into_memory; joined_…: until the first pass, too
-    load_speedup               of `--threads` over one thread, in turns
-    memory_share               bytes it holds over bytes of the bare arrays of all batches
-    resident_share             what the process has grown by, over the same
-    pass_examples_per_s        a pass over memory, and a shuffled one
-    gzip_share                 speed of reading gzip, by one reader and the thread that decompresses
-                               ahead of it, over that of zlib alone (`zlib.decompressobj`)
+    mb_per_s, examples_per_s   QueueDataset: text parsed into batches that are dropped
+    mb_per_cpu_s               MB per CPU second of the whole process
+    reader_us, trainer_us      CPU time per batch of the reading thread and of the calling thread
+    speedup                    speed ÷ speed of one thread in the same run
+    speedup_cpu                speed-up on as many free cores, computed from CPU time
+    load_mb_per_s              InMemoryDataset.load_into_memory
+    joined_mb_per_s            load_into_memory and the preparation of the first pass
+    load_speedup               speed-up of loading by `--threads`, measured in turns
+    memory_share               bytes of the dataset ÷ bytes of the bare arrays of all batches
+    resident_share             growth of the process ÷ bytes of the bare arrays
+    pass_examples_per_s        a pass over memory; shuffled_…: after a shuffle
+    gzip_share                 speed of reading gzip with one reader and its decompressing thread
+                               ÷ speed of `zlib.decompressobj` alone
 """
 
 from __future__ import annotations
@@ -32,12 +33,13 @@ import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from benchmarks import harness
+from benchmarks.measuring import harness
 
 os.environ.update(harness.ONE_THREAD)
 
 import psrt
-from benchmarks import w5_train
+from benchmarks.measuring.processes import resident_bytes
+from benchmarks.workloads import w5_train
 from psrt.core.tensors import Ragged
 from psrt.data.convert import criteo
 from psrt.data.convert.sharded import Destination
@@ -72,7 +74,7 @@ def run(args: argparse.Namespace) -> harness.Figures:
 
 
 def written(folder: Path, rows: int) -> tuple[list[Path], list[Path]]:
-    """The same rows as plain and as gzip files, read once."""
+    """Write rows as plain and as gzip files, and read each file once."""
     paths = []
     for gzipped in (False, True):
         directory = folder / ("gzip" if gzipped else "plain")
@@ -84,7 +86,7 @@ def written(folder: Path, rows: int) -> tuple[list[Path], list[Path]]:
 
 
 class Feed:
-    """Datasets over the same files; `mb` is what the files have on disk."""
+    """Datasets over a list of files; `mb` is the size of the files on disk."""
 
     def __init__(
         self, slots: tuple[Slot, ...], paths: list[Path], batch_size: int, threads: int
@@ -100,7 +102,7 @@ class Feed:
 
     def queued(self) -> harness.Figures:
         dataset = self.queue(self._threads)
-        drain(dataset.batches())  # kernels are loaded
+        drain(dataset.batches())  # loads kernels
         alone_s, alone_cpu_s, _ = timed(lambda: drain(self.queue(1).batches()))
         thread_started = time.thread_time()
         seconds, cpu_s, rows = timed(lambda: drain(dataset.batches()))
@@ -122,10 +124,10 @@ class Feed:
         dataset.load_into_memory()
         bare = sum(map(bare_bytes, dataset.batches()))
         dataset.release_memory()
-        before = resident_bytes()
+        before = resident_bytes(os.getpid())
         load_s, load_cpu_s, _ = timed(dataset.load_into_memory)
         join_s, _, records = timed(lambda: len(dataset.memory.records))
-        resident = resident_bytes() - before
+        resident = resident_bytes(os.getpid()) - before
         pass_s, _, _ = timed(lambda: drain(dataset.batches()))
         dataset.local_shuffle()
         shuffled_s, _, _ = timed(lambda: drain(dataset.batches()))
@@ -142,7 +144,7 @@ class Feed:
         }
 
     def _load_speedup(self) -> float:
-        """Of `threads` over one, in turns: the median."""
+        """The median speed-up of several threads over one, measured in turns."""
         turns = [[self._load_s(threads) for threads in (1, self._threads)] for _ in range(TURNS)]
         return statistics.median(one / several for one, several in turns)
 
@@ -154,7 +156,7 @@ class Feed:
 
 
 def unzipped(feed: Feed, text_mb: float) -> harness.Figures:
-    """Speeds in MB of text, by one thread."""
+    """Speeds of one thread in MB of text, by psrt and by zlib alone."""
     bare_s, bare_cpu_s, _ = timed(lambda: sum(map(bare_gzip, feed.paths)))
     seconds, cpu_s, _ = timed(lambda: drain(feed.queue(1).batches()))
     return {
@@ -167,7 +169,7 @@ def unzipped(feed: Feed, text_mb: float) -> harness.Figures:
 
 
 def bare_gzip(path: Path) -> int:
-    """Bytes of text, decompressed and dropped."""
+    """Decompress a file and drop its text; returns the bytes of text."""
     member, size = zlib.decompressobj(16 + zlib.MAX_WBITS), 0
     with path.open("rb", buffering=0) as file:
         while stored := file.read(_STORED_BYTES):
@@ -180,19 +182,14 @@ def drain(batches: Iterable[Batch]) -> int:
 
 
 def bare_bytes(batch: Batch) -> int:
-    """Of the values alone, as arrays of their dtypes."""
+    """Bytes of the values of a batch, without offsets."""
     return sum(
         fed.values.nbytes if isinstance(fed, Ragged) else fed.nbytes for fed in batch.values()
     )
 
 
-def resident_bytes() -> int:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGESIZE")
-
-
 def timed(work: Callable[[], int]) -> tuple[float, float, int]:
-    """(seconds, CPU seconds of the process, what it gave)."""
+    """(seconds, CPU seconds of the process, result) of `work`."""
     started, cpu_started = time.perf_counter(), time.process_time()
     result = work()
     return time.perf_counter() - started, time.process_time() - cpu_started, result

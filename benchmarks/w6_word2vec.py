@@ -1,18 +1,17 @@
-"""W6: skip-gram word vectors of a text, by real pserver and trainer processes.
+"""W6: skip-gram word vectors of a text, trained by real pserver and trainer processes.
 
     python -m benchmarks.w6_word2vec [TEXT[.gz]…] [--mode async|geo|…|local] [--compare]
         [--rate-mbit 200] [--questions questions-words.txt.gz] [--epochs 1] [--sentences N]
 
-Without a text it makes one, of 5 M words drawn by Zipf's law as the peer's, which says something
-about speed only. `words_per_s` counts words of the text that have a vector, before frequent ones
-are left out by chance (what gensim calls raw words), of all trainers together; starting up is not
-counted, nor is testing. `test_loss` is of pairs of every 50th sentence, held back. `mb_per_s` and
-`bytes_per_word` are the tensors that trainers have sent and received.
+Without a text it draws 5 M words by Zipf's law, like the peer's benchmark; these measure speed
+only. `words_per_s` is the total of all trainers, without start-up and testing. It counts words that
+have a vector, before frequent words are dropped at random (gensim's raw words). `test_loss` is the
+loss on pairs of every 50th sentence, which is held back. `mb_per_s` and `bytes_per_word` count the
+tensors that trainers send and receive.
 
-`--rate-mbit` gives every process a host of its own, with a link of so many Mbit/s each way: network
-namespaces, for which it must run as root. `wire_bytes_per_word` are all bytes on these links.
-`--compare` runs async, then geo, whose figures are under these names then. `--mode local` is one
-trainer without pservers.
+`--rate-mbit` gives every process a host of its own, a network namespace with a link of that speed
+each way; it needs root. `wire_bytes_per_word` counts all bytes on these links. `--compare` runs
+async and geo and prints the figures of both. `--mode local` is one trainer without pservers.
 """
 
 from __future__ import annotations
@@ -34,8 +33,9 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import harness, word_scores, zipf_text
-from benchmarks.limited_network import Network, limited
+from benchmarks.measuring import harness
+from benchmarks.measuring.limited_network import Network, limited
+from benchmarks.workloads import word_scores, zipf_text
 from psrt.trainer.models import saved_model
 
 EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "word2vec"
@@ -74,7 +74,7 @@ def compared(found: harness.Figures) -> harness.Figures:
 
 
 def prepared(example: Path, texts: list[Path], args: argparse.Namespace) -> int:
-    """A copy of the example with the pairs of the text; how many words these were made from."""
+    """Copy the example and make pairs of the texts; returns the number of words."""
     shutil.copytree(EXAMPLE, example, ignore=shutil.ignore_patterns("data", "__pycache__"))
     made = runpy.run_path(str(example / "make_data.py"))
     if args.sentences:
@@ -120,7 +120,7 @@ def hosts_of(args: argparse.Namespace) -> Iterator[harness.Hosts]:
 
 @dataclass(frozen=True)
 class Training:
-    """One run of the example's copy; trainer 0 leaves the vectors in `vectors` there."""
+    """One training of the example's copy; trainer 0 saves the vectors in its `vectors`."""
 
     mode: str
     example: Path
@@ -128,11 +128,11 @@ class Training:
     args: argparse.Namespace
 
     def run(self) -> list[harness.Figures]:
-        """The trainers' reports."""
+        """Train; returns the reports of the trainers."""
         shutil.rmtree(self.example / "vectors", ignore_errors=True)
         if self.mode == LOCAL:
             return self._finished([self._start(0, "--local")])
-        # A Unix socket would go around a limit.
+        # A Unix socket would bypass a limit.
         flags = ("--unix-dir", "off") if self.args.rate_mbit else ()
         with harness.pservers(self.args.pservers, *flags, hosts=self.hosts) as endpoints:
             company = ["--endpoints", ",".join(endpoints), "--trainers", str(self.args.trainers)]
@@ -164,7 +164,7 @@ class Training:
         return self.example / f"{number}.json"
 
     def _finished(self, children: list[subprocess.Popen[bytes]]) -> list[harness.Figures]:
-        """Wait for all; when one fails the others are ended."""
+        """Wait for all trainers; the failure of one ends the others."""
         try:
             for child in children:
                 if child.wait(timeout=TIMEOUT_S):
@@ -203,5 +203,5 @@ if __name__ == "__main__":
     parser.add_argument(
         "--set", action="append", default=[], metavar="PSRT_…=…", help="of the trainers' settings"
     )
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # so that all is undone
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # runs every `finally`
     harness.main(parser, run)

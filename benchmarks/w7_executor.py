@@ -1,26 +1,28 @@
-"""W7: the executor alone, one process, against the ceiling of bare matrix products.
+"""W7: the executor in one process, compared with bare matrix products, its ceiling.
 
-python -m benchmarks.w7_executor [--threads N] [--ragged] [--seconds S] [--rounds N] [--no-memory]
+    python -m benchmarks.w7_executor [--threads N] [--ragged] [--seconds S] [--rounds N]
+                                     [--no-memory]
 
-`examples_per_s` and `share_of_gemm` are those of one thread; with `--threads N` nothing is measured
-but these, on N threads.
+`examples_per_s` and `share_of_gemm` are figures of one thread. With `--threads N` only these two
+are measured, on N threads. Otherwise each round measures `speeds`, in this order:
 
-Without it each round measures, one after the other so that a busy host slows all alike: the
-network's products by numpy with preallocated outputs on one thread and on two, the executor on one
-thread (batches of 512), the parallel executor with two replicas on two threads (batches of 1,024,
-parameters shared), for comparison with two threads and one batch of 512 cut in two, with two
-replicas that take whole batches of 512 and do not wait for each other (`async_mode`), and the
-products again: `speeds`. A measurement is some ten steps: on a shared host the speed of everything
-moves within a second, and of a few steps the first ones fetch what the measurement before has
-pushed out of the caches. Figures are medians of rounds; `share_of_gemm` and the speed-ups are
-medians of the ratio within a round.
+    gemm, gemm_two_threads  the network's products in numpy, with preallocated outputs
+    one_thread              the executor, batches of 512
+    two_threads             two replicas with shared parameters, batches of 1,024
+    two_threads_one_batch   two replicas, each with a half of a batch of 512
+    two_threads_async       two replicas that do not wait for each other (`async_mode`)
 
-Two threads can be twice as fast only where two cores are free, and on a shared host they often are
-not. Bare products, which wait for nobody, tell: a round counts as `free` if they gained 1.85 by a
-second thread both before and after the rest was measured. `…_free` are medians over these rounds,
-whatever the executor did in them, the others over all. `stolen_cpu` is what other guests of a
-virtual host took meanwhile. `python_between_ops` is the profiler's. Memory is measured in processes
-of its own.
+The products are measured again at the end of a round. A measurement is some ten steps. The speed
+of a shared host changes within a second, so measurements must be short. The first steps refill the
+caches, so single steps would be too few. Figures are medians of rounds; `share_of_gemm` and the
+speed-ups are medians of the ratio within a round.
+
+Two threads can be twice as fast only on two free cores, which a shared host often lacks. A round
+counts as `free` if a second thread sped up bare products by 1.85, both before and after the other
+measurements. Figures with `_free` are medians over these rounds, the others over all rounds.
+
+`stolen_cpu` is the share of CPU time that other guests of a virtual host took.
+`python_between_ops` is the profiler's. Memory is measured in separate processes.
 """
 
 from __future__ import annotations
@@ -36,14 +38,16 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from benchmarks import harness
+from benchmarks.measuring import harness
 
 os.environ.update(harness.ONE_THREAD)
 
 import psrt
-from benchmarks import processes, w7_model
-from benchmarks.gemm import gemm_by_threads
-from benchmarks.w7_figures import summary
+from benchmarks.measuring import processes
+from benchmarks.workloads import w7_model
+from benchmarks.workloads.gemm import gemm_by_threads
+from benchmarks.workloads.w7_executors import alone_executor, apart_executor, shared_executor
+from benchmarks.workloads.w7_figures import summary
 from psrt.executor.profiling.profile import Profiler
 from psrt.executor.strategies import ReduceStrategy
 
@@ -55,10 +59,7 @@ MEMORY = {
     "reduce_4_memory_optimize": ({"reduce_strategy": "Reduce", "memory_optimize": True}, 4),
 }
 
-
 Feed: TypeAlias = dict[str, object]
-
-FUSED = {"fuse_loss_gradient": True, "fuse_all_optimizer_ops": True, "memory_optimize": True}
 
 
 def run(args: argparse.Namespace) -> harness.Figures:
@@ -66,7 +67,7 @@ def run(args: argparse.Namespace) -> harness.Figures:
 
 
 def run_on(threads: int, args: argparse.Namespace) -> harness.Figures:
-    """The executor on so many threads, a batch of 512 for each, and bare products on as many."""
+    """Speed of the executor on `threads` threads, a batch of 512 each, and of bare products."""
     program, loss = w7_model.build(args.ragged)
     feeds = w7_model.feeds(max(1, 32 // threads), threads, args.ragged)
     if threads == 1:
@@ -86,7 +87,7 @@ def run_on(threads: int, args: argparse.Namespace) -> harness.Figures:
 def beside_gemm(
     step: Callable[..., object], feeds: list[Feed], threads: int, args: argparse.Namespace
 ) -> list[tuple[float, float]]:
-    """Of each round the examples per second, and those of bare products before and after."""
+    """Examples per second of each round, by the executor and by bare products around it."""
     rounds = []
     for _ in range(args.rounds):
         before = gemm_by_threads(threads, args.seconds)
@@ -96,7 +97,7 @@ def beside_gemm(
 
 
 def compare(args: argparse.Namespace) -> harness.Figures:
-    """One thread and two, and all that `w7_figures` makes of the rounds."""
+    """Figures of one thread and of two."""
     program, loss = w7_model.build(args.ragged)
     small, large = (w7_model.feeds(32, joined, args.ragged) for joined in (1, 2))
     alone = alone_executor(program, loss)
@@ -131,7 +132,7 @@ def workload(args: argparse.Namespace) -> str:
 
 
 def measured(work: Callable[[], dict[str, float]], seconds: float) -> dict[str, float]:
-    """One round: examples per second, and by how much bare products gained at the least."""
+    """The speeds of one round, and the least gain of bare products by a second thread."""
     before = gemm_by_threads(1, seconds), gemm_by_threads(2, seconds)
     speeds = work()
     after = gemm_by_threads(1, seconds), gemm_by_threads(2, seconds)
@@ -143,35 +144,8 @@ def measured(work: Callable[[], dict[str, float]], seconds: float) -> dict[str, 
     }
 
 
-def alone_executor(program: psrt.Program, loss: str) -> psrt.Executor:
-    """Of one thread, over a scope of its own, as are the others."""
-    build = psrt.BuildStrategy(**FUSED)
-    return psrt.Executor(program, scope_of(program), build_strategy=build, keep=[loss])
-
-
-def shared_executor(
-    program: psrt.Program, loss: str, threads: int, spin_s: float
-) -> psrt.ParallelExecutor:
-    """A replica on each thread, all with the same parameters."""
-    build = psrt.BuildStrategy(reduce_strategy=ReduceStrategy.Reduce, **FUSED)
-    how = psrt.ExecutionStrategy(spin_s=spin_s)
-    return psrt.ParallelExecutor(program, scope_of(program), threads, build, how, keep=[loss])
-
-
-def apart_executor(program: psrt.Program, loss: str) -> psrt.ParallelExecutor:
-    """Two replicas that do not wait for each other."""
-    build = psrt.BuildStrategy(reduce_strategy=ReduceStrategy.Reduce, async_mode=True, **FUSED)
-    return psrt.ParallelExecutor(program, scope_of(program), 2, build, keep=[loss])
-
-
-def scope_of(program: psrt.Program) -> psrt.Scope:
-    scope = psrt.Scope()
-    scope.init_parameters(program)
-    return scope
-
-
 def speed(step: Callable[..., object], feeds: list[Feed], seconds: float) -> float:
-    """Examples per second."""
+    """Examples per second of `step`, called for `seconds`."""
     step(feeds[-1], roles=w7_model.TRAIN)
     steps, started = 0, time.perf_counter()
     while time.perf_counter() - started < seconds:
@@ -182,7 +156,7 @@ def speed(step: Callable[..., object], feeds: list[Feed], seconds: float) -> flo
 
 
 def speed_apart(executor: psrt.ParallelExecutor, feeds: list[Feed], seconds: float) -> float:
-    """Examples per second of `run_from`."""
+    """Examples per second of an executor's `run_from`."""
     executor.run_from(feeds[-2:], roles=w7_model.TRAIN)
     started = time.perf_counter()
 
@@ -197,7 +171,7 @@ def speed_apart(executor: psrt.ParallelExecutor, feeds: list[Feed], seconds: flo
 
 
 def python_between_ops(executor: psrt.Executor, feeds: list[Feed]) -> float:
-    """The share of a step that no op accounts for."""
+    """The share of a step outside of ops."""
     executor.profiler = profiler = Profiler()
     for feed in feeds * 4:
         executor.run(feed, roles=w7_model.TRAIN)
@@ -210,7 +184,7 @@ def python_between_ops(executor: psrt.Executor, feeds: list[Feed]) -> float:
 
 
 def memory_of(kind: str, ragged: bool) -> dict[str, float]:
-    """In a process of its own, which prints it."""
+    """Memory of training, measured in a separate process."""
     command = [sys.executable, "-m", "benchmarks.w7_executor", "--memory-of", kind]
     if ragged:
         command.append("--ragged")
@@ -218,7 +192,7 @@ def memory_of(kind: str, ragged: bool) -> dict[str, float]:
 
 
 def print_memory(kind: str, ragged: bool) -> None:
-    """What some steps of batches of 2,048 examples took, parameters and all."""
+    """Print the memory of steps on batches of 2,048 examples, with parameters."""
     flags, replicas = MEMORY[kind]
     strategy = ReduceStrategy[str(flags.pop("reduce_strategy", "AllReduce"))]
     build = psrt.BuildStrategy(reduce_strategy=strategy, **flags)  # type: ignore[arg-type]
@@ -237,7 +211,9 @@ def print_memory(kind: str, ragged: bool) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--ragged", action="store_true", help="one to three ids a slot")
     parser.add_argument("--seconds", type=float, default=0.3, help="of each measurement")
     parser.add_argument("--spin-s", type=float, default=0.02, help="of idle threads of the pool")

@@ -1,29 +1,27 @@
-"""W8: what rows cost a pserver: bytes of resident memory, time to make and to save them.
+"""W8: the cost of rows on a pserver: resident memory, and time to create and to save them.
 
     python -m benchmarks.w8_memory [--rows 5000000] [--width 16] [--optimizers sgd,adam]
     python -m benchmarks.w8_memory --rows 50000000 --width 8 --optimizers sgd --no-save [--no-ages]
 
-With `--no-ages` rows have no time to end at, so that nothing looks through the table while it
-grows, and none are dropped. Per optimizer:
+With `--no-ages` rows have no maximal age: no sweep runs while the table grows, and no row is
+dropped. Per optimizer:
 
-    bytes_per_row         resident memory of the daemon with the rows, less that before, ÷ rows
-    resident_gib          of the whole daemon, with the rows
-    insert_rows_per_s     rows made per second by one trainer that pushes gradients of new ids,
-                          scattered over all int64, while upkeep looks through the table eight times
-                          for rows past their time
-    slowest_insert_rows_per_s  the same in the slowest twentieth of the rows: growing must not stall
-    longest_request_ms    of these pushes; `median_request_ms` beside it
-    control_longest_request_ms  of as many pushes, one after each of those, to a table that does not
-                          grow: what the host and the way there cost; `control_median_request_ms`
-    save_s                until a directory with all rows is complete: exported by the pserver,
+    bytes_per_row         growth of the daemon's resident memory ÷ rows
+    resident_gib          resident memory of the whole daemon, with the rows
+    insert_rows_per_s     rows created per second by one trainer that pushes gradients of new ids,
+                          scattered over all int64, during eight sweeps for rows of maximal age
+    slowest_insert_rows_per_s  speed in the slowest twentieth of the rows: growth must not stall
+    longest_request_ms    time of these pushes; and `median_request_ms`
+    control_longest_request_ms  time of as many pushes to a table that does not grow, alternating
+                          with the others: the cost of host and link; `control_median_request_ms`
+    save_s                time to a complete directory with all rows: exported by the pserver,
                           written, synced and hashed by the trainer
-    load_s                null: nothing brings saved rows back into a pserver yet
-    shrunk_share          what is left of that memory after half of the rows were dropped: the
-                          second half, once the first was pushed twice more, by their age; null
-                          with `--no-ages`
+    load_s                null: psrt does not load saved rows into a pserver yet
+    shrunk_share          share of that memory after the second half of the rows was dropped by age,
+                          once the first half was pushed twice more; null with `--no-ages`
 
-Read `longest_request_ms` on a quiet host, and beside that of the control: each is one number out of
-many. One trainer waits for each push, so the client's part is in the time too.
+Measure `longest_request_ms` on a quiet host and compare it with the control's: each is a single
+maximum. The trainer waits for each push, so the time includes the client's part.
 """
 
 from __future__ import annotations
@@ -38,15 +36,23 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks import harness
+from benchmarks.measuring import harness
 
 os.environ.update(harness.ONE_THREAD)
 
 import numpy as np
 
-from benchmarks import processes
-from benchmarks.row_trainer import TABLE
-from benchmarks.trainers import JOB, OPTIMIZERS, TIMEOUT_S, Who, connected, push, sparse_table
+from benchmarks.measuring import processes
+from benchmarks.workloads.row_trainer import TABLE
+from benchmarks.workloads.trainers import (
+    JOB,
+    OPTIMIZERS,
+    TIMEOUT_S,
+    Who,
+    connected,
+    push,
+    sparse_table,
+)
 from psrt.communicator.requests.pserver_group import PserverGroup
 from psrt.core.specs import Async, TableSpec
 from psrt.core.specs.lifecycle import Lifecycle
@@ -60,11 +66,11 @@ from psrt.trainer.models import export
 from psrt.trainer.models.model_dir import Manifest
 from psrt.trainer.training.cluster import ConnectedCluster
 
-ODD = 0x9E3779B97F4A7C15  # 2⁶⁴ / golden ratio: i · ODD mod 2⁶⁴ is another number for every i
+ODD = 0x9E3779B97F4A7C15  # 2⁶⁴ / golden ratio; i · ODD mod 2⁶⁴ differs for every i
 CONTROL = "control"
 SEGMENTS = 20
 SETTLE_S = 1.0
-SWEPT_ROWS_PER_S = 200_000  # at least, on a busy host too: a sweep rests half of the time
+SWEPT_ROWS_PER_S = 200_000  # the least, on a busy host; a sweep pauses half of the time
 
 
 def run(args: argparse.Namespace) -> harness.Figures:
@@ -78,7 +84,7 @@ def of_optimizer(optimizer: str, args: argparse.Namespace) -> harness.Figures:
     tables = [table, sparse_table(CONTROL, args.batch, args.width, optimizer)]
     with harness.daemons(1) as (daemon,):
         with connected(daemon.endpoint, tables, Who()) as pservers:
-            for name in (TABLE, CONTROL):  # buffers and threads are there now
+            for name in (TABLE, CONTROL):  # allocates buffers and starts threads
                 push_new_rows(pservers, 0, args.batch, args, name)
             before = processes.resident_bytes(daemon.pid)
             figures = inserted(pservers, args)
@@ -97,7 +103,7 @@ def of_optimizer(optimizer: str, args: argparse.Namespace) -> harness.Figures:
 
 
 def inserted(pservers: PserverGroup, args: argparse.Namespace) -> harness.Figures:
-    """Make the rows behind the first batch, and tell how that went."""
+    """Create the rows after the first batch; returns speeds and times."""
     starts = range(args.batch, args.rows, args.batch)
     taken, control = np.array([push_both(pservers, start, args) for start in starts]).T
     slowest = max(np.mean(part) for part in np.array_split(taken, SEGMENTS) if len(part))
@@ -112,7 +118,7 @@ def inserted(pservers: PserverGroup, args: argparse.Namespace) -> harness.Figure
 
 
 def push_both(pservers: PserverGroup, start: int, args: argparse.Namespace) -> tuple[float, float]:
-    """Seconds of a push of new rows, and of one of rows that are there."""
+    """Seconds of a push of new rows, and of a push of existing rows."""
     taken = push_new_rows(pservers, start, args.batch, args)
     return taken, push_new_rows(pservers, 0, args.batch, args, CONTROL)
 
@@ -120,7 +126,7 @@ def push_both(pservers: PserverGroup, start: int, args: argparse.Namespace) -> t
 def push_new_rows(
     pservers: PserverGroup, start: int, batch: int, args: argparse.Namespace, table: str = TABLE
 ) -> float:
-    """Seconds of one push of the ids number `start` to `start + batch`."""
+    """Seconds of one push of the ids with numbers `start` to `start + batch`."""
     ids = scattered(start, min(start + batch, args.rows))
     gradient = np.full((len(ids), args.width), 1e-3, np.float32)
     rows = SelectedRows(ids, gradient, unique=True)
@@ -130,12 +136,12 @@ def push_new_rows(
 
 
 def scattered(start: int, end: int) -> I64:
-    """Distinct ids anywhere in int64, the same for the same numbers."""
+    """Distinct ids anywhere in int64; equal numbers give equal ids."""
     return (np.arange(start, end, dtype=np.uint64) * np.uint64(ODD)).view(np.int64)
 
 
 def saved_s(endpoint: str, tables: Sequence[Parameter], rows: int) -> float:
-    """Seconds to save the table as a trainer saves a model."""
+    """Seconds to save the table in a trainer's model directory."""
     with (
         tempfile.TemporaryDirectory(prefix="psrt-w8-") as folder,
         cluster(endpoint, tables) as pserver,
@@ -154,8 +160,10 @@ def saved_s(endpoint: str, tables: Sequence[Parameter], rows: int) -> float:
 def shrunk_bytes(
     daemon: harness.Daemon, tables: Sequence[Parameter], args: argparse.Namespace
 ) -> int:
-    """Push the first half of the rows twice more, and have those dropped that are too old then;
-    the resident memory."""
+    """Push the first half of the rows twice more and drop the others by age.
+
+    Returns the resident memory of the daemon.
+    """
     with connected(daemon.endpoint, tables, Who(incarnation=2)) as pservers:
         for start in [*range(0, args.rows // 2, args.batch)] * 2:
             push_new_rows(pservers, start, args.batch, args)
@@ -169,7 +177,7 @@ def shrunk_bytes(
 def cluster(
     endpoint: str, tables: Sequence[Parameter], call_timeout_s: float = TIMEOUT_S
 ) -> Iterator[ConnectedCluster]:
-    """The pserver as a trainer of a job sees it, in a process of its own again."""
+    """A cluster of one pserver for a trainer of the job."""
     part = TrainerProgram(Program(), build_plan(tables, [endpoint]), Async(), 0, 1, JOB)
     made = ConnectedCluster(part, call_timeout_s=call_timeout_s, say=print)
     with contextlib.closing(made) as found:

@@ -1,6 +1,6 @@
 """CPU time of a pserver for the calls of trainers: four constants, measured.
 
-`benchmarks/size_model.py` measures them (`costs`); these are of a quiet virtual host, Xeon at 2.6
+`benchmarks/size_model/costs.py` measures them; these are of a quiet virtual host, Xeon at 2.6
 GHz, Python 3.11, SGD. Adam moves three times the bytes of a row, and other hosts are faster or
 slower: results are right within a factor of 2. Python runs on one core at a time, which bounds
 calls and parts; compiled code copies bytes and updates rows in parallel with it.

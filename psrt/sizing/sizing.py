@@ -4,7 +4,7 @@
 
 Three limits decide: memory, link and cores of a pserver. Each is applied to the pserver that is
 closest to it, since that one delays all others. Pure arithmetic; `footprint`, `traffic` and `costs`
-explain the numbers, and `benchmarks/size_model.py` compares them with real processes.
+explain the numbers, and `benchmarks/size_model` compares them with real processes.
 """
 
 from __future__ import annotations

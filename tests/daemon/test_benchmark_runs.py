@@ -17,7 +17,7 @@ QUESTIONS = "cat dog cow fox\neats sees wants finds\n"
 
 
 def figures_of(benchmark: str, *arguments: str) -> dict[str, Any]:
-    """What it prints last."""
+    """The JSON object in the last line of a benchmark's output."""
     command = [sys.executable, "-m", f"benchmarks.{benchmark}", *arguments]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=150)
     assert ran.returncode == 0, ran.stderr

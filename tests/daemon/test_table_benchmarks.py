@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from benchmarks import harness
+from benchmarks.measuring import harness
 from tests.support.live_pservers import live_pservers
 
 pytestmark = pytest.mark.slow
@@ -31,7 +31,7 @@ def pservers_of_this_process(count: int) -> Iterator[list[str]]:
 
 @pytest.fixture
 def figures_of(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Benchmark:
-    """What `python -m benchmarks.NAME ARGUMENTS` prints last."""
+    """A function that runs `python -m benchmarks.NAME ARGUMENTS` and returns its figures."""
     for name in (*harness.ONE_THREAD, "PYTHONFAULTHANDLER"):
         monkeypatch.setenv(name, "1")  # as they do themselves; this one is undone
 

@@ -14,8 +14,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from benchmarks.torch_models import ConvNet, DeepFm, Mlp, Model, Word2Vec  # noqa: E402
-from benchmarks.torch_sides import TWINS, PsrtSide, TorchSide, differences  # noqa: E402
+from benchmarks.peers.torch_models import ConvNet, DeepFm, Mlp, Model, Word2Vec  # noqa: E402
+from benchmarks.peers.torch_sides import TWINS, PsrtSide, TorchSide, differences  # noqa: E402
 
 STEPS = 20
 TOLERANCE = {"float32": 1e-5, "float64": 1e-12}

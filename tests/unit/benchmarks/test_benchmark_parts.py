@@ -1,4 +1,4 @@
-"""What benchmarks compute by themselves: scores of word vectors, who trains on which rows."""
+"""Computations of benchmarks: scores of word vectors, rows of each trainer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import accuracy_by_mode, limited_network, w7_figures, word_scores
+from benchmarks import accuracy_by_mode
+from benchmarks.measuring import limited_network
+from benchmarks.workloads import w7_figures, word_scores
 
 CAPITALS = (
     ": capitals\nAthens Greece Oslo Norway\nOslo Norway Rome Italy\nRome Italy Oslo Nowhere\n"

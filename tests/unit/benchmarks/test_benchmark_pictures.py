@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from benchmarks import pictures
-from benchmarks.svg_chart import Line, chart, linear, logarithmic, short
+from benchmarks.pictures import drawing
+from benchmarks.pictures.svg_chart import Line, chart, linear, logarithmic, short
 
 SVG = "{http://www.w3.org/2000/svg}"
 CURVE = [float(100 + value) for value in range(99)]
@@ -28,7 +28,7 @@ def texts(svg: str) -> list[str]:
 
 
 def test_every_axis_and_the_latency_get_a_picture(tmp_path: Path) -> None:
-    paths = pictures.draw(MEASURED, tmp_path / "pictures")
+    paths = drawing.draw(MEASURED, tmp_path / "pictures")
 
     names = [path.name for path in paths]
     assert names == ["rows_by_batch.svg", "rows_by_trainers.svg", "latency.svg"]
@@ -37,7 +37,7 @@ def test_every_axis_and_the_latency_get_a_picture(tmp_path: Path) -> None:
 
 
 def test_what_was_not_measured_is_not_drawn(tmp_path: Path) -> None:
-    assert pictures.draw({"limits": {}}, tmp_path) == []
+    assert drawing.draw({"limits": {}}, tmp_path) == []
 
 
 def test_a_point_lies_at_its_share_of_both_axes() -> None:

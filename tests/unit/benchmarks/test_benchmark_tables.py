@@ -1,4 +1,4 @@
-"""What the benchmarks of tables compute by themselves: ids, traffic, sums, the table of bench."""
+"""Computations of the table benchmarks: ids, traffic, sums, the table of `bin/bench`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as bench
-from benchmarks import harness, stress, w4_kernels, w8_memory, zipf_text
-from benchmarks.registry import KERNELS, RUNS, SHOWN, Run
-from benchmarks.trainers import distinct_ids
+from benchmarks import stress, w4_kernels, w8_memory
+from benchmarks.measuring import harness
+from benchmarks.measuring.registry import KERNELS, RUNS, SHOWN, Run
+from benchmarks.workloads import zipf_text
+from benchmarks.workloads.trainers import distinct_ids
 from psrt.cli import bench as command
 from psrt.core.errors import ConfigError
 

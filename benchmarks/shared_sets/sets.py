@@ -1,23 +1,12 @@
-"""Public sample data sets, read as they are: rows of each file, by the format or preparer it takes.
-
-    python -m benchmarks.shared_sets FOLDER [--only NAME]
-
-FOLDER has the sets in directories of their own: adult, criteo, libsvm, mnist_t10k,
-paddlerec_samples (the sample files of PaddleRec's models), ptb, text8_head and uci_housing. Prints
-one JSON object, rows by file; a set that is not there is left out. Exit code 1 if a file of a set
-that is there cannot be read. Nothing is written but temporary files.
-"""
+"""The files of each public sample data set, and the number of rows that a reader finds."""
 
 from __future__ import annotations
 
-import argparse
-import json
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from psrt.core.errors import PsrtError
 from psrt.data.convert import idx, imikolov
 from psrt.data.convert.sharded import Destination, Split
 from psrt.data.formats.formats import format_named
@@ -39,7 +28,7 @@ def floats(name: str, size: int | None = 1) -> Slot:
 
 
 def rows(path: Path, named: str, *slots: Slot, **options: Any) -> int:
-    """Examples that a format reads."""
+    """The number of examples in a file, read by the format `named`."""
     with QueueReader([path], slots, _BATCH, format=format_named(named, slots, options)) as batches:
         return sum(map(batch_rows, batches))
 
@@ -53,7 +42,7 @@ def cells(*slots: Slot, columns: dict[str, Any], **options: Any) -> Count:
 
 
 def sentences(window: int) -> Count:
-    """n-grams, or skip-gram pairs, of text."""
+    """A counter of the n-grams of a text, or of its skip-gram pairs if `window` is above 0."""
 
     def count(path: Path) -> int:
         with tempfile.TemporaryDirectory() as directory:
@@ -197,30 +186,3 @@ SETS: dict[str, Count] = {
     "paddlerec_samples/word2vec_test.txt": QUESTIONS,
     "paddlerec_samples/word2vec_word_*_dict.txt": _DICTIONARY,
 }
-
-
-def found(folder: Path, only: str) -> Iterator[tuple[str, int | str]]:
-    """(file, its rows or what is wrong with it)."""
-    for pattern, count in SETS.items():
-        for path in sorted(folder.glob(pattern)):
-            name = str(path.relative_to(folder))
-            if only not in name:
-                continue
-            try:
-                yield name, count(path)
-            except PsrtError as error:
-                yield name, error.message
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--only", default="", help="files whose name has this in it")
-    asked = parser.parse_args()
-    read = dict(found(asked.folder, asked.only))
-    print(json.dumps(read, indent=1, ensure_ascii=False))
-    return int(not read or any(isinstance(rows, str) for rows in read.values()))
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

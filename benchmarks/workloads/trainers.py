@@ -1,17 +1,15 @@
-"""Trainers that do nothing but talk to pservers: what the benchmarks of tables stand on.
+"""Trainers that only pull and push, for benchmarks of tables.
 
-`connected` registers tables at an endpoint and speaks for one trainer; a table is a `Parameter`, as
-a program would declare it. In mode Async nobody waits for anybody unless it asks to (`start_line`).
+`connected` registers tables at an endpoint as one trainer. A table is a `Parameter` with the fields
+that an embedding layer sets. The mode is Async: trainers wait for each other in `start_line` only.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -51,7 +49,7 @@ FILL_ROWS = 1 << 16
 
 @dataclass(frozen=True)
 class Who:
-    """Which trainer of how many, and how it speaks."""
+    """A trainer: its number, the number of trainers, and its carrier."""
 
     number: int = 0
     trainers: int = 1
@@ -67,7 +65,7 @@ def sparse_table(
     initializer: Initializer = SMALL,
     options: TableOptions = DEFAULT_OPTIONS,
 ) -> Parameter:
-    """A table as an embedding layer declares it; the rate is 1 for SGD and 0.01 for others."""
+    """A distributed table; the learning rate is 1 for SGD and 0.01 for other optimizers."""
     return Parameter(
         name,
         (rows, width),
@@ -82,19 +80,19 @@ def sparse_table(
 
 
 def client_of(plan: PartitionPlan, who: Who, mode: CommunicationMode) -> Client:
-    """To the only endpoint of `plan`."""
+    """A client of the only endpoint of `plan`."""
     hello = pb.Hello(job_id=JOB, plan_hash=plan.hash(), trainers=who.trainers, mode=to_json(mode))
-    busy_poll = BusyPoll(BUSY_POLL_US, await_input)  # as trainers have it
+    busy_poll = BusyPoll(BUSY_POLL_US, await_input)  # the setting of trainers
     endpoint = plan.endpoints[0]
     return Client(endpoint, who.number, who.incarnation, who.carrier, hello, busy_poll=busy_poll)
 
 
 @contextlib.contextmanager
 def connected(endpoint: str, tables: Sequence[Parameter], who: Who) -> Iterator[PserverGroup]:
-    """One pserver, as trainer `who` speaks to it, with `tables` registered."""
+    """A connection of trainer `who` to one pserver, with `tables` registered."""
     plan = build_plan(tables, [endpoint])
     client = client_of(plan, who, Async())
-    keep_freed_memory()  # as every trainer process does
+    keep_freed_memory()  # trainer processes set it, too
     pservers = PserverGroup(plan, [client], call_timeout_s=TIMEOUT_S)
     try:
         pservers.connect(TIMEOUT_S, print)
@@ -105,21 +103,21 @@ def connected(endpoint: str, tables: Sequence[Parameter], who: Who) -> Iterator[
 
 
 def push(pservers: PserverGroup, gradients: Gradients, versions: Versions | None = None) -> None:
-    """Push gradients by table, computed on `versions`."""
+    """Push gradients by table, computed on parameters of `versions`."""
     requests = pservers.router.requests()
     pservers.router.push(requests, gradients, versions or {})
     pservers.call(Method.PUSH, requests)
 
 
 def pull_and_push(pservers: PserverGroup, table: str, ids: I64) -> None:
-    """A step: the rows of distinct `ids`, then 1e-3 times them as their gradient."""
+    """Run a step: pull the rows of distinct `ids`, push 1e-3 × rows as their gradient."""
     rows, versions = pservers.pull_rows({table: ids})
     gradient = SelectedRows(ids, rows[table] * np.float32(1e-3), unique=True)
     push(pservers, {table: gradient}, versions)
 
 
 def fill(pservers: PserverGroup, table: str, first: int, end: int, width: int) -> None:
-    """Make rows `first` … `end` − 1 exist, by gradients of zeros."""
+    """Create rows `first` … `end` − 1 by gradients of zeros."""
     for start in range(first, end, FILL_ROWS):
         ids = np.arange(start, min(start + FILL_ROWS, end), dtype=np.int64)
         zeros = np.zeros((len(ids), width), np.float32)
@@ -127,7 +125,7 @@ def fill(pservers: PserverGroup, table: str, first: int, end: int, width: int) -
 
 
 def distinct_ids(rows: int, count: int, seed: int) -> I64:
-    """`count` distinct ids below `rows`, one far from the next."""
+    """`count` distinct ids below `rows`, each far from the next."""
     rng = np.random.default_rng(seed)
     start, step = int(rng.integers(rows)), int(rows * 0.618) | 1
     while math.gcd(step, rows) > 1:
@@ -136,11 +134,5 @@ def distinct_ids(rows: int, count: int, seed: int) -> I64:
 
 
 def start_line(pservers: PserverGroup, timeout_s: float = TIMEOUT_S) -> None:
-    """Return when every trainer of the job has come here."""
+    """Wait until all trainers of the job have called this."""
     pservers.meet("start line", 1, 1, timeout_s)
-
-
-def status_of(client: Client) -> dict[str, Any]:
-    """What the pserver tells of itself."""
-    reply = client.call(Method.STATUS, timeout_s=TIMEOUT_S)
-    return dict(json.loads(reply.header.status_json))

@@ -1,4 +1,4 @@
-"""What every benchmark shares: real pserver processes, repeats, one JSON object at the end."""
+"""Pserver and trainer processes, repeated runs, and one JSON object of figures at the end."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ Figures = dict[str, Any]
 
 
 class Hosts(Protocol):
-    """Where processes run: pservers on `p0`, `p1`, …, trainers on `t0`, `t1`, …."""
+    """Hosts of processes: pservers run on `p0`, `p1`, …, trainers on `t0`, `t1`, …."""
 
     def address(self, host: str) -> str: ...
     def prefix(self, host: str) -> list[str]:
-        """What to put before a command for it to run there."""
+        """The words to put before a command, so that it runs on the host."""
         ...
 
 
 class Here:
-    """All of them on this machine."""
+    """This machine as the only host."""
 
     def address(self, host: str) -> str:
         return "127.0.0.1"
@@ -41,7 +41,7 @@ class Here:
 
 
 def main(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], Figures]) -> None:
-    """Run a workload `--repeat` times and print its figures: numbers become min / median / max."""
+    """Run a workload `--repeat` times and print its figures; numbers become min, median, max."""
     parser.add_argument("--repeat", type=int, default=1, metavar="N")
     args = parser.parse_args()
     runs = [run(args) for _ in range(args.repeat)]
@@ -49,7 +49,7 @@ def main(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], Fi
 
 
 def merge(runs: list[Figures]) -> Figures:
-    """Figures of several runs: equal values stay, numbers become their spread, lists medians."""
+    """Figures of several runs: equal values stay, numbers become spreads, lists medians."""
     return {key: _spread([run[key] for run in runs]) for key in runs[0]}
 
 
@@ -79,7 +79,7 @@ def pservers(count: int, *flags: str, hosts: Hosts | None = None) -> Iterator[li
 
 @contextlib.contextmanager
 def daemons(count: int, *flags: str, hosts: Hosts | None = None) -> Iterator[list[Daemon]]:
-    """`count` pservers on free ports, ended by pid."""
+    """`count` pservers on free ports; leaving the context ends them."""
     with tempfile.TemporaryDirectory(prefix="psrt-bench-") as folder:
         ready = [Path(folder) / f"pserver-{index}.json" for index in range(count)]
         children = [
@@ -102,7 +102,7 @@ def _start(ready: Path, flags: tuple[str, ...], hosts: Hosts, host: str) -> subp
 
 
 def _awaited(child: subprocess.Popen[bytes]) -> None:
-    """Until it has ended: none may stay behind to slow the next measurement down."""
+    """Wait for the end of a child, so that it does not slow the next measurement."""
     try:
         child.wait(timeout=30)
     except subprocess.TimeoutExpired:
@@ -125,19 +125,19 @@ def _ready(ready: Path, child: subprocess.Popen[bytes]) -> Daemon:
 
 
 def together(module: str, flags: list[list[str]], timeout_s: float = 600.0) -> list[Figures]:
-    """Run `benchmarks.{module}` once per list of flags, all at once; what each printed last."""
+    """Run `benchmarks.{module}` once per list of flags, concurrently; returns their figures."""
     children = [start(module, extra) for extra in flags]
     return [figures_of(child, timeout_s) for child in children]
 
 
 def start(module: str, flags: list[str]) -> subprocess.Popen[bytes]:
-    """`benchmarks.{module}` in a process of its own, with one BLAS thread."""
+    """Start `benchmarks.{module}` in a process of its own, with one BLAS thread."""
     command = [sys.executable, "-m", f"benchmarks.{module}", *flags]
     return subprocess.Popen(command, env=os.environ | ONE_THREAD, stdout=subprocess.PIPE)
 
 
 def figures_of(child: subprocess.Popen[bytes], timeout_s: float) -> Figures:
-    """What a process of `start` printed last, once it has ended."""
+    """Wait for a process of `start`; returns the JSON object of its last line."""
     printed = child.communicate(timeout=timeout_s)[0]
     if child.returncode:
         raise SystemExit(f"a child of the benchmark ended with exit code {child.returncode}")
@@ -145,9 +145,9 @@ def figures_of(child: subprocess.Popen[bytes], timeout_s: float) -> Figures:
 
 
 class Steal:
-    """How much of the host's CPU time other guests of it took while this looked, from 0 to 1.
+    """The share of the host's CPU time that its other guests took inside the context, 0 to 1.
 
-    `share` is None where the kernel does not tell.
+    `share` is None if the kernel does not report it.
     """
 
     def __enter__(self) -> Steal:

@@ -1,14 +1,14 @@
-"""How good word vectors are, by the questions of word2vec's analogy test (`questions-words.txt`).
+"""Scores of word vectors by word2vec's analogy questions (`questions-words.txt`).
 
-A line is four words, a is to b as c is to d; `: name` begins a section. All scores look only at
-questions whose four words have vectors, lower-cased:
+A line is four words, a is to b as c is to d; `: name` begins a section. Scores count only questions
+whose four words, lower-cased, have vectors:
 
-    accuracy   how often the word nearest to b − a + c, other than these three, is d (3CosAdd,
-               Mikolov et al. 2013); near 0 for a text of a million words
-    top_10     how often d is among the ten nearest
-    kinds      a word's kind is its column of a section (capitals, countries, past tenses, …): how
-               often two words of a kind are nearer to each other than two of different kinds, over
-               all pairs; 0.5 = vectors know nothing. Steadier than the others on small texts.
+    accuracy   share of questions with d as the word nearest to b − a + c, except these three
+               (3CosAdd, Mikolov et al. 2013); near 0 for a text of a million words
+    top_10     share of questions with d among the ten nearest words
+    kinds      probability that two words of a kind are nearer to each other than two words of
+               different kinds. A kind is a column of a section (capitals, countries, past
+               tenses, …). Random vectors score 0.5. Less noisy than the others on small texts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ AT_A_TIME = 500
 
 
 def scores(vectors: np.ndarray, words: Sequence[str], questions: Path) -> dict[str, float]:
-    """`vectors` (n, width) of `words` (n); all scores from 0 to 1."""
+    """All scores, 0 to 1, of `vectors` (n, width) for `words` (n)."""
     unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     ids = {word: number for number, word in enumerate(words)}
     sections = {
@@ -41,7 +41,7 @@ def scores(vectors: np.ndarray, words: Sequence[str], questions: Path) -> dict[s
 
 
 def known(path: Path, ids: Mapping[str, int]) -> dict[str, list[Question]]:
-    """By section, the questions whose words all have vectors."""
+    """The questions whose words all have vectors, by section."""
     found: dict[str, list[Question]] = {}
     for section, asked in questions_of(path):
         if all(word in ids for word in asked):
@@ -63,7 +63,7 @@ def questions_of(path: Path) -> Iterator[tuple[str, Question]]:
 
 
 def ranks_of(unit: np.ndarray, asked: np.ndarray) -> np.ndarray:
-    """For each question (n, 4) how many words are nearer to b − a + c than d is."""
+    """The number of words nearer to b − a + c than d, for each question (n, 4)."""
     ranks = []
     for start in range(0, len(asked), AT_A_TIME):
         a, b, c, d = asked[start : start + AT_A_TIME].T
@@ -76,7 +76,7 @@ def ranks_of(unit: np.ndarray, asked: np.ndarray) -> np.ndarray:
 
 
 def kinds(unit: np.ndarray, sections: Sequence[np.ndarray]) -> float:
-    """The area under the ROC curve of cosine as a test of two words being of a kind."""
+    """Area under the ROC curve of cosine similarity as a test for two words of one kind."""
     columns = [np.unique(asked[:, pair]) for asked in sections for pair in ([0, 2], [1, 3])]
     words = np.unique(np.concatenate(columns))
     member = np.array([np.isin(words, column) for column in columns])

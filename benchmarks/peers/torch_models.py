@@ -1,13 +1,13 @@
-"""Four models written twice, with psrt's layers and in plain torch: what agrees or not.
+"""Four models, each written with psrt's layers and in plain torch.
 
-A model has three parts: `build` writes the psrt program and returns its loss, `module` is the torch
-module whose `forward(feed)` returns the same loss, `feeds` are batches that both take. A psrt
-parameter bears the name it has in the `state_dict` of the module, which is all that ties the two
-together: `torch_sides` copies initial values by it.
+A model has three parts. `build` writes the psrt program and returns its loss. `module` returns a
+torch module whose `forward(feed)` returns an equal loss. `feeds` returns batches for both. A psrt
+parameter has the name of its twin in the `state_dict` of the module; `torch_sides` copies initial
+values by name.
 
-`is_sparse` of `module` asks for sparse gradients of tables; psrt's tables are sparse always.
-`sgd_rate` is a learning rate that suits the scale of its gradients. Sizes are arguments, so that
-tests may take small ones.
+`is_sparse` of `module` selects sparse gradients of tables; psrt's tables are always sparse.
+`sgd_rate` is a learning rate for the scale of the model's gradients. Sizes are arguments, so that
+tests can use small ones.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def fully_connected(x: Var, size: int, name: str, act: str | None = None) -> Var
 
 
 def digits(count: int, batch: int, side: int = SIDE) -> list[Feed]:
-    """Images like MNIST's, of which four pixels in five are 0, with planted labels."""
+    """Images like MNIST's with planted labels; four pixels in five are 0."""
     rng = np.random.default_rng(17)
     planted = rng.normal(size=(side * side, CLASSES)).astype(np.float32)
     feeds = []
@@ -99,7 +99,7 @@ class TorchMlp(nn.Module):
 
 
 def linear_stack(width: int, hidden: tuple[int, ...]) -> tuple[nn.ModuleList, int]:
-    """Linear layers of the widths `hidden` on an input of `width`, and the last width."""
+    """Linear layers of the widths `hidden` over an input of `width`, and the last width."""
     widths = (width, *hidden)
     pairs = zip(widths, hidden, strict=False)
     return nn.ModuleList(nn.Linear(before, after) for before, after in pairs), widths[-1]
@@ -107,7 +107,7 @@ def linear_stack(width: int, hidden: tuple[int, ...]) -> tuple[nn.ModuleList, in
 
 @dataclass(frozen=True)
 class ConvNet:
-    """Twice a convolution of 5 × 5, ReLU and the maximum of 2 × 2; softmax cross-entropy."""
+    """Two convolutions of 5 × 5, each with ReLU and max pooling of 2 × 2; softmax cross-entropy."""
 
     filters: tuple[int, ...] = (20, 50)
     side: int = SIDE
@@ -230,7 +230,7 @@ def zipf_ids(rng: np.random.Generator, rows: int, shape: tuple[int, ...]) -> np.
 
 @dataclass(frozen=True)
 class Word2Vec:
-    """Skip-gram with negative sampling (Mikolov et al. 2013); torch is fed with psrt's draws."""
+    """Skip-gram with negative sampling (Mikolov et al. 2013); torch takes psrt's samples."""
 
     vocabulary: int = 20_000
     width: int = 64
@@ -239,7 +239,7 @@ class Word2Vec:
     sgd_rate: float = 1.0
 
     DRAWN = "negative_sampling_loss_0.out"
-    """The var of each target and its negatives, which `torch_sides` adds to the feeds."""
+    """The var with each target and its negatives; `torch_sides` adds it to the feeds."""
 
     def build(self) -> Var:
         center, target = (layers.data(name, dtype="int64") for name in ("center", "target"))
@@ -277,7 +277,7 @@ class TorchWord2Vec(nn.Module):
 
     def forward(self, feed: Tensors) -> Tensor:
         centers, targets = self.centers(feed["center"]), self.targets(feed[Word2Vec.DRAWN])
-        scores = (targets * centers).sum(dim=2)  # `torch.bmm` takes half as long again for a step
+        scores = (targets * centers).sum(dim=2)  # a step with `torch.bmm` takes 1.5 times as long
         negatives = functional.logsigmoid(-scores[:, 1:]).sum(dim=1)
         return -(functional.logsigmoid(scores[:, 0]) + negatives).mean()
 

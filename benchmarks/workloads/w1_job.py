@@ -1,9 +1,9 @@
-"""The W1 network as a psrt job: 26 ids of one table and 13 floats, 429-400-400-400-1, relu."""
+"""The W1 network as a psrt job: 26 ids of one table and 13 floats, 429-400-400-400-1, ReLU."""
 
 from __future__ import annotations
 
 import psrt
-from benchmarks.ctr_data import DENSE, HIDDEN, ROWS, SLOTS, WIDTH
+from benchmarks.workloads.ctr_data import DENSE, HIDDEN, ROWS, SLOTS, WIDTH
 from psrt import layers
 
 OPTIMIZERS = {

@@ -1,21 +1,11 @@
-"""Draws the pictures of docs/benchmarks.md from what the benchmarks measured.
-
-    bin/bench rows_by_size latency --quick --json figures.json
-    python -m benchmarks.pictures figures.json [--out docs/pictures]
-
-Of `rows_by_size`: rows/s by batch, width, table size and trainers (`rows_by_batch.svg`, …); of
-`latency`: its percentiles (`latency.svg`). What is not in the file is not drawn. After `--repeat`,
-points are medians and upright lines reach from the least to the largest run.
-"""
+"""Charts of measured figures: rows per second by size, and latency by percentile."""
 
 from __future__ import annotations
 
-import argparse
-import json
 from pathlib import Path
 
-from benchmarks.harness import Figures
-from benchmarks.svg_chart import Line, chart, linear, logarithmic
+from benchmarks.measuring.harness import Figures
+from benchmarks.pictures.svg_chart import Line, chart, linear, logarithmic
 
 AXES = {
     "batch": "ids in a step",
@@ -26,7 +16,7 @@ AXES = {
 
 
 def draw(measured: Figures, folder: Path) -> list[Path]:
-    """The files written."""
+    """Write a chart for each measured benchmark; returns the files."""
     folder.mkdir(parents=True, exist_ok=True)
     pictures: dict[str, str] = {}
     for axis, points in measured.get("rows_by_size", {}).get("axes", {}).items():
@@ -39,7 +29,7 @@ def draw(measured: Figures, folder: Path) -> list[Path]:
 
 
 def rows_picture(axis: str, points: Figures) -> str:
-    """Million rows per second, by one of the sizes."""
+    """A chart of million rows per second by one of the sizes."""
     sizes = [float(size) for size in points]
     spreads = [spread_of(figures["rows_per_s"]) for figures in points.values()]
     line = Line(
@@ -53,7 +43,7 @@ def rows_picture(axis: str, points: Figures) -> str:
 
 
 def spread_of(figure: object) -> tuple[float, float, float]:
-    """(least, median, largest), in millions."""
+    """(least, median, largest) of a figure, in millions."""
     if isinstance(figure, dict):
         return figure["min"] / 1e6, figure["median"] / 1e6, figure["max"] / 1e6
     value = float(figure) / 1e6  # type: ignore[arg-type]
@@ -61,7 +51,7 @@ def spread_of(figure: object) -> tuple[float, float, float]:
 
 
 def latency_picture(figures: Figures) -> str:
-    """Microseconds of a pull of one row, by percentile."""
+    """A chart of the microseconds of a pull of one row, by percentile."""
     loaded = f"{figures['load_trainers']} other trainers at work"
     lines = [
         Line(label, list(enumerate(figures[name]["curve"], start=1)))
@@ -70,14 +60,3 @@ def latency_picture(figures: Figures) -> str:
     values = [value for line in lines for _, value in line.points]
     x = linear("percent of the calls that took no longer", 100.0)
     return chart("Time to pull one row", x, logarithmic("µs", values), lines)
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("figures", type=Path, help="what bin/bench --json wrote")
-    parser.add_argument("--out", type=Path, default=Path("docs/pictures"))
-    args = parser.parse_args()
-    for path in draw(json.loads(args.figures.read_text()), args.out):
-        print(path)

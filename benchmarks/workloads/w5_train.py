@@ -1,12 +1,11 @@
-"""Training fed by `QueueDataset`, beside the same from arrays that are in memory already.
+"""Training from files by `QueueDataset`, compared with training from arrays in memory.
 
-python -m benchmarks.w5_feed --train [--threads N] [--rounds N]
+    python -m benchmarks.w5_feed --train [--threads N] [--rounds N]
 
-The W7 network on batches of 512; the arrays are what a first pass over the files gave. Each round
-trains on all of them from files and from memory, in turns. `share` is the median of the ratio of
-speeds within a round. `share_cpu` is that of CPU time of the whole process, reading threads and
-all: what is left of the speed on a host with no core to spare; `share_cpu_trainer` is that of the
-thread that trains.
+The W7 network trains on batches of 512; a first pass over the files yields the arrays. Each round
+trains on all batches from files, then from memory. `share` is the median ratio of speeds within a
+round. `share_cpu` is the ratio of CPU time of the whole process, with reading threads: the ratio of
+speeds on a host without a free core. `share_cpu_trainer` counts the training thread only.
 """
 
 from __future__ import annotations
@@ -22,8 +21,9 @@ from typing import NamedTuple
 import numpy as np
 
 import psrt
-from benchmarks import harness, w7_executor, w7_model
-from benchmarks.ctr_data import DENSE, SLOTS, w1_batches
+from benchmarks.measuring import harness
+from benchmarks.workloads import w7_executors, w7_model
+from benchmarks.workloads.ctr_data import DENSE, SLOTS, w1_batches
 from psrt.core.allocator import keep_freed_memory
 from psrt.data.slots import Batch, Slot
 from psrt.kernels.text.lines import format_rows, row_bytes
@@ -37,7 +37,7 @@ READ_SLOTS = (
 
 
 class Spent(NamedTuple):
-    """On all batches: seconds, CPU seconds of the process, and of the thread that trains."""
+    """Seconds on all batches, and CPU seconds of the process and of the training thread."""
 
     wall: float
     cpu: float
@@ -45,14 +45,14 @@ class Spent(NamedTuple):
 
 
 def run(args: argparse.Namespace) -> harness.Figures:
-    keep_freed_memory()  # as every trainer process does
+    keep_freed_memory()  # trainer processes set it, too
     program, loss = w7_model.build(ragged=False)
-    executor = w7_executor.alone_executor(program, loss)
+    executor = w7_executors.alone_executor(program, loss)
     with tempfile.TemporaryDirectory(prefix="psrt-w5-") as folder, harness.Steal() as steal:
         files = written(Path(folder))
         dataset = psrt.QueueDataset(READ_SLOTS, files=files, batch_size=BATCH, threads=args.threads)
         arrays = list(dataset.batches())
-        train(executor, arrays)  # kernels are loaded
+        train(executor, arrays)  # loads kernels
         rounds = [
             (train(executor, dataset.batches()), train(executor, arrays))
             for _ in range(args.rounds)
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> harness.Figures:
 
 
 def written(folder: Path) -> list[Path]:
-    """The batches of W1 as MultiSlot text, about as many in each file."""
+    """Write the batches of W1 as MultiSlot text, near-equal numbers in each file."""
     paths = [folder / f"part-{file}" for file in range(FILES)]
     batches = w1_batches(0, BATCHES)
     for file, path in enumerate(paths):
@@ -96,5 +96,5 @@ def train(executor: psrt.Executor, batches: Iterable[Batch]) -> Spent:
 
 
 def share(rounds: list[tuple[float, float]]) -> float:
-    """The median of ratios."""
+    """The median of the ratios of pairs."""
     return round(statistics.median(one / other for one, other in rounds), 3)

@@ -1,4 +1,4 @@
-"""The ceiling of W1 and W7: the network's matrix products by bare numpy, preallocated."""
+"""The ceiling of W1 and W7: the network's matrix products in numpy, with preallocated outputs."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from benchmarks.ctr_data import BATCH, DENSE, HIDDEN, SLOTS, WIDTH
+from benchmarks.workloads.ctr_data import BATCH, DENSE, HIDDEN, SLOTS, WIDTH
 
 SIZES = (SLOTS * WIDTH + DENSE, *HIDDEN, 1)
 
 
 def gemm_figures(seconds: float) -> dict[str, float]:
-    """Forward, weight- and data-gradient products of each layer, batch 512, one BLAS thread."""
+    """Speed of forward, weight- and data-gradient products, batch 512, one BLAS thread."""
     products = _products(threading.get_ident())
     for left, right, out in products:
         np.matmul(left, right, out=out)
@@ -32,20 +32,20 @@ def gemm_figures(seconds: float) -> dict[str, float]:
 
 
 def gemm_by_threads(threads: int, seconds: float) -> float:
-    """Examples per second of `threads` threads that multiply side by side, each its own arrays."""
+    """Examples per second of threads that multiply concurrently, each with its own arrays."""
     measured = _pool(threads).map(gemm_figures, [seconds] * threads)
     return sum(figures["examples_per_s"] for figures in measured)
 
 
 @functools.cache
 def _pool(threads: int) -> ThreadPoolExecutor:
-    """Kept: to make threads and arrays takes longer than the shortest measurements."""
+    """A cached pool: creating threads and arrays takes longer than a short measurement."""
     return ThreadPoolExecutor(threads)
 
 
 @functools.cache
 def _products(thread: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """The arrays of one thread."""
+    """(left, right, out) of each product; each thread has its own."""
     products, rng = [], np.random.default_rng(0)
     for fan_in, fan_out in itertools.pairwise(SIZES):
         x = rng.standard_normal((BATCH, fan_in), dtype=np.float32)

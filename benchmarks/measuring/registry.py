@@ -1,8 +1,8 @@
-"""What `bin/bench` runs, and which of the figures it shows beside which limit of the machine.
+"""The runs of `bin/bench`, and the figures in its table, each with a limit of the machine.
 
-Plain data: a `Run` is one command; `SHOWN` says, per workload, what of its JSON becomes a line of
-the table. A limit is what the machine does without psrt, in the unit of the figure, measured in
-the same run: by the benchmark itself where it can, else by `benchmarks.limits`.
+Plain data: a `Run` is one command; `SHOWN` lists, by workload, the numbers of its JSON that become
+lines of the table. A limit is the speed of the machine without psrt, in the unit of the figure. It
+is measured in the same run, by the benchmark itself or by `benchmarks.limits`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ Figures = dict[str, Any]
 LIMITS = "limits"
 
 ROW_BYTES = 2 * (8 + 16 * 4)
-"""Of a row of 16 that is pulled and pushed: id and row each way."""
+"""Bytes of a row of 16 that is pulled and pushed: id and row each way."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """`python -m benchmarks.{module} {flags}`; `quick` are more flags, for a look only."""
+    """`python -m benchmarks.{module} {flags}`; `quick` are further flags for a short run."""
 
     workload: str
     what: str
@@ -31,7 +31,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Limit:
-    """What the machine does, from the figures of the benchmark and of `limits`."""
+    """The speed of the machine, from the figures of the benchmark and of `limits`."""
 
     name: str
     of: Callable[[Figures, Figures], float]
@@ -71,7 +71,7 @@ RUNS = (
     Run("stress", "", "stress", "", "--seconds 20"),
 )
 UNLESS_NAMED = ("rows_by_size", "stress")
-"""Workloads that run only when asked for: they take minutes and make no line of the table."""
+"""Workloads that run only by name: they take minutes and have no line in the table."""
 
 BARE_PRODUCTS = Limit("bare matrix products", lambda own, _: float(own["gemm_examples_per_s"]))
 SOCKET_ROWS = Limit(

@@ -1,4 +1,4 @@
-"""W6's own text, when it is given none: words drawn as 1 / rank, the same as for the peer."""
+"""A text of random words for W6, drawn by Zipf's law like the peer's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ WORDS, VOCABULARY, SENTENCE = 5_000_000, 50_000, 20
 
 
 def written(path: Path, words: int = WORDS) -> Path:
-    """A file with sentences of 20 words `w0` (the most frequent) to `w49999`, one a line."""
+    """Write sentences of 20 words `w0` (the most frequent) to `w49999`, one a line."""
     chances = np.cumsum(1.0 / np.arange(1, VOCABULARY + 1))
     drawn = np.random.default_rng(3).random(words) * chances[-1]
     ranks = np.minimum(np.searchsorted(chances, drawn), VOCABULARY - 1)

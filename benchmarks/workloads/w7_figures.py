@@ -1,7 +1,7 @@
-"""Medians of the rounds of W7, and of those rounds in which two cores were free.
+"""Medians of the rounds of W7, and of its rounds on two free cores.
 
-A round maps what was measured to examples per second; `least_gemm_gain` says by how much bare
-products gained by a second thread, the lesser of before and after. Nothing else decides whether a
+A round maps names of measurements to examples per second. Its `least_gemm_gain` is the speed-up of
+bare matrix products by a second thread, the lesser of before and after. It alone decides whether a
 round counts as free.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import statistics
 
-from benchmarks import harness
+from benchmarks.measuring import harness
 
 FREE = 1.85
 RATIOS = {
@@ -22,7 +22,7 @@ RATIOS = {
 
 
 def summary(rounds: list[dict[str, float]]) -> harness.Figures:
-    """The medians; a round is as above. `examples_per_s` and `share_of_gemm`: one thread's."""
+    """Medians over all and over free rounds; `examples_per_s` is the speed of one thread."""
     free = [r for r in rounds if r["least_gemm_gain"] >= FREE]
     speeds = [name for name in rounds[0] if name != "least_gemm_gain"]
     medians = {name: round(statistics.median(r[name] for r in rounds)) for name in speeds}
@@ -37,5 +37,5 @@ def summary(rounds: list[dict[str, float]]) -> harness.Figures:
 
 
 def _median(rounds: list[dict[str, float]], over: str, under: str) -> float | None:
-    """Of a ratio within rounds; None of no rounds."""
+    """The median ratio of two speeds within rounds; None without rounds."""
     return round(statistics.median(r[over] / r[under] for r in rounds), 3) if rounds else None

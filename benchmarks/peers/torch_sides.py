@@ -1,15 +1,14 @@
-"""One model trained by psrt and by torch, from the same initial parameters.
+"""One model, trained by psrt and by torch from equal initial parameters.
 
-Both sides take the same batches as numpy arrays, and give their parameters by the same names. Each
-optimizer is declared twice with equal numbers. epsilon is 1e-6, psrt's default for Adagrad: with
-torch's 1e-10 a weight whose gradient is nothing but rounding error moves by the whole rate, up on
-one side and down on the other.
+Both sides take equal batches as numpy arrays, and their parameters have equal names. Each optimizer
+is declared twice with equal numbers. epsilon is 1e-6, psrt's default for Adagrad. With torch's
+1e-10 a gradient of pure rounding error moves a weight by the whole rate, in either direction.
 
-Tables are sparse in psrt. SGD and Adagrad leave rows without a gradient as they are, so torch may
-have sparse gradients too. Adam by its formula moves all rows at every step: psrt with
-lazy_mode=False, torch with dense gradients and in its fused form, which is far faster on tables.
-Lazy Adam is there for its speed alone: psrt counts the updates of each row, torch's `SparseAdam`
-those of the table, and the bias corrections differ.
+Tables are sparse in psrt. SGD and Adagrad do not change rows without a gradient, so torch's
+gradients can be sparse, too. Adam's formula changes all rows in every step: psrt uses
+lazy_mode=False, torch dense gradients and its fused form, which is far faster on tables. Lazy Adam
+is compared in speed only: psrt counts the updates of each row, torch's `SparseAdam` those of the
+table, and the bias corrections differ.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 import psrt
-from benchmarks.torch_models import Feed, Model
+from benchmarks.peers.torch_models import Feed, Model
 from psrt.executor.program.derived import DerivedIds
 from psrt.graph.optimizer import Declaration
 
@@ -34,7 +33,7 @@ Optimizers = list[torch.optim.Optimizer]
 
 @dataclass(frozen=True)
 class Twin:
-    """One optimizer of both libraries; torch may need two, for tables and for the rest."""
+    """An optimizer in both libraries; torch may need two, for tables and for the rest."""
 
     declare: Callable[[Model], Declaration]
     make: Callable[[Model, nn.Module], Optimizers]
@@ -76,7 +75,7 @@ TWINS = {
 
 
 class PsrtSide:
-    """psrt trains the model in this process; `feeds` are batches, with the ids that it draws."""
+    """The model in psrt, in this process; `feeds` are batches with the ids that psrt samples."""
 
     def __init__(self, model: Model, twin: Twin, batches: int, dtype: str = "float32") -> None:
         with psrt.program(seed=1) as self.program:
@@ -103,7 +102,7 @@ class PsrtSide:
 
 
 class TorchSide:
-    """torch trains the same model from the `initial` parameters of psrt, and in their precision."""
+    """The model in torch, from the `initial` parameters of psrt and in their precision."""
 
     def __init__(self, model: Model, twin: Twin, initial: dict[str, np.ndarray]) -> None:
         self.module = model.module(twin.is_sparse)
@@ -128,7 +127,7 @@ class TorchSide:
         return {name: self._turned(name, w.numpy()).copy() for name, w in state.items()}
 
     def _turned(self, name: str, weight: np.ndarray) -> np.ndarray:
-        """Weights of `nn.Linear` are (out, in), those of psrt (in, out)."""
+        """Transpose a weight of `nn.Linear`: (out, in) in torch, (in, out) in psrt."""
         layer, _, kind = name.rpartition(".")
         is_turned = kind == "weight" and isinstance(self.module.get_submodule(layer), nn.Linear)
         return weight.T if is_turned else weight

@@ -1,6 +1,6 @@
 """The W7 network: 26 slots of one table of rows of 16, 13 floats, 400-400-400-1, SGD.
 
-`slots` are one id each, as in Criteo; `ragged` ones have one to three.
+A slot has one id, like Criteo's; a ragged slot has one to three.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 import psrt
-from benchmarks.ctr_data import DENSE, HIDDEN, ROWS, SLOTS, WIDTH, w1_batches, zipf_ids
+from benchmarks.workloads.ctr_data import DENSE, HIDDEN, ROWS, SLOTS, WIDTH, w1_batches, zipf_ids
 from psrt import layers
 
 TRAIN = ("forward", "backward", "optimize")
@@ -34,7 +34,7 @@ def build(ragged: bool) -> tuple[psrt.Program, str]:
 
 
 def feeds(count: int, joined: int, ragged: bool) -> list[dict[str, object]]:
-    """`count` batches of `joined` times 512 examples."""
+    """`count` batches of `joined` × 512 examples."""
     made = []
     batches = w1_batches(0, count * joined)
     draw, rng = zipf_ids(9), np.random.default_rng(9)

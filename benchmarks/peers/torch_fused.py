@@ -1,10 +1,10 @@
-"""PyTorch's fused optimizers, a step at a time: the other side of W4.
+"""Steps of PyTorch's fused optimizers, one thread: the other side of W4.
 
-A program of its own, run by a Python that has torch: reads an optimizer's name per line, makes one
-step over ELEMENTS float32 on one thread, prints its seconds. The first line of a name makes the
-tensors and two steps that are not timed; those of the name before are let go.
+    python benchmarks/peers/torch_fused.py ELEMENTS
 
-    python benchmarks/torch_fused.py ELEMENTS
+W4 runs this program with a Python that has torch. It reads an optimizer's name per line, runs one
+step over ELEMENTS float32, and prints its seconds. A new name allocates tensors, runs two untimed
+steps, and releases the tensors of the name before.
 """
 
 from __future__ import annotations

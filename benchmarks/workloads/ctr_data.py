@@ -1,8 +1,8 @@
 """Criteo-shaped batches for W1 and id streams for W2, in memory (numpy only).
 
-26 id slots share one table of 1,000,000 rows; ids follow a bounded Zipf(1.05) whose ranks are
-scattered over the id space by a fixed permutation; 13 dense normals; labels from a planted logistic
-model. The same shapes and seeds as the peers' scripts.
+26 id slots share one table of 1,000,000 rows. Ids follow a bounded Zipf(1.05), and a fixed
+permutation scatters the ranks over the id space. Each example has 13 dense normals and a label from
+a planted logistic model. Shapes and seeds equal those of the peers' scripts.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def w1_batches(rank: int, count: int) -> list[Batch]:
 
 
 def w2_ids(kind: str, count: int = 64, n: int = BATCH * SLOTS) -> list[np.ndarray]:
-    """`unique`: n distinct uniform ids a step; `zipf`: as drawn, with repeats."""
+    """`count` arrays of n ids: `unique` are distinct and uniform, `zipf` have repeats."""
     if kind == "zipf":
         draw = zipf_ids(5)
         return [draw(n) for _ in range(count)]

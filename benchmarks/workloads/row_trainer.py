@@ -1,9 +1,9 @@
-"""One of several trainers that pull and push rows of one table at the same time.
+"""A trainer process that pulls and pushes rows of one table concurrently with others.
 
-    python -m benchmarks.row_trainer --endpoint E --number I --trainers T [--seconds S] …
+    python -m benchmarks.workloads.row_trainer --endpoint E --number I --trainers T …
 
-A process that other benchmarks start. It steps from the moment all T trainers are at the start line
-until the seconds are over, and prints `rows_per_s` of its own.
+`rows_by_size` and `latency` start it. It begins when all T trainers have reached the start line,
+stops after `--seconds`, and prints its own `rows_per_s`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import os
 import time
 from dataclasses import dataclass, fields
 
-from benchmarks import harness
+from benchmarks.measuring import harness
 
 os.environ.update(harness.ONE_THREAD)
 
-from benchmarks.trainers import (
+from benchmarks.workloads.trainers import (
     Who,
     connected,
     distinct_ids,
@@ -35,8 +35,10 @@ ID_SETS, WARM_UP_STEPS = 8, 5
 
 @dataclass(frozen=True)
 class Load:
-    """What each trainer does: steps of `batch` rows of a table of `rows` × `width`, at a `nice` of
-    its process."""
+    """The work of each trainer: steps of `batch` rows of a table of `rows` × `width`.
+
+    `nice` lowers the priority of its process.
+    """
 
     rows: int = 1_000_000
     width: int = 16

@@ -1,4 +1,4 @@
-"""A line chart as SVG text: no dependency, and the same bytes for the same numbers."""
+"""A line chart as SVG text, without dependencies; equal numbers give equal bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COLOURS = ("#1f6feb", "#d1495b", "#2a9d5c", "#8250df")
 
 @dataclass(frozen=True)
 class Axis:
-    """From `low` to `high`, with `ticks`; a logarithmic one needs numbers above 0."""
+    """An axis from `low` to `high`, with `ticks`; a logarithmic one needs numbers above 0."""
 
     label: str
     ticks: tuple[float, ...]
@@ -23,7 +23,7 @@ class Axis:
     is_log: bool = False
 
     def share(self, value: float) -> float:
-        """Where `value` lies between the ends, 0 to 1."""
+        """The position of `value` between the ends, 0 to 1."""
         low, high = self.low, self.high
         if self.is_log:
             low, high, value = math.log(low), math.log(high), math.log(value)
@@ -40,7 +40,7 @@ class Line:
 
 
 def linear(label: str, highest: float) -> Axis:
-    """From 0 to a round number at or above `highest`, in four to eight steps."""
+    """An axis from 0 to a round number at or above `highest`, in four to eight steps."""
     rough = max(highest, 1e-9) / 5
     unit = 10 ** math.floor(math.log10(rough))
     step = next(unit * n for n in (1, 2, 2.5, 5, 10) if unit * n >= rough)
@@ -49,7 +49,7 @@ def linear(label: str, highest: float) -> Axis:
 
 
 def logarithmic(label: str, values: Sequence[float], at_values: bool = False) -> Axis:
-    """From the least to the largest value, a tick at each, or at powers of ten around them."""
+    """A logarithmic axis with a tick at each value, or at powers of ten around them."""
     low, high = min(values), max(values)
     if at_values:
         ticks = tuple(sorted(set(values)))
@@ -61,7 +61,7 @@ def logarithmic(label: str, values: Sequence[float], at_values: bool = False) ->
 
 
 def chart(title: str, x: Axis, y: Axis, lines: Sequence[Line]) -> str:
-    """The whole file."""
+    """The text of the SVG file."""
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
         f'font-family="sans-serif" font-size="13" role="img">',
@@ -132,7 +132,7 @@ def _text(x: float, y: float, text: str, anchor: str, size: int = 13) -> str:
 
 
 def short(value: float) -> str:
-    """50,000,000 is 50M, 13,312 is 13k, 0.5 is 0.5."""
+    """Three digits and a unit: 50,000,000 is 50M, 13,312 is 13.3k, 0.5 is 0.5."""
     for unit, letter in ((1e6, "M"), (1e3, "k")):
         if abs(value) >= unit:
             return f"{value / unit:.3g}{letter}"

@@ -1,11 +1,11 @@
-"""Hosts with slow links on one machine: network namespaces, joined by a switch (Linux, root).
+"""Hosts with slow links on one machine: network namespaces joined by a switch (Linux, root).
 
     host p0 ── veth, tbf both ways ──┐
     host t0 ── veth, tbf both ways ──┴ bridge in a namespace of its own
 
-What a host sends is limited at its end, what it receives at the switch's. Names begin with
-`psrt-<pid>-`; leaving `limited` removes all of them, so end the processes in there before. The
-namespaces reach nothing outside, and addresses cannot clash with the machine's.
+Sent data is limited at the host's end of its link, received data at the switch's end. Names begin
+with `psrt-<pid>-`. Leaving `limited` removes all of them, so end the processes in them first. The
+namespaces have no route to the outside, and their addresses cannot clash with the machine's.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BURST, LATENCY = "64kb", "50ms"
 
 
 class Network:
-    """`hosts` by name; each has one address and one link of `rate_mbit` each way."""
+    """Hosts by name; each has one address and one link of `rate_mbit` each way."""
 
     def __init__(self, hosts: Sequence[str], rate_mbit: float) -> None:
         self._hosts, self._rate_mbit = list(hosts), rate_mbit
@@ -32,11 +32,11 @@ class Network:
         return f"{NETWORK}.{1 + self._hosts.index(host)}"
 
     def prefix(self, host: str) -> list[str]:
-        """What to put before a command for it to run on a host; it keeps the pid."""
+        """The words to put before a command, so that it runs on a host; they keep the pid."""
         return ["ip", "netns", "exec", namespace(host)]
 
     def sent_bytes(self) -> int:
-        """Bytes all hosts have sent, headers of Ethernet, IP and TCP included."""
+        """Bytes that all hosts have sent, with headers of Ethernet, IP and TCP."""
         links = _json("-n", namespace(SWITCH), "-s", "link", "show", "type", "veth")
         return sum(int(link["stats64"]["rx"]["bytes"]) for link in links)
 
@@ -48,7 +48,7 @@ class Network:
             self._plug_in(host)
 
     def remove(self) -> None:
-        """Whatever of it exists; a link goes with its namespace."""
+        """Remove the namespaces that exist; their links go with them."""
         known = {each["name"] for each in _json("netns", "list")}
         for name in (namespace(SWITCH), *map(namespace, self._hosts)):
             if name in known:
@@ -76,7 +76,7 @@ class Network:
 
 @contextlib.contextmanager
 def limited(hosts: Sequence[str], rate_mbit: float) -> Iterator[Network]:
-    """The hosts, as long as this is entered."""
+    """Hosts that exist until the context is left."""
     if os.geteuid() != 0:
         raise SystemExit("A limited network needs root: run this with sudo, or without a limit.")
     missing = [tool for tool in ("ip", "tc") if shutil.which(tool) is None]
