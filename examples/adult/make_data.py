@@ -90,7 +90,7 @@ def numbers(row: Row) -> list[float]:
 
 
 class Writer:
-    """What the training rows say about vocabulary and scale, applied to any rows."""
+    """Writes rows as text, with the vocabulary and the scales of the training rows."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         known = dict.fromkeys(word for row in rows for word in words(row) + crosses(row))

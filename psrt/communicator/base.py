@@ -61,8 +61,11 @@ class Communicator(Protocol):
     """Moves gradients up and parameters down, in one communication mode."""
 
     one_call_step: bool
-    """Whether `finish` is one call that also brings the rows named by `begin`. A caller that learns
-    of its next batch late may hold its gradients back until then, and saves a round trip."""
+    """True if `finish` is one call that also returns the rows named by `begin`.
+
+    A caller without its next batch can then hold its gradients back until it has one, which saves a
+    round trip.
+    """
 
     @property
     def counters(self) -> Counters: ...

@@ -76,7 +76,7 @@ def parts(
     mode: CommunicationMode | None = None,
     trainers: int = 2,
 ) -> list[TrainerProgram]:
-    """What each trainer gets of the transpiler."""
+    """The program of each trainer, from the transpiler."""
     found = []
     for trainer in range(trainers):
         config = DistributeTranspilerConfig(min_block_size=8)

@@ -31,7 +31,7 @@ PATIENCE_S = 20.0
 
 
 class Meetings:
-    """What a cluster's `tell` does, without a cluster."""
+    """Stands for a cluster's `tell`, without a cluster."""
 
     def __init__(self, client: Client) -> None:
         self._client, self._times = client, 0
@@ -59,7 +59,7 @@ class Trainers:
         by: str = "",
         timeout_s: float = PATIENCE_S,
     ) -> list[list[tuple[object, ...]] | PsrtError]:
-        """What each trainer has in the end, or the error it met."""
+        """The records of each trainer after the shuffle, or its error."""
 
         slots_of = (slots or (RAGGED,)) * (1 if len(slots) > 1 else self._count)
 

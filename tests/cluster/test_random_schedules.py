@@ -180,7 +180,7 @@ class Trainer:
                 self._check_staleness(n + 1, pulled.rows["emb"][:, 0] / UNIT)
 
     def _check_staleness(self, step: int, progress: np.ndarray) -> None:
-        """What `step` computes on holds enough of the work of every other trainer."""
+        """Check that the values under `step` have enough updates of every other trainer."""
         if self._ahead is None:
             return
         for trainer, steps in enumerate(self._schedule.steps):
@@ -245,7 +245,7 @@ def flat(gradients: Gradients) -> Iterator[tuple[str | int, np.ndarray]]:
 
 
 def held_tables(cluster: Cluster) -> dict[str | int, np.ndarray]:
-    """What the pservers hold, by parameter or id."""
+    """Values on the pservers, by parameter or id."""
     held: dict[str | int, np.ndarray] = {}
     for pserver in cluster.pservers:
         assert isinstance(pserver, PserverService)

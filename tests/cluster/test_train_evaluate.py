@@ -70,7 +70,7 @@ def run_trainers(
 
 
 def run_trainer(config: JobConfig, settings: TrainerConfig) -> dict[str, Any]:
-    """What `psrt trainer` does, without its signal handlers, which belong to a main thread."""
+    """Run `psrt trainer` without its signal handlers, which need a main thread."""
     job = jobs.load_job(config)
     with (
         closing(run_of(settings, job)) as run,

@@ -1,4 +1,4 @@
-"""What users see when processes die, start late, or are spoken to by strangers: real processes."""
+"""Real processes that die, start late, or get calls from strangers, and their messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What trainers of its host see of a pserver's memory, and what a pserver makes of tiny numbers."""
+"""Shared memory of a pserver and trainers on its host, and tiny numbers that count as zero."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Trained:
         return self.model.prediction.name
 
     def predict(self, feed: dict[str, np.ndarray]) -> np.ndarray:
-        """What the executor that trained would predict."""
+        """Predictions of the executor that trained the model."""
         executor = psrt.Executor(self.program, self.scope)
         labelled = {"click": np.zeros((len(feed["x"]), 1), np.float32), **feed}
         (fetched,) = executor.run(labelled, [self.prediction], roles=("forward",))

@@ -273,7 +273,7 @@ _CRITEO_COLUMNS = (
 
 
 def _said(names: Sequence[str | int]) -> dict[str, Any]:
-    """What `[data.columns]` says for `_COLUMNS`."""
+    """The section `[data.columns]` for `_COLUMNS`."""
     label, ids, p0, p1, more, item, word = names
     return {
         "label": label,
@@ -379,7 +379,7 @@ def damaged(data: bytes, draw: random.Random) -> bytes:
 
 
 def verdict(case: Case, data: bytes, path: Path, block_bytes: int = 64) -> str:
-    """How a file was treated, `read` or `refused`; raises `AssertionError` unless that is right."""
+    """Return `read` or `refused` for a file; raises `AssertionError` if that is wrong."""
     path.write_bytes(data)
     rows, error = _read(case, path, block_bytes)
     _check_memory(case, path, rows, error)
@@ -434,7 +434,7 @@ def _read(case: Case, path: Path, block_bytes: int) -> tuple[list[Row], DataErro
 
 
 def _check_memory(case: Case, path: Path, rows: list[Row], error: DataError | None) -> None:
-    """The same file as records in memory: the same rows, or the same words on what is wrong."""
+    """Compare the file as records in memory: equal rows, or an equal error text."""
     format = "multislot" if isinstance(case.format, MultiSlotFormat) else case.format
     dataset = InMemoryDataset(case.slots, files=[path], batch_size=5, format=format)
     failed = None

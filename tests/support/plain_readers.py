@@ -95,7 +95,7 @@ def rows_of(
 
 
 def words_of(line: bytes) -> list[bytes]:
-    """What blanks and tabs separate."""
+    """The words of a line, separated by blanks and tabs."""
     return [word for word in re.split(rb"[ \t]+", line) if word]
 
 

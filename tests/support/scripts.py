@@ -38,7 +38,7 @@ def endpoints(count: int) -> list[str]:
 
 
 def cluster_variables(pservers: Sequence[str], trainers: int) -> dict[str, dict[str, str]]:
-    """What a launcher of PaddlePaddle exports for each process, by its name."""
+    """The variables that PaddlePaddle's launcher exports, by name of the process."""
     common = {
         "PADDLE_PSERVERS_IP_PORT_LIST": ",".join(pservers),
         "PADDLE_TRAINERS_NUM": str(trainers),

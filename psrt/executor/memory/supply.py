@@ -1,8 +1,8 @@
-"""Where the rows of sparse tables come from when nobody has bound them for a step.
+"""Rows of sparse tables for a step without bound rows.
 
-From the executor's source, or else from the whole table in the scope, copied into memory that the
-next batch of the table uses again; some whole tables may be read where they are instead. One supply
-belongs to one thread.
+They come from the executor's source, or else from the whole table in the scope. They are copied
+into memory that the next batch of the table reuses. Lookups can also read some whole tables in
+place. One supply belongs to one thread.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ class RowSupply:
         return RowBatch(ids, rows, index)
 
     def may_read_in_place(self, table: str) -> bool:
-        """Whether lookups may go to the whole table in the scope.
+        """Return True if lookups can read the whole table in the scope.
 
-        Not if a row must look like zeros, or if an op remembers rows that it will add to.
+        False if a row must read as zeros, or if an op keeps rows and adds to them later.
         """
         parameter = self._program.parameters[table]
         lookups = (op for op in self._program.ops if op.inputs.get("table") == (table,))

@@ -24,7 +24,7 @@ class BucketRounds:
 
     @property
     def aborted(self) -> PsrtError | None:
-        """Why the job ended."""
+        """The error that ended the job; None while it runs."""
         return next((rounds.aborted for rounds in self._all() if rounds.aborted), None)
 
     @property

@@ -101,7 +101,7 @@ def lines_of(path: Path) -> list[str]:
 
 
 def shortened(job: Path) -> None:
-    """The same job for `STEPS` steps at most: one file, one epoch."""
+    """Shorten a job to at most `STEPS` steps: one file, one epoch."""
     text = job.read_text()
     epochs = tomllib.loads(text)["data"]["epochs"]
     job.write_text(text.replace(f"epochs = {epochs}\n", "epochs = 1\n"))

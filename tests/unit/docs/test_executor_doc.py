@@ -40,7 +40,7 @@ def meanings(strategy: type) -> dict[str, str]:
 
 
 def is_read(field: str) -> bool:
-    """Whether anything but the declaration itself looks at a field of that name."""
+    """Return True if a file other than the declaration reads a field of that name."""
     room = ROOT / "psrt" / "executor"
     sources = (path.read_text() for path in room.rglob("*.py") if path.stem != "strategies")
     return any(re.search(rf"\b_?(exec|build)\.{field}\b", source) for source in sources)

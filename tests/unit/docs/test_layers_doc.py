@@ -50,7 +50,7 @@ def public() -> Iterator[tuple[ModuleType, str]]:
 
 
 def is_called(room: ModuleType, name: str) -> bool:
-    """Whether users call it; the others are names of types."""
+    """Return True for functions and classes; the other names are aliases of types."""
     found = getattr(room, name)
     return inspect.isfunction(found) or inspect.isclass(found)
 

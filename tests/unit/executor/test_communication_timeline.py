@@ -1,4 +1,4 @@
-"""What a profile shows of the threads of a communicator, beside the steps."""
+"""Threads of a communicator in a profile, alongside the steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `run` of either executor takes, and how it refuses what it cannot make sense of."""
+"""Arguments of `run` of both executors, and its errors on invalid ones."""
 
 from __future__ import annotations
 

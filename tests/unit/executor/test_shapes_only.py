@@ -1,4 +1,4 @@
-"""What an op type says it reads no values of may be overwritten before it runs."""
+"""Inputs of which an op type reads only the shape can be overwritten before it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What strategies take: names that exist, choices, and numbers that make sense."""
+"""Fields of strategies: known names, choices, and numbers in range."""
 
 from __future__ import annotations
 

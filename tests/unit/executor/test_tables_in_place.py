@@ -52,7 +52,7 @@ def started(program: psrt.Program, dtype: str = "float32") -> psrt.Scope:
 
 
 def fetched_rows(program: psrt.Program, scope: psrt.Scope, feed) -> dict[str, RowBatch]:
-    """What a trainer binds: each row once, as a copy."""
+    """Rows as a trainer binds them: each row once, as a copy."""
     bound = {}
     for table, names in lookups_by_table(program).items():
         ids, index = distinct_ids(feed, names)
@@ -87,7 +87,7 @@ def test_training_gives_the_bits_of_fetched_rows(strategy, barrier, replicas):
 
 @pytest.mark.parametrize(("pool", "padding"), [("sum", None), ("sum", 4), ("max", None)])
 def test_training_gives_the_numbers_of_one_executor(pool, padding):
-    """Where a row reads as zeros, or a maximum is remembered, rows are fetched as ever."""
+    """Rows are fetched if one of them reads as zeros, or if a maximum is kept."""
     program, _ = program_of(pool, padding)
     scope, expected = started(program, "float64"), started(program, "float64")
 

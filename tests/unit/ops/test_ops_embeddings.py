@@ -138,7 +138,7 @@ def test_gradient_of_embedding_beside_other_features() -> None:
 
 
 def test_gradient_of_what_is_reshaped_beside_other_features() -> None:
-    """Whoever takes the part of a wider gradient takes it as it lies."""
+    """The part of a wider gradient is used in place, with its strides."""
 
     def build() -> Var:
         x = layers.data("x", (3,))

@@ -115,7 +115,7 @@ def images(shape: tuple[int, ...] = (4, 5, 6)) -> Var:
 
 
 def run(build: Callable[[], Var], x: Array = IMAGES) -> tuple[Array, Scope]:
-    """What a forward pass with random parameters gives."""
+    """The output of a forward pass with random parameters."""
     with program() as p:
         out = build()
     scope = Scope()

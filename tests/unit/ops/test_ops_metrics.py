@@ -48,7 +48,7 @@ def after(build: Callable[[], Var], batches: Batches) -> float:
 
 
 def area_under_roc(scores: Array, labels: Array) -> float:
-    """How often a positive scores above a negative."""
+    """Share of pairs in which the positive scores above the negative; ties count half."""
     pairs = scores[labels == 1][:, None] - scores[labels == 0][None, :]
     return float((np.sign(pairs) / 2 + 0.5).mean())
 
@@ -84,7 +84,7 @@ def test_auc_of_one_class_is_nan(curve: str) -> None:
 
 
 def right(batch: Mapping[str, Array], k: int) -> Array:
-    """Whether the label is among the k highest scores; of equal ones the first counts."""
+    """Tests of the label being among the k highest scores; the first of equal scores counts."""
     top = np.argsort(-batch["x"], axis=1, kind="stable")[:, :k]
     return np.asarray((top == batch["label"]).any(axis=1))
 

@@ -96,7 +96,7 @@ def scope_of(p: Program, dtype: str = "f4") -> Scope:
 
 
 def scores_of(ids: I64) -> Array:
-    """What each example scores on classes `ids` (rows, k), or (1, k)."""
+    """Scores of each example on classes `ids` (rows, k), or (1, k)."""
     return np.asarray((X[:, None, :] * W[ids]).sum(axis=2) + B[ids, 0])
 
 

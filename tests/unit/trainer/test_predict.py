@@ -402,7 +402,7 @@ def test_a_var_without_a_value_by_example_is_refused(
 
 
 def save_logits(trained: Trained, directory: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """As a trainer saves a model whose Model says prediction_is="logit"."""
+    """Save a model as a trainer does if its Model has prediction_is="logit"."""
     from psrt.trainer.models import inference
 
     def said(feeds: tuple[str, ...], fetches: tuple[str, ...], **others: object) -> Prediction:

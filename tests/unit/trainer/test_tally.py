@@ -1,4 +1,4 @@
-"""What trainers of a global shuffle conclude from their counts and words."""
+"""Checks of a global shuffle by the counts and words of its trainers."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ FORWARD = ("forward",)
 
 
 def fetched(build: Callable[[Var], Var], replicas: int | None, merged: bool = True) -> Array:
-    """What `build` makes of X: by replicas, or by one executor."""
+    """The value of `build` on X, by replicas or by one executor."""
     with psrt.program(seed=1) as program:
         var = build(layers.data("x", (2,)))
     scope = psrt.Scope()

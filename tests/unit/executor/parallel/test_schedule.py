@@ -1,4 +1,4 @@
-"""Which thread runs which node of a graph."""
+"""Assignment of the nodes of a graph to threads."""
 
 from __future__ import annotations
 
