@@ -126,7 +126,7 @@ def imports_past_a_face() -> list[str]:
 
 
 def names_of_face(face: str) -> list[str] | None:
-    """What `__all__` of a package lists, in one or several statements; None without one."""
+    """The names in `__all__` of a package, from one or several statements; None without one."""
     found: list[str] | None = None
     for node in tree(modules()[face]).body:
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
