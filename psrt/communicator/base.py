@@ -61,11 +61,8 @@ class Communicator(Protocol):
     """Moves gradients up and parameters down, in one communication mode."""
 
     one_call_step: bool
-    """True if `finish` is one call that also returns the rows named by `begin`.
-
-    A caller without its next batch can then hold its gradients back until it has one, which saves a
-    round trip.
-    """
+    """True if `finish` is one call that also returns the rows named by `begin`. A caller can then
+    hold gradients back until it has its next batch, and saves a round trip."""
 
     @property
     def counters(self) -> Counters: ...
