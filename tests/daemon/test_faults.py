@@ -103,6 +103,38 @@ def test_a_killed_trainer_ends_the_launch_and_is_named_with_its_last_lines(tmp_p
     assert "Traceback" not in launch.output
 
 
+# --- a pserver is started again -----------------------------------------------------------------
+
+
+def test_no_trainer_joins_a_pserver_that_was_started_again_among_trained_ones(
+    tmp_path: Path,
+) -> None:
+    job = write_files(tmp_path, [lines(BATCH * 4, seed=1)], "async", epochs=ENDLESS)
+    places = [tmp_path / "kept", tmp_path / "killed"]
+    for place in places:
+        place.mkdir()
+    with daemon(places[0]) as kept, daemon(places[1]) as killed:
+        given = "--endpoints", f"{kept.endpoint},{killed.endpoint}", "--save", str(tmp_path / "m")
+        with psrt(tmp_path / "first.log", "trainer", *given, str(job)) as first:
+            first.wait_for("\nepoch ")
+            killed.process.kill()
+            killed.process.wait()
+            port = killed.endpoint.rpartition(":")[2]
+            empty = start_daemon(tmp_path / "empty.log", "--port", port)
+            try:
+                first_code = first.exit_code()
+                with psrt(tmp_path / "second.log", "trainer", *given, str(job)) as second:
+                    second_code = second.exit_code()
+            finally:
+                empty.kill()
+                empty.wait()
+
+    assert first_code == second_code == exit_code(ErrorCode.CHILD_FAILED)
+    assert f"found another process at {killed.endpoint} than this job began with" in second.output
+    assert "Traceback" not in second.output
+    assert not (tmp_path / "m").exists()
+
+
 # --- a pserver is asked to end ------------------------------------------------------------------
 
 

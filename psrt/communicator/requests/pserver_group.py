@@ -120,8 +120,14 @@ class PserverGroup:
 
     def connect(self, timeout_s: float, on_wait: Callable[[str], None]) -> None:
         """Connect to every pserver, wait for those that are not up yet, register their tables."""
-        jobs = [partial(self._register, client, timeout_s, on_wait) for client in self._clients]
-        self._on_all("start: connecting to the pservers", jobs, timeout_s)
+        dials = [partial(client.connect, timeout_s, on_wait) for client in self._clients]
+        hellos = self._on_all("start: connecting to the pservers", dials, timeout_s)
+        found = [
+            pb.PserverProcess(endpoint=client.endpoint, incarnation=hello.incarnation)
+            for client, hello in zip(self._clients, hellos, strict=True)
+        ]
+        jobs = [partial(self._register, each, found, timeout_s, on_wait) for each in self._clients]
+        self._on_all("start: registering tables", jobs, timeout_s)
 
     def open_rounds(self) -> list[dict[int, int]]:
         """The open round of each bucket, by pserver; buckets that had no round are left out.
@@ -259,10 +265,15 @@ class PserverGroup:
         self.router.known_ids.missed(request.endpoint)
         return send()
 
-    def _register(self, client: Client, timeout_s: float, on_wait: Callable[[str], None]) -> None:
-        client.connect(timeout_s, on_wait)
+    def _register(
+        self,
+        client: Client,
+        found: Sequence[pb.PserverProcess],
+        timeout_s: float,
+        on_wait: Callable[[str], None],
+    ) -> None:
         specs = [to_json(spec) for spec in self.plan.specs_for(client.endpoint)]
-        header = pb.Header(register=pb.Register(specs=specs))
+        header = pb.Header(register=pb.Register(specs=specs, pservers=found))
         report = partial(on_wait, _registering(client.endpoint, len(specs)))
         slow = start_timer(SLOW_S, report, f"slow start {client.endpoint}", self.crashes)
         try:

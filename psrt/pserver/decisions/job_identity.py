@@ -1,10 +1,11 @@
-"""The facts that all processes of a job must agree on."""
+"""The facts that all processes of a job must agree on: the job, and the pservers that serve it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from psrt.core.errors import ConfigError, ErrorCode, WireError
+from psrt.core.errors import ConfigError, ErrorCode, JobError, WireError
 from psrt.core.specs import CommunicationMode, to_json
 from psrt.pserver.decisions.mode_rules import check_mode
 
@@ -59,3 +60,30 @@ class JobIdentity:
             code=ErrorCode.JOB_MISMATCH,
             hint="Start all trainers from one job file and flags; a new job needs new pservers.",
         )
+
+
+class PserverProcesses:
+    """The incarnation of each pserver of a job by endpoint, fixed by the first trainer.
+
+    A pserver that is started again has a new incarnation and no parameters. Trainers that found
+    it are refused by the others, so no job goes on with half a model.
+    """
+
+    def __init__(self) -> None:
+        self._incarnations: dict[str, int] = {}
+
+    def check_same(self, found: Mapping[str, int], trainer: int) -> None:
+        """Raise `JobError` if `trainer` found another process at an endpoint than the first did.
+
+        A trainer of an earlier release reports none.
+        """
+        known = self._incarnations
+        again = sorted(each for each in found if known.get(each, found[each]) != found[each])
+        if again:
+            raise JobError(
+                f"trainer {trainer} found another process at {', '.join(again)} than this job "
+                "began with: the pserver was started again, and the parameters it held are lost. "
+                "The trainer was refused.",
+                hint="Start the job again, all pservers and trainers.",
+            )
+        self._incarnations = known or dict(found)

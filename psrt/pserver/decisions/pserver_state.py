@@ -9,7 +9,7 @@ that wait are in the instructions.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from psrt.core.errors import ErrorCode, PsrtError, WireError
@@ -18,7 +18,7 @@ from psrt.pserver.decisions.buckets import BucketRounds
 from psrt.pserver.decisions.calls import Instruction, WaitingCall
 from psrt.pserver.decisions.clocks import Clocks, Meeting
 from psrt.pserver.decisions.departures import Departures
-from psrt.pserver.decisions.job_identity import JobIdentity
+from psrt.pserver.decisions.job_identity import JobIdentity, PserverProcesses
 from psrt.pserver.decisions.membership import Membership
 from psrt.pserver.decisions.pushes import Pushes, check_steps
 
@@ -41,6 +41,7 @@ class PserverState:
         self.members = Membership(0)
         self.rounds: BucketRounds | None = None
         self.pushes = Pushes()
+        self._pservers = PserverProcesses()
         self.clocks = Clocks(self.members, wait_timeout_s)
         self.aborted: PsrtError | None = None
         self._departures = Departures(wait_timeout_s, is_gone)
@@ -79,6 +80,14 @@ class PserverState:
         self.members_of_job(trainer).called(trainer, incarnation, now)
         assert self.job is not None
         return self.job
+
+    def register(
+        self, trainer: int, incarnation: int, pservers: Mapping[str, int], now: float
+    ) -> JobIdentity:
+        """Record a REGISTER of a trainer that found these `pservers`, incarnations by endpoint."""
+        job = self.called(trainer, incarnation, now)
+        self._pservers.check_same(pservers, trainer)
+        return job
 
     def pull(self, trainer: int, incarnation: int, now: float, acknowledges: bool) -> None:
         """Record a PULL; one that `acknowledges` drops log entries, so it must not come late."""

@@ -167,7 +167,8 @@ class PserverService:
     def _register(self, message: Message) -> Message:
         header = message.header
         specs = [read_spec(text) for text in header.register.specs]
-        job = self._runner.ask(lambda state, now: state.called(*caller_of(header), now))
+        found = {each.endpoint: each.incarnation for each in header.register.pservers}
+        job = self._runner.ask(lambda state, now: state.register(*caller_of(header), found, now))
         self._create(specs, job)
         return Message(pb.Header())
 

@@ -7,5 +7,6 @@ __all__ = ["DTYPE_BFLOAT16", "DTYPE_FLOAT16", "DTYPE_FLOAT32", "DTYPE_FLOAT64", 
 __all__ += ["DTYPE_INT32", "DTYPE_INT64", "DTYPE_UINT8", "DType"]
 __all__ += ["PART_PULL_CHANGED", "PART_PULL_DENSE", "PART_PULL_ROWS", "PART_PUSH_DENSE"]
 __all__ += ["PART_PUSH_ROWS", "Dropped", "Error", "Export", "ExportReply", "Frame", "Header"]
-__all__ += ["Hello", "HelloReply", "Meet", "MeetReply", "Part", "PushKey", "Register"]
+__all__ += ["Hello", "HelloReply", "Meet", "MeetReply", "Part", "PserverProcess", "PushKey"]
+__all__ += ["Register"]
 __all__ += ["Shrink", "ShrinkReply", "Tensor"]

@@ -55,6 +55,27 @@ def test_a_hello_of_another_job_names_both_sides(theirs: JobIdentity, words: str
     assert words in refused.value.message
 
 
+def test_a_trainer_that_found_another_process_at_an_endpoint_is_refused() -> None:
+    state = joined(ASYNC)
+    state.register(0, 7, {"a:1": 100, "b:1": 200}, 0.0)
+    state.register(0, 7, {"a:1": 100, "b:1": 200}, 1.0)
+
+    with pytest.raises(JobError, match="found another process at b:1 than this job began with"):
+        state.register(1, 8, {"a:1": 100, "b:1": 201}, 2.0)
+
+    assert state.register(1, 8, {"a:1": 100, "b:1": 200}, 3.0) == ASYNC
+
+
+def test_a_trainer_of_an_earlier_release_does_not_report_pservers() -> None:
+    state = joined(ASYNC)
+
+    state.register(0, 7, {}, 0.0)
+    state.register(1, 8, {"a:1": 100}, 0.0)
+
+    with pytest.raises(JobError, match="a:1"):
+        state.register(1, 8, {"a:1": 101}, 0.0)
+
+
 def test_every_connection_of_a_process_may_say_hello() -> None:
     state = joined(SYNC)
 

@@ -139,10 +139,20 @@ class HelloReply(_message.Message):
     def __init__(self, data_endpoints: _Optional[_Iterable[str]] = ..., unix_path: _Optional[str] = ..., host_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., software: _Optional[str] = ..., shared_bytes: _Optional[int] = ...) -> None: ...
 
 class Register(_message.Message):
-    __slots__ = ("specs",)
+    __slots__ = ("specs", "pservers")
     SPECS_FIELD_NUMBER: _ClassVar[int]
+    PSERVERS_FIELD_NUMBER: _ClassVar[int]
     specs: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, specs: _Optional[_Iterable[str]] = ...) -> None: ...
+    pservers: _containers.RepeatedCompositeFieldContainer[PserverProcess]
+    def __init__(self, specs: _Optional[_Iterable[str]] = ..., pservers: _Optional[_Iterable[_Union[PserverProcess, _Mapping]]] = ...) -> None: ...
+
+class PserverProcess(_message.Message):
+    __slots__ = ("endpoint", "incarnation")
+    ENDPOINT_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    endpoint: str
+    incarnation: int
+    def __init__(self, endpoint: _Optional[str] = ..., incarnation: _Optional[int] = ...) -> None: ...
 
 class Export(_message.Message):
     __slots__ = ("table", "cursor", "max_rows")
