@@ -1,0 +1,17 @@
+"""Simulated clusters: the real code of trainers and pservers on one thread, by a seeded scheduler.
+
+Services, clients, communicators and tables are the ones that users run. Their threads become
+fibers, their clock is virtual, their frames travel over simulated links. One seed gives one
+history, byte for byte. In reading order:
+
+    world       virtual time, fibers and processes, and the seeded choice of what runs next
+    primitives  locks, conditions, events, queues and futures for fibers
+    patching    the primitives in place of `threading` and `time` in the modules of psrt
+    network     links that delay, drop, double, cut and fall silent, and a carrier over them
+    ledger      a model whose parameters count pushes, and what they must hold in the end
+    scenario    a cluster, its faults and its seed, as data
+    cluster     one history of a scenario: processes, restarts, verdict
+    mutations   planted bugs that histories must find
+    shrinking   the least faults with which a seed still fails
+    __main__    `python -m tests.sim`: many histories, one history, or the planted bugs
+"""

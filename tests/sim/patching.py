@@ -1,0 +1,71 @@
+"""The primitives of a `World` in place of `threading` and `time` in the modules of psrt.
+
+Only what modules look up when they run is replaced, and only until the block ends. Classes that
+derive from `threading.local` keep the real one: fibers of one process share it.
+"""
+
+from __future__ import annotations
+
+import gc
+import queue
+import random
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent import futures
+from concurrent.futures import _base
+from contextlib import contextmanager
+from functools import cache, partial
+from types import ModuleType
+from typing import Any
+
+from tests.sim.primitives import SimpleQueue, Threading, Time, wait
+from tests.sim.world import World
+
+ROOMS = ("psrt.core", "psrt.rpc", "psrt.pserver", "psrt.communicator", "psrt.trainer")
+EXCEPT = ("psrt.rpc.grpc_", "psrt.rpc.aio_loop")
+"""Modules that a simulated cluster does not use, and that hold real threads."""
+
+
+@contextmanager
+def simulated(world: World) -> Iterator[None]:
+    """Let the modules of psrt run on the fibers, the clock and the randomness of `world`."""
+    _leave_out_of_collections()
+    replaced: list[tuple[ModuleType, str, Any]] = []
+    substitutes = _substitutes(world)
+    for module in _modules():
+        for name, value in list(vars(module).items()):
+            if found := substitutes.get(id(value)):
+                replaced.append((module, name, value))
+                setattr(module, name, found)
+    try:
+        yield
+    finally:
+        for module, name, value in replaced:
+            setattr(module, name, value)
+
+
+@cache
+def _leave_out_of_collections() -> None:
+    """Let garbage collections, which pservers ask for, look at the objects of histories only."""
+    gc.collect()
+    gc.freeze()
+
+
+def _substitutes(world: World) -> dict[int, Any]:
+    """By identity of the real module, class or function."""
+    return {
+        id(threading): Threading(world),
+        id(time): Time(world),
+        id(random): random.Random(world.random.getrandbits(64)),
+        id(queue.SimpleQueue): partial(SimpleQueue, world),
+        id(futures.wait): partial(wait, world),
+    }
+
+
+def _modules() -> Iterator[ModuleType]:
+    for name, module in sorted(sys.modules.items()):
+        if name.startswith(ROOMS) and not name.startswith(EXCEPT):
+            yield module
+    yield _base  # futures wait by conditions

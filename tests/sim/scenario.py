@@ -1,0 +1,126 @@
+"""A cluster, its faults and its seed, as data: all that one history depends on."""
+
+from __future__ import annotations
+
+import enum
+import random
+from dataclasses import dataclass
+
+from psrt.core import specs
+from tests.sim.network import LinkFault
+
+MODES: dict[str, specs.CommunicationMode] = {
+    "sync": specs.Sync(on_trainer_loss="wait"),
+    "sync-shrink": specs.Sync(on_trainer_loss="shrink"),
+    "sync-abort": specs.Sync(on_trainer_loss="abort"),
+    "async": specs.Async(send_wait_times=0),
+    "async-merging": specs.Async(max_merge_var_num=3, send_queue_size=3, thread_pool_size=2),
+    "async-pool": specs.Async(send_queue_size=4, send_wait_times=0, thread_pool_size=3),
+    "half-async": specs.HalfAsync(),
+    "ssp": specs.Ssp(max_steps_ahead=1),
+}
+CARRIERS = ("stream-tcp", "stream-unix")
+MOST_FRAMES = 120
+"""About the number of frames of a short history; later numbers strike nothing."""
+
+
+class ProcessFault(enum.Enum):
+    """A failure of a process; the value describes it in a history."""
+
+    KILL = "is killed"
+    PAUSE = "stops for a while"
+
+
+@dataclass(frozen=True)
+class Strike:
+    """One fault of a process: of `name`, after `at_s` seconds; restarts and pauses last `for_s`.
+
+    A killed process with `for_s` = 0 stays dead.
+    """
+
+    at_s: float
+    fault: ProcessFault
+    name: str
+    for_s: float
+
+    def __str__(self) -> str:
+        after = f", {self.for_s:.1f} s" if self.for_s else ""
+        return f"{self.at_s:.3f} s: {self.name} {self.fault.value}{after}"
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """`steps[trainer]` steps of each trainer; `links` are (number of the frame, its fault).
+
+    A keeper starts a trainer that failed again, up to `restarts` times.
+    """
+
+    seed: int
+    mode: str
+    carrier: str
+    steps: tuple[int, ...]
+    joins_s: tuple[float, ...]
+    links: tuple[tuple[int, LinkFault], ...] = ()
+    strikes: tuple[Strike, ...] = ()
+    restarts: int = 0
+
+    def __str__(self) -> str:
+        lines = [
+            f"seed {self.seed}: {self.mode} over {self.carrier}, steps {list(self.steps)}, "
+            f"trainers join after {', '.join(f'{s:.2f}' for s in self.joins_s)} s, "
+            f"{self.restarts} restarts"
+        ]
+        lines += [f"  frame {number} {fault.value}" for number, fault in self.links]
+        return "\n".join([*lines, *(f"  {strike}" for strike in self.strikes)])
+
+    @property
+    def is_gentle(self) -> bool:
+        """True if a job survives every fault: all trainers must complete."""
+        survived = {LinkFault.DOUBLE, LinkFault.CUT, LinkFault.LATE}
+        return all(fault in survived for _, fault in self.links) and all(
+            strike.fault is ProcessFault.PAUSE or self._is_replaced(strike)
+            for strike in self.strikes
+        )
+
+    def _is_replaced(self, strike: Strike) -> bool:
+        """True for a trainer whose place a new process takes in time."""
+        return strike.name.startswith("trainer") and strike.for_s > 0 and self.mode != "sync-abort"
+
+
+def drawn(seed: int, mode: str | None = None, pservers_die: bool = True) -> Scenario:
+    """The scenario of a seed, a function of the arguments; `mode` None = one of `MODES`."""
+    draw = random.Random(f"scenario {seed} {mode} {pservers_die}")
+    mode = mode or draw.choice(list(MODES))
+    trainers = draw.randint(1, 3)
+    kinds = draw.choice([list(LinkFault), [LinkFault.DOUBLE, LinkFault.CUT, LinkFault.LATE]])
+    links = {
+        draw.randrange(MOST_FRAMES): draw.choice(kinds)
+        for _ in range(draw.choice([0, 0, 2, 8, 16]))
+    }
+    return Scenario(
+        seed,
+        mode,
+        draw.choice(CARRIERS),
+        steps=tuple(draw.randint(1, 6) for _ in range(trainers)),
+        joins_s=tuple(
+            round(draw.choice([0.0, 0.0, draw.uniform(0, 1)]), 3) for _ in range(trainers)
+        ),
+        links=tuple(sorted(links.items())),
+        strikes=tuple(
+            _strike(draw, trainers, pservers_die) for _ in range(draw.choice([0, 1, 1, 2]))
+        ),
+        restarts=draw.choice([0, 0, 1, 2]),
+    )
+
+
+def _strike(draw: random.Random, trainers: int, pservers_die: bool) -> Strike:
+    of_pserver = draw.random() < 0.3
+    name = f"pserver {draw.randrange(2)}" if of_pserver else f"trainer {draw.randrange(trainers)}"
+    fault = draw.choice(list(ProcessFault))
+    if of_pserver and not pservers_die:
+        fault = ProcessFault.PAUSE
+    stays_dead = fault is ProcessFault.KILL and draw.random() < 0.3
+    at_s = draw.choice([draw.uniform(0, 0.08), draw.uniform(0, 0.08), draw.uniform(0, 5)])
+    return Strike(
+        round(at_s, 4), fault, name, 0.0 if stays_dead else round(draw.uniform(0.1, 4), 2)
+    )

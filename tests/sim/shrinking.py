@@ -1,0 +1,39 @@
+"""The least faults with which a seed still fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from tests.sim.scenario import Scenario
+
+
+def shrunk(scenario: Scenario, fails: Callable[[Scenario], bool]) -> Scenario:
+    """The scenario without what it fails without: faults, restarts, trainers, steps, late joins.
+
+    Greedy, until no single removal keeps the failure.
+    """
+    while (smaller := next(filter(fails, _smaller(scenario)), None)) is not None:
+        scenario = smaller
+    return scenario
+
+
+def _smaller(scenario: Scenario) -> Iterator[Scenario]:
+    """Scenarios with one thing less, the largest things first."""
+    strikes, links, steps = scenario.strikes, scenario.links, scenario.steps
+    last = len(steps) - 1
+    if last and all(strike.name != f"trainer {last}" for strike in strikes):
+        yield replace(scenario, steps=steps[:-1], joins_s=scenario.joins_s[:-1])
+    for index in range(len(strikes)):
+        yield replace(scenario, strikes=strikes[:index] + strikes[index + 1 :])
+    for index in range(len(links)):
+        yield replace(scenario, links=links[:index] + links[index + 1 :])
+    if scenario.restarts:
+        yield replace(scenario, restarts=scenario.restarts - 1)
+    for index, count in enumerate(steps):
+        if count > 1:
+            yield replace(scenario, steps=(*steps[:index], count - 1, *steps[index + 1 :]))
+    for index, after_s in enumerate(scenario.joins_s):
+        if after_s:
+            joins = (*scenario.joins_s[:index], 0.0, *scenario.joins_s[index + 1 :])
+            yield replace(scenario, joins_s=joins)
