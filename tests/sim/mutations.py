@@ -220,4 +220,4 @@ MUTATIONS: dict[str, Mutation] = {
     "a trainer runs ahead of the slowest": Mutation(SspCommunicator, "begin", "ssp", _a_step_ahead),
     "clocks never let a trainer go": Mutation(Clocks, "answer_met", "ssp", always([])),
 }
-"""What goes wrong → the mutation."""
+"""Mutations by the mistake."""
