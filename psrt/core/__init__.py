@@ -7,6 +7,8 @@ Reading order:
     tensors     sparse gradients and variable-length slots
     precision   precision of gradients and parameters on the wire
     hints       hints of errors about unknown names
+    extras      optional packages, imported on first use
+    urls        URLs of files, through fsspec
     attributes  dataclasses that reject undeclared attributes
     specs       frozen descriptions of tables, optimizers and modes
     clock       time as an argument

@@ -2,7 +2,6 @@
 
 checks    Checks of the numbers that users give
 slots     The fields of an example, batches of them, and the vars they feed
-extras    Optional packages, imported on first use
 sources   Bytes of files, URLs and pipes, and each trainer's shard of them
 formats   Text and columnar files to the arrays of batches
 reading   Reader threads, the bounded queue of batches, reading ahead

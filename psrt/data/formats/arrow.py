@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import IO, Any
 
 from psrt.core.errors import ConfigError, DataError, PsrtError
-from psrt.data.extras import required
+from psrt.core.extras import required
+from psrt.core.urls import is_url
 from psrt.data.formats.arrow_columns import ColumnReader
 from psrt.data.formats.arrow_ends import behind_stream, check_file
 from psrt.data.formats.fields import Field, fields_of
 from psrt.data.formats.rebatching import window
 from psrt.data.slots import Batch, Slot, batch_rows
-from psrt.data.sources import Stamp, is_url, open_raw, unreadable
+from psrt.data.sources import Stamp, open_raw, unreadable
 
 _FILE_MAGIC = b"ARROW1"
 _OF_DAMAGE = (OSError, UnicodeDecodeError, OverflowError, MemoryError)

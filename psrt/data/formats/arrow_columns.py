@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from psrt.core.errors import DataError
+from psrt.core.extras import required
 from psrt.core.tensors import Ragged
 from psrt.core.types import F64, I64, Array
-from psrt.data.extras import required
 from psrt.data.formats.cells import BadValue, TextCells, bucketed, floats, scaled, texts
 from psrt.data.formats.fields import Column, Field, check_unique
 from psrt.data.slots import ends_of

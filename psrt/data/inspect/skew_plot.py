@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from psrt.core.extras import required
 from psrt.core.types import I64
-from psrt.data.extras import required
 from psrt.data.sources import unwritable
 
 _LEGEND_SLOTS = 12

@@ -24,11 +24,11 @@ from psrt.data.sources.places import (
     Reading,
 )
 from psrt.data.sources.raw_bytes import STDIN, Stamp, open_raw
-from psrt.data.sources.remote import is_url, unreadable, unwritable
+from psrt.data.sources.remote import unreadable, unwritable
 from psrt.data.sources.sharding import in_epoch, shard_files
 from psrt.data.sources.sources import Files, TextSource, blocks
 
 __all__ = ["AS_IT_IS", "BEGINNING", "STDIN", "Bookmark", "DataFile", "FilePart", "Files", "Piped"]
 __all__ += ["Place", "Position", "Reading", "Stamp", "TextSource", "blocks", "expand", "files"]
-__all__ += ["in_epoch", "is_url", "once", "open_raw", "shard_files", "text_bytes", "unreadable"]
+__all__ += ["in_epoch", "once", "open_raw", "shard_files", "text_bytes", "unreadable"]
 __all__ += ["unwritable"]

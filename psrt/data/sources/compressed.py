@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any, TypeAlias
 
 from psrt.core.errors import DataError
-from psrt.data.extras import found, required
+from psrt.core.extras import found, required
 from psrt.data.sources.places import DataFile
 
 GZIP_MAGIC, ZSTD_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"

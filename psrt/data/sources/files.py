@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from psrt.core.errors import DataError, ErrorCode
+from psrt.core.urls import is_url
 from psrt.data.sources.compressed import GZIP_MAGIC
 from psrt.data.sources.places import DataFile
-from psrt.data.sources.remote import is_pattern, is_url, matches, size_bytes, unreadable
+from psrt.data.sources.remote import is_pattern, matches, size_bytes, unreadable
 
 _GZIP_TRAILER_BYTES = 8
 File = TypeVar("File", bound=DataFile)

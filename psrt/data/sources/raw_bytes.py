@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from psrt.core.errors import DataError
+from psrt.core.urls import is_url
 from psrt.data.sources.compressed import (
     GZIP_ERRORS,
     GZIP_MAGIC,
@@ -24,7 +25,7 @@ from psrt.data.sources.compressed import (
     damaged,
 )
 from psrt.data.sources.places import DataFile
-from psrt.data.sources.remote import is_url, open_url, unreadable
+from psrt.data.sources.remote import open_url, unreadable
 from psrt.data.sources.text_ahead import TextAhead
 
 STDIN = "<stdin>"

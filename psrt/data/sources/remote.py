@@ -7,22 +7,16 @@ each storage. Its errors become a `DataError` that names the URL. psrt only open
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, TypeVar, cast
 
 from psrt.core.errors import ConfigError, DataError, ErrorCode
-from psrt.data.extras import missing, required
+from psrt.core.extras import missing
+from psrt.core.urls import file_system, is_url
 from psrt.data.sources.places import DataFile
 
 _T = TypeVar("_T")
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-
-
-def is_url(path: DataFile) -> bool:
-    """Return whether fsspec reads it: a `str` with a `protocol://` of two letters or more."""
-    return isinstance(path, str) and _URL.match(path) is not None
 
 
 def is_pattern(url: str) -> bool:
@@ -93,5 +87,4 @@ def _located(url: str, action: str) -> Any:
 
 
 def _system(url: str) -> tuple[Any, str]:
-    core = required("fsspec.core", "fsspec", f"reading {url}")
-    return cast("tuple[Any, str]", core.url_to_fs(url))
+    return file_system(url, f"reading {url}")

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import TypeAlias
 
 from psrt.core.errors import ConfigError, DataError, ErrorCode
+from psrt.core.urls import is_url
 from psrt.data.sources.places import DataFile, FilePart
 from psrt.data.sources.raw_bytes import open_text
-from psrt.data.sources.remote import is_url, size_bytes, unreadable
+from psrt.data.sources.remote import size_bytes, unreadable
 
 File: TypeAlias = Path | str
 _SCANNED_BYTES = 1 << 16
