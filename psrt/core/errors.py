@@ -9,6 +9,7 @@
     ├── UnavailableError  the other side cannot be reached (worth a retry)
     ├── DeadlineError     a wait ended; the message names the awaited processes
     ├── JobError          a job or one of its processes failed
+    ├── StorageError      a file of a cut is damaged or missing, or its storage fails
     └── InternalError     a defect in psrt
 
 A message consists of sentences: the failure, the objects concerned, and what psrt did; `hint` is
@@ -50,6 +51,9 @@ class ErrorCode(enum.IntEnum):
     CHILD_FAILED = 70
     STARTUP_FAILED = 71
     MODEL_UNREADABLE = 72
+    FILE_DAMAGED = 73
+    FILE_MISSING = 74
+    STORAGE_FAILED = 75
     INTERNAL = 99
 
 
@@ -92,6 +96,9 @@ CATALOGUE: dict[ErrorCode, ErrorSpec] = {
     ErrorCode.CHILD_FAILED: ErrorSpec("ABORTED", 70, "a process of the job failed"),
     ErrorCode.STARTUP_FAILED: ErrorSpec("UNAVAILABLE", 71, "a daemon could not start"),
     ErrorCode.MODEL_UNREADABLE: ErrorSpec("DATA_LOSS", 72, "a saved model cannot be read"),
+    ErrorCode.FILE_DAMAGED: ErrorSpec("DATA_LOSS", 73, "a stored file is damaged"),
+    ErrorCode.FILE_MISSING: ErrorSpec("NOT_FOUND", 74, "a stored file is missing"),
+    ErrorCode.STORAGE_FAILED: ErrorSpec("FAILED_PRECONDITION", 75, "a storage refuses a file"),
     ErrorCode.INTERNAL: ErrorSpec("INTERNAL", 99, "a defect in psrt"),
 }
 
@@ -166,6 +173,10 @@ class JobError(PsrtError):
     default_code = ErrorCode.CHILD_FAILED
 
 
+class StorageError(PsrtError):
+    default_code = ErrorCode.STORAGE_FAILED
+
+
 class InternalError(PsrtError):
     default_code = ErrorCode.INTERNAL
 
@@ -176,6 +187,8 @@ _CLASS_OF_CODE: dict[ErrorCode, type[PsrtError]] = {
     ErrorCode.SHAPE_MISMATCH: ProgramError,
     ErrorCode.DATA_MISSING: DataError,
     ErrorCode.MODEL_UNREADABLE: DataError,
+    ErrorCode.FILE_DAMAGED: StorageError,
+    ErrorCode.FILE_MISSING: StorageError,
     ErrorCode.WIRE_VERSION: WireError,
     ErrorCode.WIRE_TOO_LARGE: WireError,
     ErrorCode.WIRE_TRUNCATED: WireError,

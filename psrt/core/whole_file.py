@@ -45,7 +45,7 @@ def writing(path: Path) -> Iterator[TextIO]:
         unfinished.replace(place)
     finally:
         unfinished.unlink(missing_ok=True)
-    _sync_directory(place.parent)
+    sync_directory(place.parent)
 
 
 def probe(path: Path) -> None:
@@ -76,7 +76,7 @@ def unwritable(path: str, flag: str, error: OSError) -> ConfigError:
     )
 
 
-def _sync_directory(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
     """Sync the names in `directory` to the disk, where permissions and file system allow it."""
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
