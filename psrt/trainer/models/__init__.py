@@ -1,6 +1,7 @@
 """Models on disk, and what is computed with them.
 
 model_dir        layout of a saved model: names, manifest, checksums
+replacement      a model takes the place of an earlier one; saves that were killed are finished
 export           writes a model directory, complete or not at all
 saved_model      reads a model directory and its rows, without pservers
 inference        models to predict with

@@ -1,29 +1,36 @@
 """Writes a trained model into a directory that is either complete or absent.
 
-Owns `DIR.tmp` while it works, under a lock that ends with the process, and removes it on failure;
-an earlier model is renamed to `DIR.previous` first. Other files of these names are not touched. A
-`DIR` that is a link means the directory behind it. Called by trainer 0 once every other trainer has
-completed; arrays arrive one parameter or one page at a time, so memory use is that of the largest.
+How it takes the place of an earlier one, and what follows a kill, is in `replacement`. A failed
+save removes what it wrote. A `DIR` that is a link means the directory behind it. Called by trainer
+0 once every other trainer has completed; arrays arrive one parameter or one page at a time, so
+memory use is that of the largest.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
 
+from psrt.core import whole_file
 from psrt.core.errors import ConfigError
 from psrt.core.types import F32, I64, Array
 from psrt.trainer.models.model_dir import MANIFEST, Manifest, Page, dense_file, digest, page_files
+from psrt.trainer.models.replacement import (
+    check_names,
+    claimed,
+    finish_earlier,
+    replace,
+    unfinished,
+)
 
 RowPages = Iterable[tuple[I64, F32]]
 
-_PARTS = {MANIFEST, "dense", "sparse"}
+_FOLDERS = ("dense", "sparse")
 
 
 def check_target(directory: Path) -> None:
@@ -31,6 +38,8 @@ def check_target(directory: Path) -> None:
     could not be written; makes its parents."""
     with _refused(directory):
         place = directory.resolve()
+        check_names(place)
+        finish_earlier(place)
         if place.exists() and not _is_empty_or_model(place):
             raise ConfigError(
                 f"{directory} exists and is not a saved model; psrt will not replace it.",
@@ -51,9 +60,8 @@ def _is_empty_or_model(place: Path) -> bool:
 
 def _try_to_write(place: Path) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
-    _check_is_own(_previous(place))
-    with _claimed(_unfinished(place)) as unfinished:
-        shutil.rmtree(unfinished)
+    with claimed(unfinished(place)):
+        unfinished(place).rmdir()
 
 
 def save(
@@ -68,8 +76,13 @@ def save(
     Raises `ConfigError` when the directory cannot be written.
     """
     place = directory.resolve()
-    _check_is_own(_previous(place))
-    with _claimed(_unfinished(place)) as root:
+    root = unfinished(place)
+    with _refused(place):
+        check_names(place)
+        finish_earlier(place)
+    with ExitStack() as claim:
+        with _refused(root):
+            claim.enter_context(claimed(root))
         with _removed_unless_complete(root):
             writer = _Writer(root, manifest)
             for name, values in dense.items():
@@ -77,56 +90,8 @@ def save(
             for table, pages in sparse.items():
                 manifest.sparse[table] = list(_write_pages(writer, table, pages()))
             writer.finish()
-        _replace(root, place)
+        replace(root, place)
     return manifest
-
-
-def _unfinished(place: Path) -> Path:
-    return place.with_name(place.name + ".tmp")
-
-
-def _previous(place: Path) -> Path:
-    return place.with_name(place.name + ".previous")
-
-
-def _check_is_own(leftover: Path) -> None:
-    """Raise unless everything in a directory is part of a saved model."""
-    is_own = leftover.is_dir() and {each.name for each in leftover.iterdir()} <= _PARTS
-    if leftover.is_symlink() or (leftover.exists() and not is_own):
-        raise ConfigError(
-            f"{leftover} is in the way: psrt keeps a model there while it saves, and what stands "
-            "there is none.",
-            hint="Move it, or save to another directory.",
-        )
-
-
-@contextmanager
-def _claimed(root: Path) -> Iterator[Path]:
-    """Make an empty directory that no other save uses; saves of one name wait for each other."""
-    with _refused(root):
-        _check_is_own(root)
-        root.mkdir(exist_ok=True)
-        claim = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        _lock(claim, root)
-        for part in root.iterdir():  # of a save that broke off
-            shutil.rmtree(part) if part.is_dir() else part.unlink()
-        yield root
-    finally:
-        os.close(claim)
-
-
-def _lock(claim: int, root: Path) -> None:
-    try:
-        fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        is_there = os.path.samestat(os.fstat(claim), root.stat())
-    except (BlockingIOError, FileNotFoundError):
-        is_there = False
-    if not is_there:  # somebody else's, or it was, and is a model by now
-        raise ConfigError(
-            f"Another save is under way in {root}; this one did nothing.",
-            hint="Save one after the other, or to directories of different names.",
-        )
 
 
 @contextmanager
@@ -167,8 +132,8 @@ class _Writer:
         self.root = root
         self._manifest = manifest
         with _refused(root):
-            for folder in ("dense", "sparse"):
-                (root / folder).mkdir(parents=True)
+            for folder in _FOLDERS:
+                (root / folder).mkdir()
 
     def array(self, name: str, values: Array) -> str:
         path = self.root / name
@@ -179,25 +144,8 @@ class _Writer:
         return name
 
     def finish(self) -> None:
-        path = self.root / MANIFEST
-        with _refused(path), path.open("w") as file:
-            file.write(self._manifest.to_json())
-            file.flush()
-            os.fsync(file.fileno())
-
-
-def _replace(written: Path, directory: Path) -> None:
-    """Rename into place; an earlier model is moved away first and then removed."""
-    previous = _previous(directory)
-    shutil.rmtree(previous, ignore_errors=True)
-    try:
-        if directory.exists():
-            directory.rename(previous)
-        written.rename(directory)
-    except OSError as error:
-        raise ConfigError(
-            f"The model is complete in {written}, but could not be renamed to {directory} "
-            f"({error.strerror}).",
-            hint=f"Move what is in its way, then: mv {written} {directory}",
-        ) from error
-    shutil.rmtree(previous, ignore_errors=True)
+        """Put the manifest in place once all files and their names are on the disk."""
+        with _refused(self.root):
+            for folder in _FOLDERS:
+                whole_file.sync_directory(self.root / folder)
+            whole_file.write(self.root / MANIFEST, self._manifest.to_json())

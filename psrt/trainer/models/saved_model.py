@@ -13,10 +13,12 @@ from pathlib import Path
 import numpy as np
 
 from psrt.core import specs
+from psrt.core.errors import ConfigError, DataError, ErrorCode
 from psrt.core.types import F32, I64, Array, Shape
 from psrt.graph.program import Program
 from psrt.kernels.tables import initialize
 from psrt.trainer.models.model_dir import MANIFEST, Manifest, digest, read_manifest, unreadable
+from psrt.trainer.models.replacement import earlier_model, finish_earlier
 
 
 class SavedModel:
@@ -98,6 +100,7 @@ def check_fits(program: Program, model: SavedModel, directory: Path) -> None:
 
 def load(directory: Path) -> SavedModel:
     """Read and verify a model directory; raises `DataError` MODEL_UNREADABLE naming the file."""
+    _finish_killed_save(directory)
     manifest = read_manifest(directory)
     reader = _Reader(directory, manifest)
     dense = {name: reader.array(file, np.float32) for name, file in manifest.dense.items()}
@@ -107,6 +110,25 @@ def load(directory: Path) -> SavedModel:
         if isinstance(spec, specs.SparseTableSpec)
     }
     return SavedModel(manifest, dense, tables)
+
+
+def _finish_killed_save(directory: Path) -> None:
+    """Complete the save of `directory` if one was killed, or raise what a person has to do."""
+    place = directory.resolve()
+    try:
+        finish_earlier(place)
+        earlier = earlier_model(place)
+    except OSError as error:
+        raise unreadable(directory, f"cannot be opened ({error.strerror})") from error
+    except ConfigError as error:
+        raise DataError(error.message, code=ErrorCode.MODEL_UNREADABLE, hint=error.hint) from error
+    if earlier is not None:
+        raise DataError(
+            f"the saved model cannot be read: {place} does not exist, but {earlier} is a complete "
+            "earlier model.",
+            code=ErrorCode.MODEL_UNREADABLE,
+            hint=f"To use it: mv {earlier} {place}",
+        )
 
 
 class _Reader:
