@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -148,16 +149,35 @@ def _parse(plain: dict[str, Any]) -> Manifest:
     for name in files:
         if ".." in Path(name).parts or Path(name).is_absolute():
             raise ValueError(f"file {name!r} is outside of the directory")
+    dense = {str(name): str(file) for name, file in plain["dense"].items()}
+    sparse = {name: [Page(**page) for page in pages] for name, pages in plain["sparse"].items()}
+    _check_files(files, dense, sparse)
     return Manifest(
         job=str(plain["job"]),
         software=str(plain["software"]),
         program=str(plain["program"]),
         tables=[specs.from_plain(table) for table in plain["tables"]],
         prediction=_parse_prediction(plain.get("prediction", {})),
-        dense={str(name): str(file) for name, file in plain["dense"].items()},
-        sparse={name: [Page(**page) for page in pages] for name, pages in plain["sparse"].items()},
+        dense=dense,
+        sparse=sparse,
         sha256=files,
     )
+
+
+def _check_files(
+    files: Mapping[str, str], dense: Mapping[str, str], sparse: Mapping[str, list[Page]]
+) -> None:
+    """Raise `ValueError` unless every array has a checksum, and every page a count."""
+    pages = [page for pages in sparse.values() for page in pages]
+    for name in [*dense.values(), *(name for page in pages for name in (page.ids, page.rows))]:
+        if not isinstance(name, str) or name not in files:
+            raise ValueError(f"file {name!r} has no checksum")
+    for name in files:
+        if "\0" in name or name != name.encode(errors="replace").decode():
+            raise ValueError(f"{name!r} is not the name of a file")
+    for page in pages:
+        if type(page.count) is not int:
+            raise ValueError(f"page {page.ids} has {page.count!r} rows")
 
 
 def _parse_prediction(plain: dict[str, Any]) -> Prediction:
