@@ -22,11 +22,15 @@ from psrt.storage.failures import damaged, reported
 
 
 class LocalDirectory:
-    """Files below `path`, which is made when it is first written to. Threads may share it."""
+    """Files below `path`, which is made when it is first written to. Threads may share it.
 
-    def __init__(self, path: Path, disk: Disk | None = None) -> None:
+    `owner` is part of the names of unfinished files, by default the number of the process.
+    """
+
+    def __init__(self, path: Path, disk: Disk | None = None, owner: str = "") -> None:
         self._root = Path(os.path.abspath(path))
         self._disk = disk if disk is not None else RealDisk()
+        self._owner = owner or str(os.getpid())
         self._made: set[Path] = set()
         self.location = str(path)
 
@@ -120,7 +124,7 @@ class LocalDirectory:
     def _new_file(self, path: Path) -> tuple[Path, DiskFile]:
         """Open a temporary file of a name that nobody has."""
         for number in itertools.count():
-            unfinished = path.with_name(f"{path.name}.{os.getpid()}-{number}{UNFINISHED}")
+            unfinished = path.with_name(f"{path.name}.{self._owner}-{number}{UNFINISHED}")
             with suppress(FileExistsError):
                 return unfinished, self._disk.create(unfinished)
         raise AssertionError("unreachable")

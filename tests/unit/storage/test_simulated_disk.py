@@ -25,7 +25,7 @@ PARTS = ("8/part-0.arrays", "8/part-1.arrays")
 
 
 def directory(disk: SimulatedDisk) -> LocalDirectory:
-    return LocalDirectory(ROOT, disk)
+    return LocalDirectory(ROOT, disk, owner="1")
 
 
 def found(disk: SimulatedDisk, name: str) -> bytes | None:
@@ -270,3 +270,4 @@ def test_the_same_seed_loses_the_same() -> None:
         return disk.history, found(disk, "latest")
 
     assert story(3) == story(3)
+    assert "rename /data/cuts/latest.1-0.tmp latest" in "\n".join(story(3)[0])
