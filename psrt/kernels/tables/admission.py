@@ -1,7 +1,8 @@
 """Admission of ids that have no row yet: by a count while they wait, or by a draw.
 
 Ids wait in buckets of `BUCKET` cells. A cell is an id and the amount it has gathered: its shows, or
-its score. Each virtual shard has its own buckets, so admission of an id depends on the ids of its
+its score. A bucket is a record of BUCKET_WORDS words of 4 bytes: the ids of its cells, then the
+amounts. Each virtual shard has its own buckets, so admission of an id depends on the ids of its
 shard alone, not on the spread of shards over pservers. A full bucket makes room as Misra & Gries
 (1982, "Finding repeated elements") do: the newcomer and all that wait there lose the amount of the
 least of them. So a cell is never less than its id has gathered minus a ninth of all that came to
@@ -20,6 +21,8 @@ from psrt.kernels.lowlevel import mix64, virtual_shard
 from psrt.kernels.tables.initialize import random_bits, row_bits
 
 BUCKET = 8
+AMOUNTS_AT = 2 * BUCKET
+BUCKET_WORDS = AMOUNTS_AT + BUCKET
 _DRAW_COLUMN = (1 << 62) - 1  # no table is that wide: the draw is independent of all weights
 
 # Both kernels: `ids` (n,) of a batch, `order` (m,) positions of a stripe's ids in it, `found` (m,)
@@ -29,23 +32,22 @@ _BATCH = "const i8[::1], const i4[::1], const i4[::1], i4[::1]"
 
 
 @device
-def first_cell_of(id_: int, first_shard: int, shards: int, buckets: int) -> int:
-    """The first cell of the bucket of `id_`, with `buckets` per shard from `first_shard` on."""
+def bucket_of(id_: int, first_shard: int, shards: int, buckets: int) -> int:
+    """The bucket of `id_`, with `buckets` per shard from `first_shard` on."""
     low = mix64(np.uint64(id_)) & np.uint64(0xFFFFFFFF)
     bucket = np.int64((low * np.uint64(buckets)) >> np.uint64(32))
-    shard = virtual_shard(id_, shards) - first_shard
-    return int((shard * buckets + bucket) * BUCKET)
+    return int((virtual_shard(id_, shards) - first_shard) * buckets + bucket)
 
 
 @device
-def gather_(waiting: I64, gathered: F32, first: int, id_: int, amount: float) -> None:
-    """Record `amount` for `id_`, which is not in its bucket."""
-    least = first
-    for cell in range(first, first + BUCKET):
+def gather_(waiting: I64, gathered: F32, id_: int, amount: float) -> None:
+    """Record `amount` for `id_`, which is not in its bucket of cells `waiting` and `gathered`."""
+    least = 0
+    for cell in range(BUCKET):
         if gathered[cell] < gathered[least]:
             least = cell
     lost = min(gathered[least], amount)
-    for cell in range(first, first + BUCKET):
+    for cell in range(BUCKET):
         gathered[cell] -= lost
     if amount > lost:
         waiting[least] = id_
@@ -53,11 +55,9 @@ def gather_(waiting: I64, gathered: F32, first: int, id_: int, amount: float) ->
 
 
 @device
-def has_gathered_(
-    waiting: I64, gathered: F32, first: int, id_: int, amount: float, threshold: float
-) -> bool:
+def has_gathered_(waiting: I64, gathered: F32, id_: int, amount: float, threshold: float) -> bool:
     """True if `id_` has gathered `threshold` with `amount` more; it then leaves its bucket."""
-    for cell in range(first, first + BUCKET):
+    for cell in range(BUCKET):
         if gathered[cell] > 0.0 and waiting[cell] == id_:
             gathered[cell] += amount
             if gathered[cell] < threshold:
@@ -66,7 +66,7 @@ def has_gathered_(
             return True
     if amount >= threshold:
         return True
-    gather_(waiting, gathered, first, id_, amount)
+    gather_(waiting, gathered, id_, amount)
     return False
 
 
@@ -80,9 +80,7 @@ def worth(counts: F32, i: int, show_worth: float, click_worth: float) -> Any:
     return amount if 0.0 < amount < np.inf else np.float32(0.0)
 
 
-@kernel(
-    f"{_BATCH}, const f4[:, ::1], f4, f4, f4, i8[::1], f4[::1], i8, i8, i8 -> i8", group="policy"
-)
+@kernel(f"{_BATCH}, const f4[:, ::1], f4, f4, f4, f4[:, ::1], i8, i8, i8 -> i8", group="policy")
 def admit_counted(
     ids: I64,
     order: I32,
@@ -92,8 +90,7 @@ def admit_counted(
     show_worth: float,
     click_worth: float,
     threshold: float,
-    waiting: I64,
-    gathered: F32,
+    records: F32,
     first_shard: int,
     shards: int,
     buckets: int,
@@ -101,16 +98,16 @@ def admit_counted(
     """Keep ids that have a row, and those that have gathered `threshold` with this batch.
 
     `counts` (n, 2) are shows and clicks of each id, or (0, 2): one show each. A show is worth
-    `show_worth`, a click `click_worth` more than that. `waiting` and `gathered` (cells,) are the
+    `show_worth`, a click `click_worth` more than that. `records` (m, BUCKET_WORDS) are the
     buckets of some of `shards` virtual shards, from `first_shard` on.
     """
-    size = 0
+    size, waiting = 0, records.view(np.int64)
     for k in range(len(order)):
         i = order[k]
         if found[k] < 0:
-            first = first_cell_of(ids[i], first_shard, shards, buckets)
-            amount = worth(counts, i, show_worth, click_worth)
-            if not has_gathered_(waiting, gathered, first, ids[i], amount, threshold):
+            at = bucket_of(ids[i], first_shard, shards, buckets)
+            amount, gathered = worth(counts, i, show_worth, click_worth), records[at, AMOUNTS_AT:]
+            if not has_gathered_(waiting[at], gathered, ids[i], amount, threshold):
                 continue
         kept[size] = i
         size += 1

@@ -65,21 +65,19 @@ class Counted:
         admission.admit_counted.load()
         ids_of_shard = -(-rule.waiting_ids // spec.virtual_shards)
         hash_buckets = max(1, -(-ids_of_shard // admission.BUCKET))
-        size = hash_buckets * admission.BUCKET * (last_shard - first_shard)
-        self._waiting: I64 = np.zeros(size, np.int64)
-        self._gathered: F32 = np.zeros(size, np.float32)
+        buckets = hash_buckets * (last_shard - first_shard)
+        self._records: F32 = np.zeros((buckets, admission.BUCKET_WORDS), np.float32)
         self._layout = (first_shard, spec.virtual_shards, hash_buckets)
         self._numbers = _weights(spec, rule)
 
     @property
     def nbytes(self) -> int:
-        return self._waiting.nbytes + self._gathered.nbytes
+        return self._records.nbytes
 
     def admit(self, ids: I64, order: I32, found: I32, counts: F32) -> I32:
         kept = np.empty_like(order)
         size = admission.admit_counted(
-            *(ids, order, found, kept, counts, *self._numbers),
-            *(self._waiting, self._gathered, *self._layout),
+            *(ids, order, found, kept, counts, *self._numbers), *(self._records, *self._layout)
         )
         return kept[:size]
 

@@ -180,7 +180,7 @@ def test_a_full_bucket_forgets_as_misra_and_gries_say() -> None:
     cells, gathered = np.arange(counting.BUCKET), np.full(counting.BUCKET, 3.0, np.float32)
     gathered[5] = 1.0
 
-    counting.gather_(cells, gathered, 0, 99, np.float32(2.0))
+    counting.gather_(cells, gathered, 99, np.float32(2.0))
 
     assert cells[5] == 99
     assert gathered.tolist() == [2.0, 2.0, 2.0, 2.0, 2.0, 1.0, 2.0, 2.0]
