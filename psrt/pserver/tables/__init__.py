@@ -4,8 +4,8 @@ In reading order:
 
     weight_backups     dense values that trainers pulled, for delay compensation
     helper_threads     threads that take tasks of large requests while their cores are idle
+    block_values       values or state of a dense block, copied on write while a reader holds them
     block_update       updates of a dense block: prepared gradient, then the optimizer's formula
-    block_values       values of a dense block, copied on write while a reader holds them
     dense_table        one block of a dense parameter: values, optimizer state, version, lock
     fair_lock          a fair readers-writer lock
     admission          decisions on ids that have no row yet

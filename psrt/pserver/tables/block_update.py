@@ -20,6 +20,7 @@ import numpy as np
 from psrt.core.specs import LAYER_WISE, DenseTableSpec
 from psrt.core.types import F32
 from psrt.kernels.optimizers import compensate, decay_of, elementwise, rule_of
+from psrt.pserver.tables.block_values import BlockValues
 from psrt.pserver.tables.helper_threads import NO_HELPERS, HelperThreads
 
 PIECE = 1 << 16
@@ -63,14 +64,17 @@ def compensated(gradient: F32, pulled: F32, strength: float) -> Source:
 
 
 class BlockUpdate:
-    """Optimizer, decay, state and scratch of one block of `spec.size` numbers, n."""
+    """Optimizer, decay, state and scratch of one block of `spec.size` numbers, n.
+
+    `state` has the vectors of the optimizer one behind the other.
+    """
 
     def __init__(self, spec: DenseTableSpec, helpers: HelperThreads = NO_HELPERS) -> None:
         self._helpers = helpers
         self._rule = rule_of(spec.optimizer)
         self._decay = decay_of(spec.regularizer)
-        self._state: F32 = np.empty((self._rule.state_vectors, spec.size), np.float32)
-        self._state[:] = np.reshape(self._rule.first, (-1, 1))
+        self._shape = self._rule.state_vectors, spec.size
+        self.state = BlockValues(np.repeat(np.array(self._rule.first, np.float32), spec.size))
         is_whole = isinstance(spec.optimizer, LAYER_WISE)
         self._piece = spec.size if is_whole else min(spec.size, PIECE)
         ends = [0, spec.size]
@@ -81,21 +85,27 @@ class BlockUpdate:
         self._scratch: list[F32] = [np.empty(self._piece, np.float32) for _ in self._halves]
 
     @property
+    def vectors(self) -> int:
+        """Vectors of optimizer state."""
+        return self._shape[0]
+
+    @property
     def nbytes(self) -> int:
         """The optimizer state."""
-        return self._state.nbytes
+        return self.state.now().nbytes
 
     def __call__(self, weights: F32, source: Source, rate: float, version: int) -> None:
         """Update `weights` (n,) and state by the gradient of `source`; `version` counts updates."""
         is_ready = not callable(source) and self._decay is None
         piece = len(weights) if is_ready else self._piece
+        state = self.state.to_change().reshape(self._shape)
 
         def move(half: slice, scratch: F32) -> None:
             for start in range(half.start, half.stop, piece):
                 part = slice(start, min(start + piece, half.stop))
                 w = weights[part]
                 gradient = self._gradient(source, part, w, scratch)
-                self._rule.update_block(w, self._state[:, part], gradient, rate, version)
+                self._rule.update_block(w, state[:, part], gradient, rate, version)
 
         if len(self._halves) == 1:
             move(self._halves[0], self._scratch[0])

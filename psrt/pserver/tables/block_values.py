@@ -1,4 +1,4 @@
-"""The values of a block, copied on write only while a reader still holds them.
+"""The numbers of a block, values or state, copied on write only while a reader still holds them.
 
 A reply is sent from the memory that the next update writes to, unless it is still being sent then:
 `to_change` checks by the reference count whether a view exists. For 64 MiB, the copy and fresh
@@ -39,6 +39,10 @@ class BlockValues:
         if not is_unreferenced(self._memory, 0):
             self._memory = [self._copied(), self._memory[0]]
         return self._memory[0]
+
+    def drop_spare(self) -> None:
+        """Drop the memory that is kept for the next copy."""
+        del self._memory[1:]
 
     def _copied(self) -> F32:
         """A copy, in the memory of an earlier one if no reader holds that."""
