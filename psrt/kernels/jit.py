@@ -119,9 +119,10 @@ def kernel(
     optimizer: see `psrt.kernels.optimizers.registry`), `table` (a trainer that holds a table, when
     made), `op` (the executor of a program with an op that needs it, when made), `half` (processes
     that store or send numbers of less than 32 bits), `policy` (a pserver with a table of that
-    admission or lifecycle, when made). A `brief` kernel keeps the interpreter's lock: otherwise
-    another thread could take it, and the caller would wait for it, at every call. The body must be
-    a function without closure: numba's cache finds it by module, name and line.
+    admission or lifecycle, when made), `freeze` (a pserver, at its first freeze or restore). A
+    `brief` kernel keeps the interpreter's lock: otherwise another thread could take it, and the
+    caller would wait for it, at every call. The body must be a function without closure: numba's
+    cache finds it by module, name and line.
     """
 
     def declare(function: Callable[..., Any]) -> Kernel:

@@ -114,6 +114,19 @@ def admit_counted(
     return size
 
 
+@kernel("const i8[::1], const i4[::1], const i4[::1], i4[::1], i8, i8, i8 -> i8", group="freeze")
+def find_buckets(
+    ids: I64, order: I32, found: I32, out: I32, first_shard: int, shards: int, buckets: int
+) -> int:
+    """`out` (n,) = the buckets of those of `ids[order]` without a row; returns their number."""
+    count = 0
+    for k in range(len(order)):
+        if found[k] < 0:
+            out[count] = bucket_of(ids[order[k]], first_shard, shards, buckets)
+            count += 1
+    return count
+
+
 @kernel(f"{_BATCH}, f8, i8 -> i8", group="policy")
 def admit_drawn(ids: I64, order: I32, found: I32, kept: I32, probability: float, seed: int) -> int:
     """Keep ids that have a row, and the share `probability` of all others that the seed draws."""

@@ -165,7 +165,7 @@ def gather(src: F32, index: I32, out: F32) -> None:
         copy_row(out[i], src[index[i]])
 
 
-@kernel("f4[:, ::1], const i4[::1], const f4[:, ::1] -> void", group="trainer")
+@kernel("f4[:, ::1], const i4[::1], const f4[:, ::1] -> void", group="trainer freeze")
 def scatter(out: F32, index: I32, values: F32) -> None:
     """`out` (m, d)[`index` (n,)] = `values` (n, d), in order."""
     for i in range(len(index)):

@@ -206,6 +206,7 @@ def test_every_kernel_belongs_to_a_role():
         "convert",
         "half",
         "policy",
+        "freeze",
     }
 
 
