@@ -12,11 +12,12 @@ registry         the rule of each optimizer spec
 """
 
 from psrt.kernels.optimizers import elementwise
-from psrt.kernels.optimizers.decay import Decay, compensate, decay_of
+from psrt.kernels.optimizers.decay import Decay, compensate, decay_of, per_show
 from psrt.kernels.optimizers.elementwise import scale_
 from psrt.kernels.optimizers.optimizer_rule import OptimizerRule, RowTable, TouchedRows
 from psrt.kernels.optimizers.registry import rule_of
 from psrt.kernels.optimizers.row_headers import HEADER_WORDS, UPDATES_WORD, VERSION_WORD, stamp_
 
 __all__ = ["HEADER_WORDS", "UPDATES_WORD", "VERSION_WORD", "Decay", "OptimizerRule", "RowTable"]
-__all__ += ["TouchedRows", "compensate", "decay_of", "elementwise", "rule_of", "scale_", "stamp_"]
+__all__ += ["TouchedRows", "compensate", "decay_of", "elementwise", "per_show", "rule_of", "scale_"]
+__all__ += ["stamp_"]

@@ -1,4 +1,4 @@
-"""Changes of a gradient before its update on a pserver: delay compensation, then decay.
+"""Changes of a gradient before its update on a pserver: per show, delay compensation, then decay.
 
 In a program regularizers are ops, and give equal bits. Each kernel is
 one pass. A gradient from the wire is read-only, so the first pass writes into `out`; a pass over
@@ -126,3 +126,11 @@ def decay_of(regularizer: Regularizer | None) -> Decay | None:
     for each in kernels:
         each.load()
     return Decay(regularizer.coeff, *kernels)
+
+
+def per_show(gradients: F32, counts: F32) -> F32:
+    """Gradients (n, d), each divided by the shows in `counts` (n, 2) if they are positive."""
+    shows = counts[:, :1]
+    shows = np.where((shows > 0) & (shows < np.inf), shows, np.float32(1))
+    scaled: F32 = np.divide(gradients, shows, dtype=np.float32)
+    return scaled

@@ -18,6 +18,7 @@ from psrt.core.errors import ErrorCode, TableError
 from psrt.core.types import F32, I32, I64, U8
 from psrt.kernels.optimizers import UPDATES_WORD, RowTable
 from psrt.kernels.tables import leaves, routing, row_access, row_eviction, row_lookup
+from psrt.kernels.tables import rows as row_kernels
 from psrt.kernels.tables.growable_memory import Slab
 from psrt.kernels.tables.id_index import IdIndex
 from psrt.kernels.tables.row_layout import ID_WORD, RowLayout
@@ -114,6 +115,19 @@ class RowStore:
             if self.rows > first:
                 self._begin(first, self.rows)
 
+    def put(self, ids: I64, order: I32, found: I32, rows: F32) -> None:
+        """Rows `ids[order]`, created where there are none, become `rows` (n, words), as the slab
+        has them; `found` as of `touch`, and errors."""
+        first, end = self.rows, 0
+        self._reserve(first + len(order))
+        try:
+            while (end := self._touch(ids, order, found, end, (-1, -1, 0))) < len(order):
+                self._index.grow(~int(found[end]) >> leaves.CELL_BITS)
+        except BaseException:
+            self._begin(first, self.rows)
+            raise
+        row_kernels.scatter(self.slab.rows, found, rows)
+
     def count(self, found: I32, order: I32, counts: F32) -> None:
         """Add up shows and clicks (n, 2) in rows that keep them: see `row_eviction.count_`."""
         if self.layout.show_at >= 0:
@@ -149,15 +163,18 @@ class RowStore:
         self.slab.trim(self.rows)
         self._room = 0
 
-    def drop_ids(self, ids: I64) -> None:
-        """Drop those of these rows that exist."""
+    def slots_of(self, ids: I64) -> I32:
+        """The slots of those of these rows that exist."""
         order, found = np.arange(len(ids), dtype=np.int32), no_hints(len(ids))
         self.find(ids, order, found)
-        found = found[found >= 0]
-        if len(found):
-            first = int(found.min())
-            dropped = np.zeros(int(found.max()) + 1 - first, np.uint8)
-            dropped[found - first] = 1
+        return found[found >= 0]
+
+    def drop_slots(self, slots: I32) -> None:
+        """Drop the rows at `slots` (n,)."""
+        if len(slots):
+            first = int(slots.min())
+            dropped = np.zeros(int(slots.max()) + 1 - first, np.uint8)
+            dropped[slots - first] = 1
             self.drop(first, dropped)
 
     # --- inside ---

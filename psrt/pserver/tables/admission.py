@@ -14,6 +14,7 @@ import numpy as np
 from psrt.core.specs import CountFilter, Probability, ShowClick, SparseTableSpec
 from psrt.core.types import F32, I32, I64
 from psrt.kernels.tables import admission
+from psrt.pserver.frozen import RecordArray
 
 
 class Admission(Protocol):
@@ -67,12 +68,37 @@ class Counted:
         hash_buckets = max(1, -(-ids_of_shard // admission.BUCKET))
         buckets = hash_buckets * (last_shard - first_shard)
         self._records: F32 = np.zeros((buckets, admission.BUCKET_WORDS), np.float32)
+        self.buckets_of_shard = hash_buckets
         self._layout = (first_shard, spec.virtual_shards, hash_buckets)
+        self._first_bucket = first_shard * hash_buckets
         self._numbers = _weights(spec, rule)
 
     @property
     def nbytes(self) -> int:
         return self._records.nbytes
+
+    @property
+    def buckets(self) -> int:
+        return len(self._records)
+
+    @property
+    def records(self) -> RecordArray:
+        """The hash buckets, as a freeze copies them."""
+        where = self._first_bucket, admission.AMOUNTS_AT
+        return RecordArray("waiting", lambda: self._records, admission.BUCKET_WORDS, *where)
+
+    def touched(self, ids: I64, order: I32, found: I32) -> I32:
+        """The buckets of those of `ids[order]` that have no row: `admit` may change them."""
+        out = np.empty_like(order)
+        return out[: admission.find_buckets(ids, order, found, out, *self._layout)]
+
+    def put(self, records: F32) -> None:
+        """Write hash buckets (n, words) with their numbers in front, as a page has them."""
+        self._records[self.numbers_of(records)] = records[:, 2:]
+
+    def numbers_of(self, records: F32) -> I32:
+        """The places of hash buckets of a page."""
+        return (records.view(np.int64)[:, 0] - self._first_bucket).astype(np.int32)
 
     def admit(self, ids: I64, order: I32, found: I32, counts: F32) -> I32:
         kept = np.empty_like(order)

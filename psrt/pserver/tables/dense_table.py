@@ -9,14 +9,16 @@ version share it, and it costs no copy unless one of them still uses it at the n
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from psrt.core.errors import InternalError
 from psrt.core.specs import DenseTableSpec
 from psrt.core.types import F32
 from psrt.kernels.optimizers import compensate
 from psrt.kernels.tables import fill_block
+from psrt.pserver.frozen import BlockState, FrozenBlock, FrozenPages, Meta, assembled, facts_of
 from psrt.pserver.tables.block_update import BlockUpdate, Source, compensated, mean_of
 from psrt.pserver.tables.block_values import BlockValues
 from psrt.pserver.tables.helper_threads import NO_HELPERS, HelperThreads
@@ -40,6 +42,7 @@ class DenseTable:
         self._backups = WeightBackups()
         self._lock = threading.Lock()
         self._values = BlockValues(_initial(spec))
+        self._since: int | None = None  # the version that the next delta begins at
         if compensation:
             compensate.load()
 
@@ -74,6 +77,46 @@ class DenseTable:
         """Drop the values kept for `trainer`, which has completed."""
         with self._lock:
             self._backups.release(trainer)
+
+    def track_changes(self) -> None:
+        """Begin the first delta here."""
+        self._since = self.version
+
+    def freeze(self, is_delta: bool = False) -> FrozenBlock:
+        """Fix the present values, optimizer state and version; updates go on with copies.
+
+        A delta has them if there were updates since the latest confirmed freeze. Raises
+        `InternalError` for a delta without `track_changes`.
+        """
+        with self._lock:
+            if is_delta and self._since is None:
+                raise InternalError(f"table {self.spec.name!r} has no freeze to follow")
+            state = self._move.state.show().reshape(-1, self.spec.size)
+            block = BlockState(self._values.show(), state, self.version)
+            facts = facts_of(self.spec, self.version, self._since if is_delta else None)
+            return FrozenBlock(facts, block, self._confirm, self._drop_spares)
+
+    def restore(self, sources: Iterable[FrozenPages]) -> None:
+        """Go on from freezes of blocks that cover this one, which may have other bounds.
+
+        Of each block a full one comes first, then its deltas in order. Raises `TableError` if a
+        block does not fit, elements are missing, or versions differ.
+        """
+        block = assembled(self.spec, self._move.vectors, sources)
+        with self._lock:
+            self._values = BlockValues(block.values)
+            self._move.state = BlockValues(block.state.reshape(-1))
+            self._backups = WeightBackups()
+            self.version = block.version
+
+    def _confirm(self, meta: Meta) -> None:
+        if self._since is not None:
+            self._since = max(self._since, meta["version"])
+
+    def _drop_spares(self) -> None:
+        with self._lock:
+            self._values.drop_spare()
+            self._move.state.drop_spare()
 
     def _update(self, source: Source, rate: float) -> None:
         self.version += 1

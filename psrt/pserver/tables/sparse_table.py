@@ -21,15 +21,16 @@ import numpy as np
 from psrt.core.clock import hours_since_1970
 from psrt.core.specs import SparseTableSpec, scales_by_shows
 from psrt.core.types import F32, I64
-from psrt.kernels.optimizers import OptimizerRule, decay_of, rule_of
-from psrt.kernels.tables import ONE_SHOW_EACH, RowUpdate, Start, encode, table_layout
+from psrt.kernels.optimizers import decay_of, per_show, rule_of
+from psrt.kernels.tables import ONE_SHOW_EACH, RowUpdate, table_layout
+from psrt.pserver.frozen import FreezableRows, Meta
 from psrt.pserver.tables.admission import admission_of
 from psrt.pserver.tables.change_log import ChangeLog
 from psrt.pserver.tables.helper_threads import NO_HELPERS, HelperThreads
 from psrt.pserver.tables.hot_ids import HotIds
 from psrt.pserver.tables.row_walk import RowWalk
 from psrt.pserver.tables.slab_preallocator import SlabPreallocator
-from psrt.pserver.tables.stripe import Decide, Stripe
+from psrt.pserver.tables.stripe import Decide, Stripe, first_row
 from psrt.pserver.tables.stripe_router import RoutedIds, StripeRouter
 
 LARGE_ROWS = 12_288
@@ -37,13 +38,15 @@ LARGE_ROWS = 12_288
 0.1 ms each, and both wait longer for memory. With 8,192 rows of 16 weights there is no gain."""
 
 
-class SparseTable:
+class SparseTable(FreezableRows):
     """Rows that exist once they were updated; `version` counts the updates.
 
     `log` has a lock of its own; None = no change log. `hours` is the time since 1970, for rows that
     store the hour of their latest push. `preallocator` allocates memory ahead of new rows;
     `helpers` take stripes of large batches.
     """
+
+    _stripes: list[Stripe]
 
     def __init__(
         self,
@@ -54,6 +57,7 @@ class SparseTable:
         preallocator: SlabPreallocator | None = None,
         helpers: HelperThreads = NO_HELPERS,
     ) -> None:
+        super().__init__()
         self.spec = spec
         self._hours = hours
         self._preallocator = preallocator
@@ -67,6 +71,7 @@ class SparseTable:
         self.layout = table_layout(spec, len(self._rule.first_state(spec.width)))
         router = StripeRouter(spec, stripes)
         self.route = router.route  # bound once: small pulls are dominated by calls
+        self._shards = router.shards
         self._stripes = [self._stripe(*shards) for shards in router.shards]
         self._walk = RowWalk(self._stripes)
         self._version_lock = threading.Lock()
@@ -95,7 +100,7 @@ class SparseTable:
     @property
     def refused(self) -> int:
         """Updates of ids that were not admitted."""
-        return sum(stripe.refused for stripe in self._stripes)
+        return self._refused_before() + sum(stripe.refused for stripe in self._stripes)
 
     def describe(self) -> dict[str, Any]:
         """Facts for STATUS.
@@ -154,25 +159,39 @@ class SparseTable:
         `counts` (n, 2) are the shows and clicks of the ids, by default one show each. `now` is the
         round or mini-batch that the job reaches by this update, by default the last one plus 1.
         """
-        to_all = self._rule.moves_all_rows
+        if counts is not None and scales_by_shows(self.spec.optimizer):
+            gradients = per_show(gradients, counts)
+        with self._updates:  # a freeze has an update as a whole or not at all
+            version = self._next_version(now)
+            decayed = None if self._decay is None else np.empty_like(gradients)
+            update = RowUpdate(
+                *(self._rule, routed.ids, gradients, version, rate, self._decay, decayed),
+                hour=self._hours() if self.spec.keeps_seen else 0,
+                counts=ONE_SHOW_EACH if counts is None else counts,
+            )
+            self._make(update, routed)
+
+    def _next_version(self, now: int) -> int:
+        """Count an update; returns the version that rows get."""
         with self._version_lock:
             self.version += 1
             self._time = max(self._time + 1, now)
-            version = self.version if to_all else self._time
-        if counts is not None and scales_by_shows(self.spec.optimizer):
-            gradients = per_show(gradients, counts)
-        decayed = None if self._decay is None else np.empty_like(gradients)
-        update = RowUpdate(
-            *(self._rule, routed.ids, gradients, version, rate, self._decay, decayed),
-            hour=self._hours() if self.spec.keeps_seen else 0,
-            counts=ONE_SHOW_EACH if counts is None else counts,
-        )
+            return self.version if self._rule.moves_all_rows else self._time
+
+    def _make(self, update: RowUpdate, routed: RoutedIds) -> None:
+        to_all = self._rule.moves_all_rows
         moved = self._in_turn() if to_all else filter(routed.touches, self._in_turn())
         if len(routed.ids) >= LARGE_ROWS or (to_all and self.rows >= LARGE_ROWS):
             self._helpers.run([partial(self._apply, index, routed, update) for index in moved])
         else:
             for index in moved:
                 self._apply(index, routed, update)
+
+    def put_facts(self, meta: Meta) -> None:
+        super().put_facts(meta)
+        if self._log is not None:
+            with self._log_lock:
+                self._log.restart(meta["logged_to"])
 
     @property
     def logs_changes(self) -> bool:
@@ -271,16 +290,3 @@ class SparseTable:
         first = next(self._turns) % count
         yield from range(first, count)
         yield from range(first)
-
-
-def first_row(spec: SparseTableSpec, rule: OptimizerRule) -> tuple[Start, F32]:
-    """The initial value of a row: the start of its weights, its state (words,)."""
-    return (*encode(spec.initializer), spec.seed), rule.first_state(spec.width)
-
-
-def per_show(gradients: F32, counts: F32) -> F32:
-    """Gradients (n, d), each divided by the shows in `counts` (n, 2) if they are positive."""
-    shows = counts[:, :1]
-    shows = np.where((shows > 0) & (shows < np.inf), shows, np.float32(1))
-    scaled: F32 = np.divide(gradients, shows, dtype=np.float32)
-    return scaled

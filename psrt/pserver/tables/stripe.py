@@ -13,10 +13,21 @@ from typing import TypeAlias
 
 import numpy as np
 
-from psrt.core.specs import Score
+from psrt.core.specs import Score, SparseTableSpec
 from psrt.core.types import F32, I32, I64, U8
-from psrt.kernels.tables import HalfRowStore, RowLayout, RowStore, RowUpdate, Start, row_eviction
-from psrt.pserver.tables.admission import Admission
+from psrt.kernels.optimizers import OptimizerRule
+from psrt.kernels.tables import (
+    HalfRowStore,
+    RowLayout,
+    RowStore,
+    RowUpdate,
+    Start,
+    encode,
+    no_hints,
+    row_eviction,
+)
+from psrt.pserver.frozen import ChangeRecorder, FrozenStripe, ids_of
+from psrt.pserver.tables.admission import Admission, Counted
 from psrt.pserver.tables.fair_lock import FairLock
 from psrt.pserver.tables.slab_preallocator import SlabPreallocator
 
@@ -33,6 +44,7 @@ _SWEEP_SLOWDOWN = 4  # dropping a row takes longer than updating one
 class Stripe:
     """Rows, index and admission of one stripe, guarded by one lock.
 
+    A recorder keeps track of changes while there is a freeze, or deltas are to come.
     `admission` decides which ids may get a row, None = all. `absent` is the value that ids without
     a row read as, None = their initial value. `refused` counts updates of ids that were not
     admitted; `empty_bytes` is the value of `nbytes` without rows. `preallocator` allocates memory
@@ -53,6 +65,8 @@ class Stripe:
         self._store = kind(layout, start, first_state, absent)
         self._admission = admission
         self._preallocator = preallocator
+        self._waiting = admission if isinstance(admission, Counted) else None
+        self._recorder: ChangeRecorder | None = None
         self._checked_at = 0  # the number of rows at the latest check for short slabs
         self.refused = 0
         self.empty_bytes = self._store.nbytes
@@ -75,6 +89,11 @@ class Stripe:
         """Memory reserved for ids that wait for admission."""
         return self._admission.nbytes if self._admission is not None else 0
 
+    @property
+    def buckets(self) -> int:
+        """Hash buckets of waiting ids in each virtual shard."""
+        return self._waiting.buckets_of_shard if self._waiting is not None else 0
+
     def read(self, ids: I64, order: I32, found: I32, out: F32) -> None:
         """Write the weights of rows `ids[i]`, i in `order`, to `out[i]` (n, width).
 
@@ -88,10 +107,7 @@ class Stripe:
     def apply(self, update: RowUpdate, order: I32, found: I32) -> None:
         """Update the rows at rising positions `order` (n,) of the batch; `found` as in `read`."""
         if update.rule.moves_all_rows:
-            with self._lock.writes:
-                self._apply(update, order, found)
-                update.apply_to_rest(self._store)
-                self._preallocate()
+            self._apply_to_all(update, order, found)
             return
         lock = self._lock.writes_shortly if len(order) <= _FEW_ROWS else self._lock.writes
         for part in self._slices(len(order)):
@@ -120,7 +136,12 @@ class Stripe:
         with self._lock.writes:
             end = min(end, self.rows)
             first = max(0, end - min(max_rows, self._slice_rows // _SWEEP_SLOWDOWN or 1))
+            recorder = self._recording()
+            if recorder is not None:
+                recorder.before_sweep(first, end)
             dropped = decide(self._store.slab.rows[first:end])
+            if recorder is not None:
+                recorder.after_sweep(first, dropped)
             count = int(np.count_nonzero(dropped))
             if count:
                 self._store.drop(first, dropped)
@@ -139,16 +160,90 @@ class Stripe:
     def drop(self, ids: I64) -> None:
         """Drop the rows of `ids` that exist."""
         with self._lock.writes:
-            self._store.drop_ids(ids)
+            slots = self._store.slots_of(ids)
+            if (recorder := self._recording()) is not None:
+                recorder.before_drop(slots)
+            self._store.drop_slots(slots)
+
+    # --- freezes ---
+
+    def track_changes(self) -> None:
+        """Record from now on which rows change, for deltas."""
+        with self._lock.writes:
+            self._recorder = self._recorder or ChangeRecorder(self._store, self._waiting)
+            self._recorder.track_changes()
+
+    def freeze(self, is_delta: bool) -> FrozenStripe:
+        """The stripe as it is now, which changes leave as it is."""
+        with self._lock.writes:
+            self._recorder = self._recorder or ChangeRecorder(self._store, self._waiting)
+            return self._recorder.freeze(is_delta, self._lock.reads)
+
+    def put_rows(self, rows: F32) -> None:
+        """Insert or replace rows (n, words) as a freeze has them."""
+        ids, found = ids_of(rows), no_hints(len(rows))
+        for part in self._slices(len(rows)):
+            order = np.arange(len(ids[part]), dtype=np.int32)
+            with self._lock.writes:
+                recorder = self._recording()
+                if recorder is not None:
+                    recorder.before_update(ids[part], order, found[part])
+                self._store.put(ids[part], order, found[part], rows[part])
+                if recorder is not None:
+                    recorder.after_update(found[part])
+                self._preallocate()
+
+    def put_waiting(self, buckets: F32) -> None:
+        """Replace hash buckets of waiting ids (n, words) as a freeze has them."""
+        assert self._waiting is not None
+        with self._lock.writes:
+            if (recorder := self._recording()) is not None:
+                recorder.before_put(self._waiting.numbers_of(buckets))
+            self._waiting.put(buckets)
+
+    # --- inside ---
+
+    def _apply_to_all(self, update: RowUpdate, order: I32, found: I32) -> None:
+        """Update all rows in one piece, after a freeze has copied them slice by slice."""
+        while self._saves_slice():
+            pass
+        with self._lock.writes:
+            self._apply(update, order, found)
+            update.apply_to_rest(self._store)
+            if (recorder := self._recording()) is not None:
+                recorder.after_update_of_all()
+            self._preallocate()
+
+    def _saves_slice(self) -> bool:
+        """Copy some rows for a freeze; returns True if more are left."""
+        with self._lock.writes:
+            frozen = None if self._recorder is None else self._recorder.frozen
+            return frozen is not None and frozen.save_slice()
+
+    def _recording(self) -> ChangeRecorder | None:
+        """The recorder, unless it has nothing to do any more."""
+        if self._recorder is not None and self._recorder.is_idle:
+            self._recorder = None
+        return self._recorder
 
     def _apply(self, update: RowUpdate, order: I32, found: I32) -> None:
+        recorder = None if self._recorder is None else self._recording()
+        if recorder is not None:
+            recorder.before_update(update.ids, order, found)
         admitted = order
         if self._admission is not None:
             self._store.find(update.ids, order, found)
             admitted = self._admission.admit(update.ids, order, found, update.counts)
             self.refused += len(order) - len(admitted)
             found = found[np.searchsorted(order, admitted)]
-        update.apply(self._store, admitted, found)
+        try:
+            update.apply(self._store, admitted, found)
+        except BaseException:
+            if recorder is not None:
+                recorder.after_update_of_all()  # some rows have the version of this update
+            raise
+        if recorder is not None:
+            recorder.after_update(found)
 
     def _preallocate(self) -> None:
         if self._preallocator is not None and self._store.rows != self._checked_at:
@@ -159,3 +254,8 @@ class Stripe:
     def _slices(self, rows: int) -> list[slice]:
         size = self._slice_rows
         return [slice(start, start + size) for start in range(0, rows, size)]
+
+
+def first_row(spec: SparseTableSpec, rule: OptimizerRule) -> tuple[Start, F32]:
+    """The initial value of a row: the start of its weights, its state (words,)."""
+    return (*encode(spec.initializer), spec.seed), rule.first_state(spec.width)

@@ -8,22 +8,32 @@ The parts are `SparseTable`s of one id space and of equal stripes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from psrt.core.clock import hours_since_1970
-from psrt.core.specs import SparseTableSpec, scales_by_shows, without_show_scale
+from psrt.core.specs import SparseTableSpec, scales_by_shows, to_plain, without_show_scale
 from psrt.core.types import F32, I64, U8
 from psrt.kernels.lowlevel import stable_hash
+from psrt.kernels.optimizers import per_show
 from psrt.kernels.tables import CONSTANT, ID_WORD, RowLayout
+from psrt.pserver.frozen import (
+    FrozenPages,
+    FrozenTwoParts,
+    Meta,
+    Page,
+    UpdateGate,
+    restore,
+    split_page,
+)
 from psrt.pserver.tables.admission import Grown
 from psrt.pserver.tables.helper_threads import NO_HELPERS, HelperThreads
 from psrt.pserver.tables.slab_preallocator import SlabPreallocator
-from psrt.pserver.tables.sparse_table import SparseTable, first_row, per_show
-from psrt.pserver.tables.stripe import Decide, Stripe
+from psrt.pserver.tables.sparse_table import SparseTable
+from psrt.pserver.tables.stripe import Decide, Stripe, first_row
 from psrt.pserver.tables.stripe_router import RoutedIds
 
 _ZEROS = (CONSTANT, 0.0, 0.0, 0)
@@ -62,6 +72,7 @@ class TwoPartTable:
     ) -> None:
         assert spec.growth is not None, spec.name
         self.spec = spec
+        self._updates = UpdateGate()
         self._embed = spec.growth.embed_width
         threshold, short = spec.growth.embedx_threshold, replace(spec, width=self._embed)
         self._short = SparseTable(short, stripes, None, hours, preallocator, helpers)
@@ -135,10 +146,11 @@ class TwoPartTable:
         else:
             long_gradients = np.ascontiguousarray(gradients[:, self._embed :])
         short_gradients = np.ascontiguousarray(gradients[:, : self._embed])
-        self._short.apply(routed, short_gradients, rate, counts, now)
-        scores = np.full((len(routed.ids), 2), -np.inf, np.float32)
-        scores[:, 0] = self.scores(routed)
-        self._long.apply(routed.elsewhere(), long_gradients, rate, scores)
+        with self._updates:  # a freeze has both parts of an update or none
+            self._short.apply(routed, short_gradients, rate, counts, now)
+            scores = np.full((len(routed.ids), 2), -np.inf, np.float32)
+            scores[:, 0] = self.scores(routed)
+            self._long.apply(routed.elsewhere(), long_gradients, rate, scores)
 
     def scores(self, routed: RoutedIds) -> F32:
         """Scores (n,) of the rows; −∞ for an absent one."""
@@ -174,11 +186,43 @@ class TwoPartTable:
             gone.append(rows.view(np.int64)[dropped != 0, ID_WORD // 2].copy())
             return dropped
 
-        dropped, cursor = self._short.sweep(cursor, max_rows, decide_both)
-        for ids in gone:
-            if len(ids):
-                self._long.drop(ids)
+        with self._updates:
+            dropped, cursor = self._short.sweep(cursor, max_rows, decide_both)
+            for ids in gone:
+                if len(ids):
+                    self._long.drop(ids)
         return dropped, cursor
+
+    def track_changes(self) -> None:
+        """Record from now on which rows change; see `SparseTable.track_changes`."""
+        with self._updates.shut():
+            self._short.track_changes()
+            self._long.track_changes()
+
+    def freeze(self, is_delta: bool = False) -> FrozenTwoParts:
+        """Fix the present state of both parts; see `SparseTable.freeze`."""
+        with self._updates.shut():
+            short = self._short.freeze(is_delta)
+            return FrozenTwoParts(to_plain(self.spec), short, self._long.freeze(is_delta))
+
+    def restore(self, sources: Iterable[FrozenPages]) -> None:
+        """Fill the table from freezes; see `SparseTable.restore`."""
+        restore(self, sources)
+
+    @property
+    def restored_from(self) -> dict[int, Meta]:
+        return self._short.restored_from
+
+    def put_facts(self, meta: Meta) -> None:
+        self._short.put_facts(meta)
+        self._long.put_facts(meta["long"])
+
+    def put_page(self, page: Page) -> None:
+        short, long = split_page(page)
+        if short:
+            self._short.put_page(short)
+        if long:
+            self._long.put_page(long)
 
 
 RowsTable: TypeAlias = SparseTable | TwoPartTable

@@ -1,0 +1,157 @@
+"""Freezes and restores of a table whose rows are in stripes.
+
+A freeze waits for updates under way, some milliseconds at most, and keeps new ones out for some
+microseconds. A restore fills an empty table from freezes of any number of pservers: it inserts the
+records of its own virtual shards and skips the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from typing import Protocol
+from weakref import ref
+
+from psrt.core.errors import InternalError
+from psrt.core.specs import SparseTableSpec
+from psrt.core.types import F32, I64
+from psrt.kernels.jit import warm_up
+from psrt.kernels.tables import RowLayout
+from psrt.pserver.frozen.frozen_rows import FrozenRows
+from psrt.pserver.frozen.frozen_stripe import FrozenStripe
+from psrt.pserver.frozen.pages import Meta, Page, facts_of, part_of
+from psrt.pserver.frozen.restoring import FrozenPages, check_layout, name_of, restore
+from psrt.pserver.frozen.update_gate import UpdateGate
+
+
+class FreezableStripe(Protocol):
+    @property
+    def buckets(self) -> int:
+        """Hash buckets of waiting ids in each virtual shard."""
+        ...
+
+    def track_changes(self) -> None: ...
+
+    def freeze(self, is_delta: bool) -> FrozenStripe: ...
+
+    def put_rows(self, rows: F32) -> None: ...
+
+    def put_waiting(self, buckets: F32) -> None: ...
+
+    def drop(self, ids: I64) -> None: ...
+
+
+class FreezableRows:
+    """The state of a sparse table as freezes see it; tables add reads and updates."""
+
+    spec: SparseTableSpec
+    layout: RowLayout
+    version: int
+    _time: int  # of the latest update
+    _stripes: Sequence[FreezableStripe]
+    _shards: Sequence[tuple[int, int]]  # first virtual shard and last + 1 of each stripe
+    _hours: Callable[[], int]
+
+    def __init__(self) -> None:
+        self._updates = UpdateGate()
+        self._frozen: Callable[[], FrozenRows | None] = lambda: None
+        self._since: int | None = None  # the version that the next delta begins at
+        self.restored_from: dict[int, Meta] = {}  # the newest facts by first virtual shard
+
+    @property
+    def rows(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def refused(self) -> int:
+        """Updates of ids that were not admitted."""
+        raise NotImplementedError
+
+    @property
+    def logged_to(self) -> int:
+        """The position up to which changes are logged; it only grows."""
+        raise NotImplementedError
+
+    def track_changes(self) -> None:
+        """Record from now on which rows change, so that deltas can be frozen.
+
+        The first delta begins here: freeze the whole table next, or call it after a restore.
+        """
+        warm_up(["freeze"])
+        with self._updates.shut():
+            for stripe in self._stripes:
+                stripe.track_changes()
+            self._since = self.version
+
+    def freeze(self, is_delta: bool = False) -> FrozenRows:
+        """Fix the present state: rows, ids that wait for admission, and facts of the table.
+
+        Updates go on, and copy rows before they change them. A delta has the rows changed, buckets
+        of waiting ids changed and ids dropped since the latest confirmed freeze. Counts of the
+        ids pulled most and entries of the change log are no part of it. A table has one freeze at a
+        time. Raises `InternalError` if it has one, or for a delta without `track_changes`.
+        """
+        warm_up(["freeze"])
+        with self._updates.shut():
+            self._check_freeze(is_delta)
+            stripes = [stripe.freeze(is_delta) for stripe in self._stripes]
+            frozen = FrozenRows(self._facts(is_delta), stripes, self._confirm)
+            self._frozen = ref(frozen)
+        return frozen
+
+    def restore(self, sources: Iterable[FrozenPages]) -> None:
+        """Fill the table from freezes; of each pserver a full one, then its deltas in order.
+
+        Afterwards reads and further updates have the bits they would have had, for any numbers of
+        stripes and pservers. The order of rows in memory is another one. Trainers under Geo get
+        every row with their next pull. May be called again with other pages of the same freezes,
+        from several threads. Raises `TableError` if a spec or a page does not fit.
+        """
+        warm_up(["freeze"])
+        restore(self, sources)
+
+    def put_page(self, page: Page) -> None:
+        """Insert, replace or drop the rows of a page that belong here."""
+        name = name_of(self.spec, page, self.layout.words)
+        for stripe, shards in zip(self._stripes, self._shards, strict=True):
+            records = page[name][part_of(page, *shards)]
+            if len(records):
+                put = {"rows": stripe.put_rows, "waiting": stripe.put_waiting}
+                put.get(name, stripe.drop)(records)
+
+    def put_facts(self, meta: Meta) -> None:
+        """Go on from the version, time and counters of a freeze."""
+        check_layout(self.spec.name, meta, self.layout)
+        with self._updates.shut():
+            self.restored_from[meta["spec"]["first_shard"]] = meta
+            self.version = max(self.version, meta["version"])
+            self._time = max(self._time, meta["time"])
+
+    def _refused_before(self) -> int:
+        """Refused updates of the tables that this one was restored from."""
+        shards = range(self.spec.first_shard, self.spec.last_shard)
+        metas = list(self.restored_from.items())
+        return sum(meta["refused"] for first, meta in metas if first in shards)
+
+    def _check_freeze(self, is_delta: bool) -> None:
+        frozen = self._frozen()
+        if frozen is not None and frozen.is_open:
+            raise InternalError(f"table {self.spec.name!r} is frozen already")
+        if is_delta and self._since is None:
+            raise InternalError(f"table {self.spec.name!r} has no freeze that a delta could follow")
+
+    def _confirm(self, meta: Meta) -> None:
+        if self._since is not None:
+            self._since = max(self._since, meta["version"])
+
+    def _facts(self, is_delta: bool) -> Meta:
+        since = self._since if is_delta else None
+        return facts_of(self.spec, self.version, since) | {
+            "time": self._time,
+            "refused": self.refused,
+            "hour": self._hours(),
+            "logged_to": self.logged_to,
+            "rows": self.rows,
+            "layout": asdict(self.layout),
+            "buckets": self._stripes[0].buckets,
+        }
