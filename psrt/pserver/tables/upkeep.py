@@ -7,12 +7,13 @@ worked, so it takes half a core at most.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from psrt.core.clock import hours_since_1970
@@ -85,6 +86,16 @@ class Upkeep:
 
     def stop(self) -> None:
         self._stopped.set()
+
+    @contextlib.contextmanager
+    def put_off(self) -> Iterator[None]:
+        """Wait for a sweep or shrink under way, and keep others out until the end.
+
+        For freezes: every row that a sweep drops or decays would be copied first, and a freeze
+        amid a shrink would have rows with decayed scores and others.
+        """
+        with self._sweeping:
+            yield
 
     def sweep_due(self, pause: Pause = lambda: None) -> dict[str, Dropped]:
         """Drop rows that are expired or beyond the memory limit; return their numbers by table."""

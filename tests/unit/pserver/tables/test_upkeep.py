@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import threading
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -351,3 +352,31 @@ def test_a_status_tells_how_many_updates_were_refused() -> None:
 
         assert (table["rows"], table["refused"]) == (4, 10)
         assert table["waiting_bytes"] > 0
+
+
+def test_sweeps_and_shrinks_come_after_a_freeze_that_puts_them_off() -> None:
+    host = Host(specs.Lifecycle(ttl_rounds=8, delete_score=1e9))
+    push(host.table, range(100))
+    host.time = 20
+    started, dropped = threading.Barrier(3), []
+
+    def swept() -> None:
+        started.wait(30.0)
+        dropped.append(host.sweep_due())
+
+    def shrunk() -> None:
+        started.wait(30.0)
+        dropped.append(host.upkeep.shrink([], 1, False)["emb"].rows)
+
+    threads = [threading.Thread(target=each) for each in (swept, shrunk)]
+    with host.upkeep.put_off(), host.table.freeze() as frozen:
+        for thread in threads:
+            thread.start()
+        started.wait(30.0)
+        rows = sum(len(page["rows"]) for page in frozen.pages())
+        assert (rows, host.table.rows, frozen.saved_rows) == (100, 100, 0)
+    for thread in threads:
+        thread.join(30.0)
+
+    assert len(dropped) == 2
+    assert host.table.rows == 0
