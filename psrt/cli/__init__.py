@@ -1,21 +1,22 @@
 """cli: the `psrt` command, one module per subcommand, imported only when that subcommand runs.
 
-options   flags made from the configuration schema
-progress  progress on stderr
-results   results on stdout
-main      the group and its exit codes
-init      `psrt init`, which copies a job from `templates`
-pserver   `psrt pserver`
-script    a Python file as a trainer
-trainer   `psrt trainer`
-launch    `psrt launch`
-plan      `psrt plan`
-predict   `psrt predict`
-export    `psrt export`
-graph     `psrt graph`
-data      `psrt data`
-bench     `psrt bench`
-config    `psrt config`
-host      model and features of the CPU
-version   `psrt version`
+options     flags made from the configuration schema
+progress    progress on stderr
+results     results on stdout
+main        the group and its exit codes
+init        `psrt init`, which copies a job from `templates`
+pserver     `psrt pserver`
+script      a Python file as a trainer
+trainer     `psrt trainer`
+launch      `psrt launch`
+plan        `psrt plan`
+predict     `psrt predict`
+export      `psrt export`
+graph       `psrt graph`
+checkpoint  `psrt checkpoint`
+data        `psrt data`
+bench       `psrt bench`
+config      `psrt config`
+host        model and features of the CPU
+version     `psrt version`
 """

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from psrt.core.counters import Counters
 from psrt.core.tensors import SelectedRows
@@ -49,6 +49,13 @@ class Pulled:
     rows: dict[str, F32] = field(default_factory=dict)
 
 
+class Beginning(NamedTuple):
+    """The cut that a job began with, 0 = none, and the `position` of this trainer in it."""
+
+    cut: int = 0
+    position: str = ""
+
+
 class Timeline(Protocol):
     """A recorder of what each thread of a communicator does."""
 
@@ -67,6 +74,16 @@ class Communicator(Protocol):
     @property
     def counters(self) -> Counters: ...
 
+    @property
+    def makes_cuts(self) -> bool:
+        """True if the job writes cuts; known once `start` has returned."""
+        ...
+
+    @property
+    def resumed(self) -> Beginning:
+        """The cut that the parameters began with; known once `start` has returned."""
+        ...
+
     def watch(self, timeline: Timeline | None) -> None:
         """Record every call and every wait in `timeline` from now on; None stops that."""
         ...
@@ -81,6 +98,13 @@ class Communicator(Protocol):
 
     def begin(self, wanted: Mapping[str, I64]) -> None:
         """Announce the distinct ids per table that the next step needs."""
+        ...
+
+    def continues_at(self, position: str) -> None:
+        """Record where this trainer goes on, as JSON, once the running step is pushed.
+
+        A cut that contains the step has it. `finish` calls without one keep the last position.
+        """
         ...
 
     def finish(self, gradients: Gradients) -> Pulled:
@@ -114,4 +138,4 @@ class Communicator(Protocol):
         ...
 
 
-__all__ = ["Communicator", "Gradient", "Gradients", "Pulled", "Timeline", "Versions"]
+__all__ = ["Beginning", "Communicator", "Gradient", "Gradients", "Pulled", "Timeline", "Versions"]

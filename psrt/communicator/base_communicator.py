@@ -12,10 +12,10 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
-from psrt.communicator.base import Timeline, Versions
-from psrt.communicator.requests import PserverGroup
+from psrt.communicator.base import Beginning, Timeline, Versions
+from psrt.communicator.requests import CutWatch, PserverGroup
 from psrt.core.counters import Counters
 from psrt.core.errors import InternalError, PsrtError
 from psrt.core.types import F32, I64
@@ -31,6 +31,8 @@ class BaseCommunicator(ABC):
     """
 
     one_call_step = False
+    _watches_cuts = True
+    """True if a thread waits for proposals of cuts; otherwise replies bring them."""
 
     def __init__(self, pservers: PserverGroup, on_wait: Callable[[str], None]) -> None:
         self._pservers, self._on_wait = pservers, on_wait
@@ -38,10 +40,20 @@ class BaseCommunicator(ABC):
         self._final: dict[str, F32] | None = None
         self._failure: PsrtError | None = None
         self._closed = False
+        self._position = self._next_position = ""
+        self._cut_watch = CutWatch(pservers, self._pushes_held)
 
     @property
     def counters(self) -> Counters:
         return self._pservers.counters
+
+    @property
+    def makes_cuts(self) -> bool:
+        return self._pservers.makes_cuts
+
+    @property
+    def resumed(self) -> Beginning:
+        return self._pservers.resumed
 
     def watch(self, timeline: Timeline | None) -> None:
         self._pservers.timeline = timeline
@@ -62,16 +74,27 @@ class BaseCommunicator(ABC):
                 self.close()
         return self._final
 
+    def continues_at(self, position: str) -> None:
+        """See `Communicator.continues_at`."""
+        self._next_position = position
+
     def close(self) -> None:
         self._closed = True
+        self._cut_watch.close()
         self._pservers.close()
 
     def _connect(self, timeout_s: float) -> None:
         self._pservers.connect(timeout_s, self._on_wait)
+        if self._pservers.makes_cuts and self._watches_cuts:
+            self._cut_watch.start()
 
     @abstractmethod
     def _last(self, timeout_s: float) -> dict[str, F32]:
         """Flush, then report to every pserver that this trainer has completed."""
+
+    @abstractmethod
+    def _pushes_held(self, timeout_s: float) -> AbstractContextManager[str]:
+        """Hold pushes back for a cut: see `psrt.communicator.requests.cut_watch.Hold`."""
 
     def _pulled(self, versions: Versions) -> None:
         """Gradients are computed on these versions from now on; others stay as they were."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from psrt.communicator.base import Gradient, Gradients, Pulled, Timeline
+from psrt.communicator.base import Beginning, Gradient, Gradients, Pulled, Timeline
 from psrt.core.counters import Counters
 from psrt.core.tensors import SelectedRows
 from psrt.core.types import F32, I64
@@ -33,7 +33,8 @@ class UpdatableTable(Protocol):
 class LocalCommunicator:
     """A communicator over `tables`, by name; nothing leaves the process."""
 
-    one_call_step = False
+    one_call_step = makes_cuts = False
+    resumed = Beginning()
 
     def __init__(self, tables: Mapping[str, UpdatableTable]) -> None:
         self.counters = Counters()
@@ -56,6 +57,9 @@ class LocalCommunicator:
 
     def offer(self, name: str, gradient: Gradient) -> None:
         """Ignore it: tables are updated at the end of a step."""
+
+    def continues_at(self, position: str) -> None:
+        """Ignore it: there are no cuts."""
 
     def finish(self, gradients: Gradients) -> Pulled:
         """Update the tables and read the rows of the next step."""

@@ -48,6 +48,7 @@ class ErrorCode(enum.IntEnum):
     STOPPING = 51
     DEADLINE = 60
     TRAINER_LOST = 61
+    CUT_GIVEN_UP = 62
     CHILD_FAILED = 70
     STARTUP_FAILED = 71
     MODEL_UNREADABLE = 72
@@ -93,6 +94,7 @@ CATALOGUE: dict[ErrorCode, ErrorSpec] = {
     ErrorCode.STOPPING: ErrorSpec("UNAVAILABLE", 51, "the pserver is shutting down"),
     ErrorCode.DEADLINE: ErrorSpec("DEADLINE_EXCEEDED", 60, "a wait passed its deadline"),
     ErrorCode.TRAINER_LOST: ErrorSpec("ABORTED", 61, "a trainer left without completing"),
+    ErrorCode.CUT_GIVEN_UP: ErrorSpec("ABORTED", 62, "a cut was not made; training goes on"),
     ErrorCode.CHILD_FAILED: ErrorSpec("ABORTED", 70, "a process of the job failed"),
     ErrorCode.STARTUP_FAILED: ErrorSpec("UNAVAILABLE", 71, "a daemon could not start"),
     ErrorCode.MODEL_UNREADABLE: ErrorSpec("DATA_LOSS", 72, "a saved model cannot be read"),
@@ -200,6 +202,7 @@ _CLASS_OF_CODE: dict[ErrorCode, type[PsrtError]] = {
     ErrorCode.TABLE_FULL: TableError,
     ErrorCode.STOPPING: UnavailableError,
     ErrorCode.TRAINER_LOST: JobError,
+    ErrorCode.CUT_GIVEN_UP: JobError,
     ErrorCode.STARTUP_FAILED: JobError,
 }
 

@@ -68,6 +68,9 @@ class Plan:
         ready = self._path(child, ".ready.json")
         arguments = ["--config", self.config.job, "--host", "127.0.0.1", "--port", "0"]
         arguments += ["--num-gradient-servers", str(self.config.trainers)]
+        if self.config.checkpoint_dir:
+            arguments += ["--checkpoint-dir", self.config.checkpoint_dir]
+        arguments += ["--resume", self.config.resume] if self.config.resume else []
         return self._command(child, [*arguments, "--ready-file", str(ready)], ready)
 
     def _trainer_of(self, index: int, endpoints: Sequence[str]) -> Command:

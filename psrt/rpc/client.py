@@ -53,7 +53,7 @@ class Client:
         busy_poll: BusyPoll = NEVER,
     ) -> None:
         self.endpoint = endpoint
-        self.is_hurried = False
+        self.is_hurried = self._makes_cuts = False
         self._hello_reply: pb.HelloReply | None = None
         self._pserver: int | None = None  # incarnation of the process that replied first
         self._trainer, self._incarnation, self._hello = trainer, incarnation, hello
@@ -69,6 +69,11 @@ class Client:
     def trainers(self) -> int:
         """Number of trainers of the job."""
         return int(self._hello.trainers)
+
+    @property
+    def makes_cuts(self) -> bool:
+        """True if the pserver's job writes cuts; known once connected."""
+        return self._makes_cuts
 
     def connect(self, timeout_s: float, on_wait: Callable[[str], None] = log.info) -> pb.HelloReply:
         """Send HELLO over gRPC, waiting up to `timeout_s` for a pserver that is not up yet.
@@ -114,6 +119,11 @@ class Client:
         if reply.header.HasField("error"):
             raise from_wire(reply.header.error, describe(message.header, self.endpoint))
         return reply
+
+    @property
+    def last_push(self) -> int:
+        """The sequence of the last push, 0 = none."""
+        return self._pushes
 
     def next_push_key(self) -> pb.PushKey:
         """Return the key of the next push; a retry of that push must carry the same key."""
@@ -214,6 +224,7 @@ class Client:
         if self._pserver not in (None, hello.incarnation):
             raise restarted(self.endpoint)
         self._pserver, self._hello_reply = hello.incarnation, hello
+        self._makes_cuts = hello.makes_cuts
         return hello
 
 

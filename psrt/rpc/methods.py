@@ -24,6 +24,10 @@ class Method(enum.IntEnum):
     MEET = 9
     RECORDS = 10
     SHRINK = 11
+    WATCH = 12
+    CUT = 13
+    PART = 14
+    CHECKPOINT = 15
 
 
 @dataclass(frozen=True)
@@ -50,4 +54,8 @@ METHODS: dict[Method, MethodSpec] = {
     Method.MEET: MethodSpec(True, False, "report how far this trainer is, wait for the others"),
     Method.RECORDS: MethodSpec(False, True, "send records of a global shuffle to another trainer"),
     Method.SHRINK: MethodSpec(True, False, "drop rows of sparse tables that are at their end"),
+    Method.WATCH: MethodSpec(True, False, "wait until a cut is proposed"),
+    Method.CUT: MethodSpec(True, False, "end what belongs to a cut, wait until tables are frozen"),
+    Method.PART: MethodSpec(True, False, "report that a pserver has written its part of a cut"),
+    Method.CHECKPOINT: MethodSpec(True, False, "propose a cut, wait until it is written"),
 }

@@ -63,7 +63,9 @@ class MergeQueue:
         self._open_versions: Versions = {}
         self._under_way = 0
         self._draining = False
+        self._paused = False
         self._closed = False
+        self.position = ""
 
     # --- the trainer ------------------------------------------------------------------------------
 
@@ -72,6 +74,8 @@ class MergeQueue:
         with self._changed:
             queue = self._queue(name)
             if self._closed or name in self._offered or queue.waiting >= self._capacity:
+                return False
+            if self._paused and not self._offered:
                 return False
             if not self._offered:
                 self._open_versions = versions
@@ -83,16 +87,19 @@ class MergeQueue:
                 self._changed.notify_all()
             return True
 
-    def put(self, gradients: Gradients, versions: Versions, timeout_s: float) -> bool:
+    def put(
+        self, gradients: Gradients, versions: Versions, timeout_s: float, position: str = ""
+    ) -> bool:
         """Queue what was not offered, and end the step; False if the queue is closed.
 
-        Raises `DeadlineError` if a queue stays full for `timeout_s`.
+        The trainer goes on at `position`. Raises `DeadlineError` if a queue stays full for
+        `timeout_s`.
         """
         with self._changed:
             rest = [name for name in gradients if name not in self._offered]
             queues = {name: self._queue(name) for name in rest}
             if not self._changed.wait_for(
-                lambda: self._closed or not self._full(queues), timeout_s
+                lambda: self._closed or not (self._full(queues) or self._is_shut()), timeout_s
             ):
                 raise self._overflow(self._full(queues), timeout_s)
             if self._closed:
@@ -100,6 +107,7 @@ class MergeQueue:
             for name, queue in queues.items():
                 queue.put(gradients[name])
             self._steps.append(versions)
+            self.position = position
             self._offered.clear()
             self._offered_bytes, self._newest = 0, None
             self._changed.notify_all()
@@ -113,6 +121,26 @@ class MergeQueue:
             self._changed.wait_for(lambda: self._closed or self._idle(), timeout_s)
             self._draining = False
             return self._idle()
+
+    def pause(self, timeout_s: float) -> bool:
+        """Let no further step begin, and wait until the last one has ended and all were sent.
+
+        False at the deadline or once closed; call `resume` in either case.
+        """
+        with self._changed:
+            self._paused = self._draining = True
+            self._changed.notify_all()
+            self._changed.wait_for(
+                lambda: self._closed or (not self._offered and self._idle()), timeout_s
+            )
+            self._draining = False
+            return not self._closed and not self._offered and self._idle()
+
+    def resume(self) -> None:
+        """Let steps begin again."""
+        with self._changed:
+            self._paused = False
+            self._changed.notify_all()
 
     def close(self) -> None:
         """End every wait; queued gradients stay in the queue (`waiting` counts them)."""
@@ -155,6 +183,10 @@ class MergeQueue:
             self._changed.notify_all()
 
     # --- with the lock held -----------------------------------------------------------------------
+
+    def _is_shut(self) -> bool:
+        """True if no step may be put; one that has begun ends first."""
+        return self._paused and not self._offered
 
     def _idle(self) -> bool:
         return not self._steps and not self._under_way

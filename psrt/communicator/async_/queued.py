@@ -15,6 +15,7 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from psrt.communicator.async_.background import Background
 from psrt.communicator.async_.gradient_queue import Merged
@@ -59,7 +60,7 @@ class QueuedCommunicator(BaseCommunicator):
 
     def finish(self, gradients: Gradients) -> Pulled:
         self._check()
-        self._sender.put(gradients, self._versions)
+        self._sender.put(gradients, self._versions, self._next_position)
         rows, versions = self._take_rows()
         self._pulled(versions)
         return Pulled(self._take_dense(), rows)
@@ -76,6 +77,9 @@ class QueuedCommunicator(BaseCommunicator):
         self._background.close()
         self._end(0.0)
         super().close()
+
+    def _pushes_held(self, timeout_s: float) -> AbstractContextManager[str]:
+        return self._sender.held(timeout_s)
 
     @abstractmethod
     def _take_rows(self) -> tuple[dict[str, F32], Versions]:

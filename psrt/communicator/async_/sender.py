@@ -6,7 +6,8 @@ trainer in another order than it made them. Each step is counted once either way
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeAlias
 
 from psrt.communicator.async_.background import Background
@@ -70,12 +71,12 @@ class Sender:
         """Queue a gradient of the running step if there is room for it; any thread may call it."""
         self._queue.offer(name, gradient, versions)
 
-    def put(self, gradients: Gradients, versions: Versions) -> None:
-        """Queue the rest of a step, waiting for room."""
+    def put(self, gradients: Gradients, versions: Versions, position: str = "") -> None:
+        """Queue the rest of a step, waiting for room; the trainer goes on at `position`."""
         # A push that hangs fails within the call timeout, with a better message than a full queue.
         timeout_s = self._pservers.call_timeout_s + BACKSTOP_S
         with self._metrics.blocked_s.time():
-            queued = self._queue.put(gradients, versions, timeout_s)
+            queued = self._queue.put(gradients, versions, timeout_s, position)
         if not queued:
             self._background.check()
 
@@ -89,6 +90,22 @@ class Sender:
             "they are not in the parameters.",
             hint="Give the trainer more time to stop, or see the logs of the pservers.",
         )
+
+    @contextmanager
+    def held(self, timeout_s: float) -> Iterator[str]:
+        """Have nothing to send inside the block; yields where the trainer goes on.
+
+        Raises `DeadlineError` if the running step, or the pushes of ended ones, take too long.
+        """
+        try:
+            if not self._queue.pause(timeout_s):
+                raise DeadlineError(
+                    f"the gradients of ended steps were not sent within {timeout_s:.1f} s, so this "
+                    "trainer does not take part in a cut; training goes on."
+                )
+            yield self._queue.position
+        finally:
+            self._queue.resume()
 
     def close(self) -> None:
         """End each thread after its current push; queued gradients stay in the queue."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from psrt.communicator.base import Gradient, Gradients, Pulled
@@ -61,6 +62,8 @@ class PendingExchange:
 class GeoCommunicator(BaseCommunicator):
     """`finish` takes the gradients of sparse tables; dense parameters are up to date by then."""
 
+    _watches_cuts = False  # replicas and residuals of trainers would have to be part of a cut
+
     def __init__(
         self,
         mode: Geo,
@@ -96,6 +99,9 @@ class GeoCommunicator(BaseCommunicator):
 
     def offer(self, name: str, gradient: Gradient) -> None:
         """Gradients are not sent."""
+
+    def _pushes_held(self, timeout_s: float) -> AbstractContextManager[str]:
+        raise InternalError("mode Geo takes no part in cuts")
 
     def finish(self, gradients: Gradients) -> Pulled:
         """Update the tables, exchange if one is due, and read the rows of the next step."""

@@ -1,4 +1,4 @@
-"""Calls of one trainer to all pservers of a plan: connect, register, push, pull, meet, complete.
+"""Calls of one trainer to all pservers of a plan: push and pull; `job_calls` has the others.
 
 Each call goes to its pservers in parallel and ends when all have answered, or with the first
 failure. The caller makes and closes the clients; this object owns the threads.
@@ -6,28 +6,25 @@ failure. The caller makes and closes the clients; this object owns the threads.
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TypeVar
 
-from psrt.communicator.base import Timeline, Versions
+from psrt.communicator.base import Versions
 from psrt.communicator.requests.endpoint_threads import EndpointThreads, results
+from psrt.communicator.requests.job_calls import NO_SPAN, JobCalls
 from psrt.communicator.requests.requests import Request
 from psrt.communicator.requests.router import Router
 from psrt.communicator.requests.snapshots import empty_dense
 from psrt.core.counters import Counters
 from psrt.core.errors import ConfigError, ErrorCode, TableError
 from psrt.core.precision import WirePrecision
-from psrt.core.specs import to_json
-from psrt.core.threads import CrashReport, start_timer
+from psrt.core.threads import CrashReport
 from psrt.core.types import F32, I64
 from psrt.partition.buckets import MAX_INFLIGHT
 from psrt.partition.plan import PartitionPlan
-from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.methods import METHODS, Method
 from psrt.rpc.wire import Message
@@ -35,11 +32,6 @@ from psrt.rpc.wire import Message
 T = TypeVar("T")
 
 log = logging.getLogger("psrt.communicator")
-
-SLOW_S = 3.0
-"""A longer registration is reported."""
-
-_NO_SPAN = nullcontext()
 
 
 class PendingCalls:
@@ -69,8 +61,12 @@ class PendingCalls:
         }
 
 
-class PserverGroup:
-    """All pservers of `plan`; `call_timeout_s` limits every call without a deadline of its own."""
+class PserverGroup(JobCalls):
+    """All pservers of `plan`; `call_timeout_s` limits every call without a deadline of its own.
+
+    `makes_cuts` is True if the job writes cuts. `proposed_cut` is the newest that the reply to an
+    EXCHANGE named.
+    """
 
     def __init__(
         self,
@@ -91,7 +87,7 @@ class PserverGroup:
         self.call_timeout_s = call_timeout_s
         self.counters = Counters()
         self.crashes = CrashReport()
-        self.timeline: Timeline | None = None
+        self.proposed_cut = 0
         self._clients = tuple(clients)
         self._threads = self.endpoint_threads("pserver")
         self._pushed = self.counters.counter("push_bytes", "bytes of tensors sent to pservers")
@@ -104,11 +100,6 @@ class PserverGroup:
         )
 
     @property
-    def trainers(self) -> int:
-        """T, the number of trainers of the job."""
-        return self._clients[0].trainers
-
-    @property
     def is_hurried(self) -> bool:
         """True if this process was asked to end."""
         return any(client.is_hurried for client in self._clients)
@@ -117,35 +108,6 @@ class PserverGroup:
         """Further threads for each pserver, for calls that must not queue behind others."""
         threads = max(threads, MAX_INFLIGHT) if self.router.has_buckets else threads
         return EndpointThreads(self.plan.endpoints, purpose, self.crashes, threads)
-
-    def connect(self, timeout_s: float, on_wait: Callable[[str], None]) -> None:
-        """Connect to every pserver, wait for those that are not up yet, register their tables."""
-        dials = [partial(client.connect, timeout_s, on_wait) for client in self._clients]
-        hellos = self._on_all("start: connecting to the pservers", dials, timeout_s)
-        found = [
-            pb.PserverProcess(endpoint=client.endpoint, incarnation=hello.incarnation)
-            for client, hello in zip(self._clients, hellos, strict=True)
-        ]
-        jobs = [partial(self._register, each, found, timeout_s, on_wait) for each in self._clients]
-        self._on_all("start: registering tables", jobs, timeout_s)
-
-    def open_rounds(self) -> list[dict[int, int]]:
-        """The open round of each bucket, by pserver; buckets that had no round are left out.
-
-        A trainer that joins late begins there.
-        """
-        jobs = [
-            partial(client.call, Method.STATUS, timeout_s=self.call_timeout_s)
-            for client in self._clients
-        ]
-        replies = self._on_all("start: asking for the open round", jobs, self.call_timeout_s)
-        rounds = [json.loads(reply.header.status_json)["rounds"] for reply in replies]
-        return [{int(bucket): open_round for bucket, open_round in of_one} for of_one in rounds]
-
-    def global_step(self) -> int:
-        """Mini-batches of all trainers that the first pserver has counted."""
-        reply = self._clients[0].call(Method.STATUS, timeout_s=self.call_timeout_s)
-        return int(json.loads(reply.header.status_json)["global_step"])
 
     def pull_dense(
         self, dense: Mapping[str, F32], timeout_s: float | None = None, *, exact: bool = True
@@ -166,18 +128,6 @@ class PserverGroup:
         requests = self.router.requests()
         rows = self.router.pull_rows(requests, wanted)
         return rows, self.call(Method.PULL, requests)
-
-    def meet(self, clock: str, reached: int, awaited: int, timeout_s: float | None = None) -> int:
-        """Report the time `reached` on a clock; wait until all other trainers are at `awaited`.
-
-        Returns the least time of the others; with none left, a number larger than any time. The
-        first pserver of the plan keeps the clocks.
-        """
-        timeout_s = self.call_timeout_s if timeout_s is None else timeout_s
-        header = pb.Header(meet=pb.Meet(clock=clock, reached=reached, awaited=awaited))
-        with self.span("meet"):
-            reply = self._clients[0].call(Method.MEET, header=header, timeout_s=timeout_s)
-        return int(reply.header.meet_reply.slowest)
 
     def call(
         self,
@@ -216,17 +166,6 @@ class PserverGroup:
         endpoints = [request.endpoint for request in asked]
         return PendingCalls(endpoints, futures, [self.plan.endpoints[i] for i in endpoints])
 
-    def complete(self, timeout_s: float) -> None:
-        """Report to every pserver that this trainer has finished."""
-        jobs = [
-            partial(client.call, Method.COMPLETE, timeout_s=timeout_s) for client in self._clients
-        ]
-        self._on_all("stop: completing", jobs, timeout_s)
-
-    def span(self, name: str) -> AbstractContextManager[None]:
-        """A context manager that records its block as `name` in the timeline, if there is one."""
-        return _NO_SPAN if self.timeline is None else self.timeline.span(name, "communicate")
-
     def close(self) -> None:
         self._threads.close()
 
@@ -235,8 +174,9 @@ class PserverGroup:
         if METHODS[method].has_push_key:
             header.push_key.CopyFrom(client.next_push_key())
         log.debug("%r to %s", method, client.endpoint)
-        with _NO_SPAN if self.timeline is None else self.span(request.purpose):
+        with NO_SPAN if self.timeline is None else self.span(request.purpose):
             reply = self._send(method, request, timeout_s)
+        self.proposed_cut = max(self.proposed_cut, reply.header.cut.number)
         self._pushed.add(request.tensor_bytes)
         self._unsaid.add(request.unsaid_bytes)
         self._pulled.add(sum([tensor.nbytes for tensor in reply.tensors]))
@@ -264,34 +204,6 @@ class PserverGroup:
         self._misses.add()
         self.router.known_ids.missed(request.endpoint)
         return send()
-
-    def _register(
-        self,
-        client: Client,
-        found: Sequence[pb.PserverProcess],
-        timeout_s: float,
-        on_wait: Callable[[str], None],
-    ) -> None:
-        specs = [to_json(spec) for spec in self.plan.specs_for(client.endpoint)]
-        header = pb.Header(register=pb.Register(specs=specs, pservers=found))
-        report = partial(on_wait, _registering(client.endpoint, len(specs)))
-        slow = start_timer(SLOW_S, report, f"slow start {client.endpoint}", self.crashes)
-        try:
-            client.call(Method.REGISTER, header=header, timeout_s=timeout_s)
-        finally:
-            slow.set()
-        log.debug("registered %d tables at %s", len(specs), client.endpoint)
-
-    def _on_all(self, doing: str, jobs: Sequence[Callable[[], T]], timeout_s: float) -> list[T]:
-        futures = [self._threads.submit(i, job) for i, job in enumerate(jobs)]
-        return results(futures, self.plan.endpoints, doing, timeout_s)
-
-
-def _registering(endpoint: str, tables: int) -> str:
-    return (
-        f"waiting for pserver {endpoint} to make {tables} tables; kernels of optimizers that are "
-        "new to its host are compiled first, which can take half a minute"
-    )
 
 
 def _is_asked(method: Method, request: Request) -> bool:

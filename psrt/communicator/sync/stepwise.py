@@ -7,12 +7,15 @@ thread and one thread for each pserver do all of it.
 
 from __future__ import annotations
 
+import threading
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 from psrt.communicator.base import Gradient, Gradients, Pulled, Versions
 from psrt.communicator.base_communicator import BaseCommunicator
 from psrt.communicator.requests import PserverGroup, Request, Snapshots
+from psrt.core.errors import DeadlineError
 from psrt.core.types import F32, I64
 
 
@@ -25,6 +28,7 @@ class StepwiseCommunicator(BaseCommunicator):
         super().__init__(pservers, on_wait)
         self._snapshots = Snapshots(pservers.plan.dense_shapes, keep=1)
         self._wanted: Mapping[str, I64] = {}
+        self._pushing = threading.Lock()  # held from the push of a step to its answer
         self._exchange_s = pservers.counters.timer("exchange_s", "seconds spent in exchanges")
 
     def start(self, timeout_s: float) -> dict[str, F32]:
@@ -46,8 +50,9 @@ class StepwiseCommunicator(BaseCommunicator):
         router.pull_dense(requests, dense)
         rows = router.pull_rows(requests, wanted)
         # After a failure some pservers may have applied the step.
-        with self._permanent_failure(), self._exchange_s.time():
+        with self._pushing, self._permanent_failure(), self._exchange_s.time():
             versions = self._send(requests, bool(gradients))
+            self._position = self._next_position
         return Pulled(self._hand_out(dense, versions), rows)
 
     def offer(self, name: str, gradient: Gradient) -> None:
@@ -57,6 +62,15 @@ class StepwiseCommunicator(BaseCommunicator):
         """Pull the dense parameters: nothing is queued, `finish` waits for its step."""
         self._check()
         return self._pservers.pull_all_dense(timeout_s)
+
+    @contextmanager
+    def _pushes_held(self, timeout_s: float) -> Iterator[str]:
+        if not self._pushing.acquire(timeout=timeout_s):
+            raise DeadlineError(f"a step did not end within {timeout_s:.1f} s; the cut goes on")
+        try:
+            yield self._position
+        finally:
+            self._pushing.release()
 
     @abstractmethod
     def _send(self, requests: list[Request], trained: bool) -> Versions:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from psrt.communicator.base import Versions
-from psrt.communicator.requests import PserverGroup, Request
+from psrt.communicator.base import Gradients, Pulled, Versions
+from psrt.communicator.requests import PserverGroup, Request, take_part
 from psrt.communicator.sync.stepwise import StepwiseCommunicator
 from psrt.rpc.methods import Method
 
@@ -18,12 +18,22 @@ from psrt.rpc.methods import Method
 class SyncCommunicator(StepwiseCommunicator):
     """A step without gradients keeps a round going and is not counted in its mean."""
 
+    _watches_cuts = False
+
     def __init__(self, pservers: PserverGroup, on_wait: Callable[[str], None]) -> None:
         super().__init__(pservers, on_wait)
         self._open_rounds: list[dict[int, int]] = []
+        self._cut = 0  # the newest that this trainer took part in
         self._rounds = self.counters.counter(
             "rounds", "synchronous rounds this trainer took part in"
         )
+
+    def finish(self, gradients: Gradients) -> Pulled:
+        pulled = super().finish(gradients)
+        if self._pservers.proposed_cut > self._cut:
+            self._cut = self._pservers.proposed_cut
+            take_part(self._pservers, self._cut, self._pushes_held)
+        return pulled
 
     def _connect(self, timeout_s: float) -> None:
         super()._connect(timeout_s)

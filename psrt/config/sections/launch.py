@@ -26,6 +26,12 @@ class LaunchConfig:
         "JSON file for timelines, one per trainer: out.json becomes out.trainer-0.json and so on.",
     )
     save: str = setting("", "Directory to save the model to (written by trainer 0).")
+    checkpoint_dir: str = setting(
+        "", "Directory or fsspec URL for cuts, in place of that of [pserver]; empty = that one."
+    )
+    resume: str = setting(
+        "", "Begin with this cut of checkpoint_dir: a number, or latest; empty = begin anew."
+    )
     grace_s: float = setting(
         10.0, "Seconds between the request to a process to end and its kill.", minimum=0.0
     )

@@ -65,6 +65,25 @@ class PserverConfig:
         minimum=1,
     )
     stay: bool = setting(False, "Keep serving after all trainers have completed.")
+    checkpoint_dir: str = setting(
+        "", "Directory or fsspec URL for cuts of the job, the same for all pservers; empty = none."
+    )
+    checkpoint_every_steps: int = setting(
+        0,
+        "Rounds in sync, mini-batches of all trainers otherwise, between two cuts; 0 = no limit.",
+        minimum=0,
+    )
+    checkpoint_every_s: float = setting(0.0, "Seconds between two cuts; 0 = no limit.", minimum=0.0)
+    checkpoint_keep: int = setting(3, "Number of the newest cuts to keep.", minimum=1)
+    checkpoint_keep_every: int = setting(
+        0, "Also keep every cut whose number is a multiple of this; 0 = none.", minimum=0
+    )
+    checkpoint_timeout_s: float = setting(
+        600.0, "Time limit of a cut, in seconds; a late one is given up.", minimum=0.001
+    )
+    resume: str = setting(
+        "", "Begin with this cut of checkpoint_dir: a number, or latest; empty = begin anew."
+    )
     scheduling: str = fields.scheduling()
     busy_poll_us: int = fields.busy_poll_us()
     cache_dir: str = fields.cache_dir()

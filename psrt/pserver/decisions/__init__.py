@@ -10,6 +10,7 @@ In reading order:
     buckets        the rounds of each bucket of dense blocks
     notes          short texts that trainers exchange when they meet
     clocks         named clocks of the trainers, and waits for a time
+    cuts           cuts that all running trainers take part in, before the tables are frozen
     mode_rules     validation of communication modes
     spec_rules     validation of table specs
     job_identity   the facts that all processes of a job must agree on
@@ -21,6 +22,7 @@ from psrt.pserver.decisions.calls import (
     Apply,
     Close,
     Fail,
+    Freeze,
     Instruction,
     SendReply,
     WaitingCall,
@@ -28,8 +30,9 @@ from psrt.pserver.decisions.calls import (
 )
 from psrt.pserver.decisions.clocks import Meeting
 from psrt.pserver.decisions.job_identity import JobIdentity
+from psrt.pserver.decisions.membership import MemberState
 from psrt.pserver.decisions.pserver_state import PserverState
 from psrt.pserver.decisions.spec_rules import read_spec
 
-__all__ = ["Apply", "Close", "Fail", "Instruction", "SendReply", "WaitingCall", "Warn"]
-__all__ += ["JobIdentity", "Meeting", "PserverState", "read_spec"]
+__all__ = ["Apply", "Close", "Fail", "Freeze", "Instruction", "SendReply", "WaitingCall", "Warn"]
+__all__ += ["JobIdentity", "Meeting", "MemberState", "PserverState", "read_spec"]

@@ -18,8 +18,12 @@ from psrt.pserver.decisions.rounds import Rounds
 class BucketRounds:
     """`Rounds` by bucket, created by its first call; bucket 0 always exists."""
 
-    def __init__(self, members: Membership, on_trainer_loss: str, wait_timeout_s: float) -> None:
-        self._make: Callable[[], Rounds] = lambda: Rounds(members, on_trainer_loss, wait_timeout_s)
+    def __init__(
+        self, members: Membership, on_trainer_loss: str, wait_timeout_s: float, first_round: int = 0
+    ) -> None:
+        self._make: Callable[[], Rounds] = lambda: Rounds(
+            members, on_trainer_loss, wait_timeout_s, first_round
+        )
         self._rounds = {0: self._make()}
 
     @property

@@ -60,6 +60,17 @@ class Apply:
 
 
 @dataclass(frozen=True)
+class Freeze:
+    """Freeze all tables for cut `number`, then report `frozen` or `give_up`.
+
+    `calls` are those of the trainers that take part, in trainer order.
+    """
+
+    number: int
+    calls: tuple[WaitingCall, ...]
+
+
+@dataclass(frozen=True)
 class SendReply:
     """Send the call its reply; with `repeated`, another call brought its push."""
 
@@ -82,4 +93,4 @@ class Warn:
     text: str
 
 
-Instruction: TypeAlias = Close | Apply | SendReply | Fail | Warn
+Instruction: TypeAlias = Close | Apply | Freeze | SendReply | Fail | Warn

@@ -17,6 +17,7 @@ from psrt.core.specs import Sync
 from psrt.pserver.decisions.buckets import BucketRounds
 from psrt.pserver.decisions.calls import Instruction, WaitingCall
 from psrt.pserver.decisions.clocks import Clocks, Meeting
+from psrt.pserver.decisions.cuts import Cuts
 from psrt.pserver.decisions.departures import Departures
 from psrt.pserver.decisions.job_identity import JobIdentity, PserverProcesses
 from psrt.pserver.decisions.membership import Membership
@@ -28,7 +29,8 @@ class PserverState:
 
     `trainers` is the number of trainers a job must have, 0 = any. `rounds` is None in the modes
     that push. `is_gone(trainer, incarnation)` returns True if that process has no connection left.
-    `aborted` is the error that ended the job.
+    `aborted` is the error that ended the job. Rounds and mini-batches of all trainers
+    count on from `beginning`. `proposed_cut()` is the cut that trainers should take part in.
     """
 
     def __init__(
@@ -36,13 +38,19 @@ class PserverState:
         wait_timeout_s: float,
         trainers: int = 0,
         is_gone: Callable[[int, int], bool] = lambda trainer, incarnation: False,
+        beginning: tuple[int, int] = (0, 0),
+        proposed_cut: Callable[[], int] = lambda: 0,
     ) -> None:
         self.job: JobIdentity | None = None
         self.members = Membership(0)
         self.rounds: BucketRounds | None = None
-        self.pushes = Pushes()
+        self._first_round, first_step = beginning
+        self.pushes = Pushes(first_step)
+        self._proposed_cut = proposed_cut
+        self._announced = (0, 0)  # a round, and the cut behind it that its replies name
         self._pservers = PserverProcesses()
         self.clocks = Clocks(self.members, wait_timeout_s)
+        self.cuts = Cuts(self.members, wait_timeout_s)
         self.aborted: PsrtError | None = None
         self._departures = Departures(wait_timeout_s, is_gone)
         self._trainers = trainers
@@ -73,7 +81,8 @@ class PserverState:
         if not replaces:
             return []
         in_round = self.rounds.replaced(trainer) if self.rounds is not None else []
-        return self._with_clocks([*in_round, *self.clocks.replaced(trainer)])
+        others = [*self.clocks.replaced(trainer), *self.cuts.replaced(trainer)]
+        return self._with_waits([*in_round, *others])
 
     def called(self, trainer: int, incarnation: int, now: float) -> JobIdentity:
         """Record a call that waits for no other trainer; return the job."""
@@ -102,7 +111,7 @@ class PserverState:
             raise self._wrong_mode("EXCHANGE", "mode Sync")
         self.raise_if_aborted()
         members.called_while_running(call.trainer, call.incarnation, now)
-        return self.rounds.arrive(call, now)
+        return [*self.cuts.pushed(call), *self.rounds.arrive(call, now)]
 
     def push(self, call: WaitingCall, steps: int, now: float) -> list[Instruction]:
         """Apply a push that covers `steps` mini-batches on arrival."""
@@ -111,7 +120,7 @@ class PserverState:
             raise self._wrong_mode("PUSH", "another mode")
         check_steps(call.trainer, steps)
         members.called_while_running(call.trainer, call.incarnation, now)
-        return self.pushes.arrive(call, steps)
+        return [*self.cuts.pushed(call), *self.pushes.arrive(call, steps)]
 
     def meet(self, call: WaitingCall, meeting: Meeting, now: float) -> list[Instruction]:
         """Record a trainer's time on a clock; `call` waits until the others have reached it."""
@@ -120,9 +129,22 @@ class PserverState:
         members.called_while_running(call.trainer, call.incarnation, now)
         return self.clocks.arrive(call, meeting, now)
 
-    def closed(self, bucket: int = 0) -> list[Instruction]:
-        """Record that the round of a `Close` of `bucket` was applied."""
+    def cut(self, call: WaitingCall, number: int, now: float) -> list[Instruction]:
+        """Record that a trainer takes part in a cut; `call` waits until the tables are frozen."""
+        members = self.members_of_job(call.trainer)
+        self.raise_if_aborted()
+        members.called_while_running(call.trainer, call.incarnation, now)
+        return self.cuts.arrive(call, number, now)
+
+    def closed(self, bucket: int = 0, round: int = 0) -> list[Instruction]:
+        """Record that the round of a `Close` of `bucket` was applied.
+
+        A cut that was proposed meanwhile is announced by the replies of this round: all trainers
+        take part behind it.
+        """
         assert self.rounds is not None, "only rounds give a Close"
+        if (number := self._proposed_cut()) > self._announced[1]:
+            self._announced = (round, number)
         return self.rounds.closed(bucket)
 
     def applied(self, call: WaitingCall, error: PsrtError | None = None) -> list[Instruction]:
@@ -134,12 +156,12 @@ class PserverState:
         self.members_of_job(trainer).called(trainer, incarnation, now)
         self.members.complete(trainer)
         in_round = self.rounds.close_if_complete() if self.rounds is not None else []
-        return self._with_clocks(in_round)
+        return self._with_waits(in_round)
 
     def expire(self, now: float) -> list[Instruction]:
         """End the waits whose deadline has passed."""
         in_round = self.rounds.expire(now) if self.rounds is not None else []
-        ended = [*self._with_clocks(in_round), *self.clocks.expire(now)]
+        ended = [*self._with_waits(in_round), *self.clocks.expire(now), *self.cuts.expire(now)]
         return [*ended, *self._check_departures(now)] if self._departures.is_due(now) else ended
 
     def abort(self, error: PsrtError, *, closing: int | None = None) -> list[Instruction]:
@@ -149,15 +171,16 @@ class PserverState:
         """
         self.aborted = error
         in_round = self.rounds.abort(error, closing=closing) if self.rounds is not None else []
-        return self._with_clocks(in_round)
+        return self._with_waits(in_round)
 
     # --- questions ---------------------------------------------------------------------------
 
     def next_deadline(self) -> float | None:
         """The earliest time at which `expire` has something to do."""
         of_round = self.rounds.next_deadline() if self.rounds is not None else None
-        three = (of_round, self.clocks.next_deadline(), self._departures.due_s)
-        return min((deadline_s for deadline_s in three if deadline_s is not None), default=None)
+        others = (self.clocks.next_deadline(), self.cuts.next_deadline(), self._departures.due_s)
+        all_s = (of_round, *others)
+        return min((deadline_s for deadline_s in all_s if deadline_s is not None), default=None)
 
     @property
     def lost(self) -> PsrtError | None:
@@ -172,6 +195,11 @@ class PserverState:
     def global_step(self) -> int:
         """Mini-batches of all trainers, in the modes that push."""
         return self.pushes.step
+
+    def cut_behind(self, round: int) -> int:
+        """The cut that the replies of a round name, 0 = none."""
+        announced_round, number = self._announced
+        return number if round >= announced_round else 0
 
     def raise_if_aborted(self) -> None:
         if self.aborted is not None:
@@ -218,8 +246,10 @@ class PserverState:
         members.member(trainer)
         self.job, self.members = job, members
         self.clocks = Clocks(members, self._wait_timeout_s)
+        self.cuts = Cuts(members, self._wait_timeout_s)
         if isinstance(job.mode, Sync):
-            self.rounds = BucketRounds(members, job.mode.on_trainer_loss, self._wait_timeout_s)
+            policy = job.mode.on_trainer_loss
+            self.rounds = BucketRounds(members, policy, self._wait_timeout_s, self._first_round)
 
     def _check_departures(self, now: float) -> list[Instruction]:
         if self.aborted is not None:
@@ -229,13 +259,15 @@ class PserverState:
         keeps_places = isinstance(mode, Sync) and mode.on_trainer_loss == "wait"
         return self._departures.check(self.members, now, keeps_places=keeps_places)
 
-    def _with_clocks(self, in_round: list[Instruction]) -> list[Instruction]:
-        """Add the instructions of the clocks after a round lost a trainer or ended the job."""
+    def _with_waits(self, in_round: list[Instruction]) -> list[Instruction]:
+        """Add those of clocks and cuts after a round lost a trainer or ended the job."""
         if self.aborted is None and self.rounds is not None:
             self.aborted = self.rounds.aborted
         if self.aborted is not None:
-            return [*in_round, *self.clocks.abort(self.aborted)]
-        return [*in_round, *self.clocks.answer_met()]
+            ended = [*self.clocks.abort(self.aborted), *self.cuts.abort(self.aborted)]
+        else:
+            ended = [*self.clocks.answer_met(), *self.cuts.freeze_if_complete()]
+        return [*in_round, *ended]
 
     def _wrong_mode(self, method: str, needed: str) -> WireError:
         mode = type(self.job.mode).__name__ if self.job else "no"

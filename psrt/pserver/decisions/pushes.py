@@ -29,8 +29,8 @@ _LAST_STEP = (1 << 64) - 1
 class Pushes:
     """Pushes by key; `step` counts the mini-batches that the admitted ones cover."""
 
-    def __init__(self) -> None:
-        self.step = 0
+    def __init__(self, first_step: int = 0) -> None:
+        self.step = first_step
         self._admitted = AdmittedPushes()
         self._applying: dict[_Name, list[WaitingCall]] = {}
         self._failed: dict[_Name, PsrtError] = {}

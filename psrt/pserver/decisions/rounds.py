@@ -33,8 +33,10 @@ from psrt.pserver.decisions.membership import Membership
 class Rounds:
     """The rounds of one job on one pserver; see the module docstring for the states."""
 
-    def __init__(self, members: Membership, on_trainer_loss: str, wait_timeout_s: float) -> None:
-        self.open = 0
+    def __init__(
+        self, members: Membership, on_trainer_loss: str, wait_timeout_s: float, first_round: int = 0
+    ) -> None:
+        self.open = first_round
         self.closing = False
         self.aborted: PsrtError | None = None
         self.deadline_s: float | None = None

@@ -8,6 +8,9 @@ In reading order:
     connections        the connections of each trainer's process
     updates            gradients into tables, and tables into replies
     effect_runner      executes instructions: lock, clock, deadlines, waiting calls
+    cut_calls          the calls about cuts
+    join_calls         a trainer joins the job, and its tables exist
+    table_calls        pages of rows, and sweeps on request
     service            the rpc handler: one small function per method
     abandoned_sockets  removal of sockets that killed pservers left
     daemon             the pserver process: warm up, listen, report ready, serve, stop

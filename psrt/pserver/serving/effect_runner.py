@@ -2,9 +2,9 @@
 calls.
 
 Handler threads call `decide` with an event; a thread of the runner ends waits whose deadline has
-passed. The lock is held for decisions only. The thread whose event completes a round, or brings a
-push to apply on arrival, applies it. Calls that wait for another thread wait as futures and build
-their replies on their own threads.
+passed. The lock is held for decisions, and while a cut freezes the tables. The thread whose event
+completes a round, or brings a push to apply on arrival, applies it. Calls that wait for another
+thread wait as futures and build their replies on their own threads.
 """
 
 from __future__ import annotations
@@ -17,9 +17,25 @@ from concurrent.futures import Future
 from typing import TypeVar
 
 from psrt.core.clock import Clock
-from psrt.core.errors import ErrorCode, InternalError, PsrtError, TableError, UnavailableError
+from psrt.core.errors import (
+    ErrorCode,
+    InternalError,
+    JobError,
+    PsrtError,
+    TableError,
+    UnavailableError,
+)
 from psrt.core.threads import CrashReport, start_thread
-from psrt.pserver.decisions import Apply, Close, Fail, Instruction, PserverState, SendReply, Warn
+from psrt.pserver.decisions import (
+    Apply,
+    Close,
+    Fail,
+    Freeze,
+    Instruction,
+    PserverState,
+    SendReply,
+    Warn,
+)
 from psrt.pserver.serving.parts import Push, RequestParts
 from psrt.pserver.serving.updates import apply_now, close_round
 from psrt.pserver.tables import Meters
@@ -38,14 +54,17 @@ _T = TypeVar("_T")
 class PendingReply:
     """The content of a `WaitingCall`: the parts to apply, and the reply that waits for it.
 
-    `steps` is 0 for a trainer that takes part in a round without a gradient to average. Most calls
+    `steps` is 0 for a trainer that takes part in a round without a gradient to average. `position`
+    is where a trainer goes on that takes part in a cut. Most calls
     are resolved by the thread that brought them, so only the others get a future: to make one takes
     longer than all else that a small push waits for.
     """
 
-    def __init__(self, parts: RequestParts | None = None, steps: int = 0) -> None:
+    def __init__(
+        self, parts: RequestParts | None = None, steps: int = 0, position: str = ""
+    ) -> None:
         self.parts = RequestParts() if parts is None else parts
-        self.steps = steps
+        self.steps, self.position = steps, position
         self._lock = threading.Lock()
         self._is_resolved = False
         self._error: PsrtError | None = None
@@ -78,11 +97,16 @@ class PendingReply:
         return finish()
 
 
+def cannot_freeze(freeze: Freeze, state: PserverState) -> None:
+    """Refuse a cut at a pserver without a directory for it."""
+    raise JobError("this pserver has no directory of checkpoints.")
+
+
 class EffectRunner:
     """Passes events to a `PserverState` and executes its instructions.
 
     `on_end(error)` is called once: when all trainers completed (None), the job was aborted, or its
-    last trainers were lost.
+    last trainers were lost. `freeze(instruction, state)` freezes the tables for a cut, or raises.
     """
 
     def __init__(
@@ -91,8 +115,9 @@ class EffectRunner:
         meters: Meters,
         clock: Clock,
         on_end: Callable[[PsrtError | None], None],
+        freeze: Callable[[Freeze, PserverState], None] = cannot_freeze,
     ) -> None:
-        self._state = state
+        self._state, self._freeze_tables = state, freeze
         self._meters = meters
         self._clock = clock
         self._on_end: Callable[[PsrtError | None], None] | None = on_end
@@ -125,7 +150,7 @@ class EffectRunner:
     def decide(self, event: Callable[[PserverState, float], list[Instruction]]) -> None:
         """Run `event(state, now)` under the lock, then execute the instructions it returns."""
         with self._lock:
-            instructions = event(self._state, self._clock.now())
+            instructions = self._frozen(event(self._state, self._clock.now()))
             deadline_s = self._state.next_deadline()
             if deadline_s is not None and deadline_s < self._wakes_s:
                 self._changed.notify_all()
@@ -164,7 +189,7 @@ class EffectRunner:
             with self._lock:
                 return self._state.abort(failure, closing=close.bucket)
         with self._lock:
-            return self._state.closed(close.bucket)
+            return self._state.closed(close.bucket, close.round)
 
     def _apply(self, apply: Apply) -> list[Instruction]:
         call, failure = apply.call, None
@@ -175,6 +200,24 @@ class EffectRunner:
             failure = _unfinished(subject, [call.content.parts.pushes], error)
         with self._lock:
             return self._state.applied(call, failure)
+
+    def _frozen(self, instructions: list[Instruction]) -> list[Instruction]:
+        """Execute a `Freeze` among instructions, with the lock held: no push comes in between."""
+        answered: list[Instruction] = []
+        for instruction in instructions:
+            if isinstance(instruction, Freeze):
+                answered += self._freeze(instruction)
+            else:
+                answered.append(instruction)
+        return answered
+
+    def _freeze(self, freeze: Freeze) -> list[Instruction]:
+        try:
+            self._freeze_tables(freeze, self._state)
+        except Exception as error:
+            log.warning("cut %d could not begin: %s", freeze.number, error)
+            return self._state.cuts.give_up(str(error))
+        return self._state.cuts.frozen()
 
     def _report_end(self) -> None:
         with self._lock:

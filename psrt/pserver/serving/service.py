@@ -16,31 +16,31 @@ from typing import Any
 
 from psrt.core.clock import Clock, MonotonicClock, hours_since_1970
 from psrt.core.errors import ErrorCode, PsrtError, WireError
-from psrt.core.specs import Async, Geo, TableSpec
+from psrt.core.specs import TableSpec
 from psrt.core.threads import CrashReport
-from psrt.pserver.decisions import JobIdentity, Meeting, PserverState, WaitingCall, read_spec
+from psrt.pserver.checkpoints import SavedCut, Settings
+from psrt.pserver.decisions import JobIdentity, Meeting, PserverState, WaitingCall
 from psrt.pserver.serving.connections import TrainerConnections
+from psrt.pserver.serving.cut_calls import CutCalls
 from psrt.pserver.serving.effect_runner import EffectRunner, PendingReply
 from psrt.pserver.serving.id_list_cache import IdListCache
+from psrt.pserver.serving.join_calls import JoinCalls
 from psrt.pserver.serving.parts import RequestParts, bucket_of, parse
-from psrt.pserver.serving.request_headers import (
-    caller_of,
-    deadline_of,
-    job_of,
-    no_memory,
-    sequence_of,
-)
+from psrt.pserver.serving.request_headers import caller_of, deadline_of, no_memory, sequence_of
+from psrt.pserver.serving.table_calls import export, shrink
 from psrt.pserver.serving.updates import read
 from psrt.pserver.tables import HelperThreads, Meters, SlabPreallocator, TableRegistry, Upkeep
 from psrt.rpc import pb
+from psrt.rpc.dialing import Carrier
 from psrt.rpc.methods import Method
 from psrt.rpc.serving import Later, Peer
 from psrt.rpc.wire import Message
 
 log = logging.getLogger("psrt.pserver")
 
-_PAGE_BYTES = 64 << 20  # of one EXPORT reply, whatever number of rows the caller asks for
 _CONNECTED = ("stream-unix", "stream-tcp")  # the peer of these lives as long as its connection
+
+_OF_OTHERS = (Method.STATUS, Method.PART, Method.CHECKPOINT)
 
 
 class PserverService:
@@ -63,6 +63,9 @@ class PserverService:
         crashes: CrashReport | None = None,
         hours: Callable[[], int] = hours_since_1970,
         helper_threads: int = 0,
+        cuts: Settings | None = None,
+        resumed: SavedCut | None = None,
+        carrier: Carrier = "stream",
     ) -> None:
         self._crashes = crashes or CrashReport()
         self._preallocator = SlabPreallocator(self._crashes)
@@ -73,35 +76,60 @@ class PserverService:
         self._id_lists = IdListCache()
         self._clock = clock or MonotonicClock()
         self._connections = TrainerConnections()
-        state = PserverState(wait_timeout_s, trainers, self._connections.is_gone)
-        self._runner = EffectRunner(state, self.meters, self._clock, on_end)
         self._incarnation = random.getrandbits(63) | 1
-        self._methods: dict[int, Callable[[Message], Message | Later]] = {
-            Method.HELLO: self._hello,
-            Method.REGISTER: self._register,
+        self._cuts = CutCalls(
+            *(cuts, resumed, self._incarnation, self.tables, self._upkeep, self._clock),
+            *(self._crashes, carrier),
+        )
+        state = PserverState(
+            *(wait_timeout_s, trainers, self._connections.is_gone, self._cuts.beginning),
+            proposed_cut=lambda: self._cuts.proposed,
+        )
+        self._runner = EffectRunner(
+            *(state, self.meters, self._clock, on_end), freeze=self._cuts.freeze
+        )
+        self._joins = JoinCalls(
+            *(self._runner, self.tables, self._upkeep, self._cuts, self._incarnation),
+            self._job_time,
+        )
+        self._methods = self._handlers()
+
+    def _handlers(self) -> dict[int, Callable[[Message], Message | Later]]:
+        return {
+            Method.HELLO: self._joins.hello,
+            Method.REGISTER: self._joins.register,
             Method.PULL: self._pull,
             Method.PUSH: self._push,
             Method.EXCHANGE: self._exchange,
             Method.MEET: self._meet,
             Method.COMPLETE: self._complete,
-            Method.EXPORT: self._export,
+            Method.EXPORT: lambda message: export(self.tables, message.header.export),
             Method.STATUS: self._status,
             Method.SHRINK: self._shrink,
+            Method.WATCH: self._cuts.watch,
+            Method.CUT: lambda message: self._cuts.cut(message, self._runner),
+            Method.PART: self._cuts.part,
+            Method.CHECKPOINT: self._cuts.checkpoint,
         }
 
     def expect(self, job: JobIdentity, tables: Sequence[TableSpec]) -> None:
         """Belong to `job` and create `tables` before the first trainer joins."""
         self._runner.ask(lambda state, now: state.expect(job))
-        self._create(tables, job)
+        self._joins.create(tables, job)
 
     def start(self) -> None:
         """Start the threads for deadlines and for limits of tables."""
         self._runner.start(self._crashes)
         self._upkeep.start(self._crashes)
 
+    def finish_cut(self, timeout_s: float) -> None:
+        """Wait until a cut that is being written is on disk."""
+        self._cuts.finish(timeout_s)
+
     def stop(self) -> None:
         """End all waits and threads."""
         self._upkeep.stop()
+        self._cuts.stop()
         self._preallocator.stop()
         self._runner.stop()
         self._helpers.close()
@@ -145,43 +173,11 @@ class PserverService:
         return self._runner.ask(lambda state, now: max(state.open_round, state.global_step))
 
     def _track(self, header: pb.Header, peer: Peer) -> None:
-        """Record the connection of a trainer; any process may ask for STATUS."""
-        if peer.carrier in _CONNECTED and header.method != Method.STATUS:
+        """Record the connection of a trainer; any process may make other calls."""
+        if peer.carrier in _CONNECTED and header.method not in _OF_OTHERS:
             self._connections.add(*caller_of(header), peer)
 
     # --- methods -----------------------------------------------------------------------------
-
-    def _hello(self, message: Message) -> Message:
-        header = message.header
-        reply = pb.Header(hello_reply=pb.HelloReply(incarnation=self._incarnation, software="psrt"))
-        if header.hello.plan_hash:
-            job = job_of(header.hello)
-            is_new = self._runner.ask(lambda state, now: state.is_new(*caller_of(header)))
-            self._runner.decide(lambda state, now: state.hello(*caller_of(header), job, now))
-            self._runner.ask(lambda state, now: state.raise_if_aborted())
-            reply.round = self._runner.ask(lambda state, now: state.open_round)
-            if is_new:
-                log.info("trainer %d of %d joined", header.trainer, job.trainers)
-        return Message(reply)
-
-    def _register(self, message: Message) -> Message:
-        header = message.header
-        specs = [read_spec(text) for text in header.register.specs]
-        found = {each.endpoint: each.incarnation for each in header.register.pservers}
-        job = self._runner.ask(lambda state, now: state.register(*caller_of(header), found, now))
-        self._create(specs, job)
-        return Message(pb.Header())
-
-    def _create(self, specs: Sequence[TableSpec], job: JobIdentity) -> None:
-        mode = job.mode
-        created = self.tables.register(
-            specs,
-            mode.dc_asgd if isinstance(mode, Async) else 0.0,
-            logs_changes=isinstance(mode, Geo),
-        )
-        if created:
-            log.info("holds %d more tables: %s", len(created), ", ".join(created[:8]))
-            self._upkeep.tables_added()
 
     def _pull(self, message: Message) -> Message:
         header, parts = message.header, self._parts(message)
@@ -215,11 +211,18 @@ class PserverService:
             bucket=bucket_of(pending.parts),
         )
         self._runner.decide(lambda state, now: state.exchange(call, now))
-        return pending.reply(lambda: self._after_round(pending, header.trainer, started))
+        return pending.reply(
+            lambda: self._after_round(pending, header.trainer, header.round, started)
+        )
 
-    def _after_round(self, pending: PendingReply, trainer: int, started: float) -> Message:
+    def _after_round(
+        self, pending: PendingReply, trainer: int, round: int, started: float
+    ) -> Message:
         self.meters.waited.add(self._clock.now() - started)
-        return self._read(pending.parts, trainer, pb.Header())
+        reply, number = pb.Header(), self._runner.ask(lambda state, now: state.cut_behind(round))
+        if number:
+            reply.cut.number = number
+        return self._read(pending.parts, trainer, reply)
 
     def _meet(self, message: Message) -> Message | Later:
         header, pending, started = message.header, PendingReply(), self._clock.now()
@@ -247,27 +250,10 @@ class PserverService:
         log.info("trainer %d completed", header.trainer)
         return Message(pb.Header())
 
-    def _export(self, message: Message) -> Message:
-        asked = message.header.export
-        table = self.tables.sparse(asked.table)
-        if asked.max_rows == 0:
-            raise WireError(f"EXPORT of table {asked.table!r} asks for pages of 0 rows.")
-        limit = max(1, _PAGE_BYTES // (8 + 4 * table.spec.width))
-        ids, rows, cursor = table.export(asked.cursor, min(asked.max_rows, limit))
-        return Message(pb.Header(export_reply=pb.ExportReply(next_cursor=cursor)), [ids, rows])
-
     def _shrink(self, message: Message) -> Message:
-        header, asked = message.header, message.header.shrink
+        header = message.header
         self._runner.ask(lambda state, now: state.called(*caller_of(header), now))
-        names = [self.tables.sparse(name).spec.name for name in asked.tables]
-        dropped = self._upkeep.shrink(names, asked.number, asked.dry_run, header.trainer)
-        reply = pb.ShrinkReply(
-            tables=[
-                pb.Dropped(table=name, rows=found.rows, bytes=found.bytes)
-                for name, found in dropped.items()
-            ]
-        )
-        return Message(pb.Header(shrink_reply=reply))
+        return shrink(self.tables, self._upkeep, header)
 
     def _status(self, message: Message) -> Message:
         return Message(pb.Header(status_json=json.dumps(self.status())))

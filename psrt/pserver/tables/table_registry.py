@@ -49,12 +49,18 @@ class TableRegistry:
         return len(self._tables)
 
     def register(
-        self, specs: Sequence[TableSpec], compensation: float = 0.0, *, logs_changes: bool = False
+        self,
+        specs: Sequence[TableSpec],
+        compensation: float = 0.0,
+        *,
+        logs_changes: bool = False,
+        prepare: Callable[[Table], None] = lambda table: None,
     ) -> list[str]:
         """Create the tables of `specs` that do not exist yet; return their names.
 
         `compensation` is the λ of DC-ASGD for dense tables, 0 = none. With `logs_changes` sparse
-        tables log the rows that each trainer changes. Raises `TableError` for another spec of an
+        tables log the rows that each trainer changes. `prepare` gets each new table before any
+        other call can find it. Raises `TableError` for another spec of an
         existing table, or without memory.
         """
         with self._registering:
@@ -66,6 +72,8 @@ class TableRegistry:
                 name: self._create(spec, compensation, logs_changes)
                 for name, spec in missing.items()
             }
+            for table in created.values():
+                prepare(table)
             self._tables = {**self._tables, **created}
         return list(created)
 
@@ -85,6 +93,9 @@ class TableRegistry:
         if isinstance(table, DenseTable):
             raise self._wrong_kind(name, "dense", "sparse")
         return table
+
+    def all(self) -> list[Table]:
+        return list(self._tables.values())
 
     def all_sparse(self) -> list[RowsTable]:
         return [table for table in self._tables.values() if not isinstance(table, DenseTable)]

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from psrt.core.clock import hours_since_1970
-from psrt.core.errors import WireError
+from psrt.core.errors import DeadlineError, WireError
 from psrt.core.specs import SparseTableSpec
 from psrt.core.threads import CrashReport, start_thread
 from psrt.pserver.tables.eviction import (
@@ -88,14 +88,19 @@ class Upkeep:
         self._stopped.set()
 
     @contextlib.contextmanager
-    def put_off(self) -> Iterator[None]:
+    def put_off(self, timeout_s: float = -1) -> Iterator[None]:
         """Wait for a sweep or shrink under way, and keep others out until the end.
 
         For freezes: every row that a sweep drops or decays would be copied first, and a freeze
-        amid a shrink would have rows with decayed scores and others.
+        amid a shrink would have rows with decayed scores and others. Raises `DeadlineError` after
+        `timeout_s`; −1 = no limit.
         """
-        with self._sweeping:
+        if not self._sweeping.acquire(timeout=timeout_s):
+            raise DeadlineError(f"a sweep or shrink did not end within {timeout_s:g} s.")
+        try:
             yield
+        finally:
+            self._sweeping.release()
 
     def sweep_due(self, pause: Pause = lambda: None) -> dict[str, Dropped]:
         """Drop rows that are expired or beyond the memory limit; return their numbers by table."""

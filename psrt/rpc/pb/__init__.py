@@ -4,7 +4,7 @@
 from psrt.rpc.pb.psrt.v1.frame_pb2 import *
 
 __all__ = ["DTYPE_BFLOAT16", "DTYPE_FLOAT16", "DTYPE_FLOAT32", "DTYPE_FLOAT64", "DTYPE_INT8"]
-__all__ += ["DTYPE_INT32", "DTYPE_INT64", "DTYPE_UINT8", "DType"]
+__all__ += ["DTYPE_INT32", "DTYPE_INT64", "DTYPE_UINT8", "Cut", "CutPart", "DType"]
 __all__ += ["PART_PULL_CHANGED", "PART_PULL_DENSE", "PART_PULL_ROWS", "PART_PUSH_DENSE"]
 __all__ += ["PART_PUSH_ROWS", "Dropped", "Error", "Export", "ExportReply", "Frame", "Header"]
 __all__ += ["Hello", "HelloReply", "Meet", "MeetReply", "Part", "PserverProcess", "PushKey"]

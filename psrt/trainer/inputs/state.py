@@ -22,6 +22,9 @@ from psrt.trainer.inputs.prefetch import PreparedBatch
 
 _VERSION = 2
 
+COMPLETED = "completed"
+"""The position in a cut of a trainer that had completed."""
+
 
 @dataclass(frozen=True)
 class Reached:
@@ -54,16 +57,34 @@ class Recorder:
 
     def trained(self, batch: PreparedBatch, following: PreparedBatch | None) -> None:
         """Record the step on `batch`; `following` is the batch after it, None at the end."""
-        steps = self.reached.steps + 1
-        self.reached = Reached(batch.epoch, steps, batch.place)
-        if following is None or following.epoch != batch.epoch:
-            self.reached = Reached(batch.epoch + 1, steps)
+        self.reached = self._after(batch, following)
+        if self.reached.epoch != batch.epoch:
             self.write()
+
+    def position_after(self, batch: PreparedBatch, following: PreparedBatch | None) -> str:
+        """The state after the step on `batch`, as text; `go_on_at` reads it."""
+        return json.dumps(self._facts(self._after(batch, following)))
+
+    def go_on_at(self, position: str, epochs: int) -> None:
+        """Begin at a position of an earlier run; behind all `epochs` if that had completed."""
+        if position == COMPLETED:
+            self.reached = Reached(epochs + 1)
+        elif position:
+            self.reached = _reached_of(json.loads(position), self._share, "the cut")
+
+    def _after(self, batch: PreparedBatch, following: PreparedBatch | None) -> Reached:
+        steps = self.reached.steps + 1
+        if following is None or following.epoch != batch.epoch:
+            return Reached(batch.epoch + 1, steps)
+        return Reached(batch.epoch, steps, batch.place)
+
+    def _facts(self, reached: Reached) -> dict[str, Any]:
+        share = dataclasses.asdict(self._share)
+        return {"psrt_state": _VERSION, **share, **dataclasses.asdict(reached)}
 
     def write(self) -> None:
         """Write the state, changed or not."""
-        facts = {"psrt_state": _VERSION, **dataclasses.asdict(self._share)}
-        report.write(self._path, facts | dataclasses.asdict(self.reached), "--state")
+        report.write(self._path, self._facts(self.reached), "--state")
 
 
 def recorder(settings: TrainerConfig, job: JobConfig, files: Sequence[DataFile]) -> Recorder:
@@ -92,14 +113,17 @@ def load(path: str, share: DataShare) -> Reached:
     """
     if not path:
         return AT_THE_START
-    found = _read(path)
+    return _reached_of(_read(path), share, f"--resume {path}")
+
+
+def _reached_of(found: dict[str, Any], share: DataShare, source: str) -> Reached:
     for name, mine in dataclasses.asdict(share).items():
         theirs = found.get(name)
         if (tuple(theirs) if isinstance(theirs, list) else theirs) != mine:
             words = f"{name.replace('_', ' ')} {theirs!r}"
             what = "a list of files that differs" if name == "files" else words
             raise ConfigError(
-                f"--resume {path} is the state of {what} from this trainer's.",
+                f"{source} is the state of {what} from this trainer's.",
                 hint="Go on with the job, --trainers, --trainer-id, files and shuffle_seed it has.",
             )
     try:
@@ -107,7 +131,7 @@ def load(path: str, share: DataShare) -> Reached:
         positions = tuple(Position(**position) for position in place["positions"])
         return Reached(found["epoch"], found["steps"], Place(positions, place["next_file"]))
     except (KeyError, TypeError) as error:
-        raise _no_state(path) from error
+        raise _no_state(source) from error
 
 
 def _read(path: str) -> dict[str, Any]:
@@ -119,14 +143,14 @@ def _read(path: str) -> dict[str, Any]:
             hint="It is what --state wrote; with several trainers, name it as --state did.",
         ) from error
     except ValueError as error:
-        raise _no_state(path) from error
+        raise _no_state(f"--resume {path}") from error
     if not isinstance(found, dict) or found.get("psrt_state") != _VERSION:
-        raise _no_state(path)
+        raise _no_state(f"--resume {path}")
     return found
 
 
-def _no_state(path: str) -> DataError:
+def _no_state(source: str) -> DataError:
     return DataError(
-        f"--resume {path} is not a state that this version of psrt wrote. Nothing was trained.",
+        f"{source} is not a state that this version of psrt wrote. Nothing was trained.",
         hint="It is what --state wrote.",
     )

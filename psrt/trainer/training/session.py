@@ -122,9 +122,18 @@ class Session:
         waiting: Category = "python" if self._settings.local else "communicate"
         self._run.open(self._communicator, self._settings.connect_timeout_s, waiting)
         self._joined = True
+        self._resume()
         print_job(self._job, self._settings, self._say)
         with profiled(self._settings, self._run, self._say):
             self._train(signals)
+
+    def _resume(self) -> None:
+        """Go on where the cut was that the pservers began with, if they did."""
+        cut, position = self._communicator.resumed
+        if cut:
+            self._recorder.go_on_at(position, self._job.config.data.epochs)
+            reached = self._recorder.reached
+            self._say(f"resumed cut {cut} in epoch {reached.epoch} after {reached.steps:,} steps")
 
     def _train(self, signals: StopSignals) -> None:
         run, ended, outputs = self._run, threading.Event(), Outputs(self._job.model)
@@ -149,7 +158,8 @@ class Session:
 
         prepared = spanned(source, run.profiler)
         with Ahead(prepared, batches.PREPARED_AHEAD) as ahead, signals.quietly(stop):
-            run.run_from(ahead, outputs.names, on_step, self._progress.start, ended)
+            position = self._recorder.position_after if self._communicator.makes_cuts else None
+            run.run_from(ahead, outputs.names, on_step, self._progress.start, ended, position)
             self._progress.line()
         self._recorder.write()
 

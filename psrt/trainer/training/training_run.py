@@ -44,6 +44,9 @@ OnStep: TypeAlias = Callable[[PreparedBatch, PreparedBatch | None, list[Any]], N
 """Called after a step with its batch, the batch that follows (None at the end), and the fetches."""
 
 
+Position: TypeAlias = Callable[[PreparedBatch, PreparedBatch | None], str]
+
+
 class TrainingRun:
     """One trainer's training: `open`, then `step` or `run_from`, then `close`.
 
@@ -123,10 +126,12 @@ class TrainingRun:
         on_step: OnStep,
         on_start: Callable[[], None] = lambda: None,
         stop: threading.Event | None = None,
+        position: Position | None = None,
     ) -> None:
         """Step on `batches` until they end, or until the step during which `stop` was set.
 
-        `on_start` is called once the first batch and its rows have arrived.
+        `on_start` is called once the first batch and its rows have arrived. `position(batch,
+        following)` is where the trainer goes on after a step, for cuts.
         """
         batch = self._next_of(batches)
         if batch is None:
@@ -136,6 +141,8 @@ class TrainingRun:
         while batch is not None and not (stop is not None and stop.is_set()):
             with self._span("step", "step"):
                 following = self._next_of(batches)
+                if position is not None:
+                    self.communicator.continues_at(position(batch, following))
                 on_step(batch, following, self.step(batch, fetch, following))
             batch = following
 

@@ -21,6 +21,10 @@ class Method(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     METHOD_MEET: _ClassVar[Method]
     METHOD_RECORDS: _ClassVar[Method]
     METHOD_SHRINK: _ClassVar[Method]
+    METHOD_WATCH: _ClassVar[Method]
+    METHOD_CUT: _ClassVar[Method]
+    METHOD_PART: _ClassVar[Method]
+    METHOD_CHECKPOINT: _ClassVar[Method]
 
 class DType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -54,6 +58,10 @@ METHOD_STATUS: Method
 METHOD_MEET: Method
 METHOD_RECORDS: Method
 METHOD_SHRINK: Method
+METHOD_WATCH: Method
+METHOD_CUT: Method
+METHOD_PART: Method
+METHOD_CHECKPOINT: Method
 DTYPE_UNSPECIFIED: DType
 DTYPE_FLOAT32: DType
 DTYPE_INT64: DType
@@ -123,20 +131,22 @@ class Hello(_message.Message):
     def __init__(self, job_id: _Optional[str] = ..., plan_hash: _Optional[str] = ..., trainers: _Optional[int] = ..., mode: _Optional[str] = ..., software: _Optional[str] = ...) -> None: ...
 
 class HelloReply(_message.Message):
-    __slots__ = ("data_endpoints", "unix_path", "host_id", "incarnation", "software", "shared_bytes")
+    __slots__ = ("data_endpoints", "unix_path", "host_id", "incarnation", "software", "makes_cuts", "shared_bytes")
     DATA_ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
     UNIX_PATH_FIELD_NUMBER: _ClassVar[int]
     HOST_ID_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     SOFTWARE_FIELD_NUMBER: _ClassVar[int]
+    MAKES_CUTS_FIELD_NUMBER: _ClassVar[int]
     SHARED_BYTES_FIELD_NUMBER: _ClassVar[int]
     data_endpoints: _containers.RepeatedScalarFieldContainer[str]
     unix_path: str
     host_id: str
     incarnation: int
     software: str
+    makes_cuts: bool
     shared_bytes: int
-    def __init__(self, data_endpoints: _Optional[_Iterable[str]] = ..., unix_path: _Optional[str] = ..., host_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., software: _Optional[str] = ..., shared_bytes: _Optional[int] = ...) -> None: ...
+    def __init__(self, data_endpoints: _Optional[_Iterable[str]] = ..., unix_path: _Optional[str] = ..., host_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., software: _Optional[str] = ..., makes_cuts: _Optional[bool] = ..., shared_bytes: _Optional[int] = ...) -> None: ...
 
 class Register(_message.Message):
     __slots__ = ("specs", "pservers")
@@ -223,6 +233,28 @@ class ShrinkReply(_message.Message):
     tables: _containers.RepeatedCompositeFieldContainer[Dropped]
     def __init__(self, tables: _Optional[_Iterable[_Union[Dropped, _Mapping]]] = ...) -> None: ...
 
+class Cut(_message.Message):
+    __slots__ = ("number", "position", "last_push")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    LAST_PUSH_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    position: str
+    last_push: int
+    def __init__(self, number: _Optional[int] = ..., position: _Optional[str] = ..., last_push: _Optional[int] = ...) -> None: ...
+
+class CutPart(_message.Message):
+    __slots__ = ("number", "endpoint", "record", "problem")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    ENDPOINT_FIELD_NUMBER: _ClassVar[int]
+    RECORD_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    endpoint: str
+    record: str
+    problem: str
+    def __init__(self, number: _Optional[int] = ..., endpoint: _Optional[str] = ..., record: _Optional[str] = ..., problem: _Optional[str] = ...) -> None: ...
+
 class Error(_message.Message):
     __slots__ = ("code", "message", "hint")
     CODE_FIELD_NUMBER: _ClassVar[int]
@@ -234,7 +266,7 @@ class Error(_message.Message):
     def __init__(self, code: _Optional[int] = ..., message: _Optional[str] = ..., hint: _Optional[str] = ...) -> None: ...
 
 class Header(_message.Message):
-    __slots__ = ("protocol", "method", "request_id", "reply", "trainer", "timeout_ms", "push_key", "round", "step", "parts", "tensors", "error", "hello", "hello_reply", "register", "export", "export_reply", "status_json", "payload_bytes", "payload_start", "meet", "meet_reply", "shrink", "shrink_reply", "padding")
+    __slots__ = ("protocol", "method", "request_id", "reply", "trainer", "timeout_ms", "push_key", "round", "step", "parts", "tensors", "error", "hello", "hello_reply", "register", "export", "export_reply", "status_json", "payload_bytes", "payload_start", "meet", "meet_reply", "shrink", "shrink_reply", "cut", "cut_part", "padding")
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     METHOD_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
@@ -259,6 +291,8 @@ class Header(_message.Message):
     MEET_REPLY_FIELD_NUMBER: _ClassVar[int]
     SHRINK_FIELD_NUMBER: _ClassVar[int]
     SHRINK_REPLY_FIELD_NUMBER: _ClassVar[int]
+    CUT_FIELD_NUMBER: _ClassVar[int]
+    CUT_PART_FIELD_NUMBER: _ClassVar[int]
     PADDING_FIELD_NUMBER: _ClassVar[int]
     protocol: int
     method: Method
@@ -284,8 +318,10 @@ class Header(_message.Message):
     meet_reply: MeetReply
     shrink: Shrink
     shrink_reply: ShrinkReply
+    cut: Cut
+    cut_part: CutPart
     padding: bytes
-    def __init__(self, protocol: _Optional[int] = ..., method: _Optional[_Union[Method, str]] = ..., request_id: _Optional[int] = ..., reply: _Optional[bool] = ..., trainer: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., push_key: _Optional[_Union[PushKey, _Mapping]] = ..., round: _Optional[int] = ..., step: _Optional[int] = ..., parts: _Optional[_Iterable[_Union[Part, _Mapping]]] = ..., tensors: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ..., error: _Optional[_Union[Error, _Mapping]] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., hello_reply: _Optional[_Union[HelloReply, _Mapping]] = ..., register: _Optional[_Union[Register, _Mapping]] = ..., export: _Optional[_Union[Export, _Mapping]] = ..., export_reply: _Optional[_Union[ExportReply, _Mapping]] = ..., status_json: _Optional[str] = ..., payload_bytes: _Optional[int] = ..., payload_start: _Optional[int] = ..., meet: _Optional[_Union[Meet, _Mapping]] = ..., meet_reply: _Optional[_Union[MeetReply, _Mapping]] = ..., shrink: _Optional[_Union[Shrink, _Mapping]] = ..., shrink_reply: _Optional[_Union[ShrinkReply, _Mapping]] = ..., padding: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, protocol: _Optional[int] = ..., method: _Optional[_Union[Method, str]] = ..., request_id: _Optional[int] = ..., reply: _Optional[bool] = ..., trainer: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., push_key: _Optional[_Union[PushKey, _Mapping]] = ..., round: _Optional[int] = ..., step: _Optional[int] = ..., parts: _Optional[_Iterable[_Union[Part, _Mapping]]] = ..., tensors: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ..., error: _Optional[_Union[Error, _Mapping]] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., hello_reply: _Optional[_Union[HelloReply, _Mapping]] = ..., register: _Optional[_Union[Register, _Mapping]] = ..., export: _Optional[_Union[Export, _Mapping]] = ..., export_reply: _Optional[_Union[ExportReply, _Mapping]] = ..., status_json: _Optional[str] = ..., payload_bytes: _Optional[int] = ..., payload_start: _Optional[int] = ..., meet: _Optional[_Union[Meet, _Mapping]] = ..., meet_reply: _Optional[_Union[MeetReply, _Mapping]] = ..., shrink: _Optional[_Union[Shrink, _Mapping]] = ..., shrink_reply: _Optional[_Union[ShrinkReply, _Mapping]] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., cut_part: _Optional[_Union[CutPart, _Mapping]] = ..., padding: _Optional[bytes] = ...) -> None: ...
 
 class Frame(_message.Message):
     __slots__ = ("header", "payload")

@@ -1,0 +1,32 @@
+"""`psrt checkpoint`: the group."""
+
+from __future__ import annotations
+
+import click
+
+from psrt.cli.checkpoint import checking, listing, making
+
+_EPILOG = """\b
+Examples:
+  psrt launch --checkpoint-dir checkpoints job.toml
+  psrt checkpoint list checkpoints
+  psrt checkpoint show checkpoints latest
+  psrt checkpoint verify checkpoints all
+  psrt checkpoint save --endpoint 127.0.0.1:6170
+  psrt checkpoint prune checkpoints --keep 3
+  psrt launch --checkpoint-dir checkpoints --resume latest job.toml
+"""
+
+
+@click.group(epilog=_EPILOG)
+def checkpoint() -> None:
+    """Show, check, make and delete the cuts of jobs.
+
+    A cut is one consistent state of a whole job on disk. Pservers write cuts below
+    --checkpoint-dir, and a job that is started with --resume goes on from one. DIR is a directory,
+    or a URL such as s3://bucket/job.
+    """
+
+
+for _command in (*listing.COMMANDS, checking.verify, *making.COMMANDS):
+    checkpoint.add_command(_command)

@@ -1,0 +1,157 @@
+"""Calls of a trainer about its job: join it, meet others, take part in cuts, complete.
+
+Each call to all pservers goes to them in parallel and ends when all have answered, or with the
+first failure. Calls about parameters are in `pserver_group`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import TypeVar
+
+from psrt.communicator.base import Beginning, Timeline
+from psrt.communicator.requests.endpoint_threads import EndpointThreads, results
+from psrt.core.specs import to_json
+from psrt.core.threads import CrashReport, start_timer
+from psrt.partition.plan import PartitionPlan
+from psrt.rpc import pb
+from psrt.rpc.client import Client
+from psrt.rpc.methods import Method
+
+T = TypeVar("T")
+
+log = logging.getLogger("psrt.communicator")
+
+NO_SPAN = nullcontext()
+
+SLOW_S = 3.0
+"""A longer registration is reported."""
+
+
+class JobCalls:
+    """The part of `PserverGroup` that moves no parameters.
+
+    `resumed` is the cut that the tables began with, and the position of this trainer in it.
+    """
+
+    plan: PartitionPlan
+    call_timeout_s: float
+    crashes: CrashReport
+    timeline: Timeline | None = None
+    resumed = Beginning()
+    _clients: tuple[Client, ...]
+    _threads: EndpointThreads
+
+    @property
+    def trainers(self) -> int:
+        """T, the number of trainers of the job."""
+        return self._clients[0].trainers
+
+    @property
+    def makes_cuts(self) -> bool:
+        """True if the job writes cuts; known once connected."""
+        return self._clients[0].makes_cuts
+
+    def connect(self, timeout_s: float, on_wait: Callable[[str], None]) -> None:
+        """Connect to every pserver, wait for those that are not up yet, register their tables."""
+        dials = [partial(client.connect, timeout_s, on_wait) for client in self._clients]
+        hellos = self._on_all("start: connecting to the pservers", dials, timeout_s)
+        found = [
+            pb.PserverProcess(endpoint=client.endpoint, incarnation=hello.incarnation)
+            for client, hello in zip(self._clients, hellos, strict=True)
+        ]
+        jobs = [partial(self._register, each, found, timeout_s, on_wait) for each in self._clients]
+        self._on_all("start: registering tables", jobs, timeout_s)
+
+    def open_rounds(self) -> list[dict[int, int]]:
+        """The open round of each bucket, by pserver; buckets that had no round are left out.
+
+        A trainer that joins late begins there.
+        """
+        jobs = [
+            partial(client.call, Method.STATUS, timeout_s=self.call_timeout_s)
+            for client in self._clients
+        ]
+        replies = self._on_all("start: asking for the open round", jobs, self.call_timeout_s)
+        rounds = [json.loads(reply.header.status_json)["rounds"] for reply in replies]
+        return [{int(bucket): open_round for bucket, open_round in of_one} for of_one in rounds]
+
+    def global_step(self) -> int:
+        """Mini-batches of all trainers that the first pserver has counted."""
+        reply = self._clients[0].call(Method.STATUS, timeout_s=self.call_timeout_s)
+        return int(json.loads(reply.header.status_json)["global_step"])
+
+    def meet(self, clock: str, reached: int, awaited: int, timeout_s: float | None = None) -> int:
+        """Report the time `reached` on a clock; wait until all other trainers are at `awaited`.
+
+        Returns the least time of the others; with none left, a number larger than any time. The
+        first pserver of the plan keeps the clocks.
+        """
+        timeout_s = self.call_timeout_s if timeout_s is None else timeout_s
+        header = pb.Header(meet=pb.Meet(clock=clock, reached=reached, awaited=awaited))
+        with self.span("meet"):
+            reply = self._clients[0].call(Method.MEET, header=header, timeout_s=timeout_s)
+        return int(reply.header.meet_reply.slowest)
+
+    def watch(self, known: int, timeout_s: float) -> int:
+        """Wait until the first pserver proposes a newer cut than `known`; return the newest."""
+        header = pb.Header(cut=pb.Cut(number=known))
+        reply = self._clients[0].call(Method.WATCH, header=header, timeout_s=timeout_s)
+        return int(reply.header.cut.number)
+
+    def cut(self, number: int, position: str, timeout_s: float) -> None:
+        """Take part in a cut: wait until every pserver has frozen its tables.
+
+        The caller has no push under way and starts none meanwhile. It goes on at `position`.
+        """
+        jobs = [partial(self._cut_at, each, number, position, timeout_s) for each in self._clients]
+        self._on_all(f"cut {number}", jobs, timeout_s)
+
+    def _cut_at(self, client: Client, number: int, position: str, timeout_s: float) -> None:
+        cut = pb.Cut(number=number, position=position, last_push=client.last_push)
+        client.call(Method.CUT, header=pb.Header(cut=cut), timeout_s=timeout_s)
+
+    def complete(self, timeout_s: float) -> None:
+        """Report to every pserver that this trainer has finished."""
+        jobs = [
+            partial(client.call, Method.COMPLETE, timeout_s=timeout_s) for client in self._clients
+        ]
+        self._on_all("stop: completing", jobs, timeout_s)
+
+    def span(self, name: str) -> AbstractContextManager[None]:
+        """A context manager that records its block as `name` in the timeline, if there is one."""
+        return NO_SPAN if self.timeline is None else self.timeline.span(name, "communicate")
+
+    def _register(
+        self,
+        client: Client,
+        found: Sequence[pb.PserverProcess],
+        timeout_s: float,
+        on_wait: Callable[[str], None],
+    ) -> None:
+        specs = [to_json(spec) for spec in self.plan.specs_for(client.endpoint)]
+        header = pb.Header(register=pb.Register(specs=specs, pservers=found))
+        report = partial(on_wait, _registering(client.endpoint, len(specs)))
+        slow = start_timer(SLOW_S, report, f"slow start {client.endpoint}", self.crashes)
+        try:
+            reply = client.call(Method.REGISTER, header=header, timeout_s=timeout_s)
+            if client is self._clients[0]:
+                self.resumed = Beginning(reply.header.cut.number, reply.header.cut.position)
+        finally:
+            slow.set()
+        log.debug("registered %d tables at %s", len(specs), client.endpoint)
+
+    def _on_all(self, doing: str, jobs: Sequence[Callable[[], T]], timeout_s: float) -> list[T]:
+        futures = [self._threads.submit(i, job) for i, job in enumerate(jobs)]
+        return results(futures, self.plan.endpoints, doing, timeout_s)
+
+
+def _registering(endpoint: str, tables: int) -> str:
+    return (
+        f"waiting for pserver {endpoint} to make {tables} tables; kernels of optimizers that are "
+        "new to its host are compiled first, which can take half a minute"
+    )

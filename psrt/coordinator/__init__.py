@@ -1,0 +1,10 @@
+"""The coordinator of a job's cuts, inside its first pserver: pure decisions, and what they keep.
+
+In reading order:
+
+    retention    the cuts that are kept when a newer one is complete
+    schedule     the times at which a cut is due
+    coordinator  proposals, parts and commits: events in, instructions out
+"""
+
+__all__: list[str] = []

@@ -1,0 +1,203 @@
+"""Cuts of a whole job as pure decisions: (event, now) → instructions.
+
+    IDLE ──request, or due by the schedule──▶ PROPOSED ──part of every pserver──▶ Commit ─▶ IDLE
+                                              └── failed, or too late ─▶ Discard ─▶ IDLE
+
+Trainers learn of a proposal by WATCH, which waits for it; in Sync by the replies of one round, so
+that all of them take part behind the same round. A pserver reports its part when it is on disk.
+`Commit` writes the manifest, the only thing that makes parts a cut; without it a crash at any time
+leaves the cuts that were complete before. Numbers only grow, also over restarts: `newest` is that
+of the newest cut or part that lies in the directory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from psrt.coordinator.schedule import CutSchedule
+from psrt.core.errors import ErrorCode, JobError, PsrtError
+
+Caller: TypeAlias = Any
+"""A call that waits; opaque here."""
+
+
+@dataclass(frozen=True)
+class Announce:
+    """Answer a WATCH with the number of the proposed cut."""
+
+    call: Caller
+    number: int
+
+
+@dataclass(frozen=True)
+class Commit:
+    """Write the manifest of cut `number` from the records of its parts by endpoint, then report
+    `committed` or `failed`."""
+
+    number: int
+    parts: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Discard:
+    """Delete what was written for cut `number`."""
+
+    number: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Done:
+    """Answer a CHECKPOINT: cut `number` is complete, or `error` says why there is none."""
+
+    call: Caller
+    number: int
+    error: PsrtError | None = None
+
+
+CutInstruction: TypeAlias = Announce | Commit | Discard | Done
+
+
+@dataclass
+class _Proposal:
+    number: int
+    began_s: float
+    at_step: int
+    parts: dict[str, str] = field(default_factory=dict)
+    participants: set[str] = field(default_factory=set)
+    committing: bool = False
+
+
+class CutCoordinator:
+    """The cuts of one job; `endpoints` are its pservers in the order of the plan.
+
+    `steps()` is the number of rounds or mini-batches so far, for the schedule.
+    """
+
+    def __init__(
+        self,
+        endpoints: Sequence[str],
+        schedule: CutSchedule,
+        timeout_s: float,
+        newest: int = 0,
+        steps: Callable[[], int] = lambda: 0,
+    ) -> None:
+        self.newest = newest
+        self.complete = 0
+        self._endpoints = tuple(endpoints)
+        self._schedule, self._timeout_s, self._steps = schedule, timeout_s, steps
+        self._proposal: _Proposal | None = None
+        self._last_began_s: float | None = None
+        self._last_step = 0
+        self._watches: list[tuple[Caller, int]] = []
+        self._requests: list[Caller] = []
+
+    # --- events ------------------------------------------------------------------------------
+
+    def watch(self, call: Caller, known: int, now: float) -> list[CutInstruction]:
+        """Add a WATCH of a trainer that knows of cut `known`; it waits for a newer proposal."""
+        self._watches.append((call, known))
+        return self._tell()
+
+    def unwatch(self, call: Caller) -> None:
+        """Forget a WATCH whose caller has gone."""
+        self._watches = [each for each in self._watches if each[0] is not call]
+
+    def request(self, call: Caller, now: float) -> list[CutInstruction]:
+        """Add a CHECKPOINT; it waits for the cut under way, or for a new one."""
+        self._requests.append(call)
+        return self._propose(now) if self._proposal is None else []
+
+    def tick(self, now: float) -> list[CutInstruction]:
+        """Propose a cut that is due, give up one that takes too long."""
+        if self._proposal is None:
+            return self._propose(now) if self._is_due(now) else []
+        proposal = self._proposal
+        if proposal.committing or now < proposal.began_s + self._timeout_s:
+            return []
+        missing = [each for each in self._endpoints if each not in proposal.parts]
+        return self.failed(
+            proposal.number, f"{', '.join(missing)} did not write a part in {self._timeout_s:g} s"
+        )
+
+    def part(
+        self, number: int, endpoint: str, record: str, participants: str = ""
+    ) -> list[CutInstruction]:
+        """Record that a pserver has written its part; a repeated or late report changes nothing.
+
+        `participants` are the trainers that took part, with their processes and positions. Parts
+        with different ones do not belong together: a trainer joined or was replaced in between.
+        """
+        proposal = self._proposal
+        if proposal is None or number != proposal.number or proposal.committing:
+            return []
+        if endpoint in self._endpoints:
+            proposal.parts[endpoint] = record
+            proposal.participants.add(participants)
+        if len(proposal.participants) > 1:
+            return self.failed(number, "a trainer joined or was replaced while others took part")
+        if len(proposal.parts) < len(self._endpoints):
+            return []
+        proposal.committing = True
+        return [Commit(number, dict(proposal.parts))]
+
+    def committed(self, number: int) -> list[CutInstruction]:
+        """Record that the manifest of a cut is on disk."""
+        assert self.proposed == number, "only the proposed cut is committed"
+        self._proposal, self.complete = None, number
+        return [Done(call, number) for call in self._take_requests()]
+
+    def failed(self, number: int, why: str) -> list[CutInstruction]:
+        """Give up the cut: a part or its manifest could not be written. Training goes on."""
+        if self._proposal is None or self._proposal.number != number:
+            return []
+        self._proposal = None
+        error = JobError(
+            f"cut {number} was given up: {why}. Earlier cuts are complete, and training goes on.",
+            code=ErrorCode.CUT_GIVEN_UP,
+            hint="See the logs of the pservers; the next cut is made by the same schedule.",
+        )
+        return [
+            Discard(number, why),
+            *(Done(call, number, error) for call in self._take_requests()),
+        ]
+
+    # --- questions ---------------------------------------------------------------------------
+
+    @property
+    def proposed(self) -> int:
+        """The number of the cut that trainers should take part in, 0 = none."""
+        return self._proposal.number if self._proposal is not None else 0
+
+    def next_s(self, now: float) -> float:
+        """The latest time for the next `tick`."""
+        if self._proposal is not None:
+            return self._proposal.began_s + self._timeout_s
+        return self._schedule.next_s(self._began_s(now))
+
+    # --- inside ------------------------------------------------------------------------------
+
+    def _began_s(self, now: float) -> float:
+        if self._last_began_s is None:
+            self._last_began_s = now
+        return self._last_began_s
+
+    def _is_due(self, now: float) -> bool:
+        return self._schedule.is_due(self._steps() - self._last_step, now - self._began_s(now))
+
+    def _propose(self, now: float) -> list[CutInstruction]:
+        self.newest += 1
+        self._last_began_s, self._last_step = now, self._steps()
+        self._proposal = _Proposal(self.newest, now, self._last_step)
+        return self._tell()
+
+    def _tell(self) -> list[CutInstruction]:
+        due = [(call, known) for call, known in self._watches if known < self.proposed]
+        self._watches = [each for each in self._watches if each not in due]
+        return [Announce(call, self.proposed) for call, _ in due]
+
+    def _take_requests(self) -> list[Caller]:
+        taken, self._requests = self._requests, []
+        return taken

@@ -1,0 +1,19 @@
+"""Cuts on disk: the part of this pserver, the manifest of all parts, and tables restored from them.
+
+In reading order:
+
+    cut_files      names and contents of the files of a cut
+    part_writer    frozen tables to files
+    saved_cut      a complete cut: its manifest, and the pages of its tables
+    stored_cuts    all cuts in a directory, complete or not: their files and their removal
+    cutting        freezes and writes this pserver's part of a cut
+    coordination   the coordinator of a job in its first pserver: calls, timer, manifests
+"""
+
+from psrt.pserver.checkpoints.coordination import Coordination
+from psrt.pserver.checkpoints.cutting import Cutting, Settings
+from psrt.pserver.checkpoints.saved_cut import SavedCut, complete_cuts, find_cut
+from psrt.pserver.checkpoints.stored_cuts import files_by_cut, remove_cut
+
+__all__ = ["Coordination", "Cutting", "SavedCut", "Settings", "complete_cuts", "files_by_cut"]
+__all__ += ["find_cut", "remove_cut"]

@@ -1,0 +1,195 @@
+"""The coordinator of a job in its first pserver: calls that wait, a timer, manifests on disk.
+
+Handler threads call `watch`, `request` and `part`; a thread proposes cuts that are due and ends
+waits. All decisions are those of `CutCoordinator`, under one lock.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from datetime import UTC, datetime
+
+from psrt.coordinator.coordinator import (
+    Announce,
+    Commit,
+    CutCoordinator,
+    CutInstruction,
+    Discard,
+    Done,
+)
+from psrt.core.clock import Clock
+from psrt.core.errors import PsrtError
+from psrt.core.threads import CrashReport, start_thread
+from psrt.pserver.checkpoints import cut_files
+from psrt.pserver.checkpoints.cutting import Settings
+from psrt.pserver.checkpoints.saved_cut import complete_cuts
+from psrt.storage import json_file
+
+log = logging.getLogger("psrt.pserver")
+
+CHECK_S = 0.1
+"""Seconds between two checks of the schedule and of waits."""
+
+
+class WaitingCaller:
+    """A WATCH or CHECKPOINT; `future` has the number of a cut once it is answered."""
+
+    def __init__(self, deadline_s: float, known: int = 0) -> None:
+        self.future: Future[None] = Future()
+        self.deadline_s, self.number = deadline_s, known
+        self._lock = threading.Lock()
+
+    def answer(self, number: int, error: PsrtError | None = None) -> None:
+        """Answer the call, or fail it; later answers are ignored."""
+        with self._lock:
+            if self.future.done():
+                return
+            self.number = number
+            if error is None:
+                self.future.set_result(None)
+            else:
+                self.future.set_exception(error)
+
+
+class Coordination:
+    """Cuts of one job, whose pservers are `endpoints`; `steps()` counts rounds or mini-batches."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        endpoints: Sequence[str],
+        clock: Clock,
+        steps: Callable[[], int],
+        crashes: CrashReport,
+    ) -> None:
+        self._settings, self._endpoints, self._clock = settings, tuple(endpoints), clock
+        numbers = map(cut_files.number_of, settings.directory.names("cut-"))
+        newest = max((number for number in numbers if number is not None), default=0)
+        self._cuts = CutCoordinator(
+            self._endpoints, settings.schedule, settings.timeout_s, newest, steps
+        )
+        self._lock = threading.Lock()
+        self._watches: list[WaitingCaller] = []
+        self._stopped = threading.Event()
+        start_thread(self._tick, "cuts", crashes)
+
+    @property
+    def proposed(self) -> int:
+        """The number of the proposed cut, 0 = none."""
+        return self._cuts.proposed
+
+    def watch(self, known: int, deadline_s: float) -> WaitingCaller:
+        """A caller that is answered when a newer cut than `known` is proposed, or at its end."""
+        caller = WaitingCaller(deadline_s, known)
+        with self._lock:
+            self._watches.append(caller)
+            instructions = self._cuts.watch(caller, known, self._clock.now())
+        self._execute(instructions)
+        return caller
+
+    def request(self) -> WaitingCaller:
+        """A caller that is answered when a cut proposed now is complete, or fails with its
+        error."""
+        caller = WaitingCaller(0.0)
+        with self._lock:
+            instructions = self._cuts.request(caller, self._clock.now())
+        self._execute(instructions)
+        return caller
+
+    def part(self, number: int, endpoint: str, record: str, problem: str) -> None:
+        """Record that a pserver wrote its part, or why it did not."""
+        with self._lock:
+            if problem:
+                instructions = self._cuts.failed(number, f"{endpoint}: {problem}")
+            else:
+                participants = json.dumps(json.loads(record)["participants"])
+                instructions = self._cuts.part(number, endpoint, record, participants)
+        self._execute(instructions)
+
+    def stop(self) -> None:
+        """End the thread; callers that wait are answered."""
+        self._stopped.set()
+        with self._lock:
+            number = self._cuts.proposed
+            instructions = self._cuts.failed(number, "the pserver is shutting down")
+            watches, self._watches = self._watches, []
+        for caller in watches:
+            caller.answer(caller.number)
+        self._execute(instructions)
+
+    def _tick(self) -> None:
+        while not self._stopped.wait(CHECK_S):
+            now = self._clock.now()
+            with self._lock:
+                instructions = self._cuts.tick(now)
+                late = [each for each in self._watches if each.deadline_s <= now]
+                self._watches = [
+                    each
+                    for each in self._watches
+                    if each.deadline_s > now and not each.future.done()
+                ]
+                for caller in late:
+                    self._cuts.unwatch(caller)
+            for caller in late:
+                caller.answer(caller.number)
+            self._execute(instructions)
+
+    def _execute(self, instructions: Sequence[CutInstruction]) -> None:
+        for instruction in instructions:
+            match instruction:
+                case Announce(call, number):
+                    call.answer(number)
+                case Commit():
+                    self._execute(self._commit(instruction))
+                case Discard(number, why):
+                    log.warning("cut %d was given up: %s", number, why)
+                    self._remove(number)
+                case Done(call, number, error):
+                    call.answer(number, error)
+
+    def _commit(self, commit: Commit) -> list[CutInstruction]:
+        directory, number = self._settings.directory, commit.number
+        try:
+            directory.commit(cut_files.manifest_name(number), self._manifest(commit))
+        except PsrtError as error:
+            with self._lock:
+                return self._cuts.failed(number, str(error))
+        log.info("cut %d is complete in %s", number, directory.location)
+        with self._lock:
+            instructions = self._cuts.committed(number)
+        for old in self._settings.retention.dropped(complete_cuts(directory)):
+            self._remove(old)
+        return instructions
+
+    def _manifest(self, commit: Commit) -> bytes:
+        """The facts of the first pserver's part, and the records of all parts."""
+        first = json.loads(commit.parts[self._endpoints[0]])
+        parts = [
+            {
+                "endpoint": endpoint,
+                "name": cut_files.part_name(commit.number, index),
+                "xxh3": cut_files.digest_of(commit.parts[endpoint].encode("ascii")),
+            }
+            for index, endpoint in enumerate(self._endpoints)
+        ]
+        members = {
+            "number": commit.number,
+            "written": datetime.now(UTC).isoformat(timespec="seconds"),
+            **{name: first[name] for name in ("job", "round", "step")},
+            "positions": {str(trainer): at for trainer, _, at in first["participants"]},
+            "parts": parts,
+        }
+        return json_file.encode(cut_files.FORMAT_MANIFEST, cut_files.VERSION, members)
+
+    def _remove(self, number: int) -> None:
+        """Delete a cut, its manifest first: without it no cut counts."""
+        directory = self._settings.directory
+        try:
+            directory.remove(cut_files.manifest_name(number))
+            directory.remove(*directory.names(cut_files.cut_prefix(number)))
+        except PsrtError as error:
+            log.warning("cut %d was not deleted: %s", number, error)

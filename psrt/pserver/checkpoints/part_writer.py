@@ -1,0 +1,68 @@
+"""Frozen tables to files: all dense blocks in one array file, a file for each sparse table.
+
+A page has the name of its table in its meta data. The record of the part has the facts of each
+table, its file, and the seal of the file, by which any changed byte is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from psrt.pserver.checkpoints import cut_files
+from psrt.pserver.frozen import Meta, Page
+from psrt.storage import json_file
+from psrt.storage.array_writer import ArrayFileWriter
+from psrt.storage.directory import Directory
+
+
+class Frozen(Protocol):
+    """A frozen table: facts, and pages that may be taken once."""
+
+    meta: Meta
+
+    def pages(self) -> Iterable[Page]: ...
+
+    def confirm(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def write_part(
+    directory: Directory,
+    number: int,
+    index: int,
+    dense: Sequence[Frozen],
+    sparse: Sequence[Frozen],
+    facts: Mapping[str, Any],
+) -> str:
+    """Write the part of pserver `index` durably; returns its record as text.
+
+    `facts` are JSON: what else belongs to the state of this pserver.
+    """
+    files = [_write_file(directory, cut_files.arrays_name(number, index, "dense"), dense)]
+    for position, table in enumerate(sparse):
+        name = cut_files.arrays_name(number, index, f"table-{position}")
+        files.append(_write_file(directory, name, [table]))
+    record = json_file.encode(
+        cut_files.FORMAT_PART, cut_files.VERSION, {"index": index, "files": files, **facts}
+    )
+    directory.commit(cut_files.part_name(number, index), record)
+    return record.decode("ascii")
+
+
+def _write_file(directory: Directory, name: str, tables: Sequence[Frozen]) -> dict[str, Any]:
+    """Write the pages of tables one after the other; returns name, seal and tables of the file."""
+    with directory.write(name) as out:
+        writer = ArrayFileWriter(out)
+        written = [_write_table(writer, table) for table in tables]
+        seal = writer.finish()
+    return {"name": name, "seal": seal.to_plain(), "tables": written}
+
+
+def _write_table(writer: ArrayFileWriter, table: Frozen) -> dict[str, Any]:
+    count = 0
+    for page in table.pages():
+        writer.page({"table": table.meta["table"]}, page)
+        count += 1
+    return {"pages": count, "facts": table.meta}

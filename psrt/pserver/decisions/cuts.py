@@ -1,0 +1,140 @@
+"""Cuts of one pserver as pure decisions: (event, now) → instructions.
+
+A cut contains exactly the pushes before it. Each running trainer ends its pushes, sends CUT and
+waits; once all have, no push is under way, and the tables are frozen as of that point. Then all go
+on, while the frozen tables are written.
+
+    OPEN ──CUT of every running trainer──▶ FREEZING ──frozen()──▶ frozen, all calls answered
+      └── `wait_s` after the first call, a newer cut, abort ──▶ given up, all calls fail
+
+A CUT carries the sequence of its trainer's last push before it. A trainer that gave up waiting, and
+pushes again, ends the cut; so does a CUT that arrives behind such a push.
+
+Numbers grow. A repeated CUT of a frozen cut is answered at once; one of a cut that was given up
+fails again. A trainer that joins late takes part like the others; one that is lost is not awaited.
+"""
+
+from __future__ import annotations
+
+from psrt.core.errors import ErrorCode, JobError, PsrtError
+from psrt.pserver.decisions.calls import Fail, Freeze, Instruction, SendReply, WaitingCall
+from psrt.pserver.decisions.membership import Membership, MemberState
+
+
+class Cuts:
+    """The cut that trainers take part in, and the newest that ended."""
+
+    def __init__(self, members: Membership, wait_s: float) -> None:
+        self.number = 0
+        self.freezing = False
+        self.frozen_number = 0
+        self._members, self._wait_s = members, wait_s
+        self._deadline_s: float | None = None
+        self._calls: dict[int, list[WaitingCall]] = {}
+        self._pushed: dict[tuple[int, int], int] = {}  # last sequence by trainer and incarnation
+
+    # --- events ------------------------------------------------------------------------------
+
+    def arrive(self, call: WaitingCall, number: int, now: float) -> list[Instruction]:
+        """Add a CUT of a running trainer's current process; its content has the position."""
+        if number == self.frozen_number:
+            return [SendReply(call, repeated=True)]
+        if self._pushed.get((call.trainer, call.incarnation), 0) > call.sequence:
+            return [Fail(call, given_up(number, "its trainer has pushed since"))]
+        if number < self.number or (number == self.number and not self._is_open):
+            return [Fail(call, given_up(number, "another one was proposed, or it took too long"))]
+        ended: list[Instruction] = []
+        if number > self.number:
+            ended = self.give_up("a newer one was proposed")
+            self.number, self._deadline_s = number, now + self._wait_s
+        self._calls.setdefault(call.trainer, []).append(call)
+        return [*ended, *self.freeze_if_complete()]
+
+    def pushed(self, call: WaitingCall) -> list[Instruction]:
+        """Record a push; one of a trainer that takes part ends the cut."""
+        key = (call.trainer, call.incarnation)
+        self._pushed[key] = max(self._pushed.get(key, 0), call.sequence)
+        taking_part = self._calls.get(call.trainer, [])
+        if any(each.sequence < call.sequence for each in taking_part):
+            return self.give_up(f"trainer {call.trainer} went on without it")
+        return []
+
+    def freeze_if_complete(self) -> list[Instruction]:
+        """Freeze if every running trainer takes part; call it after one may have left."""
+        running = self._running()
+        if not self._is_open or self.freezing or any(t not in self._calls for t in running):
+            return []
+        self.freezing = True
+        taking_part = sorted(self._calls.keys() & set(running))
+        return [Freeze(self.number, tuple(self._calls[trainer][-1] for trainer in taking_part))]
+
+    def frozen(self) -> list[Instruction]:
+        """Record that the tables are frozen."""
+        self.frozen_number = self.number
+        return [SendReply(call) for call in self._end()]
+
+    def give_up(self, why: str) -> list[Instruction]:
+        """End the open cut without freezing anything; also after freezing failed."""
+        error = given_up(self.number, why)
+        return [Fail(call, error) for call in self._end()]
+
+    def replaced(self, trainer: int) -> list[Instruction]:
+        """Record a new process of `trainer`; the calls of the former fail."""
+        if self.freezing:
+            return []
+        calls = self._calls.pop(trainer, [])
+        if not self._calls:
+            self._end()
+        return [Fail(call, given_up(self.number, "its process was replaced")) for call in calls]
+
+    def expire(self, now: float) -> list[Instruction]:
+        """Give up a cut that some trainer has kept waiting too long."""
+        deadline_s = self.next_deadline()
+        if deadline_s is None or deadline_s > now:
+            return []
+        missing = [trainer for trainer in self._running() if trainer not in self._calls]
+        return self.give_up(f"it waited for {self._members.describe(missing, now)}")
+
+    def abort(self, error: PsrtError) -> list[Instruction]:
+        """End the wait with the `error` that ended the job; a freeze under way ends by itself."""
+        return [] if self.freezing else [Fail(call, error) for call in self._end()]
+
+    # --- questions ---------------------------------------------------------------------------
+
+    def next_deadline(self) -> float | None:
+        """The time at which the cut is given up: its own, or that of the first call."""
+        if self.freezing or self._deadline_s is None:
+            return None
+        ends_s = [call.deadline_s for calls in self._calls.values() for call in calls]
+        return min([self._deadline_s, *ends_s])
+
+    def check(self) -> None:
+        """Assert the invariants; tests call it after every event."""
+        assert self._is_open == bool(self._calls), "an open cut has calls, another has none"
+        assert not self.freezing or self._calls, "an empty cut is freezing"
+        assert self.frozen_number <= self.number
+
+    # --- inside ------------------------------------------------------------------------------
+
+    @property
+    def _is_open(self) -> bool:
+        return self._deadline_s is not None
+
+    def _running(self) -> list[int]:
+        members = self._members.members
+        return [each.trainer for each in members if each.state is MemberState.RUNNING]
+
+    def _end(self) -> list[WaitingCall]:
+        calls = [call for calls in self._calls.values() for call in calls]
+        self._calls.clear()
+        self.freezing, self._deadline_s = False, None
+        return calls
+
+
+def given_up(number: int, why: str) -> JobError:
+    """The error of a cut that was not made; training goes on."""
+    return JobError(
+        f"cut {number} was given up: {why}. Nothing of it is kept, and training goes on.",
+        code=ErrorCode.CUT_GIVEN_UP,
+        hint="The next cut may succeed; raise wait_timeout_s of the pservers if trainers are slow.",
+    )

@@ -1,0 +1,209 @@
+"""Handlers of the calls about cuts: WATCH, CUT, PART and CHECKPOINT.
+
+The first pserver of a job coordinates its cuts; every pserver writes its own part.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from psrt.core.clock import Clock
+from psrt.core.errors import ConfigError, JobError, PsrtError
+from psrt.core.specs import Geo, to_plain
+from psrt.core.threads import CrashReport
+from psrt.pserver.checkpoints import Coordination, Cutting, SavedCut, Settings
+from psrt.pserver.decisions import Freeze, JobIdentity, MemberState, PserverState, WaitingCall
+from psrt.pserver.serving.effect_runner import EffectRunner, PendingReply
+from psrt.pserver.serving.request_headers import caller_of, deadline_of
+from psrt.pserver.tables import TableRegistry, Upkeep
+from psrt.rpc import pb
+from psrt.rpc.client import Client
+from psrt.rpc.dialing import Carrier
+from psrt.rpc.methods import Method
+from psrt.rpc.serving import Later
+from psrt.rpc.wire import Message
+
+log = logging.getLogger("psrt.pserver")
+
+Found: TypeAlias = Sequence[tuple[str, int]]
+"""Endpoint and incarnation of each pserver of a job, in the order of the plan."""
+
+COMPLETED = "completed"
+"""Position of a trainer that has completed."""
+
+REPORT_S = 30.0
+"""Time limit of a report to the first pserver."""
+
+
+class CutCalls:
+    """The cuts of one pserver; `settings` None = it makes none.
+
+    `resumed` is the cut that its tables begin with. `incarnation` is that of this process.
+    """
+
+    def __init__(
+        self,
+        settings: Settings | None,
+        resumed: SavedCut | None,
+        incarnation: int,
+        tables: TableRegistry,
+        upkeep: Upkeep,
+        clock: Clock,
+        crashes: CrashReport,
+        carrier: Carrier = "stream",
+    ) -> None:
+        self._settings, self.resumed, self._incarnation = settings, resumed, incarnation
+        self._clock, self._crashes, self._carrier = clock, crashes, carrier
+        self._joining = threading.Lock()
+        self._endpoints: tuple[str, ...] = ()
+        self._coordination: Coordination | None = None
+        self._cutting = (
+            Cutting(settings.directory, tables, upkeep, crashes, self._written)
+            if settings
+            else None
+        )
+
+    # --- the job ---------------------------------------------------------------------------------
+
+    @property
+    def beginning(self) -> tuple[int, int]:
+        """The round and the mini-batch of all trainers that the job goes on from."""
+        if self.resumed is None:
+            return 0, 0
+        return self.resumed.manifest["round"], self.resumed.manifest["step"]
+
+    def makes_cuts(self, job: JobIdentity) -> bool:
+        return self._settings is not None and not isinstance(job.mode, Geo)
+
+    def check_resumed(self, job: JobIdentity) -> None:
+        """Raise `ConfigError` unless `job` can go on from the cut that this pserver resumes."""
+        if self.resumed is None:
+            return
+        saved = self.resumed.manifest["job"]
+        if saved["trainers"] != job.trainers:
+            raise ConfigError(
+                f"cut {self.resumed.number} is of a job of {saved['trainers']} trainers, this one "
+                f"has {job.trainers}; nothing was restored.",
+                hint="Resume with the number of trainers that the cut has.",
+            )
+
+    def joined(self, job: JobIdentity, found: Found, steps: Callable[[], int]) -> None:
+        """Take the place of this pserver among those that a trainer found; called repeatedly."""
+        mine = [index for index, (_, each) in enumerate(found) if each == self._incarnation]
+        with self._joining:
+            if self._settings is None or self._cutting is None or self._endpoints or not mine:
+                return
+            self._cutting.index, endpoints = mine[0], tuple(endpoint for endpoint, _ in found)
+            if mine[0] == 0 and self.makes_cuts(job):
+                self._coordination = Coordination(
+                    self._settings, endpoints, self._clock, steps, self._crashes
+                )
+            self._endpoints = endpoints
+
+    def restore(self, table: Any) -> None:
+        """Fill a new table from the cut that this pserver resumes, if it resumes one."""
+        if self.resumed is not None:
+            self.resumed.restore_into(table)
+
+    def beginning_of(self, trainer: int) -> pb.Cut:
+        """The cut that the tables began with, and where `trainer` goes on; number 0 = none."""
+        if self.resumed is None:
+            return pb.Cut()
+        return pb.Cut(number=self.resumed.number, position=self.resumed.position_of(trainer))
+
+    @property
+    def proposed(self) -> int:
+        return self._coordination.proposed if self._coordination is not None else 0
+
+    def finish(self, timeout_s: float) -> None:
+        """Wait until the part that is being written is on disk and reported."""
+        if self._cutting is not None and not self._cutting.wait(timeout_s):
+            log.warning("a cut was not written within %.0f s and is given up", timeout_s)
+
+    def stop(self) -> None:
+        """End the thread of the coordinator."""
+        if self._coordination is not None:
+            self._coordination.stop()
+
+    # --- methods ---------------------------------------------------------------------------------
+
+    def watch(self, message: Message) -> Message | Later:
+        header = message.header
+        deadline_s = deadline_of(header, self._clock.now())
+        caller = self._coordinating(header).watch(header.cut.number, deadline_s)
+        return Later(caller.future, lambda: _cut_reply(caller.number))
+
+    def checkpoint(self, message: Message) -> Message | Later:
+        caller = self._coordinating(message.header).request()
+        return Later(caller.future, lambda: _cut_reply(caller.number))
+
+    def part(self, message: Message) -> Message:
+        part = message.header.cut_part
+        coordinating = self._coordinating(message.header)
+        coordinating.part(part.number, part.endpoint, part.record, part.problem)
+        return Message(pb.Header())
+
+    def cut(self, message: Message, runner: EffectRunner) -> Message | Later:
+        header, pending = message.header, PendingReply(position=message.header.cut.position)
+        deadline_s = deadline_of(header, self._clock.now())
+        call = WaitingCall(*caller_of(header), header.cut.last_push, deadline_s, content=pending)
+        runner.decide(lambda state, now: state.cut(call, header.cut.number, now))
+        return pending.reply(lambda: _cut_reply(header.cut.number))
+
+    def freeze(self, freeze: Freeze, state: PserverState) -> None:
+        """Freeze all tables; raises `PsrtError` if that is not possible now."""
+        if self._cutting is None or state.job is None:
+            raise JobError("this pserver has no directory of checkpoints.")
+        self._cutting.freeze(freeze.number, _facts(state.job, state, freeze.calls))
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    def _coordinating(self, header: pb.Header) -> Coordination:
+        if self._coordination is None:
+            raise ConfigError(
+                f"{Method(header.method).name} needs the first pserver of a job that writes cuts; "
+                "this one does not coordinate any.",
+                hint="Start pservers with --checkpoint-dir, and ask the first one of the plan.",
+            )
+        return self._coordination
+
+    def _written(self, number: int, record: str, problem: str) -> None:
+        """Report this pserver's part to the coordinator."""
+        assert self._cutting is not None
+        mine = self._endpoints[self._cutting.index]
+        if self._coordination is not None:
+            self._coordination.part(number, mine, record, problem)
+            return
+        client = Client(self._endpoints[0], 0, self._incarnation, self._carrier, pb.Hello())
+        part = pb.CutPart(number=number, endpoint=mine, record=record, problem=problem)
+        try:
+            client.call(Method.PART, header=pb.Header(cut_part=part), timeout_s=REPORT_S)
+        except PsrtError as error:
+            log.warning("part %d was written, but not reported: %s", number, error)
+        finally:
+            client.close()
+
+
+def _cut_reply(number: int) -> Message:
+    return Message(pb.Header(cut=pb.Cut(number=number)))
+
+
+def _facts(job: JobIdentity, state: PserverState, calls: Sequence[WaitingCall]) -> dict[str, Any]:
+    """The state of a pserver outside its tables, as JSON.
+
+    `participants` are (trainer, incarnation, position) of all trainers that have pushed.
+    """
+    taking_part = {call.trainer: (call.incarnation, call.content.position) for call in calls}
+    for member in state.members.members:
+        if member.state is MemberState.COMPLETED:
+            taking_part[member.trainer] = (member.incarnation, COMPLETED)
+    identity = {"id": job.job_id, "trainers": job.trainers, "mode": to_plain(job.mode)}
+    return {
+        "job": {**identity, "plan_hash": job.plan_hash},
+        "round": max((each for _, each in state.rounds.opens()), default=0) if state.rounds else 0,
+        "step": state.global_step,
+        "participants": [[trainer, *taking_part[trainer]] for trainer in sorted(taking_part)],
+    }

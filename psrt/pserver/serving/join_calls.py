@@ -1,0 +1,74 @@
+"""Handlers of HELLO and REGISTER: a trainer joins the job, and its tables exist."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from psrt.core.specs import Async, Geo, TableSpec
+from psrt.pserver.decisions import JobIdentity, read_spec
+from psrt.pserver.serving.cut_calls import CutCalls
+from psrt.pserver.serving.effect_runner import EffectRunner
+from psrt.pserver.serving.request_headers import caller_of, job_of
+from psrt.pserver.tables import TableRegistry, Upkeep
+from psrt.rpc import pb
+from psrt.rpc.wire import Message
+
+log = logging.getLogger("psrt.pserver")
+
+
+class JoinCalls:
+    """The calls by which a job begins; `incarnation` is that of this process."""
+
+    def __init__(
+        self,
+        runner: EffectRunner,
+        tables: TableRegistry,
+        upkeep: Upkeep,
+        cuts: CutCalls,
+        incarnation: int,
+        job_time: Callable[[], int],
+    ) -> None:
+        self._runner, self._tables, self._upkeep, self._cuts = runner, tables, upkeep, cuts
+        self._incarnation, self._job_time = incarnation, job_time
+
+    def hello(self, message: Message) -> Message:
+        """Join a trainer's process; without a plan hash, only return what HELLO replies."""
+        header = message.header
+        reply = pb.Header(hello_reply=pb.HelloReply(incarnation=self._incarnation, software="psrt"))
+        if header.hello.plan_hash:
+            job = job_of(header.hello)
+            self._cuts.check_resumed(job)
+            reply.hello_reply.makes_cuts = self._cuts.makes_cuts(job)
+            is_new = self._runner.ask(lambda state, now: state.is_new(*caller_of(header)))
+            self._runner.decide(lambda state, now: state.hello(*caller_of(header), job, now))
+            self._runner.ask(lambda state, now: state.raise_if_aborted())
+            reply.round = self._runner.ask(lambda state, now: state.open_round)
+            if is_new:
+                log.info("trainer %d of %d joined", header.trainer, job.trainers)
+        return Message(reply)
+
+    def register(self, message: Message) -> Message:
+        """Create the tables that do not exist yet; the reply has where the trainer begins."""
+        header = message.header
+        specs = [read_spec(text) for text in header.register.specs]
+        found = [(each.endpoint, each.incarnation) for each in header.register.pservers]
+        job = self._runner.ask(
+            lambda state, now: state.register(*caller_of(header), dict(found), now)
+        )
+        self.create(specs, job)
+        self._cuts.joined(job, found, self._job_time)
+        return Message(pb.Header(cut=self._cuts.beginning_of(header.trainer)))
+
+    def create(self, specs: Sequence[TableSpec], job: JobIdentity) -> None:
+        """Create tables, with the values of the cut that this pserver resumes."""
+        mode = job.mode
+        created = self._tables.register(
+            specs,
+            mode.dc_asgd if isinstance(mode, Async) else 0.0,
+            logs_changes=isinstance(mode, Geo),
+            prepare=self._cuts.restore,
+        )
+        if created:
+            log.info("holds %d more tables: %s", len(created), ", ".join(created[:8]))
+            self._upkeep.tables_added()

@@ -1,0 +1,32 @@
+"""Handlers of EXPORT and SHRINK: pages of rows, and sweeps that a trainer asks for."""
+
+from __future__ import annotations
+
+from psrt.core.errors import WireError
+from psrt.pserver.tables import TableRegistry, Upkeep
+from psrt.rpc import pb
+from psrt.rpc.wire import Message
+
+_PAGE_BYTES = 64 << 20  # of one EXPORT reply, whatever number of rows the caller asks for
+
+
+def export(tables: TableRegistry, asked: pb.Export) -> Message:
+    """A page of the rows of a sparse table."""
+    table = tables.sparse(asked.table)
+    if asked.max_rows == 0:
+        raise WireError(f"EXPORT of table {asked.table!r} asks for pages of 0 rows.")
+    limit = max(1, _PAGE_BYTES // (8 + 4 * table.spec.width))
+    ids, rows, cursor = table.export(asked.cursor, min(asked.max_rows, limit))
+    return Message(pb.Header(export_reply=pb.ExportReply(next_cursor=cursor)), [ids, rows])
+
+
+def shrink(tables: TableRegistry, upkeep: Upkeep, header: pb.Header) -> Message:
+    """Drop expired rows of sparse tables; returns the number and bytes dropped of each."""
+    asked = header.shrink
+    names = [tables.sparse(name).spec.name for name in asked.tables]
+    dropped = upkeep.shrink(names, asked.number, asked.dry_run, header.trainer)
+    found = [
+        pb.Dropped(table=name, rows=found.rows, bytes=found.bytes)
+        for name, found in dropped.items()
+    ]
+    return Message(pb.Header(shrink_reply=pb.ShrinkReply(tables=found)))

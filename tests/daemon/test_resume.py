@@ -1,0 +1,90 @@
+"""A job that was killed goes on from its latest cut, to the bit of one that was not (Sync)."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from psrt.core.errors import CATALOGUE, ErrorCode
+from psrt.pserver.checkpoints import complete_cuts
+from psrt.storage.locate import directory_at
+from tests.support.carriers import eventually
+from tests.support.processes import DEADLINE_S, Running, psrt
+from tests.support.small_job import BATCH, lines, write_files
+
+EPOCHS = 20
+SECTION = """
+[pserver]
+checkpoint_every_steps = 20
+"""
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Path:
+    job = write_files(tmp_path, [lines(BATCH * 40, seed=n) for n in range(2)], epochs=EPOCHS)
+    job.write_text(job.read_text() + SECTION)
+    return job
+
+
+@contextmanager
+def launched(job: Path, name: str, pservers: int, *flags: str) -> Iterator[Running]:
+    directory = job.parent
+    given = "--pservers", str(pservers), "--save", str(directory / name)
+    logs = "--log-dir", str(directory / f"logs-{name}")
+    with psrt(directory / f"{name}.log", "launch", str(job), *given, *logs, *flags) as running:
+        yield running
+
+
+def model_of(directory: Path) -> dict[str, np.ndarray]:
+    """Dense parameters by file, and the rows of each table by id."""
+    found = {p.name: np.load(p) for p in (directory / "dense").glob("*.npy")}
+    for ids_file in sorted((directory / "sparse").glob("*.ids.npy")):
+        rows = np.load(str(ids_file).replace(".ids.", ".rows."))
+        found |= {f"row {id_}": row for id_, row in zip(np.load(ids_file), rows, strict=True)}
+    return found
+
+
+@pytest.mark.parametrize("pservers", [2, 3])
+def test_a_job_whose_pserver_was_killed_ends_with_the_bits_of_one_that_was_not(
+    job: Path, pservers: int
+) -> None:
+    cuts = job.parent / "cuts"
+    with launched(job, "whole", 2) as whole:
+        assert whole.exit_code() == 0
+    with launched(job, "killed", 2, "--checkpoint-dir", str(cuts)) as killed:
+        eventually(lambda: complete_cuts(directory_at(cuts)), "a complete cut", DEADLINE_S)
+        ready = json.loads((job.parent / "logs-killed" / "pserver.1.ready.json").read_text())
+        os.kill(ready["pid"], signal.SIGKILL)
+        assert killed.exit_code() == CATALOGUE[ErrorCode.CHILD_FAILED].exit_code
+    assert not (job.parent / "killed").exists()
+
+    flags = "--checkpoint-dir", str(cuts), "--resume", "latest"
+    with launched(job, "resumed", pservers, *flags) as resumed:
+        code = resumed.exit_code()
+
+    assert code == 0, resumed.output
+    logs = [p.read_text() for p in (job.parent / "logs-resumed").glob("trainer.*.log")]
+    assert all("resumed cut" in log for log in logs)
+    expected, found = model_of(job.parent / "whole"), model_of(job.parent / "resumed")
+    assert expected.keys() == found.keys()
+    assert [name for name in expected if not np.array_equal(expected[name], found[name])] == []
+
+
+def test_a_job_does_not_resume_with_another_number_of_trainers(job: Path) -> None:
+    cuts = job.parent / "cuts"
+    with launched(job, "first", 1, "--checkpoint-dir", str(cuts), "--epochs", "3") as first:
+        assert first.exit_code() == 0
+
+    flags = "--checkpoint-dir", str(cuts), "--resume", "latest", "--trainers", "3"
+    with launched(job, "second", 1, *flags) as second:
+        code = second.exit_code()
+
+    assert code != 0
+    assert "is of a job of 2 trainers, this one has 3" in second.output

@@ -1,0 +1,160 @@
+"""Cuts of a job: proposals, parts in every order, failures, deadlines, schedules, retention."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from psrt.coordinator.coordinator import Announce, Commit, CutCoordinator, Discard, Done
+from psrt.coordinator.retention import Retention
+from psrt.coordinator.schedule import CutSchedule
+from psrt.core.errors import ErrorCode
+
+ENDPOINTS = ("a:1", "b:1", "c:1")
+
+
+def coordinator(**options: object) -> CutCoordinator:
+    return CutCoordinator(ENDPOINTS, CutSchedule(), 30.0, **options)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(ENDPOINTS)))
+def test_a_cut_is_committed_when_the_last_part_is_written(order: tuple[str, ...]) -> None:
+    cuts = coordinator()
+    cuts.request("cli", 0.0)
+
+    for endpoint in order[:-1]:
+        assert cuts.part(1, endpoint, f"record of {endpoint}") == []
+    (commit,) = cuts.part(1, order[-1], f"record of {order[-1]}")
+
+    assert commit == Commit(1, {e: f"record of {e}" for e in ENDPOINTS})
+    assert cuts.committed(1) == [Done("cli", 1)]
+    assert (cuts.complete, cuts.proposed) == (1, 0)
+
+
+def test_watching_trainers_are_told_of_a_proposal_once() -> None:
+    cuts = coordinator()
+    assert cuts.watch("t0", 0, 0.0) == []
+    cuts.watch("t1", 0, 0.0)
+
+    assert cuts.request("cli", 1.0) == [Announce("t0", 1), Announce("t1", 1)]
+    assert cuts.watch("t0 again", 1, 1.0) == []
+    assert cuts.watch("late", 0, 1.0) == [Announce("late", 1)]
+
+
+def test_a_trainer_that_has_gone_is_not_told() -> None:
+    cuts = coordinator()
+    cuts.watch("t0", 0, 0.0)
+    cuts.unwatch("t0")
+
+    assert cuts.request("cli", 1.0) == []
+
+
+def test_repeated_late_and_foreign_reports_change_nothing() -> None:
+    cuts = coordinator()
+    cuts.request("cli", 0.0)
+
+    assert cuts.part(1, "a:1", "r") == cuts.part(1, "a:1", "r") == []
+    assert cuts.part(7, "b:1", "r") == cuts.part(1, "stranger:1", "r") == []
+    cuts.part(1, "b:1", "r")
+    (commit,) = cuts.part(1, "c:1", "r")
+    assert cuts.part(1, "c:1", "r") == []
+    assert set(commit.parts) == set(ENDPOINTS)
+
+
+def test_a_failed_part_ends_the_cut_and_its_request() -> None:
+    cuts = coordinator()
+    cuts.request("cli", 0.0)
+
+    discard, done = cuts.failed(1, "b:1: no space is left")
+
+    assert discard == Discard(1, "b:1: no space is left")
+    assert (done.call, done.error.code) == ("cli", ErrorCode.CUT_GIVEN_UP)
+    assert cuts.failed(1, "again") == []
+    assert cuts.part(1, "a:1", "r") == []
+
+
+def test_parts_with_different_participants_are_not_put_together() -> None:
+    cuts = coordinator()
+    cuts.request("cli", 0.0)
+    cuts.part(1, "a:1", "r", participants="trainer 0")
+
+    discard, done = cuts.part(1, "b:1", "r", participants="trainers 0 and 1")
+
+    assert "joined or was replaced" in discard.why
+    assert done.error.code is ErrorCode.CUT_GIVEN_UP
+
+
+def test_a_cut_whose_parts_do_not_arrive_is_given_up_by_name() -> None:
+    cuts = coordinator()
+    cuts.request("cli", 0.0)
+    cuts.part(1, "a:1", "r")
+
+    assert cuts.tick(29.9) == []
+    discard, done = cuts.tick(30.0)
+
+    assert discard.why == "b:1, c:1 did not write a part in 30 s"
+    assert "Earlier cuts are complete" in done.error.message
+
+
+def test_a_manifest_under_way_is_not_given_up() -> None:
+    cuts = coordinator()
+    cuts.request("cli", 0.0)
+    for endpoint in ENDPOINTS:
+        cuts.part(1, endpoint, "r")
+
+    assert cuts.tick(100.0) == []
+
+
+def test_requests_share_the_cut_under_way() -> None:
+    cuts = coordinator()
+    cuts.request("one", 0.0)
+    cuts.request("two", 1.0)
+    for endpoint in ENDPOINTS:
+        cuts.part(1, endpoint, "r")
+
+    assert cuts.committed(1) == [Done("one", 1), Done("two", 1)]
+
+
+def test_numbers_go_on_where_a_former_process_was() -> None:
+    cuts = coordinator(newest=41)
+    cuts.request("cli", 0.0)
+
+    assert cuts.proposed == 42
+
+
+# --- when --------------------------------------------------------------------------------------
+
+
+def test_cuts_are_due_by_steps_or_by_seconds_but_never_without_a_step() -> None:
+    schedule = CutSchedule(every_steps=100, every_s=60.0)
+
+    assert [schedule.is_due(*at) for at in [(99, 59.0), (100, 1.0), (1, 60.0), (0, 600.0)]] == [
+        *(False, True, True, False)
+    ]
+    assert not CutSchedule().is_due(10**9, 10.0**9)
+
+
+def test_a_coordinator_proposes_by_its_schedule_from_the_last_cut_on() -> None:
+    steps = [0]
+    cuts = CutCoordinator(("a:1",), CutSchedule(every_steps=10), 30.0, steps=lambda: steps[0])
+    assert cuts.tick(0.0) == []
+    steps[0] = 10
+
+    cuts.tick(1.0)
+    assert cuts.proposed == 1
+    cuts.part(1, "a:1", "r")
+    cuts.committed(1)
+
+    steps[0] = 19
+    cuts.tick(2.0)
+    assert cuts.proposed == 0
+    steps[0] = 20
+    cuts.tick(3.0)
+    assert cuts.proposed == 2
+
+
+def test_the_newest_cuts_and_milestones_are_kept() -> None:
+    assert Retention(keep=2).dropped([1, 2, 3, 4]) == [1, 2]
+    assert Retention(keep=1, keep_every=10).dropped([9, 10, 11, 20, 21]) == [9, 11]
+    assert Retention().dropped([3]) == []

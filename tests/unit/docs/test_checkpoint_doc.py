@@ -1,0 +1,55 @@
+"""docs/how-to/checkpoint-and-resume.md names all settings and commands, and page and code agree."""
+
+from __future__ import annotations
+
+import re
+
+from psrt.cli.checkpoint import checkpoint
+from psrt.config.sections import PserverConfig
+from psrt.config.settings import settings_of
+from psrt.pserver.checkpoints import files_by_cut
+from psrt.storage import json_file
+from psrt.storage.directory import contents
+from psrt.storage.local_directory import LocalDirectory
+from tests.support.cuts import write_cuts
+from tests.support.pages import page
+
+TEXT = page("how-to/checkpoint-and-resume.md")
+FORMAT = page("reference/checkpoint-format.md")
+
+
+def test_every_setting_of_cuts_is_an_option_of_the_page_with_its_default() -> None:
+    rows = re.findall(r"^\| `(--[\w-]+) .*?\| (\S+) \|", TEXT, re.M)
+
+    declared = {
+        f"{setting.flag}": str(setting.default or 0) if setting.default != "" else "none"
+        for setting in settings_of("pserver", PserverConfig)
+        if setting.name.startswith("checkpoint_") or setting.name == "resume"
+    }
+    assert dict(rows) == {flag: default.removesuffix(".0") for flag, default in declared.items()}
+
+
+def test_every_command_is_on_the_page() -> None:
+    assert set(re.findall(r"psrt checkpoint (\w+)", TEXT)) == set(checkpoint.commands)
+
+
+def test_the_documents_of_a_cut_have_the_members_that_the_reference_names(tmp_path) -> None:
+    directory = LocalDirectory(tmp_path)
+    write_cuts(directory, 1)
+
+    manifest, part, *_ = (name for name in files_by_cut(directory)[1] if name.endswith(".json"))
+
+    assert members(directory, manifest, "psrt cut") == named("### manifest.json")
+    shared = {"job", "round", "step"}
+    own = named("### part-0.json") - {"files[].tables", "facts"}
+    assert members(directory, part, "psrt cut part") == own | shared
+
+
+def members(directory: LocalDirectory, name: str, format_name: str) -> set[str]:
+    return set(json_file.decode(name, contents(directory, name), format_name, 1))
+
+
+def named(heading: str) -> set[str]:
+    """The members in the table below a heading of the reference."""
+    section = FORMAT.split(f"\n{heading}\n")[1].split("\n#")[0]
+    return set(re.findall(r"^\| `([^`]+)` \|", section, re.M))
