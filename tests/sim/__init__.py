@@ -8,9 +8,12 @@ history, byte for byte. In reading order:
     primitives  locks, conditions, events, queues and futures for fibers
     patching    the primitives in place of `threading` and `time` in the modules of psrt
     network     links that delay, drop, double, cut and fall silent, and a carrier over them
+    disk        a disk that forgets or tears what was not synced
+    slow_disk   that disk on the clock of a world
     ledger      a model whose parameters count pushes, and what they must hold in the end
     scenario    a cluster, its faults and its seed, as data
     cluster     one history of a scenario: processes, restarts, verdict
+    cuts        checks of complete cuts
     mutations   planted bugs that histories must find
     shrinking   the least faults with which a seed still fails
     __main__    `python -m tests.sim`: many histories, one history, or the planted bugs

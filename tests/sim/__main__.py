@@ -32,10 +32,11 @@ def main(histories: int, first: int, mode: str | None, show: bool, planted: str 
 
 def _run(seeds: range, mode: str | None, show: bool) -> bool:
     ends: Counter[str] = Counter()
-    broken, began = 0, time.perf_counter()
+    broken, cuts, began = 0, 0, time.perf_counter()
     for seed in seeds:
         verdict = run(drawn(seed, mode))
         ends.update(end.split(":")[0] for end in verdict.ends.values())
+        cuts += verdict.cuts
         if show:
             print("\n".join(verdict.trace))
         if verdict.violation:
@@ -43,7 +44,7 @@ def _run(seeds: range, mode: str | None, show: bool) -> bool:
             least = shrunk(verdict.scenario, lambda each: bool(run(each).violation))
             print(run(least), end="\n\n", flush=True)
     took_s = time.perf_counter() - began
-    print(f"{len(seeds)} histories in {took_s:.1f} s, {broken} broken; {dict(ends)}")
+    print(f"{len(seeds)} histories in {took_s:.1f} s, {broken} broken, {cuts} cuts; {dict(ends)}")
     return broken > 0
 
 

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
@@ -19,13 +20,19 @@ from psrt.communicator.factory import make
 from psrt.communicator.requests import known_ids
 from psrt.core import specs
 from psrt.core.errors import ErrorCode, PsrtError
+from psrt.pserver.checkpoints import Settings
 from psrt.pserver.serving.service import PserverService
 from psrt.rpc import pb
 from psrt.rpc.client import Client
+from psrt.rpc.methods import Method
+from psrt.storage.local_directory import LocalDirectory
+from tests.sim.cuts import check_cuts, position_of
+from tests.sim.disk import SimulatedDisk
 from tests.sim.ledger import PLAN, SHARED, UNIT, Ledger, gradients_of, ids_of, row_of
 from tests.sim.network import Network
 from tests.sim.patching import simulated
 from tests.sim.scenario import MODES, ProcessFault, Scenario, Strike
+from tests.sim.slow_disk import SlowDisk
 from tests.sim.world import Endless, Process, World
 
 CALL_TIMEOUT_S, WAIT_TIMEOUT_S, START_TIMEOUT_S = 20.0, 10.0, 20.0
@@ -46,6 +53,7 @@ class Verdict:
     ends: dict[str, str]
     violation: str
     trace: list[str]
+    cuts: int = 0
 
     @property
     def highlights(self) -> list[str]:
@@ -64,7 +72,7 @@ def run(scenario: Scenario) -> Verdict:
     world = World(f"{scenario.seed} {scenario.mode}")
     cluster = SimCluster(world, scenario)
     violation = ""
-    with simulated(world), _quiet(), _short_lists_remembered():
+    with simulated(world), _logged(world), _short_lists_remembered():
         try:
             world.run(lambda: cluster.has_ended, LONGEST_S)
             cluster.check()
@@ -72,18 +80,29 @@ def run(scenario: Scenario) -> Verdict:
             violation = f"{type(error).__name__}: {error}"
         finally:
             world.close()
-    return Verdict(scenario, cluster.ends, violation, world.trace)
+    return Verdict(scenario, cluster.ends, violation, world.trace, cluster.cuts)
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Hide the log, in which expected failures of thousands of histories would appear."""
-    before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
+def _logged(world: World) -> Iterator[None]:
+    """Put warnings and errors of psrt into the trace, instead of the log."""
+    logger, notes = logging.getLogger("psrt"), _Notes(world)
+    before = logger.handlers, logger.propagate
+    logger.handlers, logger.propagate = [notes], False
     try:
         yield
     finally:
-        logging.disable(before)
+        logger.handlers, logger.propagate = before
+
+
+class _Notes(logging.Handler):
+    def __init__(self, world: World) -> None:
+        super().__init__(logging.WARNING)
+        self._world = world
+
+    def emit(self, record: logging.LogRecord) -> None:
+        what = "defect" if record.exc_info else "log"
+        self._world.note(f"{what}: {record.getMessage()}")
 
 
 @contextmanager
@@ -135,12 +154,14 @@ class SimCluster:
     world: World
     scenario: Scenario
     ends: dict[str, str] = field(default_factory=dict)
+    cuts: int = 0
 
     def __post_init__(self) -> None:
         scenario = self.scenario
         self.mode = MODES[scenario.mode]
         self.network = Network(self.world, dict(scenario.links), scenario.carrier)
         self.ledger = Ledger(len(scenario.steps))
+        self.disk = SimulatedDisk(scenario.seed)
         keeps = getattr(self.mode, "on_trainer_loss", "") == "wait"
         self.pservers = [SimPserver(e, Process(e), keeps) for e in PLAN.endpoints]
         self.trainers = [SimTrainer(n, Process("")) for n in range(len(scenario.steps))]
@@ -150,7 +171,11 @@ class SimCluster:
     def has_ended(self) -> bool:
         if not all(trainer.is_over for trainer in self.trainers):
             return False
-        return all(pserver.is_over or pserver.waits_for_newcomers() for pserver in self.pservers)
+        return all(map(self._is_over, self.pservers))
+
+    def _is_over(self, pserver: SimPserver) -> bool:
+        has_ended = f"pserver {self.pservers.index(pserver)}" in self.ends
+        return pserver.is_over or (not has_ended and pserver.waits_for_newcomers())
 
     # --- starts and faults -----------------------------------------------------------------------
 
@@ -160,6 +185,8 @@ class SimCluster:
             self._start_pserver(pserver)
         for trainer, after_s in zip(self.trainers, self.scenario.joins_s, strict=True):
             self.world.at(now + after_s, lambda trainer=trainer: self._start_trainer(trainer))
+        for after_s in self.scenario.cuts_s:
+            self.world.at(now + after_s, self._ask_for_a_cut)
         for strike in self.scenario.strikes:
             self.world.at(now + strike.at_s, lambda strike=strike: self._strike(strike))
 
@@ -182,6 +209,26 @@ class SimCluster:
         start = self._start_pserver if role == "pserver" else self._start_trainer
         self.world.at(self.world.now + strike.for_s, lambda: start(one))
 
+    def _ask_for_a_cut(self) -> None:
+        """A user calls CHECKPOINT of the first pserver."""
+        process = Process("user")
+
+        def main() -> None:
+            dial, hello = self.network.dial(process), pb.Hello()
+            client = Client(PLAN.endpoints[0], 0, 1, dial, hello)
+            try:
+                reply = client.call(Method.CHECKPOINT, timeout_s=CALL_TIMEOUT_S)
+                self.world.note(f"cut {reply.header.cut.number} is complete")
+            except PsrtError as error:
+                self.world.note(f"no cut: {described(error)}")
+            finally:
+                client.close()
+
+        self.world.spawn(process, "main", main)
+
+    def _directory(self, owner: str) -> LocalDirectory:
+        return LocalDirectory(Path("/checkpoints"), SlowDisk(self.world, self.disk), owner)
+
     # --- pservers --------------------------------------------------------------------------------
 
     def _start_pserver(self, pserver: SimPserver) -> None:
@@ -194,6 +241,8 @@ class SimCluster:
                 stripes=1,
                 wait_timeout_s=WAIT_TIMEOUT_S,
                 on_end=lambda error: self._pserver_ended(pserver, process, error),
+                cuts=Settings(self._directory(pserver.endpoint), timeout_s=WAIT_TIMEOUT_S),
+                carrier=self.network.dial(process),
             )
             pserver.service = service
             service.start()
@@ -267,6 +316,7 @@ class SimCluster:
                 self.world.sleep(self.world.random.uniform(0, STEP_S))
                 self.ledger.sent.add(row)
                 sent.append(row)
+                communicator.continues_at(position_of(first, step + 1))
                 pulled = communicator.finish(gradients_of(number, first, step))
                 self._check_staleness(number, step, pulled)
                 if isinstance(self.mode, specs.Sync):
@@ -309,6 +359,8 @@ class SimCluster:
 
     def check(self) -> None:
         """Raise `Violation` unless every promise holds."""
+        if defects := [line for line in self.world.trace if "  defect: " in line]:
+            raise Violation("; ".join(defects))
         for name, end in self.ends.items():
             if end.startswith((ErrorCode.INTERNAL.name, "crashed")):
                 raise Violation(f"{name} {end}")
@@ -317,6 +369,9 @@ class SimCluster:
             raise Violation(f"a job without lasting faults did not complete: {self.ends}")
         if self.scenario.is_gentle:
             self._check_pservers()
+        mean = isinstance(self.mode, specs.Sync)
+        whole = not self.scenario.strikes and trained == {"completed"}
+        self.cuts = check_cuts(self._directory("check"), self.scenario.steps, mean, whole)
         if trained == {"completed"}:
             self.ledger.check(*self._held(), mean=isinstance(self.mode, specs.Sync))
 

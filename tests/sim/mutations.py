@@ -14,6 +14,7 @@ from psrt.communicator.async_.gradient_queue import Group
 from psrt.communicator.async_.merge_queue import MergeQueue
 from psrt.communicator.async_.sender import Sender
 from psrt.communicator.async_.ssp import SspCommunicator
+from psrt.communicator.base_communicator import BaseCommunicator
 from psrt.communicator.requests import PserverGroup
 from psrt.pserver.decisions.clocks import Clocks
 from psrt.pserver.decisions.dedupe import AdmittedPushes, SeenSequences
@@ -21,6 +22,7 @@ from psrt.pserver.decisions.departures import Departures
 from psrt.pserver.decisions.membership import Membership, MemberState
 from psrt.pserver.decisions.pserver_state import PserverState
 from psrt.pserver.decisions.rounds import Rounds
+from psrt.pserver.frozen.frozen_records import FrozenRecords
 from psrt.pserver.serving import effect_runner, updates
 from psrt.pserver.serving.id_list_cache import IdListCache
 from psrt.rpc.client import Client
@@ -169,6 +171,28 @@ def _a_step_ahead(original: Callable[..., Any]) -> Callable[..., Any]:
     return begin
 
 
+def _does_not_wait(original: Callable[..., Any]) -> Callable[..., Any]:
+    def pause(self: MergeQueue, timeout_s: float) -> bool:
+        self._paused = True
+        return True
+
+    return pause
+
+
+def _position_of_the_step_before(original: Callable[..., Any]) -> Callable[..., Any]:
+    former: dict[int, str] = {}
+
+    def continues_at(self: BaseCommunicator, position: str) -> None:
+        self._next_position = former.get(id(self), "")
+        former[id(self)] = position
+
+    return continues_at
+
+
+def _keeps_nothing_for_the_cut(original: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, *given, **named: None
+
+
 MUTATIONS: dict[str, Mutation] = {
     "every push is new": Mutation(AdmittedPushes, "admit", "async", always(True)),
     "no push is new": Mutation(AdmittedPushes, "admit", "async", always(False)),
@@ -218,6 +242,15 @@ MUTATIONS: dict[str, Mutation] = {
     ),
     "no call is tried again": Mutation(RetryPolicy, "next_delay", "async", always(None)),
     "a trainer runs ahead of the slowest": Mutation(SspCommunicator, "begin", "ssp", _a_step_ahead),
+    "a cut does not wait for queued gradients": Mutation(
+        MergeQueue, "pause", "async-merging", _does_not_wait
+    ),
+    "a cut has the position of the step before": Mutation(
+        BaseCommunicator, "continues_at", "half-async", _position_of_the_step_before
+    ),
+    "rows change before they are copied": Mutation(
+        FrozenRecords, "save", "async", _keeps_nothing_for_the_cut
+    ),
     "clocks never let a trainer go": Mutation(Clocks, "answer_met", "ssp", always([])),
 }
 """Mutations by the mistake."""

@@ -23,7 +23,14 @@ from typing import Any
 from tests.sim.primitives import SimpleQueue, Threading, Time, wait
 from tests.sim.world import World
 
-ROOMS = ("psrt.core", "psrt.rpc", "psrt.pserver", "psrt.communicator", "psrt.trainer")
+ROOMS = (
+    "psrt.core",
+    "psrt.rpc",
+    "psrt.pserver",
+    "psrt.communicator",
+    "psrt.trainer",
+    "psrt.storage",
+)
 EXCEPT = ("psrt.rpc.grpc_", "psrt.rpc.aio_loop")
 """Modules that a simulated cluster does not use, and that hold real threads."""
 
@@ -59,7 +66,7 @@ def _substitutes(world: World) -> dict[int, Any]:
         id(threading): Threading(world),
         id(time): Time(world),
         id(random): random.Random(world.random.getrandbits(64)),
-        id(queue.SimpleQueue): partial(SimpleQueue, world),
+        id(queue.SimpleQueue): type("SimpleQueue", (SimpleQueue,), {"world": world}),
         id(futures.wait): partial(wait, world),
     }
 

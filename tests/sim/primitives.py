@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, FIRST_EXCEPTION, Future
 from functools import partial
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from tests.sim.world import Fiber, World
 
@@ -196,18 +196,23 @@ class Thread:
         return self.fiber is not None and not self.fiber.done
 
 
-class SimpleQueue(Generic[T]):
-    """An unbounded queue, as `queue.SimpleQueue`."""
+class SimpleQueue:
+    """An unbounded queue, as `queue.SimpleQueue`; a subclass has the `world`."""
 
-    def __init__(self, world: World) -> None:
-        self._items: deque[T] = deque()
-        self._changed = Condition(world)
+    world: World
 
-    def put(self, item: T) -> None:
+    def __init__(self) -> None:
+        self._items: deque[Any] = deque()
+        self._changed = Condition(self.world)
+
+    def put(self, item: Any) -> None:
         self._items.append(item)
         self._changed.notify()
 
-    def get(self) -> T:
+    def __class_getitem__(cls, item: object) -> type[SimpleQueue]:
+        return cls
+
+    def get(self) -> Any:
         with self._changed:
             self._changed.wait_for(lambda: bool(self._items))
             return self._items.popleft()
@@ -232,8 +237,10 @@ def wait(
         return early or len(done) == len(futures)
 
     end_s = None if timeout is None else world.now + timeout
-    while not is_enough() and (end_s is None or world.now < end_s):
-        changed.clear()
+    while end_s is None or world.now < end_s:
+        changed.clear()  # before the look: a future may end during it
+        if is_enough():
+            break
         changed.wait(None if end_s is None else end_s - world.now)
     return DoneAndNotDone(
         [future for future in futures if future.done()],

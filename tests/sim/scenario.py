@@ -52,7 +52,8 @@ class Strike:
 class Scenario:
     """`steps[trainer]` steps of each trainer; `links` are (number of the frame, its fault).
 
-    A keeper starts a trainer that failed again, up to `restarts` times.
+    A keeper starts a trainer that failed again, up to `restarts` times. Somebody asks for a cut at
+    each of `cuts_s`.
     """
 
     seed: int
@@ -63,12 +64,13 @@ class Scenario:
     links: tuple[tuple[int, LinkFault], ...] = ()
     strikes: tuple[Strike, ...] = ()
     restarts: int = 0
+    cuts_s: tuple[float, ...] = ()
 
     def __str__(self) -> str:
         lines = [
             f"seed {self.seed}: {self.mode} over {self.carrier}, steps {list(self.steps)}, "
             f"trainers join after {', '.join(f'{s:.2f}' for s in self.joins_s)} s, "
-            f"{self.restarts} restarts"
+            f"{self.restarts} restarts, cuts after {', '.join(f'{s:.3f}' for s in self.cuts_s)} s"
         ]
         lines += [f"  frame {number} {fault.value}" for number, fault in self.links]
         return "\n".join([*lines, *(f"  {strike}" for strike in self.strikes)])
@@ -110,6 +112,7 @@ def drawn(seed: int, mode: str | None = None, pservers_die: bool = True) -> Scen
             _strike(draw, trainers, pservers_die) for _ in range(draw.choice([0, 1, 1, 2]))
         ),
         restarts=draw.choice([0, 0, 1, 2]),
+        cuts_s=tuple(round(draw.uniform(0.005, 0.08), 4) for _ in range(draw.choice([0, 1, 2]))),
     )
 
 

@@ -9,7 +9,7 @@ from tests.sim.scenario import Scenario
 
 
 def shrunk(scenario: Scenario, fails: Callable[[Scenario], bool]) -> Scenario:
-    """The scenario without what it fails without: faults, restarts, trainers, steps, late joins.
+    """The scenario without what it fails without: faults, restarts, trainers, cuts …
 
     Greedy, until no single removal keeps the failure.
     """
@@ -28,6 +28,9 @@ def _smaller(scenario: Scenario) -> Iterator[Scenario]:
         yield replace(scenario, strikes=strikes[:index] + strikes[index + 1 :])
     for index in range(len(links)):
         yield replace(scenario, links=links[:index] + links[index + 1 :])
+    cuts = scenario.cuts_s
+    for index in range(len(cuts)):
+        yield replace(scenario, cuts_s=cuts[:index] + cuts[index + 1 :])
     if scenario.restarts:
         yield replace(scenario, restarts=scenario.restarts - 1)
     for index, count in enumerate(steps):

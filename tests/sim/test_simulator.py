@@ -154,7 +154,8 @@ def test_a_condition_wakes_at_its_time_or_when_notified(world: World) -> None:
 
 
 def test_an_event_and_a_queue_hand_over_between_fibers(world: World) -> None:
-    event, queue, got = Event(world), SimpleQueue(world), []
+    queue_type = type("Queue", (SimpleQueue,), {"world": world})
+    event, queue, got = Event(world), queue_type(), []
 
     def take() -> None:
         event.wait()
