@@ -21,7 +21,7 @@ The next call raises the error of a background thread.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol, TypeAlias
@@ -37,6 +37,11 @@ Versions: TypeAlias = Mapping[tuple[int, str], int]
 """(number of the endpoint, table) → version of the table when it was last pulled."""
 
 
+def no_position() -> str:
+    """The position of a trainer that has not trained yet."""
+    return ""
+
+
 @dataclass(frozen=True)
 class Pulled:
     """Parameters and rows that a step received.
@@ -47,6 +52,10 @@ class Pulled:
 
     dense: dict[str, F32] = field(default_factory=dict)
     rows: dict[str, F32] = field(default_factory=dict)
+
+
+Position: TypeAlias = Callable[[], str]
+"""Returns where a trainer goes on, as JSON; called by a cut only, on any thread."""
 
 
 class Beginning(NamedTuple):
@@ -100,8 +109,8 @@ class Communicator(Protocol):
         """Announce the distinct ids per table that the next step needs."""
         ...
 
-    def continues_at(self, position: str) -> None:
-        """Record where this trainer goes on, as JSON, once the running step is pushed.
+    def continues_at(self, position: Position) -> None:
+        """Record where this trainer goes on once the running step is pushed.
 
         A cut that contains the step has it. `finish` calls without one keep the last position.
         """
@@ -138,4 +147,5 @@ class Communicator(Protocol):
         ...
 
 
-__all__ = ["Beginning", "Communicator", "Gradient", "Gradients", "Pulled", "Timeline", "Versions"]
+__all__ = ["Beginning", "Communicator", "Gradient", "Gradients", "Position", "Pulled", "Timeline"]
+__all__ += ["Versions", "no_position"]

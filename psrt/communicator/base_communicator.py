@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 
-from psrt.communicator.base import Beginning, Timeline, Versions
+from psrt.communicator.base import Beginning, Position, Timeline, Versions, no_position
 from psrt.communicator.requests import CutWatch, PserverGroup
 from psrt.core.counters import Counters
 from psrt.core.errors import InternalError, PsrtError
@@ -40,7 +40,8 @@ class BaseCommunicator(ABC):
         self._final: dict[str, F32] | None = None
         self._failure: PsrtError | None = None
         self._closed = False
-        self._position = self._next_position = ""
+        self._position: Position = no_position
+        self._next_position: Position = no_position
         self._cut_watch = CutWatch(pservers, self._pushes_held)
 
     @property
@@ -74,7 +75,7 @@ class BaseCommunicator(ABC):
                 self.close()
         return self._final
 
-    def continues_at(self, position: str) -> None:
+    def continues_at(self, position: Position) -> None:
         """See `Communicator.continues_at`."""
         self._next_position = position
 

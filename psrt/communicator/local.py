@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from psrt.communicator.base import Beginning, Gradient, Gradients, Pulled, Timeline
+from psrt.communicator.base import Beginning, Gradient, Gradients, Position, Pulled, Timeline
 from psrt.core.counters import Counters
 from psrt.core.tensors import SelectedRows
 from psrt.core.types import F32, I64
@@ -58,7 +58,7 @@ class LocalCommunicator:
     def offer(self, name: str, gradient: Gradient) -> None:
         """Ignore it: tables are updated at the end of a step."""
 
-    def continues_at(self, position: str) -> None:
+    def continues_at(self, position: Position) -> None:
         """Ignore it: there are no cuts."""
 
     def finish(self, gradients: Gradients) -> Pulled:

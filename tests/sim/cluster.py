@@ -11,6 +11,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -316,7 +317,7 @@ class SimCluster:
                 self.world.sleep(self.world.random.uniform(0, STEP_S))
                 self.ledger.sent.add(row)
                 sent.append(row)
-                communicator.continues_at(position_of(first, step + 1))
+                communicator.continues_at(partial(position_of, first, step + 1))
                 pulled = communicator.finish(gradients_of(number, first, step))
                 self._check_staleness(number, step, pulled)
                 if isinstance(self.mode, specs.Sync):

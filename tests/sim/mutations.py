@@ -14,6 +14,7 @@ from psrt.communicator.async_.gradient_queue import Group
 from psrt.communicator.async_.merge_queue import MergeQueue
 from psrt.communicator.async_.sender import Sender
 from psrt.communicator.async_.ssp import SspCommunicator
+from psrt.communicator.base import Position, no_position
 from psrt.communicator.base_communicator import BaseCommunicator
 from psrt.communicator.requests import PserverGroup
 from psrt.pserver.decisions.clocks import Clocks
@@ -180,10 +181,10 @@ def _does_not_wait(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _position_of_the_step_before(original: Callable[..., Any]) -> Callable[..., Any]:
-    former: dict[int, str] = {}
+    former: dict[int, Position] = {}
 
-    def continues_at(self: BaseCommunicator, position: str) -> None:
-        self._next_position = former.get(id(self), "")
+    def continues_at(self: BaseCommunicator, position: Position) -> None:
+        self._next_position = former.get(id(self), no_position)
         former[id(self)] = position
 
     return continues_at

@@ -15,7 +15,7 @@ import threading
 from collections import deque
 
 from psrt.communicator.async_.gradient_queue import GradientQueue, Merged
-from psrt.communicator.base import Gradient, Gradients, Versions
+from psrt.communicator.base import Gradient, Gradients, Position, Versions, no_position
 from psrt.core.errors import DeadlineError
 
 EARLY_BYTES = 2 << 20
@@ -65,7 +65,7 @@ class MergeQueue:
         self._draining = False
         self._paused = False
         self._closed = False
-        self.position = ""
+        self.position: Position = no_position
 
     # --- the trainer ------------------------------------------------------------------------------
 
@@ -88,7 +88,11 @@ class MergeQueue:
             return True
 
     def put(
-        self, gradients: Gradients, versions: Versions, timeout_s: float, position: str = ""
+        self,
+        gradients: Gradients,
+        versions: Versions,
+        timeout_s: float,
+        position: Position = no_position,
     ) -> bool:
         """Queue what was not offered, and end the step; False if the queue is closed.
 

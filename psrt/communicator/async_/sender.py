@@ -13,7 +13,7 @@ from typing import TypeAlias
 from psrt.communicator.async_.background import Background
 from psrt.communicator.async_.gradient_queue import Merged
 from psrt.communicator.async_.merge_queue import MergeQueue
-from psrt.communicator.base import Gradient, Gradients, Versions
+from psrt.communicator.base import Gradient, Gradients, Position, Versions, no_position
 from psrt.communicator.requests import BACKSTOP_S, PserverGroup, Request, count_steps
 from psrt.core.counters import Counters
 from psrt.core.errors import DeadlineError
@@ -71,7 +71,9 @@ class Sender:
         """Queue a gradient of the running step if there is room for it; any thread may call it."""
         self._queue.offer(name, gradient, versions)
 
-    def put(self, gradients: Gradients, versions: Versions, position: str = "") -> None:
+    def put(
+        self, gradients: Gradients, versions: Versions, position: Position = no_position
+    ) -> None:
         """Queue the rest of a step, waiting for room; the trainer goes on at `position`."""
         # A push that hangs fails within the call timeout, with a better message than a full queue.
         timeout_s = self._pservers.call_timeout_s + BACKSTOP_S
@@ -103,7 +105,7 @@ class Sender:
                     f"the gradients of ended steps were not sent within {timeout_s:.1f} s, so this "
                     "trainer does not take part in a cut; training goes on."
                 )
-            yield self._queue.position
+            yield self._queue.position()
         finally:
             self._queue.resume()
 

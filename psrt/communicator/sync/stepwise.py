@@ -68,7 +68,7 @@ class StepwiseCommunicator(BaseCommunicator):
         if not self._pushing.acquire(timeout=timeout_s):
             raise DeadlineError(f"a step did not end within {timeout_s:.1f} s; the cut goes on")
         try:
-            yield self._position
+            yield self._position()
         finally:
             self._pushing.release()
 

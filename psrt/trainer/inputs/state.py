@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,9 +61,12 @@ class Recorder:
         if self.reached.epoch != batch.epoch:
             self.write()
 
-    def position_after(self, batch: PreparedBatch, following: PreparedBatch | None) -> str:
-        """The state after the step on `batch`, as text; `go_on_at` reads it."""
-        return json.dumps(self._facts(self._after(batch, following)))
+    def position_after(
+        self, batch: PreparedBatch, following: PreparedBatch | None
+    ) -> Callable[[], str]:
+        """A function that returns the state after the step on `batch`, for `go_on_at`."""
+        reached = self._after(batch, following)
+        return lambda: json.dumps(self._facts(reached))
 
     def go_on_at(self, position: str, epochs: int) -> None:
         """Begin at a position of an earlier run; behind all `epochs` if that had completed."""

@@ -26,7 +26,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from psrt.communicator.base import Communicator, Gradient, Gradients
+from psrt.communicator.base import Communicator, Gradient, Gradients, Position
 from psrt.core.errors import InternalError
 from psrt.core.specs import CommunicationMode, Geo
 from psrt.core.types import F32, I64
@@ -44,7 +44,7 @@ OnStep: TypeAlias = Callable[[PreparedBatch, PreparedBatch | None, list[Any]], N
 """Called after a step with its batch, the batch that follows (None at the end), and the fetches."""
 
 
-Position: TypeAlias = Callable[[PreparedBatch, PreparedBatch | None], str]
+PositionAfter: TypeAlias = Callable[[PreparedBatch, PreparedBatch | None], Position]
 
 
 class TrainingRun:
@@ -126,7 +126,7 @@ class TrainingRun:
         on_step: OnStep,
         on_start: Callable[[], None] = lambda: None,
         stop: threading.Event | None = None,
-        position: Position | None = None,
+        position: PositionAfter | None = None,
     ) -> None:
         """Step on `batches` until they end, or until the step during which `stop` was set.
 
