@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,17 +20,32 @@ from tests.support.carriers import eventually
 from tests.support.processes import DEADLINE_S, Running, psrt
 from tests.support.small_job import BATCH, lines, write_files
 
-EPOCHS = 20
+EPOCHS = 10
 SECTION = """
 [pserver]
 checkpoint_every_steps = 20
 """
 
 
-@pytest.fixture
-def job(tmp_path: Path) -> Path:
-    job = write_files(tmp_path, [lines(BATCH * 40, seed=n) for n in range(2)], epochs=EPOCHS)
+def written_job(directory: Path) -> Path:
+    job = write_files(directory, [lines(BATCH * 40, seed=n) for n in range(2)], epochs=EPOCHS)
     job.write_text(job.read_text() + SECTION)
+    return job
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A job that was trained once, and killed once with a cut in `cuts`."""
+    job = written_job(tmp_path_factory.mktemp("killed"))
+    cuts = job.parent / "cuts"
+    with launched(job, "whole", 2) as whole:
+        assert whole.exit_code() == 0
+    with launched(job, "killed", 2, "--checkpoint-dir", str(cuts)) as killed:
+        eventually(lambda: complete_cuts(directory_at(cuts)), "a complete cut", DEADLINE_S)
+        ready = json.loads((job.parent / "logs-killed" / "pserver.1.ready.json").read_text())
+        os.kill(ready["pid"], signal.SIGKILL)
+        assert killed.exit_code() == CATALOGUE[ErrorCode.CHILD_FAILED].exit_code
+    assert not (job.parent / "killed").exists()
     return job
 
 
@@ -53,34 +69,24 @@ def model_of(directory: Path) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("pservers", [2, 3])
 def test_a_job_whose_pserver_was_killed_ends_with_the_bits_of_one_that_was_not(
-    job: Path, pservers: int
+    killed: Path, tmp_path: Path, pservers: int
 ) -> None:
-    cuts = job.parent / "cuts"
-    with launched(job, "whole", 2) as whole:
-        assert whole.exit_code() == 0
-    with launched(job, "killed", 2, "--checkpoint-dir", str(cuts)) as killed:
-        eventually(lambda: complete_cuts(directory_at(cuts)), "a complete cut", DEADLINE_S)
-        ready = json.loads((job.parent / "logs-killed" / "pserver.1.ready.json").read_text())
-        os.kill(ready["pid"], signal.SIGKILL)
-        assert killed.exit_code() == CATALOGUE[ErrorCode.CHILD_FAILED].exit_code
-    assert not (job.parent / "killed").exists()
-
+    job, name = killed, f"resumed-{pservers}"
+    cuts = shutil.copytree(job.parent / "cuts", tmp_path / "cuts")
     flags = "--checkpoint-dir", str(cuts), "--resume", "latest"
-    with launched(job, "resumed", pservers, *flags) as resumed:
+    with launched(job, name, pservers, *flags) as resumed:
         code = resumed.exit_code()
 
     assert code == 0, resumed.output
-    logs = [p.read_text() for p in (job.parent / "logs-resumed").glob("trainer.*.log")]
+    logs = [p.read_text() for p in (job.parent / f"logs-{name}").glob("trainer.*.log")]
     assert all("resumed cut" in log for log in logs)
-    expected, found = model_of(job.parent / "whole"), model_of(job.parent / "resumed")
+    expected, found = model_of(job.parent / "whole"), model_of(job.parent / name)
     assert expected.keys() == found.keys()
     assert [name for name in expected if not np.array_equal(expected[name], found[name])] == []
 
 
-def test_a_job_does_not_resume_with_another_number_of_trainers(job: Path) -> None:
-    cuts = job.parent / "cuts"
-    with launched(job, "first", 1, "--checkpoint-dir", str(cuts), "--epochs", "3") as first:
-        assert first.exit_code() == 0
+def test_a_job_does_not_resume_with_another_number_of_trainers(killed: Path) -> None:
+    job, cuts = killed, killed.parent / "cuts"
 
     flags = "--checkpoint-dir", str(cuts), "--resume", "latest", "--trainers", "3"
     with launched(job, "second", 1, *flags) as second:
