@@ -3,6 +3,7 @@
 In reading order:
 
     base               the protocol that every communicator offers its trainer
+    members            state of all trainers on a pserver, and patience with them
     requests           routing, requests and replies of one pserver, and calls to all of them
     base_communicator  state and calls that the modes share
     sync               one call a step: Sync (rounds) and HalfAsync

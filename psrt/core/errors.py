@@ -207,6 +207,13 @@ _CLASS_OF_CODE: dict[ErrorCode, type[PsrtError]] = {
 }
 
 
+def plain(error: PsrtError | None) -> dict[str, object] | None:
+    """Return an error as JSON has it; `from_code` is the inverse."""
+    if error is None:
+        return None
+    return {"code": int(error.code), "message": error.message, "hint": error.hint}
+
+
 def from_code(code: int, message: str, hint: str = "") -> PsrtError:
     """Rebuild the error that a peer reported; an unknown number becomes `InternalError`."""
     try:

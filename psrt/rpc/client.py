@@ -56,7 +56,7 @@ class Client:
         self.is_hurried = self._makes_cuts = False
         self._hello_reply: pb.HelloReply | None = None
         self._pserver: int | None = None  # incarnation of the process that replied first
-        self._trainer, self._incarnation, self._hello = trainer, incarnation, hello
+        self.trainer, self._incarnation, self._hello = trainer, incarnation, hello
         self._dial = dialer(carrier, endpoint, trainer, busy_poll=busy_poll)
         self._retry = retry
         self._clock = clock or MonotonicClock()
@@ -150,7 +150,7 @@ class Client:
         with self._numbers:
             self._requests += 1
             header.request_id = self._requests
-        header.protocol, header.method, header.trainer = PROTOCOL, method, self._trainer
+        header.protocol, header.method, header.trainer = PROTOCOL, method, self.trainer
         header.push_key.incarnation = self._incarnation
         return Message(header, list(tensors))
 

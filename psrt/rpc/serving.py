@@ -23,12 +23,18 @@ from psrt.rpc.wire import PROTOCOL, Message, check_version
 log = logging.getLogger("psrt.rpc")
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Peer:
-    """A caller, for messages and logs: `stream-tcp 127.0.0.1:50312`."""
+    """A caller, for messages and logs: `stream-tcp 127.0.0.1:50312`.
+
+    One that `lasts` stands for a connection: its carrier passes it with each call of that
+    connection, and sets `has_left` when the connection has ended. Others stand for one call.
+    """
 
     carrier: str
     address: str
+    lasts: bool = True
+    has_left: bool = False
 
     def __str__(self) -> str:
         return f"{self.carrier} {self.address}"

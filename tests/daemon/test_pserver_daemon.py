@@ -81,17 +81,35 @@ def test_a_trainer_of_a_job_with_another_number_of_trainers_is_refused(tmp_path:
         joined(pserver.endpoint)
 
 
-def test_a_trainer_that_dies_ends_the_wait_of_the_other_by_its_deadline(tmp_path: Path) -> None:
-    with daemon(tmp_path, "--wait-timeout-s", "0.5") as pserver:
-        waiting, dead = (
-            joined(pserver.endpoint, trainer, trainers=2, mode=specs.Ssp()) for trainer in range(2)
-        )
-        dead.close()
+def left_waiting(endpoint: str, policy: str) -> Client:
+    """Trainer 0 of two, whose other trainer has closed its connections."""
+    mode = specs.Ssp(on_trainer_loss=policy)
+    waiting, dead = (joined(endpoint, trainer, trainers=2, mode=mode) for trainer in range(2))
+    dead.close()
+    return waiting
 
+
+def test_a_wait_goes_on_without_a_trainer_that_has_left(tmp_path: Path) -> None:
+    with (
+        daemon(tmp_path, "--wait-timeout-s", "0.5") as pserver,
+        closing(left_waiting(pserver.endpoint, "shrink")) as waiting,
+    ):
         header = pb.Header(meet=pb.Meet(clock="step", reached=4, awaited=1))
-        with pytest.raises(DeadlineError, match=r"trainer 1 \(last call .* s ago\) to reach 1"):
+        reply = waiting.call(Method.MEET, header=header, timeout_s=CALL_TIMEOUT_S)
+        output = pserver.log.read_text()
+
+    assert reply.header.meet_reply.slowest == (1 << 64) - 1
+    assert "WARNING trainer 1 (gone, last call " in output
+
+
+def test_with_wait_the_wait_for_a_trainer_that_has_left_ends_with_its_name(tmp_path: Path) -> None:
+    with (
+        daemon(tmp_path, "--wait-timeout-s", "0.5") as pserver,
+        closing(left_waiting(pserver.endpoint, "wait")) as waiting,
+    ):
+        header = pb.Header(meet=pb.Meet(clock="step", reached=4, awaited=1))
+        with pytest.raises(DeadlineError, match=r"trainer 1 \(gone, last call .* ago\) to reach 1"):
             waiting.call(Method.MEET, header=header, timeout_s=CALL_TIMEOUT_S)
-        waiting.close()
 
 
 def test_the_ready_file_names_every_door_and_goes_with_the_process(tmp_path: Path) -> None:

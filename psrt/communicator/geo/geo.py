@@ -25,6 +25,7 @@ from psrt.communicator.base import Gradient, Gradients, Pulled
 from psrt.communicator.base_communicator import BaseCommunicator, time_left
 from psrt.communicator.geo.geo_agreement import Agreement, Given, LocalParameters
 from psrt.communicator.geo.sync_schedule import SyncSchedule
+from psrt.communicator.members import TRAINED, Patience
 from psrt.communicator.requests import PendingCalls, PserverGroup, Request, count_steps, empty_dense
 from psrt.core.counters import Counters
 from psrt.core.errors import DeadlineError, InternalError
@@ -33,9 +34,6 @@ from psrt.core.tensors import SelectedRows
 from psrt.core.types import F32, I64
 from psrt.kernels.tables import rows as row_kernels
 from psrt.rpc.methods import Method
-
-TRAINED = "trained"
-"""The clock that reaches 1 after the last push of a trainer."""
 
 MOST_PASSES = 4
 """A pushed residual leaves its rounding error; the next pass pushes that, and then nothing is left.
@@ -75,6 +73,7 @@ class GeoCommunicator(BaseCommunicator):
         self._tables = local.tables
         self._agreement = Agreement(pservers.plan, pservers.router, local, pservers.counters)
         self._schedule = SyncSchedule(mode.update_frequency)
+        self._me, self._policy = pservers.trainer, mode.on_trainer_loss
         self._threads = pservers.endpoint_threads("geo")
         self._under_way: PendingExchange | None = None
         self._wanted: Mapping[str, I64] = {}
@@ -141,7 +140,8 @@ class GeoCommunicator(BaseCommunicator):
     def _last(self, timeout_s: float) -> dict[str, F32]:
         """Flush, wait until all others have trained, take their changes, complete.
 
-        Waits as long as other trainers push; raises `DeadlineError` once none has for `timeout_s`.
+        Waits as long as other trainers compute or push; raises `DeadlineError` once none does for
+        `timeout_s`.
         Does not wait if this process was asked to end: then its parameters differ from the others'.
         """
         self.flush(timeout_s, final=True)
@@ -188,14 +188,13 @@ class GeoCommunicator(BaseCommunicator):
         return requests
 
     def _await_others(self, patience_s: float) -> None:
-        moved_s = time.monotonic()
+        patience = Patience(patience_s, self._policy, time.monotonic())
         while True:
             try:
                 self._pservers.meet(TRAINED, reached=1, awaited=1, timeout_s=patience_s)
                 return
             except DeadlineError:
-                step, now = self._pservers.global_step(), time.monotonic()
-                if step > self._global_step:
-                    self._global_step, moved_s = step, now
-                elif now - moved_s >= patience_s:
+                members = self._pservers.members()
+                awaited = [t for t in members.running(self._me) if t not in members.trained]
+                if patience.idle_s(members, awaited, time.monotonic()) is not None:
                     raise

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TypeVar
 
 from psrt.communicator.base import Beginning, Timeline
+from psrt.communicator.members import Members, members_of
 from psrt.communicator.requests.endpoint_threads import EndpointThreads, results
 from psrt.core.specs import to_json
 from psrt.core.threads import CrashReport, start_timer
@@ -80,10 +81,15 @@ class JobCalls:
         rounds = [json.loads(reply.header.status_json)["rounds"] for reply in replies]
         return [{int(bucket): open_round for bucket, open_round in of_one} for of_one in rounds]
 
-    def global_step(self) -> int:
-        """Mini-batches of all trainers that the first pserver has counted."""
+    @property
+    def trainer(self) -> int:
+        """The number of this trainer."""
+        return self._clients[0].trainer
+
+    def members(self) -> Members:
+        """The first pserver's view of the job; raises the error that ended it."""
         reply = self._clients[0].call(Method.STATUS, timeout_s=self.call_timeout_s)
-        return int(json.loads(reply.header.status_json)["global_step"])
+        return members_of(reply.header.status_json)
 
     def meet(self, clock: str, reached: int, awaited: int, timeout_s: float | None = None) -> int:
         """Report the time `reached` on a clock; wait until all other trainers are at `awaited`.

@@ -27,8 +27,9 @@ WIRE = Setting(
 WIRE_TABLES = "wire_tables"
 IN_EVERY_MODE = (MODE, WIRE)
 
+_ON_LOSS = {"on_trainer_loss": "Reaction to a trainer that leaves without completing."}
 _HELP: dict[str, dict[str, str]] = {
-    "sync": {"on_trainer_loss": "Reaction of a round to a trainer that leaves early."},
+    "sync": _ON_LOSS,
     "async": {
         "max_merge_var_num": "Most gradients of one parameter that are merged into one push.",
         "send_queue_size": "Gradients of one parameter that may wait; a full queue blocks steps.",
@@ -38,10 +39,11 @@ _HELP: dict[str, dict[str, str]] = {
         "independent_recv_thread": "Pull large dense parameters on a separate thread.",
         "thread_pool_size": "Pushes in flight.",
         "dc_asgd": "Strength of delay compensation of dense gradients; 0 = none.",
+        **_ON_LOSS,
     },
-    "ssp": {"max_steps_ahead": "Steps a trainer may be ahead of the slowest; 0 = none."},
-    "half_async": {},
-    "geo": {"update_frequency": "Local steps between two exchanges of changes."},
+    "ssp": {"max_steps_ahead": "Steps a trainer may be ahead of the slowest; 0 = none."} | _ON_LOSS,
+    "half_async": _ON_LOSS,
+    "geo": {"update_frequency": "Local steps between two exchanges of changes."} | _ON_LOSS,
 }
 _CHOICES = {"on_trainer_loss": ("abort", "wait", "shrink"), "merge": ("sum", "average")}
 _LEAST: dict[str, float] = {"send_wait_times": 0, "max_steps_ahead": 0, "dc_asgd": 0}

@@ -1,6 +1,11 @@
 """Communication modes as plain frozen data: five types, each with its own settings.
 
-docs/explanation/semantics.md describes them. Public through `psrt.core.specs`.
+Every mode has `on_trainer_loss`, the policy for a trainer whose process leaves without completing:
+`abort` ends the job, `shrink` goes on without the trainer, `wait` keeps its place for a new
+process. Sync aborts by default, because its result would depend on the time of the loss. In the
+other modes each trainer's gradients are useful by themselves, so they shrink.
+
+docs/explanation/semantics.md describes the modes. Public through `psrt.core.specs`.
 """
 
 from __future__ import annotations
@@ -11,11 +16,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True)
 class Sync:
-    """Rounds of all live trainers.
-
-    `on_trainer_loss` is the policy for a trainer that leaves without completing: `wait` for its
-    return until the deadline, `shrink` the round, or `abort` the job.
-    """
+    """Rounds of all live trainers."""
 
     on_trainer_loss: str = "abort"
 
@@ -36,6 +37,7 @@ class Async:
     independent_recv_thread: bool = True
     thread_pool_size: int = 1
     dc_asgd: float = 0.0
+    on_trainer_loss: str = "shrink"
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class Ssp:
     `max_steps_ahead` steps ahead of the slowest one that has not finished."""
 
     max_steps_ahead: int = 3
+    on_trainer_loss: str = "shrink"
 
 
 @dataclass(frozen=True)
@@ -54,12 +57,15 @@ class HalfAsync:
     parameters have arrived.
     """
 
+    on_trainer_loss: str = "shrink"
+
 
 @dataclass(frozen=True)
 class Geo:
     """Optimizers run on the trainers, which exchange changes every `update_frequency` steps."""
 
     update_frequency: int = 100
+    on_trainer_loss: str = "shrink"
 
 
 CommunicationMode: TypeAlias = Sync | Async | Ssp | HalfAsync | Geo

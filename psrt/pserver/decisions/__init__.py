@@ -14,7 +14,7 @@ In reading order:
     mode_rules     validation of communication modes
     spec_rules     validation of table specs
     job_identity   the facts that all processes of a job must agree on
-    departures     detection of jobs whose last trainers left without completing
+    departures     trainers whose process has left without completing, and what follows
     pserver_state  all of the above, as events in and instructions out
 """
 
@@ -22,6 +22,7 @@ from psrt.pserver.decisions.calls import (
     Apply,
     Close,
     Fail,
+    Forget,
     Freeze,
     Instruction,
     SendReply,
@@ -34,5 +35,6 @@ from psrt.pserver.decisions.membership import MemberState
 from psrt.pserver.decisions.pserver_state import PserverState
 from psrt.pserver.decisions.spec_rules import read_spec
 
-__all__ = ["Apply", "Close", "Fail", "Freeze", "Instruction", "SendReply", "WaitingCall", "Warn"]
+__all__ = ["Apply", "Close", "Fail", "Forget", "Freeze", "Instruction", "SendReply"]
+__all__ += ["WaitingCall", "Warn"]
 __all__ += ["JobIdentity", "Meeting", "MemberState", "PserverState", "read_spec"]

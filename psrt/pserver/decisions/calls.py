@@ -87,10 +87,17 @@ class Fail:
 
 
 @dataclass(frozen=True)
+class Forget:
+    """Drop what tables and caches keep for this trainer, which is lost."""
+
+    trainer: int
+
+
+@dataclass(frozen=True)
 class Warn:
     """Write a warning to the log."""
 
     text: str
 
 
-Instruction: TypeAlias = Close | Apply | Freeze | SendReply | Fail | Warn
+Instruction: TypeAlias = Close | Apply | Freeze | SendReply | Fail | Forget | Warn

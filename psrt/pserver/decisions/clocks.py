@@ -107,6 +107,11 @@ class Clocks:
         """The least time of the other trainers that have neither completed nor been lost."""
         return _slowest(self._least(clock), trainer)
 
+    def missing_at(self, now: float) -> set[int]:
+        """The trainers awaited by calls that have waited for `wait_timeout_s`."""
+        over = [wait for wait in self._waits if wait.since_s + self._wait_timeout_s <= now]
+        return {trainer for wait in over for trainer in self._missing(wait)}
+
     def notes(self, clock: str, time: int) -> list[str]:
         """The notes for `time` by trainer; an empty list if there are none."""
         return self._notes.written(clock, time, len(self._members.members))

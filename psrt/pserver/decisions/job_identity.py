@@ -87,3 +87,20 @@ class PserverProcesses:
                 hint="Start the job again, all pservers and trainers.",
             )
         self._incarnations = known or dict(found)
+
+
+def identity(job: JobIdentity | None) -> dict[str, str]:
+    """Job id, plan hash and mode, for STATUS; empty before the first trainer."""
+    if job is None:
+        return {"job_id": "", "plan_hash": "", "mode": ""}
+    return {"job_id": job.job_id, "plan_hash": job.plan_hash, "mode": type(job.mode).__name__}
+
+
+def wrong_mode(job: JobIdentity | None, method: str, needed: str) -> WireError:
+    """The error of a push by the wrong method."""
+    return WireError(
+        f"{method} needs {needed}, but this job runs in mode {identity(job)['mode'] or 'no'}; it "
+        "was refused.",
+        code=ErrorCode.JOB_MISMATCH,
+        hint="Trainers send EXCHANGE in Sync and PUSH in the other modes.",
+    )

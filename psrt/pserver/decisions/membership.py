@@ -9,13 +9,14 @@ Pure bookkeeping without clock, thread or socket; called under the lock of `Pser
                      LOST ──────┘
 
 A trainer is one process at a time, its *incarnation*. Once a new incarnation joins, the former one
-is refused for good: a process that hung and resumes must not write into the job.
+is refused for good: a process that hung and resumes must not write into the job. A running trainer
+whose process has left is *gone*; `departures` decides when it is lost.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,17 +30,31 @@ class MemberState(enum.Enum):
     LOST = "lost"  # left without COMPLETE; rounds no longer wait for it
 
 
+class Presence(enum.Enum):
+    """Presence of the process of a running trainer, kept by `departures`."""
+
+    UNKNOWN = "unknown"  # none of its connections outlives a call
+    PRESENT = "present"
+    GONE = "gone"
+
+
 @dataclass
 class Member:
     """One trainer; `incarnation` is 0 if and only if the state is UNSEEN.
 
-    `called_s` is the time of its latest call.
+    `called_s` is the time of its latest call, `gone_s` the time at which its process was found to
+    have left, `completed_s` that of its COMPLETE. `has_called` is True once its process has sent
+    more than HELLO.
     """
 
     trainer: int
     state: MemberState = MemberState.UNSEEN
     incarnation: int = 0
     called_s: float = 0.0
+    gone_s: float | None = None
+    completed_s: float = 0.0
+    presence: Presence = Presence.UNKNOWN
+    has_called: bool = False
     former: set[int] = field(default_factory=set)
 
 
@@ -48,13 +63,14 @@ class Membership:
 
     def __init__(self, trainers: int) -> None:
         self.members = [Member(trainer) for trainer in range(trainers)]
+        self._newly_lost: list[int] = []
 
     def join(self, trainer: int, incarnation: int, now: float) -> bool:
         """Record the HELLO of a process; return True if it replaces one that was running."""
         member = self.member(trainer)
         if member.incarnation == incarnation:
             self._refuse_lost(member)
-            member.called_s = now
+            member.called_s, member.gone_s = now, None
             return False
         if incarnation in member.former:
             raise self._replaced(member)
@@ -62,6 +78,7 @@ class Membership:
         if member.incarnation:
             member.former.add(member.incarnation)
         member.state, member.incarnation, member.called_s = MemberState.RUNNING, incarnation, now
+        member.gone_s, member.presence, member.has_called = None, Presence.UNKNOWN, False
         return replaces
 
     def called(self, trainer: int, incarnation: int, now: float) -> None:
@@ -76,7 +93,7 @@ class Membership:
         if member.incarnation != incarnation:
             raise self._replaced(member)
         self._refuse_lost(member)
-        member.called_s = now
+        member.called_s, member.gone_s, member.has_called = now, None, True
 
     def called_while_running(self, trainer: int, incarnation: int, now: float) -> None:
         """Record a call like `called`; raise also if the trainer has completed."""
@@ -88,25 +105,35 @@ class Membership:
                 hint="COMPLETE must be the last call of a trainer.",
             )
 
-    def complete(self, trainer: int) -> None:
-        self.member(trainer).state = MemberState.COMPLETED
+    def complete(self, trainer: int, now: float) -> None:
+        """Record the first COMPLETE of a process; a repeated one changes nothing."""
+        member = self.member(trainer)
+        if member.state is not MemberState.COMPLETED:
+            member.state, member.completed_s = MemberState.COMPLETED, now
 
     def lose(self, trainers: Iterable[int]) -> None:
         for trainer in trainers:
             self.member(trainer).state = MemberState.LOST
+            self._newly_lost.append(trainer)
+
+    def take_newly_lost(self) -> list[int]:
+        """The trainers lost since the last call."""
+        lost, self._newly_lost = self._newly_lost, []
+        return lost
 
     def awaited(self) -> list[int]:
         """The trainers that a round needs before it may close."""
         waiting = (MemberState.UNSEEN, MemberState.RUNNING)
         return [member.trainer for member in self.members if member.state in waiting]
 
-    def all_left(self, is_gone: Callable[[int, int], bool]) -> bool:
-        """Return True if each awaited trainer has joined and `is_gone(trainer, incarnation)`."""
-        awaited = [self.members[trainer] for trainer in self.awaited()]
-        return all(
-            member.state is MemberState.RUNNING and is_gone(member.trainer, member.incarnation)
-            for member in awaited
-        )
+    def running(self) -> list[Member]:
+        """The trainers that have joined and have neither completed nor been lost."""
+        return [member for member in self.members if member.state is MemberState.RUNNING]
+
+    def completed_after(self, time_s: float) -> bool:
+        """Return True if a trainer has completed after `time_s`."""
+        completed = (m for m in self.members if m.state is MemberState.COMPLETED)
+        return any(member.completed_s > time_s for member in completed)
 
     def last_call_s(self) -> float:
         """The time of the latest call of any trainer; at least one has called."""
@@ -118,16 +145,20 @@ class Membership:
         return completed and not self.awaited()
 
     def describe(self, trainers: Iterable[int], now: float) -> str:
-        """A text such as `trainer 1 (last call 3.2 s ago), trainer 2 (never seen)`."""
+        """A text such as `trainer 1 (gone, last call 3.2 s ago), trainer 2 (never seen)`."""
         return ", ".join(_description(self.members[trainer], now) for trainer in trainers)
 
     def records(self, now: float) -> list[dict[str, Any]]:
-        """One record per trainer, for STATUS; `silent_s` is None for an unseen one."""
+        """One record per trainer, for STATUS; `silent_s` is None for an unseen one.
+
+        `presence` is that of a running trainer.
+        """
         return [
             {
                 "trainer": member.trainer,
                 "state": member.state.value,
                 "silent_s": round(now - member.called_s, 3) if member.incarnation else None,
+                "presence": member.presence.value,
             }
             for member in self.members
         ]
@@ -154,11 +185,12 @@ class Membership:
             raise JobError(
                 f"trainer {member.trainer} was given up as lost; its call was refused.",
                 code=ErrorCode.TRAINER_LOST,
-                hint="Start the trainer again: a new process joins at the open round.",
+                hint="Start the trainer again: a new process takes its place.",
             )
 
 
 def _description(member: Member, now: float) -> str:
     if member.state is MemberState.UNSEEN:
         return f"trainer {member.trainer} (never seen)"
-    return f"trainer {member.trainer} (last call {now - member.called_s:.1f} s ago)"
+    gone = "" if member.gone_s is None else "gone, "
+    return f"trainer {member.trainer} ({gone}last call {now - member.called_s:.1f} s ago)"

@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from psrt.core.errors import ErrorCode, PsrtError, WireError
+from psrt.core.errors import ErrorCode, PsrtError, WireError, plain
 from psrt.core.specs import Sync
 from psrt.pserver.decisions.buckets import BucketRounds
-from psrt.pserver.decisions.calls import Instruction, WaitingCall
+from psrt.pserver.decisions.calls import Forget, Instruction, WaitingCall
 from psrt.pserver.decisions.clocks import Clocks, Meeting
 from psrt.pserver.decisions.cuts import Cuts
-from psrt.pserver.decisions.departures import Departures
-from psrt.pserver.decisions.job_identity import JobIdentity, PserverProcesses
+from psrt.pserver.decisions.departures import Departures, IsGone, replaced
+from psrt.pserver.decisions.job_identity import JobIdentity, PserverProcesses, identity, wrong_mode
 from psrt.pserver.decisions.membership import Membership
 from psrt.pserver.decisions.pushes import Pushes, check_steps
 
@@ -28,16 +28,16 @@ class PserverState:
     """The state of one pserver process.
 
     `trainers` is the number of trainers a job must have, 0 = any. `rounds` is None in the modes
-    that push. `is_gone(trainer, incarnation)` returns True if that process has no connection left.
-    `aborted` is the error that ended the job. Rounds and mini-batches of all trainers
-    count on from `beginning`. `proposed_cut()` is the cut that trainers should take part in.
+    that push. `is_gone` is described in `departures`. `aborted` is the error that ended the job.
+    Rounds and mini-batches of all trainers count on from `beginning`. `proposed_cut()` is the cut
+    that trainers should take part in.
     """
 
     def __init__(
         self,
         wait_timeout_s: float,
         trainers: int = 0,
-        is_gone: Callable[[int, int], bool] = lambda trainer, incarnation: False,
+        is_gone: IsGone = lambda trainer, incarnation: False,
         beginning: tuple[int, int] = (0, 0),
         proposed_cut: Callable[[], int] = lambda: 0,
     ) -> None:
@@ -78,11 +78,7 @@ class PserverState:
         self.raise_if_aborted()
         replaces = self.members.join(trainer, incarnation, now)
         self._departures.schedule(now)
-        if not replaces:
-            return []
-        in_round = self.rounds.replaced(trainer) if self.rounds is not None else []
-        others = [*self.clocks.replaced(trainer), *self.cuts.replaced(trainer)]
-        return self._with_waits([*in_round, *others])
+        return self._replaced(trainer) if replaces else []
 
     def called(self, trainer: int, incarnation: int, now: float) -> JobIdentity:
         """Record a call that waits for no other trainer; return the job."""
@@ -101,6 +97,7 @@ class PserverState:
     def pull(self, trainer: int, incarnation: int, now: float, acknowledges: bool) -> None:
         """Record a PULL; one that `acknowledges` drops log entries, so it must not come late."""
         members = self.members_of_job(trainer)
+        self.raise_if_aborted()
         record = members.called_while_running if acknowledges else members.called
         record(trainer, incarnation, now)
 
@@ -108,7 +105,7 @@ class PserverState:
         """Add a trainer's push to a round of Sync; `call` waits for an instruction."""
         members = self.members_of_job(call.trainer)
         if self.rounds is None:
-            raise self._wrong_mode("EXCHANGE", "mode Sync")
+            raise wrong_mode(self.job, "EXCHANGE", "mode Sync")
         self.raise_if_aborted()
         members.called_while_running(call.trainer, call.incarnation, now)
         return [*self.cuts.pushed(call), *self.rounds.arrive(call, now)]
@@ -117,8 +114,9 @@ class PserverState:
         """Apply a push that covers `steps` mini-batches on arrival."""
         members = self.members_of_job(call.trainer)
         if self.rounds is not None:
-            raise self._wrong_mode("PUSH", "another mode")
+            raise wrong_mode(self.job, "PUSH", "another mode")
         check_steps(call.trainer, steps)
+        self.raise_if_aborted()
         members.called_while_running(call.trainer, call.incarnation, now)
         return [*self.cuts.pushed(call), *self.pushes.arrive(call, steps)]
 
@@ -154,15 +152,18 @@ class PserverState:
     def complete(self, trainer: int, incarnation: int, now: float) -> list[Instruction]:
         """Record that a trainer has finished; no call waits for it from now on."""
         self.members_of_job(trainer).called(trainer, incarnation, now)
-        self.members.complete(trainer)
+        self.members.complete(trainer, now)
         in_round = self.rounds.close_if_complete() if self.rounds is not None else []
         return self._with_waits(in_round)
 
     def expire(self, now: float) -> list[Instruction]:
-        """End the waits whose deadline has passed."""
+        """End the waits whose deadline has passed, and those for trainers that have left."""
         in_round = self.rounds.expire(now) if self.rounds is not None else []
-        ended = [*self._with_waits(in_round), *self.clocks.expire(now), *self.cuts.expire(now)]
-        return [*ended, *self._check_departures(now)] if self._departures.is_due(now) else ended
+        ended = self._with_waits(in_round)
+        if self.aborted is None:
+            ended += self._with_losses(self._departed(now))
+        ended += [*self.clocks.expire(now), *self.cuts.expire(now)]
+        return [*ended, *map(Forget, self.members.take_newly_lost())]
 
     def abort(self, error: PsrtError, *, closing: int | None = None) -> list[Instruction]:
         """End the job: `error` goes to every call that waits, and to later ones that would.
@@ -178,8 +179,8 @@ class PserverState:
     def next_deadline(self) -> float | None:
         """The earliest time at which `expire` has something to do."""
         of_round = self.rounds.next_deadline() if self.rounds is not None else None
-        others = (self.clocks.next_deadline(), self.cuts.next_deadline(), self._departures.due_s)
-        all_s = (of_round, *others)
+        check_s = None if self.aborted else self._departures.due_s
+        all_s = (of_round, self.clocks.next_deadline(), self.cuts.next_deadline(), check_s)
         return min((deadline_s for deadline_s in all_s if deadline_s is not None), default=None)
 
     @property
@@ -223,17 +224,16 @@ class PserverState:
 
     def describe(self, now: float) -> dict[str, Any]:
         """Job, rounds, clocks and members as plain data, for STATUS."""
-        job = self.job
+        self._departures.update_presence(self.members, now)
         return {
-            "job_id": job.job_id if job else "",
-            "plan_hash": job.plan_hash if job else "",
-            "mode": type(job.mode).__name__ if job else "",
+            **identity(self.job),
             "round": self.open_round,
             "rounds": self.rounds.opens() if self.rounds is not None else [],
             "waiting": self.rounds.waiting() if self.rounds is not None else [],
             "global_step": self.global_step,
             "clocks": self.clocks.describe(),
             "trainers": self.members.records(now),
+            "error": plain(self.aborted or self.lost),
         }
 
     # --- inside ------------------------------------------------------------------------------
@@ -247,17 +247,32 @@ class PserverState:
         self.job, self.members = job, members
         self.clocks = Clocks(members, self._wait_timeout_s)
         self.cuts = Cuts(members, self._wait_timeout_s)
+        policy = self._departures.policy = job.mode.on_trainer_loss
         if isinstance(job.mode, Sync):
-            policy = job.mode.on_trainer_loss
             self.rounds = BucketRounds(members, policy, self._wait_timeout_s, self._first_round)
 
-    def _check_departures(self, now: float) -> list[Instruction]:
-        if self.aborted is not None:
-            self._departures.due_s = None
-            return []
-        mode = self.job.mode if self.job else None
-        keeps_places = isinstance(mode, Sync) and mode.on_trainer_loss == "wait"
-        return self._departures.check(self.members, now, keeps_places=keeps_places)
+    def _replaced(self, trainer: int) -> list[Instruction]:
+        """End the waits of a process that was replaced; under `abort` that ends the job."""
+        in_round = self.rounds.replaced(trainer) if self.rounds is not None else []
+        if self.rounds is None and self._departures.policy == "abort":
+            return self.abort(replaced(trainer))
+        others = [*self.clocks.replaced(trainer), *self.cuts.replaced(trainer)]
+        return self._with_waits([*in_round, *others])
+
+    def _departed(self, now: float) -> list[Instruction]:
+        """Apply the policy to trainers that have left, if it is time."""
+        checked = self._departures.check(self.members, now) if self._departures.is_due(now) else []
+        missing = self.clocks.missing_at(now)
+        if not missing or self._departures.aborted is not None:
+            return checked
+        return [*checked, *self._departures.end_waits(self.members, missing, now)]
+
+    def _with_losses(self, departed: list[Instruction]) -> list[Instruction]:
+        """Add the instructions for waits that go on without the departed, or end with the job."""
+        if self._departures.aborted is not None:
+            return [*departed, *self.abort(self._departures.aborted)]
+        in_round = self.rounds.close_if_complete() if self.rounds is not None else []
+        return self._with_waits([*departed, *in_round])
 
     def _with_waits(self, in_round: list[Instruction]) -> list[Instruction]:
         """Add those of clocks and cuts after a round lost a trainer or ended the job."""
@@ -268,11 +283,3 @@ class PserverState:
         else:
             ended = [*self.clocks.answer_met(), *self.cuts.freeze_if_complete()]
         return [*in_round, *ended]
-
-    def _wrong_mode(self, method: str, needed: str) -> WireError:
-        mode = type(self.job.mode).__name__ if self.job else "no"
-        return WireError(
-            f"{method} needs {needed}, but this job runs in mode {mode}; it was refused.",
-            code=ErrorCode.JOB_MISMATCH,
-            hint="Trainers send EXCHANGE in Sync and PUSH in the other modes.",
-        )

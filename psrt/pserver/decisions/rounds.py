@@ -26,7 +26,7 @@ from psrt.core.errors import (
     UnavailableError,
     WireError,
 )
-from psrt.pserver.decisions.calls import Close, Fail, Instruction, SendReply, WaitingCall
+from psrt.pserver.decisions.calls import Close, Fail, Instruction, SendReply, WaitingCall, Warn
 from psrt.pserver.decisions.membership import Membership
 
 
@@ -185,7 +185,7 @@ class Rounds:
         )
         if self._policy == "shrink":
             self._members.lose(missing)
-            return self.close_if_complete()
+            return [Warn(f"{waited}the job goes on without it"), *self.close_if_complete()]
         if self._policy == "abort":
             self._members.lose(missing)
             hint = "See the lost trainer's log, then start the job again."

@@ -30,6 +30,7 @@ from psrt.pserver.decisions import (
     Apply,
     Close,
     Fail,
+    Forget,
     Freeze,
     Instruction,
     PserverState,
@@ -106,7 +107,8 @@ class EffectRunner:
     """Passes events to a `PserverState` and executes its instructions.
 
     `on_end(error)` is called once: when all trainers completed (None), the job was aborted, or its
-    last trainers were lost. `freeze(instruction, state)` freezes the tables for a cut, or raises.
+    last trainers were lost. `forget` drops what a lost trainer needs no more.
+    `freeze(instruction, state)` freezes the tables for a cut, or raises.
     """
 
     def __init__(
@@ -115,9 +117,10 @@ class EffectRunner:
         meters: Meters,
         clock: Clock,
         on_end: Callable[[PsrtError | None], None],
+        forget: Callable[[int], None],
         freeze: Callable[[Freeze, PserverState], None] = cannot_freeze,
     ) -> None:
-        self._state, self._freeze_tables = state, freeze
+        self._state, self._forget, self._freeze_tables = state, forget, freeze
         self._meters = meters
         self._clock = clock
         self._on_end: Callable[[PsrtError | None], None] | None = on_end
@@ -176,6 +179,8 @@ class EffectRunner:
                     call.content.resolve()
                 case Fail(call, error):
                     call.content.resolve(error)
+                case Forget(trainer):
+                    self._forget(trainer)
                 case Warn(text):
                     log.warning("%s", text)
 

@@ -38,8 +38,6 @@ from psrt.rpc.wire import Message
 
 log = logging.getLogger("psrt.pserver")
 
-_CONNECTED = ("stream-unix", "stream-tcp")  # the peer of these lives as long as its connection
-
 _OF_OTHERS = (Method.STATUS, Method.PART, Method.CHECKPOINT)
 
 
@@ -86,7 +84,7 @@ class PserverService:
             proposed_cut=lambda: self._cuts.proposed,
         )
         self._runner = EffectRunner(
-            *(state, self.meters, self._clock, on_end), freeze=self._cuts.freeze
+            *(state, self.meters, self._clock, on_end, self._forget), freeze=self._cuts.freeze
         )
         self._joins = JoinCalls(
             *(self._runner, self.tables, self._upkeep, self._cuts, self._incarnation),
@@ -149,7 +147,7 @@ class PserverService:
                     code=ErrorCode.WIRE_UNKNOWN_METHOD,
                 )
             reply = method(message)
-            if not self._connections.has(peer):
+            if peer.lasts and not self._connections.has(peer):
                 self._track(message.header, peer)
             return reply
         except PsrtError as error:
@@ -174,7 +172,7 @@ class PserverService:
 
     def _track(self, header: pb.Header, peer: Peer) -> None:
         """Record the connection of a trainer; any process may make other calls."""
-        if peer.carrier in _CONNECTED and header.method not in _OF_OTHERS:
+        if header.method not in _OF_OTHERS:
             self._connections.add(*caller_of(header), peer)
 
     # --- methods -----------------------------------------------------------------------------
@@ -245,10 +243,14 @@ class PserverService:
     def _complete(self, message: Message) -> Message:
         header = message.header
         self._runner.decide(lambda state, now: state.complete(*caller_of(header), now))
-        self.tables.release(header.trainer)
-        self._id_lists.release(header.trainer)
+        self._forget(header.trainer)
         log.info("trainer %d completed", header.trainer)
         return Message(pb.Header())
+
+    def _forget(self, trainer: int) -> None:
+        """Drop what is kept for a trainer that has completed or is lost."""
+        self.tables.release(trainer)
+        self._id_lists.release(trainer)
 
     def _shrink(self, message: Message) -> Message:
         header = message.header

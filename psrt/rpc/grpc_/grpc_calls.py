@@ -112,7 +112,7 @@ class GrpcCalls:
             request = read()
         except PsrtError as error:
             await _abort(context, to_wire(error))
-        reply = await self._execute(request, Peer("grpc", context.peer()))
+        reply = await self._execute(request, Peer("grpc", context.peer(), lasts=False))
         if reply.header.HasField("error"):
             await _abort(context, reply.header.error)
         return reply

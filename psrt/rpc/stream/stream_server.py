@@ -164,6 +164,7 @@ class StreamServer:
         except OSError as error:
             log.debug("connection of %s lost: %s", peer, error)
         finally:
+            peer.has_left = True
             frames.close()
             with self._lock:
                 del self._connections[frames]

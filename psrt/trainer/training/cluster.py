@@ -8,7 +8,6 @@ job file.
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +15,7 @@ from typing import cast
 
 from psrt.communicator.factory import make
 from psrt.communicator.geo import LocalParameters
+from psrt.communicator.members import TRAINED, Members, members_of
 from psrt.config.sections import BUSY_POLL_US, TrainerConfig
 from psrt.core.specs import to_json
 from psrt.core.types import F32, I64
@@ -28,7 +28,6 @@ from psrt.rpc.client import Client
 from psrt.rpc.dialing import Carrier
 from psrt.rpc.methods import Method
 from psrt.trainer.inputs import Job
-from psrt.trainer.training.completion import Members
 from psrt.trainer.training.shrinking import Shrunk, shrink
 
 PAGE_ROWS = 1 << 17
@@ -66,9 +65,14 @@ class ConnectedCluster:
         )
 
     def members(self) -> Members:
-        """Return the first pserver's view of the job; all pservers receive the same events."""
+        """Return the first pserver's view of the job; raises the error that ended it."""
         reply = self.clients[0].call(Method.STATUS, timeout_s=self._timeout_s)
         return members_of(reply.header.status_json)
+
+    def declare_trained(self) -> None:
+        """Declare that this trainer pushes nothing more: others do not wait for its computing."""
+        header = pb.Header(meet=pb.Meet(clock=TRAINED, reached=1))
+        self.clients[0].call(Method.MEET, header=header, timeout_s=self._timeout_s)
 
     def rows(self, table: str) -> Iterator[tuple[I64, F32]]:
         """Pages of ids (n,) and rows (n, width): all rows of a sparse table, from every pserver."""
@@ -162,10 +166,3 @@ def clients_of(part: TrainerProgram, carrier: Carrier, busy_poll: BusyPoll = NEV
         Client(endpoint, part.trainer_id, incarnation, carrier, hello, busy_poll=busy_poll)
         for endpoint in part.plan.endpoints
     ]
-
-
-def members_of(status_json: str) -> Members:
-    """Read the states of all trainers from a pserver's STATUS."""
-    status = json.loads(status_json)
-    states = [str(member["state"]) for member in status["trainers"]]
-    return Members(states, status["round"] + status["global_step"])

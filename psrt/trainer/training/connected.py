@@ -204,10 +204,11 @@ class ConnectedExecutor:
         The scope then has what all of them learned. This trainer pushes nothing more.
         """
         cluster, part = self._settled(), self.part
-        patience_s = self._call_timeout_s
-        waiting = CompletionWait(part.trainer_id, patience_s, MonotonicClock(), self._say)
+        me, patience_s, policy = part.trainer_id, self._call_timeout_s, part.mode.on_trainer_loss
+        waiting = CompletionWait(me, patience_s, policy, MonotonicClock(), self._say)
         self.flush(final=True)
         with self._life.failing_for_good():
+            cluster.declare_trained()
             await_others(waiting, cluster.members, waiting_turn(cluster.communicator, part.mode))
         self.flush(final=True)
 

@@ -168,6 +168,7 @@ class Session:
         if not self._tests and not self._save_to:
             return
         self._run.flush(self._settings.call_timeout_s, final=True)
+        self._cluster.declare_trained()
         arrive = waiting_turn(self._communicator, self._job.config.communication)
         await_others(self._waiting(), self._cluster.members, arrive)
         self._run.flush(self._settings.call_timeout_s, final=True)
@@ -211,7 +212,8 @@ class Session:
 
     def _waiting(self) -> CompletionWait:
         me, patience_s = self._settings.trainer_id, self._settings.call_timeout_s
-        return CompletionWait(me, patience_s, MonotonicClock(), self._say)
+        policy = self._job.config.communication.on_trainer_loss
+        return CompletionWait(me, patience_s, policy, MonotonicClock(), self._say)
 
     def _save(self, directory: Path) -> None:
         job, cluster = self._job, self._cluster

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 from psrt.communicator.geo import LocalTable
 from psrt.communicator.local import LocalCommunicator
+from psrt.communicator.members import Members
 from psrt.core.errors import ConfigError
 from psrt.core.types import F32, I64
 from psrt.executor.memory import Scope
 from psrt.graph.program import Program
-from psrt.trainer.training.completion import Members
 from psrt.trainer.training.local_parameters import WholeTable, table_specs
 
 PAGE_ROWS = 1 << 17
@@ -36,6 +36,9 @@ class SingleTrainer:
     def members(self) -> Members:
         """Return no other trainer."""
         return Members((), 0)
+
+    def declare_trained(self) -> None:
+        """Do nothing: no other trainer waits."""
 
     def rows(self, table: str) -> Iterator[tuple[I64, F32]]:
         """Pages of ids (n,) and rows (n, width) that training has changed.

@@ -290,7 +290,7 @@ def test_a_key_of_another_mode_is_refused_and_says_whose_it_is(job_file: Path) -
     with pytest.raises(ConfigError, match="send_queue_size means nothing in mode 'geo'") as refusal:
         load_job(file, environ=EMPTY)
 
-    assert "It belongs to async; geo has: update_frequency." in refusal.value.hint
+    assert "It belongs to async; geo has: update_frequency, on_trainer_loss." in refusal.value.hint
 
 
 def test_a_mode_from_the_environment_replaces_the_files_mode_and_its_keys(job_file: Path) -> None:

@@ -9,7 +9,15 @@ import pytest
 
 from psrt.core.errors import DeadlineError, ErrorCode, JobError, PsrtError, WireError
 from psrt.core.specs import CommunicationMode, Ssp, Sync
-from psrt.pserver.decisions.calls import Close, Fail, Instruction, SendReply, WaitingCall
+from psrt.pserver.decisions.calls import (
+    Close,
+    Fail,
+    Forget,
+    Instruction,
+    SendReply,
+    WaitingCall,
+    Warn,
+)
 from psrt.pserver.decisions.clocks import MAX_CLOCKS, NO_OTHER, Meeting
 from psrt.pserver.decisions.job_identity import JobIdentity
 from psrt.pserver.decisions.pserver_state import PserverState
@@ -223,9 +231,9 @@ def test_a_caller_with_a_shorter_timeout_than_the_pserver_is_answered_first() ->
     impatient = meet(state, 0, 1, 1, deadline_s=4.0)
     meet(state, 0, 1, 1)
 
-    deadlines = [state.next_deadline()]
+    deadlines = [state.clocks.next_deadline()]
     late, _ = failure(state.expire(4.0))
-    deadlines.append(state.next_deadline())
+    deadlines.append(state.clocks.next_deadline())
 
     assert late is impatient
     assert deadlines == [4.0, WAIT_TIMEOUT_S]
@@ -279,8 +287,9 @@ def test_in_sync_a_trainer_lost_from_a_round_is_not_waited_for_on_a_clock() -> N
 
     instructions = state.expire(WAIT_TIMEOUT_S)  # the round goes on without trainer 2
 
-    assert [type(instruction) for instruction in instructions] == [Close, SendReply]
-    assert instructions[1] == SendReply(waits)
+    kinds = [type(instruction) for instruction in instructions]
+    assert kinds == [Warn, Close, SendReply, Forget]
+    assert instructions[2:] == [SendReply(waits), Forget(2)]
 
 
 def test_in_sync_an_abort_of_the_job_ends_every_meeting_with_its_error() -> None:

@@ -101,7 +101,7 @@ def test_trainers_that_completed_or_were_lost_are_not_awaited() -> None:
     waiting = call_of(0)
     cuts.arrive(waiting, 1, 0.0)
 
-    members.complete(1)
+    members.complete(1, 0.0)
     assert cuts.freeze_if_complete() == []
     members.lose([2])
 

@@ -1,0 +1,109 @@
+"""Jobs one of whose trainers is killed for good: real processes, both carriers."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from psrt.core.errors import CATALOGUE, ErrorCode
+from psrt.core.specs import Async, CommunicationMode, Sync, to_json
+from psrt.rpc import pb
+from psrt.rpc.client import Client
+from tests.support.processes import DEADLINE_S, Running, psrt
+from tests.support.pserver import DaemonProcess, daemon
+from tests.support.small_job import BATCH, TABLE, lines, write_files
+
+ENDLESS = 100_000
+WAIT_TIMEOUT_S = "1"
+CALL_TIMEOUT_S = "30"
+LOST = CATALOGUE[ErrorCode.TRAINER_LOST].exit_code
+
+
+@dataclass
+class Job:
+    """A pserver, trainer 1 that trains for ever, and trainer 0 that trains one epoch and saves."""
+
+    pserver: DaemonProcess
+    staying: Running
+    dying: Running
+    model: Path
+    codes: list[int] = field(default_factory=list)
+
+    def kill_the_dying(self) -> None:
+        """Kill trainer 1 once trainer 0 has finished its data; wait for the others to end."""
+        self.staying.wait_for("waiting for trainer 1")
+        self.dying.process.kill()
+        self.dying.process.wait(DEADLINE_S)
+        self.codes = [self.staying.exit_code(), self.pserver.process.wait(DEADLINE_S)]
+
+    @property
+    def outputs(self) -> str:
+        return self.staying.output + self.pserver.log.read_text()
+
+
+@contextlib.contextmanager
+def job_of_two(directory: Path, mode: str, carrier: str, policy: str = "") -> Iterator[Job]:
+    variables = {"PSRT_COMMUNICATION_ON_TRAINER_LOSS": policy} if policy else {}
+    files = [lines(BATCH * 4, seed=n) for n in range(2)]
+    short = write_files(directory / "short", files, mode)
+    endless = write_files(directory / "endless", files, mode, epochs=ENDLESS)
+    model = directory / "model"
+    with daemon(directory, "--wait-timeout-s", WAIT_TIMEOUT_S) as pserver:
+        flags = ["--endpoints", pserver.endpoint, "--trainers", "2", "--carrier", carrier]
+        flags += ["--call-timeout-s", CALL_TIMEOUT_S]
+        first = "trainer", *flags, "--trainer-id", "0", "--save", str(model), str(short)
+        second = "trainer", *flags, "--trainer-id", "1", str(endless)
+        with (
+            psrt(directory / "trainer.1.log", *second, **variables) as dying,
+            psrt(directory / "trainer.0.log", *first, **variables) as staying,
+        ):
+            dying.wait_for("\nepoch ")
+            yield Job(pserver, staying, dying, model)
+
+
+@pytest.mark.parametrize(("mode", "carrier"), [("async", "stream"), ("geo", "stream")])
+def test_the_others_test_and_save_without_a_trainer_that_was_killed(
+    tmp_path: Path, mode: str, carrier: str
+) -> None:
+    with job_of_two(tmp_path, mode, carrier) as job:
+        job.kill_the_dying()
+
+    assert job.codes == [0, 0], job.outputs
+    assert "test  1,000 examples" in job.staying.output
+    assert TABLE in json.loads((job.model / "manifest.json").read_text())["rows"]
+    assert "going on without trainer 1" in job.staying.output
+    assert "trainer 1 (gone, last call " in job.pserver.log.read_text()
+
+
+def test_with_abort_a_killed_trainer_ends_the_job_with_its_name(tmp_path: Path) -> None:
+    with job_of_two(tmp_path, "async", "stream", policy="abort") as job:
+        job.kill_the_dying()
+
+    assert job.codes == [LOST, LOST], job.outputs
+    assert "trainer 1 (gone, last call " in job.staying.output
+    assert "the job was aborted" in job.staying.output
+    assert not job.model.exists()
+
+
+@pytest.mark.parametrize("mode", [Async(), Sync("wait")], ids=lambda mode: type(mode).__name__)
+def test_a_pserver_to_which_processes_sent_hello_and_nothing_else_ends(
+    tmp_path: Path, mode: CommunicationMode
+) -> None:
+    hello = pb.Hello(job_id="job", plan_hash="plan", trainers=3, mode=to_json(mode))
+    with daemon(tmp_path, "--wait-timeout-s", WAIT_TIMEOUT_S) as pserver:
+        for trainer in range(2):
+            ghost = Client(pserver.endpoint, trainer, 7 + trainer, "stream", hello)
+            ghost.connect(DEADLINE_S)
+            ghost.close()
+
+        code = pserver.process.wait(DEADLINE_S)
+        output = pserver.log.read_text()
+
+    assert code == LOST, output
+    assert "trainer 0 (gone, " in output
+    assert "Never seen: trainer 2." in output
