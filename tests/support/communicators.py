@@ -173,7 +173,12 @@ class Cluster:
         with ThreadPoolExecutor(len(self.trainers)) as pool:
             return list(pool.map(call, self.trainers, timeout=LONG_S))
 
-    def clients(self, trainer: int, trainers: int) -> list[Client]:
+    def replace(self, trainer: int) -> Communicator:
+        """The communicator of a new process in the place of `trainer`; the test closes it."""
+        clients = self.clients(trainer, len(self.trainers), incarnation=1000 + trainer)
+        return make(self.mode, self.plan, clients, call_timeout_s=LONG_S)
+
+    def clients(self, trainer: int, trainers: int, incarnation: int = 0) -> list[Client]:
         hello = pb.Hello(
             job_id="test",
             plan_hash=self.plan.hash(),
@@ -182,7 +187,7 @@ class Cluster:
         )
         return [
             Client(
-                *(endpoint, trainer, 7 + trainer, server, hello),
+                *(endpoint, trainer, incarnation or 7 + trainer, server, hello),
                 retry=self.retry,
                 clock=TickingClock(),
             )

@@ -6,7 +6,8 @@ a stale synchronous parallel parameter server", NIPS 2013.
 A trainer's clock counts its steps whose pushes all pservers have answered; the first pserver keeps
 the clocks of all. Step i = 0, 1, … computes on parameters pulled when the clock of every other
 trainer had reached i - `max_steps_ahead`, so they contain all updates of these steps, and perhaps
-newer ones. The wait and the pulls run during the step before:
+newer ones. A process that replaces another counts on from where the first pserver says. The wait
+and the pulls run during the step before:
 
     gate          one thread: waits for slower trainers, then pulls dense parameters and rows
     rows <ep>     one per pserver, if there are several: carries these pulls
@@ -51,6 +52,10 @@ class SspCommunicator(QueuedCommunicator):
         self._gate_s = pservers.counters.timer(
             "gate_s", "seconds the pulls waited for slower trainers"
         )
+
+    def _connect(self, timeout_s: float) -> None:
+        super()._connect(timeout_s)
+        self._step = self._reached = self._pservers.begin_clock(CLOCK)
 
     def begin(self, wanted: Mapping[str, I64]) -> None:
         self._check()

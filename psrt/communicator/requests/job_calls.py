@@ -97,11 +97,12 @@ class JobCalls:
         Returns the least time of the others; with none left, a number larger than any time. The
         first pserver of the plan keeps the clocks.
         """
-        timeout_s = self.call_timeout_s if timeout_s is None else timeout_s
-        header = pb.Header(meet=pb.Meet(clock=clock, reached=reached, awaited=awaited))
-        with self.span("meet"):
-            reply = self._clients[0].call(Method.MEET, header=header, timeout_s=timeout_s)
-        return int(reply.header.meet_reply.slowest)
+        meet = pb.Meet(clock=clock, reached=reached, awaited=awaited)
+        return int(self._meet(meet, timeout_s).slowest)
+
+    def begin_clock(self, clock: str) -> int:
+        """The time at which this process begins on a clock: above 0 if it replaces another."""
+        return int(self._meet(pb.Meet(clock=clock, begins=True)).begin)
 
     def watch(self, known: int, timeout_s: float) -> int:
         """Wait until the first pserver proposes a newer cut than `known`; return the newest."""
@@ -127,6 +128,14 @@ class JobCalls:
             partial(client.call, Method.COMPLETE, timeout_s=timeout_s) for client in self._clients
         ]
         self._on_all("stop: completing", jobs, timeout_s)
+
+    def _meet(self, meet: pb.Meet, timeout_s: float | None = None) -> pb.MeetReply:
+        timeout_s = self.call_timeout_s if timeout_s is None else timeout_s
+        with self.span("meet"):
+            reply = self._clients[0].call(
+                Method.MEET, header=pb.Header(meet=meet), timeout_s=timeout_s
+            )
+        return reply.header.meet_reply
 
     def span(self, name: str) -> AbstractContextManager[None]:
         """A context manager that records its block as `name` in the timeline, if there is one."""

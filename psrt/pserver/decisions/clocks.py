@@ -6,9 +6,10 @@ A trainer reports its time on a clock and may wait until all others have reached
             │
             └── the caller's deadline, `wait_timeout_s`, abort ──▶ Fail, names the missing trainers
 
-Times begin at 0 and never go back, not even when a new process takes a trainer's place: the others
-need not wait for it to repeat the steps of its predecessor. A retried call therefore changes
-nothing and is one more call that waits. A trainer never waits for itself.
+Times begin at 0 and never go back. A retried call therefore changes nothing and is one more call
+that waits. A trainer never waits for itself. A process that takes a trainer's place asks where it
+`begins`: at its predecessor's time, or at that of the slowest other trainer if that is later. So
+neither it nor the others wait for steps that are not repeated.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from psrt.pserver.decisions.membership import Membership
 from psrt.pserver.decisions.notes import Notes
 
 NO_OTHER = (1 << 64) - 1
-"""The time of the slowest other trainer if there is no other."""
+"""The end of time: that of a trainer that takes no further step, or of no trainer at all."""
 
 MAX_CLOCKS = 1024
 _MAX_NAME = 256
@@ -33,13 +34,15 @@ _MAX_NAME = 256
 class Meeting:
     """Content of a MEET: the caller has `reached` a time and waits for `awaited` (0 = no wait).
 
-    `note` is for the trainers that wait for the time it has reached.
+    `note` is for the trainers that wait for the time it has reached. With `begins`, `reached` is 0
+    and the caller continues at its predecessor's time.
     """
 
     clock: str
     reached: int
     awaited: int
     note: str = ""
+    begins: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +69,8 @@ class Clocks:
         """Record a MEET of a running trainer's current process; raises on a bad clock name."""
         times = self._clock(meeting.clock)
         self._notes.write(meeting.clock, call.trainer, meeting.reached, meeting.note)
-        times[call.trainer] = max(times.get(call.trainer, 0), meeting.reached)
+        reached = self._begin(call.trainer, meeting.clock) if meeting.begins else meeting.reached
+        times[call.trainer] = max(times.get(call.trainer, 0), reached)
         deadline_s = min(call.deadline_s, now + self._wait_timeout_s)
         self._waits.append(_Wait(call, meeting, now, deadline_s))
         return self.answer_met()
@@ -102,6 +106,11 @@ class Clocks:
         return [Fail(call, error) for call in self._end(list(self._waits))]
 
     # --- questions ---------------------------------------------------------------------------
+
+    def begin(self, trainer: int, meeting: Meeting) -> int:
+        """The time at which the process of `trainer` begins; 0 unless it has asked."""
+        own = self._times[meeting.clock][trainer] if meeting.begins else 0
+        return own if own != NO_OTHER else self._begin(trainer, meeting.clock)
 
     def slowest_other(self, trainer: int, clock: str) -> int:
         """The least time of the other trainers that have neither completed nor been lost."""
@@ -149,6 +158,16 @@ class Clocks:
                 hint="Meet again and again on one clock, at times 1, 2, 3 …",
             )
         return self._times.setdefault(name, {})
+
+    def _begin(self, trainer: int, clock: str) -> int:
+        """The later of the trainer's own time and that of the slowest other; 0 for a first process.
+
+        A predecessor that was at the end of time has left no step to continue with.
+        """
+        if not self._members.member(trainer).former:
+            return 0
+        times = (self._times[clock].get(trainer, 0), self.slowest_other(trainer, clock))
+        return max((time for time in times if time != NO_OTHER), default=0)
 
     def _least(self, clock: str) -> list[tuple[int, int]]:
         """(time, trainer) of the two slowest awaited: at least one of them is not the caller."""

@@ -226,19 +226,21 @@ class PserverService:
         header, pending, started = message.header, PendingReply(), self._clock.now()
         asked = header.meet
         call = WaitingCall(*caller_of(header), 0, deadline_of(header, started), content=pending)
-        meeting = Meeting(asked.clock, asked.reached, asked.awaited, asked.note)
+        meeting = Meeting(asked.clock, asked.reached, asked.awaited, asked.note, asked.begins)
         self._runner.decide(lambda state, now: state.meet(call, meeting, now))
         return pending.reply(lambda: self._after_meet(header.trainer, meeting, started))
 
     def _after_meet(self, trainer: int, met: Meeting, started: float) -> Message:
         self.meters.met.add(self._clock.now() - started)
-        slowest, notes = self._runner.ask(
+        slowest, notes, begin = self._runner.ask(
             lambda state, now: (
                 state.clocks.slowest_other(trainer, met.clock),
                 state.clocks.notes(met.clock, met.awaited),
+                state.clocks.begin(trainer, met),
             )
         )
-        return Message(pb.Header(meet_reply=pb.MeetReply(slowest=slowest, notes=notes)))
+        reply = pb.MeetReply(slowest=slowest, notes=notes, begin=begin)
+        return Message(pb.Header(meet_reply=reply))
 
     def _complete(self, message: Message) -> Message:
         header = message.header

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -168,6 +169,25 @@ def test_a_push_that_fails_ends_the_wait_at_the_gate(fakes: Builder) -> None:
 
     with pytest.raises(UnavailableError, match="ps1:6170"):
         step(fast)
+
+
+def test_a_process_that_replaces_another_continues_where_that_was(pservers: Builder) -> None:
+    world = pservers(ssp(0), trainers=2)
+    started(world)
+    for _ in range(5):
+        world.on_all(step)
+    staying = world.trainers[0]
+
+    with closing(world.replace(1)) as replacement:
+        world.trainers[1] = replacement
+        replacement.start(LONG_S)
+        for _ in range(3):
+            world.on_all(step)
+        world.on_all(lambda trainer: trainer.flush(LONG_S))
+        (clock,) = world.pservers[0].status()["clocks"]
+
+    assert clock["reached"] == [8, 8]
+    assert staying.counters.snapshot()["steps_sent"] == 8
 
 
 def test_a_gate_known_to_be_open_is_not_asked_again(fakes: Builder) -> None:

@@ -30,8 +30,8 @@ class World:
     """Trainers under SSP: one that has finished n steps waits until the others have n − `ahead`.
 
     Steps: `finish` (one more step, then MEET) · `retry` (the last MEET on a new call) · `complete`
-    · `restart` (a new process sends HELLO and begins at step 0). A plain model of `time` and
-    `ended` by trainer decides which may go on.
+    · `restart` (a new process sends HELLO) · `begin` (it asks where to continue). A plain model of
+    `time` and `ended` by trainer decides which may go on.
     """
 
     def __init__(self, trainers: int, ahead: int) -> None:
@@ -88,6 +88,18 @@ class World:
         self.own[trainer] = 0
         self.last.pop(trainer, None)
         return self.state.hello(trainer, self.incarnation[trainer], self.job, 0.0)
+
+    def _begin(self, trainer: int) -> list[Instruction]:
+        meeting = Meeting("step", 0, 0, begins=True)
+        call = WaitingCall(trainer, self.incarnation[trainer], 0, 1000.0)
+        others = set(self.time) - self.ended - {trainer}
+        slowest = min((self.time[other] for other in others), default=0)
+        self.own[trainer] = self.time[trainer] = max(self.time[trainer], slowest)
+        self.calls[call] = (0, [])
+        self.last[trainer] = call
+        instructions = self.state.meet(call, meeting, 0.0)
+        assert self.state.clocks.begin(trainer, meeting) == self.own[trainer]
+        return instructions
 
     def _obey(self, instruction: Instruction) -> None:
         match instruction:
@@ -157,8 +169,8 @@ def test_in_every_order_repeated_calls_are_each_answered_and_move_no_clock() -> 
     assert all(record_of(world.state)["reached"] == [2, 2] for world in worlds)
 
 
-def test_in_every_order_a_restarted_trainer_keeps_its_time() -> None:
-    scripts = {0: ["finish"] * 3, 1: ["finish", "finish", "restart", "finish", "finish", "finish"]}
+def test_in_every_order_a_restarted_trainer_continues_where_the_former_process_was() -> None:
+    scripts = {0: ["finish"] * 3, 1: ["finish", "finish", "restart", "begin", "finish"]}
 
     worlds = list(all_orders(scripts, 1))
 
@@ -166,7 +178,8 @@ def test_in_every_order_a_restarted_trainer_keeps_its_time() -> None:
         "answered",
         "TRAINER_LOST",  # the call of the process that was replaced
     }
-    assert all(record_of(world.state)["reached"] == [3, 3] for world in worlds)
+    reached = {tuple(record_of(world.state)["reached"]) for world in worlds}
+    assert reached == {(3, 3), (3, 4)}  # it begins at 2, or at 3 if the other is there already
 
 
 # --- single cases ----------------------------------------------------------------------------
@@ -262,6 +275,54 @@ def test_the_slowest_is_another_trainer_or_none_when_all_have_ended() -> None:
 
     assert slowest == [5, 7, 5]
     assert state.clocks.slowest_other(0, "step") == NO_OTHER
+
+
+def replaced_and_begun(state: PserverState, trainer: int) -> int:
+    """A new process takes the place of `trainer`; the time at which it begins."""
+    assert state.job is not None
+    state.hello(trainer, 900, state.job, 0.0)
+    meeting = Meeting("step", 0, 0, begins=True)
+    state.meet(WaitingCall(trainer, 900, 0, 1000.0), meeting, 0.0)
+    return state.clocks.begin(trainer, meeting)
+
+
+def test_a_first_process_begins_at_0_however_far_the_others_are() -> None:
+    state = state_of(2)
+    meet(state, 0, 7, 0)
+    join(state, 1)
+    meeting = Meeting("step", 0, 0, begins=True)
+
+    state.meet(call_of(1), meeting, 0.0)
+
+    assert state.clocks.begin(1, meeting) == 0
+    assert record_of(state)["reached"] == [7, 0]
+
+
+def test_a_process_of_a_trainer_that_was_left_behind_begins_at_the_slowest_other() -> None:
+    state = state_of(3)
+    for trainer, reached in enumerate([90, 2, 70]):
+        join(state, trainer)
+        meet(state, trainer, reached, 0)
+
+    begun = replaced_and_begun(state, 1)
+    waits: list[Instruction] = []
+    meet(state, 0, 91, 70, instructions=waits)
+
+    assert begun == 70
+    assert [type(instruction) for instruction in waits] == [SendReply]
+
+
+@pytest.mark.parametrize(("other", "begin"), [(5, 5), (NO_OTHER, 0)])
+def test_a_process_whose_predecessor_had_no_step_left_holds_no_other_up(
+    other: int, begin: int
+) -> None:
+    state = state_of(2)
+    join(state, 1)
+    meet(state, 1, NO_OTHER, 0)
+    meet(state, 0, other, 0)
+
+    assert replaced_and_begun(state, 1) == begin
+    assert record_of(state)["reached"] == [other, NO_OTHER]
 
 
 def test_clocks_of_different_names_are_independent() -> None:

@@ -181,24 +181,28 @@ class ExportReply(_message.Message):
     def __init__(self, next_cursor: _Optional[int] = ...) -> None: ...
 
 class Meet(_message.Message):
-    __slots__ = ("clock", "reached", "awaited", "note")
+    __slots__ = ("clock", "reached", "awaited", "note", "begins")
     CLOCK_FIELD_NUMBER: _ClassVar[int]
     REACHED_FIELD_NUMBER: _ClassVar[int]
     AWAITED_FIELD_NUMBER: _ClassVar[int]
     NOTE_FIELD_NUMBER: _ClassVar[int]
+    BEGINS_FIELD_NUMBER: _ClassVar[int]
     clock: str
     reached: int
     awaited: int
     note: str
-    def __init__(self, clock: _Optional[str] = ..., reached: _Optional[int] = ..., awaited: _Optional[int] = ..., note: _Optional[str] = ...) -> None: ...
+    begins: bool
+    def __init__(self, clock: _Optional[str] = ..., reached: _Optional[int] = ..., awaited: _Optional[int] = ..., note: _Optional[str] = ..., begins: _Optional[bool] = ...) -> None: ...
 
 class MeetReply(_message.Message):
-    __slots__ = ("slowest", "notes")
+    __slots__ = ("slowest", "notes", "begin")
     SLOWEST_FIELD_NUMBER: _ClassVar[int]
     NOTES_FIELD_NUMBER: _ClassVar[int]
+    BEGIN_FIELD_NUMBER: _ClassVar[int]
     slowest: int
     notes: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, slowest: _Optional[int] = ..., notes: _Optional[_Iterable[str]] = ...) -> None: ...
+    begin: int
+    def __init__(self, slowest: _Optional[int] = ..., notes: _Optional[_Iterable[str]] = ..., begin: _Optional[int] = ...) -> None: ...
 
 class Shrink(_message.Message):
     __slots__ = ("tables", "number", "dry_run")
