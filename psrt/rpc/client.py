@@ -15,11 +15,11 @@ import threading
 from collections.abc import Callable, Sequence
 
 from psrt.core.clock import Clock, MonotonicClock
-from psrt.core.errors import DeadlineError, PsrtError, UnavailableError
+from psrt.core.errors import DeadlineError, ErrorCode, PsrtError, UnavailableError, WireError
 from psrt.core.types import Array
 from psrt.rpc import pb
 from psrt.rpc.busy_poll import NEVER, BusyPoll
-from psrt.rpc.dialing import Carrier, Connection, dialer
+from psrt.rpc.dialing import Carrier, Connection, LastingCall, dialer, lasting_call
 from psrt.rpc.error_text import describe, failed, restarted, unreachable
 from psrt.rpc.methods import METHODS, Method
 from psrt.rpc.pool import ConnectionPool
@@ -58,6 +58,8 @@ class Client:
         self._pserver: int | None = None  # incarnation of the process that replied first
         self.trainer, self._incarnation, self._hello = trainer, incarnation, hello
         self._dial = dialer(carrier, endpoint, trainer, busy_poll=busy_poll)
+        self._carrier = carrier
+        self._presence: LastingCall | None = None
         self._retry = retry
         self._clock = clock or MonotonicClock()
         self._pool = ConnectionPool()
@@ -96,6 +98,20 @@ class Client:
                     reported_s = elapsed_s + _WAIT_REPORT_S
                 self._closed.wait(delay_s)
                 attempt += 1
+
+    def attend(self, timeout_s: float) -> None:
+        """Let the pserver detect the end of this process, from now until `close`.
+
+        One of an earlier release detects it only over connections of the stream carrier.
+        """
+        try:
+            self.call(Method.ATTEND, timeout_s=timeout_s)
+        except WireError as error:
+            if error.code is not ErrorCode.WIRE_UNKNOWN_METHOD:
+                raise
+            return
+        attend = self._fill(Method.ATTEND, None, ())
+        self._presence = self._presence or lasting_call(self._carrier, self.endpoint, attend)
 
     def call(
         self,
@@ -141,9 +157,11 @@ class Client:
         self._retry = dataclasses.replace(self._retry, budget_s=budget_s)
 
     def close(self) -> None:
-        """Close idle connections, and those of running calls as they end; retries stop."""
+        """Close presence and idle connections, others as their calls end; retries stop."""
         self._closed.set()
         self._pool.close()
+        if self._presence is not None:
+            self._presence.close()
 
     def _fill(self, method: Method, header: pb.Header | None, tensors: Sequence[Array]) -> Message:
         header = pb.Header() if header is None else header

@@ -13,7 +13,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from psrt.rpc import pb
 from psrt.rpc.busy_poll import NEVER, BusyPoll
-from psrt.rpc.grpc_ import GrpcConnection
+from psrt.rpc.grpc_ import GrpcConnection, GrpcPresence
 from psrt.rpc.hosts import host_id, reachable
 from psrt.rpc.stream import connect_tcp, connect_unix
 from psrt.rpc.wire import MAX_FRAME_BYTES, Message
@@ -30,6 +30,12 @@ class Connection(Protocol):
     where: str
 
     def call(self, message: Message, timeout_s: float) -> Message: ...
+
+    def close(self) -> None: ...
+
+
+class LastingCall(Protocol):
+    """A call that stays open as long as this process lives, or until `close`."""
 
     def close(self) -> None: ...
 
@@ -66,3 +72,8 @@ def dialer(
         return connect_tcp(reachable(port, endpoint), timeout_s, max_bytes, busy_poll)
 
     return dial
+
+
+def lasting_call(carrier: Carrier, endpoint: str, attend: Message) -> LastingCall | None:
+    """Open a call of gRPC by the request `attend`; connections of other carriers last anyway."""
+    return GrpcPresence(endpoint, attend) if carrier == "grpc" else None

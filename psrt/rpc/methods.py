@@ -28,6 +28,7 @@ class Method(enum.IntEnum):
     CUT = 13
     PART = 14
     CHECKPOINT = 15
+    ATTEND = 16
 
 
 @dataclass(frozen=True)
@@ -58,4 +59,5 @@ METHODS: dict[Method, MethodSpec] = {
     Method.CUT: MethodSpec(True, False, "end what belongs to a cut, wait until tables are frozen"),
     Method.PART: MethodSpec(True, False, "report that a pserver has written its part of a cut"),
     Method.CHECKPOINT: MethodSpec(True, False, "propose a cut, wait until it is written"),
+    Method.ATTEND: MethodSpec(True, False, "report that this process is there"),
 }

@@ -71,15 +71,21 @@ def begin(handler: Handler, request: Message, peer: Peer) -> Message | Later:
 
 
 def settle(later: Later, request: pb.Header, peer: Peer) -> Message:
-    """Wait for a `Later` (at once if its future is done) and finish its reply."""
+    """Wait for a `Later` (at once if its future is done) and finish its reply.
+
+    The error of the future is not raised: its traceback would refer to this frame, and so keep the
+    caller's connection after its end.
+    """
+    failure = later.future.exception()
+    if failure is not None:
+        return error_reply(request, failure, peer)
     try:
-        later.future.result()
         return _addressed(later.finish(), request)
     except Exception as error:
         return error_reply(request, error, peer)
 
 
-def error_reply(request: pb.Header, error: Exception, peer: Peer) -> Message:
+def error_reply(request: pb.Header, error: BaseException, peer: Peer) -> Message:
     if not isinstance(error, PsrtError):
         log.error("call %s of %s failed", request.method, peer, exc_info=error)
     return _addressed(Message(pb.Header(error=to_wire(error))), request)

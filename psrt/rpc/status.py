@@ -28,7 +28,7 @@ ERROR_METADATA = "psrt-error-bin"
 _MAX_TEXT = 2000
 
 
-def to_wire(error: Exception) -> pb.Error:
+def to_wire(error: BaseException) -> pb.Error:
     """Return the error for the peer; an exception of other code becomes INTERNAL, a `MemoryError`
     WIRE_TOO_LARGE."""
     if isinstance(error, MemoryError):

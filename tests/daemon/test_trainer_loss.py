@@ -66,7 +66,10 @@ def job_of_two(directory: Path, mode: str, carrier: str, policy: str = "") -> It
             yield Job(pserver, staying, dying, model)
 
 
-@pytest.mark.parametrize(("mode", "carrier"), [("async", "stream"), ("geo", "stream")])
+@pytest.mark.parametrize(
+    ("mode", "carrier"),
+    [("async", "stream"), ("async", "grpc"), ("geo", "stream"), ("ssp", "grpc")],
+)
 def test_the_others_test_and_save_without_a_trainer_that_was_killed(
     tmp_path: Path, mode: str, carrier: str
 ) -> None:
@@ -81,7 +84,7 @@ def test_the_others_test_and_save_without_a_trainer_that_was_killed(
 
 
 def test_with_abort_a_killed_trainer_ends_the_job_with_its_name(tmp_path: Path) -> None:
-    with job_of_two(tmp_path, "async", "stream", policy="abort") as job:
+    with job_of_two(tmp_path, "half_async", "grpc", policy="abort") as job:
         job.kill_the_dying()
 
     assert job.codes == [LOST, LOST], job.outputs

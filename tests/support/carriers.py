@@ -33,12 +33,17 @@ INCARNATION = 77
 
 
 class CuttableLine:
-    """Forwards every connection to `upstream`; `cut` breaks those that are open, not later ones."""
+    """Forwards every connection to `upstream`.
+
+    `cut` breaks those that are open, not later ones. After `silence` no byte passes any more, and
+    neither end learns of it: the links are half-open.
+    """
 
     def __init__(self, listener: socket.socket, upstream: str | tuple[str, int]) -> None:
         self._listener, self._upstream = listener, upstream
         self._open: list[socket.socket] = []
         self._lock = threading.Lock()
+        self._silent = threading.Event()
         self._carrying: list[threading.Thread] = []
         self._accepting = threading.Thread(target=self._accept, daemon=True)
         self._accepting.start()
@@ -49,6 +54,9 @@ class CuttableLine:
         for end in ends:
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
+
+    def silence(self) -> None:
+        self._silent.set()
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
@@ -77,22 +85,22 @@ class CuttableLine:
                 return
             with self._lock:
                 self._open += [near, far]
-            pump = _pump_descriptors if near.family == socket.AF_UNIX else _pump
+            pump = _pump_descriptors if near.family == socket.AF_UNIX else self._pump
             back = threading.Thread(target=pump, args=(far, near), daemon=True)
             back.start()
             pump(near, far)
             back.join()
 
-
-def _pump(source: socket.socket, sink: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        while data := source.recv(1 << 16):
-            sink.sendall(data)
-    _shut(source, sink)
+    def _pump(self, source: socket.socket, sink: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                if not self._silent.is_set():
+                    sink.sendall(data)
+        _shut(source, sink)
 
 
 def _pump_descriptors(source: socket.socket, sink: socket.socket) -> None:
-    """Pump like `_pump`, and pass ancillary data on with its bytes."""
+    """Pump until an end closes, and pass ancillary data on with its bytes."""
     with contextlib.suppress(OSError):
         while True:
             data, fds, *_ = socket.recv_fds(source, 1 << 16, 4)

@@ -113,6 +113,7 @@ class FakePserver:
         self._meetings: list[Meeting] = []
         self._methods: dict[int, Callable[[Message], Message | Later]] = {
             Method.HELLO: lambda message: Message(pb.Header(hello_reply=pb.HelloReply())),
+            Method.ATTEND: lambda message: Message(pb.Header()),
             Method.REGISTER: self._register,
             Method.PULL: lambda message: self._reply(message),
             Method.PUSH: self._push,

@@ -59,7 +59,7 @@ class JobCalls:
 
     def connect(self, timeout_s: float, on_wait: Callable[[str], None]) -> None:
         """Connect to every pserver, wait for those that are not up yet, register their tables."""
-        dials = [partial(client.connect, timeout_s, on_wait) for client in self._clients]
+        dials = [partial(_dial, client, timeout_s, on_wait) for client in self._clients]
         hellos = self._on_all("start: connecting to the pservers", dials, timeout_s)
         found = [
             pb.PserverProcess(endpoint=client.endpoint, incarnation=hello.incarnation)
@@ -163,6 +163,13 @@ class JobCalls:
     def _on_all(self, doing: str, jobs: Sequence[Callable[[], T]], timeout_s: float) -> list[T]:
         futures = [self._threads.submit(i, job) for i, job in enumerate(jobs)]
         return results(futures, self.plan.endpoints, doing, timeout_s)
+
+
+def _dial(client: Client, timeout_s: float, on_wait: Callable[[str], None]) -> pb.HelloReply:
+    """Connect and attend; the wait for other pservers, before REGISTER, may be long."""
+    hello = client.connect(timeout_s, on_wait)
+    client.attend(timeout_s)
+    return hello
 
 
 def _registering(endpoint: str, tables: int) -> str:

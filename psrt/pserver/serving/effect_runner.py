@@ -94,7 +94,7 @@ class PendingReply:
                 self._future = Future()
                 return Later(self._future, finish)
         if self._error is not None:
-            raise self._error
+            raise self._error.again()
         return finish()
 
 

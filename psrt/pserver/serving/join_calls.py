@@ -1,4 +1,4 @@
-"""Handlers of HELLO and REGISTER: a trainer joins the job, and its tables exist."""
+"""Handlers of HELLO, ATTEND and REGISTER: a trainer joins the job, and its tables exist."""
 
 from __future__ import annotations
 
@@ -47,6 +47,11 @@ class JoinCalls:
             if is_new:
                 log.info("trainer %d of %d joined", header.trainer, job.trainers)
         return Message(reply)
+
+    def attend(self, message: Message) -> Message:
+        """Reply: the connection of the call is what matters, and the service records it."""
+        self._runner.ask(lambda state, now: state.called(*caller_of(message.header), now))
+        return Message(pb.Header())
 
     def register(self, message: Message) -> Message:
         """Create the tables that do not exist yet; the reply has where the trainer begins."""

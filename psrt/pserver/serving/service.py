@@ -108,6 +108,7 @@ class PserverService:
             Method.CUT: lambda message: self._cuts.cut(message, self._runner),
             Method.PART: self._cuts.part,
             Method.CHECKPOINT: self._cuts.checkpoint,
+            Method.ATTEND: self._joins.attend,
         }
 
     def expect(self, job: JobIdentity, tables: Sequence[TableSpec]) -> None:

@@ -1,10 +1,10 @@
-"""The two RPCs of psrt.v1.Pserver on grpc.aio: bytes in, handler on a pool, bytes out.
+"""The RPCs of psrt.v1.Pserver on grpc.aio: bytes in, handler on a pool, bytes out.
 
 The event loop moves bytes. Handlers run in a small thread pool. A call that waits for a round holds
 no thread: when its future is done, the reply is finished on the pool. The loop itself executes a
 short PULL or PUSH while no other call runs: a hand-over to the pool and back takes a tenth of the
 time of 13,312 rows of 16. A reply that reports an error becomes a gRPC status with the `pb.Error`
-in its trailing metadata.
+in its trailing metadata. `Attend` is answered at once and stays open until a side leaves.
 """
 
 from __future__ import annotations
@@ -47,10 +47,11 @@ class GrpcCalls:
         self._pool = pool
         self._max_bytes = max_bytes
         self._most_calls = most_calls
-        self._running = 0
+        self._running = self._attending = 0
         self._idle = asyncio.Event()
         self._idle.set()
         self._stopping = False
+        self._stopped = asyncio.Event()
 
     def rpc_table(self) -> Any:
         """Return the RPC handlers, without serializers: they receive and return bytes."""
@@ -59,20 +60,23 @@ class GrpcCalls:
             {
                 "Call": grpc.unary_unary_rpc_method_handler(self._call),
                 "CallLarge": grpc.stream_stream_rpc_method_handler(self._call_large),
+                "Attend": grpc.unary_stream_rpc_method_handler(self._attend),
             },
         )
 
     async def finish(self, grace_s: float) -> None:
         """Refuse new calls and wait for running ones, `grace_s` at most."""
         self._stopping = True
+        self._stopped.set()
         with suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._idle.wait(), grace_s)
 
     async def _call(self, request: bytes, context: Any) -> bytes:
         """Serve one frame with one frame."""
         with self._counted():
-            await self._refuse_if_full(context)
-            parts = encode(await self._reply(lambda: self._decode(request), context))
+            await self._refuse_if_full(self._running, context)
+            reply = await self._reply(lambda: self._decode(request), context, _once(context))
+            parts = encode(reply)
             size_bytes = sum(len(part) for part in parts)
             if size_bytes > min(SPLIT_BYTES, self._max_bytes):
                 await _abort(context, to_wire(self._reply_too_large(size_bytes)))
@@ -81,19 +85,35 @@ class GrpcCalls:
     async def _call_large(self, frames: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
         """Serve a split message with a split reply."""
         with self._counted():
-            await self._refuse_if_full(context)
+            await self._refuse_if_full(self._running, context)
             joiner = Joiner(self._max_bytes)
             try:
                 async for frame in frames:
                     joiner.add(frame)
             except WireError as error:
                 await _abort(context, to_wire(error))
-            reply = await self._reply(joiner.message, context)
+            reply = await self._reply(joiner.message, context, _once(context))
             size_bytes = sum(tensor.nbytes for tensor in reply.tensors)
             if size_bytes > self._max_bytes:
                 await _abort(context, to_wire(self._reply_too_large(size_bytes)))
             for piece in split(reply):
                 yield piece
+
+    async def _attend(self, request: bytes, context: Any) -> AsyncIterator[bytes]:
+        """Serve ATTEND until the caller or this server leaves.
+
+        The call counts neither as running nor among those that `finish` waits for.
+        """
+        peer = Peer("grpc", context.peer())
+        self._attending += 1
+        try:
+            await self._refuse_if_full(self._attending, context)
+            reply = await self._reply(lambda: self._decode(request), context, peer)
+            yield b"".join(encode(reply))
+            await self._stopped.wait()
+        finally:
+            self._attending -= 1
+            peer.has_left = True
 
     def _decode(self, request: bytes) -> Message:
         check_size(len(request), self._max_bytes)
@@ -105,14 +125,14 @@ class GrpcCalls:
             return reply_too_large(size_bytes)
         return too_large(size_bytes, self._max_bytes)
 
-    async def _reply(self, read: Callable[[], Message], context: Any) -> Message:
+    async def _reply(self, read: Callable[[], Message], context: Any, peer: Peer) -> Message:
         """Decode, run the handler and wait for a `Later`; a reported error ends the call here."""
         try:
             self._refuse_if_stopping()
             request = read()
         except PsrtError as error:
             await _abort(context, to_wire(error))
-        reply = await self._execute(request, Peer("grpc", context.peer(), lasts=False))
+        reply = await self._execute(request, peer)
         if reply.header.HasField("error"):
             await _abort(context, reply.header.error)
         return reply
@@ -132,8 +152,8 @@ class GrpcCalls:
         if self._stopping:
             raise UnavailableError("The pserver is shutting down.", code=ErrorCode.STOPPING)
 
-    async def _refuse_if_full(self, context: Any) -> None:
-        if self._running > self._most_calls:
+    async def _refuse_if_full(self, under_way: int, context: Any) -> None:
+        if under_way > self._most_calls:
             full = UnavailableError(
                 f"This pserver has {self._most_calls} gRPC calls under way; one more was refused.",
                 hint="Let trainers use the stream carrier, or use more pservers.",
@@ -150,6 +170,11 @@ class GrpcCalls:
             self._running -= 1
             if not self._running:
                 self._idle.set()
+
+
+def _once(context: Any) -> Peer:
+    """The caller of a call after which nothing is known about its process."""
+    return Peer("grpc", context.peer(), lasts=False)
 
 
 def _is_short(request: Message) -> bool:

@@ -35,7 +35,18 @@ GRPC_OPTIONS: list[tuple[str, Any]] = [
     ("grpc.max_send_message_length", SPLIT_BYTES),
     ("grpc.max_receive_message_length", SPLIT_BYTES),
 ]
-_CHANNEL_OPTIONS = [
+KEEPALIVE_OPTIONS: list[tuple[str, Any]] = [
+    # A half-open link ends after 40 s, at either end. gRPC waits for the answer to a ping as long
+    # as its `ping_timeout`, a minute unless set. Presence has no other traffic, so pings must be
+    # allowed without data, and as often as they are sent.
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 20_000),
+    ("grpc.http2.ping_timeout_ms", 20_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
+]
+CHANNEL_OPTIONS = [
     *GRPC_OPTIONS,
     # One connection per channel: gRPC would otherwise share one, with its back-off, among channels.
     ("grpc.use_local_subchannel_pool", 1),
@@ -49,7 +60,7 @@ class GrpcConnection:
     def __init__(self, where: str, max_bytes: int = MAX_FRAME_BYTES) -> None:
         self.where = where
         self._max_bytes = max_bytes
-        self._channel = grpc.insecure_channel(where, _CHANNEL_OPTIONS)
+        self._channel = grpc.insecure_channel(where, CHANNEL_OPTIONS)
         # Without serializers the stubs send and return bytes.
         self._unary = self._channel.unary_unary(f"/{SERVICE}/Call")
         self._stream = self._channel.stream_stream(f"/{SERVICE}/CallLarge")

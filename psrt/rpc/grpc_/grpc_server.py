@@ -15,7 +15,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from psrt.core.errors import ErrorCode, UnavailableError
 from psrt.rpc.grpc_ import aio_loop
 from psrt.rpc.grpc_.grpc_calls import GrpcCalls
-from psrt.rpc.grpc_.grpc_carrier import GRPC_OPTIONS, SERVICE
+from psrt.rpc.grpc_.grpc_carrier import GRPC_OPTIONS, KEEPALIVE_OPTIONS, SERVICE
 from psrt.rpc.serving import Handler
 from psrt.rpc.wire import MAX_FRAME_BYTES
 
@@ -67,7 +67,8 @@ class GrpcServer:
     async def _start(self, endpoint: str) -> int:
         self._calls = GrpcCalls(self._handler, self._pool, self._max_bytes)
         self._health = health.aio.HealthServicer()
-        self._server = grpc.aio.server(options=[*GRPC_OPTIONS, ("grpc.so_reuseport", 0)])
+        options = [*GRPC_OPTIONS, *KEEPALIVE_OPTIONS, ("grpc.so_reuseport", 0)]
+        self._server = grpc.aio.server(options=options)
         self._server.add_generic_rpc_handlers((self._calls.rpc_table(),))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         await self._set_serving(False)

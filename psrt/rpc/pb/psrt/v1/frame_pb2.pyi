@@ -25,6 +25,7 @@ class Method(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     METHOD_CUT: _ClassVar[Method]
     METHOD_PART: _ClassVar[Method]
     METHOD_CHECKPOINT: _ClassVar[Method]
+    METHOD_ATTEND: _ClassVar[Method]
 
 class DType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -62,6 +63,7 @@ METHOD_WATCH: Method
 METHOD_CUT: Method
 METHOD_PART: Method
 METHOD_CHECKPOINT: Method
+METHOD_ATTEND: Method
 DTYPE_UNSPECIFIED: DType
 DTYPE_FLOAT32: DType
 DTYPE_INT64: DType

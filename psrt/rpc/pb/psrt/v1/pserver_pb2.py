@@ -25,13 +25,13 @@ _sym_db = _symbol_database.Default()
 from psrt.rpc.pb.psrt.v1 import frame_pb2 as psrt_dot_v1_dot_frame__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15psrt/v1/pserver.proto\x12\x07psrt.v1\x1a\x13psrt/v1/frame.proto2b\n\x07Pserver\x12&\n\x04\x43\x61ll\x12\x0e.psrt.v1.Frame\x1a\x0e.psrt.v1.Frame\x12/\n\tCallLarge\x12\x0e.psrt.v1.Frame\x1a\x0e.psrt.v1.Frame(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15psrt/v1/pserver.proto\x12\x07psrt.v1\x1a\x13psrt/v1/frame.proto2\x8e\x01\n\x07Pserver\x12&\n\x04\x43\x61ll\x12\x0e.psrt.v1.Frame\x1a\x0e.psrt.v1.Frame\x12/\n\tCallLarge\x12\x0e.psrt.v1.Frame\x1a\x0e.psrt.v1.Frame(\x01\x30\x01\x12*\n\x06\x41ttend\x12\x0e.psrt.v1.Frame\x1a\x0e.psrt.v1.Frame0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'psrt.v1.pserver_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_PSERVER']._serialized_start=55
-  _globals['_PSERVER']._serialized_end=153
+  _globals['_PSERVER']._serialized_start=56
+  _globals['_PSERVER']._serialized_end=198
 # @@protoc_insertion_point(module_scope)
