@@ -8,8 +8,10 @@ a reply are views of memory that is reused only after the last of them is gone.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
+import math
 import random
 import threading
 from collections.abc import Callable, Sequence
@@ -33,6 +35,8 @@ _HELLO_S = 5.0
 _LEAST_S = 0.001
 _WAIT_REPORT_S = 5.0
 _HURRIED_S = 1.0
+_COMPLETE_S = 5.0  # of one attempt; COMPLETE waits for no other trainer
+_CONFIRM_S = 1.0
 _CONNECT_POLICY = RetryPolicy(max_s=0.5)
 _CALL_POLICY = RetryPolicy()
 
@@ -131,10 +135,20 @@ class Client:
         """
         message = self._fill(method, header, tensors)
         message.into = into
-        reply = self._try(message, timeout_s)
-        if reply.header.HasField("error"):
-            raise from_wire(reply.header.error, describe(message.header, self.endpoint))
-        return reply
+        return self._reported(message, self._try(message, timeout_s))
+
+    def complete(self, timeout_s: float) -> None:
+        """Report that this trainer has finished, and confirm the reply.
+
+        The pserver may end after its last reply. It answers repetitions until this confirmation,
+        or for some attempts, so a lost reply is asked for again soon.
+        """
+        header = pb.Header(complete=pb.Complete(will_confirm=True))
+        message = self._fill(Method.COMPLETE, header, ())
+        self._reported(message, self._try(message, timeout_s, _COMPLETE_S))
+        confirmation = pb.Header(complete=pb.Complete(confirms=True))
+        with contextlib.suppress(PsrtError):  # the pserver ends a little later without it
+            self._attempt(self._fill(Method.COMPLETE, confirmation, ()), _CONFIRM_S)
 
     @property
     def last_push(self) -> int:
@@ -172,24 +186,34 @@ class Client:
         header.push_key.incarnation = self._incarnation
         return Message(header, list(tensors))
 
-    def _try(self, message: Message, timeout_s: float) -> Message:
-        """Repeat attempts until a reply arrives, which may report an error, or retries end."""
+    def _reported(self, message: Message, reply: Message) -> Message:
+        """Return the reply; raises the error that it reports."""
+        if reply.header.HasField("error"):
+            raise from_wire(reply.header.error, describe(message.header, self.endpoint))
+        return reply
+
+    def _try(self, message: Message, timeout_s: float, attempt_s: float = math.inf) -> Message:
+        """Repeat attempts until a reply arrives, which may report an error, or retries end.
+
+        An attempt without a reply in `attempt_s` counts as a lost connection.
+        """
         started, attempts, reported_s = self._clock.now(), 0, 0.0
         cause: PsrtError | None = None
         while True:
             left_s = max(timeout_s - (self._clock.now() - started), _LEAST_S)
             try:
-                return self._attempt(message, left_s)
-            except PsrtError as error:
+                return self._attempt(message, min(left_s, attempt_s))
+            except PsrtError as failure:
                 attempts += 1
                 elapsed_s = self._clock.now() - started
+                error = failure if left_s <= attempt_s else _lost_if_late(failure)
                 # A retry that ran out of time explains less than the failure that caused it.
                 if cause is None or not isinstance(error, DeadlineError):
                     cause = error
                 delay_s = self._delay(message, attempts, elapsed_s, error)
                 if delay_s is None or elapsed_s + delay_s >= timeout_s:
                     what = describe(message.header, self.endpoint)
-                    raise failed(what, attempts, elapsed_s, cause) from error
+                    raise failed(what, attempts, elapsed_s, cause) from failure
                 if elapsed_s >= reported_s:
                     what = describe(message.header, self.endpoint)
                     log.warning("%s: %s Trying again.", what, error.message)
@@ -244,6 +268,12 @@ class Client:
         self._pserver, self._hello_reply = hello.incarnation, hello
         self._makes_cuts = hello.makes_cuts
         return hello
+
+
+def _lost_if_late(error: PsrtError) -> PsrtError:
+    """The error of an attempt that had less time than its call."""
+    late = isinstance(error, DeadlineError)
+    return UnavailableError(error.message, hint=error.hint) if late else error
 
 
 def _patience(left_s: float) -> float:

@@ -124,9 +124,7 @@ class JobCalls:
 
     def complete(self, timeout_s: float) -> None:
         """Report to every pserver that this trainer has finished."""
-        jobs = [
-            partial(client.call, Method.COMPLETE, timeout_s=timeout_s) for client in self._clients
-        ]
+        jobs = [partial(client.complete, timeout_s) for client in self._clients]
         self._on_all("stop: completing", jobs, timeout_s)
 
     def _meet(self, meet: pb.Meet, timeout_s: float | None = None) -> pb.MeetReply:

@@ -30,6 +30,10 @@ class MemberState(enum.Enum):
     LOST = "lost"  # left without COMPLETE; rounds no longer wait for it
 
 
+LINGER_S = 15.0
+"""Longest time in which a trainer may ask for the reply to its COMPLETE again: three attempts."""
+
+
 class Presence(enum.Enum):
     """Presence of the process of a running trainer, kept by `departures`."""
 
@@ -44,7 +48,7 @@ class Member:
 
     `called_s` is the time of its latest call, `gone_s` the time at which its process was found to
     have left, `completed_s` that of its COMPLETE. `has_called` is True once its process has sent
-    more than HELLO.
+    more than HELLO. `is_unconfirmed` is True while it may ask for the reply to COMPLETE again.
     """
 
     trainer: int
@@ -55,6 +59,7 @@ class Member:
     completed_s: float = 0.0
     presence: Presence = Presence.UNKNOWN
     has_called: bool = False
+    is_unconfirmed: bool = False
     former: set[int] = field(default_factory=set)
 
 
@@ -105,11 +110,28 @@ class Membership:
                 hint="COMPLETE must be the last call of a trainer.",
             )
 
-    def complete(self, trainer: int, now: float) -> None:
-        """Record the first COMPLETE of a process; a repeated one changes nothing."""
+    def complete(
+        self, trainer: int, now: float, will_confirm: bool = False, confirms: bool = False
+    ) -> None:
+        """Record the first COMPLETE of a process, and its confirmation of the reply."""
         member = self.member(trainer)
         if member.state is not MemberState.COMPLETED:
             member.state, member.completed_s = MemberState.COMPLETED, now
+            member.is_unconfirmed = will_confirm
+        if confirms:
+            member.is_unconfirmed = False
+
+    def lingers_until(self) -> float | None:
+        """The time until which a trainer may ask for its last reply again; None if none will."""
+        completed = (m for m in self.members if m.state is MemberState.COMPLETED)
+        times = (member.completed_s + LINGER_S for member in completed if member.is_unconfirmed)
+        return max(times, default=None)
+
+    def stop_lingering(self, now: float) -> None:
+        """Expect no confirmation any more once the time for it has passed."""
+        for member in self.members:
+            if member.completed_s + LINGER_S <= now:
+                member.is_unconfirmed = False
 
     def lose(self, trainers: Iterable[int]) -> None:
         for trainer in trainers:
@@ -187,6 +209,15 @@ class Membership:
                 code=ErrorCode.TRAINER_LOST,
                 hint="Start the trainer again: a new process takes its place.",
             )
+
+
+def check_incarnation(trainer: int, incarnation: int) -> None:
+    """Raise `WireError` for a HELLO that names no process."""
+    if incarnation == 0:
+        raise WireError(
+            f"trainer {trainer} sent HELLO without an incarnation; it was refused.",
+            hint="push_key.incarnation must be a random number drawn when the process starts.",
+        )
 
 
 def _description(member: Member, now: float) -> str:

@@ -20,7 +20,7 @@ from psrt.pserver.decisions.clocks import Clocks, Meeting
 from psrt.pserver.decisions.cuts import Cuts
 from psrt.pserver.decisions.departures import Departures, IsGone, replaced
 from psrt.pserver.decisions.job_identity import JobIdentity, PserverProcesses, identity, wrong_mode
-from psrt.pserver.decisions.membership import Membership
+from psrt.pserver.decisions.membership import Membership, check_incarnation
 from psrt.pserver.decisions.pushes import Pushes, check_steps
 
 
@@ -66,11 +66,7 @@ class PserverState:
         self, trainer: int, incarnation: int, job: JobIdentity, now: float
     ) -> list[Instruction]:
         """Join a trainer's process; it sends one HELLO per connection."""
-        if incarnation == 0:
-            raise WireError(
-                f"trainer {trainer} sent HELLO without an incarnation; it was refused.",
-                hint="push_key.incarnation must be a random number drawn when the process starts.",
-            )
+        check_incarnation(trainer, incarnation)
         if self.job is None:
             self._begin(job, trainer)
         else:
@@ -149,10 +145,20 @@ class PserverState:
         """Record that the push of an `Apply` was applied, or ended with `error`."""
         return self.pushes.applied(call, error)
 
-    def complete(self, trainer: int, incarnation: int, now: float) -> list[Instruction]:
-        """Record that a trainer has finished; no call waits for it from now on."""
+    def complete(
+        self,
+        trainer: int,
+        incarnation: int,
+        now: float,
+        will_confirm: bool = False,
+        confirms: bool = False,
+    ) -> list[Instruction]:
+        """Record that a trainer has finished; no call waits for it from now on.
+
+        The job lasts until a trainer that `will_confirm` the reply has done so, or had time to.
+        """
         self.members_of_job(trainer).called(trainer, incarnation, now)
-        self.members.complete(trainer, now)
+        self.members.complete(trainer, now, will_confirm, confirms)
         in_round = self.rounds.close_if_complete() if self.rounds is not None else []
         return self._with_waits(in_round)
 
@@ -162,6 +168,7 @@ class PserverState:
         ended = self._with_waits(in_round)
         if self.aborted is None:
             ended += self._with_losses(self._departed(now))
+        self.members.stop_lingering(now)
         ended += [*self.clocks.expire(now), *self.cuts.expire(now)]
         return [*ended, *map(Forget, self.members.take_newly_lost())]
 
@@ -180,8 +187,14 @@ class PserverState:
         """The earliest time at which `expire` has something to do."""
         of_round = self.rounds.next_deadline() if self.rounds is not None else None
         check_s = None if self.aborted else self._departures.due_s
-        all_s = (of_round, self.clocks.next_deadline(), self.cuts.next_deadline(), check_s)
+        others = (self.clocks.next_deadline(), self.cuts.next_deadline(), check_s)
+        all_s = (of_round, *others, self.members.lingers_until())
         return min((deadline_s for deadline_s in all_s if deadline_s is not None), default=None)
+
+    @property
+    def has_ended(self) -> bool:
+        """True once all trainers have completed, and no repetition of COMPLETE is expected."""
+        return self.members.ended() and self.members.lingers_until() is None
 
     @property
     def lost(self) -> PsrtError | None:

@@ -227,7 +227,7 @@ class EffectRunner:
     def _report_end(self) -> None:
         with self._lock:
             error = self._state.aborted or self._state.lost
-            if self._on_end is None or not (error or self._state.members.ended()):
+            if self._on_end is None or not (error or self._state.has_ended):
                 return
             on_end, self._on_end = self._on_end, None
         on_end(error)

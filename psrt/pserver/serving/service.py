@@ -244,10 +244,15 @@ class PserverService:
         return Message(pb.Header(meet_reply=reply))
 
     def _complete(self, message: Message) -> Message:
-        header = message.header
-        self._runner.decide(lambda state, now: state.complete(*caller_of(header), now))
-        self._forget(header.trainer)
-        log.info("trainer %d completed", header.trainer)
+        header, asked = message.header, message.header.complete
+        self._runner.decide(
+            lambda state, now: state.complete(
+                *(*caller_of(header), now), will_confirm=asked.will_confirm, confirms=asked.confirms
+            )
+        )
+        if not asked.confirms:
+            self._forget(header.trainer)
+            log.info("trainer %d completed", header.trainer)
         return Message(pb.Header())
 
     def _forget(self, trainer: int) -> None:

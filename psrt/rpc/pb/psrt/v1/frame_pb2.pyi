@@ -166,6 +166,14 @@ class PserverProcess(_message.Message):
     incarnation: int
     def __init__(self, endpoint: _Optional[str] = ..., incarnation: _Optional[int] = ...) -> None: ...
 
+class Complete(_message.Message):
+    __slots__ = ("will_confirm", "confirms")
+    WILL_CONFIRM_FIELD_NUMBER: _ClassVar[int]
+    CONFIRMS_FIELD_NUMBER: _ClassVar[int]
+    will_confirm: bool
+    confirms: bool
+    def __init__(self, will_confirm: _Optional[bool] = ..., confirms: _Optional[bool] = ...) -> None: ...
+
 class Export(_message.Message):
     __slots__ = ("table", "cursor", "max_rows")
     TABLE_FIELD_NUMBER: _ClassVar[int]
@@ -272,7 +280,7 @@ class Error(_message.Message):
     def __init__(self, code: _Optional[int] = ..., message: _Optional[str] = ..., hint: _Optional[str] = ...) -> None: ...
 
 class Header(_message.Message):
-    __slots__ = ("protocol", "method", "request_id", "reply", "trainer", "timeout_ms", "push_key", "round", "step", "parts", "tensors", "error", "hello", "hello_reply", "register", "export", "export_reply", "status_json", "payload_bytes", "payload_start", "meet", "meet_reply", "shrink", "shrink_reply", "cut", "cut_part", "padding")
+    __slots__ = ("protocol", "method", "request_id", "reply", "trainer", "timeout_ms", "push_key", "round", "step", "parts", "tensors", "error", "hello", "hello_reply", "register", "export", "export_reply", "status_json", "payload_bytes", "payload_start", "meet", "meet_reply", "shrink", "shrink_reply", "cut", "cut_part", "complete", "padding")
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     METHOD_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
@@ -299,6 +307,7 @@ class Header(_message.Message):
     SHRINK_REPLY_FIELD_NUMBER: _ClassVar[int]
     CUT_FIELD_NUMBER: _ClassVar[int]
     CUT_PART_FIELD_NUMBER: _ClassVar[int]
+    COMPLETE_FIELD_NUMBER: _ClassVar[int]
     PADDING_FIELD_NUMBER: _ClassVar[int]
     protocol: int
     method: Method
@@ -326,8 +335,9 @@ class Header(_message.Message):
     shrink_reply: ShrinkReply
     cut: Cut
     cut_part: CutPart
+    complete: Complete
     padding: bytes
-    def __init__(self, protocol: _Optional[int] = ..., method: _Optional[_Union[Method, str]] = ..., request_id: _Optional[int] = ..., reply: _Optional[bool] = ..., trainer: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., push_key: _Optional[_Union[PushKey, _Mapping]] = ..., round: _Optional[int] = ..., step: _Optional[int] = ..., parts: _Optional[_Iterable[_Union[Part, _Mapping]]] = ..., tensors: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ..., error: _Optional[_Union[Error, _Mapping]] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., hello_reply: _Optional[_Union[HelloReply, _Mapping]] = ..., register: _Optional[_Union[Register, _Mapping]] = ..., export: _Optional[_Union[Export, _Mapping]] = ..., export_reply: _Optional[_Union[ExportReply, _Mapping]] = ..., status_json: _Optional[str] = ..., payload_bytes: _Optional[int] = ..., payload_start: _Optional[int] = ..., meet: _Optional[_Union[Meet, _Mapping]] = ..., meet_reply: _Optional[_Union[MeetReply, _Mapping]] = ..., shrink: _Optional[_Union[Shrink, _Mapping]] = ..., shrink_reply: _Optional[_Union[ShrinkReply, _Mapping]] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., cut_part: _Optional[_Union[CutPart, _Mapping]] = ..., padding: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, protocol: _Optional[int] = ..., method: _Optional[_Union[Method, str]] = ..., request_id: _Optional[int] = ..., reply: _Optional[bool] = ..., trainer: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., push_key: _Optional[_Union[PushKey, _Mapping]] = ..., round: _Optional[int] = ..., step: _Optional[int] = ..., parts: _Optional[_Iterable[_Union[Part, _Mapping]]] = ..., tensors: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ..., error: _Optional[_Union[Error, _Mapping]] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., hello_reply: _Optional[_Union[HelloReply, _Mapping]] = ..., register: _Optional[_Union[Register, _Mapping]] = ..., export: _Optional[_Union[Export, _Mapping]] = ..., export_reply: _Optional[_Union[ExportReply, _Mapping]] = ..., status_json: _Optional[str] = ..., payload_bytes: _Optional[int] = ..., payload_start: _Optional[int] = ..., meet: _Optional[_Union[Meet, _Mapping]] = ..., meet_reply: _Optional[_Union[MeetReply, _Mapping]] = ..., shrink: _Optional[_Union[Shrink, _Mapping]] = ..., shrink_reply: _Optional[_Union[ShrinkReply, _Mapping]] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., cut_part: _Optional[_Union[CutPart, _Mapping]] = ..., complete: _Optional[_Union[Complete, _Mapping]] = ..., padding: _Optional[bytes] = ...) -> None: ...
 
 class Frame(_message.Message):
     __slots__ = ("header", "payload")
