@@ -13,7 +13,14 @@ import numpy as np
 import pytest
 
 from psrt.core import specs
-from psrt.core.errors import CATALOGUE, DeadlineError, ErrorCode, UnavailableError, WireError
+from psrt.core.errors import (
+    CATALOGUE,
+    DeadlineError,
+    ErrorCode,
+    JobError,
+    UnavailableError,
+    WireError,
+)
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.methods import Method
@@ -180,9 +187,11 @@ def test_an_aborted_job_ends_it_with_the_exit_code_of_the_error(tmp_path: Path) 
             job_id="job", plan_hash="plan", trainers=1, mode=specs.to_json(specs.Sync("abort"))
         )
         restarted = Client(pserver.endpoint, 0, 99, "stream", hello)
-        with pytest.raises(Exception, match="came back as a new process"):
-            restarted.connect(CALL_TIMEOUT_S)
-        client.close()
+        restarted.connect(CALL_TIMEOUT_S)
+        with pytest.raises(JobError, match="came back as a new process"):
+            restarted.attend(CALL_TIMEOUT_S)
+        for each in (client, restarted):
+            each.close()
 
         exit_code = pserver.end(signal.SIGTERM)
         output = pserver.log.read_text()

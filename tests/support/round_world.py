@@ -22,7 +22,7 @@ class World:
     """One `PserverState`, its trainers, and the outcomes of every call.
 
     Steps: `push` (the next round, once the last was answered) · `retry` (the last push on a new
-    call) · `complete` · `restart` (a new process sends HELLO) · `apply` (the closing round was
+    call) · `complete` · `restart` (a new process joins) · `apply` (the closing round was
     applied) · `expire` (the round's wait is over). A step that cannot happen now is refused
     by `can`.
     """
@@ -88,7 +88,9 @@ class World:
         self.incarnation[trainer] += 1000
         self.sequence[trainer] = 0
         self.last_call.pop(trainer, None)
-        return self.state.hello(trainer, self.incarnation[trainer], self.job, self.clock.now())
+        process = trainer, self.incarnation[trainer]
+        self.state.hello(*process, self.job, self.clock.now())
+        return self.state.attend(*process, self.clock.now())
 
     def _apply(self, trainer: int) -> list[Instruction]:
         assert self.closing is not None

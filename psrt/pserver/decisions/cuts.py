@@ -16,19 +16,27 @@ fails again. A trainer that joins late takes part like the others; one that is l
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from psrt.core.errors import ErrorCode, JobError, PsrtError
 from psrt.pserver.decisions.calls import Fail, Freeze, Instruction, SendReply, WaitingCall
 from psrt.pserver.decisions.membership import Membership, MemberState
 
 
 class Cuts:
-    """The cut that trainers take part in, and the newest that ended."""
+    """The cut that trainers take part in, and the newest that ended.
 
-    def __init__(self, members: Membership, wait_s: float) -> None:
+    `proposed()` is the cut that trainers should take part in.
+    """
+
+    def __init__(
+        self, members: Membership, wait_s: float, proposed: Callable[[], int] = lambda: 0
+    ) -> None:
         self.number = 0
         self.freezing = False
         self.frozen_number = 0
-        self._members, self._wait_s = members, wait_s
+        self._members, self._wait_s, self._proposed = members, wait_s, proposed
+        self._announced = (0, 0)  # a round of Sync, and the cut behind it that its replies name
         self._deadline_s: float | None = None
         self._calls: dict[int, list[WaitingCall]] = {}
         self._pushed: dict[tuple[int, int], int] = {}  # last sequence by trainer and incarnation
@@ -58,6 +66,11 @@ class Cuts:
         if any(each.sequence < call.sequence for each in taking_part):
             return self.give_up(f"trainer {call.trainer} went on without it")
         return []
+
+    def announce_behind(self, round: int) -> None:
+        """Announce a newly proposed cut by the replies of this round: all take part behind it."""
+        if (number := self._proposed()) > self._announced[1]:
+            self._announced = (round, number)
 
     def freeze_if_complete(self) -> list[Instruction]:
         """Freeze if every running trainer takes part; call it after one may have left."""
@@ -107,6 +120,11 @@ class Cuts:
             return None
         ends_s = [call.deadline_s for calls in self._calls.values() for call in calls]
         return min([self._deadline_s, *ends_s])
+
+    def behind(self, round: int) -> int:
+        """The cut that the replies of a round name, 0 = none."""
+        announced_round, number = self._announced
+        return number if round >= announced_round else 0
 
     def check(self) -> None:
         """Assert the invariants; tests call it after every event."""

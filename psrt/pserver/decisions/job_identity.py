@@ -96,6 +96,16 @@ def identity(job: JobIdentity | None) -> dict[str, str]:
     return {"job_id": job.job_id, "plan_hash": job.plan_hash, "mode": type(job.mode).__name__}
 
 
+def no_job(trainer: int) -> WireError:
+    """The error of a call before the first HELLO."""
+    return WireError(
+        f"trainer {trainer} called before any trainer sent HELLO to this pserver; the call was "
+        "refused.",
+        code=ErrorCode.JOB_MISMATCH,
+        hint="Send HELLO with job id and plan hash first.",
+    )
+
+
 def wrong_mode(job: JobIdentity | None, method: str, needed: str) -> WireError:
     """The error of a push by the wrong method."""
     return WireError(

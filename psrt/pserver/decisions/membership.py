@@ -4,13 +4,15 @@ Pure bookkeeping without clock, thread or socket; called under the lock of `Pser
 
     UNSEEN ──join──▶ RUNNING ──complete──▶ COMPLETED
                       │  ▲                    │
-                    lose └───── join ─────────┘   (join: a new incarnation only)
+                    lose └──── attend ────────┘   (attend: a new incarnation only)
                       ▼         ▲
                      LOST ──────┘
 
-A trainer is one process at a time, its *incarnation*. Once a new incarnation joins, the former one
-is refused for good: a process that hung and resumes must not write into the job. A running trainer
-whose process has left is *gone*; `departures` decides when it is lost.
+A trainer is one process at a time, its *incarnation*. A new incarnation is introduced by HELLO and
+takes the place by its next call, ATTEND or REGISTER: the HELLO of a dead process may arrive late,
+after its successor has begun. The former one is refused for good from then on: a process that hung
+and resumes must not write into the job. A running trainer whose process has left is *gone*;
+`departures` decides when it is lost.
 """
 
 from __future__ import annotations
@@ -34,6 +36,10 @@ LINGER_S = 15.0
 """Longest time in which a trainer may ask for the reply to its COMPLETE again: three attempts."""
 
 
+MOST_INTRODUCED = 16
+"""Processes of one trainer that have sent HELLO and may go on to call; the latest are kept."""
+
+
 class Presence(enum.Enum):
     """Presence of the process of a running trainer, kept by `departures`."""
 
@@ -49,6 +55,7 @@ class Member:
     `called_s` is the time of its latest call, `gone_s` the time at which its process was found to
     have left, `completed_s` that of its COMPLETE. `has_called` is True once its process has sent
     more than HELLO. `is_unconfirmed` is True while it may ask for the reply to COMPLETE again.
+    `former` are the incarnations that were replaced, `introduced` those that may take the place.
     """
 
     trainer: int
@@ -61,6 +68,7 @@ class Member:
     has_called: bool = False
     is_unconfirmed: bool = False
     former: set[int] = field(default_factory=set)
+    introduced: list[int] = field(default_factory=list)
 
 
 class Membership:
@@ -70,21 +78,35 @@ class Membership:
         self.members = [Member(trainer) for trainer in range(trainers)]
         self._newly_lost: list[int] = []
 
-    def join(self, trainer: int, incarnation: int, now: float) -> bool:
-        """Record the HELLO of a process; return True if it replaces one that was running."""
+    def join(self, trainer: int, incarnation: int, now: float) -> None:
+        """Record the HELLO of a process; it begins at once only as an unseen trainer."""
         member = self.member(trainer)
+        if incarnation in member.former:
+            raise self._replaced(member)
+        if member.state is MemberState.UNSEEN:
+            member.state, member.incarnation = MemberState.RUNNING, incarnation
         if member.incarnation == incarnation:
             self._refuse_lost(member)
             member.called_s, member.gone_s = now, None
-            return False
-        if incarnation in member.former:
-            raise self._replaced(member)
-        replaces = member.state is MemberState.RUNNING
-        if member.incarnation:
+        elif incarnation not in member.introduced:
+            member.introduced = [*member.introduced[1 - MOST_INTRODUCED :], incarnation]
+
+    def attend(self, trainer: int, incarnation: int, now: float) -> bool:
+        """Record the first call after HELLO; return True if it replaces a running process."""
+        member = self.member(trainer)
+        replaces = False
+        if incarnation in member.introduced:
+            replaces = member.state is MemberState.RUNNING
             member.former.add(member.incarnation)
-        member.state, member.incarnation, member.called_s = MemberState.RUNNING, incarnation, now
-        member.gone_s, member.presence, member.has_called = None, Presence.UNKNOWN, False
+            member.introduced.remove(incarnation)
+            member.state, member.incarnation = MemberState.RUNNING, incarnation
+        self.called(trainer, incarnation, now)
         return replaces
+
+    def begins(self, trainer: int, incarnation: int) -> bool:
+        """Return True for a process that has sent nothing but HELLO."""
+        member = self.member(trainer)
+        return member.incarnation != incarnation or not member.has_called
 
     def called(self, trainer: int, incarnation: int, now: float) -> None:
         """Record a call; raise unless its process is the current one of this trainer."""

@@ -12,14 +12,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from psrt.core.errors import ErrorCode, PsrtError, WireError, plain
+from psrt.core.errors import PsrtError, plain
 from psrt.core.specs import Sync
 from psrt.pserver.decisions.buckets import BucketRounds
 from psrt.pserver.decisions.calls import Forget, Instruction, WaitingCall
 from psrt.pserver.decisions.clocks import Clocks, Meeting
 from psrt.pserver.decisions.cuts import Cuts
 from psrt.pserver.decisions.departures import Departures, IsGone, replaced
-from psrt.pserver.decisions.job_identity import JobIdentity, PserverProcesses, identity, wrong_mode
+from psrt.pserver.decisions.job_identity import (
+    JobIdentity,
+    PserverProcesses,
+    identity,
+    no_job,
+    wrong_mode,
+)
 from psrt.pserver.decisions.membership import Membership, check_incarnation
 from psrt.pserver.decisions.pushes import Pushes, check_steps
 
@@ -47,10 +53,9 @@ class PserverState:
         self._first_round, first_step = beginning
         self.pushes = Pushes(first_step)
         self._proposed_cut = proposed_cut
-        self._announced = (0, 0)  # a round, and the cut behind it that its replies name
         self._pservers = PserverProcesses()
         self.clocks = Clocks(self.members, wait_timeout_s)
-        self.cuts = Cuts(self.members, wait_timeout_s)
+        self.cuts = Cuts(self.members, wait_timeout_s, proposed_cut)
         self.aborted: PsrtError | None = None
         self._departures = Departures(wait_timeout_s, is_gone)
         self._trainers = trainers
@@ -65,14 +70,22 @@ class PserverState:
     def hello(
         self, trainer: int, incarnation: int, job: JobIdentity, now: float
     ) -> list[Instruction]:
-        """Join a trainer's process; it sends one HELLO per connection."""
+        """Introduce a trainer's process; it sends one HELLO per connection."""
         check_incarnation(trainer, incarnation)
         if self.job is None:
             self._begin(job, trainer)
         else:
             self.job.check_same(job, trainer)
         self.raise_if_aborted()
-        replaces = self.members.join(trainer, incarnation, now)
+        self.members.join(trainer, incarnation, now)
+        self._departures.schedule(now)
+        return []
+
+    def attend(self, trainer: int, incarnation: int, now: float) -> list[Instruction]:
+        """Let an introduced process take the place of a former one: its first call after HELLO."""
+        members = self.members_of_job(trainer)
+        self.raise_if_aborted()
+        replaces = members.attend(trainer, incarnation, now)
         self._departures.schedule(now)
         return self._replaced(trainer) if replaces else []
 
@@ -131,14 +144,9 @@ class PserverState:
         return self.cuts.arrive(call, number, now)
 
     def closed(self, bucket: int = 0, round: int = 0) -> list[Instruction]:
-        """Record that the round of a `Close` of `bucket` was applied.
-
-        A cut that was proposed meanwhile is announced by the replies of this round: all trainers
-        take part behind it.
-        """
+        """Record that the round of a `Close` of `bucket` was applied."""
         assert self.rounds is not None, "only rounds give a Close"
-        if (number := self._proposed_cut()) > self._announced[1]:
-            self._announced = (round, number)
+        self.cuts.announce_behind(round)
         return self.rounds.closed(bucket)
 
     def applied(self, call: WaitingCall, error: PsrtError | None = None) -> list[Instruction]:
@@ -210,29 +218,14 @@ class PserverState:
         """Mini-batches of all trainers, in the modes that push."""
         return self.pushes.step
 
-    def cut_behind(self, round: int) -> int:
-        """The cut that the replies of a round name, 0 = none."""
-        announced_round, number = self._announced
-        return number if round >= announced_round else 0
-
     def raise_if_aborted(self) -> None:
         if self.aborted is not None:
             raise self.aborted.again()
 
-    def is_new(self, trainer: int, incarnation: int) -> bool:
-        """Return True if a HELLO of this process would change the membership."""
-        known = self.members.members[trainer : trainer + 1]
-        return not known or known[0].incarnation != incarnation
-
     def members_of_job(self, trainer: int) -> Membership:
         """The membership; raises `WireError` before the first HELLO."""
         if self.job is None:
-            raise WireError(
-                f"trainer {trainer} called before any trainer sent HELLO to this pserver; the call "
-                "was refused.",
-                code=ErrorCode.JOB_MISMATCH,
-                hint="Send HELLO with job id and plan hash first.",
-            )
+            raise no_job(trainer)
         return self.members
 
     def describe(self, now: float) -> dict[str, Any]:
@@ -259,7 +252,7 @@ class PserverState:
         members.member(trainer)
         self.job, self.members = job, members
         self.clocks = Clocks(members, self._wait_timeout_s)
-        self.cuts = Cuts(members, self._wait_timeout_s)
+        self.cuts = Cuts(members, self._wait_timeout_s, self._proposed_cut)
         policy = self._departures.policy = job.mode.on_trainer_loss
         if isinstance(job.mode, Sync):
             self.rounds = BucketRounds(members, policy, self._wait_timeout_s, self._first_round)

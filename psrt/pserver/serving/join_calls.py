@@ -33,29 +33,26 @@ class JoinCalls:
         self._incarnation, self._job_time = incarnation, job_time
 
     def hello(self, message: Message) -> Message:
-        """Join a trainer's process; without a plan hash, only return what HELLO replies."""
+        """Introduce a trainer's process; without a plan hash, only return what HELLO replies."""
         header = message.header
         reply = pb.Header(hello_reply=pb.HelloReply(incarnation=self._incarnation, software="psrt"))
         if header.hello.plan_hash:
             job = job_of(header.hello)
             self._cuts.check_resumed(job)
             reply.hello_reply.makes_cuts = self._cuts.makes_cuts(job)
-            is_new = self._runner.ask(lambda state, now: state.is_new(*caller_of(header)))
             self._runner.decide(lambda state, now: state.hello(*caller_of(header), job, now))
-            self._runner.ask(lambda state, now: state.raise_if_aborted())
             reply.round = self._runner.ask(lambda state, now: state.open_round)
-            if is_new:
-                log.info("trainer %d of %d joined", header.trainer, job.trainers)
         return Message(reply)
 
     def attend(self, message: Message) -> Message:
-        """Reply: the connection of the call is what matters, and the service records it."""
-        self._runner.ask(lambda state, now: state.called(*caller_of(message.header), now))
+        """Let a process take its place; the service records its connection."""
+        self._join(message.header)
         return Message(pb.Header())
 
     def register(self, message: Message) -> Message:
         """Create the tables that do not exist yet; the reply has where the trainer begins."""
         header = message.header
+        self._join(header)
         specs = [read_spec(text) for text in header.register.specs]
         found = [(each.endpoint, each.incarnation) for each in header.register.pservers]
         job = self._runner.ask(
@@ -77,3 +74,13 @@ class JoinCalls:
         if created:
             log.info("holds %d more tables: %s", len(created), ", ".join(created[:8]))
             self._upkeep.tables_added()
+
+    def _join(self, header: pb.Header) -> None:
+        """Let the caller's process take its place, if it has sent nothing but HELLO before."""
+        process = caller_of(header)
+        members = self._runner.ask(lambda state, now: state.members_of_job(header.trainer))
+        is_new = self._runner.ask(lambda state, now: members.begins(*process))
+        self._runner.decide(lambda state, now: state.attend(*process, now))
+        self._runner.ask(lambda state, now: state.raise_if_aborted())
+        if is_new:
+            log.info("trainer %d joined", header.trainer)

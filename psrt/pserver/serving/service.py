@@ -38,7 +38,8 @@ from psrt.rpc.wire import Message
 
 log = logging.getLogger("psrt.pserver")
 
-_OF_OTHERS = (Method.STATUS, Method.PART, Method.CHECKPOINT)
+_NO_PRESENCE = (Method.HELLO, Method.STATUS, Method.PART, Method.CHECKPOINT)
+"""Calls that any process may make, and HELLO, whose connection ends with its reply."""
 
 
 class PserverService:
@@ -172,8 +173,8 @@ class PserverService:
         return self._runner.ask(lambda state, now: max(state.open_round, state.global_step))
 
     def _track(self, header: pb.Header, peer: Peer) -> None:
-        """Record the connection of a trainer; any process may make other calls."""
-        if header.method not in _OF_OTHERS:
+        """Record the connection of a trainer."""
+        if header.method not in _NO_PRESENCE:
             self._connections.add(*caller_of(header), peer)
 
     # --- methods -----------------------------------------------------------------------------
@@ -218,7 +219,7 @@ class PserverService:
         self, pending: PendingReply, trainer: int, round: int, started: float
     ) -> Message:
         self.meters.waited.add(self._clock.now() - started)
-        reply, number = pb.Header(), self._runner.ask(lambda state, now: state.cut_behind(round))
+        reply, number = pb.Header(), self._runner.ask(lambda state, now: state.cuts.behind(round))
         if number:
             reply.cut.number = number
         return self._read(pending.parts, trainer, reply)
@@ -244,13 +245,10 @@ class PserverService:
         return Message(pb.Header(meet_reply=reply))
 
     def _complete(self, message: Message) -> Message:
-        header, asked = message.header, message.header.complete
-        self._runner.decide(
-            lambda state, now: state.complete(
-                *(*caller_of(header), now), will_confirm=asked.will_confirm, confirms=asked.confirms
-            )
-        )
-        if not asked.confirms:
+        header = message.header
+        asked = header.complete.will_confirm, header.complete.confirms
+        self._runner.decide(lambda state, now: state.complete(*caller_of(header), now, *asked))
+        if not header.complete.confirms:
             self._forget(header.trainer)
             log.info("trainer %d completed", header.trainer)
         return Message(pb.Header())

@@ -37,6 +37,11 @@ class TwoSections:
             self.push(0, bucket)
             self.push(1, bucket)
 
+    def replace(self, trainer: int) -> list[Instruction]:
+        """A new process, 555, takes the place of `trainer`."""
+        self.state.hello(trainer, 555, self.job, 1.0)
+        return self.state.attend(trainer, 555, 1.0)
+
     def closed(self, bucket: int) -> list[Instruction]:
         return self._checked(self.state.closed(bucket))
 
@@ -134,7 +139,7 @@ def test_a_process_that_takes_a_place_under_abort_ends_the_job_in_all_buckets() 
     world.push(0, bucket=0)
     world.push(1, bucket=1)
 
-    instructions = world.state.hello(1, 555, world.job, 1.0)
+    instructions = world.replace(1)
 
     assert sorted(ended(instructions, Fail)) == [(0, 0), (1, 1)]
     assert world.state.aborted is not None
@@ -148,7 +153,7 @@ def test_a_process_that_takes_a_place_pushes_again_where_its_former_self_has_not
     world.push(1, bucket=0)
     world.closed(0)
 
-    world.state.hello(1, 555, world.job, 1.0)
+    world.replace(1)
     call = WaitingCall(1, 555, 1, 1000.0, round=0, bucket=1)
 
     assert closes(world.state.exchange(call, 1.0)) == [(1, 0, (0, 1))]

@@ -30,7 +30,7 @@ class World:
     """Trainers under SSP: one that has finished n steps waits until the others have n − `ahead`.
 
     Steps: `finish` (one more step, then MEET) · `retry` (the last MEET on a new call) · `complete`
-    · `restart` (a new process sends HELLO) · `begin` (it asks where to continue). A plain model of
+    · `restart` (a new process joins) · `begin` (it asks where to continue). A plain model of
     `time` and `ended` by trainer decides which may go on.
     """
 
@@ -87,7 +87,8 @@ class World:
         self.incarnation[trainer] += 1000
         self.own[trainer] = 0
         self.last.pop(trainer, None)
-        return self.state.hello(trainer, self.incarnation[trainer], self.job, 0.0)
+        self.state.hello(trainer, self.incarnation[trainer], self.job, 0.0)
+        return self.state.attend(trainer, self.incarnation[trainer], 0.0)
 
     def _begin(self, trainer: int) -> list[Instruction]:
         meeting = Meeting("step", 0, 0, begins=True)
@@ -281,6 +282,7 @@ def replaced_and_begun(state: PserverState, trainer: int) -> int:
     """A new process takes the place of `trainer`; the time at which it begins."""
     assert state.job is not None
     state.hello(trainer, 900, state.job, 0.0)
+    state.attend(trainer, 900, 0.0)
     meeting = Meeting("step", 0, 0, begins=True)
     state.meet(WaitingCall(trainer, 900, 0, 1000.0), meeting, 0.0)
     return state.clocks.begin(trainer, meeting)

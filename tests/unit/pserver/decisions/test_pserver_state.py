@@ -12,6 +12,7 @@ from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync
 from psrt.pserver.decisions.calls import Apply, Fail, SendReply, WaitingCall
 from psrt.pserver.decisions.dedupe import MOST_BEYOND, AdmittedPushes, SeenSequences
 from psrt.pserver.decisions.job_identity import JobIdentity
+from psrt.pserver.decisions.membership import MOST_INTRODUCED
 from psrt.pserver.decisions.pserver_state import PserverState
 from psrt.pserver.decisions.pushes import MOST_STEPS
 
@@ -79,7 +80,9 @@ def test_a_trainer_of_an_earlier_release_does_not_report_pservers() -> None:
 def test_every_connection_of_a_process_may_say_hello() -> None:
     state = joined(SYNC)
 
-    assert state.hello(1, 8, SYNC, 1.0) == []
+    state.hello(1, 8, SYNC, 1.0)
+
+    assert state.members.member(1).incarnation == 8
 
 
 @pytest.mark.parametrize(
@@ -245,6 +248,56 @@ def test_sequences_in_any_order_are_new_once_and_leave_no_trace(order: tuple[int
     assert all(first)
     assert not any(again)
     assert (seen.complete_to, seen.beyond) == (4, set())
+
+
+@pytest.mark.parametrize("position", range(4))
+@pytest.mark.parametrize("mode", [Async(), Sync("shrink")], ids=["async", "sync"])
+def test_the_hello_of_a_dead_process_that_arrives_late_takes_no_place(
+    mode: CommunicationMode, position: int
+) -> None:
+    state, job = PserverState(wait_timeout_s=10.0), JobIdentity("ctr", "abc", 2, mode)
+    script = ["hello", "attend", "register"]
+    script.insert(position, "late hello")
+
+    for step in script:
+        if step.endswith("hello"):
+            state.hello(0, 7 if step == "late hello" else 8, job, 0.0)
+        else:
+            state.attend(0, 8, 0.0)
+
+    assert state.aborted is None
+    assert state.members.member(0).incarnation == 8
+    state.called(0, 8, 0.0)
+
+
+def test_a_new_process_takes_the_place_by_its_first_call_and_the_former_is_refused_for_good() -> (
+    None
+):
+    state = joined(ASYNC)
+    state.called(0, 7, 0.0)
+    state.hello(0, 70, ASYNC, 1.0)
+    state.called(0, 7, 1.0)
+    with pytest.raises(JobError, match="another process has joined as trainer 0"):
+        state.push(push_of(0, 70, 1), 1, 1.0)  # neither ATTEND nor REGISTER
+
+    state.attend(0, 70, 2.0)
+
+    assert state.push(push_of(0, 70, 1), 1, 2.0)
+    for refused in (state.called, state.attend):
+        with pytest.raises(JobError, match="another process has joined as trainer 0"):
+            refused(0, 7, 3.0)
+    with pytest.raises(JobError, match="another process has joined as trainer 0"):
+        state.hello(0, 7, ASYNC, 3.0)
+
+
+def test_the_memory_for_processes_that_were_introduced_is_bounded() -> None:
+    state = joined(ASYNC)
+    for incarnation in range(1000, 1000 + 2 * MOST_INTRODUCED):
+        state.hello(0, incarnation, ASYNC, 0.0)
+
+    assert len(state.members.member(0).introduced) == MOST_INTRODUCED
+    state.attend(0, 1000 + 2 * MOST_INTRODUCED - 1, 0.0)
+    assert len(state.members.member(0).introduced) == MOST_INTRODUCED - 1
 
 
 def test_a_new_incarnation_starts_its_sequences_over() -> None:

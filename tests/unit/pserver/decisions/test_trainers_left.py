@@ -43,7 +43,7 @@ class World:
     def join(self, trainer: int, now: float = 0.0, incarnation: int = 0) -> None:
         number = incarnation or 100 + trainer
         self.state.hello(trainer, number, self.job, now)
-        self.state.called(trainer, number, now)
+        self.state.attend(trainer, number, now)
 
     def die(self, trainer: int) -> None:
         self.gone.add((trainer, 100 + trainer))
@@ -275,7 +275,7 @@ def test_with_abort_a_new_process_in_the_place_of_a_running_one_ends_the_job(
 ) -> None:
     world = world_of(2, replace(mode, on_trainer_loss="abort"))
 
-    world.state.hello(1, 7, world.job, 1.0)
+    world.join(1, now=1.0, incarnation=7)
 
     assert "trainer 1 came back as a new process" in aborted(world.state).message
 
