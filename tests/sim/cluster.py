@@ -123,7 +123,6 @@ class SimPserver:
 
     endpoint: str
     process: Process
-    keeps_places: bool
     service: PserverService | None = None
     is_over: bool = False
     starts: int = 0
@@ -131,11 +130,12 @@ class SimPserver:
     def waits_for_newcomers(self) -> bool:
         """True if it waits for processes still to be started, as one started by hand does.
 
-        Before the first trainer; for trainers it has never seen; and where places are kept.
+        Before the first trainer, and for trainers it has never seen when no other runs. Processes
+        that have left do not keep it, whatever the policy.
         """
-        status = self.service.status() if self.service is not None else {"mode": ""}
+        status = self.service.status() if self.service is not None else {}
         states = {each["state"] for each in status.get("trainers", [])}
-        return self.keeps_places or "running" not in states or "unseen" in states
+        return "running" not in states
 
 
 @dataclass
@@ -163,8 +163,7 @@ class SimCluster:
         self.network = Network(self.world, dict(scenario.links), scenario.carrier)
         self.ledger = Ledger(len(scenario.steps))
         self.disk = SimulatedDisk(scenario.seed)
-        keeps = getattr(self.mode, "on_trainer_loss", "") == "wait"
-        self.pservers = [SimPserver(e, Process(e), keeps) for e in PLAN.endpoints]
+        self.pservers = [SimPserver(e, Process(e)) for e in PLAN.endpoints]
         self.trainers = [SimTrainer(n, Process("")) for n in range(len(scenario.steps))]
         self._start()
 
