@@ -7,7 +7,7 @@ import random
 from dataclasses import dataclass
 
 from psrt.core import specs
-from tests.sim.network import LinkFault
+from tests.sim.network import LATE_S, LinkFault
 
 MODES: dict[str, specs.CommunicationMode] = {
     "sync": specs.Sync(on_trainer_loss="wait"),
@@ -20,6 +20,8 @@ MODES: dict[str, specs.CommunicationMode] = {
     "ssp": specs.Ssp(max_steps_ahead=1),
 }
 CARRIERS = ("stream-tcp", "stream-unix")
+LONGEST_DELAY_S = 9.0
+"""A job survives delays that end before a pserver's longest wait."""
 MOST_FRAMES = 120
 """About the number of frames of a short history; later numbers strike nothing."""
 
@@ -79,10 +81,19 @@ class Scenario:
     def is_gentle(self) -> bool:
         """True if a job survives every fault: all trainers must complete."""
         survived = {LinkFault.DOUBLE, LinkFault.CUT, LinkFault.LATE}
-        return all(fault in survived for _, fault in self.links) and all(
-            strike.fault is ProcessFault.PAUSE or self._is_replaced(strike)
-            for strike in self.strikes
+        return (
+            all(fault in survived for _, fault in self.links)
+            and all(
+                strike.fault is ProcessFault.PAUSE or self._is_replaced(strike)
+                for strike in self.strikes
+            )
+            and self._delay_s() < LONGEST_DELAY_S
         )
+
+    def _delay_s(self) -> float:
+        """The time that all faults together may keep one wait."""
+        late = sum(fault is LinkFault.LATE for _, fault in self.links)
+        return late * LATE_S + sum(strike.for_s for strike in self.strikes)
 
     def _is_replaced(self, strike: Strike) -> bool:
         """True for a trainer whose place a new process takes in time."""
