@@ -182,6 +182,7 @@ def cluster(
     made = ConnectedCluster(part, call_timeout_s=call_timeout_s, say=print)
     with contextlib.closing(made) as found:
         found.clients[0].connect(TIMEOUT_S)
+        found.clients[0].attend(TIMEOUT_S)
         yield found
 
 
