@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from psrt.communicator.async_ import AsyncCommunicator, SspCommunicator
 from psrt.communicator.base import Communicator
 from psrt.communicator.geo import GeoCommunicator, LocalParameters
-from psrt.communicator.requests import PserverGroup
+from psrt.communicator.requests import PserverGroup, RetainedPushes
 from psrt.communicator.sync import HalfAsyncCommunicator, SyncCommunicator
 from psrt.core.errors import ConfigError
 from psrt.core.precision import WirePrecision
@@ -28,16 +28,27 @@ def make(
     on_wait: Callable[[str], None] = log.info,
     own: LocalParameters | None = None,
     wire: WirePrecision | None = None,
+    retained_bytes: int = 0,
 ) -> Communicator:
     """A communicator for one trainer; `clients` are one per endpoint, in the order of the plan.
 
     `on_wait` receives the name of a pserver that `start` still waits for. The caller closes the
     clients. `own` are the parameters that the trainer updates itself, for `Geo` only. `wire` is the
-    precision of tensors in calls, float32 by default. Raises `ConfigError` for `Geo` without `own`.
+    precision of tensors in calls, float32 by default. Pushes are kept in up to `retained_bytes`
+    until a cut has them, 0 = not at all. Raises `ConfigError` for `Geo` without `own`, or with
+    `retained_bytes`.
     """
     if wire is not None and isinstance(mode, Geo):
         wire = wire.only_dense([spec.name for spec in plan.sparse])
-    pservers = PserverGroup(plan, clients, call_timeout_s=call_timeout_s, wire=wire)
+    if retained_bytes and isinstance(mode, Geo):
+        raise ConfigError(
+            "mode Geo cannot recover a pserver yet: durability must be none.",
+            hint="Take another mode, or leave durability out of [job].",
+        )
+    retained = RetainedPushes(clients, retained_bytes) if retained_bytes else None
+    pservers = PserverGroup(
+        plan, clients, call_timeout_s=call_timeout_s, wire=wire, retained=retained
+    )
     match mode:
         case Sync():
             return SyncCommunicator(pservers, on_wait)

@@ -93,6 +93,8 @@ def load_job(file: str, *, environ: Mapping[str, str] | None = None) -> Loaded[J
         name=job.config.name or Path(file).stem,
         program=job.config.program,
         seed=job.config.seed,
+        durability=job.config.durability,
+        retained_mib=job.config.retained_mib,
         **_free_tables(toml, "job"),
         data=dataclasses.replace(data.config, **_free_tables(toml, "data")),
         communication=mode.config,

@@ -46,6 +46,7 @@ class ErrorCode(enum.IntEnum):
     TABLE_FULL = 44
     UNAVAILABLE = 50
     STOPPING = 51
+    RECOVERING = 52
     DEADLINE = 60
     TRAINER_LOST = 61
     CUT_GIVEN_UP = 62
@@ -92,6 +93,9 @@ CATALOGUE: dict[ErrorCode, ErrorSpec] = {
     ErrorCode.TABLE_FULL: ErrorSpec("RESOURCE_EXHAUSTED", 44, "a table has no room left"),
     ErrorCode.UNAVAILABLE: ErrorSpec("UNAVAILABLE", 50, "the peer cannot be reached", True),
     ErrorCode.STOPPING: ErrorSpec("UNAVAILABLE", 51, "the pserver is shutting down"),
+    ErrorCode.RECOVERING: ErrorSpec(
+        "UNAVAILABLE", 52, "a pserver waits for pushes that trainers send again", retryable=True
+    ),
     ErrorCode.DEADLINE: ErrorSpec("DEADLINE_EXCEEDED", 60, "a wait passed its deadline"),
     ErrorCode.TRAINER_LOST: ErrorSpec("ABORTED", 61, "a trainer left without completing"),
     ErrorCode.CUT_GIVEN_UP: ErrorSpec("ABORTED", 62, "a cut was not made; training goes on"),
@@ -201,6 +205,7 @@ _CLASS_OF_CODE: dict[ErrorCode, type[PsrtError]] = {
     ErrorCode.ID_LIST_UNKNOWN: TableError,
     ErrorCode.TABLE_FULL: TableError,
     ErrorCode.STOPPING: UnavailableError,
+    ErrorCode.RECOVERING: UnavailableError,
     ErrorCode.TRAINER_LOST: JobError,
     ErrorCode.CUT_GIVEN_UP: JobError,
     ErrorCode.STARTUP_FAILED: JobError,

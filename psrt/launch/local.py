@@ -20,9 +20,9 @@ from psrt.core import whole_file
 from psrt.core.clock import Clock, MonotonicClock
 from psrt.core.errors import ConfigError, DeadlineError, PsrtError
 from psrt.launch import report
-from psrt.launch.plan import PSRT, TRAINER, ChildId, Command, Plan
+from psrt.launch.plan import PSRT, TRAINER, ChildId, Command, Plan, recovering
 from psrt.launch.processes import Follower, Process
-from psrt.launch.supervise import Instruction, Phase, Supervisor, Terminate
+from psrt.launch.supervise import Instruction, Phase, Recover, Supervisor, Terminate
 
 Say = Callable[[str], None]
 _FOLLOWED = ChildId(TRAINER, 0)
@@ -41,13 +41,16 @@ def run(
     Raises `JobError` when a child failed, `DeadlineError` when the pservers did not get ready.
     """
     config, clock = loaded.config, clock or MonotonicClock()
-    load_job(config.job)  # a mistake in the job raises here, not in the log of every child
+    # A mistake in the job raises here, not in the log of every child.
+    is_durable = load_job(config.job).config.retained_bytes > 0
     plan = Plan(loaded, environment(), program)
     _make_directory("log_dir", config.log_dir)
     _make_directory("report", str(Path(config.report).parent))
     _make_directory("profile", str(Path(config.profile).parent))
     _check_report(config.report)
-    cluster, error, started_at = LocalCluster(config.grace_s, clock, say), None, clock.now()
+    recoveries = config.recoveries if is_durable else 0
+    cluster = LocalCluster(config.grace_s, clock, say, recoveries)
+    error, started_at = None, clock.now()
     try:
         with cluster:
             _train(cluster, plan, say)
@@ -111,9 +114,9 @@ class LocalCluster:
     child runs.
     """
 
-    def __init__(self, grace_s: float, clock: Clock, say: Say) -> None:
+    def __init__(self, grace_s: float, clock: Clock, say: Say, recoveries: int = 0) -> None:
         self.processes: list[Process] = []
-        self._supervisor = Supervisor(grace_s)
+        self._supervisor = Supervisor(grace_s, recoveries)
         self._follower = Follower(say)
         self._clock = clock
         self._say = say
@@ -199,11 +202,24 @@ class LocalCluster:
 
     def _execute(self, instructions: Iterable[Instruction]) -> None:
         for instruction in instructions:
+            if isinstance(instruction, Recover):
+                self._recover(instruction.child)
+                continue
             asked = isinstance(instruction, Terminate)
             self._say(f"{'stopping' if asked else 'killing'} {_names(instruction.children)}")
             for process in self.processes:
                 if process.child in instruction.children:
                     process.send(signal.SIGTERM if asked else signal.SIGKILL)
+
+    def _recover(self, child: ChildId) -> None:
+        index = next(i for i, process in enumerate(self.processes) if process.child == child)
+        killed = self.processes[index]
+        self._say(f"{child} was killed and is started again; see {killed.command.log}")
+        again = Process(recovering(killed.command, killed.endpoint), now=self._clock.now())
+        again.endpoint = killed.endpoint
+        self._exits.callback(again.close)
+        self.processes[index] = again
+        self._supervisor.started(child)
 
 
 def _names(children: Iterable[ChildId]) -> str:

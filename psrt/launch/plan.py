@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from psrt.config.load import DEFAULT, Loaded, load
@@ -34,13 +34,17 @@ class ChildId:
 
 @dataclass(frozen=True)
 class Command:
-    """The command of one process. `result` is the JSON file it writes: ready file or report."""
+    """The command of one process. `result` is the JSON file it writes: ready file or report.
+
+    One that is started again `keeps_log`.
+    """
 
     child: ChildId
     arguments: tuple[str, ...]
     environ: Mapping[str, str]
     log: Path
     result: Path
+    keeps_log: bool = False
 
 
 class Plan:
@@ -95,6 +99,13 @@ class Plan:
 
     def _path(self, child: ChildId, suffix: str) -> Path:
         return Path(self.config.log_dir) / f"{child}{suffix}"
+
+
+def recovering(command: Command, endpoint: str) -> Command:
+    """The command of a pserver that goes on with the job of its killed predecessor."""
+    arguments = list(command.arguments)
+    arguments[arguments.index("--port") + 1] = endpoint.rpartition(":")[2]
+    return replace(command, arguments=(*arguments, "--recover"), keeps_log=True)
 
 
 def _trainer_settings(loaded: Loaded[LaunchConfig], environ: Mapping[str, str]) -> TrainerConfig:

@@ -46,8 +46,9 @@ class Process:
         self.seconds = 0.0
         self.code: int | None = None
         self.endpoint = ""
-        for path in (command.result, command.log):  # files of an earlier run
-            path.unlink(missing_ok=True)
+        command.result.unlink(missing_ok=True)  # files of an earlier run
+        if not command.keeps_log:
+            command.log.unlink(missing_ok=True)
         with command.log.open("ab") as log:  # append: a followed child's log has two writers
             self._popen = subprocess.Popen(
                 command.arguments,

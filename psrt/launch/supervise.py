@@ -44,7 +44,14 @@ class Kill:
     children: tuple[ChildId, ...]
 
 
-Instruction = Terminate | Kill
+@dataclass(frozen=True)
+class Recover:
+    """Start a killed pserver again at its endpoint; it goes on from the newest cut."""
+
+    child: ChildId
+
+
+Instruction = Terminate | Kill | Recover
 
 
 @dataclass(frozen=True)
@@ -63,16 +70,17 @@ class Supervisor:
     """The phases of one job.
 
     In TRAINING, `deadline` is set exactly when a pserver has ended (`_gone`). In ENDED no process
-    runs.
+    runs. A pserver that a signal kills in TRAINING is recovered, up to `recoveries` times for all.
     """
 
-    def __init__(self, grace_s: float) -> None:
+    def __init__(self, grace_s: float, recoveries: int = 0) -> None:
         self._grace_s = grace_s
         self._living: set[ChildId] = set()
         self.phase = Phase.STARTING
         self.outcome = Outcome()
         self.deadline: float | None = None
         self._gone: ChildId | None = None
+        self._recoveries = recoveries
 
     def started(self, child: ChildId) -> None:
         self._living.add(child)
@@ -84,6 +92,9 @@ class Supervisor:
         self._living.discard(child)
         if self.phase is Phase.STOPPING:
             return self._end_if_empty()
+        if code < 0 and self._may_recover(child):
+            self._recoveries -= 1
+            return [Recover(child)]
         if code != 0 or self.phase is Phase.STARTING:
             self.outcome = Outcome(culprit=child, code=code)
             return self._stop(now)
@@ -111,6 +122,10 @@ class Supervisor:
         if self.phase is Phase.TRAINING:
             self.outcome = Outcome(culprit=self._gone)
         return self._kill() if self.phase is Phase.STOPPING else self._stop(now)
+
+    def _may_recover(self, child: ChildId) -> bool:
+        is_running = self.phase is Phase.TRAINING
+        return is_running and child.role == PSERVER and self._recoveries > 0
 
     def _trainers_live(self) -> bool:
         return any(child.role == TRAINER for child in self._living)

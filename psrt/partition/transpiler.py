@@ -35,6 +35,7 @@ class TrainerProgram:
 
     `program` is the user's program without the updates that happen on pservers. With `wait_port`
     the trainer waits for pservers that are not up yet. `wire` is the precision of tensors in calls.
+    `retained_bytes` is memory for pushes that no cut has yet, 0 = none are kept.
     """
 
     program: Program
@@ -45,6 +46,7 @@ class TrainerProgram:
     job_id: str
     wait_port: bool = True
     wire: WirePrecision = field(default_factory=WirePrecision)
+    retained_bytes: int = 0
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ Reading order, which is also import order:
     dialing     new connections of a client
     pool        idle connections of a client
     error_text  error texts of a client
+    recovering  a client's part in the recovery of its pserver
     client      a trainer's client of one pserver
     server      the server of one pserver
 

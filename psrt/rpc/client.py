@@ -22,9 +22,10 @@ from psrt.core.types import Array
 from psrt.rpc import pb
 from psrt.rpc.busy_poll import NEVER, BusyPoll
 from psrt.rpc.dialing import Carrier, Connection, LastingCall, dialer, lasting_call
-from psrt.rpc.error_text import describe, failed, restarted, unreachable
+from psrt.rpc.error_text import describe, failed, unreachable
 from psrt.rpc.methods import METHODS, Method
 from psrt.rpc.pool import ConnectionPool
+from psrt.rpc.recovering import Recovering
 from psrt.rpc.retry import RetryPolicy
 from psrt.rpc.status import from_wire
 from psrt.rpc.wire import PROTOCOL, Message
@@ -38,7 +39,7 @@ _HURRIED_S = 1.0
 _COMPLETE_S = 5.0  # of one attempt; COMPLETE waits for no other trainer
 _CONFIRM_S = 1.0
 _CONNECT_POLICY = RetryPolicy(max_s=0.5)
-_CALL_POLICY = RetryPolicy()
+_CALL_POLICY = RetryPolicy(max_s=0.5)
 
 
 class Client:
@@ -59,7 +60,7 @@ class Client:
         self.endpoint = endpoint
         self.is_hurried = self._makes_cuts = False
         self._hello_reply: pb.HelloReply | None = None
-        self._pserver: int | None = None  # incarnation of the process that replied first
+        self._recovery = Recovering(endpoint)
         self.trainer, self._incarnation, self._hello = trainer, incarnation, hello
         self._dial = dialer(carrier, endpoint, trainer, busy_poll=busy_poll)
         self._carrier = carrier
@@ -80,6 +81,10 @@ class Client:
     def makes_cuts(self) -> bool:
         """True if the pserver's job writes cuts; known once connected."""
         return self._makes_cuts
+
+    def recovers_by(self, send_again: Callable[[], None]) -> None:
+        """Go on with a recovered pserver; `send_again` repeats what its tables lack."""
+        self._recovery.send_again = send_again
 
     def connect(self, timeout_s: float, on_wait: Callable[[str], None] = log.info) -> pb.HelloReply:
         """Send HELLO over gRPC, waiting up to `timeout_s` for a pserver that is not up yet.
@@ -114,8 +119,10 @@ class Client:
             if error.code is not ErrorCode.WIRE_UNKNOWN_METHOD:
                 raise
             return
+        if self._presence is not None:
+            self._presence.close()  # that of a process which was started again has ended
         attend = self._fill(Method.ATTEND, None, ())
-        self._presence = self._presence or lasting_call(self._carrier, self.endpoint, attend)
+        self._presence = lasting_call(self._carrier, self.endpoint, attend)
 
     def call(
         self,
@@ -137,15 +144,19 @@ class Client:
         message.into = into
         return self._reported(message, self._try(message, timeout_s))
 
-    def complete(self, timeout_s: float) -> None:
-        """Report that this trainer has finished, and confirm the reply.
+    def complete(self, timeout_s: float) -> bool:
+        """Report that this trainer has finished; return True if all others have, too.
 
-        The pserver may end after its last reply. It answers repetitions until this confirmation,
-        or for some attempts, so a lost reply is asked for again soon.
+        The pserver may end after its last reply. It answers repetitions until `confirm`, or for
+        some attempts, so a lost reply is asked for again soon.
         """
         header = pb.Header(complete=pb.Complete(will_confirm=True))
         message = self._fill(Method.COMPLETE, header, ())
-        self._reported(message, self._try(message, timeout_s, _COMPLETE_S))
+        reply = self._reported(message, self._try(message, timeout_s, _COMPLETE_S))
+        return bool(reply.header.complete.ended)
+
+    def confirm(self) -> None:
+        """Confirm the reply to COMPLETE: this trainer will not ask for it again."""
         confirmation = pb.Header(complete=pb.Complete(confirms=True))
         with contextlib.suppress(PsrtError):  # the pserver ends a little later without it
             self._attempt(self._fill(Method.COMPLETE, confirmation, ()), _CONFIRM_S)
@@ -221,7 +232,7 @@ class Client:
                 self._recover(delay_s)
 
     def _attempt(self, message: Message, left_s: float) -> Message:
-        connection = self._pool.take() or self._open(left_s)
+        connection = self._connection(message, left_s)
         try:
             message.header.timeout_ms = max(1, int(left_s * 1000))
             reply = connection.call(message, _patience(left_s))
@@ -229,7 +240,18 @@ class Client:
             connection.close()
             raise
         self._pool.give_back(connection)
+        if reply.header.error.code in self._recovery.waits_for:
+            raise from_wire(reply.header.error, describe(message.header, self.endpoint))
         return reply
+
+    def _connection(self, message: Message, left_s: float) -> Connection:
+        """A connection to a pserver that has all earlier pushes of this trainer."""
+        connection = self._pool.take() or self._open(left_s)
+        if not self._recovery.is_due:
+            return connection
+        self._pool.give_back(connection)
+        self._recovery.run(left_s)
+        return self._pool.take() or self._open(left_s)
 
     def _delay(
         self, message: Message, attempts: int, elapsed_s: float, error: PsrtError
@@ -260,13 +282,9 @@ class Client:
             raise UnavailableError(f"It did not answer HELLO in {timeout_s:.1f} s.") from error
         finally:
             connection.close()
-        if reply.header.HasField("error"):
-            raise from_wire(reply.header.error, describe(message.header, self.endpoint))
-        hello: pb.HelloReply = reply.header.hello_reply
-        if self._pserver not in (None, hello.incarnation):
-            raise restarted(self.endpoint)
-        self._pserver, self._hello_reply = hello.incarnation, hello
-        self._makes_cuts = hello.makes_cuts
+        hello: pb.HelloReply = self._reported(message, reply).header.hello_reply
+        self._recovery.met(hello.incarnation, hello.process)
+        self._hello_reply, self._makes_cuts = hello, hello.makes_cuts
         return hello
 
 

@@ -29,6 +29,7 @@ class Method(enum.IntEnum):
     PART = 14
     CHECKPOINT = 15
     ATTEND = 16
+    RESENT = 17
 
 
 @dataclass(frozen=True)
@@ -59,5 +60,6 @@ METHODS: dict[Method, MethodSpec] = {
     Method.CUT: MethodSpec(True, False, "end what belongs to a cut, wait until tables are frozen"),
     Method.PART: MethodSpec(True, False, "report that a pserver has written its part of a cut"),
     Method.CHECKPOINT: MethodSpec(True, False, "propose a cut, wait until it is written"),
+    Method.RESENT: MethodSpec(True, False, "report that all retained pushes were sent again"),
     Method.ATTEND: MethodSpec(True, False, "report that this process is there"),
 }

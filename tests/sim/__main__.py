@@ -11,7 +11,7 @@ import click
 
 from tests.sim.cluster import run
 from tests.sim.mutations import MUTATIONS
-from tests.sim.scenario import MODES, drawn
+from tests.sim.scenario import MODES, drawn, durable
 from tests.sim.shrinking import shrunk
 
 
@@ -20,21 +20,24 @@ from tests.sim.shrinking import shrunk
 @click.option("--first", default=0, show_default=True, help="The first seed.")
 @click.option("--mode", type=click.Choice(list(MODES)), help="One mode only.")
 @click.option("--show", is_flag=True, help="Print every history, with all frames.")
+@click.option("--durable", "is_durable", is_flag=True, help="Pservers recover from cuts.")
 @click.option("--planted", type=click.Choice(list(MUTATIONS)), help="Run with this planted bug.")
-def main(histories: int, first: int, mode: str | None, show: bool, planted: str | None) -> None:
+def main(
+    histories: int, first: int, mode: str | None, show: bool, is_durable: bool, planted: str | None
+) -> None:
     """Run simulated histories; exit 1 if one of them breaks a promise.
 
     A failing history is printed with the fewest faults that it fails with.
     """
     with MUTATIONS[planted].planted() if planted else nullcontext():
-        sys.exit(_run(range(first, first + histories), mode, show))
+        sys.exit(_run(range(first, first + histories), mode, show, is_durable))
 
 
-def _run(seeds: range, mode: str | None, show: bool) -> bool:
+def _run(seeds: range, mode: str | None, show: bool, is_durable: bool) -> bool:
     ends: Counter[str] = Counter()
     broken, cuts, began = 0, 0, time.perf_counter()
     for seed in seeds:
-        verdict = run(drawn(seed, mode))
+        verdict = run((durable if is_durable else drawn)(seed, mode))
         ends.update(end.split(":")[0] for end in verdict.ends.values())
         cuts += verdict.cuts
         if show:

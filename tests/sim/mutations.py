@@ -17,6 +17,8 @@ from psrt.communicator.async_.ssp import SspCommunicator
 from psrt.communicator.base import Position, no_position
 from psrt.communicator.base_communicator import BaseCommunicator
 from psrt.communicator.requests import PserverGroup
+from psrt.communicator.requests.retained import RetainedPush, RetainedPushes
+from psrt.pserver.decisions.buckets import BucketRounds
 from psrt.pserver.decisions.clocks import Clocks
 from psrt.pserver.decisions.dedupe import AdmittedPushes, SeenSequences
 from psrt.pserver.decisions.departures import Departures
@@ -34,13 +36,14 @@ from psrt.rpc.retry import RetryPolicy
 class Mutation:
     """`make(original)` returns the function that takes the place of `owner.name`.
 
-    `mode` is one in which it matters.
+    `mode` is one in which it matters; some matter in durable jobs only.
     """
 
     owner: Any
     name: str
     mode: str
     make: Callable[[Callable[..., Any]], Callable[..., Any]]
+    is_durable: bool = False
 
     @contextmanager
     def planted(self) -> Iterator[None]:
@@ -158,7 +161,7 @@ def _answers_at_once(original: Callable[..., Any]) -> Callable[..., Any]:
 def _round_stays_open(original: Callable[..., Any]) -> Callable[..., Any]:
     def closed(self: Rounds) -> Any:
         answers = original(self)
-        self._taken.clear()
+        self.taken.clear()
         return answers
 
     return closed
@@ -192,6 +195,24 @@ def _position_of_the_step_before(original: Callable[..., Any]) -> Callable[..., 
 
 def _keeps_nothing_for_the_cut(original: Callable[..., Any]) -> Callable[..., Any]:
     return lambda self, *given, **named: None
+
+
+def _dropped_too_early(original: Callable[..., Any]) -> Callable[..., Any]:
+    def takes_part(self: RetainedPushes, number: int) -> None:
+        original(self, number)
+        self.completed(number)
+
+    return takes_part
+
+
+def _repeated_with_new_keys(original: Callable[..., Any]) -> Callable[..., Any]:
+    def of(self: RetainedPushes, endpoint: int) -> list[RetainedPush]:
+        pushes: list[RetainedPush] = original(self, endpoint)
+        for push in pushes:
+            push.header.push_key.CopyFrom(self._clients[endpoint].next_push_key())
+        return pushes
+
+    return of
 
 
 MUTATIONS: dict[str, Mutation] = {
@@ -251,6 +272,21 @@ MUTATIONS: dict[str, Mutation] = {
     ),
     "rows change before they are copied": Mutation(
         FrozenRecords, "save", "async", _keeps_nothing_for_the_cut
+    ),
+    "a recovered pserver begins with round 0": Mutation(
+        BucketRounds, "restore", "sync", always(None), is_durable=True
+    ),
+    "a recovered pserver is sent nothing again": Mutation(
+        RetainedPushes, "of", "half-async", always([]), is_durable=True
+    ),
+    "one push less is sent again": Mutation(
+        RetainedPushes, "of", "sync", lambda original: lambda *a: original(*a)[:-1], is_durable=True
+    ),
+    "pushes are dropped when a cut is proposed": Mutation(
+        RetainedPushes, "takes_part", "async", _dropped_too_early, is_durable=True
+    ),
+    "a repeated push has a new key": Mutation(
+        RetainedPushes, "of", "async", _repeated_with_new_keys, is_durable=True
     ),
     "clocks never let a trainer go": Mutation(Clocks, "answer_met", "ssp", always([])),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from psrt.core import specs
 from tests.sim.network import LATE_S, LinkFault
@@ -55,7 +55,7 @@ class Scenario:
     """`steps[trainer]` steps of each trainer; `links` are (number of the frame, its fault).
 
     A keeper starts a trainer that failed again, up to `restarts` times. Somebody asks for a cut at
-    each of `cuts_s`.
+    each of `cuts_s`. In a durable job pservers recover from cuts.
     """
 
     seed: int
@@ -67,12 +67,14 @@ class Scenario:
     strikes: tuple[Strike, ...] = ()
     restarts: int = 0
     cuts_s: tuple[float, ...] = ()
+    is_durable: bool = False
 
     def __str__(self) -> str:
         lines = [
             f"seed {self.seed}: {self.mode} over {self.carrier}, steps {list(self.steps)}, "
             f"trainers join after {', '.join(f'{s:.2f}' for s in self.joins_s)} s, "
-            f"{self.restarts} restarts, cuts after {', '.join(f'{s:.3f}' for s in self.cuts_s)} s"
+            f"{'durable, ' * self.is_durable}{self.restarts} restarts, "
+            f"cuts after {', '.join(f'{s:.3f}' for s in self.cuts_s)} s"
         ]
         lines += [f"  frame {number} {fault.value}" for number, fault in self.links]
         return "\n".join([*lines, *(f"  {strike}" for strike in self.strikes)])
@@ -96,7 +98,12 @@ class Scenario:
         return late * LATE_S + sum(strike.for_s for strike in self.strikes)
 
     def _is_replaced(self, strike: Strike) -> bool:
-        """True for a trainer whose place a new process takes in time."""
+        """True for a process whose place a new one takes in time.
+
+        In a durable job it is a pserver: a trainer must live to send its pushes again.
+        """
+        if self.is_durable:
+            return strike.name.startswith("pserver") and strike.for_s > 0
         return strike.name.startswith("trainer") and strike.for_s > 0 and self.mode != "sync-abort"
 
 
@@ -124,6 +131,31 @@ def drawn(seed: int, mode: str | None = None, pservers_die: bool = True) -> Scen
         ),
         restarts=draw.choice([0, 0, 1, 2]),
         cuts_s=tuple(round(draw.uniform(0.005, 0.08), 4) for _ in range(draw.choice([0, 1, 2]))),
+    )
+
+
+def durable(seed: int, mode: str | None = None) -> Scenario:
+    """A durable job that trains longer, with one or two pservers killed in it, and started again.
+
+    Its other faults are those that `drawn` gives.
+    """
+    other, draw = drawn(seed, mode), random.Random(f"durable {seed} {mode}")
+    kills = [
+        Strike(
+            round(draw.uniform(0.05, 0.6), 4),
+            ProcessFault.KILL,
+            f"pserver {draw.randrange(2)}",
+            round(draw.uniform(0.1, 2), 2),
+        )
+        for _ in range(draw.choice([1, 1, 2]))
+    ]
+    return replace(
+        other,
+        steps=tuple(draw.randint(5, 40) for _ in other.steps),
+        links=other.links if draw.random() < 0.5 else (),
+        strikes=(*kills, *(other.strikes if draw.random() < 0.5 else ())),
+        cuts_s=tuple(round(draw.uniform(0.05, 0.4), 4) for _ in range(draw.choice([0, 1, 2]))),
+        is_durable=True,
     )
 
 

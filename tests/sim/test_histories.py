@@ -5,13 +5,23 @@ from __future__ import annotations
 import pytest
 
 from tests.sim.cluster import run
-from tests.sim.scenario import MODES, drawn
+from tests.sim.scenario import MODES, drawn, durable
 
-HISTORIES = 60
+HISTORIES, DURABLE = 60, 20
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_no_history_breaks_a_promise(mode: str) -> None:
     for seed in range(HISTORIES):
-        verdict = run(drawn(seed, mode, pservers_die=False))
+        verdict = run(drawn(seed, mode))
         assert not verdict.violation, verdict
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_nothing_is_lost_when_pservers_are_killed_in_a_durable_job(mode: str) -> None:
+    recovered = 0
+    for seed in range(DURABLE):
+        verdict = run(durable(seed, mode))
+        assert not verdict.violation, verdict
+        recovered += any("pushes again" in line for line in verdict.trace)
+    assert recovered > 0 or mode == "sync-abort"  # most of those end before a recovery

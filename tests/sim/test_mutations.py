@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from tests.sim.cluster import run
 from tests.sim.mutations import MUTATIONS
-from tests.sim.scenario import drawn
+from tests.sim.scenario import drawn, durable
 
 MOST_HISTORIES = 400
 
@@ -16,10 +18,8 @@ def test_histories_find_a_planted_bug(name: str) -> None:
     mutation = MUTATIONS[name]
 
     with mutation.planted():
-        found = any(
-            run(drawn(seed, mutation.mode, pservers_die=False)).violation
-            for seed in range(MOST_HISTORIES)
-        )
+        draw = durable if mutation.is_durable else partial(drawn, pservers_die=False)
+        found = any(run(draw(seed, mutation.mode)).violation for seed in range(MOST_HISTORIES))
 
     assert found
     assert len(MUTATIONS) >= 20

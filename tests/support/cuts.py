@@ -60,4 +60,6 @@ def _facts(number: int, mode: CommunicationMode) -> dict[str, Any]:
     job = {"id": "clicks", "trainers": 2, "mode": to_plain(mode), "plan_hash": "0" * 64}
     step = 4000 * number if isinstance(mode, Async) else 0
     participants = [[0, 7, STATE], [1, 8, "completed"]]
-    return {"job": job, "round": 20 * number, "step": step, "participants": participants}
+    counts = {"round": 20 * number, "step": step}
+    own = {"participants": participants, "incarnation": 9, "state": {}, "specs": []}
+    return {"job": job, **counts, **own}

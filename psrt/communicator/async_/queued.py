@@ -102,6 +102,7 @@ class QueuedCommunicator(BaseCommunicator):
         deadline = time.monotonic() + timeout_s
         dense = self.flush(timeout_s)
         self._end(time_left(deadline))
+        self._cut_watch.close()
         self._pservers.complete(time_left(deadline))
         return dense
 

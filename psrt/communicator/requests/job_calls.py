@@ -16,6 +16,8 @@ from typing import TypeVar
 from psrt.communicator.base import Beginning, Timeline
 from psrt.communicator.members import Members, members_of
 from psrt.communicator.requests.endpoint_threads import EndpointThreads, results
+from psrt.communicator.requests.recovery import DurablePushes
+from psrt.core.errors import PsrtError
 from psrt.core.specs import to_json
 from psrt.core.threads import CrashReport, start_timer
 from psrt.partition.plan import PartitionPlan
@@ -37,13 +39,17 @@ class JobCalls:
     """The part of `PserverGroup` that moves no parameters.
 
     `resumed` is the cut that the tables began with, and the position of this trainer in it.
+    `durable` keeps pushes until a cut has them, if the job asks for it.
     """
 
     plan: PartitionPlan
     call_timeout_s: float
     crashes: CrashReport
     timeline: Timeline | None = None
+    durable: DurablePushes | None = None
     resumed = Beginning()
+    _found: pb.Register
+    _reached: dict[str, int]
     _clients: tuple[Client, ...]
     _threads: EndpointThreads
 
@@ -61,11 +67,16 @@ class JobCalls:
         """Connect to every pserver, wait for those that are not up yet, register their tables."""
         dials = [partial(_dial, client, timeout_s, on_wait) for client in self._clients]
         hellos = self._on_all("start: connecting to the pservers", dials, timeout_s)
-        found = [
-            pb.PserverProcess(endpoint=client.endpoint, incarnation=hello.incarnation)
-            for client, hello in zip(self._clients, hellos, strict=True)
-        ]
-        jobs = [partial(self._register, each, found, timeout_s, on_wait) for each in self._clients]
+        self._found = pb.Register(
+            pservers=[
+                pb.PserverProcess(endpoint=client.endpoint, incarnation=hello.incarnation)
+                for client, hello in zip(self._clients, hellos, strict=True)
+            ],
+            predecessor=max(hello.held_by for hello in hellos),
+        )
+        if self.durable is not None:
+            self.durable.begin(self._rejoin)
+        jobs = [partial(self._begin, each, timeout_s, on_wait) for each in self._clients]
         self._on_all("start: registering tables", jobs, timeout_s)
 
     def open_rounds(self) -> list[dict[int, int]]:
@@ -107,16 +118,27 @@ class JobCalls:
     def watch(self, known: int, timeout_s: float) -> int:
         """Wait until the first pserver proposes a newer cut than `known`; return the newest."""
         header = pb.Header(cut=pb.Cut(number=known))
-        reply = self._clients[0].call(Method.WATCH, header=header, timeout_s=timeout_s)
-        return int(reply.header.cut.number)
+        cut = self._clients[0].call(Method.WATCH, header=header, timeout_s=timeout_s).header.cut
+        if self.durable is not None:
+            self.durable.completed(cut.complete)
+            if cut.number > known:
+                self.durable.gave_up()  # if not complete by now, the cut before never will be
+        return int(cut.number)
 
     def cut(self, number: int, position: str, timeout_s: float) -> None:
         """Take part in a cut: wait until every pserver has frozen its tables.
 
         The caller has no push under way and starts none meanwhile. It goes on at `position`.
         """
+        if self.durable is not None:
+            self.durable.takes_part(number)
         jobs = [partial(self._cut_at, each, number, position, timeout_s) for each in self._clients]
-        self._on_all(f"cut {number}", jobs, timeout_s)
+        try:
+            self._on_all(f"cut {number}", jobs, timeout_s)
+        except PsrtError:
+            if self.durable is not None:
+                self.durable.gave_up()
+            raise
 
     def _cut_at(self, client: Client, number: int, position: str, timeout_s: float) -> None:
         cut = pb.Cut(number=number, position=position, last_push=client.last_push)
@@ -125,10 +147,14 @@ class JobCalls:
     def complete(self, timeout_s: float) -> None:
         """Report to every pserver that this trainer has finished."""
         jobs = [partial(client.complete, timeout_s) for client in self._clients]
-        self._on_all("stop: completing", jobs, timeout_s)
+        have_ended = self._on_all("stop: completing", jobs, timeout_s)
+        if self.durable is not None and not all(have_ended):
+            self.durable.linger(timeout_s)
+        self._on_all("stop: confirming", [each.confirm for each in self._clients], timeout_s)
 
     def _meet(self, meet: pb.Meet, timeout_s: float | None = None) -> pb.MeetReply:
         timeout_s = self.call_timeout_s if timeout_s is None else timeout_s
+        self._reached[meet.clock] = max(meet.reached, self._reached.get(meet.clock, 0))
         with self.span("meet"):
             reply = self._clients[0].call(
                 Method.MEET, header=pb.Header(meet=meet), timeout_s=timeout_s
@@ -139,24 +165,35 @@ class JobCalls:
         """A context manager that records its block as `name` in the timeline, if there is one."""
         return NO_SPAN if self.timeline is None else self.timeline.span(name, "communicate")
 
-    def _register(
-        self,
-        client: Client,
-        found: Sequence[pb.PserverProcess],
-        timeout_s: float,
-        on_wait: Callable[[str], None],
-    ) -> None:
-        specs = [to_json(spec) for spec in self.plan.specs_for(client.endpoint)]
-        header = pb.Header(register=pb.Register(specs=specs, pservers=found))
-        report = partial(on_wait, _registering(client.endpoint, len(specs)))
+    def _begin(self, client: Client, timeout_s: float, on_wait: Callable[[str], None]) -> None:
+        """Register tables, and record where the job begins."""
+        tables = len(self.plan.specs_for(client.endpoint))
+        report = partial(on_wait, _registering(client.endpoint, tables))
         slow = start_timer(SLOW_S, report, f"slow start {client.endpoint}", self.crashes)
         try:
-            reply = client.call(Method.REGISTER, header=header, timeout_s=timeout_s)
+            cut = self._register(client, timeout_s).cut
             if client is self._clients[0]:
-                self.resumed = Beginning(reply.header.cut.number, reply.header.cut.position)
+                self.resumed = Beginning(cut.number, cut.position)
+                if self.durable is not None:
+                    self.durable.joined(cut.newest)
         finally:
             slow.set()
-        log.debug("registered %d tables at %s", len(specs), client.endpoint)
+        log.debug("registered %d tables at %s", tables, client.endpoint)
+
+    def _register(self, client: Client, timeout_s: float) -> pb.Header:
+        specs = [to_json(spec) for spec in self.plan.specs_for(client.endpoint)]
+        header = pb.Header(register=self._found)
+        header.register.specs.extend(specs)
+        return client.call(Method.REGISTER, header=header, timeout_s=timeout_s).header
+
+    def _rejoin(self, client: Client) -> bool:
+        """Join a pserver that was started again; True if it knows that this trainer completed."""
+        client.attend(self.call_timeout_s)
+        reply = self._register(client, self.call_timeout_s)
+        for clock, reached in self._reached.items() if client is self._clients[0] else ():
+            header = pb.Header(meet=pb.Meet(clock=clock, reached=reached))
+            client.call(Method.MEET, header=header, timeout_s=self.call_timeout_s)
+        return bool(reply.complete.recorded)
 
     def _on_all(self, doing: str, jobs: Sequence[Callable[[], T]], timeout_s: float) -> list[T]:
         futures = [self._threads.submit(i, job) for i, job in enumerate(jobs)]

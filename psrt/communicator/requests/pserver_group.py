@@ -15,7 +15,9 @@ from typing import TypeVar
 from psrt.communicator.base import Versions
 from psrt.communicator.requests.endpoint_threads import EndpointThreads, results
 from psrt.communicator.requests.job_calls import NO_SPAN, JobCalls
+from psrt.communicator.requests.recovery import DurablePushes
 from psrt.communicator.requests.requests import Request
+from psrt.communicator.requests.retained import RetainedPushes
 from psrt.communicator.requests.router import Router
 from psrt.communicator.requests.snapshots import empty_dense
 from psrt.core.counters import Counters
@@ -25,6 +27,7 @@ from psrt.core.threads import CrashReport
 from psrt.core.types import F32, I64
 from psrt.partition.buckets import MAX_INFLIGHT
 from psrt.partition.plan import PartitionPlan
+from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.methods import METHODS, Method
 from psrt.rpc.wire import Message
@@ -75,6 +78,7 @@ class PserverGroup(JobCalls):
         *,
         call_timeout_s: float,
         wire: WirePrecision | None = None,
+        retained: RetainedPushes | None = None,
     ) -> None:
         endpoints = tuple(client.endpoint for client in clients)
         if endpoints != plan.endpoints:
@@ -88,8 +92,11 @@ class PserverGroup(JobCalls):
         self.counters = Counters()
         self.crashes = CrashReport()
         self.proposed_cut = 0
+        self._reached: dict[str, int] = {}
         self._clients = tuple(clients)
         self._threads = self.endpoint_threads("pserver")
+        if retained is not None:
+            self.durable = DurablePushes(clients, retained, call_timeout_s, self.crashes)
         self._pushed = self.counters.counter("push_bytes", "bytes of tensors sent to pservers")
         self._pulled = self.counters.counter("pull_bytes", "bytes of tensors received")
         self._unsaid = self.counters.counter(
@@ -142,12 +149,11 @@ class PserverGroup(JobCalls):
         rest of a small call. With several it must be free to raise the first failure.
         """
         timeout_s = self.call_timeout_s if timeout_s is None else timeout_s
-        if len(self._clients) == 1:
-            asked = [request for request in requests if _is_asked(method, request)]
-            if len(asked) == 1:
-                read = self._call(method, asked[0], timeout_s)
-                return {(0, table): version for table, version in read.items()}
-        answer = self.submit(threads or self._threads, method, requests, timeout_s)
+        asked = self._asked(method, requests)
+        if len(self._clients) == 1 and len(asked) == 1:
+            read = self._call(method, asked[0], timeout_s)
+            return {(0, table): version for table, version in read.items()}
+        answer = self._submit(threads or self._threads, method, asked, timeout_s)
         return answer.wait(method.name, timeout_s)
 
     def submit(
@@ -158,7 +164,23 @@ class PserverGroup(JobCalls):
         timeout_s: float,
     ) -> PendingCalls:
         """Send without waiting; pservers with an empty request are left out."""
+        return self._submit(threads, method, self._asked(method, requests), timeout_s)
+
+    def _asked(self, method: Method, requests: Sequence[Request]) -> list[Request]:
+        """The requests to send; pushes among them get their keys, and are kept if durable."""
         asked = [request for request in requests if _is_asked(method, request)]
+        if not METHODS[method].has_push_key:
+            return asked
+        if self.durable is not None:
+            self.durable.keep(method, asked)
+            return asked
+        for request in asked:
+            request.header.push_key.CopyFrom(self._clients[request.endpoint].next_push_key())
+        return asked
+
+    def _submit(
+        self, threads: EndpointThreads, method: Method, asked: Sequence[Request], timeout_s: float
+    ) -> PendingCalls:
         futures = [
             threads.submit(request.endpoint, partial(self._call, method, request, timeout_s))
             for request in asked
@@ -167,20 +189,24 @@ class PserverGroup(JobCalls):
         return PendingCalls(endpoints, futures, [self.plan.endpoints[i] for i in endpoints])
 
     def close(self) -> None:
+        if self.durable is not None:
+            self.durable.close()
         self._threads.close()
 
     def _call(self, method: Method, request: Request, timeout_s: float) -> dict[str, int]:
-        client, header = self._clients[request.endpoint], request.header
-        if METHODS[method].has_push_key:
-            header.push_key.CopyFrom(client.next_push_key())
-        log.debug("%r to %s", method, client.endpoint)
+        log.debug("%r to %s", method, self._clients[request.endpoint].endpoint)
         with NO_SPAN if self.timeline is None else self.span(request.purpose):
             reply = self._send(method, request, timeout_s)
-        self.proposed_cut = max(self.proposed_cut, reply.header.cut.number)
+        self._seen(reply.header.cut)
         self._pushed.add(request.tensor_bytes)
         self._unsaid.add(request.unsaid_bytes)
         self._pulled.add(sum([tensor.nbytes for tensor in reply.tensors]))
         return request.receive(reply)
+
+    def _seen(self, cut: pb.Cut) -> None:
+        self.proposed_cut = max(self.proposed_cut, cut.number)
+        if self.durable is not None:
+            self.durable.completed(cut.complete)
 
     def _send(self, method: Method, request: Request, timeout_s: float) -> Message:
         """The reply; sends remembered ids after all if the pserver has forgotten them.

@@ -117,6 +117,7 @@ class Request:
     global_step: int = 0
     _sinks: list[Sink] = field(default_factory=list)
     _widths: dict[str, int] = field(default_factory=dict)
+    _pushed_tensors: int = 0
     _unsent: list[tuple[pb.Part, int, I64]] = field(default_factory=list)
 
     @property
@@ -145,6 +146,7 @@ class Request:
     def push_block(self, table: str, version: int, gradient: Narrow) -> None:
         self._push(PUSH_DENSE, table, version, gradient)
         self.tensors += gradient.tensors
+        self._pushed_tensors = len(self.tensors)
 
     def push_rows(self, table: str, version: int, rows: RowsGradient) -> None:
         part = self._push(PUSH_ROWS, table, version, rows.values)
@@ -157,6 +159,7 @@ class Request:
         if rows.counts is not None:
             part.counts = True
             self.tensors.append(rows.counts)
+        self._pushed_tensors = len(self.tensors)
 
     def send_all_ids(self) -> bool:
         """Add the ids that the pserver should have remembered; False if there are none."""
@@ -202,6 +205,25 @@ class Request:
             if sink.known is not None and part.keys == sink.known.number:
                 sink.known.held_by.add(sink.endpoint)
         return {part.table: part.version for part in parts}
+
+    def pushed(self) -> tuple[pb.Header, list[Array]]:
+        """Header and tensors of the pushes alone, with all ids: what a repetition sends.
+
+        Pulls are left out, but a request of pulls alone keeps those of dense blocks: they name its
+        bucket.
+        """
+        kept = [p for p in self.header.parts if p.kind in (PUSH_DENSE, PUSH_ROWS)]
+        kept = kept or [p for p in self.header.parts if p.kind == PULL_DENSE][:1]
+        header = pb.Header()
+        header.CopyFrom(self.header)
+        header.ClearField("parts")
+        header.parts.extend(kept)
+        for part in header.parts:
+            part.ClearField("keys")
+        tensors = self.tensors[: self._pushed_tensors]
+        for _, index, ids in reversed(self._unsent):
+            tensors.insert(index, ids)
+        return header, tensors
 
     def _push(self, kind: int, table: str, version: int, gradient: Narrow) -> pb.Part:
         factor = 0.0 if gradient.factor == 1.0 else gradient.factor

@@ -78,6 +78,7 @@ class StepwiseCommunicator(BaseCommunicator):
 
     def _last(self, timeout_s: float) -> dict[str, F32]:
         dense = self.flush(timeout_s)
+        self._cut_watch.close()
         self._pservers.complete(timeout_s)
         return dense
 

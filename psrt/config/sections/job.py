@@ -75,6 +75,15 @@ class JobConfig:
     name: str = setting("", "Name of the job, in logs and in the handshake.")
     program: str = setting("", "Python file with build(), relative to this file.")
     seed: int = setting(0, "Seed of initial values and random draws.", minimum=0)
+    durability: str = setting(
+        "none",
+        "Pushes that survive the kill of a pserver: none, or cut = those in the newest cut, and "
+        "those after it, which trainers keep and send again. Needs checkpoint_dir of [pserver].",
+        choices=("none", "cut"),
+    )
+    retained_mib: int = setting(
+        1024, "Memory for pushes that a trainer keeps until a cut has them, in MiB.", minimum=1
+    )
     params: dict[str, Any] = dataclasses.field(default_factory=dict)
     data: DataConfig = dataclasses.field(default_factory=DataConfig)
     communication: CommunicationMode = dataclasses.field(default_factory=Sync)
@@ -82,6 +91,11 @@ class JobConfig:
     partition: PartitionConfig = dataclasses.field(default_factory=PartitionConfig)
     tables: dict[str, TableConfig] = dataclasses.field(default_factory=dict)
     path: str = ""
+
+    @property
+    def retained_bytes(self) -> int:
+        """Memory of a trainer for pushes that are not durable yet; 0 = it keeps none."""
+        return self.retained_mib << 20 if self.durability == "cut" else 0
 
     @property
     def mode(self) -> str:

@@ -32,6 +32,11 @@ class LaunchConfig:
     resume: str = setting(
         "", "Begin with this cut of checkpoint_dir: a number, or latest; empty = begin anew."
     )
+    recoveries: int = setting(
+        10,
+        "Killed pservers that are started again, in all, if [job] durability is not none.",
+        minimum=0,
+    )
     grace_s: float = setting(
         10.0, "Seconds between the request to a process to end and its kill.", minimum=0.0
     )

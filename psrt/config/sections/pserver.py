@@ -81,6 +81,11 @@ class PserverConfig:
     checkpoint_timeout_s: float = setting(
         600.0, "Time limit of a cut, in seconds; a late one is given up.", minimum=0.001
     )
+    recover: bool = setting(
+        False,
+        "Go on with the running job that a killed pserver of this host and port has served, from "
+        "the newest cut in checkpoint_dir. Without one, begin anew.",
+    )
     resume: str = setting(
         "", "Begin with this cut of checkpoint_dir: a number, or latest; empty = begin anew."
     )

@@ -5,15 +5,18 @@ In reading order:
     cut_files      names and contents of the files of a cut
     part_writer    frozen tables to files
     saved_cut      a complete cut: its manifest, and the pages of its tables
+    served_job     tables that a killed pserver recovers
     stored_cuts    all cuts in a directory, complete or not: their files and their removal
     cutting        freezes and writes this pserver's part of a cut
     coordination   the coordinator of a job in its first pserver: calls, timer, manifests
 """
 
+from psrt.pserver.checkpoints import served_job
 from psrt.pserver.checkpoints.coordination import Coordination
 from psrt.pserver.checkpoints.cutting import Cutting, Settings
 from psrt.pserver.checkpoints.saved_cut import SavedCut, complete_cuts, find_cut
+from psrt.pserver.checkpoints.served_job import RecoveredPart
 from psrt.pserver.checkpoints.stored_cuts import files_by_cut, remove_cut
 
-__all__ = ["Coordination", "Cutting", "SavedCut", "Settings", "complete_cuts", "files_by_cut"]
-__all__ += ["find_cut", "remove_cut"]
+__all__ = ["Coordination", "Cutting", "RecoveredPart", "SavedCut", "Settings", "complete_cuts"]
+__all__ += ["files_by_cut", "find_cut", "remove_cut", "served_job"]

@@ -56,7 +56,10 @@ class WaitingCaller:
 
 
 class Coordination:
-    """Cuts of one job, whose pservers are `endpoints`; `steps()` counts rounds or mini-batches."""
+    """Cuts of one job, whose pservers are `endpoints`; `steps()` counts rounds or mini-batches.
+
+    `complete` is the newest complete cut of this job, 0 = none.
+    """
 
     def __init__(
         self,
@@ -65,6 +68,7 @@ class Coordination:
         clock: Clock,
         steps: Callable[[], int],
         crashes: CrashReport,
+        complete: int = 0,
     ) -> None:
         self._settings, self._endpoints, self._clock = settings, tuple(endpoints), clock
         numbers = map(cut_files.number_of, settings.directory.names("cut-"))
@@ -72,6 +76,7 @@ class Coordination:
         self._cuts = CutCoordinator(
             self._endpoints, settings.schedule, settings.timeout_s, newest, steps
         )
+        self._cuts.complete = complete
         self._lock = threading.Lock()
         self._watches: list[WaitingCaller] = []
         self._stopped = threading.Event()
@@ -81,6 +86,25 @@ class Coordination:
     def proposed(self) -> int:
         """The number of the proposed cut, 0 = none."""
         return self._cuts.proposed
+
+    @property
+    def complete(self) -> int:
+        """The newest complete cut of this job, 0 = none."""
+        return self._cuts.complete
+
+    @property
+    def newest(self) -> int:
+        """The newest cut that was proposed, or has files in the directory."""
+        return self._cuts.newest
+
+    def seen(self, number: int) -> None:
+        """Number later cuts above `number`: a trainer has seen it proposed."""
+        with self._lock:
+            self._cuts.newest = max(self._cuts.newest, number)
+
+    def propose(self) -> None:
+        """Propose a cut now, unless one is under way; nobody waits for it."""
+        self.request()
 
     def watch(self, known: int, deadline_s: float) -> WaitingCaller:
         """A caller that is answered when a newer cut than `known` is proposed, or at its end."""
@@ -101,8 +125,12 @@ class Coordination:
         return caller
 
     def part(self, number: int, endpoint: str, record: str, problem: str) -> None:
-        """Record that a pserver wrote its part, or why it did not."""
+        """Record that a pserver wrote its part, or why it did not.
+
+        Number 0 is the cut under way: a pserver that was started again has no part of it.
+        """
         with self._lock:
+            number = number or self._cuts.proposed
             if problem:
                 instructions = self._cuts.failed(number, f"{endpoint}: {problem}")
             else:

@@ -15,7 +15,10 @@ In reading order:
     spec_rules     validation of table specs
     job_identity   the facts that all processes of a job must agree on
     departures     trainers whose process has left without completing, and what follows
+    recovery       trainers that have to send pushes to a recovered pserver again
     pserver_state  all of the above, as events in and instructions out
+    description    the state as STATUS shows it
+    saved_state    the state as plain data, in a cut
 """
 
 from psrt.pserver.decisions.calls import (
@@ -30,11 +33,14 @@ from psrt.pserver.decisions.calls import (
     Warn,
 )
 from psrt.pserver.decisions.clocks import Meeting
+from psrt.pserver.decisions.description import describe
 from psrt.pserver.decisions.job_identity import JobIdentity
 from psrt.pserver.decisions.membership import MemberState
 from psrt.pserver.decisions.pserver_state import PserverState
+from psrt.pserver.decisions.saved_state import dump, restore
 from psrt.pserver.decisions.spec_rules import read_spec
 
 __all__ = ["Apply", "Close", "Fail", "Forget", "Freeze", "Instruction", "SendReply"]
 __all__ += ["WaitingCall", "Warn"]
-__all__ += ["JobIdentity", "Meeting", "MemberState", "PserverState", "read_spec"]
+__all__ += ["JobIdentity", "Meeting", "MemberState", "PserverState", "describe", "dump"]
+__all__ += ["read_spec", "restore"]

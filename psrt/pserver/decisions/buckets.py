@@ -8,6 +8,7 @@ round 8 while bucket 4 waits in round 7.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from psrt.core.errors import PsrtError
 from psrt.pserver.decisions.calls import Instruction, WaitingCall
@@ -77,6 +78,20 @@ class BucketRounds:
             rounds.abort(error, closing=bucket == closing)
             for bucket, rounds in self._rounds.items()
         )
+
+    def dump(self) -> list[list[Any]]:
+        """Of each bucket the open round, and the key of each trainer's last push, as JSON."""
+        return [
+            [bucket, rounds.open, [[trainer, *key] for trainer, key in rounds.taken.items()]]
+            for bucket, rounds in sorted(self._rounds.items())
+        ]
+
+    def restore(self, records: Iterable[list[Any]]) -> None:
+        """Continue with records of `dump`."""
+        for bucket, open_round, taken in records:
+            rounds = self._rounds.setdefault(bucket, self._make())
+            rounds.open = open_round
+            rounds.taken = {trainer: (incarnation, last) for trainer, incarnation, last in taken}
 
     def check(self) -> None:
         """Assert the invariants; tests call it after every event."""

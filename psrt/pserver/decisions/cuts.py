@@ -112,6 +112,10 @@ class Cuts:
         """End the wait with the `error` that ended the job; a freeze under way ends by itself."""
         return [] if self.freezing else [Fail(call, error) for call in self._end()]
 
+    def restore(self, number: int) -> None:
+        """Continue behind cut `number`, whose calls are answered again."""
+        self.number = self.frozen_number = number
+
     # --- questions ---------------------------------------------------------------------------
 
     def next_deadline(self) -> float | None:

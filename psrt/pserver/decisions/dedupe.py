@@ -7,6 +7,9 @@ lock of `PserverState`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 MOST_BEYOND = 1 << 16
 """Pushes of one trainer behind a gap. A gap this old comes from a refused push: no caller waits so
 long. Its number is given up, so that memory stays bounded."""
@@ -18,9 +21,9 @@ class SeenSequences:
     `beyond` holds at most `MOST_BEYOND` sequences, all larger than `complete_to` + 1.
     """
 
-    def __init__(self) -> None:
-        self.complete_to = 0
-        self.beyond: set[int] = set()
+    def __init__(self, complete_to: int = 0, beyond: Iterable[int] = ()) -> None:
+        self.complete_to = complete_to
+        self.beyond = set(beyond)
 
     def add(self, sequence: int) -> bool:
         """Return True if `sequence` is new."""
@@ -48,3 +51,15 @@ class AdmittedPushes:
             seen = SeenSequences()
         self._seen[trainer] = (incarnation, seen)
         return seen.add(sequence)
+
+    def dump(self) -> list[list[Any]]:
+        """Trainer, incarnation, `complete_to` and `beyond` of each trainer, as JSON."""
+        return [
+            [trainer, incarnation, seen.complete_to, sorted(seen.beyond)]
+            for trainer, (incarnation, seen) in sorted(self._seen.items())
+        ]
+
+    def restore(self, records: Iterable[list[Any]]) -> None:
+        """Continue with records of `dump`."""
+        for trainer, incarnation, complete_to, beyond in records:
+            self._seen[trainer] = (incarnation, SeenSequences(complete_to, beyond))

@@ -65,8 +65,9 @@ class JobIdentity:
 class PserverProcesses:
     """The incarnation of each pserver of a job by endpoint, fixed by the first trainer.
 
-    A pserver that is started again has a new incarnation and no parameters. Trainers that found
-    it are refused by the others, so no job goes on with half a model.
+    A pserver that is started again has a new incarnation and no parameters, unless it recovers
+    those of its predecessor. Trainers that found an empty one are refused by the others, so no job
+    goes on with half a model.
     """
 
     def __init__(self) -> None:
@@ -87,6 +88,14 @@ class PserverProcesses:
                 hint="Start the job again, all pservers and trainers.",
             )
         self._incarnations = known or dict(found)
+
+    def dump(self) -> dict[str, int]:
+        """Incarnations by endpoint."""
+        return dict(self._incarnations)
+
+    def restore(self, saved: Mapping[str, int]) -> None:
+        """Continue with the result of `dump`."""
+        self._incarnations = dict(saved)
 
 
 def identity(job: JobIdentity | None) -> dict[str, str]:

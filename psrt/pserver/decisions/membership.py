@@ -138,8 +138,10 @@ class Membership:
         """Record the first COMPLETE of a process, and its confirmation of the reply."""
         member = self.member(trainer)
         if member.state is not MemberState.COMPLETED:
-            member.state, member.completed_s = MemberState.COMPLETED, now
-            member.is_unconfirmed = will_confirm
+            member.state, member.is_unconfirmed = MemberState.COMPLETED, will_confirm
+            member.completed_s = now
+        elif member.is_unconfirmed:
+            member.completed_s = now  # its process is still there
         if confirms:
             member.is_unconfirmed = False
 
@@ -206,6 +208,36 @@ class Membership:
             }
             for member in self.members
         ]
+
+    def dump(self) -> list[list[Any]]:
+        """Trainer, state, incarnation and former incarnations of each member, as JSON."""
+        return [[m.trainer, m.state.value, m.incarnation, sorted(m.former)] for m in self.members]
+
+    def restore(self, records: Iterable[list[Any]], now: float) -> None:
+        """Continue with records of `dump`; processes that ran are expected from `now` on."""
+        for trainer, state, incarnation, former in records:
+            self.members[trainer] = Member(
+                trainer,
+                MemberState(state),
+                incarnation,
+                called_s=now,
+                completed_s=now,
+                former=set(former),
+            )
+
+    def has_met(self, trainer: int, incarnation: int) -> bool:
+        """Return True if a process is, or was, that of this trainer."""
+        member = self.member(trainer)
+        return incarnation == member.incarnation or incarnation in member.former
+
+    def has_completed(self, trainer: int) -> bool:
+        return self.member(trainer).state is MemberState.COMPLETED
+
+    def held_by(self, trainer: int, incarnation: int) -> int:
+        """The incarnation of another process that runs as this trainer, 0 = none."""
+        member = self.member(trainer)
+        is_other = member.state is MemberState.RUNNING and member.incarnation != incarnation
+        return member.incarnation if is_other else 0
 
     def member(self, trainer: int) -> Member:
         if not 0 <= trainer < len(self.members):

@@ -10,24 +10,18 @@ that wait are in the instructions.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
-from psrt.core.errors import PsrtError, plain
+from psrt.core.errors import PsrtError
 from psrt.core.specs import Sync
 from psrt.pserver.decisions.buckets import BucketRounds
 from psrt.pserver.decisions.calls import Forget, Instruction, WaitingCall
 from psrt.pserver.decisions.clocks import Clocks, Meeting
 from psrt.pserver.decisions.cuts import Cuts
 from psrt.pserver.decisions.departures import Departures, IsGone, replaced
-from psrt.pserver.decisions.job_identity import (
-    JobIdentity,
-    PserverProcesses,
-    identity,
-    no_job,
-    wrong_mode,
-)
+from psrt.pserver.decisions.job_identity import JobIdentity, PserverProcesses, no_job, wrong_mode
 from psrt.pserver.decisions.membership import Membership, check_incarnation
 from psrt.pserver.decisions.pushes import Pushes, check_steps
+from psrt.pserver.decisions.recovery import Recovery
 
 
 class PserverState:
@@ -53,7 +47,8 @@ class PserverState:
         self._first_round, first_step = beginning
         self.pushes = Pushes(first_step)
         self._proposed_cut = proposed_cut
-        self._pservers = PserverProcesses()
+        self.pservers = PserverProcesses()
+        self.recovery = Recovery()
         self.clocks = Clocks(self.members, wait_timeout_s)
         self.cuts = Cuts(self.members, wait_timeout_s, proposed_cut)
         self.aborted: PsrtError | None = None
@@ -85,6 +80,7 @@ class PserverState:
         """Let an introduced process take the place of a former one: its first call after HELLO."""
         members = self.members_of_job(trainer)
         self.raise_if_aborted()
+        self.recovery.check_successor(trainer, incarnation)
         replaces = members.attend(trainer, incarnation, now)
         self._departures.schedule(now)
         return self._replaced(trainer) if replaces else []
@@ -96,12 +92,30 @@ class PserverState:
         return self.job
 
     def register(
-        self, trainer: int, incarnation: int, pservers: Mapping[str, int], now: float
+        self,
+        trainer: int,
+        incarnation: int,
+        pservers: Mapping[str, int],
+        now: float,
+        predecessor: int = 0,
     ) -> JobIdentity:
-        """Record a REGISTER of a trainer that found these `pservers`, incarnations by endpoint."""
+        """Record a REGISTER of a trainer that found these `pservers`, incarnations by endpoint.
+
+        `predecessor` is the process that it replaces at any of them.
+        """
         job = self.called(trainer, incarnation, now)
-        self._pservers.check_same(pservers, trainer)
+        self.pservers.check_same(pservers, trainer)
+        self.recovery.check_predecessor(self.members, trainer, predecessor)
         return job
+
+    def resent(self, trainer: int, incarnation: int, now: float) -> None:
+        """Record that a trainer has sent all its retained pushes again."""
+        self.members_of_job(trainer).called(trainer, incarnation, now)
+        self.recovery.resent(trainer)
+
+    def recovered(self, now: float) -> None:
+        """Watch for trainers that do not come back after a recovery."""
+        self._departures.schedule(now)
 
     def pull(self, trainer: int, incarnation: int, now: float, acknowledges: bool) -> None:
         """Record a PULL; one that `acknowledges` drops log entries, so it must not come late."""
@@ -109,6 +123,7 @@ class PserverState:
         self.raise_if_aborted()
         record = members.called_while_running if acknowledges else members.called
         record(trainer, incarnation, now)
+        self.recovery.check()
 
     def exchange(self, call: WaitingCall, now: float) -> list[Instruction]:
         """Add a trainer's push to a round of Sync; `call` waits for an instruction."""
@@ -167,6 +182,7 @@ class PserverState:
         """
         self.members_of_job(trainer).called(trainer, incarnation, now)
         self.members.complete(trainer, now, will_confirm, confirms)
+        self.recovery.resent(trainer)
         in_round = self.rounds.close_if_complete() if self.rounds is not None else []
         return self._with_waits(in_round)
 
@@ -178,7 +194,10 @@ class PserverState:
             ended += self._with_losses(self._departed(now))
         self.members.stop_lingering(now)
         ended += [*self.clocks.expire(now), *self.cuts.expire(now)]
-        return [*ended, *map(Forget, self.members.take_newly_lost())]
+        lost = self.members.take_newly_lost()
+        for trainer in lost:
+            self.recovery.resent(trainer)
+        return [*ended, *map(Forget, lost)]
 
     def abort(self, error: PsrtError, *, closing: int | None = None) -> list[Instruction]:
         """End the job: `error` goes to every call that waits, and to later ones that would.
@@ -228,19 +247,9 @@ class PserverState:
             raise no_job(trainer)
         return self.members
 
-    def describe(self, now: float) -> dict[str, Any]:
-        """Job, rounds, clocks and members as plain data, for STATUS."""
+    def update_presence(self, now: float) -> None:
+        """Record which running trainers are present and which are gone."""
         self._departures.update_presence(self.members, now)
-        return {
-            **identity(self.job),
-            "round": self.open_round,
-            "rounds": self.rounds.opens() if self.rounds is not None else [],
-            "waiting": self.rounds.waiting() if self.rounds is not None else [],
-            "global_step": self.global_step,
-            "clocks": self.clocks.describe(),
-            "trainers": self.members.records(now),
-            "error": plain(self.aborted or self.lost),
-        }
 
     # --- inside ------------------------------------------------------------------------------
 

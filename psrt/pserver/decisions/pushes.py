@@ -10,6 +10,9 @@ that failed may have been applied in part, so a repeat gets the original error a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from psrt.core.errors import PsrtError, WireError
 from psrt.pserver.decisions.calls import Apply, Fail, Instruction, SendReply, WaitingCall
 from psrt.pserver.decisions.dedupe import AdmittedPushes
@@ -57,6 +60,16 @@ class Pushes:
             self._keep(name, error)
             return [Fail(waiting, error) for waiting in calls]
         return [SendReply(waiting, repeated=waiting is not call) for waiting in calls]
+
+    def dump(self) -> dict[str, Any]:
+        """Counted mini-batches and admitted keys as JSON, while no push is being applied."""
+        assert not self._applying, "a cut is frozen between pushes"
+        return {"step": self.step, "admitted": self._admitted.dump()}
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Continue with the result of `dump`."""
+        self.step = saved["step"]
+        self._admitted.restore(saved["admitted"])
 
     def _keep(self, name: _Name, error: PsrtError) -> None:
         self._failed[name] = error.again()

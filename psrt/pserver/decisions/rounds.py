@@ -45,7 +45,7 @@ class Rounds:
         self._policy = on_trainer_loss
         self._wait_timeout_s = wait_timeout_s
         self._calls: dict[int, list[WaitingCall]] = {}
-        self._taken: dict[int, tuple[int, int]] = {}
+        self.taken: dict[int, tuple[int, int]] = {}
 
     # --- events ------------------------------------------------------------------------------
 
@@ -77,7 +77,7 @@ class Rounds:
             for calls in self._calls.values()
             for call in calls
         ]
-        self._taken |= {trainer: calls[-1].key for trainer, calls in self._calls.items()}
+        self.taken |= {trainer: calls[-1].key for trainer, calls in self._calls.items()}
         self._calls.clear()
         self.closing = False
         self.open += 1
@@ -147,7 +147,7 @@ class Rounds:
     # --- inside ------------------------------------------------------------------------------
 
     def _was_applied(self, call: WaitingCall) -> bool:
-        incarnation, sequence = self._taken.get(call.trainer, (0, 0))
+        incarnation, sequence = self.taken.get(call.trainer, (0, 0))
         return call.incarnation == incarnation and call.sequence <= sequence
 
     def _check_fits(self, call: WaitingCall) -> None:

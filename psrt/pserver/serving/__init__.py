@@ -11,6 +11,7 @@ In reading order:
     cut_calls          the calls about cuts
     join_calls         a trainer joins the job, and its tables exist
     table_calls        pages of rows, and sweeps on request
+    beginning          the state that a pserver begins with
     service            the rpc handler: one small function per method
     abandoned_sockets  removal of sockets that killed pservers left
     daemon             the pserver process: warm up, listen, report ready, serve, stop

@@ -13,9 +13,16 @@ from typing import Any, TypeAlias
 from psrt.core.clock import Clock
 from psrt.core.errors import ConfigError, JobError, PsrtError
 from psrt.core.specs import Geo, to_plain
-from psrt.core.threads import CrashReport
-from psrt.pserver.checkpoints import Coordination, Cutting, SavedCut, Settings
-from psrt.pserver.decisions import Freeze, JobIdentity, MemberState, PserverState, WaitingCall
+from psrt.core.threads import CrashReport, start_thread
+from psrt.pserver.checkpoints import (
+    Coordination,
+    Cutting,
+    RecoveredPart,
+    SavedCut,
+    Settings,
+    served_job,
+)
+from psrt.pserver.decisions import Freeze, JobIdentity, MemberState, PserverState, WaitingCall, dump
 from psrt.pserver.serving.effect_runner import EffectRunner, PendingReply
 from psrt.pserver.serving.request_headers import caller_of, deadline_of
 from psrt.pserver.tables import TableRegistry, Upkeep
@@ -41,8 +48,11 @@ REPORT_S = 30.0
 class CutCalls:
     """The cuts of one pserver; `settings` None = it makes none.
 
-    `resumed` is the cut that its tables begin with. `incarnation` is that of this process.
+    `resumed` is the cut that its tables begin with, `recovered` the part that they go on from in a
+    running job. `incarnation` is that of the tables, `name` that of the pserver in the directory.
     """
+
+    name = ""
 
     def __init__(
         self,
@@ -54,8 +64,11 @@ class CutCalls:
         clock: Clock,
         crashes: CrashReport,
         carrier: Carrier = "stream",
+        recovered: RecoveredPart | None = None,
     ) -> None:
         self._settings, self.resumed, self._incarnation = settings, resumed, incarnation
+        self._recovered, self._tables = recovered, tables
+        self._is_durable = False
         self._clock, self._crashes, self._carrier = clock, crashes, carrier
         self._joining = threading.Lock()
         self._endpoints: tuple[str, ...] = ()
@@ -90,6 +103,10 @@ class CutCalls:
                 hint="Resume with the number of trainers that the cut has.",
             )
 
+    def greeted(self, hello: pb.Hello) -> None:
+        """Record what the job of a trainer asks for."""
+        self._is_durable |= hello.durability == "cut"
+
     def joined(self, job: JobIdentity, found: Found, steps: Callable[[], int]) -> None:
         """Take the place of this pserver among those that a trainer found; called repeatedly."""
         mine = [index for index, (_, each) in enumerate(found) if each == self._incarnation]
@@ -97,26 +114,58 @@ class CutCalls:
             if self._settings is None or self._cutting is None or self._endpoints or not mine:
                 return
             self._cutting.index, endpoints = mine[0], tuple(endpoint for endpoint, _ in found)
-            if mine[0] == 0 and self.makes_cuts(job):
-                self._coordination = Coordination(
-                    self._settings, endpoints, self._clock, steps, self._crashes
-                )
             self._endpoints = endpoints
+            if not self.makes_cuts(job):
+                return
+            if self.name:
+                served_job.record(self._settings.directory, self.name, self._incarnation)
+            if mine[0] == 0:
+                self._coordination = Coordination(
+                    *(self._settings, endpoints, self._clock, steps, self._crashes),
+                    complete=self._recovered.cut.number if self._recovered else 0,
+                )
+                if self._is_durable and not self._recovered:
+                    self._coordination.propose()
+            elif self._recovered is not None:
+                problem = "the pserver was started again"
+                start_thread(lambda: self._written(0, "", problem), "cuts", self._crashes)
+
+    def rejoined(self, header: pb.Header) -> None:
+        """Record what a trainer that has sent its pushes again has seen of cuts."""
+        if self._coordination is not None:
+            self._coordination.seen(header.cut.number)
+
+    def job_ended(self) -> None:
+        """Forget that this pserver serves a job: nothing is left to recover."""
+        if self._settings is None or not self.name or not self._endpoints:
+            return
+        try:
+            served_job.forget(self._settings.directory, self.name)
+        except PsrtError as error:
+            log.warning("a later --recover of this pserver may find an ended job: %s", error)
 
     def restore(self, table: Any) -> None:
         """Fill a new table from the cut that this pserver resumes, if it resumes one."""
-        if self.resumed is not None:
-            self.resumed.restore_into(table)
+        source = self._recovered.cut if self._recovered is not None else self.resumed
+        if source is not None:
+            source.restore_into(table)
 
     def beginning_of(self, trainer: int) -> pb.Cut:
         """The cut that the tables began with, and where `trainer` goes on; number 0 = none."""
+        newest = self._coordination.newest if self._coordination is not None else 0
         if self.resumed is None:
-            return pb.Cut()
-        return pb.Cut(number=self.resumed.number, position=self.resumed.position_of(trainer))
+            return pb.Cut(newest=newest)
+        position = self.resumed.position_of(trainer)
+        return pb.Cut(number=self.resumed.number, position=position, newest=newest)
 
     @property
     def proposed(self) -> int:
         return self._coordination.proposed if self._coordination is not None else 0
+
+    @property
+    def complete(self) -> int:
+        """The newest complete cut, 0 = none; at the first pserver only."""
+        return self._coordination.complete if self._coordination is not None else 0
 
     def finish(self, timeout_s: float) -> None:
         """Wait until the part that is being written is on disk and reported."""
@@ -134,7 +183,7 @@ class CutCalls:
         header = message.header
         deadline_s = deadline_of(header, self._clock.now())
         caller = self._coordinating(header).watch(header.cut.number, deadline_s)
-        return Later(caller.future, lambda: _cut_reply(caller.number))
+        return Later(caller.future, lambda: _cut_reply(caller.number, self.complete))
 
     def checkpoint(self, message: Message) -> Message | Later:
         caller = self._coordinating(message.header).request()
@@ -157,7 +206,13 @@ class CutCalls:
         """Freeze all tables; raises `PsrtError` if that is not possible now."""
         if self._cutting is None or state.job is None:
             raise JobError("this pserver has no directory of checkpoints.")
-        self._cutting.freeze(freeze.number, _facts(state.job, state, freeze.calls))
+        facts = {
+            **_facts(state.job, state, freeze.calls),
+            "incarnation": self._incarnation,
+            "state": dump(state, freeze.number),
+            "specs": [to_plain(table.spec) for table in self._tables.all()],
+        }
+        self._cutting.freeze(freeze.number, facts)
 
     # --- inside ----------------------------------------------------------------------------------
 
@@ -182,13 +237,13 @@ class CutCalls:
         try:
             client.call(Method.PART, header=pb.Header(cut_part=part), timeout_s=REPORT_S)
         except PsrtError as error:
-            log.warning("part %d was written, but not reported: %s", number, error)
+            log.warning("the part of cut %d was not reported: %s", number, error)
         finally:
             client.close()
 
 
-def _cut_reply(number: int) -> Message:
-    return Message(pb.Header(cut=pb.Cut(number=number)))
+def _cut_reply(number: int, complete: int = 0) -> Message:
+    return Message(pb.Header(cut=pb.Cut(number=number, complete=complete)))
 
 
 def _facts(job: JobIdentity, state: PserverState, calls: Sequence[WaitingCall]) -> dict[str, Any]:

@@ -23,22 +23,20 @@ from pathlib import Path
 from types import FrameType
 
 from psrt.config.sections import PserverConfig, stripes_for
-from psrt.coordinator.retention import Retention
-from psrt.coordinator.schedule import CutSchedule
 from psrt.core import whole_file
 from psrt.core.allocator import keep_freed_memory
-from psrt.core.errors import ConfigError, ErrorCode, InternalError, JobError, PsrtError
+from psrt.core.errors import ErrorCode, InternalError, JobError, PsrtError
 from psrt.core.specs import TableSpec
 from psrt.core.threads import CrashReport, schedule
 from psrt.kernels.jit import on_compile, set_cache_dir, warm_up
 from psrt.kernels.lowlevel import await_input, denormals_flushed
-from psrt.pserver.checkpoints import SavedCut, Settings, find_cut
 from psrt.pserver.decisions import JobIdentity
+from psrt.pserver.serving import beginning
 from psrt.pserver.serving.abandoned_sockets import remove_abandoned_sockets
 from psrt.pserver.serving.service import PserverService
 from psrt.rpc.busy_poll import BusyPoll
+from psrt.rpc.hosts import split_endpoint
 from psrt.rpc.server import Server
-from psrt.storage.locate import directory_at
 
 log = logging.getLogger("psrt.pserver")
 
@@ -119,7 +117,7 @@ def serve_until(
 def _serve(
     ending: Ending, config: PserverConfig, job: JobIdentity | None, tables: Sequence[TableSpec]
 ) -> None:
-    cuts = _cut_settings(config)
+    cuts = beginning.cut_settings(config)
     service = PserverService(
         stripes=config.stripes or stripes_for(os.cpu_count() or 1),
         wait_timeout_s=config.wait_timeout_s,
@@ -128,11 +126,13 @@ def _serve(
         crashes=ending.crashes,
         helper_threads=(os.cpu_count() or 1) - 1,
         cuts=cuts,
-        resumed=_resumed(config, cuts),
+        resumed=beginning.resumed(config, cuts),
+        recovered=beginning.recovered(config, cuts),
     )
     if job is not None:
         service.expect(job, tables)
     server = _open(config, service, ending)
+    service.serves_as(beginning.name_at(split_endpoint(server.endpoint)[1]))
     service.start()
     try:
         _report_ready(config, server)
@@ -143,29 +143,6 @@ def _serve(
         service.stop()
         server.stop(GRACE_S)
         _remove_ready_file(config)
-
-
-def _cut_settings(config: PserverConfig) -> Settings | None:
-    """Settings of the cuts that the job writes; None without a directory."""
-    if not config.checkpoint_dir:
-        return None
-    return Settings(
-        directory_at(config.checkpoint_dir),
-        CutSchedule(config.checkpoint_every_steps, config.checkpoint_every_s),
-        Retention(config.checkpoint_keep, config.checkpoint_keep_every),
-        config.checkpoint_timeout_s,
-    )
-
-
-def _resumed(config: PserverConfig, cuts: Settings | None) -> SavedCut | None:
-    """The cut that the tables begin with; raises `ConfigError` if there is no such cut."""
-    if not config.resume:
-        return None
-    if cuts is None:
-        raise ConfigError("--resume needs a directory of cuts.", hint="Give --checkpoint-dir, too.")
-    found = find_cut(cuts.directory, config.resume)
-    log.info("begins with cut %d of %s", found.number, config.checkpoint_dir)
-    return found
 
 
 def _warm_up(config: PserverConfig) -> None:

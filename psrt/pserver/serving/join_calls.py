@@ -1,12 +1,14 @@
-"""Handlers of HELLO, ATTEND and REGISTER: a trainer joins the job, and its tables exist."""
+"""Handlers of HELLO, ATTEND, REGISTER and RESENT: a trainer joins a job, whose tables exist."""
 
 from __future__ import annotations
 
 import logging
+import random
 from collections.abc import Callable, Sequence
 
 from psrt.core.specs import Async, Geo, TableSpec
-from psrt.pserver.decisions import JobIdentity, read_spec
+from psrt.pserver.checkpoints import RecoveredPart
+from psrt.pserver.decisions import JobIdentity, read_spec, restore
 from psrt.pserver.serving.cut_calls import CutCalls
 from psrt.pserver.serving.effect_runner import EffectRunner
 from psrt.pserver.serving.request_headers import caller_of, job_of
@@ -18,7 +20,7 @@ log = logging.getLogger("psrt.pserver")
 
 
 class JoinCalls:
-    """The calls by which a job begins; `incarnation` is that of this process."""
+    """The calls by which a job begins; `incarnation` is that of the tables."""
 
     def __init__(
         self,
@@ -31,22 +33,36 @@ class JoinCalls:
     ) -> None:
         self._runner, self._tables, self._upkeep, self._cuts = runner, tables, upkeep, cuts
         self._incarnation, self._job_time = incarnation, job_time
+        self._process = random.getrandbits(63) | 1
 
     def hello(self, message: Message) -> Message:
         """Introduce a trainer's process; without a plan hash, only return what HELLO replies."""
         header = message.header
-        reply = pb.Header(hello_reply=pb.HelloReply(incarnation=self._incarnation, software="psrt"))
+        facts = pb.HelloReply(incarnation=self._incarnation, process=self._process, software="psrt")
+        reply = pb.Header(hello_reply=facts)
         if header.hello.plan_hash:
             job = job_of(header.hello)
             self._cuts.check_resumed(job)
             reply.hello_reply.makes_cuts = self._cuts.makes_cuts(job)
+            self._cuts.greeted(header.hello)
             self._runner.decide(lambda state, now: state.hello(*caller_of(header), job, now))
+            members = self._runner.ask(lambda state, now: state.members)
+            reply.hello_reply.held_by = members.held_by(*caller_of(header))
             reply.round = self._runner.ask(lambda state, now: state.open_round)
         return Message(reply)
 
     def attend(self, message: Message) -> Message:
         """Let a process take its place; the service records its connection."""
         self._join(message.header)
+        return Message(pb.Header())
+
+    def resent(self, message: Message) -> Message:
+        """Record that a trainer has sent its pushes again after a recovery."""
+        header = message.header
+        self._runner.ask(lambda state, now: state.resent(*caller_of(header), now))
+        self._cuts.rejoined(header)
+        missing = self._runner.ask(lambda state, now: state.recovery.missing)
+        log.info("trainer %d has sent its pushes again; missing: %s", header.trainer, missing or 0)
         return Message(pb.Header())
 
     def register(self, message: Message) -> Message:
@@ -56,11 +72,21 @@ class JoinCalls:
         specs = [read_spec(text) for text in header.register.specs]
         found = [(each.endpoint, each.incarnation) for each in header.register.pservers]
         job = self._runner.ask(
-            lambda state, now: state.register(*caller_of(header), dict(found), now)
+            lambda state, now: state.register(
+                *caller_of(header), dict(found), now, header.register.predecessor
+            )
         )
         self.create(specs, job)
         self._cuts.joined(job, found, self._job_time)
-        return Message(pb.Header(cut=self._cuts.beginning_of(header.trainer)))
+        reply = pb.Header(cut=self._cuts.beginning_of(header.trainer))
+        members = self._runner.ask(lambda state, now: state.members)
+        reply.complete.recorded = members.has_completed(header.trainer)
+        return Message(reply)
+
+    def recover(self, recovered: RecoveredPart) -> None:
+        """Go on with the job and the tables of a killed predecessor."""
+        job = self._runner.ask(lambda state, now: restore(state, recovered.state, now))
+        self.create(recovered.specs, job)
 
     def create(self, specs: Sequence[TableSpec], job: JobIdentity) -> None:
         """Create tables, with the values of the cut that this pserver resumes."""

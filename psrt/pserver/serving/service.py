@@ -18,8 +18,8 @@ from psrt.core.clock import Clock, MonotonicClock, hours_since_1970
 from psrt.core.errors import ErrorCode, PsrtError, WireError
 from psrt.core.specs import TableSpec
 from psrt.core.threads import CrashReport
-from psrt.pserver.checkpoints import SavedCut, Settings
-from psrt.pserver.decisions import JobIdentity, Meeting, PserverState, WaitingCall
+from psrt.pserver.checkpoints import RecoveredPart, SavedCut, Settings
+from psrt.pserver.decisions import JobIdentity, Meeting, PserverState, WaitingCall, describe
 from psrt.pserver.serving.connections import TrainerConnections
 from psrt.pserver.serving.cut_calls import CutCalls
 from psrt.pserver.serving.effect_runner import EffectRunner, PendingReply
@@ -65,6 +65,7 @@ class PserverService:
         cuts: Settings | None = None,
         resumed: SavedCut | None = None,
         carrier: Carrier = "stream",
+        recovered: RecoveredPart | None = None,
     ) -> None:
         self._crashes = crashes or CrashReport()
         self._preallocator = SlabPreallocator(self._crashes)
@@ -75,23 +76,26 @@ class PserverService:
         self._id_lists = IdListCache()
         self._clock = clock or MonotonicClock()
         self._connections = TrainerConnections()
-        self._incarnation = random.getrandbits(63) | 1
+        self._incarnation = recovered.incarnation if recovered else random.getrandbits(63) | 1
         self._cuts = CutCalls(
             *(cuts, resumed, self._incarnation, self.tables, self._upkeep, self._clock),
-            *(self._crashes, carrier),
+            *(self._crashes, carrier, recovered),
         )
         state = PserverState(
             *(wait_timeout_s, trainers, self._connections.is_gone, self._cuts.beginning),
             proposed_cut=lambda: self._cuts.proposed,
         )
         self._runner = EffectRunner(
-            *(state, self.meters, self._clock, on_end, self._forget), freeze=self._cuts.freeze
+            *(state, self.meters, self._clock, self._ended, self._forget), freeze=self._cuts.freeze
         )
+        self._on_end = on_end
         self._joins = JoinCalls(
             *(self._runner, self.tables, self._upkeep, self._cuts, self._incarnation),
             self._job_time,
         )
         self._methods = self._handlers()
+        if recovered is not None:
+            self._joins.recover(recovered)
 
     def _handlers(self) -> dict[int, Callable[[Message], Message | Later]]:
         return {
@@ -102,7 +106,7 @@ class PserverService:
             Method.EXCHANGE: self._exchange,
             Method.MEET: self._meet,
             Method.COMPLETE: self._complete,
-            Method.EXPORT: lambda message: export(self.tables, message.header.export),
+            Method.EXPORT: self._export,
             Method.STATUS: self._status,
             Method.SHRINK: self._shrink,
             Method.WATCH: self._cuts.watch,
@@ -110,7 +114,12 @@ class PserverService:
             Method.PART: self._cuts.part,
             Method.CHECKPOINT: self._cuts.checkpoint,
             Method.ATTEND: self._joins.attend,
+            Method.RESENT: self._joins.resent,
         }
+
+    def serves_as(self, name: str) -> None:
+        """Keep a file in the directory of cuts by which pserver `name` recovers when killed."""
+        self._cuts.name = name
 
     def expect(self, job: JobIdentity, tables: Sequence[TableSpec]) -> None:
         """Belong to `job` and create `tables` before the first trainer joins."""
@@ -163,7 +172,7 @@ class PserverService:
         """The content of STATUS as plain data."""
         return {
             "pid": os.getpid(),
-            **self._runner.ask(lambda state, now: state.describe(now)),
+            **self._runner.ask(describe),
             "tables": self.tables.describe(),
             "counters": self.meters.counters.snapshot(),
         }
@@ -198,6 +207,8 @@ class PserverService:
 
     def _after_push(self, pending: PendingReply, trainer: int) -> Message:
         reply = pb.Header(step=self._runner.ask(lambda state, now: state.global_step))
+        if self._cuts.complete:
+            reply.cut.complete = self._cuts.complete
         return self._read(pending.parts, trainer, reply)
 
     def _exchange(self, message: Message) -> Message | Later:
@@ -220,8 +231,8 @@ class PserverService:
     ) -> Message:
         self.meters.waited.add(self._clock.now() - started)
         reply, number = pb.Header(), self._runner.ask(lambda state, now: state.cuts.behind(round))
-        if number:
-            reply.cut.number = number
+        if number or self._cuts.complete:
+            reply.cut.number, reply.cut.complete = number, self._cuts.complete
         return self._read(pending.parts, trainer, reply)
 
     def _meet(self, message: Message) -> Message | Later:
@@ -247,16 +258,26 @@ class PserverService:
     def _complete(self, message: Message) -> Message:
         header = message.header
         asked = header.complete.will_confirm, header.complete.confirms
+        members = self._runner.ask(lambda state, now: state.members_of_job(header.trainer))
+        is_first = not members.has_completed(header.trainer)
         self._runner.decide(lambda state, now: state.complete(*caller_of(header), now, *asked))
-        if not header.complete.confirms:
+        if is_first:
             self._forget(header.trainer)
             log.info("trainer %d completed", header.trainer)
-        return Message(pb.Header())
+        return Message(pb.Header(complete=pb.Complete(ended=members.ended())))
 
     def _forget(self, trainer: int) -> None:
         """Drop what is kept for a trainer that has completed or is lost."""
         self.tables.release(trainer)
         self._id_lists.release(trainer)
+
+    def _export(self, message: Message) -> Message:
+        self._runner.ask(lambda state, now: state.recovery.check())
+        return export(self.tables, message.header.export)
+
+    def _ended(self, error: PsrtError | None) -> None:
+        self._cuts.job_ended()
+        self._on_end(error)
 
     def _shrink(self, message: Message) -> Message:
         header = message.header

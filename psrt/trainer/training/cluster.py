@@ -62,6 +62,7 @@ class ConnectedCluster:
             on_wait=say,
             own=own,
             wire=part.wire,
+            retained_bytes=part.retained_bytes,
         )
 
     def members(self) -> Members:
@@ -149,6 +150,7 @@ def part_of(settings: TrainerConfig, job: Job) -> TrainerProgram:
         settings.trainers,
         job.config.name,
         wire=job.config.wire,
+        retained_bytes=job.config.retained_bytes,
     )
 
 
@@ -160,6 +162,7 @@ def clients_of(part: TrainerProgram, carrier: Carrier, busy_poll: BusyPoll = NEV
         trainers=part.trainers,
         mode=to_json(part.mode),
         software="psrt",
+        durability="cut" if part.retained_bytes else "",
     )
     incarnation = secrets.randbits(63) | 1
     return [

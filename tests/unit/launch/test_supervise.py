@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 
 from psrt.launch.plan import PSERVER, TRAINER, ChildId
-from psrt.launch.supervise import OUTLIVED_S, Kill, Outcome, Phase, Supervisor, Terminate
+from psrt.launch.supervise import OUTLIVED_S, Kill, Outcome, Phase, Recover, Supervisor, Terminate
 
 PSERVERS = (ChildId(PSERVER, 0), ChildId(PSERVER, 1))
 TRAINERS = (ChildId(TRAINER, 0), ChildId(TRAINER, 1))
@@ -180,3 +180,27 @@ def test_giving_up_stops_everybody_without_naming_a_culprit() -> None:
 
     assert instructions == [Terminate(PSERVERS)]
     assert supervisor.outcome == Outcome()
+
+
+def test_a_pserver_that_was_killed_is_started_again_as_often_as_allowed() -> None:
+    supervisor = Supervisor(GRACE_S, recoveries=1)
+    for child in (*PSERVERS, *TRAINERS):
+        supervisor.started(child)
+
+    assert supervisor.exited(PSERVERS[0], -signal.SIGKILL, now=1.0) == [Recover(PSERVERS[0])]
+    supervisor.started(PSERVERS[0])
+    assert supervisor.phase is Phase.TRAINING
+    assert supervisor.outcome == Outcome()
+
+    supervisor.exited(PSERVERS[1], -signal.SIGKILL, now=2.0)
+    assert supervisor.outcome == Outcome(culprit=PSERVERS[1], code=-signal.SIGKILL)
+
+
+def test_a_pserver_that_ends_with_an_error_is_not_started_again() -> None:
+    supervisor = Supervisor(GRACE_S, recoveries=1)
+    for child in (*PSERVERS, *TRAINERS):
+        supervisor.started(child)
+
+    supervisor.exited(PSERVERS[0], 61, now=1.0)
+
+    assert supervisor.outcome == Outcome(culprit=PSERVERS[0], code=61)

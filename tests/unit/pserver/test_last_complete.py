@@ -78,6 +78,7 @@ def test_a_trainer_whose_last_reply_is_lost_asks_again_and_is_answered(carrier: 
         at.lose_next_reply(Method.COMPLETE)
 
         client.complete(CALL_TIMEOUT_S)
+        client.confirm()
 
         eventually(daemon.leaving.is_set, "the end of the pserver")
     assert daemon.ends == [None]
@@ -89,6 +90,7 @@ def test_a_reply_that_never_comes_is_asked_for_again_before_the_timeout() -> Non
         at._inproc.faults.script(Fault.DROP_REPLY, Method.COMPLETE)
 
         client.complete(CALL_TIMEOUT_S)
+        client.confirm()
 
     assert daemon.ends == [None]
 

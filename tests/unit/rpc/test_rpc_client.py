@@ -93,6 +93,81 @@ def test_broken_connection_is_followed_by_a_retry_with_the_same_key(
     assert len(pushes) == (1 if fault is Fault.RESET_BEFORE else 3)
 
 
+class Recovered(Recorder):
+    """A pserver that was killed and went on with its tables: HELLO names another process."""
+
+    process = 1
+
+    def __call__(self, request: Message, peer: Peer) -> Message:
+        super().__call__(request, peer)
+        hello = pb.HelloReply(incarnation=11, process=self.process)
+        return Message(pb.Header(hello_reply=hello))
+
+
+def test_a_recovered_pserver_is_sent_what_it_has_lost_before_the_call_goes_on() -> None:
+    pserver = Recovered()
+    line = InprocServer(pserver)
+    client = make_client(line)
+    client.recovers_by(lambda: client.call(Method.REGISTER, timeout_s=WAIT_S))
+    client.connect(WAIT_S)
+    line.faults.script(Fault.RESET_BEFORE, Method.PUSH)
+    pserver.process = 2
+
+    push(client)
+
+    calls = [name for name, _ in pserver.seen if name != "HELLO"]
+    assert calls == ["REGISTER", "PUSH"]
+
+
+def test_a_pserver_that_is_killed_in_its_recovery_is_sent_everything_once_more() -> None:
+    pserver = Recovered()
+    line = InprocServer(pserver)
+    client = make_client(line)
+    client.connect(WAIT_S)
+    line.faults.script(Fault.RESET_BEFORE, Method.PUSH)
+    pserver.process = 2
+
+    def send_again() -> None:
+        client.call(Method.REGISTER, timeout_s=WAIT_S)
+        if pserver.process == 2:
+            pserver.process = 3
+            line.faults.script(Fault.RESET_BEFORE, Method.SHRINK)
+        client.call(Method.SHRINK, timeout_s=WAIT_S)
+
+    client.recovers_by(send_again)
+    push(client)
+
+    calls = [name for name, _ in pserver.seen if name != "HELLO"]
+    assert calls == ["REGISTER", "SHRINK", "REGISTER", "SHRINK", "PUSH"]
+
+
+def test_a_recovered_pserver_ends_the_call_of_a_trainer_that_has_kept_no_pushes() -> None:
+    pserver = Recovered()
+    line = InprocServer(pserver)
+    client = make_client(line)
+    client.connect(WAIT_S)
+    line.faults.script(Fault.RESET_BEFORE, Method.PUSH)
+    pserver.process = 2
+
+    with pytest.raises(JobError, match="was started again"):
+        push(client)
+
+
+def test_a_call_is_tried_again_while_a_pserver_waits_for_other_trainers() -> None:
+    errors = iter([ErrorCode.RECOVERING, ErrorCode.RECOVERING])
+
+    def pserver(request: Message, peer: Peer) -> Message:
+        if request.header.method == Method.PULL and (code := next(errors, None)):
+            raise UnavailableError("waits for trainer 1.", code=code)
+        return Message(pb.Header())
+
+    client = make_client(InprocServer(pserver))
+
+    client.call(Method.PULL, timeout_s=WAIT_S)
+
+    assert next(errors, None) is None
+
+
 def test_pserver_that_was_started_again_ends_the_call_and_says_what_is_lost() -> None:
     incarnations = iter([11, 12])
 

@@ -19,6 +19,7 @@ from psrt.pserver.decisions.calls import (
     Warn,
 )
 from psrt.pserver.decisions.clocks import MAX_CLOCKS, NO_OTHER, Meeting
+from psrt.pserver.decisions.description import describe
 from psrt.pserver.decisions.job_identity import JobIdentity
 from psrt.pserver.decisions.pserver_state import PserverState
 
@@ -384,7 +385,7 @@ def test_a_name_that_is_empty_or_too_long_is_refused(name: str) -> None:
     with pytest.raises(WireError, match="names have 1 to 256 letters"):
         meet(state, 0, 1, 0, clock=name)
 
-    assert state.describe(0.0)["clocks"] == []
+    assert describe(state, 0.0)["clocks"] == []
 
 
 def test_a_job_cannot_fill_the_memory_with_clocks() -> None:

@@ -12,6 +12,7 @@ from psrt.core.errors import DeadlineError, ErrorCode, JobError, PsrtError
 from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync
 from psrt.pserver.decisions.calls import Fail, Forget, Instruction, SendReply, WaitingCall, Warn
 from psrt.pserver.decisions.clocks import Meeting
+from psrt.pserver.decisions.description import describe
 from psrt.pserver.decisions.job_identity import JobIdentity
 from psrt.pserver.decisions.pserver_state import PserverState
 from psrt.pserver.serving.connections import TrainerConnections
@@ -150,7 +151,7 @@ def test_a_process_without_connections_that_has_called_is_never_gone() -> None:
         state.expire(now)
 
     assert state.lost is None
-    assert state.describe(1000.0)["trainers"][0]["presence"] == "unknown"
+    assert describe(state, 1000.0)["trainers"][0]["presence"] == "unknown"
 
 
 # --- when -------------------------------------------------------------------------------------
@@ -247,7 +248,7 @@ def test_an_aborted_job_refuses_every_further_step_with_the_name_of_the_lost(
         step(WaitingCall(0, 100, 1, 99.0), 13.0)
     with pytest.raises(JobError, match="trainer 1"):
         world.state.pull(0, 100, 13.0, acknowledges=False)
-    assert world.state.describe(13.0)["error"]["code"] == ErrorCode.TRAINER_LOST
+    assert describe(world.state, 13.0)["error"]["code"] == ErrorCode.TRAINER_LOST
 
 
 def test_with_wait_the_place_is_kept_while_another_trainer_runs_and_each_loss_is_named_once() -> (
@@ -256,7 +257,7 @@ def test_with_wait_the_place_is_kept_while_another_trainer_runs_and_each_loss_is
     world = world_of(2, Async(on_trainer_loss="wait"))
     world.die(1)
     world.pass_time(100.0)
-    records = world.state.describe(100.0)["trainers"]
+    records = describe(world.state, 100.0)["trainers"]
 
     world.join(1, now=101.0, incarnation=7)
     world.pass_time(200.0)

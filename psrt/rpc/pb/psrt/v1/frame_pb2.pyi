@@ -25,6 +25,7 @@ class Method(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     METHOD_CUT: _ClassVar[Method]
     METHOD_PART: _ClassVar[Method]
     METHOD_CHECKPOINT: _ClassVar[Method]
+    METHOD_RESENT: _ClassVar[Method]
     METHOD_ATTEND: _ClassVar[Method]
 
 class DType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
@@ -63,6 +64,7 @@ METHOD_WATCH: Method
 METHOD_CUT: Method
 METHOD_PART: Method
 METHOD_CHECKPOINT: Method
+METHOD_RESENT: Method
 METHOD_ATTEND: Method
 DTYPE_UNSPECIFIED: DType
 DTYPE_FLOAT32: DType
@@ -119,25 +121,29 @@ class PushKey(_message.Message):
     def __init__(self, incarnation: _Optional[int] = ..., sequence: _Optional[int] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("job_id", "plan_hash", "trainers", "mode", "software")
+    __slots__ = ("job_id", "plan_hash", "trainers", "mode", "software", "durability")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     PLAN_HASH_FIELD_NUMBER: _ClassVar[int]
     TRAINERS_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
     SOFTWARE_FIELD_NUMBER: _ClassVar[int]
+    DURABILITY_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     plan_hash: str
     trainers: int
     mode: str
     software: str
-    def __init__(self, job_id: _Optional[str] = ..., plan_hash: _Optional[str] = ..., trainers: _Optional[int] = ..., mode: _Optional[str] = ..., software: _Optional[str] = ...) -> None: ...
+    durability: str
+    def __init__(self, job_id: _Optional[str] = ..., plan_hash: _Optional[str] = ..., trainers: _Optional[int] = ..., mode: _Optional[str] = ..., software: _Optional[str] = ..., durability: _Optional[str] = ...) -> None: ...
 
 class HelloReply(_message.Message):
-    __slots__ = ("data_endpoints", "unix_path", "host_id", "incarnation", "software", "makes_cuts", "shared_bytes")
+    __slots__ = ("data_endpoints", "unix_path", "host_id", "incarnation", "process", "held_by", "software", "makes_cuts", "shared_bytes")
     DATA_ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
     UNIX_PATH_FIELD_NUMBER: _ClassVar[int]
     HOST_ID_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    PROCESS_FIELD_NUMBER: _ClassVar[int]
+    HELD_BY_FIELD_NUMBER: _ClassVar[int]
     SOFTWARE_FIELD_NUMBER: _ClassVar[int]
     MAKES_CUTS_FIELD_NUMBER: _ClassVar[int]
     SHARED_BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -145,18 +151,22 @@ class HelloReply(_message.Message):
     unix_path: str
     host_id: str
     incarnation: int
+    process: int
+    held_by: int
     software: str
     makes_cuts: bool
     shared_bytes: int
-    def __init__(self, data_endpoints: _Optional[_Iterable[str]] = ..., unix_path: _Optional[str] = ..., host_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., software: _Optional[str] = ..., makes_cuts: _Optional[bool] = ..., shared_bytes: _Optional[int] = ...) -> None: ...
+    def __init__(self, data_endpoints: _Optional[_Iterable[str]] = ..., unix_path: _Optional[str] = ..., host_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., process: _Optional[int] = ..., held_by: _Optional[int] = ..., software: _Optional[str] = ..., makes_cuts: _Optional[bool] = ..., shared_bytes: _Optional[int] = ...) -> None: ...
 
 class Register(_message.Message):
-    __slots__ = ("specs", "pservers")
+    __slots__ = ("specs", "pservers", "predecessor")
     SPECS_FIELD_NUMBER: _ClassVar[int]
     PSERVERS_FIELD_NUMBER: _ClassVar[int]
+    PREDECESSOR_FIELD_NUMBER: _ClassVar[int]
     specs: _containers.RepeatedScalarFieldContainer[str]
     pservers: _containers.RepeatedCompositeFieldContainer[PserverProcess]
-    def __init__(self, specs: _Optional[_Iterable[str]] = ..., pservers: _Optional[_Iterable[_Union[PserverProcess, _Mapping]]] = ...) -> None: ...
+    predecessor: int
+    def __init__(self, specs: _Optional[_Iterable[str]] = ..., pservers: _Optional[_Iterable[_Union[PserverProcess, _Mapping]]] = ..., predecessor: _Optional[int] = ...) -> None: ...
 
 class PserverProcess(_message.Message):
     __slots__ = ("endpoint", "incarnation")
@@ -167,12 +177,16 @@ class PserverProcess(_message.Message):
     def __init__(self, endpoint: _Optional[str] = ..., incarnation: _Optional[int] = ...) -> None: ...
 
 class Complete(_message.Message):
-    __slots__ = ("will_confirm", "confirms")
+    __slots__ = ("will_confirm", "confirms", "ended", "recorded")
     WILL_CONFIRM_FIELD_NUMBER: _ClassVar[int]
     CONFIRMS_FIELD_NUMBER: _ClassVar[int]
+    ENDED_FIELD_NUMBER: _ClassVar[int]
+    RECORDED_FIELD_NUMBER: _ClassVar[int]
     will_confirm: bool
     confirms: bool
-    def __init__(self, will_confirm: _Optional[bool] = ..., confirms: _Optional[bool] = ...) -> None: ...
+    ended: bool
+    recorded: bool
+    def __init__(self, will_confirm: _Optional[bool] = ..., confirms: _Optional[bool] = ..., ended: _Optional[bool] = ..., recorded: _Optional[bool] = ...) -> None: ...
 
 class Export(_message.Message):
     __slots__ = ("table", "cursor", "max_rows")
@@ -248,14 +262,18 @@ class ShrinkReply(_message.Message):
     def __init__(self, tables: _Optional[_Iterable[_Union[Dropped, _Mapping]]] = ...) -> None: ...
 
 class Cut(_message.Message):
-    __slots__ = ("number", "position", "last_push")
+    __slots__ = ("number", "position", "last_push", "newest", "complete")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
     LAST_PUSH_FIELD_NUMBER: _ClassVar[int]
+    NEWEST_FIELD_NUMBER: _ClassVar[int]
+    COMPLETE_FIELD_NUMBER: _ClassVar[int]
     number: int
     position: str
     last_push: int
-    def __init__(self, number: _Optional[int] = ..., position: _Optional[str] = ..., last_push: _Optional[int] = ...) -> None: ...
+    newest: int
+    complete: int
+    def __init__(self, number: _Optional[int] = ..., position: _Optional[str] = ..., last_push: _Optional[int] = ..., newest: _Optional[int] = ..., complete: _Optional[int] = ...) -> None: ...
 
 class CutPart(_message.Message):
     __slots__ = ("number", "endpoint", "record", "problem")

@@ -1,0 +1,154 @@
+"""Durability of a trainer's pushes: cuts are asked for in time, recovered pservers get all again.
+
+`durability = "cut"` of a job: pushes are kept (`retained`) until a complete cut has them. When half
+of the memory for them is used, a thread asks for a cut. A pserver that was killed and recovered its
+part of the newest cut is sent the rest again, under the same push keys.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+
+from psrt.communicator.requests.requests import Request
+from psrt.communicator.requests.retained import RetainedPushes
+from psrt.core.errors import ConfigError, DeadlineError, PsrtError
+from psrt.core.threads import CrashReport, start_thread
+from psrt.rpc import pb
+from psrt.rpc.client import Client
+from psrt.rpc.methods import Method
+
+log = logging.getLogger("psrt.communicator")
+
+PING_S = 0.25
+"""Seconds between two calls to an idle pserver, and the time limit of each."""
+
+ROOM_S = 1.0
+"""The longest wait of one push while the memory for retained ones is full."""
+
+MOST = 4
+"""Times `retained_mib` that are never passed."""
+
+
+class DurablePushes:
+    """The pushes of one trainer that are not durable yet; any thread calls this."""
+
+    def __init__(
+        self,
+        clients: Sequence[Client],
+        retained: RetainedPushes,
+        call_timeout_s: float,
+        crashes: CrashReport,
+    ) -> None:
+        self._clients, self._retained = tuple(clients), retained
+        self._call_timeout_s, self._crashes = call_timeout_s, crashes
+        self._asking = threading.Lock()
+        self._closed = threading.Event()
+
+    def begin(self, rejoin: Callable[[Client], bool]) -> None:
+        """Recover pservers from now on; `rejoin` sends ATTEND and REGISTER.
+
+        It returns True if the pserver has recovered the COMPLETE of this trainer.
+
+        Raises `ConfigError` if the pservers make no cuts.
+        """
+        if not self._clients[0].makes_cuts:
+            raise ConfigError(
+                "durability = cut needs pservers that make cuts, and these make none.",
+                hint="Start them with --checkpoint-dir, or set durability = none in [job].",
+            )
+        start_thread(self._ping, "pings", self._crashes)
+        for number, client in enumerate(self._clients):
+            client.recovers_by(partial(self._send, number, rejoin))
+
+    def keep(self, method: Method, requests: Sequence[Request]) -> None:
+        """Keep the pushes of one step before they are sent; may wait for a cut under way.
+
+        The wait is short: others may need this step before they can take part in another cut.
+        """
+        retained = self._retained
+        if not retained.wait_for_room(ROOM_S) and retained.size_bytes > MOST * retained.limit_bytes:
+            raise DeadlineError(
+                f"pushes that no cut has yet take {retained.size_bytes >> 20} MiB, {MOST} times as "
+                "much as retained_mib allows, and no cut makes room.",
+                hint="See the logs of the pservers; raise retained_mib, or make cuts more often.",
+            )
+        retained.add(method, requests)
+        if 2 * self._retained.size_bytes > self._retained.limit_bytes:
+            self.ask_for_cut()
+
+    def takes_part(self, number: int) -> None:
+        """Record that this trainer takes part in a cut."""
+        self._retained.takes_part(number)
+
+    def gave_up(self) -> None:
+        """Record that the cut under way gives no room."""
+        self._retained.cut_failed()
+
+    def completed(self, number: int) -> None:
+        """Record the newest complete cut that a reply has named."""
+        if number > self._retained.complete:
+            self._retained.completed(number)
+
+    def ask_for_cut(self) -> None:
+        """Ask for a cut on a thread of its own, unless one is being asked for."""
+        if self._asking.acquire(blocking=False):
+            start_thread(self._ask, "ask for a cut", self._crashes)
+
+    def joined(self, newest: int) -> None:
+        """Record the newest cut that was proposed before this trainer joined."""
+        self._retained.newest_before = newest
+
+    def linger(self, timeout_s: float) -> None:
+        """Stay until all pushes are durable, or the job has ended; call it after COMPLETE.
+
+        A pserver that is killed meanwhile is sent what it has lost.
+        """
+        self._retained.has_trained = True
+        for _ in range(max(1, int(timeout_s / PING_S))):
+            have_ended = [client.complete(timeout_s) for client in self._clients]
+            if self._retained.is_empty or all(have_ended):
+                return
+            self.ask_for_cut()
+            self._retained.wait_until_empty(PING_S)
+        log.warning("no cut has the last pushes of this trainer after %.0f s", timeout_s)
+
+    def close(self) -> None:
+        """End the thread that calls idle pservers."""
+        self._closed.set()
+
+    def _ping(self) -> None:
+        """Call each pserver now and then: one that was killed is sent its pushes soon.
+
+        A trainer that waits for another one would find out too late, and both wait for ever.
+        """
+        while not self._closed.wait(PING_S):
+            for client in self._clients:
+                with suppress(PsrtError):  # the training thread's own calls report it
+                    client.call(Method.ATTEND, timeout_s=PING_S)
+
+    def _ask(self) -> None:
+        try:
+            reply = self._clients[0].call(Method.CHECKPOINT, timeout_s=self._call_timeout_s)
+            self._retained.completed(reply.header.cut.number)
+        except PsrtError as error:
+            log.info("no cut was made: %s", error)
+            self._retained.cut_failed()
+        finally:
+            self._asking.release()
+
+    def _send(self, number: int, rejoin: Callable[[Client], bool]) -> None:
+        client = self._clients[number]
+        pushes = [] if rejoin(client) else self._retained.of(number)
+        for push in pushes:
+            header = pb.Header()
+            header.CopyFrom(push.header)
+            client.call(
+                push.method, header=header, tensors=push.tensors, timeout_s=self._call_timeout_s
+            )
+        seen = pb.Header(cut=pb.Cut(number=self._retained.seen_cut))
+        client.call(Method.RESENT, header=seen, timeout_s=self._call_timeout_s)
+        log.warning("pserver %s has %d pushes again", client.endpoint, len(pushes))

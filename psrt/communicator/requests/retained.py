@@ -1,0 +1,133 @@
+"""Pushes that a trainer keeps until a cut has them, to send them again to a recovered pserver.
+
+A push is copied before it is first sent. Those of one step and pserver are added together, so that
+a recovery repeats all of a step or nothing: trainers that repeat rounds in one order never wait for
+each other. A cut that this trainer took part in has its pushes up to then; they are dropped when
+the cut is complete.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from psrt.communicator.requests.requests import Request
+from psrt.core.types import Array
+from psrt.rpc import pb
+from psrt.rpc.client import Client
+from psrt.rpc.methods import Method
+
+
+class RetainedPush(NamedTuple):
+    """One push as it is sent again; `order` sorts those of a pserver."""
+
+    method: Method
+    header: pb.Header
+    tensors: tuple[Array, ...]
+    size_bytes: int
+    order: tuple[int, int, int]
+
+
+class RetainedPushes:
+    """The pushes to all pservers of a job; any thread calls this.
+
+    Of more than `limit_bytes` each push waits for a cut that is under way. `newest_before` is the
+    newest cut that was proposed before this trainer joined; it `has_trained` once it has completed.
+    """
+
+    def __init__(self, clients: Sequence[Client], limit_bytes: int) -> None:
+        self.limit_bytes = limit_bytes
+        self.size_bytes = self.complete = self.newest_before = 0
+        self.has_trained = False
+        self._clients = tuple(clients)
+        self._kept: list[dict[int, RetainedPush]] = [{} for _ in clients]
+        self._cuts: dict[int, list[int]] = {}  # the last push to each pserver before a cut
+        self._pending = 0  # the cut under way that this trainer took part in, 0 = none
+        self._changed = threading.Condition()
+
+    @property
+    def is_empty(self) -> bool:
+        return not any(self._kept)
+
+    @property
+    def seen_cut(self) -> int:
+        """The newest cut that this trainer has heard of."""
+        return max([self.complete, *self._cuts])
+
+    def add(self, method: Method, requests: Sequence[Request]) -> None:
+        """Give the requests of one step push keys, and keep copies of their pushes."""
+        by_endpoint: dict[int, list[Request]] = {}
+        for request in requests:
+            by_endpoint.setdefault(request.endpoint, []).append(request)
+        with self._changed:
+            for endpoint, of_one in by_endpoint.items():
+                for request in of_one:
+                    key = self._clients[endpoint].next_push_key()
+                    request.header.push_key.CopyFrom(key)
+                    push = _copied(method, request)
+                    self._kept[endpoint][key.sequence] = push
+                    self.size_bytes += push.size_bytes
+
+    def of(self, endpoint: int) -> list[RetainedPush]:
+        """The pushes to one pserver, by round and bucket, else by sequence."""
+        with self._changed:
+            return sorted(self._kept[endpoint].values(), key=lambda push: push.order)
+
+    def takes_part(self, number: int) -> None:
+        """Record that no push is under way, and that this trainer takes part in a cut."""
+        with self._changed:
+            self._pending = number
+            self._cuts[number] = [client.last_push for client in self._clients]
+
+    def completed(self, number: int) -> None:
+        """Drop what the complete cut `number` has.
+
+        A cut has all pushes of a trainer that has trained, and took no part in it. One that was
+        proposed before this trainer joined has none.
+        """
+        with self._changed:
+            if number <= self.complete:
+                return
+            self.complete = number
+            if self.has_trained and number > self.newest_before and number not in self._cuts:
+                self._drop([client.last_push for client in self._clients])
+            for cut in [each for each in sorted(self._cuts) if each <= number]:
+                self._drop(self._cuts.pop(cut))
+            self._pending = 0 if number >= self._pending else self._pending
+            self._changed.notify_all()
+
+    def cut_failed(self) -> None:
+        """Expect no cut: pushes beyond the limit are kept until another one is made."""
+        with self._changed:
+            self._pending = 0
+            self._changed.notify_all()
+
+    def wait_for_room(self, timeout_s: float) -> bool:
+        """Wait while the limit is passed and a cut is under way that will make room.
+
+        False at the deadline.
+        """
+        with self._changed:
+            return self._changed.wait_for(self._has_room, timeout_s)
+
+    def wait_until_empty(self, timeout_s: float) -> bool:
+        """Wait until all pushes are durable; False at the deadline."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self.is_empty, timeout_s)
+
+    def _has_room(self) -> bool:
+        return self.size_bytes <= self.limit_bytes or not self._pending
+
+    def _drop(self, last_pushes: Sequence[int]) -> None:
+        for kept, last in zip(self._kept, last_pushes, strict=True):
+            for sequence in [each for each in kept if each <= last]:
+                self.size_bytes -= kept.pop(sequence).size_bytes
+
+
+def _copied(method: Method, request: Request) -> RetainedPush:
+    header, tensors = request.pushed()
+    copies = tuple(tensor.copy() for tensor in tensors)
+    order = (header.round, request.bucket, header.push_key.sequence)
+    size_bytes = header.ByteSize() + sum(copy.nbytes for copy in copies)
+    return RetainedPush(method, header, copies, size_bytes, order)

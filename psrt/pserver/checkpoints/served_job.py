@@ -1,0 +1,61 @@
+"""A file that names the tables which a pserver serves, so that it can recover them when killed.
+
+It lies in the directory of cuts while the pserver serves a job, and is deleted when the job ends.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from psrt.core.specs import TableSpec, from_plain
+from psrt.pserver.checkpoints.saved_cut import SavedCut, complete_cuts, open_cut
+from psrt.storage import json_file
+from psrt.storage.directory import Directory, contents
+
+FORMAT, VERSION = "psrt served job", 1
+
+
+@dataclass(frozen=True)
+class RecoveredPart:
+    """The newest part of one pserver: `cut` has this part alone, `state` its decisions."""
+
+    cut: SavedCut
+    incarnation: int
+    state: dict[str, Any]
+    specs: Sequence[TableSpec]
+
+
+def record(directory: Directory, name: str, incarnation: int) -> None:
+    """Write that pserver `name` serves the tables of `incarnation`."""
+    data = json_file.encode(FORMAT, VERSION, {"incarnation": incarnation})
+    directory.commit(_file(name), data)
+
+
+def forget(directory: Directory, name: str) -> None:
+    """Delete the file, if there is one: the job of pserver `name` has ended."""
+    directory.remove(*directory.names(_file(name)))
+
+
+def find(directory: Directory, name: str) -> RecoveredPart | None:
+    """The newest part of the tables that pserver `name` served when it was killed.
+
+    None if it served none, or no complete cut has them. Raises `StorageError` for a damaged file.
+    """
+    if _file(name) not in directory.names(_file(name)):
+        return None
+    served = json_file.decode(_file(name), contents(directory, _file(name)), FORMAT, VERSION)
+    for number in reversed(complete_cuts(directory)):
+        cut = open_cut(directory, number)
+        for part in cut.parts:
+            if part.get("incarnation") == served["incarnation"]:
+                own = dataclasses.replace(cut, parts=(part,))
+                specs = [from_plain(each) for each in part["specs"]]
+                return RecoveredPart(own, part["incarnation"], part["state"], specs)
+    return None
+
+
+def _file(name: str) -> str:
+    return f"served-{name}.json"

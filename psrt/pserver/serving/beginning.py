@@ -1,0 +1,60 @@
+"""The state that a pserver begins with: nothing, a cut, or that of a killed predecessor."""
+
+from __future__ import annotations
+
+import logging
+import socket
+
+from psrt.config.sections import PserverConfig
+from psrt.coordinator.retention import Retention
+from psrt.coordinator.schedule import CutSchedule
+from psrt.core.errors import ConfigError
+from psrt.pserver.checkpoints import RecoveredPart, SavedCut, Settings, find_cut, served_job
+from psrt.storage.locate import directory_at
+
+log = logging.getLogger("psrt.pserver")
+
+
+def cut_settings(config: PserverConfig) -> Settings | None:
+    """Settings of the cuts that the job writes; None without a directory."""
+    if not config.checkpoint_dir:
+        return None
+    return Settings(
+        directory_at(config.checkpoint_dir),
+        CutSchedule(config.checkpoint_every_steps, config.checkpoint_every_s),
+        Retention(config.checkpoint_keep, config.checkpoint_keep_every),
+        config.checkpoint_timeout_s,
+    )
+
+
+def resumed(config: PserverConfig, cuts: Settings | None) -> SavedCut | None:
+    """The cut that the tables begin with; raises `ConfigError` if there is no such cut."""
+    if not config.resume:
+        return None
+    if cuts is None:
+        raise ConfigError("--resume needs a directory of cuts.", hint="Give --checkpoint-dir, too.")
+    found = find_cut(cuts.directory, config.resume)
+    log.info("begins with cut %d of %s", found.number, config.checkpoint_dir)
+    return found
+
+
+def recovered(config: PserverConfig, cuts: Settings | None) -> RecoveredPart | None:
+    """The tables of a killed predecessor; raises `ConfigError` if no one could have served them."""
+    if not config.recover:
+        return None
+    if cuts is None or not config.port:
+        raise ConfigError(
+            "--recover needs a directory of cuts, and the port of the killed pserver.",
+            hint="Give --checkpoint-dir and --port, as the pserver had them.",
+        )
+    found = served_job.find(cuts.directory, name_at(config.port))
+    if found is None:
+        log.info("nothing to recover in %s: begins anew", config.checkpoint_dir)
+    else:
+        log.warning("goes on with cut %d of %s", found.cut.number, config.checkpoint_dir)
+    return found
+
+
+def name_at(port: int) -> str:
+    """The name of a pserver among those that write cuts to one directory."""
+    return f"{socket.gethostname()}-{port}"

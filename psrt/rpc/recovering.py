@@ -1,0 +1,72 @@
+"""A client's part in the recovery of its pserver.
+
+A pserver that was killed may come back with the tables of its newest cut: same incarnation, another
+process. The first call that meets it sends again what the tables lack, on its own thread; other
+calls wait until that is done. If the pserver dies meanwhile, it begins once more.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+
+from psrt.core.errors import ErrorCode, PsrtError, UnavailableError
+from psrt.rpc.error_text import restarted
+
+log = logging.getLogger("psrt.rpc")
+
+
+class Recovering:
+    """The process of one pserver, and the work that a new one needs; any thread calls this."""
+
+    send_again: Callable[[], None] | None = None
+
+    def __init__(self, endpoint: str) -> None:
+        self._endpoint = endpoint
+        self._tables: int | None = None  # incarnation of the first reply
+        self._process = self._complete = 0  # the newest process, and the newest that lacks nothing
+        self._lock = threading.Lock()
+        self._thread: int | None = None  # the thread inside `run`
+
+    @property
+    def waits_for(self) -> Sequence[int]:
+        """The codes of errors that end with a recovery: the call is tried again."""
+        return (ErrorCode.RECOVERING, ErrorCode.STOPPING)[: 1 + (self.send_again is not None)]
+
+    @property
+    def is_due(self) -> bool:
+        """True if calls of this thread must wait for `run`."""
+        return self._process != self._complete and self._thread != threading.get_ident()
+
+    def met(self, tables: int, process: int) -> None:
+        """Record a reply to HELLO; raises `JobError` if this trainer cannot go on with it."""
+        if self._tables is None:
+            self._tables, self._process, self._complete = tables, process, process
+        if self._tables != tables or (self._process != process and self.send_again is None):
+            raise restarted(self._endpoint)
+        self._process = process
+
+    def run(self, timeout_s: float) -> None:
+        """Send again, or wait until another thread has; raises `UnavailableError` if it is late."""
+        if not self._lock.acquire(timeout=timeout_s):
+            raise UnavailableError(f"Pserver {self._endpoint} did not recover in {timeout_s:.1f} s")
+        try:
+            self._thread = threading.get_ident()
+            while self._complete != self._process:
+                self._send_again()
+        finally:
+            self._thread = None
+            self._lock.release()
+
+    def _send_again(self) -> None:
+        process = self._process
+        assert self.send_again is not None, "`met` has refused another process"
+        log.warning("pserver %s was started again and is sent what it has lost", self._endpoint)
+        try:
+            self.send_again()
+        except PsrtError:
+            if self._process == process:
+                raise
+        else:
+            self._complete = process

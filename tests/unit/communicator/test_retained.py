@@ -1,0 +1,122 @@
+"""Pushes that are kept until a cut has them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from psrt.communicator.requests.known_ids import IdList
+from psrt.communicator.requests.requests import Request, RowsGradient, Sink
+from psrt.communicator.requests.retained import RetainedPushes
+from psrt.kernels.precision import narrow
+from psrt.rpc import pb
+from psrt.rpc.client import Client
+from psrt.rpc.methods import Method
+from tests.support.inproc import InprocServer
+
+IDS = np.arange(4, dtype=np.int64)
+
+
+@pytest.fixture
+def kept() -> RetainedPushes:
+    line = InprocServer(lambda request, peer: None)
+    clients = [Client(f"ps{n}:6170", 0, 5, line, pb.Hello()) for n in range(2)]
+    return RetainedPushes(clients, limit_bytes=1 << 20)
+
+
+def request(endpoint: int = 0, round: int = 0, bucket: int = 0, number: int = 0) -> Request:
+    """A push of a block and of four rows, and pulls of both."""
+    made = Request(endpoint, bucket)
+    made.header.round = round
+    made.push_block("w", 3, narrow(np.full(5, 2.0, np.float32), "float32"))
+    rows = narrow(np.ones((4, 2), np.float32), "float32")
+    made.push_rows("emb", 1, RowsGradient(IDS, rows, number=number))
+    made.pull_block("w", np.zeros(5, np.float32))
+    sink = Sink("emb", np.zeros((4, 2), np.float32), known=IdList(number, []))
+    made.pull_rows(sink, IDS)
+    return made
+
+
+def test_a_kept_push_has_its_key_and_its_ids_and_no_pulls(kept: RetainedPushes) -> None:
+    pushed = request(number=77)  # the pserver remembers the ids: they are not sent
+    kept.add(Method.PUSH, [pushed])
+
+    (push,) = kept.of(0)
+    assert push.header.push_key.sequence == pushed.header.push_key.sequence == 1
+    assert [(part.table, part.keys) for part in push.header.parts] == [("w", 0), ("emb", 0)]
+    assert pushed.header.parts[1].keys == 77
+    values, ids, rows = push.tensors
+    assert values.tolist() == [2.0] * 5
+    assert ids.tolist() == IDS.tolist()
+    assert rows.tolist() == [[1.0, 1.0]] * 4
+
+
+def test_a_kept_push_does_not_change_with_the_gradient(kept: RetainedPushes) -> None:
+    gradient = np.ones(3, np.float32)
+    pushed = Request(0)
+    pushed.push_block("w", 0, narrow(gradient, "float32"))
+    kept.add(Method.PUSH, [pushed])
+
+    gradient[:] = 9.0
+
+    assert kept.of(0)[0].tensors[0].tolist() == [1.0] * 3
+
+
+def test_pushes_are_sent_again_by_round_and_bucket(kept: RetainedPushes) -> None:
+    kept.add(Method.EXCHANGE, [request(round=1, bucket=1), request(round=1, bucket=0)])
+    kept.add(Method.EXCHANGE, [request(round=0, bucket=2), request(endpoint=1)])
+
+    assert [push.order[:2] for push in kept.of(0)] == [(0, 2), (1, 0), (1, 1)]
+    assert len(kept.of(1)) == 1
+
+
+def test_a_request_of_pulls_alone_keeps_the_bucket_that_it_takes_part_in(
+    kept: RetainedPushes,
+) -> None:
+    pulled = Request(0, bucket=3)
+    pulled.pull_block("w", np.zeros(5, np.float32))
+    pulled.pull_block("b", np.zeros(5, np.float32))
+
+    kept.add(Method.EXCHANGE, [pulled])
+
+    assert [part.table for part in kept.of(0)[0].header.parts] == ["w"]
+
+
+def test_a_complete_cut_drops_what_it_has_and_no_more(kept: RetainedPushes) -> None:
+    kept.add(Method.PUSH, [request(0), request(1)])
+    kept.takes_part(4)
+    kept.add(Method.PUSH, [request(0)])
+    kept.takes_part(5)
+    kept.add(Method.PUSH, [request(0)])
+
+    kept.completed(4)
+    assert [push.header.push_key.sequence for push in kept.of(0)] == [2, 3]
+    assert kept.of(1) == []
+
+    kept.completed(9)  # this trainer took no part in 6 to 9
+    assert [push.header.push_key.sequence for push in kept.of(0)] == [3]
+
+
+def test_a_cut_has_all_pushes_of_a_trainer_that_has_trained(kept: RetainedPushes) -> None:
+    kept.newest_before = 2
+    kept.add(Method.PUSH, [request(0)])
+    kept.has_trained = True
+
+    kept.completed(2)  # proposed before this trainer joined
+    assert not kept.is_empty
+
+    kept.completed(3)
+    assert kept.is_empty
+    assert kept.size_bytes == 0
+
+
+def test_beyond_the_limit_a_push_waits_only_for_a_cut_under_way(kept: RetainedPushes) -> None:
+    kept.limit_bytes = 1
+    kept.add(Method.PUSH, [request()])
+    assert kept.wait_for_room(0.0)
+
+    kept.takes_part(1)
+    assert not kept.wait_for_room(0.0)
+
+    kept.cut_failed()
+    assert kept.wait_for_room(0.0)

@@ -1,0 +1,157 @@
+"""A pserver that continues with the decisions of a killed one: nothing is applied twice or lost."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from psrt.core.errors import ErrorCode, JobError, PsrtError
+from psrt.core.specs import Async, CommunicationMode, Sync
+from psrt.pserver.decisions import JobIdentity, PserverState, describe, dump, restore
+from psrt.pserver.decisions.calls import Apply, Close, SendReply, WaitingCall
+
+WAIT_S = 10.0
+
+
+def state_of(mode: CommunicationMode, trainers: int = 2) -> PserverState:
+    """A pserver whose trainers run as processes 100, 101, …"""
+    state = PserverState(WAIT_S)
+    for trainer in range(trainers):
+        state.hello(trainer, 100 + trainer, JobIdentity("job", "plan", trainers, mode), 0.0)
+        state.attend(trainer, 100 + trainer, 0.0)
+    return state
+
+
+def recovered(state: PserverState, now: float = 0.0) -> PserverState:
+    """A new process with what was written of `state`, as JSON."""
+    again = PserverState(WAIT_S, is_gone=lambda trainer, incarnation: None)
+    restore(again, json.loads(json.dumps(dump(state, cut=3))), now)
+    return again
+
+
+def call(trainer: int, sequence: int) -> WaitingCall:
+    return WaitingCall(trainer, 100 + trainer, sequence, math.inf)
+
+
+def rejoin(state: PserverState, trainer: int, now: float = 0.0) -> None:
+    job = state.job
+    assert job is not None
+    state.hello(trainer, 100 + trainer, job, now)
+    state.attend(trainer, 100 + trainer, now)
+
+
+def test_a_push_in_the_cut_is_answered_and_a_later_one_is_applied() -> None:
+    state = state_of(Async())
+    for sequence in (1, 2, 4):  # 3 comes later, over another connection
+        first = call(0, sequence)
+        state.push(first, 5, 0.0)
+        state.applied(first)
+
+    again = recovered(state)
+    rejoin(again, 0)
+    known, missing, new = call(0, 4), call(0, 3), call(0, 5)
+
+    assert again.global_step == 15
+    assert again.push(known, 5, 0.0) == [SendReply(known, repeated=True)]
+    assert again.push(missing, 5, 0.0) == [Apply(missing, 15)]
+    assert again.push(new, 5, 0.0) == [Apply(new, 20)]
+
+
+def test_a_round_in_the_cut_is_answered_and_the_next_one_is_open() -> None:
+    state = state_of(Sync())
+    pushes = [call(0, 1), call(1, 1)]
+    state.exchange(pushes[0], 0.0)
+    state.exchange(pushes[1], 0.0)
+    state.closed()
+
+    again = recovered(state)
+    for trainer in (0, 1):
+        rejoin(again, trainer)
+    repeated, ahead, other = call(0, 1), call(0, 2), call(1, 2)
+
+    assert again.open_round == 1
+    assert again.exchange(repeated, 0.0) == [SendReply(repeated, repeated=True)]
+    assert again.exchange(ahead, 0.0) == []
+    assert again.exchange(other, 0.0) == [Close(1, (ahead, other))]
+
+
+def test_reads_wait_until_every_trainer_has_sent_its_pushes_again() -> None:
+    again = recovered(state_of(Async()))
+    rejoin(again, 0)
+    again.resent(0, 100, 0.0)
+
+    with pytest.raises(PsrtError, match="waits for trainer 1 to send") as refused:
+        again.pull(0, 100, 0.0, acknowledges=False)
+    assert refused.value.code is ErrorCode.RECOVERING
+    assert describe(again, 0.0)["recovers_from"] == [1]
+
+    rejoin(again, 1)
+    again.resent(1, 101, 0.0)
+    again.pull(0, 100, 0.0, acknowledges=False)
+
+
+def test_a_trainer_that_had_completed_is_not_awaited() -> None:
+    state = state_of(Async())
+    state.complete(1, 101, 0.0)
+
+    again = recovered(state)
+    rejoin(again, 0)
+    again.resent(0, 100, 0.0)
+
+    again.pull(0, 100, 0.0, acknowledges=False)
+
+
+def test_a_new_process_is_refused_whose_predecessor_cannot_send_its_pushes_again() -> None:
+    again = recovered(state_of(Async()))
+    assert again.job is not None
+    again.hello(1, 777, again.job, 0.0)
+
+    with pytest.raises(JobError, match=r"trainer 1 was replaced before .* are lost"):
+        again.attend(1, 777, 0.0)
+
+
+def test_a_new_process_is_accepted_once_its_predecessor_has_sent_its_pushes() -> None:
+    again = recovered(state_of(Async()))
+    for trainer in (0, 1):
+        rejoin(again, trainer)
+        again.resent(trainer, 100 + trainer, 0.0)
+    assert again.job is not None
+    again.hello(1, 777, again.job, 0.0)
+
+    again.attend(1, 777, 0.0)
+
+    assert again.members.member(1).incarnation == 777
+
+
+def test_a_trainer_that_joined_after_the_cut_is_known_by_its_successor() -> None:
+    """Another pserver has met the process before; this one, killed meanwhile, never has."""
+    state = state_of(Async(), trainers=1)
+    again = recovered(state)
+    assert again.job is not None
+    again.hello(0, 100, again.job, 0.0)
+    again.attend(0, 100, 0.0)
+
+    with pytest.raises(JobError, match="are lost"):
+        again.register(0, 100, {}, 0.0, predecessor=555)
+    again.register(0, 100, {}, 0.0, predecessor=100)
+
+
+def test_a_trainer_that_does_not_come_back_is_given_up_by_the_policy_of_the_job() -> None:
+    again = recovered(state_of(Async(on_trainer_loss="shrink")), now=50.0)
+    rejoin(again, 0, now=50.0)
+    again.resent(0, 100, 50.0)
+    while again.recovery.missing and (due_s := again.next_deadline()) is not None:
+        assert due_s <= 50.0 + 2 * WAIT_S, "trainer 1 is awaited for ever"
+        again.expire(due_s)
+
+    again.pull(0, 100, 60.0, acknowledges=False)
+
+
+def test_a_repeated_cut_call_is_answered_by_the_recovered_pserver() -> None:
+    again = recovered(state_of(Async()))
+    rejoin(again, 0)
+    asked = call(0, 0)
+
+    assert again.cut(asked, 3, 0.0) == [SendReply(asked, repeated=True)]
