@@ -15,6 +15,7 @@ In reading order:
     rows_by_size      rows per second by table size, width, batch and trainers
     latency           time of a pull of one row
     cut_files         array files of a cut against plain files of the same bytes
+    cut_chains        full and incremental cuts, restored and merged (a folder)
     frozen_tables     freezes of a table while others push to it (a folder)
     startup           time until a pserver is ready
     stress            many trainers, with every sum checked

@@ -4,7 +4,8 @@
                                               └── failed, or too late ─▶ Discard ─▶ IDLE
 
 Trainers learn of a proposal by WATCH, which waits for it; in Sync by the replies of one round, so
-that all of them take part behind the same round. A pserver reports its part when it is on disk.
+that all of them take part behind the same round. A pserver reports its part when it is on disk, and
+learns what became of the cut: a later part may continue a complete cut only (`part_chain`).
 `Commit` writes the manifest, the only thing that makes parts a cut; without it a crash at any time
 leaves the cuts that were complete before. Numbers only grow, also over restarts: `newest` is that
 of the newest cut or part that lies in the directory.
@@ -50,7 +51,7 @@ class Discard:
 
 @dataclass(frozen=True)
 class Done:
-    """Answer a CHECKPOINT: cut `number` is complete, or `error` says why there is none."""
+    """Answer a CHECKPOINT or PART: cut `number` is complete, or `error` says why there is none."""
 
     call: Caller
     number: int
@@ -67,13 +68,15 @@ class _Proposal:
     at_step: int
     parts: dict[str, str] = field(default_factory=dict)
     participants: set[str] = field(default_factory=set)
+    reports: list[Caller] = field(default_factory=list)
     committing: bool = False
 
 
 class CutCoordinator:
     """The cuts of one job; `endpoints` are its pservers in the order of the plan.
 
-    `steps()` is the number of rounds or mini-batches so far, for the schedule.
+    `steps()` is the number of rounds or mini-batches so far, for the schedule. `complete` is the
+    newest complete cut, 0 = none.
     """
 
     def __init__(
@@ -83,9 +86,10 @@ class CutCoordinator:
         timeout_s: float,
         newest: int = 0,
         steps: Callable[[], int] = lambda: 0,
+        complete: int = 0,
     ) -> None:
         self.newest = newest
-        self.complete = 0
+        self.complete = complete
         self._endpoints = tuple(endpoints)
         self._schedule, self._timeout_s, self._steps = schedule, timeout_s, steps
         self._proposal: _Proposal | None = None
@@ -123,16 +127,30 @@ class CutCoordinator:
         )
 
     def part(
-        self, number: int, endpoint: str, record: str, participants: str = ""
+        self,
+        number: int,
+        endpoint: str,
+        record: str,
+        participants: str = "",
+        base: int = 0,
+        call: Caller = None,
     ) -> list[CutInstruction]:
         """Record that a pserver has written its part; a repeated or late report changes nothing.
 
         `participants` are the trainers that took part, with their processes and positions. Parts
         with different ones do not belong together: a trainer joined or was replaced in between.
+        `base` is the cut that the part continues, 0 = none; it must be the newest complete one.
+        `call` is answered once the cut is complete or given up.
         """
         proposal = self._proposal
-        if proposal is None or number != proposal.number or proposal.committing:
+        if proposal is None or number != proposal.number:
+            return [] if call is None else [self._done_before(number, call)]
+        if call is not None:
+            proposal.reports.append(call)
+        if proposal.committing:
             return []
+        if base not in (0, self.complete):
+            return self.failed(number, f"{endpoint} continues cut {base}, which is not complete")
         if endpoint in self._endpoints:
             proposal.parts[endpoint] = record
             proposal.participants.add(participants)
@@ -145,24 +163,26 @@ class CutCoordinator:
 
     def committed(self, number: int) -> list[CutInstruction]:
         """Record that the manifest of a cut is on disk."""
-        assert self.proposed == number, "only the proposed cut is committed"
+        proposal = self._proposal
+        assert proposal is not None, "a proposed cut is committed"
+        assert proposal.number == number, "only the proposed cut is committed"
         self._proposal, self.complete = None, number
-        return [Done(call, number) for call in self._take_requests()]
+        return [Done(call, number) for call in (*proposal.reports, *self._take_requests())]
 
     def failed(self, number: int, why: str) -> list[CutInstruction]:
         """Give up the cut: a part or its manifest could not be written. Training goes on."""
-        if self._proposal is None or self._proposal.number != number:
+        proposal = self._proposal
+        if proposal is None or proposal.number != number:
             return []
         self._proposal = None
-        error = JobError(
-            f"cut {number} was given up: {why}. Earlier cuts are complete, and training goes on.",
-            code=ErrorCode.CUT_GIVEN_UP,
-            hint="See the logs of the pservers; the next cut is made by the same schedule.",
-        )
-        return [
-            Discard(number, why),
-            *(Done(call, number, error) for call in self._take_requests()),
-        ]
+        error, calls = _given_up(number, why), (*proposal.reports, *self._take_requests())
+        return [Discard(number, why), *(Done(call, number, error) for call in calls)]
+
+    def stop(self, why: str) -> list[CutInstruction]:
+        """Give up the cut under way; one whose manifest is being written ends by itself."""
+        if self._proposal is None or self._proposal.committing:
+            return []
+        return self.failed(self._proposal.number, why)
 
     # --- questions ---------------------------------------------------------------------------
 
@@ -201,3 +221,17 @@ class CutCoordinator:
     def _take_requests(self) -> list[Caller]:
         taken, self._requests = self._requests, []
         return taken
+
+    def _done_before(self, number: int, call: Caller) -> Done:
+        """The answer to a report that was repeated or late."""
+        if number == self.complete:
+            return Done(call, number)
+        return Done(call, number, _given_up(number, "it is no longer under way"))
+
+
+def _given_up(number: int, why: str) -> JobError:
+    return JobError(
+        f"cut {number} was given up: {why}. Earlier cuts are complete, and training goes on.",
+        code=ErrorCode.CUT_GIVEN_UP,
+        hint="See the logs of the pservers; the next cut is made by the same schedule.",
+    )

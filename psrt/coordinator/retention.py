@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 
@@ -10,17 +10,39 @@ from dataclasses import dataclass
 class Retention:
     """Keep the newest `keep` cuts, and every cut whose number is a multiple of `keep_every`.
 
-    `keep` is at least 1; `keep_every` 0 = none beyond the newest.
+    `keep` is at least 1; `keep_every` 0 = none beyond the newest. Cuts that a kept one builds on
+    are kept, too.
     """
 
     keep: int = 3
     keep_every: int = 0
 
-    def dropped(self, complete: Iterable[int]) -> list[int]:
-        """The numbers of complete cuts that may be deleted, oldest first."""
+    def dropped(
+        self, complete: Iterable[int], bases: Callable[[int], Iterable[int]] = lambda number: ()
+    ) -> list[int]:
+        """The numbers of complete cuts that may be deleted, in the order of deletion.
+
+        `bases` returns the cuts that the parts of a cut continue. The newest comes first, so that
+        a deletion that ends early leaves no cut without one that it builds on.
+        """
         numbers = sorted(set(complete))
-        newest = set(numbers[-self.keep :])
-        return [n for n in numbers if n not in newest and not self._is_milestone(n)]
+        kept = {*numbers[-self.keep :], *filter(self._is_milestone, numbers)}
+        if len(kept) == len(numbers):
+            return []
+        needed = closure(kept, bases)
+        return [n for n in reversed(numbers) if n not in needed]
 
     def _is_milestone(self, number: int) -> bool:
         return self.keep_every > 0 and number % self.keep_every == 0
+
+
+def closure(numbers: Iterable[int], bases: Callable[[int], Iterable[int]]) -> set[int]:
+    """These cuts and all that they build on."""
+    found: set[int] = set()
+    waiting = list(numbers)
+    while waiting:
+        number = waiting.pop()
+        if number not in found:
+            found.add(number)
+            waiting.extend(bases(number))
+    return found

@@ -16,6 +16,11 @@ class CutSchedule:
     every_steps: int = 0
     every_s: float = 0.0
 
+    @property
+    def makes_cuts(self) -> bool:
+        """False for a schedule by which no cut is ever due."""
+        return self.every_steps > 0 or self.every_s > 0
+
     def is_due(self, steps: int, elapsed_s: float) -> bool:
         """Return True if a cut is due `steps` and `elapsed_s` seconds after the last began.
 

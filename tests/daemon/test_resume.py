@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from psrt.core.errors import CATALOGUE, ErrorCode
-from psrt.pserver.checkpoints import complete_cuts
+from psrt.pserver.checkpoints import complete_cuts, find_cut
 from psrt.storage.locate import directory_at
 from tests.support.carriers import eventually
 from tests.support.processes import DEADLINE_S, Running, psrt
@@ -35,17 +35,20 @@ def written_job(directory: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A job that was trained once, and killed once with a cut in `cuts`."""
+    """A job that was trained once, and killed once with an incremental cut in `cuts`."""
     job = written_job(tmp_path_factory.mktemp("killed"))
     cuts = job.parent / "cuts"
     with launched(job, "whole", 2) as whole:
         assert whole.exit_code() == 0
     with launched(job, "killed", 2, "--checkpoint-dir", str(cuts)) as killed:
-        eventually(lambda: complete_cuts(directory_at(cuts)), "a complete cut", DEADLINE_S)
+        eventually(
+            lambda: len(complete_cuts(directory_at(cuts))) > 1, "an incremental cut", DEADLINE_S
+        )
         ready = json.loads((job.parent / "logs-killed" / "pserver.1.ready.json").read_text())
         os.kill(ready["pid"], signal.SIGKILL)
         assert killed.exit_code() == CATALOGUE[ErrorCode.CHILD_FAILED].exit_code
     assert not (job.parent / "killed").exists()
+    assert find_cut(directory_at(cuts), "latest").bases
     return job
 
 

@@ -11,6 +11,7 @@ history, byte for byte. In reading order:
     disk        a disk that forgets or tears what was not synced
     slow_disk   that disk on the clock of a world
     ledger      a model whose parameters count pushes, and what they must hold in the end
+    passing_rows  rows that come and go on a pserver
     scenario    a cluster, its faults and its seed, as data
     cluster     one history of a scenario: processes, restarts, verdict
     cuts        checks of complete cuts

@@ -20,6 +20,7 @@ import numpy as np
 from psrt.communicator.base import Pulled
 from psrt.communicator.factory import make
 from psrt.communicator.requests import known_ids
+from psrt.coordinator.retention import Retention
 from psrt.core import specs
 from psrt.core.errors import ErrorCode, PsrtError
 from psrt.pserver.checkpoints import Settings, served_job
@@ -32,6 +33,7 @@ from tests.sim.cuts import check_cuts, position_of
 from tests.sim.disk import SimulatedDisk
 from tests.sim.ledger import PLAN, SHARED, UNIT, Ledger, gradients_of, ids_of, row_of
 from tests.sim.network import Network
+from tests.sim.passing_rows import visit
 from tests.sim.patching import simulated
 from tests.sim.scenario import MODES, ProcessFault, Scenario, Strike
 from tests.sim.slow_disk import SlowDisk
@@ -43,6 +45,7 @@ RETAINED_BYTES = 4000
 """Memory for retained pushes: that of some steps, so that trainers ask for cuts."""
 MOST_STARTS = 4
 STEP_S = 0.01
+KEPT_CUTS, FULL_EVERY = 2, 4
 
 
 class Violation(AssertionError):
@@ -170,6 +173,7 @@ class SimCluster:
         self._stopping: set[int] = set()
         self._trained_s = math.inf  # when all trainers had begun to stop
         self.disk = SimulatedDisk(scenario.seed)
+        self.disk.failing_syncs = set(scenario.failing_syncs)
         self.pservers = [SimPserver(e, Process(e)) for e in PLAN.endpoints]
         self.trainers = [SimTrainer(n, Process("")) for n in range(len(scenario.steps))]
         self._start()
@@ -225,18 +229,29 @@ class SimCluster:
         def main() -> None:
             dial, hello = self.network.dial(process), pb.Hello()
             client = Client(PLAN.endpoints[0], 0, 1, dial, hello)
-            try:
-                reply = client.call(Method.CHECKPOINT, timeout_s=CALL_TIMEOUT_S)
-                self.world.note(f"cut {reply.header.cut.number} is complete")
-            except PsrtError as error:
-                self.world.note(f"no cut: {described(error)}")
-            finally:
-                client.close()
+            for _ in range(self.scenario.cuts_in_a_row):
+                try:
+                    reply = client.call(Method.CHECKPOINT, timeout_s=CALL_TIMEOUT_S)
+                    self.world.note(f"cut {reply.header.cut.number} is complete")
+                except PsrtError as error:
+                    self.world.note(f"no cut: {described(error)}")
+                    if error.code is not ErrorCode.CUT_GIVEN_UP:
+                        break
+            client.close()
 
         self.world.spawn(process, "main", main)
 
     def _directory(self, owner: str) -> LocalDirectory:
         return LocalDirectory(Path("/checkpoints"), SlowDisk(self.world, self.disk), owner)
+
+    def _cut_settings(self, owner: str) -> Settings:
+        retention = Retention(KEPT_CUTS)
+        return Settings(
+            self._directory(owner),
+            retention=retention,
+            timeout_s=WAIT_TIMEOUT_S,
+            full_every=FULL_EVERY,
+        )
 
     # --- pservers --------------------------------------------------------------------------------
 
@@ -254,7 +269,7 @@ class SimCluster:
                 stripes=1,
                 wait_timeout_s=WAIT_TIMEOUT_S,
                 on_end=lambda error: self._pserver_ended(pserver, process, error),
-                cuts=Settings(directory, timeout_s=WAIT_TIMEOUT_S),
+                cuts=self._cut_settings(pserver.endpoint),
                 carrier=self.network.dial(process),
                 recovered=recovered,
             )
@@ -262,6 +277,8 @@ class SimCluster:
             pserver.service = service
             service.start()
             self.network.listen(pserver.endpoint, process, service.handle)
+            if self.scenario.cuts_in_a_row > 1:
+                visit(self.world, lambda: service.tables)
 
         self.world.spawn(process, "main", main)
 
@@ -392,14 +409,15 @@ class SimCluster:
             if end.startswith((ErrorCode.INTERNAL.name, "crashed")):
                 raise Violation(f"{name} {end}")
         trained = {e for name, e in self.ends.items() if name.startswith("trainer")}
-        is_gentle = self.scenario.is_gentle and not any(each.is_anew for each in self.pservers)
+        is_gentle = self.scenario.is_gentle and not any(map(self._is_beyond, self.pservers))
         if is_gentle and trained != {"completed"}:
             raise Violation(f"a job without lasting faults did not complete: {self.ends}")
         if is_gentle:
             self._check_pservers()
+        self.disk.failing_syncs.clear()
         mean = isinstance(self.mode, specs.Sync)
-        is_replaced = any(trainer.starts > 1 for trainer in self.trainers)
-        whole = not self.scenario.strikes and not is_replaced and trained == {"completed"}
+        were_replaced = any(trainer.starts > 1 for trainer in self.trainers)
+        whole = not self.scenario.strikes and not were_replaced and trained == {"completed"}
         self.cuts = check_cuts(self._directory("check"), self.scenario.steps, mean, whole)
         if trained == {"completed"} and not any(map(self._is_beyond, self.pservers)):
             self.ledger.check(*self._held(), mean=isinstance(self.mode, specs.Sync))
@@ -428,7 +446,8 @@ class SimCluster:
             if not len(tables):
                 continue
             ids, weights, _ = tables.sparse("emb").export(0, 1 << 20)
-            rows |= dict(zip(ids.tolist(), weights[:, 0].tolist(), strict=True))
+            held = zip(ids.tolist(), weights[:, 0].tolist(), strict=True)
+            rows |= {row: value for row, value in held if row >= 0}
             for spec in PLAN.specs_for(pserver.endpoint):
                 if isinstance(spec, specs.DenseTableSpec):
                     dense[spec.name] = tables.dense(spec.name).read()[0]

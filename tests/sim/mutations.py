@@ -18,6 +18,8 @@ from psrt.communicator.base import Position, no_position
 from psrt.communicator.base_communicator import BaseCommunicator
 from psrt.communicator.requests import PserverGroup
 from psrt.communicator.requests.retained import RetainedPush, RetainedPushes
+from psrt.coordinator import retention
+from psrt.pserver.checkpoints import cutting, merging
 from psrt.pserver.decisions.buckets import BucketRounds
 from psrt.pserver.decisions.clocks import Clocks
 from psrt.pserver.decisions.dedupe import AdmittedPushes, SeenSequences
@@ -25,6 +27,7 @@ from psrt.pserver.decisions.departures import Departures
 from psrt.pserver.decisions.membership import Membership, MemberState
 from psrt.pserver.decisions.pserver_state import PserverState
 from psrt.pserver.decisions.rounds import Rounds
+from psrt.pserver.frozen.change_marks import ChangeMarks
 from psrt.pserver.frozen.frozen_records import FrozenRecords
 from psrt.pserver.serving import effect_runner, updates
 from psrt.pserver.serving.id_list_cache import IdListCache
@@ -193,6 +196,24 @@ def _position_of_the_step_before(original: Callable[..., Any]) -> Callable[..., 
     return continues_at
 
 
+def _confirmed_when_written(original: Callable[..., Any]) -> Callable[..., Any]:
+    def write_part(directory: Any, number: int, index: int, dense: Any, sparse: Any, *rest: Any):
+        record = original(directory, number, index, dense, sparse, *rest)
+        for table in (*dense, *sparse):
+            table.confirm()
+        return record
+
+    return write_part
+
+
+def _changes_of_a_given_up_cut_forgotten(original: Callable[..., Any]) -> Callable[..., Any]:
+    def freeze(self: ChangeMarks) -> Any:
+        self._pending, self._pending_dropped = None, []
+        return original(self)
+
+    return freeze
+
+
 def _keeps_nothing_for_the_cut(original: Callable[..., Any]) -> Callable[..., Any]:
     return lambda self, *given, **named: None
 
@@ -287,6 +308,19 @@ MUTATIONS: dict[str, Mutation] = {
     ),
     "a repeated push has a new key": Mutation(
         RetainedPushes, "of", "async", _repeated_with_new_keys, is_durable=True
+    ),
+    "a delta begins at a cut that may be given up": Mutation(
+        cutting, "write_part", "async", _confirmed_when_written
+    ),
+    "changes before a cut that was given up are forgotten": Mutation(
+        ChangeMarks, "freeze", "half-async", _changes_of_a_given_up_cut_forgotten
+    ),
+    "retention drops what a kept cut builds on": Mutation(
+        retention, "closure", "async", lambda original: lambda numbers, bases: set(numbers)
+    ),
+    "deleted rows come back": Mutation(ChangeMarks, "drop", "async", always(None)),
+    "a merged cut has deleted rows": Mutation(
+        merging, "_contains", "async", lambda original: lambda newer, keys: keys != keys
     ),
     "clocks never let a trainer go": Mutation(Clocks, "answer_met", "ssp", always([])),
 }

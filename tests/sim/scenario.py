@@ -22,6 +22,8 @@ MODES: dict[str, specs.CommunicationMode] = {
 CARRIERS = ("stream-tcp", "stream-unix")
 LONGEST_DELAY_S = 9.0
 """A job survives delays that end before a pserver's longest wait."""
+MORE_STEPS = 6
+"""Further steps of each trainer in a history with several cuts."""
 MOST_FRAMES = 120
 """About the number of frames of a short history; later numbers strike nothing."""
 
@@ -55,7 +57,8 @@ class Scenario:
     """`steps[trainer]` steps of each trainer; `links` are (number of the frame, its fault).
 
     A keeper starts a trainer that failed again, up to `restarts` times. Somebody asks for a cut at
-    each of `cuts_s`. In a durable job pservers recover from cuts.
+    each of `cuts_s`, `cuts_in_a_row` times. `failing_syncs` are the syncs of the disk that fail.
+    In a durable job pservers recover from cuts.
     """
 
     seed: int
@@ -68,13 +71,16 @@ class Scenario:
     restarts: int = 0
     cuts_s: tuple[float, ...] = ()
     is_durable: bool = False
+    cuts_in_a_row: int = 1
+    failing_syncs: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         lines = [
             f"seed {self.seed}: {self.mode} over {self.carrier}, steps {list(self.steps)}, "
             f"trainers join after {', '.join(f'{s:.2f}' for s in self.joins_s)} s, "
             f"{'durable, ' * self.is_durable}{self.restarts} restarts, "
-            f"cuts after {', '.join(f'{s:.3f}' for s in self.cuts_s)} s"
+            f"cuts after {', '.join(f'{s:.3f}' for s in self.cuts_s)} s "
+            f"× {self.cuts_in_a_row}, failing syncs {list(self.failing_syncs)}"
         ]
         lines += [f"  frame {number} {fault.value}" for number, fault in self.links]
         return "\n".join([*lines, *(f"  {strike}" for strike in self.strikes)])
@@ -117,7 +123,7 @@ def drawn(seed: int, mode: str | None = None, pservers_die: bool = True) -> Scen
         draw.randrange(MOST_FRAMES): draw.choice(kinds)
         for _ in range(draw.choice([0, 0, 2, 8, 16]))
     }
-    return Scenario(
+    scenario = Scenario(
         seed,
         mode,
         draw.choice(CARRIERS),
@@ -131,6 +137,19 @@ def drawn(seed: int, mode: str | None = None, pservers_die: bool = True) -> Scen
         ),
         restarts=draw.choice([0, 0, 1, 2]),
         cuts_s=tuple(round(draw.uniform(0.005, 0.08), 4) for _ in range(draw.choice([0, 1, 2]))),
+    )
+    return _with_chains(scenario, draw) if scenario.cuts_s else scenario
+
+
+def _with_chains(scenario: Scenario, draw: random.Random) -> Scenario:
+    """The scenario, or every other time a longer one with several cuts, some of which may fail."""
+    if draw.random() < 0.5:
+        return scenario
+    return replace(
+        scenario,
+        steps=tuple(count + MORE_STEPS for count in scenario.steps),
+        cuts_in_a_row=draw.randint(3, 6),
+        failing_syncs=tuple(sorted(draw.sample(range(1, 120), draw.choice([0, 2, 4])))),
     )
 
 

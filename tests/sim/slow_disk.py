@@ -9,7 +9,7 @@ from psrt.storage.checksums import Buffer
 from tests.sim.disk import SimulatedDisk, SimulatedFile
 from tests.sim.world import World
 
-MOST_S = 0.01
+MOST_S = 0.002
 
 
 class SlowDisk:

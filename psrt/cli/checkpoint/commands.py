@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from psrt.cli.checkpoint import checking, listing, making
+from psrt.cli.checkpoint import checking, compacting, listing, making
 
 _EPILOG = """\b
 Examples:
@@ -14,6 +14,7 @@ Examples:
   psrt checkpoint verify checkpoints all
   psrt checkpoint save --endpoint 127.0.0.1:6170
   psrt checkpoint prune checkpoints --keep 3
+  psrt checkpoint compact checkpoints
   psrt launch --checkpoint-dir checkpoints --resume latest job.toml
 """
 
@@ -28,5 +29,5 @@ def checkpoint() -> None:
     """
 
 
-for _command in (*listing.COMMANDS, checking.verify, *making.COMMANDS):
+for _command in (*listing.COMMANDS, checking.verify, *making.COMMANDS, compacting.compact_cut):
     checkpoint.add_command(_command)

@@ -17,6 +17,9 @@ def plain(cut: SavedCut) -> Plain:
     return {
         **{name: cut.manifest.get(name) for name in names},
         "positions": {trainer: _read(text) for trainer, text in cut.manifest["positions"].items()},
+        "bases": list(cut.bases),
+        "bytes": own_bytes(cut),
+        "bytes_with_bases": size_bytes(cut),
         "tables": tables(cut),
         "parts": parts(cut),
     }
@@ -30,9 +33,19 @@ def progress_of(cut: SavedCut) -> str:
     )
 
 
-def size_bytes(cut: SavedCut) -> int:
-    """Bytes of the array files of a cut."""
+def own_bytes(cut: SavedCut) -> int:
+    """Bytes of the array files of a cut, without those that it builds on."""
     return sum(file["seal"]["bytes"] for part in cut.parts for file in part["files"])
+
+
+def size_bytes(cut: SavedCut) -> int:
+    """Bytes of all array files that a cut is restored from."""
+    return sum(file["seal"]["bytes"] for file in cut.files)
+
+
+def base_text(cut: SavedCut) -> str:
+    """The cuts that a cut continues, `-` for a full one."""
+    return ", ".join(map(str, cut.bases)) or "-"
 
 
 def parts(cut: SavedCut) -> list[Plain]:

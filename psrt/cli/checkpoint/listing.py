@@ -15,7 +15,7 @@ from psrt.pserver.checkpoints import SavedCut, complete_cuts, files_by_cut, find
 from psrt.storage.directory import Directory
 from psrt.storage.locate import directory_at
 
-_HEADS = ("cut", "state", "written", "at", "mode", "pservers", "trainers", "files", "MB")
+_HEADS = ("cut", "state", "written", "at", "mode", "pservers", "trainers", "base", "files", "MB")
 _TEXTS = (1, 2, 3, 4)
 _TABLE_HEADS = ("table", "kind", "shape", "elements or rows", "pieces", "version", "optimizer")
 
@@ -26,7 +26,7 @@ def list_cuts(*, location: str) -> None:
     """List the cuts of a directory, the oldest first.
 
     A cut without a manifest is incomplete: it is being written, or a crash left it. No job begins
-    with it. MB are those of the array files.
+    with it. Base is the cut that an incremental one continues. MB are those of its own array files.
     """
     directory = directory_at(location)
     files, complete = files_by_cut(directory), set(complete_cuts(directory))
@@ -70,13 +70,13 @@ def _row(directory: Directory, number: int, files: int, is_complete: bool) -> tu
     job = cut.manifest["job"]
     return (
         *(str(number), "complete", _written(cut), contents.progress_of(cut), job["mode"]["kind"]),
-        *(str(len(cut.parts)), str(job["trainers"]), str(files)),
-        f"{contents.size_bytes(cut) / 1e6:,.1f}",
+        *(str(len(cut.parts)), str(job["trainers"]), contents.base_text(cut), str(files)),
+        f"{contents.own_bytes(cut) / 1e6:,.1f}",
     )
 
 
 def _no_cut(number: int, state: str, files: int) -> tuple[str, ...]:
-    return str(number), state, *(("-",) * 5), str(files), "-"
+    return str(number), state, *(("-",) * 6), str(files), "-"
 
 
 def _written(cut: SavedCut) -> str:
@@ -89,6 +89,14 @@ def _job(cut: SavedCut) -> Iterator[str]:
     yield f"cut {cut.number} of job {job['id']}, written {_written(cut)}"
     yield f"mode {job['mode']['kind']}" + (f" ({options})" if options else "")
     yield f"{contents.progress_of(cut)}, {job['trainers']} trainers, {len(cut.parts)} pservers"
+    yield _size(cut)
+
+
+def _size(cut: SavedCut) -> str:
+    size = f"{contents.own_bytes(cut):,} bytes"
+    if not cut.bases:
+        return f"full, {size}"
+    return f"continues cut {contents.base_text(cut)}, {size}; {contents.size_bytes(cut):,} with it"
 
 
 def _positions(cut: SavedCut) -> list[str]:

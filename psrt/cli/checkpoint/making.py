@@ -8,7 +8,7 @@ import click
 
 from psrt.cli import results
 from psrt.coordinator.retention import Retention
-from psrt.pserver.checkpoints import complete_cuts, files_by_cut, remove_cut
+from psrt.pserver.checkpoints import Bases, complete_cuts, files_by_cut, remove_cut
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.methods import Method
@@ -68,6 +68,7 @@ Examples:
 def prune(*, location: str, keep: int, keep_every: int, dry_run: bool) -> None:
     """Delete old cuts, and incomplete ones that are older than the newest complete cut.
 
+    Cuts that a kept one builds on are kept, too; compact makes a cut that needs no other.
     Running jobs delete their own old cuts by --checkpoint-keep; this is for directories of jobs
     that have ended. Do not delete the cut that a starting job reads.
     """
@@ -82,11 +83,15 @@ def prune(*, location: str, keep: int, keep_every: int, dry_run: bool) -> None:
 
 
 def _superfluous(directory: Directory, retention: Retention) -> list[int]:
-    """The numbers of cuts to delete; a newer cut without a manifest may be under way."""
+    """The numbers of cuts to delete, newest first: none is left without one that it builds on.
+
+    A newer cut without a manifest may be under way.
+    """
     complete = complete_cuts(directory)
     leftovers = [n for n in files_by_cut(directory) if complete and n < complete[-1]]
     broken = set(leftovers) - set(complete)
-    return sorted({*retention.dropped(complete), *broken})
+    dropped = retention.dropped(complete, Bases(directory).of)
+    return sorted({*dropped, *broken}, reverse=True)
 
 
 COMMANDS = (save, prune)

@@ -148,7 +148,7 @@ class JobCalls:
         """Report to every pserver that this trainer has finished."""
         jobs = [partial(client.complete, timeout_s) for client in self._clients]
         have_ended = self._on_all("stop: completing", jobs, timeout_s)
-        if self.durable is not None and not all(have_ended):
+        if self.durable is not None and not any(have_ended):
             self.durable.linger(timeout_s)
         self._on_all("stop: confirming", [each.confirm for each in self._clients], timeout_s)
 

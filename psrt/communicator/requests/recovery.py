@@ -109,8 +109,8 @@ class DurablePushes:
         """
         self._retained.has_trained = True
         for _ in range(max(1, int(timeout_s / PING_S))):
-            have_ended = [client.complete(timeout_s) for client in self._clients]
-            if self._retained.is_empty or all(have_ended):
+            has_ended = any(client.complete(timeout_s) for client in self._clients)
+            if self._retained.is_empty or has_ended:
                 return
             self.ask_for_cut()
             self._retained.wait_until_empty(PING_S)

@@ -74,7 +74,15 @@ class PserverConfig:
         minimum=0,
     )
     checkpoint_every_s: float = setting(0.0, "Seconds between two cuts; 0 = no limit.", minimum=0.0)
-    checkpoint_keep: int = setting(3, "Number of the newest cuts to keep.", minimum=1)
+    checkpoint_full_every: int = setting(
+        8,
+        "One of so many cuts by the schedule has all rows, the others what changed since the cut "
+        "before; 1 = every cut is full.",
+        minimum=1,
+    )
+    checkpoint_keep: int = setting(
+        3, "Number of the newest cuts to keep, besides those that they build on.", minimum=1
+    )
     checkpoint_keep_every: int = setting(
         0, "Also keep every cut whose number is a multiple of this; 0 = none.", minimum=0
     )

@@ -5,18 +5,21 @@ In reading order:
     cut_files      names and contents of the files of a cut
     part_writer    frozen tables to files
     saved_cut      a complete cut: its manifest, and the pages of its tables
+    merging        a table merged from its full freeze and the deltas behind it
+    compaction     a cut that builds on others made full
     served_job     tables that a killed pserver recovers
-    stored_cuts    all cuts in a directory, complete or not: their files and their removal
+    stored_cuts    all cuts in a directory, complete or not: their files, bases and removal
     cutting        freezes and writes this pserver's part of a cut
     coordination   the coordinator of a job in its first pserver: calls, timer, manifests
 """
 
 from psrt.pserver.checkpoints import served_job
+from psrt.pserver.checkpoints.compaction import compact
 from psrt.pserver.checkpoints.coordination import Coordination
 from psrt.pserver.checkpoints.cutting import Cutting, Settings
 from psrt.pserver.checkpoints.saved_cut import SavedCut, complete_cuts, find_cut
 from psrt.pserver.checkpoints.served_job import RecoveredPart
-from psrt.pserver.checkpoints.stored_cuts import files_by_cut, remove_cut
+from psrt.pserver.checkpoints.stored_cuts import Bases, files_by_cut, remove_cut
 
-__all__ = ["Coordination", "Cutting", "RecoveredPart", "SavedCut", "Settings", "complete_cuts"]
-__all__ += ["files_by_cut", "find_cut", "remove_cut", "served_job"]
+__all__ = ["Bases", "Coordination", "Cutting", "RecoveredPart", "SavedCut", "Settings", "compact"]
+__all__ += ["complete_cuts", "files_by_cut", "find_cut", "remove_cut", "served_job"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -27,6 +28,7 @@ from psrt.core.threads import CrashReport, start_thread
 from psrt.pserver.checkpoints import cut_files
 from psrt.pserver.checkpoints.cutting import Settings
 from psrt.pserver.checkpoints.saved_cut import complete_cuts
+from psrt.pserver.checkpoints.stored_cuts import Bases, files_by_cut, remove_cut
 from psrt.storage import json_file
 
 log = logging.getLogger("psrt.pserver")
@@ -56,10 +58,7 @@ class WaitingCaller:
 
 
 class Coordination:
-    """Cuts of one job, whose pservers are `endpoints`; `steps()` counts rounds or mini-batches.
-
-    `complete` is the newest complete cut of this job, 0 = none.
-    """
+    """Cuts of one job, whose pservers are `endpoints`; `steps()` counts rounds or mini-batches."""
 
     def __init__(
         self,
@@ -68,15 +67,14 @@ class Coordination:
         clock: Clock,
         steps: Callable[[], int],
         crashes: CrashReport,
-        complete: int = 0,
     ) -> None:
         self._settings, self._endpoints, self._clock = settings, tuple(endpoints), clock
-        numbers = map(cut_files.number_of, settings.directory.names("cut-"))
-        newest = max((number for number in numbers if number is not None), default=0)
+        newest = max(files_by_cut(settings.directory), default=0)
+        complete = max(complete_cuts(settings.directory), default=0)
         self._cuts = CutCoordinator(
-            self._endpoints, settings.schedule, settings.timeout_s, newest, steps
+            self._endpoints, settings.schedule, settings.timeout_s, newest, steps, complete
         )
-        self._cuts.complete = complete
+        self._bases = Bases(settings.directory)
         self._lock = threading.Lock()
         self._watches: list[WaitingCaller] = []
         self._stopped = threading.Event()
@@ -89,7 +87,7 @@ class Coordination:
 
     @property
     def complete(self) -> int:
-        """The newest complete cut of this job, 0 = none."""
+        """The newest complete cut in the directory, 0 = none."""
         return self._cuts.complete
 
     @property
@@ -124,26 +122,32 @@ class Coordination:
         self._execute(instructions)
         return caller
 
-    def part(self, number: int, endpoint: str, record: str, problem: str) -> None:
+    def part(self, number: int, endpoint: str, record: str, problem: str) -> WaitingCaller:
         """Record that a pserver wrote its part, or why it did not.
 
-        Number 0 is the cut under way: a pserver that was started again has no part of it.
+        Number 0 is the cut under way: a pserver that was started again has no part of it. Returns
+        a caller that is answered when the cut is complete, or fails with its error; at once, with
+        number 0, if there is a problem.
         """
+        caller = WaitingCaller(math.inf)
+        read = {} if problem else json.loads(record)
         with self._lock:
             number = number or self._cuts.proposed
             if problem:
                 instructions = self._cuts.failed(number, f"{endpoint}: {problem}")
             else:
-                participants = json.dumps(json.loads(record)["participants"])
-                instructions = self._cuts.part(number, endpoint, record, participants)
+                participants, base = json.dumps(read["participants"]), read["base"]
+                instructions = self._cuts.part(number, endpoint, record, participants, base, caller)
         self._execute(instructions)
+        if problem:
+            caller.answer(0)
+        return caller
 
     def stop(self) -> None:
         """End the thread; callers that wait are answered."""
         self._stopped.set()
         with self._lock:
-            number = self._cuts.proposed
-            instructions = self._cuts.failed(number, "the pserver is shutting down")
+            instructions = self._cuts.stop("the pserver is shutting down")
             watches, self._watches = self._watches, []
         for caller in watches:
             caller.answer(caller.number)
@@ -189,13 +193,14 @@ class Coordination:
         log.info("cut %d is complete in %s", number, directory.location)
         with self._lock:
             instructions = self._cuts.committed(number)
-        for old in self._settings.retention.dropped(complete_cuts(directory)):
+        for old in self._settings.retention.dropped(complete_cuts(directory), self._bases.of):
             self._remove(old)
         return instructions
 
     def _manifest(self, commit: Commit) -> bytes:
         """The facts of the first pserver's part, and the records of all parts."""
-        first = json.loads(commit.parts[self._endpoints[0]])
+        records = [json.loads(commit.parts[endpoint]) for endpoint in self._endpoints]
+        first = records[0]
         parts = [
             {
                 "endpoint": endpoint,
@@ -209,15 +214,13 @@ class Coordination:
             "written": datetime.now(UTC).isoformat(timespec="seconds"),
             **{name: first[name] for name in ("job", "round", "step")},
             "positions": {str(trainer): at for trainer, _, at in first["participants"]},
+            "bases": sorted({record["base"] for record in records} - {0}),
             "parts": parts,
         }
         return json_file.encode(cut_files.FORMAT_MANIFEST, cut_files.VERSION, members)
 
     def _remove(self, number: int) -> None:
-        """Delete a cut, its manifest first: without it no cut counts."""
-        directory = self._settings.directory
         try:
-            directory.remove(cut_files.manifest_name(number))
-            directory.remove(*directory.names(cut_files.cut_prefix(number)))
+            remove_cut(self._settings.directory, number)
         except PsrtError as error:
             log.warning("cut %d was not deleted: %s", number, error)

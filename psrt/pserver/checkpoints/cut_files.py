@@ -28,12 +28,13 @@ def manifest_name(number: int) -> str:
     return f"{cut_prefix(number)}manifest.json"
 
 
-def part_name(number: int, index: int) -> str:
-    return f"{cut_prefix(number)}part-{index}.json"
+def part_name(number: int, index: int, kind: str = "part") -> str:
+    """The name of a part's record; `kind` is `full` for one that compaction has written."""
+    return f"{cut_prefix(number)}{kind}-{index}.json"
 
 
-def arrays_name(number: int, index: int, stem: str) -> str:
-    return f"{cut_prefix(number)}part-{index}/{stem}.arrays"
+def arrays_name(number: int, index: int, stem: str, kind: str = "part") -> str:
+    return f"{cut_prefix(number)}{kind}-{index}/{stem}.arrays"
 
 
 def complete_number(name: str) -> int | None:

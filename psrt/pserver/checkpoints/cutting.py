@@ -1,7 +1,8 @@
 """The part of this pserver in cuts: freeze all tables, write them, report.
 
 `freeze` is called while no push is under way, and takes milliseconds. A thread writes the frozen
-tables while pushes go on, and reports the record of the part, or why there is none.
+tables while pushes go on, and reports the record of the part, or why there is none. It waits until
+the cut is complete or given up: that decides what the next part continues.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
+from psrt.coordinator.part_chain import Continuation, PartChain, PartOutcome
 from psrt.coordinator.retention import Retention
 from psrt.coordinator.schedule import CutSchedule
 from psrt.core.errors import JobError, PsrtError
@@ -23,8 +25,9 @@ from psrt.storage.directory import Directory
 
 log = logging.getLogger("psrt.pserver")
 
-Report = Callable[[int, str, str], None]
-"""Called with a cut's number, and either the record of the part or a problem."""
+Report = Callable[[int, str, str], PartOutcome]
+"""Called with a cut's number, and either the record of the part or a problem; returns what became
+of the cut."""
 
 
 SWEEP_S = 0.02
@@ -33,12 +36,17 @@ SWEEP_S = 0.02
 
 @dataclass(frozen=True)
 class Settings:
-    """Place and times of cuts. A cut that is not complete after `timeout_s` is given up."""
+    """Place and times of cuts. A cut that is not complete after `timeout_s` is given up.
+
+    Of `full_every` parts in a row one is full, and the others have what changed since the one
+    before.
+    """
 
     directory: Directory
     schedule: CutSchedule = field(default_factory=CutSchedule)
     retention: Retention = field(default_factory=Retention)
     timeout_s: float = 600.0
+    full_every: int = 8
 
 
 class Cutting:
@@ -46,17 +54,21 @@ class Cutting:
 
     def __init__(
         self,
-        directory: Directory,
+        settings: Settings,
         tables: TableRegistry,
         upkeep: Upkeep,
         crashes: CrashReport,
         report: Report,
     ) -> None:
         self.index = 0
-        self._directory, self._tables, self._crashes = directory, tables, crashes
+        self._directory, self._tables, self._crashes = settings.directory, tables, crashes
         self._upkeep = upkeep
         self._report = report
+        self._chain = PartChain(settings.full_every)
+        self._chaining = threading.Lock()  # guards the chain
+        self._tracked: set[str] = set()  # tables that record their changes
         self._writing = 0  # the cut that is being written, 0 = none
+        self._newest = 0  # the cut that was frozen last
         self._is_idle = threading.Event()
         self._is_idle.set()
 
@@ -68,22 +80,41 @@ class Cutting:
         if self._writing:
             raise JobError(f"cut {self._writing} is still being written.")
         tables = self._tables.all()
-        with ExitStack() as undo:
-            undo.enter_context(self._upkeep.put_off(SWEEP_S))
-            frozen = [self._frozen(table, undo) for table in tables]
-            ends = undo.pop_all()
-        self._writing = number
+        with self._chaining:
+            continues = self._chain.begin(number, [table.spec.name for table in tables])
+        try:
+            frozen, ends = self._frozen(tables, continues)
+        except BaseException:
+            self._ended(number, PartOutcome.GIVEN_UP)
+            raise
+        self._writing = self._newest = number
         self._is_idle.clear()
         dense = [f for f, t in zip(frozen, tables, strict=True) if isinstance(t, DenseTable)]
         sparse = [f for f, t in zip(frozen, tables, strict=True) if not isinstance(t, DenseTable)]
         start_thread(
-            lambda: self._write(number, dense, sparse, facts, ends), f"cut {number}", self._crashes
+            lambda: self._write(number, dense, sparse, facts, continues.base, ends),
+            f"cut {number}",
+            self._crashes,
         )
 
-    def _frozen(self, table: Any, undo: ExitStack) -> Frozen:
-        frozen: Frozen = table.freeze()
-        undo.callback(frozen.close)
-        return frozen
+    def _frozen(
+        self, tables: Sequence[Any], continues: Continuation
+    ) -> tuple[list[Frozen], ExitStack]:
+        """All tables as they are now, and what ends that."""
+        with ExitStack() as undo:
+            undo.enter_context(self._upkeep.put_off(SWEEP_S))
+            frozen: list[Frozen] = []
+            for table in tables:
+                self._track(table)
+                frozen.append(table.freeze(is_delta=table.spec.name in continues.deltas))
+                undo.callback(frozen[-1].close)
+            return frozen, undo.pop_all()
+
+    def _track(self, table: Any) -> None:
+        """Let a table record its changes from its first part on, which is full."""
+        if self._chain.has_deltas and table.spec.name not in self._tracked:
+            table.track_changes()
+            self._tracked.add(table.spec.name)
 
     def _write(
         self,
@@ -91,20 +122,31 @@ class Cutting:
         dense: Sequence[Frozen],
         sparse: Sequence[Frozen],
         facts: Mapping[str, Any],
+        base: int,
         ends: ExitStack,
     ) -> None:
         record, problem = "", ""
         try:
-            record = write_part(self._directory, number, self.index, dense, sparse, facts)
+            record = write_part(self._directory, number, self.index, dense, sparse, facts, base)
         except (PsrtError, OSError) as error:
             problem = str(error)
             log.warning("cut %d was not written: %s", number, problem)
         finally:
             ends.close()
             self._writing = 0
-        self._report(number, record, problem)
-        self._is_idle.set()
+        outcome = self._report(number, record, problem)
+        if outcome is PartOutcome.COMPLETE:
+            for table in (*dense, *sparse):
+                table.confirm()
+        self._ended(number, outcome)
+        if number == self._newest:
+            self._is_idle.set()
+
+    def _ended(self, number: int, outcome: PartOutcome) -> None:
+        """Let later parts continue a cut; its tables are confirmed before."""
+        with self._chaining:
+            self._chain.end(number, outcome)
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until no part is being written; False at the deadline."""
+        """Wait until the cut of the newest part is complete or given up; False at the deadline."""
         return self._is_idle.wait(timeout_s)

@@ -16,12 +16,16 @@ from psrt.storage.array_writer import ArrayFileWriter
 from psrt.storage.directory import Directory
 
 
-class Frozen(Protocol):
-    """A frozen table: facts, and pages that may be taken once."""
+class PagedTable(Protocol):
+    """A table to be written: facts, and pages that may be taken once."""
 
     meta: Meta
 
     def pages(self) -> Iterable[Page]: ...
+
+
+class Frozen(PagedTable, Protocol):
+    """A frozen table. `confirm` it once its pages belong to a complete cut."""
 
     def confirm(self) -> None: ...
 
@@ -32,26 +36,28 @@ def write_part(
     directory: Directory,
     number: int,
     index: int,
-    dense: Sequence[Frozen],
-    sparse: Sequence[Frozen],
+    dense: Sequence[PagedTable],
+    sparse: Sequence[PagedTable],
     facts: Mapping[str, Any],
+    base: int = 0,
+    kind: str = "part",
 ) -> str:
     """Write the part of pserver `index` durably; returns its record as text.
 
-    `facts` are JSON: what else belongs to the state of this pserver.
+    `facts` are JSON: what else belongs to the state of this pserver. `base` is the cut that the
+    part continues, 0 = none. `kind` begins the names of its files.
     """
-    files = [_write_file(directory, cut_files.arrays_name(number, index, "dense"), dense)]
+    files = [_write_file(directory, cut_files.arrays_name(number, index, "dense", kind), dense)]
     for position, table in enumerate(sparse):
-        name = cut_files.arrays_name(number, index, f"table-{position}")
+        name = cut_files.arrays_name(number, index, f"table-{position}", kind)
         files.append(_write_file(directory, name, [table]))
-    record = json_file.encode(
-        cut_files.FORMAT_PART, cut_files.VERSION, {"index": index, "files": files, **facts}
-    )
-    directory.commit(cut_files.part_name(number, index), record)
+    members = {"index": index, "base": base, "files": files, **facts}
+    record = json_file.encode(cut_files.FORMAT_PART, cut_files.VERSION, members)
+    directory.commit(cut_files.part_name(number, index, kind), record)
     return record.decode("ascii")
 
 
-def _write_file(directory: Directory, name: str, tables: Sequence[Frozen]) -> dict[str, Any]:
+def _write_file(directory: Directory, name: str, tables: Sequence[PagedTable]) -> dict[str, Any]:
     """Write the pages of tables one after the other; returns name, seal and tables of the file."""
     with directory.write(name) as out:
         writer = ArrayFileWriter(out)
@@ -60,7 +66,7 @@ def _write_file(directory: Directory, name: str, tables: Sequence[Frozen]) -> di
     return {"name": name, "seal": seal.to_plain(), "tables": written}
 
 
-def _write_table(writer: ArrayFileWriter, table: Frozen) -> dict[str, Any]:
+def _write_table(writer: ArrayFileWriter, table: PagedTable) -> dict[str, Any]:
     count = 0
     for page in table.pages():
         writer.page({"table": table.meta["table"]}, page)

@@ -1,10 +1,14 @@
-"""A complete cut: its manifest, and the pages of its tables for a pserver that restores them."""
+"""A complete cut: its manifest, and the pages of its tables for a pserver that restores them.
+
+A part may continue that of an earlier cut. Its *chain* are the records from the full part on, of
+which tables are restored in this order.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from psrt.core.errors import ConfigError
 from psrt.core.specs import DenseTableSpec, TableSpec
@@ -16,15 +20,49 @@ from psrt.storage.directory import Directory, contents
 from psrt.storage.failures import damaged
 from psrt.storage.seals import Seal
 
+Record: TypeAlias = dict[str, Any]
+"""The record of a part, as written."""
+
+
+@dataclass(frozen=True)
+class StoredTable:
+    """A freeze of a table: its facts, and its pages in an array file."""
+
+    directory: Directory
+    facts: Meta
+    file: dict[str, Any]
+    numbers: range
+
+    def pages(self) -> Iterator[Page]:
+        """The verified pages; raises `StorageError` if one is damaged."""
+        with self.directory.read(self.file["name"]) as opened:
+            reader = ArrayFileReader(opened, Seal.from_plain(self.file["seal"]))
+            yield from (reader.page(number).arrays for number in self.numbers)
+
 
 @dataclass(frozen=True)
 class SavedCut:
-    """One complete cut in a directory; `manifest` and `parts` are as written."""
+    """One complete cut in a directory; `manifest` and `parts` are as written.
+
+    `chains` has for each part the records from the full one to that of this cut.
+    """
 
     directory: Directory
     number: int
     manifest: dict[str, Any]
-    parts: tuple[dict[str, Any], ...]
+    parts: tuple[Record, ...]
+    chains: tuple[tuple[Record, ...], ...]
+
+    @property
+    def bases(self) -> tuple[int, ...]:
+        """The cuts that parts of this one continue; empty for a full cut."""
+        return tuple(self.manifest.get("bases", ()))
+
+    @property
+    def files(self) -> list[dict[str, Any]]:
+        """Name and seal of each array file, those of the cuts that it builds on first."""
+        records = [record for chain in self.chains for record in chain]
+        return [file for record in records for file in record["files"]]
 
     def position_of(self, trainer: int) -> str:
         """The position that a trainer goes on from; empty if it took no part."""
@@ -34,28 +72,33 @@ class SavedCut:
         """Fill a table, dense or sparse, from the pages of this cut that belong to it."""
         table.restore(list(self._sources(table.spec)))
 
-    def verify(self) -> Iterator[tuple[str, int]]:
-        """Read every byte of every file; yields names and sizes, raises `StorageError`."""
-        for part in self.parts:
-            for file in part["files"]:
+    def verify(self, whole: Set[str] = frozenset()) -> Iterator[tuple[str, int]]:
+        """Read every byte of every file that it needs; yields names and sizes.
+
+        Files named in `whole` are not read again. Raises `StorageError` for a damaged file.
+        """
+        for file in self.files:
+            if file["name"] not in whole:
                 with self.directory.read(file["name"]) as opened:
                     ArrayFileReader(opened, Seal.from_plain(file["seal"])).verify()
-                    yield file["name"], opened.size_bytes
+            yield file["name"], file["seal"]["bytes"]
+
+    def tables_of(self, chain: Iterable[Record]) -> dict[str, list[StoredTable]]:
+        """The tables of a part by name: each as its full freeze, then its deltas in order."""
+        found: dict[str, list[StoredTable]] = {}
+        for record in chain:
+            for table in _stored(self.directory, record):
+                is_full = table.facts["kind"] == "full"
+                before = [] if is_full else found.get(table.facts["table"], [])
+                found[table.facts["table"]] = [*before, table]
+        return found
 
     def _sources(self, spec: TableSpec) -> Iterator[FrozenPages]:
-        for part in self.parts:
-            for file in part["files"]:
-                first = 0
-                for table in file["tables"]:
-                    if _is_of(spec, table["facts"]):
-                        numbers = range(first, first + table["pages"])
-                        yield FrozenPages(table["facts"], self._pages(file, numbers))
-                    first += table["pages"]
-
-    def _pages(self, file: dict[str, Any], numbers: range) -> Iterator[Page]:
-        with self.directory.read(file["name"]) as opened:
-            reader = ArrayFileReader(opened, Seal.from_plain(file["seal"]))
-            yield from (reader.page(number).arrays for number in numbers)
+        for chain in self.chains:
+            for stored in self.tables_of(chain).values():
+                if _is_of(spec, stored[-1].facts):
+                    needed = newest_block(stored) if isinstance(spec, DenseTableSpec) else stored
+                    yield from (FrozenPages(table.facts, table.pages()) for table in needed)
 
 
 def complete_cuts(directory: Directory) -> list[int]:
@@ -80,13 +123,57 @@ def find_cut(directory: Directory, which: str) -> SavedCut:
 
 
 def open_cut(directory: Directory, number: int) -> SavedCut:
-    """Read the manifest and the records of a cut; raises `StorageError` if one is damaged."""
-    manifest = _read(directory, cut_files.manifest_name(number), cut_files.FORMAT_MANIFEST)
-    parts = tuple(
+    """Read the manifest and the records of a cut, and of those that it builds on.
+
+    Raises `StorageError` if one is damaged or missing.
+    """
+    manifest = read_manifest(directory, number)
+    earlier = {number: _records(directory, manifest)}
+    parts = earlier[number]
+    chains = tuple(_chain(directory, number, index, earlier) for index in range(len(parts)))
+    return SavedCut(directory, number, manifest, parts, chains)
+
+
+def read_manifest(directory: Directory, number: int) -> dict[str, Any]:
+    """The manifest of a complete cut; raises `StorageError` if it is damaged or missing."""
+    return _read(directory, cut_files.manifest_name(number), cut_files.FORMAT_MANIFEST)
+
+
+def newest_block(stored: Sequence[StoredTable]) -> Sequence[StoredTable]:
+    """The newest of several freezes of a dense block that has values: they are whole."""
+    return [table for table in stored if table.numbers][-1:]
+
+
+def _records(directory: Directory, manifest: dict[str, Any]) -> tuple[Record, ...]:
+    return tuple(
         _read(directory, part["name"], cut_files.FORMAT_PART, part["xxh3"])
         for part in manifest["parts"]
     )
-    return SavedCut(directory, number, manifest, parts)
+
+
+def _chain(
+    directory: Directory, number: int, index: int, earlier: dict[int, tuple[Record, ...]]
+) -> tuple[Record, ...]:
+    """The records of part `index` from the full one on; `earlier` keeps those of other cuts."""
+    chain = [earlier[number][index]]
+    while base := chain[0].get("base", 0):
+        if not 0 < base < number:
+            name = cut_files.part_name(number, index)
+            raise damaged(name, f"it continues cut {base}, which is not an earlier one")
+        number = base
+        if number not in earlier:
+            earlier[number] = _records(directory, read_manifest(directory, number))
+        chain.insert(0, earlier[number][index])
+    return tuple(chain)
+
+
+def _stored(directory: Directory, record: Record) -> Iterator[StoredTable]:
+    for file in record["files"]:
+        first = 0
+        for table in file["tables"]:
+            numbers = range(first, first + table["pages"])
+            yield StoredTable(directory, table["facts"], file, numbers)
+            first += table["pages"]
 
 
 def _read(directory: Directory, name: str, format_name: str, digest: str = "") -> dict[str, Any]:

@@ -49,9 +49,9 @@ def find(directory: Directory, name: str) -> RecoveredPart | None:
     served = json_file.decode(_file(name), contents(directory, _file(name)), FORMAT, VERSION)
     for number in reversed(complete_cuts(directory)):
         cut = open_cut(directory, number)
-        for part in cut.parts:
+        for part, chain in zip(cut.parts, cut.chains, strict=True):
             if part.get("incarnation") == served["incarnation"]:
-                own = dataclasses.replace(cut, parts=(part,))
+                own = dataclasses.replace(cut, parts=(part,), chains=(chain,))
                 specs = [from_plain(each) for each in part["specs"]]
                 return RecoveredPart(own, part["incarnation"], part["state"], specs)
     return None

@@ -1,9 +1,31 @@
-"""All cuts in a directory, complete or not: their files and their removal."""
+"""All cuts in a directory, complete or not: their files, bases and removal."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from psrt.core.errors import StorageError
 from psrt.pserver.checkpoints import cut_files
+from psrt.pserver.checkpoints.saved_cut import complete_cuts, read_manifest
 from psrt.storage.directory import Directory
+
+
+class Bases:
+    """The cuts that those of a directory continue, read from their manifests once each."""
+
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+        self._known: dict[int, tuple[int, ...]] = {}
+
+    def of(self, number: int) -> Sequence[int]:
+        """The cuts that the parts of a cut continue; all older ones if its manifest is damaged."""
+        if number not in self._known:
+            try:
+                manifest = read_manifest(self._directory, number)
+            except StorageError:
+                return [each for each in complete_cuts(self._directory) if each < number]
+            self._known[number] = tuple(manifest.get("bases", ()))
+        return self._known[number]
 
 
 def files_by_cut(directory: Directory) -> dict[int, list[str]]:

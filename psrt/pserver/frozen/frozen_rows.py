@@ -33,6 +33,7 @@ class FrozenRows:
         self.meta = meta
         self._confirmed = confirmed
         self._stripes = list(stripes)
+        self._confirms = [stripe.confirm for stripe in stripes]
         self._shards: int = meta["spec"]["virtual_shards"]
 
     def __enter__(self) -> FrozenRows:
@@ -72,9 +73,12 @@ class FrozenRows:
             yield from self._walk([pair for pair in contents if pair[1].name == name])
 
     def confirm(self) -> None:
-        """Record that what this freeze hands out is safe: the next delta begins at it."""
-        for stripe in self._stripes:
-            stripe.confirm()
+        """Record that what this freeze handed out is safe: the next delta begins at it.
+
+        May be called after `close`, too.
+        """
+        for confirm in self._confirms:
+            confirm()
         self._confirmed(self.meta)
 
     def close(self) -> None:

@@ -30,8 +30,13 @@ class FrozenStripe:
         self.is_closed = False
         self._lock = lock
         self._rows, self._waiting = rows, waiting
-        self._confirm = confirm
         self._error: TableError | None = None
+
+        def confirm_locked() -> None:
+            with lock:
+                confirm()
+
+        self.confirm = confirm_locked  # refers to no records: a closed freeze may be confirmed
 
     # --- by updates, under the stripe's lock ---
 
@@ -65,10 +70,6 @@ class FrozenStripe:
         with self._lock:
             self._check()
             return records.drain()
-
-    def confirm(self) -> None:
-        with self._lock:
-            self._confirm()
 
     def _fail(self, error: MemoryError) -> None:
         self._error = TableError(

@@ -16,14 +16,19 @@ log = logging.getLogger("psrt.pserver")
 
 
 def cut_settings(config: PserverConfig) -> Settings | None:
-    """Settings of the cuts that the job writes; None without a directory."""
+    """Settings of the cuts that the job writes; None without a directory.
+
+    Without a schedule cuts are full: nothing is recorded for one that may never come.
+    """
     if not config.checkpoint_dir:
         return None
+    schedule = CutSchedule(config.checkpoint_every_steps, config.checkpoint_every_s)
     return Settings(
         directory_at(config.checkpoint_dir),
-        CutSchedule(config.checkpoint_every_steps, config.checkpoint_every_s),
+        schedule,
         Retention(config.checkpoint_keep, config.checkpoint_keep_every),
         config.checkpoint_timeout_s,
+        config.checkpoint_full_every if schedule.makes_cuts else 1,
     )
 
 

@@ -10,8 +10,9 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from psrt.coordinator.part_chain import PartOutcome
 from psrt.core.clock import Clock
-from psrt.core.errors import ConfigError, JobError, PsrtError
+from psrt.core.errors import ConfigError, ErrorCode, JobError, PsrtError
 from psrt.core.specs import Geo, to_plain
 from psrt.core.threads import CrashReport, start_thread
 from psrt.pserver.checkpoints import (
@@ -42,7 +43,7 @@ COMPLETED = "completed"
 """Position of a trainer that has completed."""
 
 REPORT_S = 30.0
-"""Time limit of a report to the first pserver."""
+"""Time limit of a report to the first pserver, beyond that of its cut, which it waits for."""
 
 
 class CutCalls:
@@ -74,9 +75,7 @@ class CutCalls:
         self._endpoints: tuple[str, ...] = ()
         self._coordination: Coordination | None = None
         self._cutting = (
-            Cutting(settings.directory, tables, upkeep, crashes, self._written)
-            if settings
-            else None
+            Cutting(settings, tables, upkeep, crashes, self._written) if settings else None
         )
 
     # --- the job ---------------------------------------------------------------------------------
@@ -117,18 +116,23 @@ class CutCalls:
             self._endpoints = endpoints
             if not self.makes_cuts(job):
                 return
-            if self.name:
-                served_job.record(self._settings.directory, self.name, self._incarnation)
+            self._record(self._settings)
             if mine[0] == 0:
                 self._coordination = Coordination(
-                    *(self._settings, endpoints, self._clock, steps, self._crashes),
-                    complete=self._recovered.cut.number if self._recovered else 0,
+                    self._settings, endpoints, self._clock, steps, self._crashes
                 )
                 if self._is_durable and not self._recovered:
                     self._coordination.propose()
             elif self._recovered is not None:
-                problem = "the pserver was started again"
-                start_thread(lambda: self._written(0, "", problem), "cuts", self._crashes)
+                start_thread(self._report_restart, "cuts", self._crashes)
+
+    def _record(self, settings: Settings) -> None:
+        if not self.name:
+            return
+        try:
+            served_job.record(settings.directory, self.name, self._incarnation)
+        except PsrtError as error:
+            log.warning("this pserver could not recover if it were killed: %s", error)
 
     def rejoined(self, header: pb.Header) -> None:
         """Record what a trainer that has sent its pushes again has seen of cuts."""
@@ -189,11 +193,11 @@ class CutCalls:
         caller = self._coordinating(message.header).request()
         return Later(caller.future, lambda: _cut_reply(caller.number))
 
-    def part(self, message: Message) -> Message:
+    def part(self, message: Message) -> Message | Later:
         part = message.header.cut_part
         coordinating = self._coordinating(message.header)
-        coordinating.part(part.number, part.endpoint, part.record, part.problem)
-        return Message(pb.Header())
+        caller = coordinating.part(part.number, part.endpoint, part.record, part.problem)
+        return Later(caller.future, lambda: _cut_reply(caller.number))
 
     def cut(self, message: Message, runner: EffectRunner) -> Message | Later:
         header, pending = message.header, PendingReply(position=message.header.cut.position)
@@ -225,19 +229,39 @@ class CutCalls:
             )
         return self._coordination
 
-    def _written(self, number: int, record: str, problem: str) -> None:
-        """Report this pserver's part to the coordinator."""
+    def _written(self, number: int, record: str, problem: str) -> PartOutcome:
+        """Report this pserver's part to the coordinator; returns what became of the cut."""
+        try:
+            complete = self._reported(number, record, problem)
+        except PsrtError as error:
+            if error.code is ErrorCode.CUT_GIVEN_UP:
+                return PartOutcome.GIVEN_UP
+            log.warning("it is unknown whether cut %d is complete: %s", number, error)
+            complete = 0
+        if problem:  # without this part there is no cut
+            return PartOutcome.GIVEN_UP
+        return PartOutcome.COMPLETE if complete == number else PartOutcome.UNKNOWN
+
+    def _report_restart(self) -> None:
+        """Report that this pserver has no part of a cut that may be under way."""
+        self._written(0, "", "the pserver was started again")
+
+    def _reported(self, number: int, record: str, problem: str) -> int:
+        """The number of the cut once it is complete; raises its error if it was given up."""
         assert self._cutting is not None
+        assert self._settings is not None
         mine = self._endpoints[self._cutting.index]
         if self._coordination is not None:
-            self._coordination.part(number, mine, record, problem)
-            return
+            caller = self._coordination.part(number, mine, record, problem)
+            caller.future.result()
+            return caller.number
         client = Client(self._endpoints[0], 0, self._incarnation, self._carrier, pb.Hello())
         part = pb.CutPart(number=number, endpoint=mine, record=record, problem=problem)
+        timeout_s = self._settings.timeout_s + REPORT_S
         try:
-            client.call(Method.PART, header=pb.Header(cut_part=part), timeout_s=REPORT_S)
-        except PsrtError as error:
-            log.warning("the part of cut %d was not reported: %s", number, error)
+            header = pb.Header(cut_part=part)
+            reply = client.call(Method.PART, header=header, timeout_s=timeout_s)
+            return int(reply.header.cut.number)
         finally:
             client.close()
 

@@ -65,8 +65,8 @@ def test_cuts_are_listed_with_their_facts_and_an_incomplete_one_as_such(
     heads, first, second, third = lines(capsys)
     written = find_cut(LocalDirectory(three), "1").manifest["written"].replace("+00:00", "Z")
     assert heads[:4] == ["cut", "state", "written", "at"]
-    assert first == ["1", "complete", written, "round", "20", "Sync", "2", "2", "7", "0.0"]
-    assert second == ["2", "incomplete", *"-----", "6", "-"]
+    assert first == ["1", "complete", written, "round", "20", "Sync", "2", "2", "-", "7", "0.0"]
+    assert second == ["2", "incomplete", *"------", "6", "-"]
     assert third[:2] == ["3", "complete"]
 
 
@@ -116,7 +116,7 @@ def test_a_cut_is_shown_with_positions_tables_and_parts(three: Path, capsys: Cap
 
     shown = flat(capsys.readouterr().out)
     assert shown.startswith("cut 2 of job clicks, written 20")
-    assert "mode Sync (on_trainer_loss abort) round 40, 2 trainers, 2 pservers" in shown
+    assert "mode Sync (on_trainer_loss abort) round 40, 2 trainers, 2 pservers full, " in shown
     assert "0 epoch 2, 1,500 steps; train-0: 2,560 examples 1 completed" in shown
     assert "w dense 12 × 5 60 2 1 Adagrad" in shown
     assert "emb sparse ids × 5 14 2 1 Sgd" in shown
@@ -204,7 +204,7 @@ def test_old_cuts_are_deleted_and_milestones_kept(tmp_path: Path, capsys: Captur
 
     assert main.run(["checkpoint", "prune", str(tmp_path), "--keep", "1", "--keep-every", "2"]) == 0
 
-    assert capsys.readouterr().out.splitlines() == ["cut 1: deleted", "cut 3: deleted"]
+    assert capsys.readouterr().out.splitlines() == ["cut 3: deleted", "cut 1: deleted"]
     assert complete_cuts(directory) == [*files_by_cut(directory)] == [2, 4, 5]
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         *("cut-00000002", "cut-00000004", "cut-00000005")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import random
 
 import pytest
 
 from psrt.coordinator.coordinator import Announce, Commit, CutCoordinator, Discard, Done
-from psrt.coordinator.retention import Retention
+from psrt.coordinator.retention import Retention, closure
 from psrt.coordinator.schedule import CutSchedule
 from psrt.core.errors import ErrorCode
 
@@ -155,6 +156,91 @@ def test_a_coordinator_proposes_by_its_schedule_from_the_last_cut_on() -> None:
 
 
 def test_the_newest_cuts_and_milestones_are_kept() -> None:
-    assert Retention(keep=2).dropped([1, 2, 3, 4]) == [1, 2]
-    assert Retention(keep=1, keep_every=10).dropped([9, 10, 11, 20, 21]) == [9, 11]
+    assert Retention(keep=2).dropped([1, 2, 3, 4]) == [2, 1]
+    assert Retention(keep=1, keep_every=10).dropped([9, 10, 11, 20, 21]) == [11, 9]
     assert Retention().dropped([3]) == []
+
+
+def test_cuts_that_a_kept_one_builds_on_are_kept() -> None:
+    bases = {1: (), 2: (1,), 3: (), 4: (3,), 5: (4, 3)}
+
+    assert Retention(keep=1).dropped(bases, bases.__getitem__) == [2, 1]
+    assert Retention(keep=1, keep_every=2).dropped(bases, bases.__getitem__) == []
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_after_any_deletion_each_cut_has_all_that_it_builds_on(seed: int) -> None:
+    draw = random.Random(seed)
+    numbers = sorted(draw.sample(range(1, 40), draw.randint(1, 20)))
+    bases = {
+        n: draw.sample(numbers[:at], min(at, draw.choice([0, 1, 1, 2])))
+        for at, n in enumerate(numbers)
+    }
+    retention = Retention(draw.randint(1, 5), draw.choice([0, 2, 5]))
+
+    dropped = retention.dropped(numbers, bases.__getitem__)
+
+    left = set(numbers)
+    for number in [0, *dropped]:  # a crash may come after each of them
+        left.discard(number)
+        assert all(closure([each], bases.__getitem__) <= left for each in left)
+    wanted = [n for n in numbers if n in numbers[-retention.keep :] or is_milestone(retention, n)]
+    assert left == closure(wanted, bases.__getitem__)
+
+
+def is_milestone(retention: Retention, number: int) -> bool:
+    return bool(retention.keep_every) and number % retention.keep_every == 0
+
+
+# --- parts that wait for what becomes of their cut ------------------------------------------------
+
+
+def test_reports_are_answered_when_the_cut_is_complete() -> None:
+    cuts = coordinator()
+    cuts.request("cli", 0.0)
+    for endpoint in ENDPOINTS:
+        cuts.part(1, endpoint, "r", call=f"of {endpoint}")
+
+    answers = [Done(f"of {endpoint}", 1) for endpoint in ENDPOINTS]
+    assert cuts.committed(1) == [*answers, Done("cli", 1)]
+    assert cuts.part(1, "a:1", "r", call="repeated") == [Done("repeated", 1)]
+
+
+def test_reports_of_a_cut_that_is_given_up_fail_also_late_ones() -> None:
+    cuts = coordinator()
+    cuts.request("cli", 0.0)
+    cuts.part(1, "a:1", "r", call="of a")
+
+    _, of_a, _ = cuts.failed(1, "b:1: no space is left")
+    (late,) = cuts.part(1, "c:1", "r", call="of c")
+
+    for done in (of_a, late):
+        assert done.error.code is ErrorCode.CUT_GIVEN_UP
+    assert (of_a.call, late.call) == ("of a", "of c")
+
+
+@pytest.mark.parametrize("base", [3, 5, 7])
+def test_a_part_may_continue_the_newest_complete_cut_only(base: int) -> None:
+    cuts = coordinator(newest=5, complete=4)
+    cuts.request("cli", 0.0)
+    cuts.part(6, "a:1", "r", base=4)
+
+    discard, done = cuts.part(6, "b:1", "r", base=base)
+
+    assert discard.why == f"b:1 continues cut {base}, which is not complete"
+    assert done.error.code is ErrorCode.CUT_GIVEN_UP
+
+
+def test_a_pserver_that_stops_gives_up_its_cut_unless_the_manifest_is_being_written() -> None:
+    cuts = coordinator()
+    assert cuts.stop("the pserver is shutting down") == []
+    cuts.request("cli", 0.0)
+    assert cuts.stop("the pserver is shutting down")[0] == Discard(
+        1, "the pserver is shutting down"
+    )
+
+    cuts.request("cli", 1.0)
+    for endpoint in ENDPOINTS:
+        cuts.part(2, endpoint, "r")
+    assert cuts.stop("the pserver is shutting down") == []
+    assert cuts.committed(2) == [Done("cli", 2)]
