@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 
 from psrt.communicator.base import Beginning, Position, Timeline, Versions, no_position
-from psrt.communicator.requests import CutWatch, PserverGroup
+from psrt.communicator.requests import CutWatch, PserverGroup, take_part
 from psrt.core.counters import Counters
 from psrt.core.errors import InternalError, PsrtError
 from psrt.core.types import F32, I64
@@ -42,7 +42,7 @@ class BaseCommunicator(ABC):
         self._closed = False
         self._position: Position = no_position
         self._next_position: Position = no_position
-        self._cut_watch = CutWatch(pservers, self._pushes_held)
+        self._cut_watch = CutWatch(pservers, self._take_part)
 
     @property
     def counters(self) -> Counters:
@@ -96,6 +96,10 @@ class BaseCommunicator(ABC):
     @abstractmethod
     def _pushes_held(self, timeout_s: float) -> AbstractContextManager[str]:
         """Hold pushes back for a cut: see `psrt.communicator.requests.cut_watch.Hold`."""
+
+    def _take_part(self, number: int) -> None:
+        """Take part in cut `number`, on the thread that waits for proposals."""
+        take_part(self._pservers, number, self._pushes_held)
 
     def _pulled(self, versions: Versions) -> None:
         """Gradients are computed on these versions from now on; others stay as they were."""

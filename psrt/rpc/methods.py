@@ -30,6 +30,8 @@ class Method(enum.IntEnum):
     CHECKPOINT = 15
     ATTEND = 16
     RESENT = 17
+    KEEP_STATE = 18
+    READ_STATE = 19
 
 
 @dataclass(frozen=True)
@@ -62,4 +64,6 @@ METHODS: dict[Method, MethodSpec] = {
     Method.CHECKPOINT: MethodSpec(True, False, "propose a cut, wait until it is written"),
     Method.RESENT: MethodSpec(True, False, "report that all retained pushes were sent again"),
     Method.ATTEND: MethodSpec(True, False, "report that this process is there"),
+    Method.KEEP_STATE: MethodSpec(True, False, "write a page of the caller's state into a cut"),
+    Method.READ_STATE: MethodSpec(True, False, "read a page of a trainer's state from a cut"),
 }

@@ -38,6 +38,7 @@ from tests.sim.patching import simulated
 from tests.sim.scenario import MODES, ProcessFault, Scenario, Strike
 from tests.sim.slow_disk import SlowDisk
 from tests.sim.world import Endless, Process, World
+from tests.support.geo import GeoByHand, OwnByHand, with_add
 
 CALL_TIMEOUT_S, WAIT_TIMEOUT_S, START_TIMEOUT_S = 20.0, 10.0, 20.0
 LONGEST_S = 300.0
@@ -168,6 +169,9 @@ class SimCluster:
     def __post_init__(self) -> None:
         scenario = self.scenario
         self.mode = MODES[scenario.mode]
+        self.is_geo = isinstance(self.mode, specs.Geo)
+        self.plan = with_add(PLAN) if self.is_geo else PLAN
+        self.replicas: list[tuple[dict[str, np.ndarray], OwnByHand]] = []
         self.network = Network(self.world, dict(scenario.links), scenario.carrier)
         self.ledger = Ledger(len(scenario.steps))
         self._stopping: set[int] = set()
@@ -356,7 +360,9 @@ class SimCluster:
             communicator.flush(CALL_TIMEOUT_S)
             self.ledger.acknowledged.update(sent)
             self._stops(number)
-            communicator.stop(CALL_TIMEOUT_S)
+            dense = communicator.stop(CALL_TIMEOUT_S)
+            if isinstance(communicator, GeoByHand):
+                self.replicas.append((dense, communicator.own))
         finally:
             communicator.close()
             for client in clients:
@@ -383,7 +389,7 @@ class SimCluster:
         process = self.trainers[number].process
         hello = pb.Hello(
             job_id="simulated",
-            plan_hash=PLAN.hash(),
+            plan_hash=self.plan.hash(),
             trainers=len(self.trainers),
             mode=specs.to_json(self.mode),
             durability="cut" if self.scenario.is_durable else "",
@@ -391,13 +397,14 @@ class SimCluster:
         dial = self.network.dial(process)
         incarnation = 1 + number * MOST_STARTS + first
         clients = [Client(e, number, incarnation, dial, hello) for e in PLAN.endpoints]
-        retained_bytes = RETAINED_BYTES if self.scenario.is_durable else 0
+        own = OwnByHand(PLAN.sparse[0]) if self.is_geo else None
         made = make(
-            *(self.mode, PLAN, clients),
+            *(self.mode, self.plan, clients),
             call_timeout_s=CALL_TIMEOUT_S,
-            retained_bytes=retained_bytes,
+            own=own,
+            retained_bytes=RETAINED_BYTES if self.scenario.is_durable else 0,
         )
-        return made, clients
+        return made if own is None else GeoByHand(made, own), clients
 
     # --- verdict ---------------------------------------------------------------------------------
 
@@ -415,12 +422,23 @@ class SimCluster:
         if is_gentle:
             self._check_pservers()
         self.disk.failing_syncs.clear()
-        mean = isinstance(self.mode, specs.Sync)
         were_replaced = any(trainer.starts > 1 for trainer in self.trainers)
         whole = not self.scenario.strikes and not were_replaced and trained == {"completed"}
-        self.cuts = check_cuts(self._directory("check"), self.scenario.steps, mean, whole)
+        self.cuts = check_cuts(self._directory("check"), self.scenario.steps, self.mode, whole)
         if trained == {"completed"} and not any(map(self._is_beyond, self.pservers)):
-            self.ledger.check(*self._held(), mean=isinstance(self.mode, specs.Sync))
+            self.ledger.check(*self._held(), self.mode)
+        if whole and self.is_geo:
+            self._check_replicas(*self._held())
+
+    def _check_replicas(self, rows: dict[int, float], dense: dict[str, np.ndarray]) -> None:
+        """Raise `Violation` unless all replicas of Geo have the values of the pservers."""
+        ids = np.array(list(rows), np.int64)
+        for values, own in self.replicas:
+            read = own.tables["emb"].read(ids)[:, 0].tolist()
+            whole = {float(each) for array in values.values() for each in array.reshape(-1)}
+            held = {float(each) for array in dense.values() for each in array}
+            if read != list(rows.values()) or whole != held:
+                raise Violation(f"a replica holds {read}, {whole}, not {rows}, {held}")
 
     def _is_beyond(self, pserver: SimPserver) -> bool:
         """True if nothing is promised of its tables.

@@ -5,8 +5,12 @@ Cuts are restored through the chains that they form; the newest one is merged an
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
+from psrt.communicator.geo.geo_state import RestoredState
+from psrt.communicator.requests import StatePage
 from psrt.core import specs
 from psrt.core.errors import PsrtError
 from psrt.pserver.checkpoints import SavedCut, compact, complete_cuts, find_cut
@@ -14,7 +18,8 @@ from psrt.pserver.checkpoints.saved_cut import Record
 from psrt.pserver.frozen import Meta
 from psrt.pserver.tables import TableRegistry
 from psrt.storage.directory import Directory
-from tests.sim.ledger import PLAN, SHARED, UNIT, described, row_of
+from tests.sim.ledger import PLAN, SHARED, UNIT, described, once_applied, row_of
+from tests.support.geo import OwnByHand, with_add
 
 COMPLETED = "completed"
 
@@ -24,7 +29,9 @@ def position_of(process: int, steps: int) -> str:
     return f"{process}:{steps}"
 
 
-def check_cuts(directory: Directory, steps: tuple[int, ...], mean: bool, whole: bool) -> int:
+def check_cuts(
+    directory: Directory, steps: tuple[int, ...], mode: specs.CommunicationMode, whole: bool
+) -> int:
     """Check each complete cut; returns their number.
 
     With `whole` no process was replaced, so all values are those of the steps in the cut.
@@ -32,22 +39,27 @@ def check_cuts(directory: Directory, steps: tuple[int, ...], mean: bool, whole: 
     numbers = complete_cuts(directory)
     try:
         for number in numbers:
-            _check(find_cut(directory, str(number)), steps, mean, whole)
+            _check(find_cut(directory, str(number)), steps, mode, whole)
         if numbers and compact(find_cut(directory, "latest")):
-            _check(find_cut(directory, "latest"), steps, mean, whole)
+            _check(find_cut(directory, "latest"), steps, mode, whole)
     except PsrtError as error:
         raise AssertionError(f"a cut cannot be restored: {error}") from error
     return len(numbers)
 
 
-def _check(cut: SavedCut, steps: tuple[int, ...], mean: bool, whole: bool) -> None:
-    rows, dense = _restored(cut)
+def _check(
+    cut: SavedCut, steps: tuple[int, ...], mode: specs.CommunicationMode, whole: bool
+) -> None:
+    is_geo = isinstance(mode, specs.Geo)
+    rows, dense = _restored(cut, is_geo)
     own = {row: value for row, value in rows.items() if row != SHARED}
-    once = {UNIT / n for n in range(1, len(steps) + 1)} if mean else {float(UNIT)}
+    once = once_applied(mode, len(steps))
     for row, value in own.items():
         assert value in once, f"cut {cut.number}: {described(row)} {value / UNIT:g} times applied"
     for trainer, count in enumerate(steps):
         _check_trainer(cut, trainer, count, own)
+    if is_geo:
+        _check_geo(cut, own)
     if whole:
         total = sum(own.values())
         assert rows.get(SHARED, 0.0) == total, f"cut {cut.number}: the shared row is torn"
@@ -69,20 +81,53 @@ def _check_trainer(cut: SavedCut, trainer: int, count: int, own: dict[int, float
         )
 
 
-def _restored(cut: SavedCut) -> tuple[dict[int, float], dict[str, np.ndarray]]:
-    """Rows by id and dense values of tables that are restored from a cut, in one pserver."""
+def _check_geo(cut: SavedCut, own: dict[int, float]) -> None:
+    """Steps of trainers that took part, or had completed, are whole: pushed or residual."""
+    for row, value in own.items():
+        trainer, process = divmod(row, 1 << 40)[0] - 1, divmod(row % (1 << 40), 1 << 20)[0]
+        position = cut.position_of(trainer)
+        if position and position != COMPLETED and process == int(position.split(":")[0]):
+            assert value == UNIT, f"cut {cut.number}: {described(row)} is there in part"
+
+
+def _restored(cut: SavedCut, is_geo: bool) -> tuple[dict[int, float], dict[str, np.ndarray]]:
+    """Rows by id and dense values of tables that are restored from a cut, in one pserver.
+
+    In Geo with the residuals of all trainers.
+    """
     tables = TableRegistry(1)
-    dense = [block.spec for block in PLAN.blocks]
-    tables.register([*dense, PLAN.sparse[0]], prepare=cut.restore_into)
+    plan = with_add(PLAN) if is_geo else PLAN
+    dense = [block.spec for block in plan.blocks]
+    tables.register([*dense, plan.sparse[0]], prepare=cut.restore_into)
     ids, weights, _ = tables.sparse(PLAN.sparse[0].name).export(0, 1 << 20)
     rows = dict(zip(ids.tolist(), weights[:, 0].tolist(), strict=True))
     held = sum(facts["rows"] for facts in map(_facts_of_rows, cut.parts))
     assert len(rows) == held, f"cut {cut.number}: {len(rows)} rows are restored, {held} were held"
     rows = {row: value for row, value in rows.items() if row >= 0}
     assert all(isinstance(spec, specs.DenseTableSpec) for spec in dense)
-    return rows, {spec.name: tables.dense(spec.name).read()[0] for spec in dense}
+    values = {spec.name: tables.dense(spec.name).read()[0].copy() for spec in dense}
+    for trainer in range(cut.trainers) if is_geo else ():
+        own = OwnByHand(PLAN.sparse[0])
+        state = RestoredState(own, PLAN.dense_shapes, trainer, cut.number)
+        for page in _state_pages(cut, trainer):
+            state.take(trainer, page)
+        left = own.tables["emb"].give(1, all_rows=True)
+        for row, residual in zip(left.ids.tolist(), left.values[:, 0].tolist(), strict=True):
+            rows[row] = rows.get(row, 0.0) + residual
+        for spec in dense if state.dense else ():
+            train, old = (each.reshape(-1) for each in state.dense[spec.parameter])
+            values[spec.name] += (train - old)[spec.offset : spec.offset + spec.size]
+    return rows, values
+
+
+def _state_pages(cut: SavedCut, trainer: int) -> Iterator[StatePage]:
+    number, is_last = 0, False
+    while not is_last and (found := cut.state_page(trainer, number)) is not None:
+        page, is_last = found
+        yield StatePage(page.meta, page.arrays)
+        number += 1
 
 
 def _facts_of_rows(part: Record) -> Meta:
-    tables = [table["facts"] for file in part["files"] for table in file["tables"]]
+    tables = [table["facts"] for file in part["files"] for table in file.get("tables", ())]
     return next(facts for facts in tables if "rows" in facts)

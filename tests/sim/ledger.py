@@ -5,7 +5,9 @@ a trainer's process pushes `UNIT` to a row of its own, to a row that all share, 
 of the dense parameters. A lost push leaves its row at 0, a doubled one at twice its value.
 
 In the modes that apply on arrival the row of an applied step holds `UNIT`. In Sync it holds
-`UNIT` / (trainers that took part in the round).
+`UNIT` / (trainers that took part in the round). In Geo it holds `UNIT` / (trainers of the job)
+after its first exchange, and `UNIT` once its trainer has flushed; `UNIT` can be divided so often
+that all sums are whole numbers.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from psrt.core import specs
 from psrt.core.tensors import SelectedRows
 from tests.support.communicators import plan_of
 
-UNIT = 12
+UNIT = 4 * 3**7
 SHARED = 7
 _TRAINER, _PROCESS = 1 << 40, 1 << 20
 
@@ -32,6 +34,13 @@ DENSE = {name: np.full(shape, -UNIT, np.float32) for name, shape in PLAN.dense_s
 def row_of(trainer: int, process: int, step: int) -> int:
     """The row of one step: of `trainer`'s process number `process`, from 0."""
     return _TRAINER * (trainer + 1) + _PROCESS * process + step
+
+
+def once_applied(mode: specs.CommunicationMode, trainers: int) -> set[float]:
+    """The values that the row of a step may hold that was applied once, whole or in part."""
+    if isinstance(mode, specs.Sync):
+        return {UNIT / n for n in range(1, trainers + 1)}
+    return {UNIT / trainers, float(UNIT)} if isinstance(mode, specs.Geo) else {float(UNIT)}
 
 
 def described(row: int) -> str:
@@ -56,18 +65,25 @@ class Ledger:
     sent: set[int] = field(default_factory=set)
     acknowledged: set[int] = field(default_factory=set)
 
-    def check(self, rows: Mapping[int, float], dense: Mapping[str, np.ndarray], mean: bool) -> None:
+    def check(
+        self,
+        rows: Mapping[int, float],
+        dense: Mapping[str, np.ndarray],
+        mode: specs.CommunicationMode,
+    ) -> None:
         """Raise `AssertionError` unless rows and dense values are those of the steps sent.
 
-        `rows` are the first weights by id. With `mean` a round divides by the trainers in it.
+        `rows` are the first weights by id.
         """
-        once = {UNIT / n for n in range(1, self.trainers + 1)} if mean else {float(UNIT)}
+        mean, once = isinstance(mode, specs.Sync), once_applied(mode, self.trainers)
         own = {row: value for row, value in rows.items() if row != SHARED}
         for row, value in sorted(own.items()):
             assert row in self.sent, f"{described(row)}: applied, but never sent"
             assert value in once, f"{described(row)}: {value / UNIT:g} times applied"
         for row in sorted(self.acknowledged - own.keys()):
             raise AssertionError(f"{described(row)}: acknowledged, but lost")
+        for row in sorted(self.acknowledged & own.keys()):
+            assert mean or own[row] == UNIT, f"{described(row)}: acknowledged, but lost in part"
         total = sum(own.values())
         if self.sent == self.acknowledged:
             self._check_sums(total, total, rows.get(SHARED, 0.0), dense)

@@ -16,6 +16,8 @@ from psrt.communicator.async_.sender import Sender
 from psrt.communicator.async_.ssp import SspCommunicator
 from psrt.communicator.base import Position, no_position
 from psrt.communicator.base_communicator import BaseCommunicator
+from psrt.communicator.geo import GeoTable
+from psrt.communicator.geo.cut_turns import CutTurns
 from psrt.communicator.requests import PserverGroup
 from psrt.communicator.requests.retained import RetainedPush, RetainedPushes
 from psrt.coordinator import retention
@@ -291,6 +293,10 @@ MUTATIONS: dict[str, Mutation] = {
     "a cut has the position of the step before": Mutation(
         BaseCommunicator, "continues_at", "half-async", _position_of_the_step_before
     ),
+    "a trainer pushes changes while a cut freezes tables": Mutation(
+        CutTurns, "await_frozen", "geo", always(None)
+    ),
+    "a cut lacks the rows that trainers hold": Mutation(GeoTable, "kept", "geo", always(())),
     "rows change before they are copied": Mutation(
         FrozenRecords, "save", "async", _keeps_nothing_for_the_cut
     ),

@@ -18,7 +18,10 @@ MODES: dict[str, specs.CommunicationMode] = {
     "async-pool": specs.Async(send_queue_size=4, send_wait_times=0, thread_pool_size=3),
     "half-async": specs.HalfAsync(),
     "ssp": specs.Ssp(max_steps_ahead=1),
+    "geo": specs.Geo(update_frequency=1),
+    "geo-rarely": specs.Geo(update_frequency=3),
 }
+DURABLE_MODES = [mode for mode in MODES if not mode.startswith("geo")]
 CARRIERS = ("stream-tcp", "stream-unix")
 LONGEST_DELAY_S = 9.0
 """A job survives delays that end before a pserver's longest wait."""
@@ -145,9 +148,10 @@ def _with_chains(scenario: Scenario, draw: random.Random) -> Scenario:
     """The scenario, or every other time a longer one with several cuts, some of which may fail."""
     if draw.random() < 0.5:
         return scenario
+    more = 0 if scenario.mode.startswith("geo") else MORE_STEPS  # `UNIT` is divided in each step
     return replace(
         scenario,
-        steps=tuple(count + MORE_STEPS for count in scenario.steps),
+        steps=tuple(count + more for count in scenario.steps),
         cuts_in_a_row=draw.randint(3, 6),
         failing_syncs=tuple(sorted(draw.sample(range(1, 120), draw.choice([0, 2, 4])))),
     )
@@ -174,7 +178,7 @@ def durable(seed: int, mode: str | None = None) -> Scenario:
         links=other.links if draw.random() < 0.5 else (),
         strikes=(*kills, *(other.strikes if draw.random() < 0.5 else ())),
         cuts_s=tuple(round(draw.uniform(0.05, 0.4), 4) for _ in range(draw.choice([0, 1, 2]))),
-        is_durable=True,
+        is_durable=other.mode in DURABLE_MODES,
     )
 
 

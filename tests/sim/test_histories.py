@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.sim.cluster import run
-from tests.sim.scenario import MODES, drawn, durable
+from tests.sim.scenario import DURABLE_MODES, MODES, drawn, durable
 
 HISTORIES, DURABLE = 60, 20
 
@@ -17,7 +17,7 @@ def test_no_history_breaks_a_promise(mode: str) -> None:
         assert not verdict.violation, verdict
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", DURABLE_MODES)
 def test_nothing_is_lost_when_pservers_are_killed_in_a_durable_job(mode: str) -> None:
     recovered = 0
     for seed in range(DURABLE):

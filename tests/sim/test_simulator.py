@@ -32,6 +32,15 @@ def test_a_history_without_faults_completes(mode: str) -> None:
     assert set(verdict.ends.values()) == {"completed"}
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_a_cut_that_a_user_asks_for_is_made_and_checked(mode: str) -> None:
+    calm = replace(CALM, mode=mode, steps=(6, 6), cuts_s=(0.02,))
+    verdicts = [run(replace(calm, seed=seed)) for seed in range(8)]
+
+    assert not any(verdict.violation for verdict in verdicts)
+    assert sum(verdict.cuts for verdict in verdicts) >= 3
+
+
 def test_the_same_seed_gives_the_same_history_to_the_byte_in_every_process() -> None:
     script = "from tests.sim.cluster import run; from tests.sim.scenario import drawn\n"
     script += "for seed in range(12): print('\\n'.join(run(drawn(seed)).trace))"

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from psrt.communicator.base import Communicator, Gradient, Gradients, Pulled, Timeline
-from psrt.communicator.geo.geo_table import GeoTable
+from psrt.communicator.base import Communicator, Gradient, Gradients, Position, Pulled, Timeline
+from psrt.communicator.geo import GeoTable, UpdateState
 from psrt.core import specs
 from psrt.core.counters import Counters
 from psrt.core.tensors import SelectedRows
@@ -81,12 +82,22 @@ class OwnByHand:
         self.tables = {table.name: GeoTable(table)}
         self.arrays: dict[str, F32] = {}
         self.other_steps: list[int] = []
+        self.states: dict[str, UpdateState] = {}
 
     def dense(self, name: str) -> F32:
         return self.arrays[name]
 
     def agreed(self, other_steps: int) -> None:
         self.other_steps.append(other_steps)
+
+    def optimizers(self) -> Mapping[str, Any]:
+        return {}
+
+    def update_states(self) -> Mapping[str, UpdateState]:
+        return self.states
+
+    def go_on(self, states: Mapping[str, UpdateState]) -> None:
+        self.states = dict(states)
 
 
 class GeoByHand:
@@ -114,6 +125,9 @@ class GeoByHand:
 
     def offer(self, name: str, gradient: Gradient) -> None:
         self.inner.offer(name, gradient)
+
+    def continues_at(self, position: Position) -> None:
+        self.inner.continues_at(position)
 
     def finish(self, gradients: Gradients) -> Pulled:
         sparse = {n: g for n, g in gradients.items() if isinstance(g, SelectedRows)}

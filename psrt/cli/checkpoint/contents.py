@@ -81,7 +81,7 @@ def position_text(position: Any) -> str:
 def _facts(cut: SavedCut) -> Iterator[Plain]:
     for part in cut.parts:
         for file in part["files"]:
-            yield from (table["facts"] for table in file["tables"])
+            yield from (table["facts"] for table in file.get("tables", ()))
 
 
 def _table(facts: Plain) -> tuple[str, Plain]:

@@ -17,18 +17,30 @@ So in the long run a pserver's parameters move by the sum of all trainers' chang
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from psrt.communicator.base import Gradient, Gradients, Pulled
 from psrt.communicator.base_communicator import BaseCommunicator, time_left
-from psrt.communicator.geo.geo_agreement import Agreement, Given, LocalParameters
+from psrt.communicator.geo.cut_turns import CutTurns
+from psrt.communicator.geo.geo_agreement import Agreement, Given
+from psrt.communicator.geo.geo_state import Counts, RestoredState
+from psrt.communicator.geo.local_parameters import LocalParameters
 from psrt.communicator.geo.sync_schedule import SyncSchedule
 from psrt.communicator.members import TRAINED, Patience
-from psrt.communicator.requests import PendingCalls, PserverGroup, Request, count_steps, empty_dense
+from psrt.communicator.requests import (
+    PendingCalls,
+    PserverGroup,
+    Request,
+    StatePage,
+    count_steps,
+    empty_dense,
+    log_given_up,
+    take_part,
+)
 from psrt.core.counters import Counters
-from psrt.core.errors import DeadlineError, InternalError
+from psrt.core.errors import DeadlineError, InternalError, PsrtError
 from psrt.core.specs import Geo
 from psrt.core.tensors import SelectedRows
 from psrt.core.types import F32, I64
@@ -60,8 +72,6 @@ class PendingExchange:
 class GeoCommunicator(BaseCommunicator):
     """`finish` takes the gradients of sparse tables; dense parameters are up to date by then."""
 
-    _watches_cuts = False  # replicas and residuals of trainers would have to be part of a cut
-
     def __init__(
         self,
         mode: Geo,
@@ -70,21 +80,25 @@ class GeoCommunicator(BaseCommunicator):
         local: LocalParameters,
     ) -> None:
         super().__init__(pservers, on_wait)
-        self._tables = local.tables
+        self._local, self._tables = local, local.tables
         self._agreement = Agreement(pservers.plan, pservers.router, local, pservers.counters)
         self._schedule = SyncSchedule(mode.update_frequency)
         self._me, self._policy = pservers.trainer, mode.on_trainer_loss
         self._threads = pservers.endpoint_threads("geo")
         self._under_way: PendingExchange | None = None
         self._wanted: Mapping[str, I64] = {}
-        self._own_steps = self._global_step = 0
+        self._own_steps = self._other_steps = 0
+        self._turns = CutTurns()
+        self._copy: list[StatePage] = []
         self._metrics = GeoMetrics(pservers.counters)
 
     def start(self, timeout_s: float) -> dict[str, F32]:
         """Parameters as the pservers hold them; the trainer must train in the arrays returned."""
         self._connect(timeout_s)
         dense = empty_dense(self._pservers.plan.dense_shapes)
-        self._agreement.begin(dense, self._pull(dense, self._pservers.call_timeout_s))
+        state = self._restored()
+        requests = self._pull(dense, self._pservers.call_timeout_s)
+        self._agreement.begin(dense, requests, state.dense)
         return dense
 
     def pull_rows(self, wanted: Mapping[str, I64]) -> dict[str, F32]:
@@ -99,19 +113,19 @@ class GeoCommunicator(BaseCommunicator):
     def offer(self, name: str, gradient: Gradient) -> None:
         """Gradients are not sent."""
 
-    def _pushes_held(self, timeout_s: float) -> AbstractContextManager[str]:
-        raise InternalError("mode Geo takes no part in cuts")
-
     def finish(self, gradients: Gradients) -> Pulled:
         """Update the tables, exchange if one is due, and read the rows of the next step."""
         self._check()
         for name, gradient in gradients.items():
             self._apply(name, gradient)
         self._own_steps += 1
+        self._position = self._next_position
         due = self._schedule.step(self._under_way is not None and self._under_way.answer.is_done)
         if due.merge:
             self._merge(self._pservers.call_timeout_s)
+        self._turns.step_ended()
         if due.start:
+            self._await_frozen(self._pservers.call_timeout_s)
             given = self._agreement.give(self._pservers.trainers)
             self._start(given, self._pservers.call_timeout_s, exact=False)
         wanted, self._wanted = self._wanted, {}
@@ -120,10 +134,12 @@ class GeoCommunicator(BaseCommunicator):
     def flush(self, timeout_s: float, final: bool = False) -> dict[str, F32]:
         """Push all changes of this trainer, to the last bit, and take those of others."""
         self._check()
+        self._turns.work()
         deadline = time.monotonic() + timeout_s
         if self._under_way is not None:
             self._merge(time_left(deadline))
         for number in range(MOST_PASSES):
+            self._await_frozen(time_left(deadline))
             given = self._agreement.give(1, all_rows=True)
             if number and not given.changes:
                 break
@@ -131,9 +147,11 @@ class GeoCommunicator(BaseCommunicator):
             self._merge(time_left(deadline))
         if final:
             self._pservers.meet(TRAINED, reached=1, awaited=0, timeout_s=time_left(deadline))
+            self._turns.rest()
         return self._agreement.dense
 
     def close(self) -> None:
+        self._turns.end()
         self._threads.close()
         super().close()
 
@@ -147,10 +165,47 @@ class GeoCommunicator(BaseCommunicator):
         self.flush(timeout_s, final=True)
         if not self._pservers.is_hurried:
             self._await_others(timeout_s)
+            self._turns.work()
             answer = self._agreement.empty_answer()
             self._agreement.take(answer, self._pull(answer, timeout_s))
+        self._turns.end(timeout_s)
         self._pservers.complete(timeout_s)
         return self._agreement.dense
+
+    def _take_part(self, number: int) -> None:
+        try:
+            with self._turns.taking_part():
+                if take_part(self._pservers, number, self._pushes_held):
+                    self._pservers.send_state(number, self._copy)
+        except PsrtError as error:
+            log_given_up(error)
+        finally:
+            self._copy = []
+
+    @contextmanager
+    def _pushes_held(self, timeout_s: float) -> Iterator[str]:
+        with self._turns.pushes_held():
+            with self._turns.copying(timeout_s):
+                uncounted = self._schedule.uncounted_steps
+                counts = Counts(self._own_steps, self._other_steps, uncounted)
+                self._copy = self._agreement.copied(counts)
+                position, under_way = self._position(), self._under_way
+            if under_way is not None:
+                under_way.answer.wait("exchanging changes", timeout_s)
+            yield position
+
+    def _restored(self) -> RestoredState:
+        """The state that this trainer goes on from; empty unless a cut is resumed."""
+        group, cut = self._pservers, self._pservers.resumed.cut
+        state = RestoredState(self._local, group.plan.dense_shapes, self._me, cut)
+        if cut:
+            for trainer, page in group.stored_states():
+                state.take(trainer, page)
+            state.finish()
+            counts = state.counts
+            self._own_steps, self._other_steps, self._schedule.uncounted_steps = counts
+            self._agreement.count_others(self._other_steps)
+        return state
 
     def _apply(self, name: str, gradient: Gradient) -> None:
         if not isinstance(gradient, SelectedRows) or name not in self._tables:
@@ -168,6 +223,11 @@ class GeoCommunicator(BaseCommunicator):
         self._metrics.exchanges.add()
         self._metrics.steps.add(steps)
 
+    def _await_frozen(self, timeout_s: float) -> None:
+        if self._turns.holds_pushes:
+            with self._metrics.wait_s.time():
+                self._turns.await_frozen(timeout_s)
+
     def _merge(self, timeout_s: float) -> None:
         assert self._under_way is not None
         exchange, self._under_way = self._under_way, None
@@ -177,8 +237,9 @@ class GeoCommunicator(BaseCommunicator):
             self._versions = exchange.answer.wait("exchanging changes", timeout_s)
         self._schedule.merged()
         self._agreement.take(exchange.given.answer, exchange.requests)
-        self._global_step = max(request.global_step for request in exchange.requests)
-        self._agreement.count_others(self._global_step - exchange.own_steps)
+        global_step = max(request.global_step for request in exchange.requests)
+        self._other_steps = global_step - exchange.own_steps
+        self._agreement.count_others(self._other_steps)
 
     def _pull(self, answer: Mapping[str, F32], timeout_s: float) -> list[Request]:
         """Pull the parameters without a push; the requests hold the rows that others changed."""

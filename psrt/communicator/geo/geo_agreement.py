@@ -9,37 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from types import MappingProxyType
 
 from psrt.communicator.base import Gradient
-from psrt.communicator.geo.geo_dense import GeoDense
-from psrt.communicator.geo.geo_table import GeoTable
-from psrt.communicator.requests import Request, Router
+from psrt.communicator.geo.geo_dense import GeoDense, Kept
+from psrt.communicator.geo.geo_state import Counts, copied_state
+from psrt.communicator.geo.local_parameters import LocalParameters
+from psrt.communicator.requests import Request, Router, StatePage
 from psrt.core.counters import Counters
 from psrt.core.errors import ConfigError
 from psrt.core.types import F32
 from psrt.partition.plan import PartitionPlan
 
-
-class LocalParameters(Protocol):
-    """Parameters that a trainer updates itself; the training thread calls it between two steps."""
-
-    @property
-    def tables(self) -> Mapping[str, GeoTable]:
-        """Every sparse table of the plan."""
-        ...
-
-    def dense(self, name: str) -> F32:
-        """The contiguous array of a dense parameter; it is changed in place."""
-        ...
-
-    def agreed(self, other_steps: int) -> None:
-        """Record an exchange that changed dense parameters.
-
-        Learning-rate schedules must be `other_steps` ahead of the updates made here: the
-        mini-batches of the other trainers.
-        """
-        ...
+NOTHING: Mapping[str, Kept] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -77,10 +59,22 @@ class Agreement:
         """The trained arrays, not copied."""
         return self._dense.current()
 
-    def begin(self, dense: Mapping[str, F32], requests: Sequence[Request]) -> None:
-        """Start training from these parameters and the rows that the requests have received."""
-        self._dense.begin(dense)
+    def begin(
+        self,
+        dense: Mapping[str, F32],
+        requests: Sequence[Request],
+        restored: Mapping[str, Kept] = NOTHING,
+    ) -> None:
+        """Start training from these parameters and the rows that the requests have received.
+
+        `restored` are the dense parameters that this trainer had in a cut.
+        """
+        self._dense.begin(dense, restored)
         self._take_rows(requests)
+
+    def copied(self, counts: Counts) -> list[StatePage]:
+        """Copies of all that a cut needs of this trainer."""
+        return copied_state(self._local, self._dense, counts)
 
     def give(self, trainers: int, all_rows: bool = False) -> Given:
         """1/`trainers` of the changes made here, which count as agreed on from now on.

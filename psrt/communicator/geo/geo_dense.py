@@ -8,11 +8,19 @@ by block as pservers apply the change. Formulas: `psrt.kernels.tables.agreement`
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
 from psrt.core.types import F32
 from psrt.kernels.tables import agreement
+
+
+class Kept(NamedTuple):
+    """A parameter in a cut: as trained here, and as last agreed on."""
+
+    train: F32
+    old: F32
 
 
 class GeoDense:
@@ -22,9 +30,21 @@ class GeoDense:
         self._train = train
         self._old: dict[str, F32] = {}
 
-    def begin(self, values: Mapping[str, F32]) -> None:
-        """Start training from these."""
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._old)
+
+    def begin(self, values: Mapping[str, F32], restored: Mapping[str, Kept]) -> None:
+        """Start training from `values`, those of the pservers, changed in place to what the
+        trainer had in a cut and the changes of others since."""
         self._old = {name: array.copy() for name, array in values.items()}
+        for name, kept in restored.items():
+            values[name][...], old = kept.train, kept.old.reshape(-1)
+            agreement.take_block_(values[name].reshape(-1), old, self._old[name].reshape(-1))
+
+    def kept(self, name: str) -> Kept:
+        """A parameter for a cut, not copied."""
+        return Kept(self._train(name), self._old[name])
 
     def current(self) -> dict[str, F32]:
         """The trained arrays, not copied."""

@@ -8,13 +8,16 @@ source: `psrt.kernels.tables.agreement`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from psrt.communicator.geo.local_table import LocalTable
 from psrt.core.specs import SparseTableSpec
 from psrt.core.tensors import SelectedRows
 from psrt.core.types import F32, I32, I64, U8, Array
-from psrt.kernels.tables import RowStore, RowUpdate, agreement, no_hints
+from psrt.kernels.tables import ID_WORD, RowLayout, RowStore, RowUpdate, agreement, no_hints
+from psrt.kernels.tables import rows as row_kernels
 
 
 class _AgreedRows(RowStore):
@@ -68,10 +71,63 @@ class GeoTable(LocalTable):
         rows = agreed if len(order) == len(ids) else agreed[order]
         agreement.take_rows_(self._rows.slab.rows, self._at, self._old_at, found, rows)
 
+    # --- cuts ---
+
+    @property
+    def layout(self) -> RowLayout:
+        """The places of words in a row."""
+        return self._rows.layout
+
+    def kept(self, page_bytes: int) -> Iterator[dict[str, Array]]:
+        """Copies of the rows that a cut needs: those updated here, or with a residual.
+
+        `rows` (n, words) as the slab has them; `touched` (n,) uint8 is 1 for a row that the next
+        `give` covers.
+        """
+        step = max(1, page_bytes // self.layout.row_bytes)
+        for first in range(0, len(self), step):
+            page = self._kept(first, min(first + step, len(self)))
+            if len(page["rows"]):
+                yield page
+
+    def put_kept(self, rows: F32, touched: U8) -> None:
+        """Insert or replace rows as `kept` has returned them."""
+        ids = _ids_of(rows)
+        order, found = np.arange(len(ids), dtype=np.int32), no_hints(len(ids))
+        self._rows.put(ids, order, found, rows)
+        self._extend_lists()
+        self._note(found[touched != 0])
+
+    def add_residuals(self, rows: F32) -> None:
+        """Add the residuals of another trainer's `rows`, which the next `give` covers."""
+        columns = np.arange(self._at, self._at + self.spec.width)
+        residuals = rows[:, columns] - rows[:, columns - self._at + self._old_at]
+        changed = residuals.any(axis=1)
+        ids, residuals = _ids_of(rows[changed]), residuals[changed]
+        order, found = np.arange(len(ids), dtype=np.int32), no_hints(len(ids))
+        self._rows.touch(ids, order, found)
+        self._extend_lists()
+        self._rows.slab.rows[found[:, None], columns] += residuals
+        self._note(found)
+
+    def _kept(self, first: int, end: int) -> dict[str, Array]:
+        slots = np.empty(end - first, np.int32)
+        where = self._at, self._old_at, self.spec.width
+        slots = slots[: agreement.trained_(self._rows.slab.rows, *where, first, slots)]
+        rows = np.empty((len(slots), self.layout.words), np.float32)
+        row_kernels.gather(self._rows.slab.rows, slots, rows)
+        return {"rows": rows, "touched": self._is_touched[slots]}
+
+    def _note(self, found: I32) -> None:
+        """Let the next `give` cover the rows at slots `found` (n,)."""
+        self._count = agreement.note_(found, self._is_touched, self._touched_slots, self._count)
+
+    # --- inside ---
+
     def _apply(self, update: RowUpdate, order: I32, found: I32) -> None:
         super()._apply(update, order, found)
         self._extend_lists()
-        self._count = agreement.note_(found, self._is_touched, self._touched_slots, self._count)
+        self._note(found)
 
     def _touched(self) -> I32:
         """Slots of rows that may have changed since the last `give`."""
@@ -86,6 +142,11 @@ class GeoTable(LocalTable):
             self._touched_slots = _extended(
                 self._touched_slots, capacity + 1
             )  # note_ writes one past the last
+
+
+def _ids_of(rows: F32) -> I64:
+    ids: I64 = np.ascontiguousarray(rows).view(np.int64)[:, ID_WORD // 2].copy()
+    return ids
 
 
 def _extended(array: Array, size: int) -> Array:

@@ -24,8 +24,8 @@ class LocalTable:
     """Rows by id.
 
     A subclass may pass its own `kind` of rows, with `extra_vectors` more numbers per weight after
-    their state. `other_steps` counts mini-batches of other trainers, which advance the
-    learning-rate schedule beyond the updates made here.
+    their state. `updates` counts those made here. `other_steps` counts mini-batches of other
+    trainers, which advance the learning-rate schedule beyond these.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class LocalTable:
         )
         start = (*encode(spec.initializer), spec.seed)
         self._rows = kind(row_layout(spec.width, len(first_state)), start, first_state)
-        self._updates = 0
+        self.updates = 0
 
     def __len__(self) -> int:
         """Number of existing rows."""
@@ -57,9 +57,9 @@ class LocalTable:
 
     def apply(self, ids: I64, gradients: F32) -> None:
         """One update by `gradients` (n, width) of distinct `ids`; skips the padding id."""
-        rate = rate_at(self.spec.learning_rate, self._updates + self.other_steps)
-        self._updates += 1
-        update = RowUpdate(self._rule, ids, gradients, self._updates, rate)
+        rate = rate_at(self.spec.learning_rate, self.updates + self.other_steps)
+        self.updates += 1
+        update = RowUpdate(self._rule, ids, gradients, self.updates, rate)
         order = self._trained(ids)
         self._apply(update, order, no_hints(len(order)))
 

@@ -9,18 +9,29 @@ endpoint_threads  threads for the calls to each pserver
 retained          pushes kept until a cut has them
 recovery          a recovered pserver is sent its pushes again
 job_calls         calls about the job: join, meet, take part in cuts, complete
+state_calls       trainer states to a cut and from one, page by page
 pserver_group     calls to all pservers of a plan
 cut_watch         the part of a trainer in cuts
 """
 
-from psrt.communicator.requests.cut_watch import CutWatch, take_part
+from psrt.communicator.requests.cut_watch import CutWatch, log_given_up, take_part
 from psrt.communicator.requests.endpoint_threads import BACKSTOP_S, EndpointThreads, results
 from psrt.communicator.requests.pserver_group import PendingCalls, PserverGroup
 from psrt.communicator.requests.requests import Request, count_steps
 from psrt.communicator.requests.retained import RetainedPushes
 from psrt.communicator.requests.router import Router
 from psrt.communicator.requests.snapshots import Snapshots, empty_dense
+from psrt.communicator.requests.state_calls import StatePage
 
 __all__ = ["BACKSTOP_S", "CutWatch", "EndpointThreads", "PendingCalls", "PserverGroup", "results"]
-__all__ += ["RetainedPushes"]
-__all__ += ["Request", "Router", "Snapshots", "count_steps", "empty_dense", "take_part"]
+__all__ += [
+    "Request",
+    "RetainedPushes",
+    "Router",
+    "Snapshots",
+    "StatePage",
+    "count_steps",
+    "empty_dense",
+    "log_given_up",
+    "take_part",
+]

@@ -3,6 +3,7 @@
 In Sync proposals come with the replies of a round, so that all trainers take part behind the same
 one. In the other modes a thread waits for them: a trainer that reads data or waits for slower ones
 takes part at once, and its training thread computes on meanwhile.
+In Geo it takes part at the end of a step, see `psrt.communicator.geo.cut_turns`.
 """
 
 from __future__ import annotations
@@ -27,22 +28,36 @@ Hold: TypeAlias = Callable[[float], AbstractContextManager[str]]
 inside the block. Its value is where the trainer goes on."""
 
 
-def take_part(pservers: PserverGroup, number: int, hold: Hold) -> None:
-    """Take part in cut `number`; a cut that is given up is logged, and training goes on."""
+def take_part(pservers: PserverGroup, number: int, hold: Hold) -> bool:
+    """Take part in cut `number`; True if all tables are frozen for it.
+
+    A cut that is given up is logged, and training goes on.
+    """
+    timeout_s = 0.4 * pservers.call_timeout_s
     try:
-        with hold(0.4 * pservers.call_timeout_s) as position:
-            pservers.cut(number, position, 0.4 * pservers.call_timeout_s)
+        with hold(timeout_s) as position:
+            pservers.cut(number, position, timeout_s)
     except PsrtError as error:
-        if error.code not in (ErrorCode.CUT_GIVEN_UP, ErrorCode.DEADLINE):
-            raise
-        log.warning("%s", error)
+        log_given_up(error)
+        return False
+    return True
+
+
+def log_given_up(error: PsrtError) -> None:
+    """Log the error of a cut that this trainer gives up; raises any other error."""
+    if error.code not in (ErrorCode.CUT_GIVEN_UP, ErrorCode.DEADLINE):
+        raise error
+    log.warning("%s", error)
 
 
 class CutWatch:
-    """The thread that waits for proposals of the first pserver; `start` it once connected."""
+    """The thread that waits for proposals of the first pserver; `start` it once connected.
 
-    def __init__(self, pservers: PserverGroup, hold: Hold) -> None:
-        self._pservers, self._hold = pservers, hold
+    It calls `part` with the number of each cut to take part in.
+    """
+
+    def __init__(self, pservers: PserverGroup, part: Callable[[int], object]) -> None:
+        self._pservers, self._part = pservers, part
         self._ended = threading.Event()
 
     def start(self) -> None:
@@ -59,7 +74,7 @@ class CutWatch:
                 number = self._pservers.watch(known, WATCH_S)
                 if number > known and not self._ended.is_set():
                     known = number
-                    take_part(self._pservers, number, self._hold)
+                    self._part(number)
             except PsrtError as error:  # the training thread's own calls report a lost pserver
                 log.debug("no more cuts: %s", error)
                 return

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TypeVar
@@ -17,6 +17,7 @@ from psrt.communicator.base import Beginning, Timeline
 from psrt.communicator.members import Members, members_of
 from psrt.communicator.requests.endpoint_threads import EndpointThreads, results
 from psrt.communicator.requests.recovery import DurablePushes
+from psrt.communicator.requests.state_calls import StatePage, send_state, stored_states
 from psrt.core.errors import PsrtError
 from psrt.core.specs import to_json
 from psrt.core.threads import CrashReport, start_timer
@@ -143,6 +144,19 @@ class JobCalls:
     def _cut_at(self, client: Client, number: int, position: str, timeout_s: float) -> None:
         cut = pb.Cut(number=number, position=position, last_push=client.last_push)
         client.call(Method.CUT, header=pb.Header(cut=cut), timeout_s=timeout_s)
+
+    def send_state(self, number: int, pages: Sequence[StatePage]) -> None:
+        """Add the state of this trainer to a cut that it takes part in."""
+        send_state(self._state_client, number, pages, self.call_timeout_s)
+
+    def stored_states(self) -> Iterator[tuple[int, StatePage]]:
+        """The states that this trainer goes on from: see `state_calls.stored_states`."""
+        return stored_states(self._state_client, self.call_timeout_s)
+
+    @property
+    def _state_client(self) -> Client:
+        """The pserver that keeps the state of this trainer: they share the trainers."""
+        return self._clients[self.trainer % len(self._clients)]
 
     def complete(self, timeout_s: float) -> None:
         """Report to every pserver that this trainer has finished."""

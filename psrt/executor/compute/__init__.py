@@ -38,10 +38,19 @@ from psrt.executor.compute.registry import (
     StepSequence,
     computes,
 )
-from psrt.executor.compute.updates import Update, in_sequence, make_update
+from psrt.executor.compute.updates import DenseUpdate, Update, in_sequence, make_update
 
 __all__ = ["ALIASING", "COMPUTE", "SHAPES_ONLY", "Bound", "Compute", "RecordedStep", "Step"]
-__all__ += ["SMALL", "StepSequence", "Update", "computes", "in_sequence", "make_update", "part_of"]
+__all__ += [
+    "SMALL",
+    "DenseUpdate",
+    "StepSequence",
+    "Update",
+    "computes",
+    "in_sequence",
+    "make_update",
+    "part_of",
+]
 __all__ += ["checked", "class_losses", "losses", "ranking", "sampled_losses", "sampling"]
 __all__ += ["clip_and_decay", "dense", "elementwise", "images", "interactions", "lookups", "math"]
 __all__ += ["metrics", "norms", "padding", "pooling", "random", "reductions", "sequence", "shapes"]

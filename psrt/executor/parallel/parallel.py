@@ -36,6 +36,7 @@ from psrt.executor.program import (
     Feed,
     Fetch,
     Fetches,
+    UpdateStates,
     copy_of,
     fed_vars,
     prepare,
@@ -162,6 +163,11 @@ class ParallelExecutor(DeprecatedNames):
         self._copies.forget()
         for replica in self._replicas:
             replica.compiled.count_others(other_steps)
+
+    @property
+    def update_states(self) -> UpdateStates:
+        """See `Executor.update_states`."""
+        return UpdateStates([replica.compiled for replica in self._replicas])
 
     def memory_bytes(self) -> int:
         """Bytes of the values of a step in all replicas, without parameters and data."""

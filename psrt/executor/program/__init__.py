@@ -9,6 +9,7 @@ merging         from the values of replicas to the value of the batch, for every
 fetches         copies of vars after a run, merged over replicas
 gradient_hooks  hooks that hand out each gradient as soon as it is final
 deprecated      old names of executors, which work and warn
+update_states   optimizer states of the parameters that an executor updates itself
 sequential      the sequential executor: the closures of a compiled program, run in order
 """
 
@@ -21,7 +22,8 @@ from psrt.executor.program.gradient_hooks import gradient_hooks
 from psrt.executor.program.preparation import PreparedProgram, prepare
 from psrt.executor.program.scope_binding import ScopeBinding
 from psrt.executor.program.sequential import Executor
+from psrt.executor.program.update_states import UpdateStates
 
 __all__ = ["Compiled", "DeprecatedNames", "DerivedIds", "Executor", "fed_vars"]
 __all__ += ["Feed", "Fetch", "Fetches", "Intake", "check_is_batch", "check_names", "copy_of"]
-__all__ += ["PreparedProgram", "ScopeBinding", "gradient_hooks", "prepare"]
+__all__ += ["PreparedProgram", "ScopeBinding", "UpdateStates", "gradient_hooks", "prepare"]

@@ -21,6 +21,7 @@ from psrt.executor.program.fetches import Fetch, Fetches, copy_of
 from psrt.executor.program.gradient_hooks import steps_with_hooks
 from psrt.executor.program.preparation import prepare
 from psrt.executor.program.scope_binding import ScopeBinding
+from psrt.executor.program.update_states import UpdateStates
 from psrt.executor.strategies import BuildStrategy
 from psrt.graph.program import ROLES, Program, Role, Var
 
@@ -148,6 +149,11 @@ class Executor(DeprecatedNames):
         Learning-rate schedules count these in addition to the updates made here.
         """
         self._compiled.count_others(other_steps)
+
+    @property
+    def update_states(self) -> UpdateStates:
+        """The optimizer states of parameters that are updated here."""
+        return UpdateStates([self._compiled])
 
     def _fetched(self, name: str) -> Array | Ragged:
         if self.program.vars[name].kind == "parameter":

@@ -17,6 +17,7 @@ import numpy as np
 from psrt.core.types import F32, I32, I64, U8
 from psrt.kernels.jit import device, kernel
 from psrt.kernels.lowlevel import AHEAD, prefetch_row
+from psrt.kernels.optimizers import UPDATES_WORD
 from psrt.kernels.tables.row_layout import ID_WORD
 
 
@@ -91,6 +92,20 @@ def note_(found: I32, is_noted: U8, noted: I32, count: int) -> int:
         noted[count] = slot
         count += not is_noted[slot]
         is_noted[slot] = 1
+    return count
+
+
+@kernel("const f4[:, ::1], i8, i8, i8, i8, i4[::1] -> i8", group="table")
+def trained_(slab: F32, at: int, old_at: int, width: int, first: int, slots: I32) -> int:
+    """Write those of the `slots` (n,) from `first` on whose rows were updated, or have `train` and
+    `old` that differ; returns their number."""
+    headers, count = slab.view(np.int32), 0
+    for slot in range(first, first + len(slots)):
+        row, is_trained = slab[slot], headers[slot, UPDATES_WORD] > 0
+        for i in range(width):
+            is_trained |= row[at + i] != row[old_at + i]
+        slots[count] = slot
+        count += is_trained
     return count
 
 

@@ -3,6 +3,7 @@
 In reading order:
 
     cut_files      names and contents of the files of a cut
+    trainer_states  pages that Geo trainers send, to files of a part
     part_writer    frozen tables to files
     saved_cut      a complete cut: its manifest, and the pages of its tables
     merging        a table merged from its full freeze and the deltas behind it
@@ -20,6 +21,7 @@ from psrt.pserver.checkpoints.cutting import Cutting, Settings
 from psrt.pserver.checkpoints.saved_cut import SavedCut, complete_cuts, find_cut
 from psrt.pserver.checkpoints.served_job import RecoveredPart
 from psrt.pserver.checkpoints.stored_cuts import Bases, files_by_cut, remove_cut
+from psrt.pserver.checkpoints.trainer_states import SentPage
 
-__all__ = ["Bases", "Coordination", "Cutting", "RecoveredPart", "SavedCut", "Settings", "compact"]
-__all__ += ["complete_cuts", "files_by_cut", "find_cut", "remove_cut", "served_job"]
+__all__ = ["Bases", "Coordination", "Cutting", "RecoveredPart", "SavedCut", "SentPage", "Settings"]
+__all__ += ["compact", "complete_cuts", "files_by_cut", "find_cut", "remove_cut", "served_job"]

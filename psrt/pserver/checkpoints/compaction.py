@@ -57,7 +57,10 @@ def _write_full(cut: SavedCut, index: int, advance: Callable[[int], object]) -> 
     dense = [table for table in merged if _is_dense(table)]
     sparse = [table for table in merged if not _is_dense(table)]
     facts = {name: record[name] for name in record if name not in ("index", "base", "files")}
-    text = write_part(cut.directory, cut.number, index, dense, sparse, facts, kind=KIND)
+    states = [file for file in record["files"] if "trainer" in file]  # whole in every cut
+    text = write_part(
+        *(cut.directory, cut.number, index, dense, sparse, facts), kind=KIND, states=lambda: states
+    )
     return text.encode("ascii")
 
 

@@ -12,6 +12,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from psrt.coordinator.part_chain import Continuation, PartChain, PartOutcome
@@ -20,6 +22,7 @@ from psrt.coordinator.schedule import CutSchedule
 from psrt.core.errors import JobError, PsrtError
 from psrt.core.threads import CrashReport, start_thread
 from psrt.pserver.checkpoints.part_writer import Frozen, write_part
+from psrt.pserver.checkpoints.trainer_states import TrainerStates
 from psrt.pserver.tables import DenseTable, TableRegistry, Upkeep
 from psrt.storage.directory import Directory
 
@@ -29,6 +32,8 @@ Report = Callable[[int, str, str], PartOutcome]
 """Called with a cut's number, and either the record of the part or a problem; returns what became
 of the cut."""
 
+
+NONE: Mapping[int, int] = MappingProxyType({})
 
 SWEEP_S = 0.02
 """Wait for a sweep under way, in which all trainers wait; then the cut is given up."""
@@ -61,7 +66,9 @@ class Cutting:
         report: Report,
     ) -> None:
         self.index = 0
-        self._directory, self._tables, self._crashes = settings.directory, tables, crashes
+        self.states = TrainerStates(settings.directory)
+        self._directory, self._timeout_s = settings.directory, settings.timeout_s
+        self._tables, self._crashes = tables, crashes
         self._upkeep = upkeep
         self._report = report
         self._chain = PartChain(settings.full_every)
@@ -72,9 +79,12 @@ class Cutting:
         self._is_idle = threading.Event()
         self._is_idle.set()
 
-    def freeze(self, number: int, facts: Mapping[str, Any]) -> None:
+    def freeze(
+        self, number: int, facts: Mapping[str, Any], processes: Mapping[int, int] = NONE
+    ) -> None:
         """Freeze all tables for cut `number`, and start to write them with `facts`.
 
+        The part also has the states of trainers, which `processes` send: incarnations by trainer.
         Raises `JobError` while an earlier cut is being written.
         """
         if self._writing:
@@ -87,6 +97,7 @@ class Cutting:
         except BaseException:
             self._ended(number, PartOutcome.GIVEN_UP)
             raise
+        self.states.expect(number, self.index, processes)
         self._writing = self._newest = number
         self._is_idle.clear()
         dense = [f for f, t in zip(frozen, tables, strict=True) if isinstance(t, DenseTable)]
@@ -127,7 +138,12 @@ class Cutting:
     ) -> None:
         record, problem = "", ""
         try:
-            record = write_part(self._directory, number, self.index, dense, sparse, facts, base)
+            states = partial(self.states.collect, self._timeout_s)
+            record = write_part(
+                *(self._directory, number, self.index, dense, sparse, facts),
+                base=base,
+                states=states,
+            )
         except (PsrtError, OSError) as error:
             problem = str(error)
             log.warning("cut %d was not written: %s", number, problem)

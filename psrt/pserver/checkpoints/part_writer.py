@@ -6,7 +6,7 @@ table, its file, and the seal of the file, by which any changed byte is found.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from psrt.pserver.checkpoints import cut_files
@@ -41,16 +41,19 @@ def write_part(
     facts: Mapping[str, Any],
     base: int = 0,
     kind: str = "part",
+    states: Callable[[], Iterable[dict[str, Any]]] = tuple,
 ) -> str:
     """Write the part of pserver `index` durably; returns its record as text.
 
     `facts` are JSON: what else belongs to the state of this pserver. `base` is the cut that the
-    part continues, 0 = none. `kind` begins the names of its files.
+    part continues, 0 = none. `kind` begins the names of its files. `states` waits for the files of
+    trainer states, and returns them.
     """
     files = [_write_file(directory, cut_files.arrays_name(number, index, "dense", kind), dense)]
     for position, table in enumerate(sparse):
         name = cut_files.arrays_name(number, index, f"table-{position}", kind)
         files.append(_write_file(directory, name, [table]))
+    files += states()
     members = {"index": index, "base": base, "files": files, **facts}
     record = json_file.encode(cut_files.FORMAT_PART, cut_files.VERSION, members)
     directory.commit(cut_files.part_name(number, index, kind), record)

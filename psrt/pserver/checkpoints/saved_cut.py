@@ -15,7 +15,7 @@ from psrt.core.specs import DenseTableSpec, TableSpec
 from psrt.pserver.checkpoints import cut_files
 from psrt.pserver.frozen import FrozenPages, Meta, Page
 from psrt.storage import json_file
-from psrt.storage.array_reader import ArrayFileReader
+from psrt.storage.array_reader import ArrayFileReader, ArrayPage
 from psrt.storage.directory import Directory, contents
 from psrt.storage.failures import damaged
 from psrt.storage.seals import Seal
@@ -67,6 +67,24 @@ class SavedCut:
     def position_of(self, trainer: int) -> str:
         """The position that a trainer goes on from; empty if it took no part."""
         return str(self.manifest["positions"].get(str(trainer), ""))
+
+    @property
+    def trainers(self) -> int:
+        """The number of trainers of the job that made the cut."""
+        return int(self.manifest["job"]["trainers"])
+
+    def state_page(self, trainer: int, number: int) -> tuple[ArrayPage, bool] | None:
+        """Page `number` of the state of a trainer, and True if it is the last one.
+
+        None if the cut has no such state: the mode was not Geo, or the trainer took no part.
+        """
+        for file in (each for part in self.parts for each in part["files"]):
+            if file.get("trainer") == trainer:
+                with self.directory.read(file["name"]) as opened:
+                    reader = ArrayFileReader(opened, Seal.from_plain(file["seal"]))
+                    if number < len(reader):
+                        return reader.page(number), number + 1 == len(reader)
+        return None
 
     def restore_into(self, table: Any) -> None:
         """Fill a table, dense or sparse, from the pages of this cut that belong to it."""
@@ -170,7 +188,7 @@ def _chain(
 def _stored(directory: Directory, record: Record) -> Iterator[StoredTable]:
     for file in record["files"]:
         first = 0
-        for table in file["tables"]:
+        for table in file.get("tables", ()):
             numbers = range(first, first + table["pages"])
             yield StoredTable(directory, table["facts"], file, numbers)
             first += table["pages"]

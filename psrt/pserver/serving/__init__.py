@@ -8,6 +8,8 @@ In reading order:
     connections        the connections of each trainer's process
     updates            gradients into tables, and tables into replies
     effect_runner      executes instructions: lock, clock, deadlines, waiting calls
+    state_pages        pages of trainer states as messages
+    part_facts         the state of a pserver outside its tables
     cut_calls          the calls about cuts
     join_calls         a trainer joins the job, and its tables exist
     table_calls        pages of rows, and sweeps on request

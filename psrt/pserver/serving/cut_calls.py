@@ -1,4 +1,4 @@
-"""Handlers of the calls about cuts: WATCH, CUT, PART and CHECKPOINT.
+"""Handlers of the calls about cuts: WATCH, CUT, PART, CHECKPOINT, and trainer states of Geo.
 
 The first pserver of a job coordinates its cuts; every pserver writes its own part.
 """
@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from psrt.coordinator.part_chain import PartOutcome
 from psrt.core.clock import Clock
 from psrt.core.errors import ConfigError, ErrorCode, JobError, PsrtError
-from psrt.core.specs import Geo, to_plain
+from psrt.core.specs import Geo
 from psrt.core.threads import CrashReport, start_thread
 from psrt.pserver.checkpoints import (
     Coordination,
@@ -23,9 +23,11 @@ from psrt.pserver.checkpoints import (
     Settings,
     served_job,
 )
-from psrt.pserver.decisions import Freeze, JobIdentity, MemberState, PserverState, WaitingCall, dump
+from psrt.pserver.decisions import Freeze, JobIdentity, PserverState, WaitingCall
 from psrt.pserver.serving.effect_runner import EffectRunner, PendingReply
+from psrt.pserver.serving.part_facts import part_facts
 from psrt.pserver.serving.request_headers import caller_of, deadline_of
+from psrt.pserver.serving.state_pages import no_state, sent_page, stored_page
 from psrt.pserver.tables import TableRegistry, Upkeep
 from psrt.rpc import pb
 from psrt.rpc.client import Client
@@ -38,9 +40,6 @@ log = logging.getLogger("psrt.pserver")
 
 Found: TypeAlias = Sequence[tuple[str, int]]
 """Endpoint and incarnation of each pserver of a job, in the order of the plan."""
-
-COMPLETED = "completed"
-"""Position of a trainer that has completed."""
 
 REPORT_S = 30.0
 """Time limit of a report to the first pserver, beyond that of its cut, which it waits for."""
@@ -74,6 +73,7 @@ class CutCalls:
         self._joining = threading.Lock()
         self._endpoints: tuple[str, ...] = ()
         self._coordination: Coordination | None = None
+        self._restored: dict[int, int] = {}  # the process that goes on from the cut, by trainer
         self._cutting = (
             Cutting(settings, tables, upkeep, crashes, self._written) if settings else None
         )
@@ -88,7 +88,7 @@ class CutCalls:
         return self.resumed.manifest["round"], self.resumed.manifest["step"]
 
     def makes_cuts(self, job: JobIdentity) -> bool:
-        return self._settings is not None and not isinstance(job.mode, Geo)
+        return self._settings is not None
 
     def check_resumed(self, job: JobIdentity) -> None:
         """Raise `ConfigError` unless `job` can go on from the cut that this pserver resumes."""
@@ -177,9 +177,16 @@ class CutCalls:
             log.warning("a cut was not written within %.0f s and is given up", timeout_s)
 
     def stop(self) -> None:
-        """End the thread of the coordinator."""
+        """End the thread of the coordinator, and waits for trainer states."""
+        if self._cutting is not None:
+            self._cutting.states.stop()
         if self._coordination is not None:
             self._coordination.stop()
+
+    def left(self, trainer: int) -> None:
+        """Wait no longer for the state of a trainer that has completed or is lost."""
+        if self._cutting is not None:
+            self._cutting.states.left(trainer)
 
     # --- methods ---------------------------------------------------------------------------------
 
@@ -201,22 +208,42 @@ class CutCalls:
 
     def cut(self, message: Message, runner: EffectRunner) -> Message | Later:
         header, pending = message.header, PendingReply(position=message.header.cut.position)
+        if self._cutting is not None:
+            self._cutting.states.superseded(header.cut.number)
         deadline_s = deadline_of(header, self._clock.now())
         call = WaitingCall(*caller_of(header), header.cut.last_push, deadline_s, content=pending)
         runner.decide(lambda state, now: state.cut(call, header.cut.number, now))
         return pending.reply(lambda: _cut_reply(header.cut.number))
 
+    def keep_state(self, message: Message) -> Message:
+        """Write a page of the caller's state into the cut under way."""
+        if self._cutting is None:
+            raise JobError("this pserver has no directory of checkpoints.")
+        self._cutting.states.put(sent_page(message))
+        return Message(pb.Header())
+
+    def read_state(self, message: Message) -> Message:
+        """A page of a trainer's state in the resumed cut, for one process of the caller's role.
+
+        A process that replaces it goes on without: the residuals may have been pushed meanwhile.
+        """
+        trainer, incarnation = caller_of(message.header)
+        if self._restored.setdefault(trainer, incarnation) != incarnation:
+            return no_state()
+        return stored_page(self.resumed, message.header.state_page)
+
     def freeze(self, freeze: Freeze, state: PserverState) -> None:
         """Freeze all tables; raises `PsrtError` if that is not possible now."""
         if self._cutting is None or state.job is None:
             raise JobError("this pserver has no directory of checkpoints.")
-        facts = {
-            **_facts(state.job, state, freeze.calls),
-            "incarnation": self._incarnation,
-            "state": dump(state, freeze.number),
-            "specs": [to_plain(table.spec) for table in self._tables.all()],
-        }
-        self._cutting.freeze(freeze.number, facts)
+        specs = [table.spec for table in self._tables.all()]
+        facts = part_facts(state, freeze, self._incarnation, specs)
+        processes = {}
+        if isinstance(state.job.mode, Geo):
+            mine, of = self._cutting.index, max(len(self._endpoints), 1)
+            callers = ((call.trainer, call.incarnation) for call in freeze.calls)
+            processes = {each: process for each, process in callers if each % of == mine}
+        self._cutting.freeze(freeze.number, facts, processes)
 
     # --- inside ----------------------------------------------------------------------------------
 
@@ -268,21 +295,3 @@ class CutCalls:
 
 def _cut_reply(number: int, complete: int = 0) -> Message:
     return Message(pb.Header(cut=pb.Cut(number=number, complete=complete)))
-
-
-def _facts(job: JobIdentity, state: PserverState, calls: Sequence[WaitingCall]) -> dict[str, Any]:
-    """The state of a pserver outside its tables, as JSON.
-
-    `participants` are (trainer, incarnation, position) of all trainers that have pushed.
-    """
-    taking_part = {call.trainer: (call.incarnation, call.content.position) for call in calls}
-    for member in state.members.members:
-        if member.state is MemberState.COMPLETED:
-            taking_part[member.trainer] = (member.incarnation, COMPLETED)
-    identity = {"id": job.job_id, "trainers": job.trainers, "mode": to_plain(job.mode)}
-    return {
-        "job": {**identity, "plan_hash": job.plan_hash},
-        "round": max((each for _, each in state.rounds.opens()), default=0) if state.rounds else 0,
-        "step": state.global_step,
-        "participants": [[trainer, *taking_part[trainer]] for trainer in sorted(taking_part)],
-    }

@@ -115,6 +115,8 @@ class PserverService:
             Method.CHECKPOINT: self._cuts.checkpoint,
             Method.ATTEND: self._joins.attend,
             Method.RESENT: self._joins.resent,
+            Method.KEEP_STATE: self._cuts.keep_state,
+            Method.READ_STATE: self._cuts.read_state,
         }
 
     def serves_as(self, name: str) -> None:
@@ -270,6 +272,7 @@ class PserverService:
         """Drop what is kept for a trainer that has completed or is lost."""
         self.tables.release(trainer)
         self._id_lists.release(trainer)
+        self._cuts.left(trainer)
 
     def _export(self, message: Message) -> Message:
         self._runner.ask(lambda state, now: state.recovery.check())

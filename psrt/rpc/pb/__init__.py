@@ -8,4 +8,4 @@ __all__ += ["DTYPE_INT32", "DTYPE_INT64", "DTYPE_UINT8", "Cut", "CutPart", "DTyp
 __all__ += ["PART_PULL_CHANGED", "PART_PULL_DENSE", "PART_PULL_ROWS", "PART_PUSH_DENSE"]
 __all__ += ["PART_PUSH_ROWS", "Complete", "Dropped", "Error", "Export", "ExportReply", "Frame"]
 __all__ += ["Header", "Hello", "HelloReply", "Meet", "MeetReply", "Part", "PserverProcess"]
-__all__ += ["PushKey", "Register", "Shrink", "ShrinkReply", "Tensor"]
+__all__ += ["PushKey", "Register", "Shrink", "ShrinkReply", "StatePage", "Tensor"]

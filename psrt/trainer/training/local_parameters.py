@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from psrt.communicator.geo import GeoTable
+from psrt.communicator.geo import GeoTable, UpdateState
 from psrt.core.errors import InternalError
-from psrt.core.specs import SparseTableSpec
+from psrt.core.specs import SparseTableSpec, to_plain
 from psrt.core.types import F32, I64
 from psrt.executor.memory import Scope, rows_of_whole
 from psrt.executor.parallel import ParallelExecutor
@@ -26,7 +27,8 @@ class LocalDenseParameters:
         self, program: Program, scope: Scope, executor: Executor | ParallelExecutor
     ) -> None:
         self._scope, self._executor = scope, executor
-        specs = table_specs(program.parameters.values())
+        self._parameters = program.parameters.values()
+        specs = table_specs(self._parameters)
         self.tables = {spec.name: GeoTable(spec) for spec in specs}
 
     def dense(self, name: str) -> F32:
@@ -34,6 +36,16 @@ class LocalDenseParameters:
 
     def agreed(self, other_steps: int) -> None:
         self._executor.parameters_changed(other_steps)
+
+    def optimizers(self) -> Mapping[str, Any]:
+        return {p.name: to_plain(p.optimizer) for p in self._parameters if p.optimizer is not None}
+
+    def update_states(self) -> Mapping[str, UpdateState]:
+        current = self._executor.update_states.current()
+        return {name: UpdateState(*state) for name, state in current.items()}
+
+    def go_on(self, states: Mapping[str, UpdateState]) -> None:
+        self._executor.update_states.go_on(states)
 
 
 class WholeTable:

@@ -27,6 +27,8 @@ class Method(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     METHOD_CHECKPOINT: _ClassVar[Method]
     METHOD_RESENT: _ClassVar[Method]
     METHOD_ATTEND: _ClassVar[Method]
+    METHOD_KEEP_STATE: _ClassVar[Method]
+    METHOD_READ_STATE: _ClassVar[Method]
 
 class DType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -66,6 +68,8 @@ METHOD_PART: Method
 METHOD_CHECKPOINT: Method
 METHOD_RESENT: Method
 METHOD_ATTEND: Method
+METHOD_KEEP_STATE: Method
+METHOD_READ_STATE: Method
 DTYPE_UNSPECIFIED: DType
 DTYPE_FLOAT32: DType
 DTYPE_INT64: DType
@@ -287,6 +291,24 @@ class CutPart(_message.Message):
     problem: str
     def __init__(self, number: _Optional[int] = ..., endpoint: _Optional[str] = ..., record: _Optional[str] = ..., problem: _Optional[str] = ...) -> None: ...
 
+class StatePage(_message.Message):
+    __slots__ = ("cut", "trainer", "page", "meta", "arrays", "last", "trainers")
+    CUT_FIELD_NUMBER: _ClassVar[int]
+    TRAINER_FIELD_NUMBER: _ClassVar[int]
+    PAGE_FIELD_NUMBER: _ClassVar[int]
+    META_FIELD_NUMBER: _ClassVar[int]
+    ARRAYS_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    TRAINERS_FIELD_NUMBER: _ClassVar[int]
+    cut: int
+    trainer: int
+    page: int
+    meta: str
+    arrays: _containers.RepeatedScalarFieldContainer[str]
+    last: bool
+    trainers: int
+    def __init__(self, cut: _Optional[int] = ..., trainer: _Optional[int] = ..., page: _Optional[int] = ..., meta: _Optional[str] = ..., arrays: _Optional[_Iterable[str]] = ..., last: _Optional[bool] = ..., trainers: _Optional[int] = ...) -> None: ...
+
 class Error(_message.Message):
     __slots__ = ("code", "message", "hint")
     CODE_FIELD_NUMBER: _ClassVar[int]
@@ -298,7 +320,7 @@ class Error(_message.Message):
     def __init__(self, code: _Optional[int] = ..., message: _Optional[str] = ..., hint: _Optional[str] = ...) -> None: ...
 
 class Header(_message.Message):
-    __slots__ = ("protocol", "method", "request_id", "reply", "trainer", "timeout_ms", "push_key", "round", "step", "parts", "tensors", "error", "hello", "hello_reply", "register", "export", "export_reply", "status_json", "payload_bytes", "payload_start", "meet", "meet_reply", "shrink", "shrink_reply", "cut", "cut_part", "complete", "padding")
+    __slots__ = ("protocol", "method", "request_id", "reply", "trainer", "timeout_ms", "push_key", "round", "step", "parts", "tensors", "error", "hello", "hello_reply", "register", "export", "export_reply", "status_json", "payload_bytes", "payload_start", "meet", "meet_reply", "shrink", "shrink_reply", "cut", "cut_part", "complete", "state_page", "padding")
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     METHOD_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
@@ -326,6 +348,7 @@ class Header(_message.Message):
     CUT_FIELD_NUMBER: _ClassVar[int]
     CUT_PART_FIELD_NUMBER: _ClassVar[int]
     COMPLETE_FIELD_NUMBER: _ClassVar[int]
+    STATE_PAGE_FIELD_NUMBER: _ClassVar[int]
     PADDING_FIELD_NUMBER: _ClassVar[int]
     protocol: int
     method: Method
@@ -354,8 +377,9 @@ class Header(_message.Message):
     cut: Cut
     cut_part: CutPart
     complete: Complete
+    state_page: StatePage
     padding: bytes
-    def __init__(self, protocol: _Optional[int] = ..., method: _Optional[_Union[Method, str]] = ..., request_id: _Optional[int] = ..., reply: _Optional[bool] = ..., trainer: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., push_key: _Optional[_Union[PushKey, _Mapping]] = ..., round: _Optional[int] = ..., step: _Optional[int] = ..., parts: _Optional[_Iterable[_Union[Part, _Mapping]]] = ..., tensors: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ..., error: _Optional[_Union[Error, _Mapping]] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., hello_reply: _Optional[_Union[HelloReply, _Mapping]] = ..., register: _Optional[_Union[Register, _Mapping]] = ..., export: _Optional[_Union[Export, _Mapping]] = ..., export_reply: _Optional[_Union[ExportReply, _Mapping]] = ..., status_json: _Optional[str] = ..., payload_bytes: _Optional[int] = ..., payload_start: _Optional[int] = ..., meet: _Optional[_Union[Meet, _Mapping]] = ..., meet_reply: _Optional[_Union[MeetReply, _Mapping]] = ..., shrink: _Optional[_Union[Shrink, _Mapping]] = ..., shrink_reply: _Optional[_Union[ShrinkReply, _Mapping]] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., cut_part: _Optional[_Union[CutPart, _Mapping]] = ..., complete: _Optional[_Union[Complete, _Mapping]] = ..., padding: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, protocol: _Optional[int] = ..., method: _Optional[_Union[Method, str]] = ..., request_id: _Optional[int] = ..., reply: _Optional[bool] = ..., trainer: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., push_key: _Optional[_Union[PushKey, _Mapping]] = ..., round: _Optional[int] = ..., step: _Optional[int] = ..., parts: _Optional[_Iterable[_Union[Part, _Mapping]]] = ..., tensors: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ..., error: _Optional[_Union[Error, _Mapping]] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., hello_reply: _Optional[_Union[HelloReply, _Mapping]] = ..., register: _Optional[_Union[Register, _Mapping]] = ..., export: _Optional[_Union[Export, _Mapping]] = ..., export_reply: _Optional[_Union[ExportReply, _Mapping]] = ..., status_json: _Optional[str] = ..., payload_bytes: _Optional[int] = ..., payload_start: _Optional[int] = ..., meet: _Optional[_Union[Meet, _Mapping]] = ..., meet_reply: _Optional[_Union[MeetReply, _Mapping]] = ..., shrink: _Optional[_Union[Shrink, _Mapping]] = ..., shrink_reply: _Optional[_Union[ShrinkReply, _Mapping]] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., cut_part: _Optional[_Union[CutPart, _Mapping]] = ..., complete: _Optional[_Union[Complete, _Mapping]] = ..., state_page: _Optional[_Union[StatePage, _Mapping]] = ..., padding: _Optional[bytes] = ...) -> None: ...
 
 class Frame(_message.Message):
     __slots__ = ("header", "payload")

@@ -1,0 +1,52 @@
+"""Pages of trainer states as messages: KEEP_STATE and READ_STATE."""
+
+from __future__ import annotations
+
+import json
+
+from psrt.core.errors import WireError
+from psrt.pserver.checkpoints import SavedCut, SentPage
+from psrt.pserver.serving.request_headers import caller_of
+from psrt.rpc import pb
+from psrt.rpc.wire import Message
+
+
+def sent_page(message: Message) -> SentPage:
+    """The page that a KEEP_STATE carries; raises `WireError` if it is malformed."""
+    sent, names = message.header.state_page, list(message.header.state_page.arrays)
+    try:
+        meta = json.loads(sent.meta)
+    except ValueError as error:
+        raise _malformed(message, "its meta is not JSON") from error
+    if not isinstance(meta, dict):
+        raise _malformed(message, "its meta is not a JSON object")
+    if len(names) != len(message.tensors) or len(set(names)) < len(names):
+        raise _malformed(message, f"it has {len(message.tensors)} tensors with names {names}")
+    arrays = dict(zip(names, message.tensors, strict=True))
+    where = sent.cut, *caller_of(message.header), sent.page
+    return SentPage(*where, is_last=sent.last, meta=meta, arrays=arrays)
+
+
+def stored_page(resumed: SavedCut | None, asked: pb.StatePage) -> Message:
+    """The reply to a READ_STATE: the page, or none if the cut has no such state."""
+    found = resumed.state_page(asked.trainer, asked.page) if resumed is not None else None
+    trainers = resumed.trainers if resumed is not None else 0
+    if found is None:
+        return no_state(trainers)
+    page, is_last = found
+    header = pb.StatePage(meta=json.dumps(page.meta), arrays=page.arrays, trainers=trainers)
+    header.last = is_last
+    return Message(pb.Header(state_page=header), list(page.arrays.values()))
+
+
+def no_state(trainers: int = 0) -> Message:
+    """The reply to a READ_STATE for which there is nothing."""
+    return Message(pb.Header(state_page=pb.StatePage(last=True, trainers=trainers)))
+
+
+def _malformed(message: Message, what: str) -> WireError:
+    trainer, _ = caller_of(message.header)
+    return WireError(
+        f"a page of the state of trainer {trainer} was refused: {what}.",
+        hint="Trainer and pserver need one version of psrt.",
+    )
