@@ -15,6 +15,7 @@ ROOT = DOCS.parent
 PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
 TEXTS = [*(f"docs/{name}" for name in PAGES), "README.md", "CONTRIBUTING.md", "SECURITY.md"]
 PATHS = re.compile(r"`((?:benchmarks|bin|configs|docs|examples|protos|psrt|tests)/[\w./-]*)`")
+TESTS = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 HISTORY = ("docs/benchmarks.md", "docs/decisions/")  # may name files that are gone
 
 
@@ -48,6 +49,21 @@ def test_files_of_the_project_that_a_text_names_exist(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
 
     assert [path for path in PATHS.findall(text) if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_tests_that_a_text_names_exist(name: str) -> None:
+    named = TESTS.findall((ROOT / name).read_text(encoding="utf-8"))
+
+    assert [test for file, test in named if f"def {test}(" not in (ROOT / file).read_text()] == []
+
+
+def test_every_promise_names_a_test() -> None:
+    promises = page("guarantees.md").split("## Test it yourself")[0]
+    rows = [line for line in promises.splitlines() if re.match(r"\| (?!what fails)\w|\| …", line)]
+
+    assert len(rows) > 20
+    assert [row for row in rows if "`tests/" not in row] == []
 
 
 @pytest.mark.parametrize("code", list(ErrorCode), ids=lambda code: code.name)

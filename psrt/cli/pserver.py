@@ -11,7 +11,7 @@ from psrt.cli.options import options_of
 from psrt.config import roles
 from psrt.config.load import environment, load
 from psrt.config.sections import PserverConfig
-from psrt.core import log
+from psrt.core import failpoints, log
 
 _EPILOG = """\b
 Examples:
@@ -33,6 +33,7 @@ def pserver(config: str, **flags: Any) -> int:
     """
     settings = load(PserverConfig, flags=flags, file=config).config
     log.configure("pserver", settings.log_level)
+    failpoints.arm(environment().get(failpoints.VARIABLE, ""))
     if warning := roles.contradiction(environment(), roles.PSERVER):
         logging.getLogger("psrt.cli").warning("%s; the command decides.", warning)
     from psrt.pserver.serving import daemon

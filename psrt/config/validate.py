@@ -21,9 +21,9 @@ from psrt.core.specs import MODES
 
 _PREFIX = "PSRT_"
 _OTHERS = re.compile(
-    r"PSRT_(HOME|BENCH_.*|PORT|(.+_)?PORT_\d+_(TCP|UDP|SCTP).*|(.+_)?SERVICE_(HOST|PORT.*))"
+    r"PSRT_(HOME|FAILPOINT|BENCH_.*|PORT|(.+_)?PORT_\d+_(TCP|UDP|SCTP).*|(.+_)?SERVICE_(HOST|PORT.*))"
 )
-"""The path of an installation, variables of benchmarks, and service variables of Kubernetes."""
+"""Installation path, failpoints, variables of benchmarks, service variables of Kubernetes."""
 
 _LINK = re.compile(r"(tcp|udp|sctp)://")
 """Value of `PSRT_PSERVER_PORT` that Kubernetes sets for a service named `psrt-pserver`."""

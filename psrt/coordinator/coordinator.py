@@ -178,8 +178,8 @@ class CutCoordinator:
         error, calls = _given_up(number, why), (*proposal.reports, *self._take_requests())
         return [Discard(number, why), *(Done(call, number, error) for call in calls)]
 
-    def stop(self, why: str) -> list[CutInstruction]:
-        """Give up the cut under way; one whose manifest is being written ends by itself."""
+    def end(self, why: str) -> list[CutInstruction]:
+        """Give up the cut because the pserver ends, unless its manifest is being written."""
         if self._proposal is None or self._proposal.committing:
             return []
         return self.failed(self._proposal.number, why)
@@ -190,6 +190,11 @@ class CutCoordinator:
     def proposed(self) -> int:
         """The number of the cut that trainers should take part in, 0 = none."""
         return self._proposal.number if self._proposal is not None else 0
+
+    @property
+    def has_parts(self) -> bool:
+        """True while a cut has some of its parts, so that the others are about to come."""
+        return self._proposal is not None and bool(self._proposal.parts)
 
     def next_s(self, now: float) -> float:
         """The latest time for the next `tick`."""

@@ -15,6 +15,7 @@ Reading order:
     counters    counters and timers of a process
     log         log set-up
     threads     threads whose crashes are reported
+    failpoints  points at which tests kill or stop a process
     allocator   freed memory kept for reuse
     columns     text tables
     quantities  sizes and rates as people write them

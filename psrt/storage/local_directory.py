@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from psrt.core.errors import StorageError
+from psrt.core.failpoints import reach
 from psrt.storage.checksums import Buffer
 from psrt.storage.directory import UNFINISHED, check_name
 from psrt.storage.disk import Disk, DiskFile, RealDisk
@@ -44,6 +45,7 @@ class LocalDirectory:
             yield writer
             with reported(str(path), "write"):
                 writer.finish()
+                reach("file.before_rename")
                 self._disk.rename(unfinished, path)
         except BaseException:
             self._give_up(unfinished, file)

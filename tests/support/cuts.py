@@ -41,9 +41,15 @@ def _write_cut(cuts: Coordination, directory: Directory, mode: CommunicationMode
     caller = cuts.request()
     number = cuts.proposed
     for index, endpoint in enumerate(ENDPOINTS):
-        record = write_part(directory, number, index, *_tables(index), _facts(number, mode))
-        cuts.part(number, endpoint, record, "")
+        cuts.part(number, endpoint, written_part(directory, number, index, mode), "")
     caller.future.result(WAIT_S)
+
+
+def written_part(
+    directory: Directory, number: int, index: int, mode: CommunicationMode | None = None
+) -> str:
+    """Write the part of pserver `index`; returns its record."""
+    return write_part(directory, number, index, *_tables(index), _facts(number, mode or Sync()))
 
 
 def _tables(index: int) -> tuple[list[Any], list[Any]]:

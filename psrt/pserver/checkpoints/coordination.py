@@ -24,6 +24,7 @@ from psrt.coordinator.coordinator import (
 )
 from psrt.core.clock import Clock
 from psrt.core.errors import PsrtError
+from psrt.core.failpoints import reach
 from psrt.core.threads import CrashReport, start_thread
 from psrt.pserver.checkpoints import cut_files
 from psrt.pserver.checkpoints.cutting import Settings
@@ -143,11 +144,18 @@ class Coordination:
             caller.answer(0)
         return caller
 
+    def finish(self, timeout_s: float) -> bool:
+        """Wait for the other parts of a cut that has some; False at the deadline."""
+        ends_s = self._clock.now() + timeout_s
+        while self._cuts.has_parts and self._clock.now() < ends_s:
+            self._stopped.wait(CHECK_S)
+        return not self._cuts.has_parts
+
     def stop(self) -> None:
         """End the thread; callers that wait are answered."""
         self._stopped.set()
         with self._lock:
-            instructions = self._cuts.stop("the pserver is shutting down")
+            instructions = self._cuts.end("the pserver is shutting down")
             watches, self._watches = self._watches, []
         for caller in watches:
             caller.answer(caller.number)
@@ -186,6 +194,7 @@ class Coordination:
     def _commit(self, commit: Commit) -> list[CutInstruction]:
         directory, number = self._settings.directory, commit.number
         try:
+            reach("cut.before_manifest")
             directory.commit(cut_files.manifest_name(number), self._manifest(commit))
         except PsrtError as error:
             with self._lock:
@@ -193,9 +202,25 @@ class Coordination:
         log.info("cut %d is complete in %s", number, directory.location)
         with self._lock:
             instructions = self._cuts.committed(number)
-        for old in self._settings.retention.dropped(complete_cuts(directory), self._bases.of):
-            self._remove(old)
+        self._remove_old()
         return instructions
+
+    def _remove_old(self) -> None:
+        """Delete cuts that retention drops, and parts of older ones that were given up.
+
+        A storage that fails now costs no cut.
+        """
+        try:
+            reach("cut.after_manifest")
+            found = files_by_cut(self._settings.directory)
+        except PsrtError as error:
+            log.warning("older cuts were not deleted: %s", error)
+            return
+        complete = [n for n, names in found.items() if cut_files.manifest_name(n) in names]
+        torn = {n for n in found if n < complete[-1]} - set(complete)
+        dropped = self._settings.retention.dropped(complete, self._bases.of)
+        for number in (*dropped, *sorted(torn)):
+            self._remove(number)
 
     def _manifest(self, commit: Commit) -> bytes:
         """The facts of the first pserver's part, and the records of all parts."""

@@ -33,8 +33,12 @@ def part_name(number: int, index: int, kind: str = "part") -> str:
     return f"{cut_prefix(number)}{kind}-{index}.json"
 
 
+def arrays_prefix(number: int, index: int, kind: str = "part") -> str:
+    return f"{cut_prefix(number)}{kind}-{index}/"
+
+
 def arrays_name(number: int, index: int, stem: str, kind: str = "part") -> str:
-    return f"{cut_prefix(number)}{kind}-{index}/{stem}.arrays"
+    return f"{arrays_prefix(number, index, kind)}{stem}.arrays"
 
 
 def complete_number(name: str) -> int | None:

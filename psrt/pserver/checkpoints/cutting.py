@@ -20,8 +20,10 @@ from psrt.coordinator.part_chain import Continuation, PartChain, PartOutcome
 from psrt.coordinator.retention import Retention
 from psrt.coordinator.schedule import CutSchedule
 from psrt.core.errors import JobError, PsrtError
+from psrt.core.failpoints import reach
 from psrt.core.threads import CrashReport, start_thread
 from psrt.pserver.checkpoints.part_writer import Frozen, write_part
+from psrt.pserver.checkpoints.stored_cuts import remove_part
 from psrt.pserver.checkpoints.trainer_states import TrainerStates
 from psrt.pserver.tables import DenseTable, TableRegistry, Upkeep
 from psrt.storage.directory import Directory
@@ -138,6 +140,7 @@ class Cutting:
     ) -> None:
         record, problem = "", ""
         try:
+            reach("cut.frozen")
             states = partial(self.states.collect, self._timeout_s)
             record = write_part(
                 *(self._directory, number, self.index, dense, sparse, facts),
@@ -154,6 +157,8 @@ class Cutting:
         if outcome is PartOutcome.COMPLETE:
             for table in (*dense, *sparse):
                 table.confirm()
+        elif outcome is PartOutcome.GIVEN_UP:
+            self.discard(number)
         self._ended(number, outcome)
         if number == self._newest:
             self._is_idle.set()
@@ -162,6 +167,13 @@ class Cutting:
         """Let later parts continue a cut; its tables are confirmed before."""
         with self._chaining:
             self._chain.end(number, outcome)
+
+    def discard(self, number: int) -> None:
+        """Delete this pserver's part of a cut that was given up."""
+        try:
+            remove_part(self._directory, number, self.index)
+        except PsrtError as error:
+            log.warning("part %d of cut %d was not deleted: %s", self.index, number, error)
 
     def wait(self, timeout_s: float) -> bool:
         """Wait until the cut of the newest part is complete or given up; False at the deadline."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from psrt.core.failpoints import reach
 from psrt.pserver.checkpoints import cut_files
 from psrt.pserver.frozen import Meta, Page
 from psrt.storage import json_file
@@ -56,7 +57,9 @@ def write_part(
     files += states()
     members = {"index": index, "base": base, "files": files, **facts}
     record = json_file.encode(cut_files.FORMAT_PART, cut_files.VERSION, members)
+    reach("cut.before_part")
     directory.commit(cut_files.part_name(number, index, kind), record)
+    reach("cut.after_part")
     return record.decode("ascii")
 
 

@@ -6,14 +6,18 @@ It lies in the directory of cuts while the pserver serves a job, and is deleted 
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from psrt.core.errors import PsrtError
 from psrt.core.specs import TableSpec, from_plain
 from psrt.pserver.checkpoints.saved_cut import SavedCut, complete_cuts, open_cut
 from psrt.storage import json_file
 from psrt.storage.directory import Directory, contents
+
+log = logging.getLogger("psrt.pserver")
 
 FORMAT, VERSION = "psrt served job", 1
 
@@ -29,14 +33,20 @@ class RecoveredPart:
 
 
 def record(directory: Directory, name: str, incarnation: int) -> None:
-    """Write that pserver `name` serves the tables of `incarnation`."""
+    """Write that pserver `name` serves the tables of `incarnation`; a failure is logged."""
     data = json_file.encode(FORMAT, VERSION, {"incarnation": incarnation})
-    directory.commit(_file(name), data)
+    try:
+        directory.commit(_file(name), data)
+    except PsrtError as error:
+        log.warning("this pserver could not recover if it were killed: %s", error)
 
 
 def forget(directory: Directory, name: str) -> None:
     """Delete the file, if there is one: the job of pserver `name` has ended."""
-    directory.remove(*directory.names(_file(name)))
+    try:
+        directory.remove(*directory.names(_file(name)))
+    except PsrtError as error:
+        log.warning("a later --recover of this pserver may find an ended job: %s", error)
 
 
 def find(directory: Directory, name: str) -> RecoveredPart | None:

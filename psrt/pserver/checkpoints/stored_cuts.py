@@ -41,6 +41,13 @@ def files_by_cut(directory: Directory) -> dict[int, list[str]]:
     return dict(sorted(found.items()))
 
 
+def remove_part(directory: Directory, number: int, index: int) -> None:
+    """Delete the files of one pserver's part of a cut that was given up."""
+    record = cut_files.part_name(number, index)
+    arrays = directory.names(cut_files.arrays_prefix(number, index))
+    directory.remove(record, *arrays)
+
+
 def remove_cut(directory: Directory, number: int) -> None:
     """Delete a cut, its manifest first: without it no cut counts."""
     directory.remove(cut_files.manifest_name(number))

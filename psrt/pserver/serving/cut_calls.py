@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from psrt.coordinator.part_chain import PartOutcome
 from psrt.core.clock import Clock
 from psrt.core.errors import ConfigError, ErrorCode, JobError, PsrtError
+from psrt.core.failpoints import reach
 from psrt.core.specs import Geo
 from psrt.core.threads import CrashReport, start_thread
 from psrt.pserver.checkpoints import (
@@ -116,7 +117,8 @@ class CutCalls:
             self._endpoints = endpoints
             if not self.makes_cuts(job):
                 return
-            self._record(self._settings)
+            if self.name:
+                served_job.record(self._settings.directory, self.name, self._incarnation)
             if mine[0] == 0:
                 self._coordination = Coordination(
                     self._settings, endpoints, self._clock, steps, self._crashes
@@ -126,14 +128,6 @@ class CutCalls:
             elif self._recovered is not None:
                 start_thread(self._report_restart, "cuts", self._crashes)
 
-    def _record(self, settings: Settings) -> None:
-        if not self.name:
-            return
-        try:
-            served_job.record(settings.directory, self.name, self._incarnation)
-        except PsrtError as error:
-            log.warning("this pserver could not recover if it were killed: %s", error)
-
     def rejoined(self, header: pb.Header) -> None:
         """Record what a trainer that has sent its pushes again has seen of cuts."""
         if self._coordination is not None:
@@ -141,17 +135,14 @@ class CutCalls:
 
     def job_ended(self) -> None:
         """Forget that this pserver serves a job: nothing is left to recover."""
-        if self._settings is None or not self.name or not self._endpoints:
-            return
-        try:
+        if self._settings is not None and self.name and self._endpoints:
             served_job.forget(self._settings.directory, self.name)
-        except PsrtError as error:
-            log.warning("a later --recover of this pserver may find an ended job: %s", error)
 
     def restore(self, table: Any) -> None:
         """Fill a new table from the cut that this pserver resumes, if it resumes one."""
         source = self._recovered.cut if self._recovered is not None else self.resumed
         if source is not None:
+            reach("restore.table")
             source.restore_into(table)
 
     def beginning_of(self, trainer: int) -> pb.Cut:
@@ -173,7 +164,10 @@ class CutCalls:
 
     def finish(self, timeout_s: float) -> None:
         """Wait until the part that is being written is on disk and reported."""
-        if self._cutting is not None and not self._cutting.wait(timeout_s):
+        is_done = self._cutting is None or self._cutting.wait(timeout_s)
+        if is_done and self._coordination is not None:
+            is_done = self._coordination.finish(timeout_s)
+        if not is_done:
             log.warning("a cut was not written within %.0f s and is given up", timeout_s)
 
     def stop(self) -> None:

@@ -25,6 +25,7 @@ from psrt.core.errors import (
     TableError,
     UnavailableError,
 )
+from psrt.core.failpoints import reach
 from psrt.core.threads import CrashReport, start_thread
 from psrt.pserver.decisions import (
     Apply,
@@ -188,7 +189,9 @@ class EffectRunner:
         contents: list[PendingReply] = [call.content for call in close.pushes]
         pushes = [content.parts.pushes for content in contents if content.contributes]
         try:
+            reach("push.before_apply")
             close_round(pushes, close.round, self._meters)
+            reach("push.after_apply")
         except Exception as error:  # tables may hold half a round, so the job must end
             failure = _unfinished(f"round {close.round}", pushes, error)
             with self._lock:
@@ -199,7 +202,9 @@ class EffectRunner:
     def _apply(self, apply: Apply) -> list[Instruction]:
         call, failure = apply.call, None
         try:
+            reach("push.before_apply")
             apply_now(call.content.parts.pushes, apply.step, call.trainer, self._meters)
+            reach("push.after_apply")
         except Exception as error:  # the trainer has no record of what was applied
             subject = f"the push of trainer {call.trainer}"
             failure = _unfinished(subject, [call.content.parts.pushes], error)

@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable
 
 from psrt.core.errors import UnavailableError, WireError
+from psrt.core.failpoints import reach
 from psrt.core.threads import CrashReport, start_thread
 from psrt.rpc import pb
 from psrt.rpc.busy_poll import NEVER, BusyPoll
@@ -187,6 +188,7 @@ class StreamServer:
             frames.send(reply)
         except WireError as error:  # the reply is at fault: nothing of it was sent
             frames.send(error_reply(header, error, peer))
+        reach("reply.sent")
         return True
 
     def _refuse(self, frames: FrameSocket, peer: Peer, error: WireError) -> None:

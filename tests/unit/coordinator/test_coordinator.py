@@ -233,14 +233,12 @@ def test_a_part_may_continue_the_newest_complete_cut_only(base: int) -> None:
 
 def test_a_pserver_that_stops_gives_up_its_cut_unless_the_manifest_is_being_written() -> None:
     cuts = coordinator()
-    assert cuts.stop("the pserver is shutting down") == []
+    assert cuts.end("the pserver is shutting down") == []
     cuts.request("cli", 0.0)
-    assert cuts.stop("the pserver is shutting down")[0] == Discard(
-        1, "the pserver is shutting down"
-    )
+    assert cuts.end("the pserver is shutting down")[0] == Discard(1, "the pserver is shutting down")
 
     cuts.request("cli", 1.0)
     for endpoint in ENDPOINTS:
         cuts.part(2, endpoint, "r")
-    assert cuts.stop("the pserver is shutting down") == []
+    assert cuts.end("the pserver is shutting down") == []
     assert cuts.committed(2) == [Done("cli", 2)]

@@ -1,0 +1,205 @@
+"""A round as data: the cluster, its job and its faults, all drawn from one seed."""
+
+from __future__ import annotations
+
+import enum
+import random
+from dataclasses import dataclass
+
+from psrt.core import failpoints
+from tests.faults.ledger_job import LARGE, MODES, SMALL
+from tests.faults.proxy import LinkFault
+
+CARRIERS = ("tcp", "unix", "grpc")
+WAIT_S = 8.0
+"""`wait_timeout_s` of the pservers."""
+
+SURVIVED_S = 3.5
+"""A job survives delays that together are shorter: some time stays for a busy host."""
+
+KILLING_POINTS = [point for point in failpoints.POINTS if point != "restore.table"]
+
+
+class Fault(enum.Enum):
+    """A fault that strikes at a step; the value describes it in a report."""
+
+    KILL_TRAINER = "is killed"
+    PAUSE = "stops for a while"
+    PARTITION = "cannot be reached for a while"
+    KILL_PSERVER = "is killed for good"
+    REPLACE_PSERVER = "is killed and started again with --recover"
+    KILL_ALL = "and all others are killed"
+    DISK_FULL = "the disk of the cuts is full for a while"
+    READ_ONLY = "the disk of the cuts is read-only for a while"
+    ASK = "is asked for a cut"
+
+
+@dataclass(frozen=True)
+class Strike:
+    """One fault of the process or disk `name`, once trainer `trainer` has sent step `step`."""
+
+    fault: Fault
+    name: str
+    trainer: int
+    step: int
+    for_s: float = 0.0
+
+    def __str__(self) -> str:
+        after = f" ({self.for_s:.1f} s)" if self.for_s else ""
+        where = f"trainer {self.trainer} sends step {self.step}"
+        return f"{self.name} {self.fault.value}{after} when {where}"
+
+
+ENDING = (Fault.KILL_PSERVER, Fault.KILL_ALL)
+DELAYS = (Fault.PAUSE, Fault.PARTITION)
+
+
+@dataclass(frozen=True)
+class FaultRound:
+    """Cluster, job and faults of one round.
+
+    `pservers` are the numbers of pservers of each attempt: a job that did not complete goes on with
+    its latest cut, or begins anew. `failpoints` are texts by pserver, of the first attempt, and
+    `restore` is that of the second. A keeper starts each trainer again up to `restarts` times.
+    """
+
+    seed: int
+    mode: str
+    carrier: str
+    pservers: tuple[int, ...]
+    trainers: int
+    steps: int
+    pace_s: float
+    elements: int
+    cut_every: int
+    restarts: int
+    strikes: tuple[Strike, ...] = ()
+    links: tuple[tuple[int, LinkFault], ...] = ()
+    failpoints: tuple[tuple[int, str], ...] = ()
+    restore: str = ""
+
+    def __str__(self) -> str:
+        lines = [
+            f"seed {self.seed}: {self.mode} over {self.carrier}, {self.trainers} trainers of "
+            f"{self.steps} steps, pservers {', then '.join(map(str, self.pservers))}, "
+            f"a cut every {self.cut_every}, {self.restarts} restarts"
+        ]
+        lines += [f"  pserver {number}: {fault}" for number, fault in self.links]
+        lines += [f"  pserver {number}: PSRT_FAILPOINT={text}" for number, text in self.failpoints]
+        lines += [f"  second attempt: PSRT_FAILPOINT={self.restore}"] if self.restore else []
+        return "\n".join([*lines, *(f"  {strike}" for strike in self.strikes)])
+
+    @property
+    def makes_cuts(self) -> bool:
+        return self.cut_every > 0
+
+    @property
+    def ends_a_pserver(self) -> bool:
+        """True if a pserver may be killed without being replaced."""
+        kills = any(text.partition("=")[2].startswith("kill") for _, text in self.failpoints)
+        return kills or any(strike.fault in ENDING for strike in self.strikes)
+
+    @property
+    def is_gentle(self) -> bool:
+        """True if the first attempt survives every fault: all its trainers must complete."""
+        killed = [s.name for s in self.strikes if s.fault is Fault.KILL_TRAINER]
+        return (
+            not self.ends_a_pserver
+            and not any(fault.swallows for _, fault in self.links)
+            and all(killed.count(name) <= self.restarts for name in killed)
+            and not (killed and self.mode == "sync-abort")
+            and self.delay_s < SURVIVED_S
+        )
+
+    @property
+    def delay_s(self) -> float:
+        """The time that all faults together may keep one wait."""
+        stops = sum("=stop" in text for _, text in self.failpoints)
+        return stops + sum(s.for_s for s in self.strikes if s.fault in DELAYS)
+
+
+def drawn(
+    seed: int,
+    mode: str | None = None,
+    carrier: str | None = None,
+    pservers_die: bool = False,
+    disks: bool = True,
+) -> FaultRound:
+    """The round of a seed, a function of the arguments.
+
+    With `pservers_die` pservers are also killed and recovered while the job goes on. Without
+    `disks` the disk of the cuts has no faults: they need the right to mount.
+    """
+    draw = random.Random(f"round {seed} {mode} {carrier} {pservers_die} {disks}")
+    mode, carrier = mode or draw.choice(list(MODES)), carrier or draw.choice(CARRIERS)
+    trainers, pservers, steps = draw.randint(1, 3), draw.randint(1, 3), draw.randint(20, 50)
+    cut_every = draw.choice([0, 8, 15, 15]) if mode != "geo" else 0
+    kinds = _kinds(draw, bool(cut_every), pservers_die, disks)
+    strikes = tuple(_strike(draw, kind, trainers, pservers, steps) for kind in kinds)
+    points = _failpoints(draw, pservers, bool(cut_every))
+    fails = any(strike.fault in ENDING for strike in strikes) or "kill" in str(points)
+    return FaultRound(
+        seed,
+        mode,
+        carrier,
+        (pservers, draw.randint(1, 3), draw.randint(1, 3)),
+        trainers,
+        steps,
+        pace_s=draw.choice([0.0, 0.005, 0.02]),
+        elements=draw.choice([SMALL, LARGE]),
+        cut_every=cut_every,
+        restarts=draw.choice([0, 1, 2]),
+        strikes=strikes,
+        links=_links(draw, pservers),
+        failpoints=points,
+        restore="restore.table=kill@2" if fails and draw.random() < 0.2 else "",
+    )
+
+
+def _kinds(draw: random.Random, makes_cuts: bool, pservers_die: bool, disks: bool) -> list[Fault]:
+    kinds = [Fault.KILL_TRAINER, Fault.PAUSE, Fault.PAUSE, Fault.PARTITION]
+    kinds += [Fault.KILL_ALL, Fault.ASK, Fault.ASK] if makes_cuts else []
+    kinds += [Fault.DISK_FULL, Fault.READ_ONLY] if makes_cuts and disks else []
+    kinds += [Fault.REPLACE_PSERVER] * 4 if makes_cuts and pservers_die else [Fault.KILL_PSERVER]
+    return [draw.choice(kinds) for _ in range(draw.choice([0, 1, 2, 3]))]
+
+
+def _strike(draw: random.Random, kind: Fault, trainers: int, pservers: int, steps: int) -> Strike:
+    of_trainer = kind is Fault.KILL_TRAINER or (kind is Fault.PAUSE and draw.random() < 0.5)
+    name = f"trainer {draw.randrange(trainers)}" if of_trainer else "pserver 0"
+    if not of_trainer and kind is not Fault.ASK:
+        name = f"pserver {draw.randrange(pservers)}"
+    lasts = kind in (*DELAYS, Fault.DISK_FULL, Fault.READ_ONLY)
+    long = 2 * WAIT_S if draw.random() < 0.1 else 1.6
+    for_s = round(draw.uniform(0.2, long), 1) if lasts else 0.0
+    return Strike(kind, name, draw.randrange(trainers), draw.randrange(steps), for_s)
+
+
+def _links(draw: random.Random, pservers: int) -> tuple[tuple[int, LinkFault], ...]:
+    """None, some, or a storm of them: replies of pushes are lost by chance only."""
+    swallows = draw.random() < 0.25
+    count = draw.choice([0, 0, 1, 3, 12])
+    return tuple(
+        (
+            draw.randrange(pservers),
+            LinkFault(
+                draw.choice(["up", "down"]),
+                int(10 ** draw.uniform(1, 5) if count < 12 else draw.uniform(500, 30_000)),
+                swallows and draw.random() < 0.5 and count < 12,
+            ),
+        )
+        for _ in range(count)
+    )
+
+
+def _failpoints(
+    draw: random.Random, pservers: int, makes_cuts: bool
+) -> tuple[tuple[int, str], ...]:
+    if draw.random() < 0.6:
+        return ()
+    of_cuts = [point for point in KILLING_POINTS if point.startswith(("cut", "file"))]
+    point = draw.choice(KILLING_POINTS if makes_cuts else ["push.before_apply", "push.after_apply"])
+    count = draw.randint(1, 3 if point in of_cuts else 40)
+    actions = ["kill", "kill", "stop", *(["fail"] * 2 if point in of_cuts else [])]
+    number = 0 if "manifest" in point else draw.randrange(pservers)
+    return ((number, f"{point}={draw.choice(actions)}@{count}"),)

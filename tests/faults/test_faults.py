@@ -1,0 +1,204 @@
+"""The fault lab in short form, and the lab itself: it strikes, it finds, it tells."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from psrt.core import failpoints
+from tests.faults.children import plant
+from tests.faults.disks import CutsDisk, can_mount
+from tests.faults.drawing import CARRIERS, Fault, FaultRound, Strike, drawn
+from tests.faults.ledger_job import MODES, SMALL
+from tests.faults.report import failure_of, line_of
+from tests.faults.rounds import Outcome, remove, run
+from tests.support.pages import page
+from tests.support.processes import ROOT, psrt
+
+SEEDS = (1015, 1079, 1151, 1158, 1160, 1183)
+"""Rounds of all five modes, over every carrier, with faults of every kind but the slow ones."""
+
+CALM = FaultRound(
+    *(1, "async", "tcp", (1, 1, 1)),
+    trainers=2,
+    steps=10,
+    pace_s=0.0,
+    elements=SMALL,
+    cut_every=8,
+    restarts=1,
+)
+
+LONG = replace(CALM, steps=100, pace_s=0.02)
+"""Long enough for a fault to strike before the end."""
+
+
+@functools.cache
+def disks() -> bool:
+    with tempfile.TemporaryDirectory() as place:
+        return can_mount(Path(place) / "disk")
+
+
+def outcome_of(round: FaultRound) -> Outcome:
+    outcome = run(round)
+    remove(outcome)
+    return outcome
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_round_of_real_processes_keeps_every_promise(seed: int) -> None:
+    outcome = run(drawn(seed, disks=disks()))
+
+    text = failure_of(outcome, "")
+    remove(outcome)
+    assert not outcome.violation, text
+
+
+def test_a_round_is_a_function_of_its_seed() -> None:
+    assert drawn(7) == drawn(7)
+    assert drawn(7) != drawn(8)
+
+
+def test_seeds_draw_every_mode_carrier_and_fault() -> None:
+    rounds = [drawn(seed, pservers_die=True) for seed in range(400)]
+
+    assert {each.mode for each in rounds} == set(MODES)
+    assert {each.carrier for each in rounds} == set(CARRIERS)
+    strikes = {strike.fault for each in rounds for strike in each.strikes}
+    assert strikes | {Fault.KILL_PSERVER} == set(Fault)
+
+
+@pytest.fixture
+def _twice() -> Iterator[None]:
+    plant("a push is applied twice")
+    yield
+    plant("")
+
+
+@pytest.mark.usefixtures("_twice")
+def test_a_planted_bug_breaks_a_round_and_the_report_says_how_to_repeat_it() -> None:
+    outcome = run(CALM)
+    text, line = failure_of(outcome, ""), line_of(outcome)
+    remove(outcome)
+
+    assert "2 times applied" in outcome.violation
+    assert "repeat it: bin/faults --rounds 1 --seed 1" in text
+    assert "last lines of attempt-0/pserver.0/0.log" in text
+    assert "BROKEN" in line
+
+
+def test_a_job_whose_processes_are_all_killed_goes_on_from_its_latest_cut() -> None:
+    strike = Strike(Fault.KILL_ALL, "pserver 0", trainer=0, step=25)
+
+    outcome = outcome_of(replace(LONG, mode="sync", strikes=(strike,)))
+
+    assert not outcome.violation
+    assert outcome.struck == [str(strike)]
+    assert set(outcome.ends[0].values()) == {"killed"}
+    assert set(outcome.ends[1].values()) == {"completed"}
+    assert {"ledger", "bits"} <= set(outcome.checks)
+
+
+def test_a_cut_that_was_acknowledged_is_there_after_everything_is_killed() -> None:
+    ask = Strike(Fault.ASK, "pserver 0", trainer=0, step=3)
+    strike = Strike(Fault.KILL_ALL, "pserver 0", trainer=1, step=60)
+    calm = replace(CALM, steps=80, pace_s=0.02, pservers=(2, 1, 1), cut_every=1000)
+
+    outcome = outcome_of(replace(calm, strikes=(ask, strike)))
+
+    assert not outcome.violation
+    assert outcome.struck == [str(ask), str(strike)]
+    assert "an acknowledged cut is there" in outcome.checks
+    assert set(outcome.ends[1].values()) == {"completed"}
+
+
+def test_a_killed_trainer_is_started_again() -> None:
+    strike = Strike(Fault.KILL_TRAINER, "trainer 1", trainer=0, step=3)
+
+    outcome = outcome_of(replace(LONG, strikes=(strike,)))
+
+    assert not outcome.violation
+    assert outcome.struck == [str(strike)]
+    assert any("trainer.1.1.log" in str(log) for log in outcome.logs)
+    assert set(outcome.ends[0].values()) == {"completed"}
+
+
+def test_a_pserver_that_is_killed_ends_the_job_with_named_errors() -> None:
+    strike = Strike(Fault.KILL_PSERVER, "pserver 0", trainer=0, step=3)
+
+    outcome = outcome_of(replace(LONG, cut_every=0, strikes=(strike,)))
+
+    assert not outcome.violation
+    ends = outcome.ends[0]
+    assert ends["pserver 0"] == "killed"
+    assert all(ends[f"trainer {n}"].startswith("UNAVAILABLE: ") for n in range(2))
+
+
+def test_a_small_disk_can_be_filled_and_made_read_only(tmp_path: Path) -> None:
+    if not disks():
+        pytest.skip("this user may not mount a disk")
+    disk = CutsDisk(tmp_path / "disk", is_small=True)
+    disk.open()
+    try:
+        for is_full in (True, False):
+            disk.break_down(is_full=is_full)
+            with pytest.raises(OSError, match=r"No space left|Read-only"):
+                (disk.path / "file").write_bytes(b"x" * 4096)
+            disk.mend()
+            (disk.path / "file").write_bytes(b"x" * 4096)
+    finally:
+        disk.close()
+
+
+COMMANDS = [
+    line
+    for block in re.findall(r"^```sh\n(.*?)^```", page("guarantees.md"), re.M | re.S)
+    for line in block.splitlines()
+    if not line.startswith("PSRT_")
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_of_the_page_runs(command: str, tmp_path: Path) -> None:
+    """With one round or history instead of many."""
+    short = re.sub(r"--(rounds|histories) \d+", r"--\1 1", command)
+    arguments = shlex.split(re.sub(r"^(bin/|\S+ -m tests\.)", "", short))
+    given = [str(tmp_path / each) if each.endswith(".json") else each for each in arguments[1:]]
+    ran = subprocess.run(
+        [sys.executable, "-m", f"tests.{arguments[0]}", *given],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+
+    assert ran.returncode == ("--planted" in command), ran.stdout + ran.stderr
+    if "--report" in command:
+        assert json.loads((tmp_path / "faults.json").read_text())["rounds"] == 1
+
+
+def test_a_pserver_takes_the_failpoint_of_the_page(tmp_path: Path) -> None:
+    (shown,) = re.findall(r"^PSRT_FAILPOINT=(\S+) psrt pserver", page("guarantees.md"), re.M)
+    flags = "--port", "0", "--checkpoint-dir", str(tmp_path / "cuts")
+    with psrt(tmp_path / "log", "pserver", *flags, PSRT_FAILPOINT=shown) as pserver:
+        pserver.wait_for("psrt pserver ready")
+        pserver.process.terminate()
+
+        assert pserver.exit_code() == 0
+
+
+def test_the_page_lists_every_failpoint_with_its_state() -> None:
+    listed = dict(re.findall(r"^\| `([a-z]+\.\w+)` \| (.*) \|$", page("guarantees.md"), re.M))
+
+    assert listed == failpoints.POINTS

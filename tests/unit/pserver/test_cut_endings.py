@@ -1,0 +1,197 @@
+"""Ends of cuts: a pserver that ends, parts that come late, parts that cannot be written."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from psrt.coordinator.part_chain import PartOutcome
+from psrt.core import failpoints
+from psrt.core.errors import ErrorCode, JobError
+from psrt.core.specs import Async
+from psrt.core.threads import CrashReport
+from psrt.pserver.checkpoints import (
+    Coordination,
+    Cutting,
+    Settings,
+    complete_cuts,
+    files_by_cut,
+    find_cut,
+)
+from psrt.pserver.decisions import JobIdentity
+from psrt.pserver.serving.cut_calls import CutCalls
+from psrt.pserver.tables import Meters, TableRegistry, Upkeep
+from psrt.rpc.dialing import Connection
+from psrt.rpc.methods import Method
+from psrt.rpc.wire import Message
+from psrt.storage.local_directory import LocalDirectory, LocalWriter
+from tests.support.clock import ManualClock
+from tests.support.cuts import ENDPOINTS, written_part
+
+WAIT_S = 30.0
+
+
+class HeldDirectory(LocalDirectory):
+    """Does not give a manifest its name before `free`."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.asked, self.free = threading.Event(), threading.Event()
+
+    @contextmanager
+    def write(self, name: str) -> Iterator[LocalWriter]:
+        with super().write(name) as out:
+            yield out
+            if name.endswith("manifest.json"):
+                self.asked.set()
+                assert self.free.wait(WAIT_S)
+
+
+@contextmanager
+def coordination(directory: LocalDirectory) -> Iterator[Coordination]:
+    crashes = CrashReport()
+    made = Coordination(Settings(directory), ENDPOINTS, ManualClock(), lambda: 1, crashes)
+    try:
+        yield made
+    finally:
+        made.stop()
+    assert crashes.error is None
+
+
+@contextmanager
+def running(target: Callable[[], object]) -> Iterator[None]:
+    thread = threading.Thread(target=target)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join(WAIT_S)
+        assert not thread.is_alive()
+
+
+def test_a_manifest_under_way_is_of_a_whole_cut_though_its_pserver_ends(tmp_path: Path) -> None:
+    directory = HeldDirectory(tmp_path)
+    with coordination(directory) as cuts:
+        caller = cuts.request()
+        records = [written_part(directory, 1, index) for index in range(2)]
+        cuts.part(1, ENDPOINTS[0], records[0], "")
+        with running(lambda: cuts.part(1, ENDPOINTS[1], records[1], "")):
+            assert directory.asked.wait(WAIT_S)
+            cuts.stop()
+            directory.free.set()
+        caller.future.result(WAIT_S)
+
+    assert complete_cuts(directory) == [1]
+    assert len(list(find_cut(directory, "latest").verify())) == 4
+
+
+def test_a_pserver_that_ends_waits_for_the_other_parts_of_a_cut(tmp_path: Path) -> None:
+    directory = LocalDirectory(tmp_path)
+    with coordination(directory) as cuts:
+        cuts.request()
+        cuts.part(1, ENDPOINTS[0], written_part(directory, 1, 0), "")
+        finished: list[bool] = []
+        with running(lambda: finished.append(cuts.finish(WAIT_S))):
+            cuts.part(1, ENDPOINTS[1], written_part(directory, 1, 1), "")
+
+    assert finished == [True]
+    assert complete_cuts(directory) == [1]
+
+
+def test_a_part_that_comes_after_its_cut_was_given_up_is_not_wanted(tmp_path: Path) -> None:
+    directory = LocalDirectory(tmp_path)
+    with coordination(directory) as cuts:
+        cuts.request()
+        cuts.part(1, ENDPOINTS[0], "", "the disk is full")
+
+        late = cuts.part(1, ENDPOINTS[1], written_part(directory, 1, 1), "")
+
+    with pytest.raises(JobError, match="given up"):
+        late.future.result(WAIT_S)
+
+
+def test_a_complete_cut_deletes_what_is_left_of_older_ones(tmp_path: Path) -> None:
+    directory = LocalDirectory(tmp_path)
+    written_part(directory, 1, 1)
+    with coordination(directory) as cuts:
+        cuts.request()
+        for index, endpoint in enumerate(ENDPOINTS):
+            cuts.part(2, endpoint, written_part(directory, 2, index), "")
+
+    assert list(files_by_cut(directory)) == [2]
+
+
+# --- the part of a pserver that is not the first --------------------------------------------------
+
+
+class RefusesParts:
+    """A connection to a first pserver that has given up every cut."""
+
+    where = "first"
+
+    def call(self, message: Message, timeout_s: float) -> Message:
+        reply = Message(type(message.header)(request_id=message.header.request_id))
+        if message.header.method == Method.PART:
+            reply.header.error.code = ErrorCode.CUT_GIVEN_UP
+            reply.header.error.message = "cut 1 was given up."
+        else:
+            reply.header.hello_reply.incarnation = 1
+        return reply
+
+    def close(self) -> None: ...
+
+
+def cutting_at(directory: LocalDirectory, index: int) -> CutCalls:
+    """The cuts of pserver `index`, without tables."""
+    tables, crashes, clock = TableRegistry(1), CrashReport(), ManualClock()
+    upkeep = Upkeep(tables.all_sparse, Meters(), lambda: 0, lambda: 0)
+
+    def connect(endpoint: str) -> Connection:
+        return RefusesParts()
+
+    calls = CutCalls(Settings(directory), None, 7 + index, tables, upkeep, clock, crashes, connect)
+    job = JobIdentity("job", "plan", 1, Async())
+    calls.joined(job, [(e, 7 + i) for i, e in enumerate(ENDPOINTS)], lambda: 1)
+    return calls
+
+
+FACTS = {"participants": []}
+
+
+def test_a_pserver_deletes_its_part_of_a_cut_that_was_given_up(tmp_path: Path) -> None:
+    directory = LocalDirectory(tmp_path)
+    calls = cutting_at(directory, 1)
+    assert isinstance(calls._cutting, Cutting)
+
+    calls._cutting.freeze(1, FACTS)
+    calls.finish(WAIT_S)
+
+    assert files_by_cut(directory) == {}
+
+
+@pytest.mark.parametrize("point", ["cut.before_part", "cut.after_part"])
+def test_a_part_that_cannot_be_written_leaves_no_files(tmp_path: Path, point: str) -> None:
+    directory, reported = LocalDirectory(tmp_path), []
+
+    def report(*facts: object) -> PartOutcome:
+        reported.append(facts)
+        return PartOutcome.GIVEN_UP
+
+    tables, crashes = TableRegistry(1), CrashReport()
+    upkeep = Upkeep(tables.all_sparse, Meters(), lambda: 0, lambda: 0)
+    cutting = Cutting(Settings(directory), tables, upkeep, crashes, report)
+    failpoints.arm(f"{point}=fail")
+    try:
+        cutting.freeze(1, FACTS)
+        assert cutting.wait(WAIT_S)
+    finally:
+        failpoints.arm("")
+
+    ((number, record, problem),) = reported
+    assert (number, record) == (1, "")
+    assert point in problem
+    assert files_by_cut(directory) == {}
