@@ -27,6 +27,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from psrt.core.specs import WarmRule, WarmStart
 from psrt.core.tensors import Ragged, SelectedRows
 from psrt.graph import clip, initializer, layers, optimizer, regularizer, tables
 from psrt.graph.builder import Param, program
@@ -50,7 +51,8 @@ __version__ = "0.1.0"
 __all__ = ["BuildStrategy", "ConnectedExecutor", "DataGenerator", "DistributeTranspiler"]
 __all__ += ["DistributeTranspilerConfig", "ExecutionStrategy", "Executor", "InMemoryDataset"]
 __all__ += ["Model", "MultiSlotDataGenerator", "MultiSlotStringDataGenerator", "ParallelExecutor"]
-__all__ += ["Param", "Program", "QueueDataset", "Ragged", "Scope", "SelectedRows", "__version__"]
+__all__ += ["Param", "Program", "QueueDataset", "Ragged", "Scope", "SelectedRows", "WarmRule"]
+__all__ += ["WarmStart", "__version__"]
 __all__ += ["clip", "init", "initializer", "layers", "load_inference_model", "optimizer", "program"]
 __all__ += ["reader", "regularizer", "save_inference_model", "serve", "tables"]
 

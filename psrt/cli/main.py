@@ -60,7 +60,9 @@ SUBCOMMANDS = {
     "export": Subcommand("psrt.cli.export", "export", "Write a saved model as an ONNX file."),
     "graph": Subcommand("psrt.cli.graph", "graph", "Show the program of a job, as text or drawn."),
     "checkpoint": Subcommand(
-        "psrt.cli.checkpoint", "checkpoint", "Show, check, make and delete the cuts of jobs."
+        "psrt.cli.checkpoint",
+        "checkpoint",
+        "Show, check, compare, export, make and delete the cuts of jobs.",
     ),
     "data": Subcommand("psrt.cli.data", "data", "Make training files and inspect them."),
     "bench": Subcommand(

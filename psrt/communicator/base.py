@@ -21,11 +21,12 @@ The next call raises the error of a background thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
+from psrt.communicator.positions import Beginning, BeginsAt, Position, no_position
 from psrt.core.counters import Counters
 from psrt.core.tensors import SelectedRows
 from psrt.core.types import F32, I64
@@ -35,11 +36,6 @@ Gradients: TypeAlias = Mapping[str, Gradient]
 
 Versions: TypeAlias = Mapping[tuple[int, str], int]
 """(number of the endpoint, table) → version of the table when it was last pulled."""
-
-
-def no_position() -> str:
-    """The position of a trainer that has not trained yet."""
-    return ""
 
 
 @dataclass(frozen=True)
@@ -52,17 +48,6 @@ class Pulled:
 
     dense: dict[str, F32] = field(default_factory=dict)
     rows: dict[str, F32] = field(default_factory=dict)
-
-
-Position: TypeAlias = Callable[[], str]
-"""Returns where a trainer goes on, as JSON; called by a cut only, on any thread."""
-
-
-class Beginning(NamedTuple):
-    """The cut that a job began with, 0 = none, and the `position` of this trainer in it."""
-
-    cut: int = 0
-    position: str = ""
 
 
 class Timeline(Protocol):
@@ -109,6 +94,10 @@ class Communicator(Protocol):
         """Announce the distinct ids per table that the next step needs."""
         ...
 
+    def begins_at(self, begin: BeginsAt) -> None:
+        """Have `start` call `begin` before this trainer can take part in a cut."""
+        ...
+
     def continues_at(self, position: Position) -> None:
         """Record where this trainer goes on once the running step is pushed.
 
@@ -147,5 +136,14 @@ class Communicator(Protocol):
         ...
 
 
-__all__ = ["Beginning", "Communicator", "Gradient", "Gradients", "Position", "Pulled", "Timeline"]
+__all__ = [
+    "Beginning",
+    "BeginsAt",
+    "Communicator",
+    "Gradient",
+    "Gradients",
+    "Position",
+    "Pulled",
+    "Timeline",
+]
 __all__ += ["Versions", "no_position"]

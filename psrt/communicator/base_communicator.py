@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 
-from psrt.communicator.base import Beginning, Position, Timeline, Versions, no_position
+from psrt.communicator.base import Beginning, BeginsAt, Position, Timeline, Versions, no_position
 from psrt.communicator.requests import CutWatch, PserverGroup, take_part
 from psrt.core.counters import Counters
 from psrt.core.errors import InternalError, PsrtError
@@ -42,6 +42,7 @@ class BaseCommunicator(ABC):
         self._closed = False
         self._position: Position = no_position
         self._next_position: Position = no_position
+        self._begin: BeginsAt = lambda resumed: no_position
         self._cut_watch = CutWatch(pservers, self._take_part)
 
     @property
@@ -75,6 +76,10 @@ class BaseCommunicator(ABC):
                 self.close()
         return self._final
 
+    def begins_at(self, begin: BeginsAt) -> None:
+        """See `Communicator.begins_at`."""
+        self._begin = begin
+
     def continues_at(self, position: Position) -> None:
         """See `Communicator.continues_at`."""
         self._next_position = position
@@ -86,8 +91,13 @@ class BaseCommunicator(ABC):
 
     def _connect(self, timeout_s: float) -> None:
         self._pservers.connect(timeout_s, self._on_wait)
+        self._is_at(self._begin(self.resumed))
         if self._pservers.makes_cuts and self._watches_cuts:
             self._cut_watch.start()
+
+    def _is_at(self, position: Position) -> None:
+        """Record where this trainer goes on, without a step in between."""
+        self._position = self._next_position = position
 
     @abstractmethod
     def _last(self, timeout_s: float) -> dict[str, F32]:

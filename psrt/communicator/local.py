@@ -12,7 +12,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from psrt.communicator.base import Beginning, Gradient, Gradients, Position, Pulled, Timeline
+from psrt.communicator.base import (
+    Beginning,
+    BeginsAt,
+    Gradient,
+    Gradients,
+    Position,
+    Pulled,
+    Timeline,
+)
 from psrt.core.counters import Counters
 from psrt.core.tensors import SelectedRows
 from psrt.core.types import F32, I64
@@ -57,6 +65,10 @@ class LocalCommunicator:
 
     def offer(self, name: str, gradient: Gradient) -> None:
         """Ignore it: tables are updated at the end of a step."""
+
+    def begins_at(self, begin: BeginsAt) -> None:
+        """Begin as a job without a cut."""
+        begin(self.resumed)
 
     def continues_at(self, position: Position) -> None:
         """Ignore it: there are no cuts."""

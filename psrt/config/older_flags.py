@@ -11,7 +11,8 @@ _BALANCE = "Leave it out: rows are spread by a hash of their ids, so no pserver 
 _STALE = 'Bound how far trainers are apart: [communication] mode = "ssp", max_steps_ahead.'
 _STRAGGLERS = "Leave it out: a wait that ends names the trainers that are missing."
 _SAVING = "psrt trainer --save DIR writes the model when training ends."
-_INITIAL = "Initial values are those of the program's initializers; saved models are not resumed."
+_INITIAL = "psrt trainer --warm-start DIR begins with the parameters of a saved model or of a cut."
+_MISSING = "--warm-start reports missing parameters; --warm-start-strict makes them an error."
 _LOG = "psrt trainer --log-every-s is the time between lines of progress."
 _EVERY = "Leave it out: parameters have no statistics to be shown."
 
@@ -28,7 +29,7 @@ INSTEAD: dict[str, str] = {
     "dot_period": _LOG,
     "gpu_id": "Leave it out: psrt computes on CPUs.",
     "init_model_path": _INITIAL,
-    "load_missing_parameter_strategy": _INITIAL,
+    "load_missing_parameter_strategy": _MISSING,
     "loadsave_parameters_in_pserver": _SAVING,
     "log_barrier_abstract": _STRAGGLERS,
     "log_barrier_lowest_nodes": _STRAGGLERS,

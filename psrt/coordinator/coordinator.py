@@ -184,6 +184,12 @@ class CutCoordinator:
             return []
         return self.failed(self._proposal.number, why)
 
+    def stop(self, why: str) -> list[CutInstruction]:
+        """Give up the cut at the end of the job, unless its manifest is being written."""
+        if self._proposal is None or self._proposal.committing:
+            return []
+        return self.failed(self._proposal.number, why)
+
     # --- questions ---------------------------------------------------------------------------
 
     @property

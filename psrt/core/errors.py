@@ -56,6 +56,7 @@ class ErrorCode(enum.IntEnum):
     FILE_DAMAGED = 73
     FILE_MISSING = 74
     STORAGE_FAILED = 75
+    WARM_START_MISFIT = 76
     INTERNAL = 99
 
 
@@ -105,6 +106,9 @@ CATALOGUE: dict[ErrorCode, ErrorSpec] = {
     ErrorCode.FILE_DAMAGED: ErrorSpec("DATA_LOSS", 73, "a stored file is damaged"),
     ErrorCode.FILE_MISSING: ErrorSpec("NOT_FOUND", 74, "a stored file is missing"),
     ErrorCode.STORAGE_FAILED: ErrorSpec("FAILED_PRECONDITION", 75, "a storage refuses a file"),
+    ErrorCode.WARM_START_MISFIT: ErrorSpec(
+        "FAILED_PRECONDITION", 76, "saved parameters do not fit the job"
+    ),
     ErrorCode.INTERNAL: ErrorSpec("INTERNAL", 99, "a defect in psrt"),
 }
 
@@ -208,6 +212,7 @@ _CLASS_OF_CODE: dict[ErrorCode, type[PsrtError]] = {
     ErrorCode.RECOVERING: UnavailableError,
     ErrorCode.TRAINER_LOST: JobError,
     ErrorCode.CUT_GIVEN_UP: JobError,
+    ErrorCode.WARM_START_MISFIT: ConfigError,
     ErrorCode.STARTUP_FAILED: JobError,
 }
 

@@ -86,8 +86,16 @@ class Plan:
         arguments += ["--cpu-threads", str(self._trainer.cpu_threads)]
         arguments += ["--cpu-num", str(self._trainer.cpu_num), "--report", str(report)]
         arguments += ["--save", self.config.save] if self.config.save else []
+        arguments += self._warm_start()
         arguments += ["--profile", self._profile_of(index)] if self._trainer.profile else []
         return self._command(child, [*arguments, self.config.job], report)
+
+    def _warm_start(self) -> list[str]:
+        """The flags of trainers for a warm start; relative paths are those of the launcher."""
+        config = self.config
+        given = {"--warm-start": config.warm_start, "--warm-start-map": config.warm_start_map}
+        arguments = [word for flag, value in given.items() if value for word in (flag, value)]
+        return [*arguments, "--warm-start-strict"] if config.warm_start_strict else arguments
 
     def _profile_of(self, index: int) -> str:
         whole = Path(self._trainer.profile)

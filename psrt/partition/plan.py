@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -67,13 +68,15 @@ class PartitionPlan:
 
     Every endpoint holds a range of virtual shards of every sparse table; `shard_bounds[e]` is the
     first shard of endpoint e. In Geo, `adds_for` is the hash of this plan with the optimizers that
-    trainers run, since those must agree as well.
+    trainers run, since those must agree as well. `warm_start` is the canonical JSON of a
+    `WarmStart`, "" = none.
     """
 
     endpoints: tuple[str, ...]
     blocks: tuple[PlacedBlock, ...]
     sparse: tuple[SparseTableSpec, ...]
     adds_for: str = ""
+    warm_start: str = ""
 
     @cached_property
     def shard_bounds(self) -> tuple[int, ...]:
@@ -93,6 +96,15 @@ class PartitionPlan:
         sparse = [replace(spec, first_shard=first, last_shard=last) for spec in self.sparse]
         return [*self.dense_specs(endpoint), *sparse]
 
+    def whole_specs(self) -> list[TableSpec]:
+        """The declaration of each parameter, neither sliced nor placed, dense ones first."""
+        dense = {block.spec.parameter: block.spec for block in self.blocks}
+        whole = [
+            replace(spec, name=name, offset=0, size=math.prod(spec.shape), section=0)
+            for name, spec in dense.items()
+        ]
+        return [*whole, *self.sparse]
+
     def to_json(self) -> str:
         """The canonical text: equal plans give equal text."""
         plain = {
@@ -100,6 +112,7 @@ class PartitionPlan:
             "blocks": [[block.endpoint, to_plain(block.spec)] for block in self.blocks],
             "sparse": [to_plain(spec) for spec in self.sparse],
             **({"adds_for": self.adds_for} if self.adds_for else {}),
+            **({"warm_start": self.warm_start} if self.warm_start else {}),
         }
         return json.dumps(plain, sort_keys=True, separators=(",", ":"))
 

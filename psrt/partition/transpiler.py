@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from psrt.core.errors import ConfigError, ProgramError
 from psrt.core.precision import WirePrecision
-from psrt.core.specs import CommunicationMode, TableSpec
+from psrt.core.specs import CommunicationMode, TableSpec, WarmStart, to_json
 from psrt.graph.program import Program
 from psrt.partition.arguments import endpoints_of, trainer_numbers, yes_or_no
 from psrt.partition.dispatchers import chosen
@@ -90,11 +90,13 @@ class DistributeTranspiler:
         trainers: int = 1,
         mode: CommunicationMode | None = None,
         job_id: str = JOB_ID,
+        warm_start: WarmStart | None = None,
     ) -> None:
         """Place the parameters of `program` on `pservers`, "host:port,host:port" or a list.
 
         `mode` defaults to that of the config (`mode_of`). `job_id` names the job in the handshake:
-        a pserver refuses trainers of another job. Raises `ConfigError` for impossible arguments,
+        a pserver refuses trainers of another job. Tables begin with the values of `warm_start`,
+        whose source pservers read. Raises `ConfigError` for impossible arguments,
         `ProgramError` for a program that trains nothing.
         """
         config = self.config
@@ -110,6 +112,8 @@ class DistributeTranspiler:
             dispatcher=chosen(config.split_method),
             mode=mode,
         )
+        if warm_start is not None:
+            plan = replace(plan, warm_start=to_json(warm_start))
         runs = program_for(program, mode)
         self._made = TrainerProgram(
             runs, plan, mode, trainer_id, trainers, job_id, config.wait_port

@@ -6,5 +6,7 @@ In reading order:
     frozen       freezes of tables: pages handed out while pushes go on, and restores
     tables       dense blocks and sparse rows in memory, their updates, sweeps and limits
     checkpoints  cuts on disk: parts, manifests, tables restored from them
+    saved        parameters of cuts and of saved models by name, in bounded memory
+    warm         first values of tables from cuts and saved models, by name and rule
     serving      the rpc handler, the effect runner and the daemon
 """

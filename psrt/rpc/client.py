@@ -136,7 +136,6 @@ class Client:
         """Call and return the reply; `header` is completed and belongs to the client from now on.
 
         Tensor i of the reply may be `into[i]` itself, which a failed call may have written to.
-
         Raises the error that the pserver reported, `UnavailableError` when it could not be reached,
         and `DeadlineError` when no reply came within `timeout_s`, retries included.
         """
@@ -144,13 +143,14 @@ class Client:
         message.into = into
         return self._reported(message, self._try(message, timeout_s))
 
-    def complete(self, timeout_s: float) -> bool:
+    def complete(self, timeout_s: float, position: str = "") -> bool:
         """Report that this trainer has finished; return True if all others have, too.
 
-        The pserver may end after its last reply. It answers repetitions until `confirm`, or for
-        some attempts, so a lost reply is asked for again soon.
+        After another start of the job it goes on at `position`. The pserver may end after its last
+        reply. It answers repetitions until `confirm`, or for some attempts, so a lost reply is
+        asked for again soon.
         """
-        header = pb.Header(complete=pb.Complete(will_confirm=True))
+        header = pb.Header(complete=pb.Complete(will_confirm=True, position=position))
         message = self._fill(Method.COMPLETE, header, ())
         reply = self._reported(message, self._try(message, timeout_s, _COMPLETE_S))
         return bool(reply.header.complete.ended)

@@ -126,11 +126,17 @@ def header_checksum(header: bytes) -> int:
     return int.from_bytes(header[HEAD_BYTES - 8 : HEAD_BYTES], "little")
 
 
-def read_page_header(page: memoryview, number: int, expected: int) -> PageHeader:
-    """Return the checked header of page `number`, whose index entry has the checksum `expected`."""
+def read_page_header(
+    page: memoryview, number: int, expected: int, page_bytes: int = 0
+) -> PageHeader:
+    """Return the checked header of page `number`, whose index entry has the checksum `expected`.
+
+    `page` is the page, or the first `header_bytes_of` bytes of one of `page_bytes`.
+    """
     magic, written, header_bytes, size, found = _HEAD.unpack(page[:HEAD_BYTES])
+    page_bytes = page_bytes or len(page)
     fits = HEAD_BYTES < header_bytes <= min(len(page), MAX_JSON_BYTES + ALIGNMENT)
-    if magic != _PAGE_MAGIC or size != len(page) or not fits or header_bytes % ALIGNMENT:
+    if magic != _PAGE_MAGIC or size != page_bytes or not fits or header_bytes % ALIGNMENT:
         raise Damage("there is no header of a page of this size")
     sums = {expected, found, checksum(page[: HEAD_BYTES - 8], page[HEAD_BYTES:header_bytes])}
     if written != number or len(sums) > 1:
@@ -140,7 +146,13 @@ def read_page_header(page: memoryview, number: int, expected: int) -> PageHeader
         meta, arrays = plain["meta"], tuple(_from_plain(each) for each in plain["arrays"])
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise Damage(f"its header is not one ({type(error).__name__}: {error})") from error
-    return _checked(PageHeader(meta, arrays, header_bytes), len(page))
+    return _checked(PageHeader(meta, arrays, header_bytes), page_bytes)
+
+
+def header_bytes_of(head: memoryview, page_bytes: int) -> int:
+    """Return the bytes of a header from its first `HEAD_BYTES`, unchecked but within its limits."""
+    limit = min(page_bytes, MAX_JSON_BYTES + ALIGNMENT)
+    return min(max(int(_HEAD.unpack(head)[2]), HEAD_BYTES), limit)
 
 
 def index_and_trailer(extents: Sequence[PageExtent]) -> bytes:

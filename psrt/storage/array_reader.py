@@ -7,19 +7,24 @@ file that is cut meanwhile, would end the process (SIGBUS) instead of raising an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from psrt.core.types import Array
+from psrt.core.types import Array, Shape
 from psrt.storage import array_layout as layout
-from psrt.storage.array_layout import ArrayEntry, Damage, PageExtent
-from psrt.storage.checksums import checksum, chunks
+from psrt.storage.array_layout import ArrayEntry, Damage, PageExtent, PageHeader
+from psrt.storage.checksums import CHUNK_BYTES, checksum, chunks
 from psrt.storage.directory import RangeReader
 from psrt.storage.failures import damaged
 from psrt.storage.seals import Seal
+
+T = TypeVar("T")
+
+HEADER_GUESS_BYTES = 4096
+"""Bytes that contain the header of most pages."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,7 @@ class ArrayFileReader:
 
     def __init__(self, file: RangeReader, seal: Seal | None = None) -> None:
         self._file = file
+        self._headers: dict[int, PageHeader] = {}
         try:
             self.seal, self._extents = _opened(file)
             if seal is not None and seal != self.seal:
@@ -62,10 +68,65 @@ class ArrayFileReader:
         """Read and verify page `number`."""
         extent = self._extents[number]
         data = self._file.read(extent.offset, extent.size_bytes)
+        return self._tried(number, lambda: _verified(data, number, extent))
+
+    def shapes(self, number: int) -> dict[str, Shape]:
+        """Read and verify the header of page `number`; returns the shape of each array by name."""
+        return {entry.name: entry.shape for entry in self._header(number).arrays}
+
+    def elements(self, number: int, name: str, first: int, end: int) -> Array:
+        """Elements `first` to `end` − 1 (n,) of the flat form of one array of page `number`.
+
+        Reads the chunks that contain them, verified, and not the rest of the page. Raises
+        `KeyError` if the page has no such array.
+        """
+        header, at = self._header(number), 0
+        for entry in header.arrays:
+            if entry.name == name:
+                break
+            at += layout.aligned(entry.size_bytes)
+        else:
+            raise KeyError(name)
+        offset = self._extents[number].offset + header.header_bytes + at
+        return self._tried(number, lambda: self._range(entry, offset, first, end))
+
+    def _range(self, entry: ArrayEntry, offset: int, first: int, end: int) -> Array:
+        dtype = layout.DTYPES[entry.dtype]
+        start, stop = first * dtype.itemsize, end * dtype.itemsize
+        if start >= stop:
+            return np.empty(0, dtype)
+        chunk = start // CHUNK_BYTES
+        begin, last = (
+            chunk * CHUNK_BYTES,
+            min(entry.size_bytes, -(-stop // CHUNK_BYTES) * CHUNK_BYTES),
+        )
+        data = self._file.read(offset + begin, last - begin)
+        for index, (low, high) in enumerate(chunks(len(data))):
+            if checksum(data[low:high]) != entry.sums[chunk + index]:
+                raise _wrong(entry, offset + begin + low, offset + begin + high, "checksum")
+        return np.frombuffer(data[start - begin : stop - begin], dtype)
+
+    def _header(self, number: int) -> PageHeader:
+        known = self._headers.get(number)
+        if known is None:
+            known = self._headers[number] = self._tried(number, lambda: self._read_header(number))
+        return known
+
+    def _read_header(self, number: int) -> PageHeader:
+        extent = self._extents[number]
+        size = extent.size_bytes
+        data = self._file.read(extent.offset, min(size, HEADER_GUESS_BYTES))
+        needed = layout.header_bytes_of(data[: layout.HEAD_BYTES], size)
+        if needed > len(data):
+            data = self._file.read(extent.offset, needed)
+        return layout.read_page_header(data, number, extent.checksum, size)
+
+    def _tried(self, number: int, read: Callable[[], T]) -> T:
+        """The result of `read`, whose `Damage` names the file and the page."""
         try:
-            return _verified(data, number, extent)
+            return read()
         except Damage as damage:
-            where = f"page {number}, at byte {extent.offset}"
+            where = f"page {number}, at byte {self._extents[number].offset}"
             raise damaged(self._file.name, f"{where}: {damage}") from damage
 
     def verify(self) -> Seal:

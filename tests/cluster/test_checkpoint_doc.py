@@ -30,10 +30,11 @@ def test_the_commands_of_the_page_succeed_in_order(tmp_path: Path) -> None:
         env=os.environ | {"PYTHONPATH": str(DOCS.parent)},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=550,
     )
 
     assert done.returncode == 0, f"{done.stdout}{done.stderr}"
     assert re.search(r"^ +\d+  complete  20", done.stdout, re.M)
     assert re.search(r"^resumed cut \d+ in epoch \d after \d+ steps$", done.stdout, re.M)
+    assert "steps; data of 2 trainers dealt again\n" in done.stdout
     assert re.search(r"^cut \d+: whole, 4 files", done.stdout, re.M)

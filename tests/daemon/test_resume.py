@@ -86,14 +86,3 @@ def test_a_job_whose_pserver_was_killed_ends_with_the_bits_of_one_that_was_not(
     expected, found = model_of(job.parent / "whole"), model_of(job.parent / name)
     assert expected.keys() == found.keys()
     assert [name for name in expected if not np.array_equal(expected[name], found[name])] == []
-
-
-def test_a_job_does_not_resume_with_another_number_of_trainers(killed: Path) -> None:
-    job, cuts = killed, killed.parent / "cuts"
-
-    flags = "--checkpoint-dir", str(cuts), "--resume", "latest", "--trainers", "3"
-    with launched(job, "second", 1, *flags) as second:
-        code = second.exit_code()
-
-    assert code != 0
-    assert "is of a job of 2 trainers, this one has 3" in second.output

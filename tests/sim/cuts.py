@@ -21,7 +21,7 @@ from psrt.storage.directory import Directory
 from tests.sim.ledger import PLAN, SHARED, UNIT, described, once_applied, row_of
 from tests.support.geo import OwnByHand, with_add
 
-COMPLETED = "completed"
+COMPLETED, LOST = "completed", "lost"
 
 
 def position_of(process: int, steps: int) -> str:
@@ -70,7 +70,7 @@ def _check(
 def _check_trainer(cut: SavedCut, trainer: int, count: int, own: dict[int, float]) -> None:
     """The rows of the trainer's process are those of its first steps, up to its position."""
     position = cut.position_of(trainer)
-    if not position or position == COMPLETED:
+    if not position or position in (COMPLETED, LOST):
         return
     process, steps = map(int, position.split(":"))
     for step in range(count):

@@ -39,12 +39,12 @@ class Running:
 
         eventually(said, f"{text!r} in the output of psrt", DEADLINE_S)
 
-    def exit_code(self) -> int:
+    def exit_code(self, deadline_s: float = DEADLINE_S) -> int:
         """Wait for the end."""
         try:
-            return self.process.wait(DEADLINE_S)
+            return self.process.wait(deadline_s)
         except subprocess.TimeoutExpired as late:
-            raise AssertionError(f"it did not end in {DEADLINE_S} s:\n{self.output}") from late
+            raise AssertionError(f"it did not end in {deadline_s} s:\n{self.output}") from late
 
 
 @contextlib.contextmanager

@@ -72,6 +72,8 @@ def position_text(position: Any) -> str:
     """A position of a trainer for people; `position` is JSON as `plain` has it."""
     if not isinstance(position, dict):
         return str(position) or "took no part"
+    if "deal" in position:
+        return "had not joined since the data were dealt again"
     place = position.get("place") or {}
     at = [f"{_last(p['file'])}: {p['examples']:,} examples" for p in place.get("positions", ())]
     where = f"epoch {position.get('epoch')}, {position.get('steps', 0):,} steps"

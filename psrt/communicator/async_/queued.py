@@ -21,7 +21,7 @@ from psrt.communicator.async_.background import Background
 from psrt.communicator.async_.gradient_queue import Merged
 from psrt.communicator.async_.merge_queue import MergeQueue
 from psrt.communicator.async_.sender import OnAnswer, Sender
-from psrt.communicator.base import Gradient, Gradients, Pulled, Versions
+from psrt.communicator.base import Gradient, Gradients, Position, Pulled, Versions
 from psrt.communicator.base_communicator import BaseCommunicator, time_left
 from psrt.communicator.requests import PserverGroup, Request, Snapshots
 from psrt.core.types import F32
@@ -78,6 +78,10 @@ class QueuedCommunicator(BaseCommunicator):
         self._end(0.0)
         super().close()
 
+    def _is_at(self, position: Position) -> None:
+        super()._is_at(position)
+        self._sender.is_at(position)
+
     def _pushes_held(self, timeout_s: float) -> AbstractContextManager[str]:
         return self._sender.held(timeout_s)
 
@@ -103,7 +107,7 @@ class QueuedCommunicator(BaseCommunicator):
         dense = self.flush(timeout_s)
         self._end(time_left(deadline))
         self._cut_watch.close()
-        self._pservers.complete(time_left(deadline))
+        self._pservers.complete(time_left(deadline), self._sender.position())
         return dense
 
     def _check(self) -> None:

@@ -82,6 +82,14 @@ class Sender:
         if not queued:
             self._background.check()
 
+    def is_at(self, position: Position) -> None:
+        """Record where the trainer goes on, without a step in between."""
+        self._queue.position = position
+
+    def position(self) -> str:
+        """Return where the trainer goes on after the last step that was put."""
+        return self._queue.position()
+
     def drain(self, timeout_s: float) -> None:
         """Wait until the pservers have everything that was put; raises `DeadlineError`."""
         if self._queue.drain(timeout_s):

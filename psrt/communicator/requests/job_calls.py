@@ -39,8 +39,8 @@ SLOW_S = 3.0
 class JobCalls:
     """The part of `PserverGroup` that moves no parameters.
 
-    `resumed` is the cut that the tables began with, and the position of this trainer in it.
-    `durable` keeps pushes until a cut has them, if the job asks for it.
+    `resumed` is the cut that the tables began with, with positions in it, or the report of a warm
+    start. `durable` keeps pushes until a cut has them, if the job asks for it.
     """
 
     plan: PartitionPlan
@@ -158,12 +158,12 @@ class JobCalls:
         """The pserver that keeps the state of this trainer: they share the trainers."""
         return self._clients[self.trainer % len(self._clients)]
 
-    def complete(self, timeout_s: float) -> None:
-        """Report to every pserver that this trainer has finished."""
-        jobs = [partial(client.complete, timeout_s) for client in self._clients]
+    def complete(self, timeout_s: float, position: str = "") -> None:
+        """Report to every pserver that this trainer has finished, and goes on at `position`."""
+        jobs = [partial(client.complete, timeout_s, position) for client in self._clients]
         have_ended = self._on_all("stop: completing", jobs, timeout_s)
         if self.durable is not None and not any(have_ended):
-            self.durable.linger(timeout_s)
+            self.durable.linger(timeout_s, position)
         self._on_all("stop: confirming", [each.confirm for each in self._clients], timeout_s)
 
     def _meet(self, meet: pb.Meet, timeout_s: float | None = None) -> pb.MeetReply:
@@ -185,11 +185,11 @@ class JobCalls:
         report = partial(on_wait, _registering(client.endpoint, tables))
         slow = start_timer(SLOW_S, report, f"slow start {client.endpoint}", self.crashes)
         try:
-            cut = self._register(client, timeout_s).cut
+            reply = self._register(client, timeout_s)
             if client is self._clients[0]:
-                self.resumed = Beginning(cut.number, cut.position)
+                self.resumed = _beginning(reply)
                 if self.durable is not None:
-                    self.durable.joined(cut.newest)
+                    self.durable.joined(reply.cut.newest)
         finally:
             slow.set()
         log.debug("registered %d tables at %s", tables, client.endpoint)
@@ -198,6 +198,10 @@ class JobCalls:
         specs = [to_json(spec) for spec in self.plan.specs_for(client.endpoint)]
         header = pb.Header(register=self._found)
         header.register.specs.extend(specs)
+        header.register.warm_start = self.plan.warm_start
+        if self.plan.warm_start:
+            whole = (to_json(spec) for spec in self.plan.whole_specs())
+            header.register.parameters.extend(whole)
         return client.call(Method.REGISTER, header=header, timeout_s=timeout_s).header
 
     def _rejoin(self, client: Client) -> bool:
@@ -219,6 +223,11 @@ def _dial(client: Client, timeout_s: float, on_wait: Callable[[str], None]) -> p
     hello = client.connect(timeout_s, on_wait)
     client.attend(timeout_s)
     return hello
+
+
+def _beginning(reply: pb.Header) -> Beginning:
+    cut, report = reply.cut, reply.register.report
+    return Beginning(cut.number, cut.position, tuple(cut.positions), report)
 
 
 def _registering(endpoint: str, tables: int) -> str:

@@ -102,14 +102,14 @@ class DurablePushes:
         """Record the newest cut that was proposed before this trainer joined."""
         self._retained.newest_before = newest
 
-    def linger(self, timeout_s: float) -> None:
-        """Stay until all pushes are durable, or the job has ended; call it after COMPLETE.
+    def linger(self, timeout_s: float, position: str) -> None:
+        """Stay until all pushes are durable, or the job has ended; COMPLETE had `position`.
 
         A pserver that is killed meanwhile is sent what it has lost.
         """
         self._retained.has_trained = True
         for _ in range(max(1, int(timeout_s / PING_S))):
-            has_ended = any(client.complete(timeout_s) for client in self._clients)
+            has_ended = any(client.complete(timeout_s, position) for client in self._clients)
             if self._retained.is_empty or has_ended:
                 return
             self.ask_for_cut()

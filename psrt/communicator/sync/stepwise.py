@@ -79,7 +79,7 @@ class StepwiseCommunicator(BaseCommunicator):
     def _last(self, timeout_s: float) -> dict[str, F32]:
         dense = self.flush(timeout_s)
         self._cut_watch.close()
-        self._pservers.complete(timeout_s)
+        self._pservers.complete(timeout_s, self._position())
         return dense
 
     def _hand_out(self, dense: dict[str, F32], versions: Versions) -> dict[str, F32]:

@@ -84,6 +84,15 @@ class JobConfig:
     retained_mib: int = setting(
         1024, "Memory for pushes that a trainer keeps until a cut has them, in MiB.", minimum=1
     )
+    warm_start: str = setting(
+        "",
+        "Begin with the parameters of these cuts (DIR or DIR#ID) or of this saved model; empty = "
+        "with initial values.",
+    )
+    warm_start_map: str = setting("", "TOML file with rules that map names for warm_start.")
+    warm_start_strict: bool = setting(
+        False, "Parameters that warm_start does not match are an error."
+    )
     params: dict[str, Any] = dataclasses.field(default_factory=dict)
     data: DataConfig = dataclasses.field(default_factory=DataConfig)
     communication: CommunicationMode = dataclasses.field(default_factory=Sync)

@@ -37,6 +37,13 @@ class LaunchConfig:
         "Killed pservers that are started again, in all, if [job] durability is not none.",
         minimum=0,
     )
+    warm_start: str = setting(
+        "", "Source of first values in place of the job's: DIR or DIR#ID of cuts, or a saved model."
+    )
+    warm_start_map: str = setting("", "Rules of the warm start in place of the job's (TOML).")
+    warm_start_strict: bool = setting(
+        False, "Parameters that the warm start does not match are an error."
+    )
     grace_s: float = setting(
         10.0, "Seconds between the request to a process to end and its kill.", minimum=0.0
     )

@@ -53,6 +53,13 @@ class TrainerConfig:
     resume: str = setting(
         "", "File of an earlier --state, to continue behind its position in the data."
     )
+    warm_start: str = setting(
+        "", "Source of first values in place of the job's: DIR or DIR#ID of cuts, or a saved model."
+    )
+    warm_start_map: str = setting("", "Rules of the warm start in place of the job's (TOML).")
+    warm_start_strict: bool = setting(
+        False, "Parameters that the warm start does not match are an error."
+    )
     profile: str = setting(
         "", "JSON file for a timeline of the training, for Perfetto; also prints time by op."
     )

@@ -10,6 +10,7 @@ regularizers    terms added to a gradient to keep weights small
 policy_rules    legal options of a sparse table
 table_options   options of a sparse table in addition to its shape and optimizer
 table_specs     tables: the contract between trainers and pservers
+warm_starts     a warm start: the source of first values, and rules that map names
 canonical       specs as plain data and as JSON
 formula_rules   legal numbers of optimizers, initializers and regularizers
 rates           the learning rate of a step, as plain functions of a schedule
@@ -80,6 +81,8 @@ from psrt.core.specs.table_specs import (
     TruncatedNormal,
     Uniform,
 )
+from psrt.core.specs.warm_starts import STATES as WARM_STATES
+from psrt.core.specs.warm_starts import WarmRule, WarmStart
 
 __all__ = ["DEFAULT_OPTIONS", "LAYER_WISE", "MODES", "STORAGES", "VIRTUAL_SHARDS", "Adadelta"]
 __all__ += ["Adagrad", "Adam", "AdamW", "Adamax", "Add", "Admission", "Async", "CommunicationMode"]
@@ -95,4 +98,4 @@ __all__ += ["check_schedule", "differences", "formula_problems", "from_json", "f
 __all__ += ["growth_problems", "is_float32", "lifecycle_problems", "moves_all_rows"]
 __all__ += ["number_problems", "optimizer_problems", "option_problems", "rate_at", "scaled"]
 __all__ += ["scales_by_shows", "schedule_of", "score_problems", "to_json", "to_plain"]
-__all__ += ["without_show_scale"]
+__all__ += ["WARM_STATES", "WarmRule", "WarmStart", "without_show_scale"]

@@ -19,12 +19,13 @@ from psrt.core.specs.regularizers import Regularizer
 from psrt.core.specs.schedules import LearningRate
 from psrt.core.specs.table_options import TableOptions
 from psrt.core.specs.table_specs import Initializer, TableSpec
+from psrt.core.specs.warm_starts import WarmRule, WarmStart
 
 _ALIASES = (
     *(Initializer, LearningRate, Optimizer, Regularizer, Admission),
     *(TableSpec, CommunicationMode),
 )
-_PARTS = (Score, Lifecycle, Growth, TableOptions)
+_PARTS = (Score, Lifecycle, Growth, TableOptions, WarmStart, WarmRule)
 _KINDS: dict[str, type] = {
     cls.__name__: cls for cls in (*(cls for alias in _ALIASES for cls in get_args(alias)), *_PARTS)
 }

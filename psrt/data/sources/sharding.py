@@ -34,8 +34,15 @@ def shard_files(
     """
     if not 0 <= trainer_id < trainers:
         raise ConfigError(f"trainer id {trainer_id} is not one of 0 … {trainers - 1}")
-    if cut and len(files) < trainers and all(_may_be_cut(file) for file in files):
-        return [*cut_at_lines([Path(file) for file in files], trainers)[trainer_id]]
+    return shards_of(files, trainers, rule, cut)[trainer_id]
+
+
+def shards_of(
+    files: Sequence[File], trainers: int, rule: str = "modulo", cut: bool = True
+) -> list[list[DataFile]]:
+    """Return the shards of all trainers; raises `DataError` if any trainer would have no data."""
+    if cut and len(files) < trainers and all(may_be_cut(file) for file in files):
+        return [[*share] for share in cut_at_lines([Path(file) for file in files], trainers)]
     _refuse_too_few(files, trainers)
     shares = _RULES[rule](files, trainers)
     for trainer, share in enumerate(shares):
@@ -46,7 +53,7 @@ def shard_files(
                 code=ErrorCode.DATA_MISSING,
                 hint="By modulo, contiguous or size every trainer has some.",
             )
-    return [*shares[trainer_id]]
+    return [[*share] for share in shares]
 
 
 def modulo(files: Sequence[File], trainers: int) -> list[list[File]]:
@@ -74,7 +81,7 @@ def contiguous(files: Sequence[File], trainers: int) -> list[list[File]]:
 
 def by_size(files: Sequence[File], trainers: int) -> list[list[File]]:
     """Assign the largest file first, each to the trainer with the fewest bytes as stored."""
-    sizes = [_stored_bytes(file) for file in files]
+    sizes = [stored_bytes(file) for file in files]
     loads = [(0, 0, trainer) for trainer in range(trainers)]
     owners = [0] * len(files)
     for number in sorted(range(len(files)), key=lambda number: (-sizes[number], number)):
@@ -108,13 +115,13 @@ def cut_at_lines(files: Sequence[Path], trainers: int) -> list[list[FilePart]]:
 
     Parts have near-equal size; a line that a cut falls into belongs to the part of its first byte.
     """
-    sizes = [_stored_bytes(file) for file in files]
+    sizes = [stored_bytes(file) for file in files]
     cuts = [trainer * sum(sizes) // trainers for trainer in range(trainers + 1)]
     shares: list[list[FilePart]] = [[] for _ in range(trainers)]
     begin = 0
     for file, size in zip(files, sizes, strict=True):
         inside = [min(max(cut - begin, 0), size) for cut in cuts]
-        ends = _line_starts(file, inside)
+        ends = line_starts(file, inside)
         for share, (start, stop) in zip(shares, pairwise(ends), strict=True):
             if start < stop:
                 share.append(FilePart(file, start, stop))
@@ -131,7 +138,7 @@ def cut_at_lines(files: Sequence[Path], trainers: int) -> list[list[FilePart]]:
     return shares
 
 
-def _line_starts(path: Path, offsets: Sequence[int]) -> list[int]:
+def line_starts(path: Path, offsets: Sequence[int]) -> list[int]:
     """Return for each offset the start of the first line at or behind it."""
     try:
         with open(path, "rb") as file:
@@ -152,7 +159,7 @@ def _line_start(file: io.BufferedReader, offset: int) -> int:
     return at
 
 
-def _may_be_cut(file: File) -> bool:
+def may_be_cut(file: File) -> bool:
     """Return whether the text is the file's bytes: local and not compressed."""
     if is_url(file):
         return False
@@ -183,7 +190,8 @@ def _number(file: File) -> int:
     return int(match[1])
 
 
-def _stored_bytes(file: File) -> int:
+def stored_bytes(file: File) -> int:
+    """Return the size of a file as stored; raises `DataError` if it cannot be read."""
     try:
         return size_bytes(str(file)) if is_url(file) else Path(file).stat().st_size
     except OSError as error:

@@ -7,8 +7,9 @@ which tables are restored in this order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from psrt.core.errors import ConfigError
 from psrt.core.specs import DenseTableSpec, TableSpec
@@ -38,6 +39,17 @@ class StoredTable:
         with self.directory.read(self.file["name"]) as opened:
             reader = ArrayFileReader(opened, Seal.from_plain(self.file["seal"]))
             yield from (reader.page(number).arrays for number in self.numbers)
+
+
+class StoredPages(NamedTuple):
+    """The pages `numbers` of an array file, which hold one table; `facts` are those of its freeze.
+
+    `file` has the name and the seal of the array file.
+    """
+
+    facts: Meta
+    file: dict[str, Any]
+    numbers: range
 
 
 @dataclass(frozen=True)
@@ -72,6 +84,11 @@ class SavedCut:
     def trainers(self) -> int:
         """The number of trainers of the job that made the cut."""
         return int(self.manifest["job"]["trainers"])
+
+    @property
+    def positions(self) -> tuple[str, ...]:
+        """The positions of all trainers by number; empty texts for those that took no part."""
+        return tuple(map(self.position_of, range(self.trainers)))
 
     def state_page(self, trainer: int, number: int) -> tuple[ArrayPage, bool] | None:
         """Page `number` of the state of a trainer, and True if it is the last one.
@@ -110,6 +127,18 @@ class SavedCut:
                 before = [] if is_full else found.get(table.facts["table"], [])
                 found[table.facts["table"]] = [*before, table]
         return found
+
+    def stored_pages(self) -> Iterator[StoredPages]:
+        """All tables of all parts; where two have values of one element or row, later ones win."""
+        for record in (record for chain in self.chains for record in chain):
+            for table in _stored(self.directory, record):
+                yield StoredPages(table.facts, table.file, table.numbers)
+
+    @contextmanager
+    def opened(self, file: dict[str, Any]) -> Iterator[ArrayFileReader]:
+        """Open an array file of this cut; raises `StorageError` if it is missing or another one."""
+        with self.directory.read(file["name"]) as opened:
+            yield ArrayFileReader(opened, Seal.from_plain(file["seal"]))
 
     def _sources(self, spec: TableSpec) -> Iterator[FrozenPages]:
         for chain in self.chains:

@@ -35,12 +35,12 @@ from psrt.pserver.decisions.calls import (
 from psrt.pserver.decisions.clocks import Meeting
 from psrt.pserver.decisions.description import describe
 from psrt.pserver.decisions.job_identity import JobIdentity
-from psrt.pserver.decisions.membership import MemberState
+from psrt.pserver.decisions.membership import Member, MemberState
 from psrt.pserver.decisions.pserver_state import PserverState
 from psrt.pserver.decisions.saved_state import dump, restore
 from psrt.pserver.decisions.spec_rules import read_spec
 
 __all__ = ["Apply", "Close", "Fail", "Forget", "Freeze", "Instruction", "SendReply"]
 __all__ += ["WaitingCall", "Warn"]
-__all__ += ["JobIdentity", "Meeting", "MemberState", "PserverState", "describe", "dump"]
+__all__ += ["JobIdentity", "Meeting", "Member", "MemberState", "PserverState", "describe", "dump"]
 __all__ += ["read_spec", "restore"]

@@ -55,6 +55,7 @@ class Member:
     `called_s` is the time of its latest call, `gone_s` the time at which its process was found to
     have left, `completed_s` that of its COMPLETE. `has_called` is True once its process has sent
     more than HELLO. `is_unconfirmed` is True while it may ask for the reply to COMPLETE again.
+    `position` is the place in its data that its COMPLETE named.
     `former` are the incarnations that were replaced, `introduced` those that may take the place.
     """
 
@@ -64,6 +65,7 @@ class Member:
     called_s: float = 0.0
     gone_s: float | None = None
     completed_s: float = 0.0
+    position: str = ""
     presence: Presence = Presence.UNKNOWN
     has_called: bool = False
     is_unconfirmed: bool = False
@@ -133,13 +135,18 @@ class Membership:
             )
 
     def complete(
-        self, trainer: int, now: float, will_confirm: bool = False, confirms: bool = False
+        self,
+        trainer: int,
+        now: float,
+        will_confirm: bool = False,
+        confirms: bool = False,
+        position: str = "",
     ) -> None:
         """Record the first COMPLETE of a process, and its confirmation of the reply."""
         member = self.member(trainer)
         if member.state is not MemberState.COMPLETED:
             member.state, member.is_unconfirmed = MemberState.COMPLETED, will_confirm
-            member.completed_s = now
+            member.completed_s, member.position = now, position
         elif member.is_unconfirmed:
             member.completed_s = now  # its process is still there
         if confirms:
@@ -210,12 +217,15 @@ class Membership:
         ]
 
     def dump(self) -> list[list[Any]]:
-        """Trainer, state, incarnation and former incarnations of each member, as JSON."""
-        return [[m.trainer, m.state.value, m.incarnation, sorted(m.former)] for m in self.members]
+        """Trainer, state, incarnation, former ones and position of each member, as JSON."""
+        return [
+            [m.trainer, m.state.value, m.incarnation, sorted(m.former), m.position]
+            for m in self.members
+        ]
 
     def restore(self, records: Iterable[list[Any]], now: float) -> None:
         """Continue with records of `dump`; processes that ran are expected from `now` on."""
-        for trainer, state, incarnation, former in records:
+        for trainer, state, incarnation, former, position in records:
             self.members[trainer] = Member(
                 trainer,
                 MemberState(state),
@@ -223,6 +233,7 @@ class Membership:
                 called_s=now,
                 completed_s=now,
                 former=set(former),
+                position=position,
             )
 
     def has_met(self, trainer: int, incarnation: int) -> bool:

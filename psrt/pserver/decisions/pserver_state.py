@@ -175,13 +175,13 @@ class PserverState:
         now: float,
         will_confirm: bool = False,
         confirms: bool = False,
+        position: str = "",
     ) -> list[Instruction]:
-        """Record that a trainer has finished; no call waits for it from now on.
+        """Record that a trainer has finished, at `position`; no call waits for it from now on.
 
-        The job lasts until a trainer that `will_confirm` the reply has done so, or had time to.
-        """
+        The job lasts until a trainer that `will_confirm` has done so, or had time to."""
         self.members_of_job(trainer).called(trainer, incarnation, now)
-        self.members.complete(trainer, now, will_confirm, confirms)
+        self.members.complete(trainer, now, will_confirm, confirms, position)
         self.recovery.resent(trainer)
         in_round = self.rounds.close_if_complete() if self.rounds is not None else []
         return self._with_waits(in_round)

@@ -22,10 +22,11 @@ from psrt.pserver.frozen.frozen_block import BlockState, FrozenBlock, assembled
 from psrt.pserver.frozen.frozen_records import RecordArray
 from psrt.pserver.frozen.frozen_rows import FrozenRows, FrozenTwoParts
 from psrt.pserver.frozen.frozen_stripe import FrozenStripe
-from psrt.pserver.frozen.pages import Meta, Page, facts_of, ids_of, split_page
+from psrt.pserver.frozen.pages import Meta, Page, facts_of, ids_of, long_page, page_of, split_page
 from psrt.pserver.frozen.restoring import FrozenPages, restore
 from psrt.pserver.frozen.update_gate import UpdateGate
 
 __all__ = ["BlockState", "ChangeRecorder", "FreezableRows", "FrozenBlock", "FrozenPages"]
 __all__ += ["FrozenRows", "FrozenStripe", "FrozenTwoParts", "Meta", "Page", "RecordArray"]
-__all__ += ["UpdateGate", "assembled", "facts_of", "ids_of", "restore", "split_page"]
+__all__ += ["UpdateGate", "assembled", "facts_of", "ids_of", "long_page", "page_of"]
+__all__ += ["restore", "split_page"]

@@ -10,6 +10,7 @@ In reading order:
     effect_runner      executes instructions: lock, clock, deadlines, waiting calls
     state_pages        pages of trainer states as messages
     part_facts         the state of a pserver outside its tables
+    resuming           the cut that a job goes on from
     cut_calls          the calls about cuts
     join_calls         a trainer joins the job, and its tables exist
     table_calls        pages of rows, and sweeps on request

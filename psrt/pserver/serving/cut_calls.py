@@ -28,6 +28,7 @@ from psrt.pserver.decisions import Freeze, JobIdentity, PserverState, WaitingCal
 from psrt.pserver.serving.effect_runner import EffectRunner, PendingReply
 from psrt.pserver.serving.part_facts import part_facts
 from psrt.pserver.serving.request_headers import caller_of, deadline_of
+from psrt.pserver.serving.resuming import Resuming
 from psrt.pserver.serving.state_pages import no_state, sent_page, stored_page
 from psrt.pserver.tables import TableRegistry, Upkeep
 from psrt.rpc import pb
@@ -68,6 +69,7 @@ class CutCalls:
         recovered: RecoveredPart | None = None,
     ) -> None:
         self._settings, self.resumed, self._incarnation = settings, resumed, incarnation
+        self.resuming = Resuming(resumed)
         self._recovered, self._tables = recovered, tables
         self._is_durable = False
         self._clock, self._crashes, self._carrier = clock, crashes, carrier
@@ -82,26 +84,12 @@ class CutCalls:
     # --- the job ---------------------------------------------------------------------------------
 
     @property
-    def beginning(self) -> tuple[int, int]:
-        """The round and the mini-batch of all trainers that the job goes on from."""
-        if self.resumed is None:
-            return 0, 0
-        return self.resumed.manifest["round"], self.resumed.manifest["step"]
+    def begins_with(self) -> SavedCut | None:
+        """The cut, or the part of one, that new tables are filled from."""
+        return self._recovered.cut if self._recovered is not None else self.resumed
 
     def makes_cuts(self, job: JobIdentity) -> bool:
         return self._settings is not None
-
-    def check_resumed(self, job: JobIdentity) -> None:
-        """Raise `ConfigError` unless `job` can go on from the cut that this pserver resumes."""
-        if self.resumed is None:
-            return
-        saved = self.resumed.manifest["job"]
-        if saved["trainers"] != job.trainers:
-            raise ConfigError(
-                f"cut {self.resumed.number} is of a job of {saved['trainers']} trainers, this one "
-                f"has {job.trainers}; nothing was restored.",
-                hint="Resume with the number of trainers that the cut has.",
-            )
 
     def greeted(self, hello: pb.Hello) -> None:
         """Record what the job of a trainer asks for."""
@@ -140,18 +128,15 @@ class CutCalls:
 
     def restore(self, table: Any) -> None:
         """Fill a new table from the cut that this pserver resumes, if it resumes one."""
-        source = self._recovered.cut if self._recovered is not None else self.resumed
-        if source is not None:
+        if self.begins_with is not None:
             reach("restore.table")
-            source.restore_into(table)
+            self.begins_with.restore_into(table)
 
-    def beginning_of(self, trainer: int) -> pb.Cut:
+    def beginning_of(self, trainer: int, trainers: int) -> pb.Cut:
         """The cut that the tables began with, and where `trainer` goes on; number 0 = none."""
-        newest = self._coordination.newest if self._coordination is not None else 0
-        if self.resumed is None:
-            return pb.Cut(newest=newest)
-        position = self.resumed.position_of(trainer)
-        return pb.Cut(number=self.resumed.number, position=position, newest=newest)
+        beginning = self.resuming.beginning_of(trainer, trainers)
+        beginning.newest = self._coordination.newest if self._coordination is not None else 0
+        return beginning
 
     @property
     def proposed(self) -> int:
@@ -231,7 +216,8 @@ class CutCalls:
         if self._cutting is None or state.job is None:
             raise JobError("this pserver has no directory of checkpoints.")
         specs = [table.spec for table in self._tables.all()]
-        facts = part_facts(state, freeze, self._incarnation, specs)
+        others = self.resuming.positions_of(state.members.members, state.job.trainers)
+        facts = part_facts(state, freeze, others, self._incarnation, specs)
         processes = {}
         if isinstance(state.job.mode, Geo):
             mine, of = self._cutting.index, max(len(self._endpoints), 1)

@@ -1,7 +1,8 @@
 """A pserver in the user's own process, for scripts of which one copy is a pserver.
 
-`serve` blocks like `psrt pserver`, on the port of the part's endpoint, and creates the tables of
-its part at the start. It may be called on any thread; on the main thread, signals end it in order.
+`serve` blocks like `psrt pserver`, on the port of the part's endpoint. It creates the tables of its
+part at the start, with a warm start when trainers register. It may be called on any thread; on the
+main thread, signals end it in order.
 """
 
 from __future__ import annotations
@@ -22,8 +23,11 @@ from psrt.pserver.serving.daemon import Ending, serve_until, signals_end
 from psrt.rpc.hosts import is_here, split_endpoint
 
 
-class Hashed(Protocol):
-    """A value with a hash that must be equal in every process of a job."""
+class SharedPlan(Protocol):
+    """A plan with a hash that must be equal in every process of a job."""
+
+    @property
+    def warm_start(self) -> str: ...
 
     def hash(self) -> str: ...
 
@@ -34,7 +38,7 @@ class PserverPart(Protocol):
     @property
     def endpoint(self) -> str: ...
     @property
-    def plan(self) -> Hashed: ...
+    def plan(self) -> SharedPlan: ...
     @property
     def specs(self) -> Sequence[TableSpec]: ...
     @property
@@ -67,7 +71,7 @@ def serve(part: PserverPart, **settings: Any) -> None:
     ending = Ending(config.stay)
     on_main = threading.current_thread() is threading.main_thread()
     with signals_end(ending) if on_main else contextlib.nullcontext():
-        serve_until(ending, config, job, part.specs)
+        serve_until(ending, config, job, () if part.plan.warm_start else part.specs)
 
 
 def _check_known(settings: Iterable[str]) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable, Sequence
+from typing import Any
 
+from psrt.core.errors import ConfigError
 from psrt.core.specs import Async, Geo, TableSpec
 from psrt.pserver.checkpoints import RecoveredPart
 from psrt.pserver.decisions import JobIdentity, read_spec, restore
@@ -13,6 +15,7 @@ from psrt.pserver.serving.cut_calls import CutCalls
 from psrt.pserver.serving.effect_runner import EffectRunner
 from psrt.pserver.serving.request_headers import caller_of, job_of
 from psrt.pserver.tables import TableRegistry, Upkeep
+from psrt.pserver.warm import WarmTables
 from psrt.rpc import pb
 from psrt.rpc.wire import Message
 
@@ -34,6 +37,7 @@ class JoinCalls:
         self._runner, self._tables, self._upkeep, self._cuts = runner, tables, upkeep, cuts
         self._incarnation, self._job_time = incarnation, job_time
         self._process = random.getrandbits(63) | 1
+        self._warm = WarmTables()
 
     def hello(self, message: Message) -> Message:
         """Introduce a trainer's process; without a plan hash, only return what HELLO replies."""
@@ -42,7 +46,7 @@ class JoinCalls:
         reply = pb.Header(hello_reply=facts)
         if header.hello.plan_hash:
             job = job_of(header.hello)
-            self._cuts.check_resumed(job)
+            self._cuts.resuming.check(job)
             reply.hello_reply.makes_cuts = self._cuts.makes_cuts(job)
             self._cuts.greeted(header.hello)
             self._runner.decide(lambda state, now: state.hello(*caller_of(header), job, now))
@@ -76,9 +80,11 @@ class JoinCalls:
                 *caller_of(header), dict(found), now, header.register.predecessor
             )
         )
+        report = self._open_warm_start(header.register, job)
         self.create(specs, job)
         self._cuts.joined(job, found, self._job_time)
-        reply = pb.Header(cut=self._cuts.beginning_of(header.trainer))
+        cut = self._cuts.beginning_of(header.trainer, job.trainers)
+        reply = pb.Header(cut=cut, register=pb.Register(report=report) if report else None)
         members = self._runner.ask(lambda state, now: state.members)
         reply.complete.recorded = members.has_completed(header.trainer)
         return Message(reply)
@@ -89,17 +95,41 @@ class JoinCalls:
         self.create(recovered.specs, job)
 
     def create(self, specs: Sequence[TableSpec], job: JobIdentity) -> None:
-        """Create tables, with the values of the cut that this pserver resumes."""
+        """Create tables, with the values of the cut that this pserver resumes, or of a warm
+        start."""
         mode = job.mode
         created = self._tables.register(
             specs,
             mode.dc_asgd if isinstance(mode, Async) else 0.0,
             logs_changes=isinstance(mode, Geo),
-            prepare=self._cuts.restore,
+            prepare=self._begin,
         )
         if created:
             log.info("holds %d more tables: %s", len(created), ", ".join(created[:8]))
             self._upkeep.tables_added()
+
+    def _open_warm_start(self, register: pb.Register, job: JobIdentity) -> str:
+        """Find the source that new tables begin with; returns a report, "" without a warm start.
+
+        A pserver that begins with a cut takes nothing from a warm start.
+        """
+        if not register.warm_start or self._cuts.begins_with is not None:
+            return ""
+        if isinstance(job.mode, Geo):
+            raise ConfigError(
+                "mode geo has no warm start: its trainers begin with initial values. Nothing was "
+                "trained.",
+                hint="Use another mode, or begin without a warm start.",
+            )
+        parameters = [read_spec(text) for text in register.parameters]
+        return self._warm.open(register.warm_start, parameters)
+
+    def _begin(self, table: Any) -> None:
+        """Give a new table its first values, if they are not the initial ones."""
+        if self._cuts.begins_with is not None:
+            self._cuts.restore(table)
+        else:
+            self._warm.fill(table)
 
     def _join(self, header: pb.Header) -> None:
         """Let the caller's process take its place, if it has sent nothing but HELLO before."""

@@ -82,7 +82,7 @@ class PserverService:
             *(self._crashes, carrier, recovered),
         )
         state = PserverState(
-            *(wait_timeout_s, trainers, self._connections.is_gone, self._cuts.beginning),
+            *(wait_timeout_s, trainers, self._connections.is_gone, self._cuts.resuming.counts),
             proposed_cut=lambda: self._cuts.proposed,
         )
         self._runner = EffectRunner(
@@ -259,7 +259,8 @@ class PserverService:
 
     def _complete(self, message: Message) -> Message:
         header = message.header
-        asked = header.complete.will_confirm, header.complete.confirms
+        complete = header.complete
+        asked = complete.will_confirm, complete.confirms, complete.position
         members = self._runner.ask(lambda state, now: state.members_of_job(header.trainer))
         is_first = not members.has_completed(header.trainer)
         self._runner.decide(lambda state, now: state.complete(*caller_of(header), now, *asked))

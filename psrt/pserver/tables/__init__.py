@@ -28,10 +28,11 @@ from psrt.pserver.tables.dense_table import DenseTable
 from psrt.pserver.tables.helper_threads import HelperThreads
 from psrt.pserver.tables.meters import Meters
 from psrt.pserver.tables.slab_preallocator import SlabPreallocator
+from psrt.pserver.tables.sparse_table import SparseTable
 from psrt.pserver.tables.stripe_router import RoutedIds
 from psrt.pserver.tables.table_registry import TableRegistry
 from psrt.pserver.tables.two_part_table import RowsTable
 from psrt.pserver.tables.upkeep import Upkeep
 
 __all__ = ["DenseTable", "HelperThreads", "Meters", "RoutedIds", "RowsTable", "SlabPreallocator"]
-__all__ += ["TableRegistry", "Upkeep"]
+__all__ += ["SparseTable", "TableRegistry", "Upkeep"]

@@ -79,6 +79,11 @@ class SparseTable(FreezableRows):
         self._hot_ids = HotIds()
 
     @property
+    def parts(self) -> tuple[SparseTable, ...]:
+        """The table itself; one that grows has two."""
+        return (self,)
+
+    @property
     def rows(self) -> int:
         return sum(stripe.rows for stripe in self._stripes)
 

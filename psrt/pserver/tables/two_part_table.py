@@ -84,6 +84,11 @@ class TwoPartTable:
         return self._short.layout
 
     @property
+    def parts(self) -> tuple[SparseTable, ...]:
+        """The short and the long part."""
+        return self._short, self._long
+
+    @property
     def version(self) -> int:
         return self._short.version
 

@@ -6,18 +6,22 @@ job            program, data vars of each table, layout of data files
 outputs        the vars fetched in every step: loss, prediction, metrics
 counts         shows and clicks of ids, for tables whose admission is `ShowClick`
 prefetch       distinct ids of a batch per table, and their rows
+warm_start     the source of first values and its rules, from flags or the job file
+dealt          epochs whose files were dealt again, to another number of trainers
 state          progress through the data, kept in a file for `--resume`
 batches        a job's files to prepared batches
+redealing      progress of all trainers of a cut, dealt to another number of trainers
 """
 
 from psrt.data.reading import Ahead
-from psrt.trainer.inputs import batches, state
+from psrt.trainer.inputs import batches, redealing, state
 from psrt.trainer.inputs.batches import PREPARED_AHEAD, feed, format_of, training_files
 from psrt.trainer.inputs.counts import with_counts
 from psrt.trainer.inputs.job import Job, load_job
 from psrt.trainer.inputs.outputs import Measured, Outputs
 from psrt.trainer.inputs.prefetch import BatchPreparer, PreparedBatch, bind
+from psrt.trainer.inputs.warm_start import warm_start_of
 
 __all__ = ["PREPARED_AHEAD", "Ahead", "feed", "format_of", "training_files"]
 __all__ += ["BatchPreparer", "Measured", "Outputs", "PreparedBatch", "bind"]
-__all__ += ["Job", "batches", "load_job", "state", "with_counts"]
+__all__ += ["Job", "batches", "load_job", "redealing", "state", "warm_start_of", "with_counts"]

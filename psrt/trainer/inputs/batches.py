@@ -13,7 +13,7 @@ from psrt.core.counters import Counters
 from psrt.core.errors import ConfigError
 from psrt.data.formats import Format, TextFormat, format_named
 from psrt.data.reading import QueueReader
-from psrt.data.sources import BEGINNING, DataFile, files, in_epoch, shard_files
+from psrt.data.sources import DataFile, files, shard_files, shards_of
 from psrt.trainer.inputs.job import Job
 from psrt.trainer.inputs.prefetch import BatchPreparer, PreparedBatch
 from psrt.trainer.inputs.state import AT_THE_START, Reached
@@ -24,15 +24,26 @@ PREPARED_AHEAD = 2
 
 def training_files(job: Job, trainer_id: int, trainers: int) -> list[DataFile]:
     """The files, or parts of files, this trainer trains on."""
+    return shard_files(_all_files(job), trainer_id, trainers, *_sharding(job))
+
+
+def files_of_all(job: Job, trainers: int) -> list[list[DataFile]]:
+    """The files, or parts of files, of each of `trainers` trainers."""
+    return shards_of(_all_files(job), trainers, *_sharding(job))
+
+
+def _all_files(job: Job) -> list[Path | str]:
     config = job.config
     if not config.data.train:
         raise ConfigError(
             f"job {config.name} names no training files.",
             hint='Add train = ["data/train-*"] to [data] of the job file.',
         )
-    found = files.expand(config.data.train, config.resolve(""))
-    is_text = isinstance(format_of(job), TextFormat)
-    return shard_files(found, trainer_id, trainers, config.data.shard, is_text)
+    return files.expand(config.data.train, config.resolve(""))
+
+
+def _sharding(job: Job) -> tuple[str, bool]:
+    return job.config.data.shard, isinstance(format_of(job), TextFormat)
 
 
 def test_files(job: Job) -> list[Path | str]:
@@ -64,14 +75,15 @@ def feed(
     data, format = job.config.data, format_of(job)
     preparer = BatchPreparer(job.program, first_example, start.steps)
     for epoch in range(start.epoch, epochs + 1):
+        dealt = start.files_in(epoch, paths, data.shuffle_seed)
         reader = QueueReader(
-            in_epoch(paths, data.shuffle_seed, epoch),
+            dealt.files,
             job.slots,
             data.batch_size,
             data.reader_threads,
             data.queue_batches,
             format=format,
-            first=start.place if epoch == start.epoch else BEGINNING,
+            first=dealt.place,
             counters=counters,
         )
         with reader as batches:

@@ -7,32 +7,52 @@ a saved model.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from psrt.config.sections import JobConfig, TrainerConfig
 from psrt.core.errors import ConfigError, DataError
-from psrt.data.sources import BEGINNING, DataFile, Place, Position
+from psrt.data.sources import BEGINNING, DataFile, DealtFiles, Place, in_epoch
 from psrt.trainer import report
+from psrt.trainer.inputs.dealt import DealtEpoch, place_of
 from psrt.trainer.inputs.prefetch import PreparedBatch
 
-_VERSION = 2
-
-COMPLETED = "completed"
-"""The position in a cut of a trainer that had completed."""
+_VERSION, _DEALT_VERSION = 2, 3
+"""Versions of a state; one with epochs that were dealt again has the later."""
 
 
 @dataclass(frozen=True)
 class Reached:
-    """Progress: `steps` mini-batches, in epoch `epoch` from 1, with `place` to continue from."""
+    """Progress: `steps` mini-batches, in epoch `epoch` from 1, with `place` to continue from.
+
+    `dealt` are the epochs from `epoch` on whose files were dealt again, in order.
+    """
 
     epoch: int = 1
     steps: int = 0
     place: Place = BEGINNING
+    dealt: tuple[DealtEpoch, ...] = ()
+
+    def files_in(self, epoch: int, files: Sequence[DataFile], seed: int) -> DealtFiles:
+        """Return the files to read in an epoch, in order, and the place to begin at.
+
+        `files` and `seed` are those of the trainer's share.
+        """
+        for each in self.dealt:
+            if each.epoch == epoch:
+                return DealtFiles(each.files, self.place if epoch == self.epoch else each.place)
+        first = self.place if epoch == self.epoch else BEGINNING
+        return DealtFiles(tuple(in_epoch(files, seed, epoch)), first)
+
+    def at_start_of(self, epoch: int, steps: int) -> Reached:
+        """The progress before the first batch of a later epoch."""
+        dealt = tuple(each for each in self.dealt if each.epoch >= epoch)
+        place = next((each.place for each in dealt if each.epoch == epoch), BEGINNING)
+        return Reached(epoch, steps, place, dealt)
 
 
 @dataclass(frozen=True)
@@ -64,26 +84,31 @@ class Recorder:
     def position_after(
         self, batch: PreparedBatch, following: PreparedBatch | None
     ) -> Callable[[], str]:
-        """A function that returns the state after the step on `batch`, for `go_on_at`."""
+        """A function that returns the state after the step on `batch`, for cuts."""
         reached = self._after(batch, following)
         return lambda: json.dumps(self._facts(reached))
 
-    def go_on_at(self, position: str, epochs: int) -> None:
-        """Begin at a position of an earlier run; behind all `epochs` if that had completed."""
-        if position == COMPLETED:
-            self.reached = Reached(epochs + 1)
-        elif position:
-            self.reached = _reached_of(json.loads(position), self._share, "the cut")
+    def begin_at(self, reached: Reached) -> Callable[[], str]:
+        """Begin at the progress of an earlier run; returns that state, for cuts."""
+        self.reached = reached
+        return lambda: json.dumps(self._facts(reached))
+
+    @property
+    def share(self) -> DataShare:
+        """The owner of the state."""
+        return self._share
 
     def _after(self, batch: PreparedBatch, following: PreparedBatch | None) -> Reached:
         steps = self.reached.steps + 1
         if following is None or following.epoch != batch.epoch:
-            return Reached(batch.epoch + 1, steps)
-        return Reached(batch.epoch, steps, batch.place)
+            return self.reached.at_start_of(batch.epoch + 1, steps)
+        return replace(self.reached.at_start_of(batch.epoch, steps), place=batch.place)
 
     def _facts(self, reached: Reached) -> dict[str, Any]:
-        share = dataclasses.asdict(self._share)
-        return {"psrt_state": _VERSION, **share, **dataclasses.asdict(reached)}
+        share, version = asdict(self._share), _DEALT_VERSION if reached.dealt else _VERSION
+        facts = {"epoch": reached.epoch, "steps": reached.steps, "place": asdict(reached.place)}
+        dealt = {"dealt": [each.plain() for each in reached.dealt]} if reached.dealt else {}
+        return {"psrt_state": version, **share, **facts, **dealt}
 
     def write(self) -> None:
         """Write the state, changed or not."""
@@ -116,24 +141,23 @@ def load(path: str, share: DataShare) -> Reached:
     """
     if not path:
         return AT_THE_START
-    return _reached_of(_read(path), share, f"--resume {path}")
+    return reached_of(_read(path), share, f"--resume {path}")
 
 
-def _reached_of(found: dict[str, Any], share: DataShare, source: str) -> Reached:
-    for name, mine in dataclasses.asdict(share).items():
+def reached_of(found: dict[str, Any], share: DataShare, source: str) -> Reached:
+    """Return the progress in a state `found` in `source`; raises as `load` does."""
+    for name, mine in asdict(share).items():
         theirs = found.get(name)
         if (tuple(theirs) if isinstance(theirs, list) else theirs) != mine:
-            words = f"{name.replace('_', ' ')} {theirs!r}"
-            what = "a list of files that differs" if name == "files" else words
             raise ConfigError(
-                f"{source} is the state of {what} from this trainer's.",
+                f"{source} is of another share of the data: {_differing(name, theirs, mine)}. "
+                "Nothing was trained.",
                 hint="Go on with the job, --trainers, --trainer-id, files and shuffle_seed it has.",
             )
     try:
-        place = found["place"]
-        positions = tuple(Position(**position) for position in place["positions"])
-        return Reached(found["epoch"], found["steps"], Place(positions, place["next_file"]))
-    except (KeyError, TypeError) as error:
+        dealt = tuple(map(DealtEpoch.of, found.get("dealt", ())))
+        return Reached(found["epoch"], found["steps"], place_of(found["place"]), dealt)
+    except (AttributeError, KeyError, TypeError) as error:
         raise _no_state(source) from error
 
 
@@ -147,9 +171,23 @@ def _read(path: str) -> dict[str, Any]:
         ) from error
     except ValueError as error:
         raise _no_state(f"--resume {path}") from error
-    if not isinstance(found, dict) or found.get("psrt_state") != _VERSION:
-        raise _no_state(f"--resume {path}")
+    return checked(found, f"--resume {path}")
+
+
+def checked(found: Any, source: str) -> dict[str, Any]:
+    """Return a state; raises `DataError` if it is none of this version of psrt."""
+    if not isinstance(found, dict) or found.get("psrt_state") not in (_VERSION, _DEALT_VERSION):
+        raise _no_state(source)
     return found
+
+
+def _differing(name: str, theirs: Any, mine: Any) -> str:
+    """Name a setting and both values; of lists of files the first that differs."""
+    if isinstance(theirs, list):
+        pairs = zip_longest(theirs, mine, fillvalue="none")
+        theirs, mine = next(pair for pair in pairs if pair[0] != pair[1])
+        name = "the first file that differs"
+    return f"{name.replace('_', ' ')} is {theirs!r} there and {mine!r} here"
 
 
 def _no_state(source: str) -> DataError:

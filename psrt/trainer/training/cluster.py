@@ -11,6 +11,7 @@ from __future__ import annotations
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import cast
 
 from psrt.communicator.factory import make
@@ -27,7 +28,7 @@ from psrt.rpc.busy_poll import NEVER, BusyPoll
 from psrt.rpc.client import Client
 from psrt.rpc.dialing import Carrier
 from psrt.rpc.methods import Method
-from psrt.trainer.inputs import Job
+from psrt.trainer.inputs import Job, warm_start_of
 from psrt.trainer.training.shrinking import Shrunk, shrink
 
 PAGE_ROWS = 1 << 17
@@ -142,9 +143,12 @@ def cluster_of(
 def part_of(settings: TrainerConfig, job: Job) -> TrainerProgram:
     """Return this trainer's part of a job; every trainer computes the same plan."""
     mode = job.config.communication
+    plan, warm_start = job.plan(settings.endpoints), warm_start_of(settings, job.config)
+    if warm_start is not None:
+        plan = replace(plan, warm_start=to_json(warm_start))
     return TrainerProgram(
         program_for(job.program, mode),
-        job.plan(settings.endpoints),
+        plan,
         mode,
         settings.trainer_id,
         settings.trainers,

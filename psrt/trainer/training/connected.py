@@ -274,12 +274,13 @@ class ConnectedExecutor:
         say = self._say if self.part.wait_port else _ignore
         own = self._run.local_parameters(self.part.mode)
         jit.warm_up(("trainer", "pserver") if own else ("trainer",))
-        timeout_s = self._call_timeout_s
         cluster = ConnectedCluster(
-            self.part, carrier=self._carrier, call_timeout_s=timeout_s, say=say, own=own
+            self.part, carrier=self._carrier, call_timeout_s=self._call_timeout_s, say=say, own=own
         )
         try:
             self._run.open(cluster.communicator, self._connect_timeout_s)
+            if (report := cluster.communicator.resumed.report) and self.part.trainer_id == 0:
+                say(report)
         except BaseException:
             cluster.close()
             raise

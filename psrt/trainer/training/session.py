@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from psrt.communicator.base import Beginning, Position
 from psrt.config.sections import JobConfig, TrainerConfig
 from psrt.core.clock import MonotonicClock
 from psrt.core.errors import PsrtError
@@ -29,7 +30,17 @@ from psrt.executor.memory import Scope
 from psrt.executor.profiling import Category
 from psrt.partition.transpile import local_program, program_for
 from psrt.trainer import report
-from psrt.trainer.inputs import Ahead, Job, Outputs, PreparedBatch, batches, load_job, state
+from psrt.trainer.inputs import (
+    Ahead,
+    Job,
+    Outputs,
+    PreparedBatch,
+    batches,
+    load_job,
+    redealing,
+    state,
+    warm_start_of,
+)
 from psrt.trainer.models import Manifest, export, prediction_of
 from psrt.trainer.training import evaluate
 from psrt.trainer.training.cluster import ConnectedCluster, cluster_of
@@ -50,6 +61,7 @@ STOP_S = 10.0
 
 def train(settings: TrainerConfig, config: JobConfig, say: Say) -> int:
     """Train on this trainer's share; returns the exit code of the process."""
+    warm_start_of(settings, config)  # a mistake raises before any work
     report.check_target(settings.report)
     report.check_target(settings.profile, "--profile")
     kept = state.path_of(settings.state, settings.trainer_id, settings.trainers)
@@ -120,20 +132,26 @@ class Session:
     def train(self, signals: StopSignals) -> None:
         """Reach the pservers and train until the data or a signal ends it."""
         waiting: Category = "python" if self._settings.local else "communicate"
+        self._communicator.begins_at(self._resume)
         self._run.open(self._communicator, self._settings.connect_timeout_s, waiting)
         self._joined = True
-        self._resume()
         print_job(self._job, self._settings, self._say)
         with profiled(self._settings, self._run, self._say):
             self._train(signals)
 
-    def _resume(self) -> None:
+    def _resume(self, found: Beginning) -> Position:
         """Go on where the cut was that the pservers began with, if they did."""
-        cut, position = self._communicator.resumed
-        if cut:
-            self._recorder.go_on_at(position, self._job.config.data.epochs)
-            reached = self._recorder.reached
-            self._say(f"resumed cut {cut} in epoch {reached.epoch} after {reached.steps:,} steps")
+        recorder, share = self._recorder, self._recorder.share
+        if found.report and self._settings.trainer_id == 0:
+            self._say(found.report)
+        if not found.cut:
+            return recorder.begin_at(recorder.reached)
+        cut, positions = found.cut, found.positions
+        reached = redealing.reached_in(cut, found.position, positions, self._job, share)
+        epoch, steps = f"epoch {reached.epoch}", f"{reached.steps:,} steps"
+        dealt = f"; data of {len(positions)} trainers dealt again" if positions else ""
+        self._say(f"resumed cut {cut} in {epoch} after {steps}{dealt}")
+        return recorder.begin_at(reached)
 
     def _train(self, signals: StopSignals) -> None:
         run, ended, outputs = self._run, threading.Event(), Outputs(self._job.model)

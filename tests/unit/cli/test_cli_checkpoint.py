@@ -138,6 +138,7 @@ def test_the_newest_cut_is_shown_by_default_and_as_json(three: Path, capsys: Cap
 
 def test_positions_of_unknown_form_are_shown_as_they_are() -> None:
     assert contents.position_text("") == "took no part"
+    assert "had not joined" in contents.position_text({"deal": {"positions": []}})
     assert contents.position_text("elsewhere") == "elsewhere"
     assert contents.position_text({"epoch": 3, "steps": 7}) == "epoch 3, 7 steps"
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
+import psrt
+from psrt import layers
 from psrt.cli.checkpoint import checkpoint
 from psrt.config.sections import PserverConfig
 from psrt.config.settings import settings_of
+from psrt.config.warm_rules import read_warm_rules
+from psrt.core.specs import from_json
 from psrt.pserver.checkpoints import files_by_cut
 from psrt.storage import json_file
 from psrt.storage.directory import contents
@@ -43,6 +48,33 @@ def test_the_documents_of_a_cut_have_the_members_that_the_reference_names(tmp_pa
     shared = {"job", "round", "step"}
     own = named("### part-0.json") - {"files[].tables", "facts"}
     assert members(directory, part, "psrt cut part") == own | shared
+
+
+def test_the_rules_of_the_page_are_legal(tmp_path) -> None:
+    (rules_text,) = [
+        text for text in re.findall(r"```toml\n(.*?)```", TEXT, re.S) if "rule" in text
+    ]
+    (tmp_path / "rules.toml").write_text(rules_text)
+
+    rules, unused = read_warm_rules(str(tmp_path / "rules.toml"))
+
+    assert [rule.source for rule in rules] == ["embeddings", r"t\1.\2", "", ""]
+    assert unused == ("old_tower.*",)
+
+
+def test_the_python_of_the_page_transpiles_with_a_warm_start() -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", TEXT, re.S)
+    with psrt.program() as program:
+        cost = layers.square_error_cost(
+            layers.fc(layers.data("x", (3,)), 1), layers.data("y", (1,))
+        )
+        psrt.optimizer.Sgd(0.1).minimize(layers.mean(cost))
+    known: dict[str, Any] = {"program": program}
+
+    exec(code, known)
+
+    plan = known["transpiler"].get_pserver_program("a:6170").plan
+    assert from_json(plan.warm_start) == known["warm_start"]
 
 
 def members(directory: LocalDirectory, name: str, format_name: str) -> set[str]:

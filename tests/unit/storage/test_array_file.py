@@ -151,3 +151,24 @@ def test_a_seal_survives_a_manifest() -> None:
 def test_what_is_no_seal_is_a_value_error(plain: object) -> None:
     with pytest.raises(ValueError, match=r"seal|invalid"):
         Seal.from_plain(plain)
+
+
+def test_ranges_of_an_array_are_read_with_their_chunks_alone() -> None:
+    values = np.random.default_rng(1).standard_normal((700, 1000)).astype(np.float32)
+    data, seal = written([({}, {"a": np.arange(3), "rows": values})])
+    size = values.size
+
+    for first, end in ((0, 1), (0, size), (262_143, 262_145), (500_000, 700_000), (7, 7)):
+        reader = ArrayFileReader(MemoryReader(data), seal)
+        assert reader.shapes(0) == {"a": (3,), "rows": (700, 1000)}
+        found = reader.elements(0, "rows", first, end)
+        assert found.tobytes() == values.reshape(-1)[first:end].tobytes()
+
+    changed = bytearray(data)
+    changed[data.index(values.tobytes()) + 2_000_000] ^= 1
+    reader = ArrayFileReader(MemoryReader(bytes(changed)), seal)
+    assert len(reader.elements(0, "rows", 0, 262_144)) == 262_144
+    with pytest.raises(StorageError, match=r"page 0, .* array rows, bytes \d+ to \d+, does not"):
+        reader.elements(0, "rows", 400_000, 400_001)
+    with pytest.raises(KeyError):
+        reader.elements(0, "b", 0, 1)

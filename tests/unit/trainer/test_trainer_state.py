@@ -154,11 +154,12 @@ def test_a_training_that_is_over_can_be_gone_on_with_for_more_epochs(job: Path) 
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        (DataShare("big", 0, 1, ("f", "g")), "is the state of job 'big' from this"),
-        (DataShare("small", 1, 1, ("f", "g")), "is the state of trainer 1 "),
-        (DataShare("small", 0, 2, ("f", "g")), "is the state of trainers 2 "),
-        (DataShare("small", 0, 1, ("f", "g"), 5), "is the state of shuffle seed 5 from this"),
-        (DataShare("small", 0, 1, ("g", "f")), "is the state of a list of files that differs"),
+        (DataShare("big", 0, 1, ("f", "g")), "job is 'big' there and 'small' here"),
+        (DataShare("small", 1, 1, ("f", "g")), "trainer is 1 there and 0 here"),
+        (DataShare("small", 0, 2, ("f", "g")), "trainers is 2 there and 1 here"),
+        (DataShare("small", 0, 1, ("f", "g"), 5), "shuffle seed is 5 there and -1 here"),
+        (DataShare("small", 0, 1, ("g", "f")), "file that differs is 'g' there and 'f' here"),
+        (DataShare("small", 0, 1, ("f",)), "file that differs is 'none' there and 'g' here"),
     ],
 )
 def test_the_state_of_another_share_is_refused(

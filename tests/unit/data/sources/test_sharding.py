@@ -75,7 +75,9 @@ def test_shares_by_size_give_the_largest_file_to_the_least_loaded(tmp_path: Path
     assert [file.name for file in second] == ["0", "3", "4"]
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     texts=st.lists(LINES, min_size=1, max_size=3), trainers=st.integers(1, 9), last=st.booleans()
 )

@@ -163,14 +163,20 @@ class HelloReply(_message.Message):
     def __init__(self, data_endpoints: _Optional[_Iterable[str]] = ..., unix_path: _Optional[str] = ..., host_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., process: _Optional[int] = ..., held_by: _Optional[int] = ..., software: _Optional[str] = ..., makes_cuts: _Optional[bool] = ..., shared_bytes: _Optional[int] = ...) -> None: ...
 
 class Register(_message.Message):
-    __slots__ = ("specs", "pservers", "predecessor")
+    __slots__ = ("specs", "pservers", "predecessor", "warm_start", "parameters", "report")
     SPECS_FIELD_NUMBER: _ClassVar[int]
     PSERVERS_FIELD_NUMBER: _ClassVar[int]
     PREDECESSOR_FIELD_NUMBER: _ClassVar[int]
+    WARM_START_FIELD_NUMBER: _ClassVar[int]
+    PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    REPORT_FIELD_NUMBER: _ClassVar[int]
     specs: _containers.RepeatedScalarFieldContainer[str]
     pservers: _containers.RepeatedCompositeFieldContainer[PserverProcess]
     predecessor: int
-    def __init__(self, specs: _Optional[_Iterable[str]] = ..., pservers: _Optional[_Iterable[_Union[PserverProcess, _Mapping]]] = ..., predecessor: _Optional[int] = ...) -> None: ...
+    warm_start: str
+    parameters: _containers.RepeatedScalarFieldContainer[str]
+    report: str
+    def __init__(self, specs: _Optional[_Iterable[str]] = ..., pservers: _Optional[_Iterable[_Union[PserverProcess, _Mapping]]] = ..., predecessor: _Optional[int] = ..., warm_start: _Optional[str] = ..., parameters: _Optional[_Iterable[str]] = ..., report: _Optional[str] = ...) -> None: ...
 
 class PserverProcess(_message.Message):
     __slots__ = ("endpoint", "incarnation")
@@ -181,16 +187,18 @@ class PserverProcess(_message.Message):
     def __init__(self, endpoint: _Optional[str] = ..., incarnation: _Optional[int] = ...) -> None: ...
 
 class Complete(_message.Message):
-    __slots__ = ("will_confirm", "confirms", "ended", "recorded")
+    __slots__ = ("will_confirm", "confirms", "ended", "recorded", "position")
     WILL_CONFIRM_FIELD_NUMBER: _ClassVar[int]
     CONFIRMS_FIELD_NUMBER: _ClassVar[int]
     ENDED_FIELD_NUMBER: _ClassVar[int]
     RECORDED_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
     will_confirm: bool
     confirms: bool
     ended: bool
     recorded: bool
-    def __init__(self, will_confirm: _Optional[bool] = ..., confirms: _Optional[bool] = ..., ended: _Optional[bool] = ..., recorded: _Optional[bool] = ...) -> None: ...
+    position: str
+    def __init__(self, will_confirm: _Optional[bool] = ..., confirms: _Optional[bool] = ..., ended: _Optional[bool] = ..., recorded: _Optional[bool] = ..., position: _Optional[str] = ...) -> None: ...
 
 class Export(_message.Message):
     __slots__ = ("table", "cursor", "max_rows")
@@ -266,18 +274,20 @@ class ShrinkReply(_message.Message):
     def __init__(self, tables: _Optional[_Iterable[_Union[Dropped, _Mapping]]] = ...) -> None: ...
 
 class Cut(_message.Message):
-    __slots__ = ("number", "position", "last_push", "newest", "complete")
+    __slots__ = ("number", "position", "last_push", "newest", "complete", "positions")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
     LAST_PUSH_FIELD_NUMBER: _ClassVar[int]
     NEWEST_FIELD_NUMBER: _ClassVar[int]
     COMPLETE_FIELD_NUMBER: _ClassVar[int]
+    POSITIONS_FIELD_NUMBER: _ClassVar[int]
     number: int
     position: str
     last_push: int
     newest: int
     complete: int
-    def __init__(self, number: _Optional[int] = ..., position: _Optional[str] = ..., last_push: _Optional[int] = ..., newest: _Optional[int] = ..., complete: _Optional[int] = ...) -> None: ...
+    positions: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, number: _Optional[int] = ..., position: _Optional[str] = ..., last_push: _Optional[int] = ..., newest: _Optional[int] = ..., complete: _Optional[int] = ..., positions: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class CutPart(_message.Message):
     __slots__ = ("number", "endpoint", "record", "problem")
