@@ -110,10 +110,10 @@ class DurablePushes:
         self._retained.has_trained = True
         for _ in range(max(1, int(timeout_s / PING_S))):
             has_ended = any(client.complete(timeout_s, position) for client in self._clients)
-            if self._retained.is_empty or has_ended:
+            if self._retained.is_recorded or has_ended:
                 return
             self.ask_for_cut()
-            self._retained.wait_until_empty(PING_S)
+            self._retained.wait_until_recorded(PING_S)
         log.warning("no cut has the last pushes of this trainer after %.0f s", timeout_s)
 
     def close(self) -> None:

@@ -33,13 +33,14 @@ class RetainedPushes:
     """The pushes to all pservers of a job; any thread calls this.
 
     Of more than `limit_bytes` each push waits for a cut that is under way. `newest_before` is the
-    newest cut that was proposed before this trainer joined; it `has_trained` once it has completed.
+    newest cut that was proposed before this trainer joined; it `has_trained` once it has completed,
+    and `is_recorded` once a complete cut has that, too.
     """
 
     def __init__(self, clients: Sequence[Client], limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
         self.size_bytes = self.complete = self.newest_before = 0
-        self.has_trained = False
+        self.has_trained = self.is_recorded = False
         self._clients = tuple(clients)
         self._kept: list[dict[int, RetainedPush]] = [{} for _ in clients]
         self._cuts: dict[int, list[int]] = {}  # the last push to each pserver before a cut
@@ -92,6 +93,7 @@ class RetainedPushes:
             self.complete = number
             if self.has_trained and number > self.newest_before and number not in self._cuts:
                 self._drop([client.last_push for client in self._clients])
+                self.is_recorded = True
             for cut in [each for each in sorted(self._cuts) if each <= number]:
                 self._drop(self._cuts.pop(cut))
             self._pending = 0 if number >= self._pending else self._pending
@@ -111,10 +113,10 @@ class RetainedPushes:
         with self._changed:
             return self._changed.wait_for(self._has_room, timeout_s)
 
-    def wait_until_empty(self, timeout_s: float) -> bool:
-        """Wait until all pushes are durable; False at the deadline."""
+    def wait_until_recorded(self, timeout_s: float) -> bool:
+        """Wait until a cut has all pushes, and the end of this trainer; False at the deadline."""
         with self._changed:
-            return self._changed.wait_for(lambda: self.is_empty, timeout_s)
+            return self._changed.wait_for(lambda: self.is_recorded, timeout_s)
 
     def _has_room(self) -> bool:
         return self.size_bytes <= self.limit_bytes or not self._pending

@@ -107,6 +107,7 @@ def test_a_cut_has_all_pushes_of_a_trainer_that_has_trained(kept: RetainedPushes
 
     kept.completed(3)
     assert kept.is_empty
+    assert kept.is_recorded
     assert kept.size_bytes == 0
 
 
