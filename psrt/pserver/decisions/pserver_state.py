@@ -123,7 +123,7 @@ class PserverState:
         self.raise_if_aborted()
         record = members.called_while_running if acknowledges else members.called
         record(trainer, incarnation, now)
-        self.recovery.check()
+        self.recovery.check(trainer if self.rounds is not None else None)
 
     def exchange(self, call: WaitingCall, now: float) -> list[Instruction]:
         """Add a trainer's push to a round of Sync; `call` waits for an instruction."""
@@ -182,7 +182,7 @@ class PserverState:
         The job lasts until a trainer that `will_confirm` has done so, or had time to."""
         self.members_of_job(trainer).called(trainer, incarnation, now)
         self.members.complete(trainer, now, will_confirm, confirms, position)
-        self.recovery.resent(trainer)
+        self.recovery.left(trainer)
         in_round = self.rounds.close_if_complete() if self.rounds is not None else []
         return self._with_waits(in_round)
 
@@ -196,7 +196,7 @@ class PserverState:
         ended += [*self.clocks.expire(now), *self.cuts.expire(now)]
         lost = self.members.take_newly_lost()
         for trainer in lost:
-            self.recovery.resent(trainer)
+            self.recovery.left(trainer)
         return [*ended, *map(Forget, lost)]
 
     def abort(self, error: PsrtError, *, closing: int | None = None) -> list[Instruction]:

@@ -3,6 +3,10 @@
 A pserver that was killed begins anew with its state in the newest cut. Each trainer that ran then
 sends the pushes behind the cut again, under their first keys, and ends them by RESENT. Until all
 have, the tables lack updates that others have seen, so reads are refused; callers try again.
+
+In Sync a trainer reads as soon as it has sent its own pushes again: the rounds that it has seen are
+then closed here, and none behind them can be. If it waited for the others, one that repeats its
+push to the next round would wait for this one in turn, both for ever.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ class Recovery:
     def __init__(self, awaited: Mapping[int, int] | None = None) -> None:
         self.is_recovered = awaited is not None
         self._awaited = dict(awaited or {})
+        self._returned: set[int] = set()
 
     @property
     def missing(self) -> list[int]:
@@ -26,12 +31,20 @@ class Recovery:
         return sorted(self._awaited)
 
     def resent(self, trainer: int) -> None:
-        """Record that a trainer has sent all its pushes again, or has left the job."""
+        """Record that a trainer has sent all its pushes again."""
+        self._returned.add(trainer)
+        self.left(trainer)
+
+    def left(self, trainer: int) -> None:
+        """Record that a trainer has completed, or was lost: it sends nothing again."""
         self._awaited.pop(trainer, None)
 
-    def check(self) -> None:
-        """Raise `UnavailableError`, by which callers try again, while trainers are missing."""
-        if self._awaited:
+    def check(self, reader: int | None = None) -> None:
+        """Raise `UnavailableError`, by which callers try again, while trainers are missing.
+
+        `reader` is a trainer of Sync that reads: it waits for itself only.
+        """
+        if self._awaited and reader not in self._returned:
             names = ", ".join(f"trainer {trainer}" for trainer in self.missing)
             raise UnavailableError(
                 f"the pserver was started again and waits for {names} to send pushes again.",

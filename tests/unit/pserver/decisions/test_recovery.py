@@ -92,6 +92,25 @@ def test_reads_wait_until_every_trainer_has_sent_its_pushes_again() -> None:
     again.pull(0, 100, 0.0, acknowledges=False)
 
 
+def test_in_sync_a_trainer_reads_once_its_own_pushes_are_here_again() -> None:
+    """Another one repeats a push to the next round, which waits for this trainer's."""
+    again = recovered(state_of(Sync()))
+    for trainer in (0, 1):
+        rejoin(again, trainer)
+    ahead = call(1, 1)
+    again.exchange(ahead, 0.0)
+    with pytest.raises(PsrtError, match="waits for trainer 0, trainer 1 to send"):
+        again.pull(0, 100, 0.0, acknowledges=False)
+    again.resent(0, 100, 0.0)
+
+    again.pull(0, 100, 0.0, acknowledges=False)
+    other = call(0, 1)
+
+    assert again.exchange(other, 0.0) == [Close(0, (other, ahead))]
+    with pytest.raises(PsrtError, match="waits for trainer 1 to send"):
+        again.pull(1, 101, 0.0, acknowledges=False)
+
+
 def test_a_trainer_that_had_completed_is_not_awaited() -> None:
     state = state_of(Async())
     state.complete(1, 101, 0.0)
