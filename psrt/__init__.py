@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from psrt.executor import BuildStrategy, ExecutionStrategy, Executor, ParallelExecutor, Scope
     from psrt.partition.transpiler import DistributeTranspiler
     from psrt.partition.transpiler_config import DistributeTranspilerConfig
-    from psrt.pserver.serving import serve
+    from psrt.pserver.process import serve
     from psrt.trainer.models import load_inference_model, save_inference_model
     from psrt.trainer.training import ConnectedExecutor
 
@@ -73,7 +73,7 @@ _MODULE_OF = {
     "init": "psrt.config.init",
     "load_inference_model": "psrt.trainer.models.inference",
     "save_inference_model": "psrt.trainer.models.inference",
-    "serve": "psrt.pserver.serving.in_process",
+    "serve": "psrt.pserver.process.in_process",
 }
 
 

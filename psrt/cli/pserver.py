@@ -36,6 +36,6 @@ def pserver(config: str, **flags: Any) -> int:
     failpoints.arm(environment().get(failpoints.VARIABLE, ""))
     if warning := roles.contradiction(environment(), roles.PSERVER):
         logging.getLogger("psrt.cli").warning("%s; the command decides.", warning)
-    from psrt.pserver.serving import daemon
+    from psrt.pserver.process import daemon
 
     return daemon.run(settings)

@@ -155,7 +155,7 @@ Executor = FluidExecutor  # its name in PaddlePaddle
 def _begin(program: FluidProgram, scope: FluidScope) -> None:
     """Run a program without ops: a pserver's, or a startup program."""
     if isinstance(program.job, PserverProgram):
-        from psrt.pserver.serving import serve
+        from psrt.pserver.process import serve
 
         serve(program.job)
         return

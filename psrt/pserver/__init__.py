@@ -8,5 +8,6 @@ In reading order:
     checkpoints  cuts on disk: parts, manifests, tables restored from them
     saved        parameters of cuts and of saved models by name, in bounded memory
     warm         first values of tables from cuts and saved models, by name and rule
-    serving      the rpc handler, the effect runner and the daemon
+    serving      the rpc handler and the effect runner
+    process      the pserver process, and pservers inside a user's process
 """

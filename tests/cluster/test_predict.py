@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from psrt.kernels import jit
-from psrt.pserver.serving import daemon
+from psrt.pserver.process import daemon
 from psrt.trainer.training import session
 from tests.support.processes import psrt
 from tests.support.small_job import BATCH, TEST_ROWS, lines, write_files

@@ -121,7 +121,7 @@ def _pserver(
 ) -> None:
     _become(variables, log, planted)
     from psrt.cli.main import run
-    from psrt.pserver.serving import daemon
+    from psrt.pserver.process import daemon
     from psrt.pserver.serving.service import PserverService
 
     class Recorded(PserverService):

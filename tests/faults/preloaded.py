@@ -5,7 +5,7 @@ The process that forks imports this module. It has one thread and no open call o
 
 import psrt.cli.main
 import psrt.cli.pserver
-import psrt.pserver.serving.daemon
+import psrt.pserver.process.daemon
 import psrt.rpc.grpc_  # noqa: F401
 from psrt.kernels.jit import warm_up
 from psrt.pserver.tables import TableRegistry

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from psrt.core.errors import PsrtError
 from psrt.pserver.checkpoints import complete_cuts, files_by_cut, find_cut
-from psrt.pserver.serving.abandoned_sockets import remove_abandoned_sockets
+from psrt.pserver.process.abandoned_sockets import remove_abandoned_sockets
 from psrt.storage.local_directory import LocalDirectory
 from tests.faults.books import Books, check_bits, values_in, values_of
 from tests.faults.cluster import Attempt

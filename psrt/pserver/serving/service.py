@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import os
 import random
 from collections.abc import Callable, Sequence
@@ -19,16 +18,15 @@ from psrt.core.errors import ErrorCode, PsrtError, WireError
 from psrt.core.specs import TableSpec
 from psrt.core.threads import CrashReport
 from psrt.pserver.checkpoints import RecoveredPart, SavedCut, Settings
-from psrt.pserver.decisions import JobIdentity, Meeting, PserverState, WaitingCall, describe
+from psrt.pserver.decisions import JobIdentity, PserverState, describe
 from psrt.pserver.serving.connections import TrainerConnections
 from psrt.pserver.serving.cut_calls import CutCalls
-from psrt.pserver.serving.effect_runner import EffectRunner, PendingReply
+from psrt.pserver.serving.effect_runner import EffectRunner
 from psrt.pserver.serving.id_list_cache import IdListCache
 from psrt.pserver.serving.join_calls import JoinCalls
-from psrt.pserver.serving.parts import RequestParts, bucket_of, parse
-from psrt.pserver.serving.request_headers import caller_of, deadline_of, no_memory, sequence_of
+from psrt.pserver.serving.request_headers import caller_of, no_memory
+from psrt.pserver.serving.step_calls import StepCalls
 from psrt.pserver.serving.table_calls import export, shrink
-from psrt.pserver.serving.updates import read
 from psrt.pserver.tables import HelperThreads, Meters, SlabPreallocator, TableRegistry, Upkeep
 from psrt.rpc import pb
 from psrt.rpc.dialing import Carrier
@@ -93,6 +91,9 @@ class PserverService:
             *(self._runner, self.tables, self._upkeep, self._cuts, self._incarnation),
             self._job_time,
         )
+        self._steps = StepCalls(
+            *(self._runner, self.tables, self._id_lists, self._cuts, self.meters, self._clock)
+        )
         self._methods = self._handlers()
         if recovered is not None:
             self._joins.recover(recovered)
@@ -101,10 +102,10 @@ class PserverService:
         return {
             Method.HELLO: self._joins.hello,
             Method.REGISTER: self._joins.register,
-            Method.PULL: self._pull,
-            Method.PUSH: self._push,
-            Method.EXCHANGE: self._exchange,
-            Method.MEET: self._meet,
+            Method.PULL: self._steps.pull,
+            Method.PUSH: self._steps.push,
+            Method.EXCHANGE: self._steps.exchange,
+            Method.MEET: self._steps.meet,
             Method.COMPLETE: self._complete,
             Method.EXPORT: self._export,
             Method.STATUS: self._status,
@@ -190,73 +191,6 @@ class PserverService:
 
     # --- methods -----------------------------------------------------------------------------
 
-    def _pull(self, message: Message) -> Message:
-        header, parts = message.header, self._parts(message)
-        if parts.pushes:
-            raise WireError(
-                "a PULL has gradients; they were not applied.",
-                hint="Gradients travel in PUSH or EXCHANGE.",
-            )
-        self._runner.ask(lambda state, now: state.pull(*caller_of(header), now, parts.acknowledges))
-        return self._read(parts, header.trainer, pb.Header())
-
-    def _push(self, message: Message) -> Message | Later:
-        header = message.header
-        pending = PendingReply(self._parts(message))
-        call = WaitingCall(*caller_of(header), sequence_of(header), math.inf, content=pending)
-        self._runner.decide(lambda state, now: state.push(call, header.step, now))
-        return pending.reply(lambda: self._after_push(pending, header.trainer))
-
-    def _after_push(self, pending: PendingReply, trainer: int) -> Message:
-        reply = pb.Header(step=self._runner.ask(lambda state, now: state.global_step))
-        if self._cuts.complete:
-            reply.cut.complete = self._cuts.complete
-        return self._read(pending.parts, trainer, reply)
-
-    def _exchange(self, message: Message) -> Message | Later:
-        header = message.header
-        pending = PendingReply(self._parts(message), header.step)
-        started = self._clock.now()
-        call = WaitingCall(
-            *(*caller_of(header), sequence_of(header), deadline_of(header, started)),
-            round=header.round or None,
-            content=pending,
-            bucket=bucket_of(pending.parts),
-        )
-        self._runner.decide(lambda state, now: state.exchange(call, now))
-        return pending.reply(
-            lambda: self._after_round(pending, header.trainer, header.round, started)
-        )
-
-    def _after_round(
-        self, pending: PendingReply, trainer: int, round: int, started: float
-    ) -> Message:
-        self.meters.waited.add(self._clock.now() - started)
-        reply, number = pb.Header(), self._runner.ask(lambda state, now: state.cuts.behind(round))
-        if number or self._cuts.complete:
-            reply.cut.number, reply.cut.complete = number, self._cuts.complete
-        return self._read(pending.parts, trainer, reply)
-
-    def _meet(self, message: Message) -> Message | Later:
-        header, pending, started = message.header, PendingReply(), self._clock.now()
-        asked = header.meet
-        call = WaitingCall(*caller_of(header), 0, deadline_of(header, started), content=pending)
-        meeting = Meeting(asked.clock, asked.reached, asked.awaited, asked.note, asked.begins)
-        self._runner.decide(lambda state, now: state.meet(call, meeting, now))
-        return pending.reply(lambda: self._after_meet(header.trainer, meeting, started))
-
-    def _after_meet(self, trainer: int, met: Meeting, started: float) -> Message:
-        self.meters.met.add(self._clock.now() - started)
-        slowest, notes, begin = self._runner.ask(
-            lambda state, now: (
-                state.clocks.slowest_other(trainer, met.clock),
-                state.clocks.notes(met.clock, met.awaited),
-                state.clocks.begin(trainer, met),
-            )
-        )
-        reply = pb.MeetReply(slowest=slowest, notes=notes, begin=begin)
-        return Message(pb.Header(meet_reply=reply))
-
     def _complete(self, message: Message) -> Message:
         header = message.header
         complete = header.complete
@@ -290,9 +224,3 @@ class PserverService:
 
     def _status(self, message: Message) -> Message:
         return Message(pb.Header(status_json=json.dumps(self.status())))
-
-    def _parts(self, message: Message) -> RequestParts:
-        return parse(self.tables, self._id_lists, message)
-
-    def _read(self, parts: RequestParts, trainer: int, reply: pb.Header) -> Message:
-        return read(parts, trainer, reply, self._id_lists, self.meters)

@@ -14,7 +14,7 @@ import pytest
 from psrt.config.sections import PserverConfig
 from psrt.core import whole_file
 from psrt.core.errors import ConfigError
-from psrt.pserver.serving import abandoned_sockets, daemon
+from psrt.pserver.process import abandoned_sockets, daemon
 from psrt.trainer import report
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from psrt.config.sections import PserverConfig
 from psrt.kernels import jit
-from psrt.pserver.serving import daemon
+from psrt.pserver.process import daemon
 
 
 @pytest.fixture(autouse=True)

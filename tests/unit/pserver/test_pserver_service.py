@@ -410,7 +410,7 @@ def test_a_reply_that_finds_no_memory_is_told_as_that(monkeypatch: pytest.Monkey
 
     with inproc_pserver() as pserver:
         client = pserver.join(0, DENSE)
-        monkeypatch.setattr("psrt.pserver.serving.service.read", full)
+        monkeypatch.setattr("psrt.pserver.serving.step_calls.read", full)
         error = refused(client, Method.PULL, (PULL_DENSE, "w"))
 
     assert error.code is ErrorCode.TABLE_FULL

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from psrt.config.sections import PserverConfig
-from psrt.pserver.serving.beginning import cut_settings
+from psrt.pserver.process.beginning import cut_settings
 
 
 def full_every(folder: Path, **options: float) -> int:

@@ -31,9 +31,9 @@ from psrt.core.threads import CrashReport, schedule
 from psrt.kernels.jit import on_compile, set_cache_dir, warm_up
 from psrt.kernels.lowlevel import await_input, denormals_flushed
 from psrt.pserver.decisions import JobIdentity
-from psrt.pserver.serving import beginning
-from psrt.pserver.serving.abandoned_sockets import remove_abandoned_sockets
-from psrt.pserver.serving.service import PserverService
+from psrt.pserver.process import beginning
+from psrt.pserver.process.abandoned_sockets import remove_abandoned_sockets
+from psrt.pserver.serving import PserverService
 from psrt.rpc.busy_poll import BusyPoll
 from psrt.rpc.hosts import split_endpoint
 from psrt.rpc.server import Server

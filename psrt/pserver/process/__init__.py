@@ -1,0 +1,14 @@
+"""The process of a pserver, of its own or inside a user's.
+
+In reading order:
+
+    beginning          the state that a pserver begins with
+    abandoned_sockets  removal of sockets that killed pservers left
+    daemon             the pserver process: warm up, listen, report ready, serve, stop
+    in_process         a pserver in the user's own process
+"""
+
+from psrt.pserver.process import daemon
+from psrt.pserver.process.in_process import serve
+
+__all__ = ["daemon", "serve"]

@@ -1,0 +1,112 @@
+"""Handlers of PULL, PUSH, EXCHANGE and MEET: the calls of a training step."""
+
+from __future__ import annotations
+
+import math
+
+from psrt.core.clock import Clock
+from psrt.core.errors import WireError
+from psrt.pserver.decisions import Meeting, WaitingCall
+from psrt.pserver.serving.cut_calls import CutCalls
+from psrt.pserver.serving.effect_runner import EffectRunner, PendingReply
+from psrt.pserver.serving.id_list_cache import IdListCache
+from psrt.pserver.serving.parts import RequestParts, bucket_of, parse
+from psrt.pserver.serving.request_headers import caller_of, deadline_of, sequence_of
+from psrt.pserver.serving.updates import read
+from psrt.pserver.tables import Meters, TableRegistry
+from psrt.rpc import pb
+from psrt.rpc.serving import Later
+from psrt.rpc.wire import Message
+
+
+class StepCalls:
+    """The calls that push gradients, pull parameters, or wait for other trainers."""
+
+    def __init__(
+        self,
+        runner: EffectRunner,
+        tables: TableRegistry,
+        id_lists: IdListCache,
+        cuts: CutCalls,
+        meters: Meters,
+        clock: Clock,
+    ) -> None:
+        self._runner, self._tables, self._id_lists = runner, tables, id_lists
+        self._cuts, self._meters, self._clock = cuts, meters, clock
+
+    def pull(self, message: Message) -> Message:
+        """Read parameters and rows as they are now."""
+        header, parts = message.header, self._parts(message)
+        if parts.pushes:
+            raise WireError(
+                "a PULL has gradients; they were not applied.",
+                hint="Gradients travel in PUSH or EXCHANGE.",
+            )
+        self._runner.ask(lambda state, now: state.pull(*caller_of(header), now, parts.acknowledges))
+        return self._read(parts, header.trainer, pb.Header())
+
+    def push(self, message: Message) -> Message | Later:
+        """Apply gradients on arrival, then read."""
+        header = message.header
+        pending = PendingReply(self._parts(message))
+        call = WaitingCall(*caller_of(header), sequence_of(header), math.inf, content=pending)
+        self._runner.decide(lambda state, now: state.push(call, header.step, now))
+        return pending.reply(lambda: self._after_push(pending, header.trainer))
+
+    def _after_push(self, pending: PendingReply, trainer: int) -> Message:
+        reply = pb.Header(step=self._runner.ask(lambda state, now: state.global_step))
+        if self._cuts.complete:
+            reply.cut.complete = self._cuts.complete
+        return self._read(pending.parts, trainer, reply)
+
+    def exchange(self, message: Message) -> Message | Later:
+        """Add gradients to a round of Sync, and read once it is closed."""
+        header = message.header
+        pending = PendingReply(self._parts(message), header.step)
+        started = self._clock.now()
+        call = WaitingCall(
+            *(*caller_of(header), sequence_of(header), deadline_of(header, started)),
+            round=header.round or None,
+            content=pending,
+            bucket=bucket_of(pending.parts),
+        )
+        self._runner.decide(lambda state, now: state.exchange(call, now))
+        return pending.reply(
+            lambda: self._after_round(pending, header.trainer, header.round, started)
+        )
+
+    def _after_round(
+        self, pending: PendingReply, trainer: int, round: int, started: float
+    ) -> Message:
+        self._meters.waited.add(self._clock.now() - started)
+        reply, number = pb.Header(), self._runner.ask(lambda state, now: state.cuts.behind(round))
+        if number or self._cuts.complete:
+            reply.cut.number, reply.cut.complete = number, self._cuts.complete
+        return self._read(pending.parts, trainer, reply)
+
+    def meet(self, message: Message) -> Message | Later:
+        """Wait until the other trainers have reached a time on a clock."""
+        header, pending, started = message.header, PendingReply(), self._clock.now()
+        asked = header.meet
+        call = WaitingCall(*caller_of(header), 0, deadline_of(header, started), content=pending)
+        meeting = Meeting(asked.clock, asked.reached, asked.awaited, asked.note, asked.begins)
+        self._runner.decide(lambda state, now: state.meet(call, meeting, now))
+        return pending.reply(lambda: self._after_meet(header.trainer, meeting, started))
+
+    def _after_meet(self, trainer: int, met: Meeting, started: float) -> Message:
+        self._meters.met.add(self._clock.now() - started)
+        slowest, notes, begin = self._runner.ask(
+            lambda state, now: (
+                state.clocks.slowest_other(trainer, met.clock),
+                state.clocks.notes(met.clock, met.awaited),
+                state.clocks.begin(trainer, met),
+            )
+        )
+        reply = pb.MeetReply(slowest=slowest, notes=notes, begin=begin)
+        return Message(pb.Header(meet_reply=reply))
+
+    def _parts(self, message: Message) -> RequestParts:
+        return parse(self._tables, self._id_lists, message)
+
+    def _read(self, parts: RequestParts, trainer: int, reply: pb.Header) -> Message:
+        return read(parts, trainer, reply, self._id_lists, self._meters)
