@@ -179,13 +179,7 @@ class CutCoordinator:
         return [Discard(number, why), *(Done(call, number, error) for call in calls)]
 
     def end(self, why: str) -> list[CutInstruction]:
-        """Give up the cut because the pserver ends, unless its manifest is being written."""
-        if self._proposal is None or self._proposal.committing:
-            return []
-        return self.failed(self._proposal.number, why)
-
-    def stop(self, why: str) -> list[CutInstruction]:
-        """Give up the cut at the end of the job, unless its manifest is being written."""
+        """Give up the cut: the pserver ends. A manifest under way is still written."""
         if self._proposal is None or self._proposal.committing:
             return []
         return self.failed(self._proposal.number, why)

@@ -22,7 +22,7 @@ from psrt.core.types import Array
 from psrt.rpc import pb
 from psrt.rpc.busy_poll import NEVER, BusyPoll
 from psrt.rpc.dialing import Carrier, Connection, LastingCall, dialer, lasting_call
-from psrt.rpc.error_text import describe, failed, unreachable
+from psrt.rpc.error_text import describe, failed, lost_if_late, unreachable
 from psrt.rpc.methods import METHODS, Method
 from psrt.rpc.pool import ConnectionPool
 from psrt.rpc.recovering import Recovering
@@ -70,6 +70,7 @@ class Client:
         self._pool = ConnectionPool()
         self._numbers = threading.Lock()
         self._requests = self._pushes = 0
+        self._reports_from_s = -math.inf  # failed attempts of all calls are reported now and then
         self._closed = threading.Event()
 
     @property
@@ -208,7 +209,7 @@ class Client:
 
         An attempt without a reply in `attempt_s` counts as a lost connection.
         """
-        started, attempts, reported_s = self._clock.now(), 0, 0.0
+        started, attempts = self._clock.now(), 0
         cause: PsrtError | None = None
         while True:
             left_s = max(timeout_s - (self._clock.now() - started), _LEAST_S)
@@ -217,7 +218,7 @@ class Client:
             except PsrtError as failure:
                 attempts += 1
                 elapsed_s = self._clock.now() - started
-                error = failure if left_s <= attempt_s else _lost_if_late(failure)
+                error = failure if left_s <= attempt_s else lost_if_late(failure)
                 # A retry that ran out of time explains less than the failure that caused it.
                 if cause is None or not isinstance(error, DeadlineError):
                     cause = error
@@ -225,10 +226,10 @@ class Client:
                 if delay_s is None or elapsed_s + delay_s >= timeout_s:
                     what = describe(message.header, self.endpoint)
                     raise failed(what, attempts, elapsed_s, cause) from failure
-                if elapsed_s >= reported_s:
+                if started + elapsed_s >= self._reports_from_s:
                     what = describe(message.header, self.endpoint)
                     log.warning("%s: %s Trying again.", what, error.message)
-                    reported_s = elapsed_s + _WAIT_REPORT_S
+                    self._reports_from_s = started + elapsed_s + _WAIT_REPORT_S
                 self._recover(delay_s)
 
     def _attempt(self, message: Message, left_s: float) -> Message:
@@ -240,6 +241,7 @@ class Client:
             connection.close()
             raise
         self._pool.give_back(connection)
+        self._reports_from_s = -math.inf
         if reply.header.error.code in self._recovery.waits_for:
             raise from_wire(reply.header.error, describe(message.header, self.endpoint))
         return reply
@@ -286,12 +288,6 @@ class Client:
         self._recovery.met(hello.incarnation, hello.process)
         self._hello_reply, self._makes_cuts = hello, hello.makes_cuts
         return hello
-
-
-def _lost_if_late(error: PsrtError) -> PsrtError:
-    """The error of an attempt that had less time than its call."""
-    late = isinstance(error, DeadlineError)
-    return UnavailableError(error.message, hint=error.hint) if late else error
 
 
 def _patience(left_s: float) -> float:

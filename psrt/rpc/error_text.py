@@ -54,3 +54,9 @@ def restarted(endpoint: str) -> JobError:
         f"Pserver {endpoint} was started again; the parameters it held are lost.",
         hint="Start the job again, all pservers and trainers.",
     )
+
+
+def lost_if_late(error: PsrtError) -> PsrtError:
+    """The error of an attempt that had less time than its call: a late reply counts as lost."""
+    late = isinstance(error, DeadlineError)
+    return UnavailableError(error.message, hint=error.hint) if late else error

@@ -23,6 +23,9 @@ log = logging.getLogger("psrt.communicator")
 WATCH_S = 5.0
 """Length of one WATCH: a thread that has to end waits so long at most."""
 
+AGAIN_S = 0.5
+"""Wait after a WATCH that failed: the first pserver may be recovering."""
+
 Hold: TypeAlias = Callable[[float], AbstractContextManager[str]]
 """Waits, up to some seconds, until every push of ended steps was answered, and lets none start
 inside the block. Its value is where the trainer goes on."""
@@ -76,5 +79,5 @@ class CutWatch:
                     known = number
                     self._part(number)
             except PsrtError as error:  # the training thread's own calls report a lost pserver
-                log.debug("no more cuts: %s", error)
-                return
+                log.debug("WATCH failed: %s", error)
+                self._ended.wait(AGAIN_S)

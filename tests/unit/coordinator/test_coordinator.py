@@ -107,20 +107,6 @@ def test_a_manifest_under_way_is_not_given_up() -> None:
     assert cuts.tick(100.0) == []
 
 
-def test_the_end_of_the_job_gives_up_a_cut_unless_its_manifest_is_under_way() -> None:
-    cuts = coordinator()
-    assert cuts.stop("the end") == []
-    cuts.request("one", 0.0)
-    discard, done = cuts.stop("the end")
-    assert (discard, done.call) == (Discard(1, "the end"), "one")
-
-    cuts.request("two", 0.0)
-    for endpoint in ENDPOINTS:
-        cuts.part(2, endpoint, "r")
-    assert cuts.stop("the end") == []
-    assert cuts.committed(2) == [Done("two", 2)]
-
-
 def test_requests_share_the_cut_under_way() -> None:
     cuts = coordinator()
     cuts.request("one", 0.0)

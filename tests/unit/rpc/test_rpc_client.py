@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Iterator
 
@@ -13,6 +14,7 @@ from psrt.core.errors import (
     DeadlineError,
     ErrorCode,
     JobError,
+    PsrtError,
     UnavailableError,
     WireError,
 )
@@ -259,6 +261,22 @@ def test_pserver_that_stays_away_is_told_with_attempts_and_cause(
     assert "PUSH to pserver ps0:6170 failed after" in caught.value.message
     assert "attempts" in caught.value.message
     assert "Cannot connect to ps0:6170" in caught.value.message
+
+
+def test_calls_to_one_pserver_that_fail_in_a_row_are_logged_once(
+    client: Client, line: InprocServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Trainers call idle pservers four times a second: one that is down must not fill the log."""
+    for fails in (True, True, False, True):
+        if fails:
+            line.faults.script(Fault.RESET_BEFORE, Method.ATTEND)
+            line.faults.script(Fault.RESET_BEFORE, Method.ATTEND)
+            line.faults.script(Fault.DROP_REQUEST, Method.ATTEND)
+        with contextlib.suppress(PsrtError):
+            client.call(Method.ATTEND, timeout_s=0.05)
+
+    lines = [record.getMessage() for record in caplog.records]
+    assert len([line for line in lines if line.startswith("ATTEND to pserver ps0:6170")]) == 2
 
 
 def test_retry_that_runs_out_of_time_tells_the_failure_that_made_it_necessary(
