@@ -6,6 +6,7 @@ history, byte for byte. In reading order:
 
     world       virtual time, fibers and processes, and the seeded choice of what runs next
     primitives  locks, conditions, events, queues and futures for fibers
+    modules     substitutes of the modules `threading` and `time`
     patching    the primitives in place of `threading` and `time` in the modules of psrt
     network     links that delay, drop, double, cut and fall silent, and a carrier over them
     disk        a disk that forgets or tears what was not synced
@@ -13,8 +14,12 @@ history, byte for byte. In reading order:
     ledger      a model whose parameters count pushes, and what they must hold in the end
     passing_rows  rows that come and go on a pserver
     scenario    a cluster, its faults and its seed, as data
-    cluster     one history of a scenario: processes, restarts, verdict
     cuts        checks of complete cuts
+    promises    checks of a history in its end
+    training    one trainer process
+    cluster     the processes of a history: starts, faults, restarts
+    history     one history of a scenario: run and verdict
+    mistakes    functions of psrt with a mistake
     mutations   planted bugs that histories must find
     shrinking   the least faults with which a seed still fails
     __main__    `python -m tests.sim`: many histories, one history, or the planted bugs

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 
 import click
 
-from tests.sim.cluster import run
+from tests.sim.history import run
 from tests.sim.mutations import MUTATIONS
 from tests.sim.scenario import MODES, drawn, durable
 from tests.sim.shrinking import shrunk

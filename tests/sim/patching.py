@@ -20,7 +20,8 @@ from functools import cache, partial
 from types import ModuleType
 from typing import Any
 
-from tests.sim.primitives import SimpleQueue, Threading, Time, wait
+from tests.sim.modules import Threading, Time
+from tests.sim.primitives import SimpleQueue, wait
 from tests.sim.world import World
 
 ROOMS = (

@@ -1,16 +1,13 @@
-"""Locks, conditions, events, threads, queues and clocks for the fibers of a `World`.
+"""Locks, conditions, events, threads, queues and futures for the fibers of a `World`.
 
-`Threading` and `Time` have those attributes of the modules `threading` and `time` that psrt uses.
 Each acquisition of a lock is a place where another fiber may run first.
 """
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, FIRST_EXCEPTION, Future
-from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from tests.sim.world import Fiber, World
@@ -273,47 +270,3 @@ class Local:
 
     def __setattr__(self, name: str, value: Any) -> None:
         self._values()[name] = value
-
-
-class Threading:
-    """The attributes of the module `threading` that psrt uses, over one `World`."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._main = Thread(world, name="MainThread")
-        self.Lock = partial(Lock, world)
-        self.RLock = partial(RLock, world)
-        self.Condition = partial(Condition, world)
-        self.Event = partial(Event, world)
-        self.Thread = partial(Thread, world)
-        self.local = partial(Local, world)
-
-    def current_thread(self) -> Thread:
-        found = Thread(self._world)
-        found.fiber = self._world.current
-        found.name = found.fiber.name if found.fiber else "hub"
-        return found
-
-    def main_thread(self) -> Thread:
-        return self._main
-
-    def get_ident(self) -> int:
-        return id(self._world.current)
-
-
-class Time:
-    """The module `time` on the virtual clock."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-
-    def monotonic(self) -> float:
-        return self._world.now
-
-    perf_counter = time = monotonic
-
-    def sleep(self, seconds: float) -> None:
-        self._world.sleep(seconds)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(time, name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sim.cluster import run
+from tests.sim.history import run
 from tests.sim.scenario import DURABLE_MODES, MODES, drawn, durable
 
 HISTORIES, DURABLE = 60, 20

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from tests.sim.cluster import run
+from tests.sim.history import run
 from tests.sim.mutations import MUTATIONS
 from tests.sim.scenario import drawn, durable
 

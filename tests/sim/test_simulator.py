@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from tests.sim import mutations
-from tests.sim.cluster import run
+from tests.sim.history import run
 from tests.sim.network import LinkFault
 from tests.sim.primitives import Condition, Event, Lock, RLock, SimpleQueue, Thread
 from tests.sim.scenario import MODES, ProcessFault, Scenario, Strike, drawn
@@ -42,7 +42,7 @@ def test_a_cut_that_a_user_asks_for_is_made_and_checked(mode: str) -> None:
 
 
 def test_the_same_seed_gives_the_same_history_to_the_byte_in_every_process() -> None:
-    script = "from tests.sim.cluster import run; from tests.sim.scenario import drawn\n"
+    script = "from tests.sim.history import run; from tests.sim.scenario import drawn\n"
     script += "for seed in range(12): print('\\n'.join(run(drawn(seed)).trace))"
     traces = [
         subprocess.run(

@@ -1,0 +1,196 @@
+"""Wrong functions: each takes an original of psrt and returns one with a mistake in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from psrt.communicator.async_.gradient_queue import Group
+from psrt.communicator.async_.merge_queue import MergeQueue
+from psrt.communicator.async_.ssp import SspCommunicator
+from psrt.communicator.base import Position, no_position
+from psrt.communicator.base_communicator import BaseCommunicator
+from psrt.communicator.requests import PserverGroup
+from psrt.communicator.requests.retained import RetainedPush, RetainedPushes
+from psrt.pserver.decisions.dedupe import SeenSequences
+from psrt.pserver.decisions.membership import Membership, MemberState
+from psrt.pserver.decisions.rounds import Rounds
+from psrt.pserver.frozen.change_marks import ChangeMarks
+from psrt.pserver.serving.id_list_cache import IdListCache
+from psrt.rpc.client import Client
+
+
+def always(value: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    return lambda original: lambda *given, **named: value
+
+
+def next_key_in_every_attempt(original: Callable[..., Any]) -> Callable[..., Any]:
+    def attempt(self: Client, message: Any, left_s: float) -> Any:
+        key = message.header.push_key
+        if key.sequence:
+            key.sequence = self.next_push_key().sequence
+        return original(self, message, left_s)
+
+    return attempt
+
+
+def first_trainer_forgotten(original: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self: original(self)[1:]
+
+
+def gaps_forgotten(original: Callable[..., Any]) -> Callable[..., Any]:
+    def add(self: SeenSequences, sequence: int) -> bool:
+        self.beyond.clear()
+        return original(self, sequence)
+
+    return add
+
+
+def gap_taken_as_seen(original: Callable[..., Any]) -> Callable[..., Any]:
+    def add(self: SeenSequences, sequence: int) -> bool:
+        is_new = original(self, sequence)
+        self.complete_to = max(self.complete_to, sequence)
+        return is_new
+
+    return add
+
+
+def mean_over_one_more(original: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda pushes, trainers, *rest: original(pushes, trainers + 1, *rest)
+
+
+def in_reverse(original: Callable[..., Any]) -> Callable[..., Any]:
+    def execute(self: Any, instructions: Any) -> None:
+        original(self, list(instructions)[1:] if len(instructions) > 1 else instructions)
+
+    return execute
+
+
+def replaced_without_withdrawal(original: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, trainer: []
+
+
+def one_gradient_less(original: Callable[..., Any]) -> Callable[..., Any]:
+    def add(self: Group, gradient: Any) -> None:
+        self.count += 1
+
+    return add
+
+
+def only_the_first_of_a_group(original: Callable[..., Any]) -> Callable[..., Any]:
+    def sent(self: MergeQueue, merged: Any) -> None:
+        for name, group in merged.groups.items():
+            self._queues[name]._groups.appendleft(group)
+            self._queues[name].waiting += group.count
+        original(self, merged)
+
+    return sent
+
+
+def any_list(original: Callable[..., Any]) -> Callable[..., Any]:
+    def get(self: IdListCache, trainer: int, table: str, number: int) -> Any:
+        return next((kept.again() for kept in self._lists.values()), None)
+
+    return get
+
+
+def waits_for_all(original: Callable[..., Any]) -> Callable[..., Any]:
+    def awaited(self: Membership) -> list[int]:
+        lost = [m.trainer for m in self.members if m.state is MemberState.COMPLETED]
+        return sorted([*original(self), *lost])
+
+    return awaited
+
+
+def applies_twice(original: Callable[..., Any]) -> Callable[..., Any]:
+    def apply_now(*given: Any) -> None:
+        original(*given)
+        original(*given)
+
+    return apply_now
+
+
+def skips_the_last_table(original: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda pushes, *rest: original(pushes[:-1], *rest)
+
+
+def answers_at_once(original: Callable[..., Any]) -> Callable[..., Any]:
+    def call(self: PserverGroup, method: Any, requests: Any, *rest: Any, **named: Any) -> Any:
+        return original(self, method, requests[:1], *rest, **named)
+
+    return call
+
+
+def round_stays_open(original: Callable[..., Any]) -> Callable[..., Any]:
+    def closed(self: Rounds) -> Any:
+        answers = original(self)
+        self.taken.clear()
+        return answers
+
+    return closed
+
+
+def a_step_ahead(original: Callable[..., Any]) -> Callable[..., Any]:
+    def begin(self: SspCommunicator, wanted: Any) -> None:
+        self._slowest = 1 << 40
+        original(self, wanted)
+
+    return begin
+
+
+def does_not_wait(original: Callable[..., Any]) -> Callable[..., Any]:
+    def pause(self: MergeQueue, timeout_s: float) -> bool:
+        self._paused = True
+        return True
+
+    return pause
+
+
+def position_of_the_step_before(original: Callable[..., Any]) -> Callable[..., Any]:
+    former: dict[int, Position] = {}
+
+    def continues_at(self: BaseCommunicator, position: Position) -> None:
+        self._next_position = former.get(id(self), no_position)
+        former[id(self)] = position
+
+    return continues_at
+
+
+def confirmed_when_written(original: Callable[..., Any]) -> Callable[..., Any]:
+    def write_part(directory: Any, number: int, index: int, dense: Any, sparse: Any, *rest: Any):
+        record = original(directory, number, index, dense, sparse, *rest)
+        for table in (*dense, *sparse):
+            table.confirm()
+        return record
+
+    return write_part
+
+
+def changes_of_a_given_up_cut_forgotten(original: Callable[..., Any]) -> Callable[..., Any]:
+    def freeze(self: ChangeMarks) -> Any:
+        self._pending, self._pending_dropped = None, []
+        return original(self)
+
+    return freeze
+
+
+def keeps_nothing_for_the_cut(original: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, *given, **named: None
+
+
+def dropped_too_early(original: Callable[..., Any]) -> Callable[..., Any]:
+    def takes_part(self: RetainedPushes, number: int) -> None:
+        original(self, number)
+        self.completed(number)
+
+    return takes_part
+
+
+def repeated_with_new_keys(original: Callable[..., Any]) -> Callable[..., Any]:
+    def of(self: RetainedPushes, endpoint: int) -> list[RetainedPush]:
+        pushes: list[RetainedPush] = original(self, endpoint)
+        for push in pushes:
+            push.header.push_key.CopyFrom(self._clients[endpoint].next_push_key())
+        return pushes
+
+    return of

@@ -1,0 +1,97 @@
+"""Promises of a history, checked in its end.
+
+It passes when every process has ended, each failed one with an error of the catalogue, and the
+tables hold what the ledger says.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from psrt.core import specs
+from psrt.core.errors import ErrorCode
+from tests.sim.cuts import check_cuts
+from tests.sim.ledger import PLAN, SHARED
+
+if TYPE_CHECKING:
+    from tests.sim.cluster import SimCluster, SimPserver
+
+
+class Violation(AssertionError):
+    """A history in which a promise was broken."""
+
+
+def check(cluster: SimCluster) -> None:
+    """Raise `Violation` unless every promise holds."""
+    if defects := [line for line in cluster.world.trace if "  defect: " in line]:
+        raise Violation("; ".join(defects))
+    for name, end in cluster.ends.items():
+        if end.startswith((ErrorCode.INTERNAL.name, "crashed")):
+            raise Violation(f"{name} {end}")
+    trained = {e for name, e in cluster.ends.items() if name.startswith("trainer")}
+    is_beyond = any(_is_beyond(cluster, each) for each in cluster.pservers)
+    is_gentle = cluster.scenario.is_gentle and not is_beyond
+    if is_gentle and trained != {"completed"}:
+        raise Violation(f"a job without lasting faults did not complete: {cluster.ends}")
+    if is_gentle:
+        _check_pservers(cluster)
+    cluster.disk.failing_syncs.clear()
+    were_replaced = any(trainer.starts > 1 for trainer in cluster.trainers)
+    whole = not cluster.scenario.strikes and not were_replaced and trained == {"completed"}
+    cluster.cuts = check_cuts(
+        cluster.directory("check"), cluster.scenario.steps, cluster.mode, whole
+    )
+    if trained == {"completed"} and not is_beyond:
+        cluster.ledger.check(*_held(cluster), cluster.mode)
+    if whole and cluster.is_geo:
+        _check_replicas(cluster, *_held(cluster))
+
+
+def _check_replicas(
+    cluster: SimCluster, rows: dict[int, float], dense: dict[str, np.ndarray]
+) -> None:
+    """Raise `Violation` unless all replicas of Geo have the values of the pservers."""
+    ids = np.array(list(rows), np.int64)
+    for values, own in cluster.replicas:
+        read = own.tables["emb"].read(ids)[:, 0].tolist()
+        whole = {float(each) for array in values.values() for each in array.reshape(-1)}
+        held = {float(each) for array in dense.values() for each in array}
+        if read != list(rows.values()) or whole != held:
+            raise Violation(f"a replica holds {read}, {whole}, not {rows}, {held}")
+
+
+def _is_beyond(cluster: SimCluster, pserver: SimPserver) -> bool:
+    """True if nothing is promised of its tables.
+
+    It was killed after all trainers had trained, so nobody sends it anything again, or before
+    the first cut; then its job ended with an error, and another began with empty pservers.
+    """
+    return pserver.is_anew or pserver.killed_s > cluster.trained_s
+
+
+def _check_pservers(cluster: SimCluster) -> None:
+    """Raise `Violation` if a pserver of a completed job ended with an error."""
+    for name, end in cluster.ends.items():
+        if name.startswith("pserver") and end not in ("completed", "killed"):
+            raise Violation(f"{name} of a completed job ended with {end}")
+
+
+def _held(cluster: SimCluster) -> tuple[dict[int, float], dict[str, np.ndarray]]:
+    """Rows by id and dense values that the tables hold in the end."""
+    rows: dict[int, float] = {}
+    dense: dict[str, np.ndarray] = {}
+    for pserver in cluster.pservers:
+        assert pserver.service is not None
+        tables = pserver.service.tables
+        if not len(tables):
+            continue
+        ids, weights, _ = tables.sparse("emb").export(0, 1 << 20)
+        held = zip(ids.tolist(), weights[:, 0].tolist(), strict=True)
+        rows |= {row: value for row, value in held if row >= 0}
+        for spec in PLAN.specs_for(pserver.endpoint):
+            if isinstance(spec, specs.DenseTableSpec):
+                dense[spec.name] = tables.dense(spec.name).read()[0]
+    assert SHARED in rows or not rows or cluster.ledger.sent
+    return rows, dense

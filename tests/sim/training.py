@@ -1,0 +1,89 @@
+"""Training of one trainer process: steps whose pushes the ledger counts."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from psrt.communicator.base import Pulled
+from psrt.communicator.factory import make
+from psrt.core import specs
+from psrt.rpc import pb
+from psrt.rpc.client import Client
+from tests.sim.cuts import position_of
+from tests.sim.ledger import PLAN, UNIT, gradients_of, ids_of, row_of
+from tests.sim.promises import Violation
+from tests.support.geo import GeoByHand, OwnByHand
+
+if TYPE_CHECKING:
+    from tests.sim.cluster import SimCluster
+
+CALL_TIMEOUT_S, START_TIMEOUT_S = 20.0, 20.0
+RETAINED_BYTES = 4000
+"""Memory for retained pushes: that of some steps, so that trainers ask for cuts."""
+MOST_STARTS = 4
+STEP_S = 0.01
+
+
+def train(cluster: SimCluster, number: int, first: int) -> None:
+    """Train all steps; raises the error that ends the process."""
+    communicator, clients = _connected(cluster, number, first)
+    steps = cluster.scenario.steps[number]
+    sent = []
+    try:
+        communicator.start(START_TIMEOUT_S)
+        communicator.pull_rows({"emb": ids_of(number, first, 0)})
+        for step in range(steps):
+            row = row_of(number, first, step)
+            communicator.begin({"emb": ids_of(number, first, step + 1)})
+            cluster.world.sleep(cluster.world.random.uniform(0, STEP_S))
+            cluster.ledger.sent.add(row)
+            sent.append(row)
+            communicator.continues_at(partial(position_of, first, step + 1))
+            pulled = communicator.finish(gradients_of(number, first, step))
+            _check_staleness(cluster, number, step, pulled)
+            if isinstance(cluster.mode, specs.Sync):
+                cluster.ledger.acknowledged.add(row)
+        communicator.flush(CALL_TIMEOUT_S)
+        cluster.ledger.acknowledged.update(sent)
+        cluster.stops(number)
+        dense = communicator.stop(CALL_TIMEOUT_S)
+        if isinstance(communicator, GeoByHand):
+            cluster.replicas.append((dense, communicator.own))
+    finally:
+        communicator.close()
+        for client in clients:
+            client.close()
+
+
+def _check_staleness(cluster: SimCluster, number: int, step: int, pulled: Pulled) -> None:
+    """In Ssp the rows of the next step contain the steps that others had to reach."""
+    if not isinstance(cluster.mode, specs.Ssp) or cluster.scenario.strikes:
+        return
+    awaited = max(0, step + 1 - cluster.mode.max_steps_ahead)
+    others = [min(awaited, n) for t, n in enumerate(cluster.scenario.steps) if t != number]
+    held, least = pulled.rows["emb"][0, 0], UNIT * sum(others)
+    if held < least:
+        raise Violation(f"step {step + 1} of trainer {number} reads {held}, not {least} or more")
+
+
+def _connected(cluster: SimCluster, number: int, first: int):
+    process = cluster.trainers[number].process
+    hello = pb.Hello(
+        job_id="simulated",
+        plan_hash=cluster.plan.hash(),
+        trainers=len(cluster.trainers),
+        mode=specs.to_json(cluster.mode),
+        durability="cut" if cluster.scenario.is_durable else "",
+    )
+    dial = cluster.network.dial(process)
+    incarnation = 1 + number * MOST_STARTS + first
+    clients = [Client(e, number, incarnation, dial, hello) for e in PLAN.endpoints]
+    own = OwnByHand(PLAN.sparse[0]) if cluster.is_geo else None
+    made = make(
+        *(cluster.mode, cluster.plan, clients),
+        call_timeout_s=CALL_TIMEOUT_S,
+        own=own,
+        retained_bytes=RETAINED_BYTES if cluster.scenario.is_durable else 0,
+    )
+    return made if own is None else GeoByHand(made, own), clients
