@@ -35,7 +35,7 @@ from psrt.graph.model import Model
 from psrt.graph.program import Program
 
 if TYPE_CHECKING:
-    from psrt import reader
+    from psrt import checkpoint, reader
     from psrt.config.init import init
     from psrt.data.datasets import InMemoryDataset, QueueDataset
     from psrt.data.python import DataGenerator, MultiSlotDataGenerator, MultiSlotStringDataGenerator
@@ -53,8 +53,9 @@ __all__ += ["DistributeTranspilerConfig", "ExecutionStrategy", "Executor", "InMe
 __all__ += ["Model", "MultiSlotDataGenerator", "MultiSlotStringDataGenerator", "ParallelExecutor"]
 __all__ += ["Param", "Program", "QueueDataset", "Ragged", "Scope", "SelectedRows", "WarmRule"]
 __all__ += ["WarmStart", "__version__"]
-__all__ += ["clip", "init", "initializer", "layers", "load_inference_model", "optimizer", "program"]
-__all__ += ["reader", "regularizer", "save_inference_model", "serve", "tables"]
+__all__ += ["checkpoint", "clip", "init", "initializer", "layers", "load_inference_model"]
+__all__ += ["optimizer", "program", "reader", "regularizer", "save_inference_model", "serve"]
+__all__ += ["tables"]
 
 _MODULE_OF = {
     "BuildStrategy": "psrt.executor",
@@ -78,8 +79,8 @@ _MODULE_OF = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "reader":
-        return importlib.import_module("psrt.reader")
+    if name in ("checkpoint", "reader"):
+        return importlib.import_module(f"psrt.{name}")
     if name in _MODULE_OF:
         return getattr(importlib.import_module(_MODULE_OF[name]), name)
     raise AttributeError(f"module 'psrt' has no attribute {name!r}")

@@ -2,7 +2,7 @@
 
 In reading order:
 
-    positions          positions of trainers in their data
+    cut_participant    a trainer's part in cuts
     base               the protocol that every communicator offers its trainer
     members            state of all trainers on a pserver, and patience with them
     requests           routing, requests and replies of one pserver, and calls to all of them

@@ -26,7 +26,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
-from psrt.communicator.positions import Beginning, BeginsAt, Position, no_position
+from psrt.communicator.cut_participant import (
+    Beginning,
+    BeginsAt,
+    CutParticipant,
+    Position,
+    no_position,
+)
 from psrt.core.counters import Counters
 from psrt.core.tensors import SelectedRows
 from psrt.core.types import F32, I64
@@ -58,7 +64,7 @@ class Timeline(Protocol):
         ...
 
 
-class Communicator(Protocol):
+class Communicator(CutParticipant, Protocol):
     """Moves gradients up and parameters down, in one communication mode."""
 
     one_call_step: bool
@@ -67,16 +73,6 @@ class Communicator(Protocol):
 
     @property
     def counters(self) -> Counters: ...
-
-    @property
-    def makes_cuts(self) -> bool:
-        """True if the job writes cuts; known once `start` has returned."""
-        ...
-
-    @property
-    def resumed(self) -> Beginning:
-        """The cut that the parameters began with; known once `start` has returned."""
-        ...
 
     def watch(self, timeline: Timeline | None) -> None:
         """Record every call and every wait in `timeline` from now on; None stops that."""
@@ -92,17 +88,6 @@ class Communicator(Protocol):
 
     def begin(self, wanted: Mapping[str, I64]) -> None:
         """Announce the distinct ids per table that the next step needs."""
-        ...
-
-    def begins_at(self, begin: BeginsAt) -> None:
-        """Have `start` call `begin` before this trainer can take part in a cut."""
-        ...
-
-    def continues_at(self, position: Position) -> None:
-        """Record where this trainer goes on once the running step is pushed.
-
-        A cut that contains the step has it. `finish` calls without one keep the last position.
-        """
         ...
 
     def finish(self, gradients: Gradients) -> Pulled:
@@ -136,14 +121,5 @@ class Communicator(Protocol):
         ...
 
 
-__all__ = [
-    "Beginning",
-    "BeginsAt",
-    "Communicator",
-    "Gradient",
-    "Gradients",
-    "Position",
-    "Pulled",
-    "Timeline",
-]
-__all__ += ["Versions", "no_position"]
+__all__ = ["Beginning", "BeginsAt", "Communicator", "CutParticipant", "Gradient", "Gradients"]
+__all__ += ["Position", "Pulled", "Timeline", "Versions", "no_position"]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from psrt.communicator.base import Beginning, BeginsAt, Position, Timeline, Versions, no_position
 from psrt.communicator.requests import CutWatch, PserverGroup, take_part
@@ -84,6 +84,24 @@ class BaseCommunicator(ABC):
         """See `Communicator.continues_at`."""
         self._next_position = position
 
+    def request_cut(self, timeout_s: float) -> int:
+        """See `Communicator.request_cut`."""
+        return self._pservers.request_cut(timeout_s)
+
+    def on_cut(self, action: Callable[[int], None]) -> None:
+        """See `Communicator.on_cut`."""
+        self._pservers.on_cut = action
+
+    def at_rest(self) -> AbstractContextManager[None]:
+        """See `Communicator.at_rest`."""
+        return nullcontext()
+
+    def is_alone(self) -> None:
+        """See `Communicator.is_alone`."""
+        if self._pservers.makes_cuts and not self._watches_cuts:
+            self._watches_cuts = True
+            self._cut_watch.start()
+
     def close(self) -> None:
         self._closed = True
         self._cut_watch.close()
@@ -109,7 +127,8 @@ class BaseCommunicator(ABC):
 
     def _take_part(self, number: int) -> None:
         """Take part in cut `number`, on the thread that waits for proposals."""
-        take_part(self._pservers, number, self._pushes_held)
+        if take_part(self._pservers, number, self._pushes_held):
+            self._pservers.on_cut(number)
 
     def _pulled(self, versions: Versions) -> None:
         """Gradients are computed on these versions from now on; others stay as they were."""

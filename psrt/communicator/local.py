@@ -9,7 +9,8 @@ own while nothing trains.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 from psrt.communicator.base import (
@@ -22,6 +23,7 @@ from psrt.communicator.base import (
     Timeline,
 )
 from psrt.core.counters import Counters
+from psrt.core.errors import ConfigError
 from psrt.core.tensors import SelectedRows
 from psrt.core.types import F32, I64
 
@@ -72,6 +74,23 @@ class LocalCommunicator:
 
     def continues_at(self, position: Position) -> None:
         """Ignore it: there are no cuts."""
+
+    def request_cut(self, timeout_s: float) -> int:
+        """Raise `ConfigError`: there are no cuts."""
+        raise ConfigError(
+            "a cut was asked for in a training without pservers, which makes none.",
+            hint="Train with pservers that have --checkpoint-dir; or save the model.",
+        )
+
+    def on_cut(self, action: Callable[[int], None]) -> None:
+        """Ignore it: there are no cuts."""
+
+    def at_rest(self) -> AbstractContextManager[None]:
+        """Do nothing: there are no cuts."""
+        return nullcontext()
+
+    def is_alone(self) -> None:
+        """Do nothing: there is no other trainer."""
 
     def finish(self, gradients: Gradients) -> Pulled:
         """Update the tables and read the rows of the next step."""

@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from psrt.core.errors import from_code
-
-TRAINED = "trained"
-"""The clock that reaches 1 after the last push of a trainer."""
+from psrt.rpc.methods import TRAINED
 
 
 @dataclass(frozen=True)
@@ -94,4 +92,4 @@ class Patience:
         return members.computes(trainer)
 
 
-__all__ = ["TRAINED", "Members", "Patience", "members_of"]
+__all__ = ["Members", "Patience", "members_of"]

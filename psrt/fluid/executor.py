@@ -157,7 +157,7 @@ def _begin(program: FluidProgram, scope: FluidScope) -> None:
     if isinstance(program.job, PserverProgram):
         from psrt.pserver.process import serve
 
-        serve(program.job)
+        serve(program.job, **program.serve_settings)
         return
     initialise(program, scope)
 

@@ -35,7 +35,8 @@ class FluidProgram:
     program then. `memory` is set by `memory_optimize`; `job` by the transpiler, which makes it the
     part of one trainer or one pserver; `connection` once the trainer has reached its pservers, each
     call to which may take `call_timeout_s` seconds. `loaders` supply what a run is not fed;
-    `rows_from` supplies rows of tables that are in no scope. `origin` is the program it was cloned
+    `rows_from` supplies rows of tables that are in no scope. `serve_settings` are those of the
+    pserver that it is. `origin` is the program it was cloned
     from.
     """
 
@@ -51,6 +52,7 @@ class FluidProgram:
         self.origin: FluidProgram = self
         self.loaders: list[Any] = []
         self.rows_from: Any = None
+        self.serve_settings: dict[str, str] = {}
         self._variables: dict[str, Variable] = {}
         self._layer_names: set[str] = set()
         self._test: FluidProgram | None = None

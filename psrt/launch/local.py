@@ -20,12 +20,13 @@ from psrt.core import whole_file
 from psrt.core.clock import Clock, MonotonicClock
 from psrt.core.errors import ConfigError, DeadlineError, PsrtError
 from psrt.launch import report
-from psrt.launch.plan import PSRT, TRAINER, ChildId, Command, Plan, recovering
+from psrt.launch.plan import PSERVER, PSRT, TRAINER, ChildId, Command, Plan, recovering
 from psrt.launch.processes import Follower, Process
 from psrt.launch.supervise import Instruction, Phase, Recover, Supervisor, Terminate
 
 Say = Callable[[str], None]
 _FOLLOWED = ChildId(TRAINER, 0)
+_COORDINATOR = ChildId(PSERVER, 0)
 _TURN_S = 0.05
 
 
@@ -49,7 +50,7 @@ def run(
     _make_directory("profile", str(Path(config.profile).parent))
     _check_report(config.report)
     recoveries = config.recoveries if is_durable else 0
-    cluster = LocalCluster(config.grace_s, clock, say, recoveries)
+    cluster = LocalCluster(config.grace_s, clock, say, plan.cut_s, recoveries)
     error, started_at = None, clock.now()
     try:
         with cluster:
@@ -110,13 +111,15 @@ def _write(path: str, report: dict[str, Any]) -> None:
 class LocalCluster:
     """The children of one launch, in the order of their start.
 
-    Within its `with` block, SIGINT and SIGTERM go to the supervisor instead of raising; after it no
-    child runs.
+    Within its `with` block, SIGINT and SIGTERM go to the supervisor instead of raising, and SIGUSR1
+    to the first pserver; after it no child runs.
     """
 
-    def __init__(self, grace_s: float, clock: Clock, say: Say, recoveries: int = 0) -> None:
+    def __init__(
+        self, grace_s: float, clock: Clock, say: Say, cut_s: float = 0.0, recoveries: int = 0
+    ) -> None:
         self.processes: list[Process] = []
-        self._supervisor = Supervisor(grace_s, recoveries)
+        self._supervisor = Supervisor(grace_s, cut_s, recoveries)
         self._follower = Follower(say)
         self._clock = clock
         self._say = say
@@ -197,8 +200,19 @@ class LocalCluster:
                 code = process.code or 0
                 self._execute(self._supervisor.exited(process.child, code, now))
         while self._signals:
-            self._execute(self._supervisor.interrupted(self._signals.pop(0), now))
+            self._handle(self._signals.pop(0), now)
         self._execute(self._supervisor.tick(now))
+
+    def _handle(self, number: int, now: float) -> None:
+        if number != signal.SIGUSR1:
+            self._execute(self._supervisor.interrupted(number, now))
+        elif self._supervisor.phase is Phase.TRAINING:
+            for process in self.processes:
+                if process.child == _COORDINATOR:
+                    self._say(f"asks {process.child} for a cut")
+                    process.send(signal.SIGUSR1)
+        else:
+            self._say("no cut: no trainer runs")
 
     def _execute(self, instructions: Iterable[Instruction]) -> None:
         for instruction in instructions:
@@ -236,8 +250,8 @@ def _endpoint(ready_file: Path) -> str:
 
 @contextmanager
 def _captured(signals: list[int]) -> Iterator[None]:
-    """Append SIGINT and SIGTERM to `signals`; restores the former handlers at the end."""
-    numbers = (signal.SIGINT, signal.SIGTERM)
+    """Append SIGINT, SIGTERM and SIGUSR1 to `signals`; restores the former handlers at the end."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
     before = [signal.signal(number, lambda caught, _: signals.append(caught)) for number in numbers]
     try:
         yield

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from psrt.config.load import DEFAULT, Loaded, load
-from psrt.config.sections import LaunchConfig, TrainerConfig
+from psrt.config.sections import LaunchConfig, PserverConfig, TrainerConfig
 
 PSERVER = "pserver"
 TRAINER = "trainer"
@@ -48,7 +48,10 @@ class Command:
 
 
 class Plan:
-    """The commands of one launch; `program` runs `psrt` (tests pass a fake)."""
+    """The commands of one launch; `program` runs `psrt` (tests pass a fake).
+
+    `cut_s` is the time that pservers wait for a cut when they end, 0 = the job makes none.
+    """
 
     def __init__(
         self,
@@ -59,6 +62,7 @@ class Plan:
         self.config = loaded.config
         self._program = tuple(program)
         self._trainer = _trainer_settings(loaded, environ)
+        self.cut_s = _cut_s(self.config, environ)
         self._environ = _child_environment(self.config, self._trainer.cpu_threads, environ)
 
     def pservers(self) -> list[Command]:
@@ -126,6 +130,12 @@ def _trainer_settings(loaded: Loaded[LaunchConfig], environ: Mapping[str, str]) 
     }
     flags = {"trainers": config.trainers, "trainer_id": 0, **given}
     return load(TrainerConfig, flags=flags, file=config.job, environ=environ).config
+
+
+def _cut_s(config: LaunchConfig, environ: Mapping[str, str]) -> float:
+    settings = load(PserverConfig, flags={}, file=config.job, environ=environ).config
+    makes_cuts = config.checkpoint_dir or settings.checkpoint_dir
+    return settings.checkpoint_grace_s if makes_cuts else 0.0
 
 
 def _child_environment(

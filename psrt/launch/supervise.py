@@ -7,6 +7,7 @@ does not start, signal or wait for processes. The phases of a job:
     TRAINING   trainers were started; a non-zero exit fails the job, and so does a pserver that
                ended well if trainers run on for longer than `OUTLIVED_S`
     DRAINING   every trainer ended with 0; pservers end by themselves within the grace
+    LEAVING    a signal came and the job makes cuts: trainers were asked to end, at a cut
     STOPPING   running processes were asked to end, and are killed after the grace
     ENDED      no process runs; `outcome` is the result
 """
@@ -26,6 +27,7 @@ class Phase(enum.Enum):
     STARTING = enum.auto()
     TRAINING = enum.auto()
     DRAINING = enum.auto()
+    LEAVING = enum.auto()
     STOPPING = enum.auto()
     ENDED = enum.auto()
 
@@ -67,14 +69,14 @@ class Outcome:
 
 
 class Supervisor:
-    """The phases of one job.
+    """The phases of one job. `cut_s` is the time that a cut may take, 0 = the job makes none.
 
     In TRAINING, `deadline` is set exactly when a pserver has ended (`_gone`). In ENDED no process
     runs. A pserver that a signal kills in TRAINING is recovered, up to `recoveries` times for all.
     """
 
-    def __init__(self, grace_s: float, recoveries: int = 0) -> None:
-        self._grace_s = grace_s
+    def __init__(self, grace_s: float, cut_s: float = 0.0, recoveries: int = 0) -> None:
+        self._grace_s, self._cut_s = grace_s, cut_s
         self._living: set[ChildId] = set()
         self.phase = Phase.STARTING
         self.outcome = Outcome()
@@ -92,6 +94,9 @@ class Supervisor:
         self._living.discard(child)
         if self.phase is Phase.STOPPING:
             return self._end_if_empty()
+        if self.phase is Phase.LEAVING:
+            is_over = not self._trainers_live() or (child.role == PSERVER and code != 0)
+            return self._stop(now) if is_over else []
         if code < 0 and self._may_recover(child):
             self._recoveries -= 1
             return [Recover(child)]
@@ -99,16 +104,22 @@ class Supervisor:
             self.outcome = Outcome(culprit=child, code=code)
             return self._stop(now)
         if self.phase is Phase.TRAINING and not self._trainers_live():
-            self.phase, self.deadline = Phase.DRAINING, now + self._grace_s
+            self.phase, self.deadline = Phase.DRAINING, now + self._grace_s + self._cut_s
         elif self.phase is Phase.TRAINING and child.role == PSERVER and self._gone is None:
             self._gone, self.deadline = child, now + OUTLIVED_S
         return self._end_if_empty()
 
     def interrupted(self, signal: int, now: float) -> list[Instruction]:
-        """Stop after a signal to the launcher; a second signal kills at once."""
-        if self.phase is Phase.STOPPING:
+        """Stop after a signal to the launcher; a second signal kills at once.
+
+        Where cuts are made, pservers are asked to end after the trainers.
+        """
+        if self.phase in (Phase.LEAVING, Phase.STOPPING):
             return self._kill()
         self.outcome = Outcome(signal=signal)
+        if self._cut_s and self.phase is Phase.TRAINING:
+            self.phase, self.deadline = Phase.LEAVING, now + self._grace_s + self._cut_s
+            return [Terminate(tuple(sorted(c for c in self._living if c.role == TRAINER)))]
         return self._stop(now)
 
     def give_up(self, now: float) -> list[Instruction]:
@@ -133,11 +144,11 @@ class Supervisor:
     def _stop(self, now: float) -> list[Instruction]:
         if not self._living:
             return self._end_if_empty()
-        self.phase, self.deadline = Phase.STOPPING, now + self._grace_s
+        self.phase, self.deadline = Phase.STOPPING, now + self._grace_s + self._cut_s
         return [Terminate(tuple(sorted(self._living)))]
 
     def _kill(self) -> list[Instruction]:
-        self.deadline = None
+        self.phase, self.deadline = Phase.STOPPING, None
         return [Kill(tuple(sorted(self._living)))]
 
     def _end_if_empty(self) -> list[Instruction]:

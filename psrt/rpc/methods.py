@@ -34,6 +34,10 @@ class Method(enum.IntEnum):
     READ_STATE = 19
 
 
+TRAINED = "trained"
+"""The clock of MEET that reaches 1 after the last push of a trainer, at the first pserver."""
+
+
 @dataclass(frozen=True)
 class MethodSpec:
     idempotent: bool

@@ -4,6 +4,7 @@ In reading order:
 
     report    the JSON summary of a run
     inputs    the job file, its batches and the rows they need
+    cuts      the part of a trainer in cuts
     shuffle   records exchanged between trainers
     models    models on disk, predictions, ONNX files
     training  the training step, sessions, connected executors

@@ -18,6 +18,7 @@ from psrt.pserver.checkpoints import complete_cuts, find_cut
 from psrt.storage.locate import directory_at
 from tests.support.carriers import eventually
 from tests.support.processes import DEADLINE_S, Running, psrt
+from tests.support.saved_models import model_of
 from tests.support.small_job import BATCH, lines, write_files
 
 EPOCHS = 10
@@ -59,15 +60,6 @@ def launched(job: Path, name: str, pservers: int, *flags: str) -> Iterator[Runni
     logs = "--log-dir", str(directory / f"logs-{name}")
     with psrt(directory / f"{name}.log", "launch", str(job), *given, *logs, *flags) as running:
         yield running
-
-
-def model_of(directory: Path) -> dict[str, np.ndarray]:
-    """Dense parameters by file, and the rows of each table by id."""
-    found = {p.name: np.load(p) for p in (directory / "dense").glob("*.npy")}
-    for ids_file in sorted((directory / "sparse").glob("*.ids.npy")):
-        rows = np.load(str(ids_file).replace(".ids.", ".rows."))
-        found |= {f"row {id_}": row for id_, row in zip(np.load(ids_file), rows, strict=True)}
-    return found
 
 
 @pytest.mark.parametrize("pservers", [2, 3])

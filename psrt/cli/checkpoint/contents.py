@@ -102,11 +102,13 @@ def _file(file: Plain) -> Plain:
 
 
 def _read(position: str) -> Any:
-    """A position as JSON; text that is none stays text."""
+    """A position as JSON, of kept arrays the names only; text that is none stays text."""
     try:
-        return json.loads(position)
+        found = json.loads(position)
     except ValueError:
         return position
+    kept = {"kept": sorted(found["kept"])} if isinstance(found, dict) and "kept" in found else {}
+    return {**found, **kept} if kept else found
 
 
 def _last(path: str) -> str:

@@ -28,7 +28,7 @@ from psrt.communicator.geo.geo_agreement import Agreement, Given
 from psrt.communicator.geo.geo_state import Counts, RestoredState
 from psrt.communicator.geo.local_parameters import LocalParameters
 from psrt.communicator.geo.sync_schedule import SyncSchedule
-from psrt.communicator.members import TRAINED, Patience
+from psrt.communicator.members import Patience
 from psrt.communicator.requests import (
     PendingCalls,
     PserverGroup,
@@ -45,7 +45,7 @@ from psrt.core.specs import Geo
 from psrt.core.tensors import SelectedRows
 from psrt.core.types import F32, I64
 from psrt.kernels.tables import rows as row_kernels
-from psrt.rpc.methods import Method
+from psrt.rpc.methods import TRAINED, Method
 
 MOST_PASSES = 4
 """A pushed residual leaves its rounding error; the next pass pushes that, and then nothing is left.
@@ -150,6 +150,15 @@ class GeoCommunicator(BaseCommunicator):
             self._turns.rest()
         return self._agreement.dense
 
+    @contextmanager
+    def at_rest(self) -> Iterator[None]:
+        """See `Communicator.at_rest`."""
+        self._turns.rest()
+        try:
+            yield
+        finally:
+            self._turns.work()
+
     def close(self) -> None:
         self._turns.end()
         self._threads.close()
@@ -162,7 +171,7 @@ class GeoCommunicator(BaseCommunicator):
         `timeout_s`.
         Does not wait if this process was asked to end: then its parameters differ from the others'.
         """
-        self.flush(timeout_s, final=True)
+        self.flush(timeout_s, final=not self._pservers.is_hurried)
         if not self._pservers.is_hurried:
             self._await_others(timeout_s)
             self._turns.work()
@@ -177,6 +186,7 @@ class GeoCommunicator(BaseCommunicator):
             with self._turns.taking_part():
                 if take_part(self._pservers, number, self._pushes_held):
                     self._pservers.send_state(number, self._copy)
+                    self._pservers.on_cut(number)
         except PsrtError as error:
             log_given_up(error)
         finally:

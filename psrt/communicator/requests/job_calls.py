@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from psrt.communicator.base import Beginning, Timeline
 from psrt.communicator.members import Members, members_of
@@ -32,12 +32,22 @@ log = logging.getLogger("psrt.communicator")
 
 NO_SPAN = nullcontext()
 
+OnCut: TypeAlias = Callable[[int], None]
+"""Called with the number of a cut that this trainer took part in, on any thread."""
+
+
+def ignore_cut(number: int) -> None:
+    """The `OnCut` that does nothing."""
+
+
 SLOW_S = 3.0
 """A longer registration is reported."""
 
 
 class JobCalls:
     """The part of `PserverGroup` that moves no parameters.
+
+    `on_cut` is called after this trainer took part in a cut.
 
     `resumed` is the cut that the tables began with, with positions in it, or the report of a warm
     start. `durable` keeps pushes until a cut has them, if the job asks for it.
@@ -49,6 +59,7 @@ class JobCalls:
     timeline: Timeline | None = None
     durable: DurablePushes | None = None
     resumed = Beginning()
+    on_cut: OnCut
     _found: pb.Register
     _reached: dict[str, int]
     _clients: tuple[Client, ...]
@@ -157,6 +168,14 @@ class JobCalls:
     def _state_client(self) -> Client:
         """The pserver that keeps the state of this trainer: they share the trainers."""
         return self._clients[self.trainer % len(self._clients)]
+
+    def request_cut(self, timeout_s: float) -> int:
+        """Ask the first pserver for a cut, or for the one under way; its number once complete."""
+        reply = self._clients[0].call(Method.CHECKPOINT, timeout_s=timeout_s)
+        number = int(reply.header.cut.number)
+        if self.durable is not None:
+            self.durable.completed(number)
+        return number
 
     def complete(self, timeout_s: float, position: str = "") -> None:
         """Report to every pserver that this trainer has finished, and goes on at `position`."""

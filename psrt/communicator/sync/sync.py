@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from psrt.communicator.base import Gradients, Pulled, Versions
-from psrt.communicator.requests import PserverGroup, Request, take_part
+from psrt.communicator.requests import PserverGroup, Request
 from psrt.communicator.sync.stepwise import StepwiseCommunicator
 from psrt.rpc.methods import Method
 
@@ -32,7 +32,7 @@ class SyncCommunicator(StepwiseCommunicator):
         pulled = super().finish(gradients)
         if self._pservers.proposed_cut > self._cut:
             self._cut = self._pservers.proposed_cut
-            take_part(self._pservers, self._cut, self._pushes_held)
+            self._take_part(self._cut)
         return pulled
 
     def _connect(self, timeout_s: float) -> None:

@@ -89,6 +89,12 @@ class PserverConfig:
     checkpoint_timeout_s: float = setting(
         600.0, "Time limit of a cut, in seconds; a late one is given up.", minimum=0.001
     )
+    checkpoint_at_end: bool = setting(
+        True, "Make a cut when all trainers have trained, if there is a checkpoint_dir."
+    )
+    checkpoint_grace_s: float = setting(
+        30.0, "Longest wait of a pserver that ends for a cut, in seconds.", minimum=0.0
+    )
     recover: bool = setting(
         False,
         "Go on with the running job that a killed pserver of this host and port has served, from "

@@ -21,6 +21,7 @@ parallel       the parallel executor: a dependency graph, replicas of the progra
 
 from psrt.executor.parallel.epoch import EpochResult
 from psrt.executor.parallel.parallel import ParallelExecutor
+from psrt.executor.parallel.places import changed_in_place
 from psrt.executor.parallel.replicas import PASSES
 
-__all__ = ["PASSES", "EpochResult", "ParallelExecutor"]
+__all__ = ["PASSES", "EpochResult", "ParallelExecutor", "changed_in_place"]

@@ -80,13 +80,10 @@ class ParallelExecutor(DeprecatedNames):
         one_copy = is_hogwild or self._build.reduce_strategy is ReduceStrategy.Reduce
         updating = 1 if one_copy and not is_hogwild else count
         self._replicas = make_replicas(prepared, dtype, count, updating)
-        self._one_copy = one_copy
         self._planner = Planner(prepared, self._replicas, one_copy, self._build, threads, sink)
-        self._fetches = Fetches(program, prepared)
+        self._fetches, self._fed = Fetches(program, prepared), fed_vars(program)
         self._loss_gradient = LossGradient.of(self._build.gradient_scale_strategy, program)
-        self._first_example = first_example
-        self._derived = DerivedIds(program, first_example)
-        self._fed = fed_vars(program)
+        self._first_example, self._derived = first_example, DerivedIds(program, first_example)
         self._supply = supply = RowSupply(program, self.scope, source)
         self._zero_copy = {
             name: ZeroCopyTable(name, names, self._replicas)
@@ -94,7 +91,7 @@ class ParallelExecutor(DeprecatedNames):
             if supply.may_read_in_place(name)
         }
         self._pool = Pool(threads, self._exec.spin_s)
-        self._runs = self._steps = 0
+        self._one_copy, self._runs, self._steps = one_copy, 0, 0
         self.profiler: Profiler | None = None
 
     def run(
@@ -153,6 +150,10 @@ class ParallelExecutor(DeprecatedNames):
         for replica, before in zip(self._replicas, other._replicas, strict=True):
             replica.share_updates(before)
         self._steps = other._steps
+
+    def begin_at(self, step: int) -> None:
+        """See `Executor.begin_at`."""
+        self._steps = step
 
     def gradients(self) -> dict[str, Gradient]:
         """Gradients of the whole batch, see `Executor.gradients`."""

@@ -134,6 +134,10 @@ class Executor(DeprecatedNames):
                 update.share_state(updates[name])
         self._compiled.context.step = other._compiled.context.step
 
+    def begin_at(self, step: int) -> None:
+        """Draw random numbers of the next run as those of step `step`, from 0."""
+        self._compiled.context.step = step
+
     def gradients(self) -> dict[str, Gradient]:
         """Gradients of the last backward by parameter name; of sparse tables as SelectedRows.
 

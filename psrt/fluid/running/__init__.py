@@ -6,6 +6,7 @@ runs          runs of a program over a scope, by psrt's executors
 ending        failure of a script, as far as an exit handler can detect it
 connection    a trainer's way to its pservers, one for each transpiled program
 watching      `debug=True` of `train_from_dataset`
+saved_tables  parameters of programs with distributed tables, as saved models
 saved_vars    values of vars as array files
 saved_models  models to predict with, in the form of `psrt.save_inference_model`
 """

@@ -18,6 +18,7 @@ from psrt.core.types import Array
 from psrt.executor.memory import initial_values
 from psrt.fluid.framework import FluidProgram, default_main_program
 from psrt.fluid.names import FluidParameter, Variable
+from psrt.fluid.running import saved_tables
 from psrt.fluid.running.scope import FluidScope, global_scope
 from psrt.fluid.running.values import names_of
 
@@ -34,9 +35,15 @@ def save_vars(
     predicate: Predicate | None = None,
     filename: str | None = None,
 ) -> None:
-    """Write `vars`, or those the predicate holds for, from the global scope into `dirname`."""
+    """Write `vars`, or those the predicate holds for, from the global scope into `dirname`.
+
+    With a distributed table among them, `dirname` becomes a saved model, complete or not at all.
+    """
     program = default_main_program() if main_program is None else main_program
     names = _chosen(program, vars, predicate)
+    if saved_tables.distributed(program, names):
+        saved_tables.save(program, names, dirname, filename)
+        return
     scope = _newest(program, names)
     arrays = {name: np.asarray(scope[name]) for name in names}
     directory = Path(dirname)
@@ -57,7 +64,9 @@ def load_vars(
     predicate: Predicate | None = None,
     filename: str | None = None,
 ) -> None:
-    """Read files of `save_vars` into the global scope.
+    """Read files of `save_vars`, or a saved model, into the global scope.
+
+    Rows of a distributed table are read from the files of a saved model when they are looked up.
 
     Raises `DataError` naming a file that is missing or has not the var's shape, and `ProgramError`
     for a transpiled program.
@@ -66,10 +75,13 @@ def load_vars(
     if program.job is not None:
         raise ProgramError(
             "Vars were to be loaded into a transpiled program, whose parameters are on pservers.",
-            hint="Load before transpile to compute here; first values of a job follow from its "
-            "initializers.",
+            hint="Load before transpile to compute here; servers begin with a cut by "
+            "fleet.init_server(directory).",
         )
     directory, scope = Path(dirname), global_scope()
+    if saved_tables.is_saved_model(directory):
+        saved_tables.load(program, _chosen(program, vars, predicate), directory)
+        return
     found = _read_all(directory / filename) if filename is not None else None
     for name in _chosen(program, vars, predicate):
         path = directory / (filename or _file(name))
@@ -131,12 +143,6 @@ def _chosen(
 def _newest(program: FluidProgram, names: Iterable[str]) -> FluidScope:
     """The global scope; of a trainer, a scope with the values of its pservers."""
     scope, records = global_scope(), program.graph.parameters
-    away = [name for name in names if name in records and records[name].distributed]
-    if away:
-        raise ProgramError(
-            f"{away[0]} is a distributed table, which no trainer holds as a whole.",
-            hint="Save it with fluid.io.save_inference_model, row by row.",
-        )
     connection = program.origin.connection
     if connection is None:
         return scope

@@ -16,7 +16,7 @@ In reading order:
 
 from psrt.pserver.checkpoints import served_job
 from psrt.pserver.checkpoints.compaction import compact
-from psrt.pserver.checkpoints.coordination import Coordination
+from psrt.pserver.checkpoints.coordination import Coordination, WaitingCaller
 from psrt.pserver.checkpoints.cutting import Cutting, Settings
 from psrt.pserver.checkpoints.saved_cut import SavedCut, StoredPages, complete_cuts, find_cut
 from psrt.pserver.checkpoints.served_job import RecoveredPart
@@ -24,5 +24,5 @@ from psrt.pserver.checkpoints.stored_cuts import Bases, files_by_cut, remove_cut
 from psrt.pserver.checkpoints.trainer_states import SentPage
 
 __all__ = ["Bases", "Coordination", "Cutting", "RecoveredPart", "SavedCut", "SentPage", "Settings"]
-__all__ += ["StoredPages", "compact", "complete_cuts", "files_by_cut", "find_cut", "remove_cut"]
-__all__ += ["served_job"]
+__all__ += ["StoredPages", "WaitingCaller", "compact", "complete_cuts", "files_by_cut", "find_cut"]
+__all__ += ["remove_cut", "served_job"]

@@ -87,6 +87,11 @@ class Coordination:
         return self._cuts.proposed
 
     @property
+    def has_parts(self) -> bool:
+        """True while a cut has some of its parts, so that the others are about to come."""
+        return self._cuts.has_parts
+
+    @property
     def complete(self) -> int:
         """The newest complete cut in the directory, 0 = none."""
         return self._cuts.complete

@@ -46,7 +46,8 @@ class Settings:
     """Place and times of cuts. A cut that is not complete after `timeout_s` is given up.
 
     Of `full_every` parts in a row one is full, and the others have what changed since the one
-    before.
+    before. `at_end` makes a cut when all trainers have trained. A pserver that ends waits `grace_s`
+    for one.
     """
 
     directory: Directory
@@ -54,6 +55,8 @@ class Settings:
     retention: Retention = field(default_factory=Retention)
     timeout_s: float = 600.0
     full_every: int = 8
+    at_end: bool = False
+    grace_s: float = 30.0
 
 
 class Cutting:

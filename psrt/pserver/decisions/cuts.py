@@ -81,6 +81,14 @@ class Cuts:
         taking_part = sorted(self._calls.keys() & set(running))
         return [Freeze(self.number, tuple(self._calls[trainer][-1] for trainer in taking_part))]
 
+    def freeze_without_calls(self, number: int) -> list[Instruction]:
+        """Freeze for a cut after the last push of a job; nothing if it was frozen for it before."""
+        if number <= self.frozen_number:
+            return []
+        ended = self.give_up("the job has ended") if self._is_open else []
+        self.number = number
+        return [*ended, Freeze(number, ())]
+
     def frozen(self) -> list[Instruction]:
         """Record that the tables are frozen."""
         self.frozen_number = self.number

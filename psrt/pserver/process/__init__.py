@@ -4,6 +4,7 @@ In reading order:
 
     beginning          the state that a pserver begins with
     abandoned_sockets  removal of sockets that killed pservers left
+    ending             the reason for a process to end, and signals
     daemon             the pserver process: warm up, listen, report ready, serve, stop
     in_process         a pserver in the user's own process
 """

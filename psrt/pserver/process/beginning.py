@@ -29,6 +29,8 @@ def cut_settings(config: PserverConfig) -> Settings | None:
         Retention(config.checkpoint_keep, config.checkpoint_keep_every),
         config.checkpoint_timeout_s,
         config.checkpoint_full_every if schedule.makes_cuts else 1,
+        config.checkpoint_at_end,
+        config.checkpoint_grace_s,
     )
 
 

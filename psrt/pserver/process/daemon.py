@@ -9,30 +9,27 @@ the code of the error when the job was aborted or the process could not start.
 
 from __future__ import annotations
 
-import contextlib
 import ipaddress
 import json
 import logging
 import os
-import signal
 import sys
 import tempfile
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 
 from psrt.config.sections import PserverConfig, stripes_for
 from psrt.core import whole_file
 from psrt.core.allocator import keep_freed_memory
-from psrt.core.errors import ErrorCode, InternalError, JobError, PsrtError
+from psrt.core.errors import ErrorCode, JobError, PsrtError
 from psrt.core.specs import TableSpec
-from psrt.core.threads import CrashReport, schedule
+from psrt.core.threads import schedule
 from psrt.kernels.jit import on_compile, set_cache_dir, warm_up
 from psrt.kernels.lowlevel import await_input, denormals_flushed
 from psrt.pserver.decisions import JobIdentity
 from psrt.pserver.process import beginning
 from psrt.pserver.process.abandoned_sockets import remove_abandoned_sockets
+from psrt.pserver.process.ending import Ending, signals_end
 from psrt.pserver.serving import PserverService
 from psrt.rpc.busy_poll import BusyPoll
 from psrt.rpc.hosts import split_endpoint
@@ -41,45 +38,6 @@ from psrt.rpc.server import Server
 log = logging.getLogger("psrt.pserver")
 
 GRACE_S = 10.0
-ABORT_LINGER_S = 10.0  # after an abort, so that trainers in mid-step still get the error
-WAKE_S = 1.0  # Python handles a signal that came just before a wait only after that wait
-
-
-class Ending:
-    """The reason for the process to end, set by a signal, the service or a crashed thread."""
-
-    def __init__(self, stay: bool) -> None:
-        self._stay = stay
-        self._asked = threading.Event()
-        self._signalled = threading.Event()
-        self.error: PsrtError | None = None
-        self.crashes = CrashReport(self.crashed)
-
-    def crashed(self, error: BaseException) -> None:
-        """Record the `error` that ended a thread which the process needs."""
-        self.error = InternalError(f"a thread of the pserver crashed: {error!r}.")
-        self._asked.set()
-
-    def job_ended(self, error: PsrtError | None) -> None:
-        """Record that all trainers completed (None), or the error that ended the job."""
-        if not self._stay:
-            self.error = error
-            self._asked.set()
-
-    def signalled(self, number: int, frame: FrameType | None) -> None:
-        self._signalled.set()
-        self._asked.set()
-
-    def wait(self) -> str:
-        """Block until there is a reason; return it as text for the log."""
-        while not self._asked.wait(WAKE_S):
-            pass
-        if self._signalled.is_set():
-            return "a signal"
-        if self.error is None:
-            return "all trainers completed"
-        self._signalled.wait(ABORT_LINGER_S)
-        return f"{self.error.code.name}"
 
 
 def run(config: PserverConfig) -> int:
@@ -136,8 +94,10 @@ def _serve(
     service.start()
     try:
         _report_ready(config, server)
-        log.info("stopping: %s", ending.wait())
-        service.finish_cut(GRACE_S)
+        log.info("stopping: %s", ending.wait(service.moments.on_request))
+        if ending.is_signalled:
+            service.moments.before_end(ending.is_hurried)
+        service.moments.finish(ending.is_hurried)
     finally:
         server.set_serving(False)
         service.stop()
@@ -240,15 +200,3 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:  # a host name may be a public address
         return False
-
-
-@contextlib.contextmanager
-def signals_end(ending: Ending) -> Iterator[None]:
-    """Let SIGTERM and SIGINT end the process in order; restore former handlers afterwards."""
-    numbers = (signal.SIGTERM, signal.SIGINT)
-    former = {number: signal.signal(number, ending.signalled) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in former.items():
-            signal.signal(number, handler)

@@ -19,7 +19,8 @@ from psrt.core.errors import ConfigError, ErrorCode
 from psrt.core.hints import did_you_mean
 from psrt.core.specs import CommunicationMode, TableSpec
 from psrt.pserver.decisions import JobIdentity
-from psrt.pserver.process.daemon import Ending, serve_until, signals_end
+from psrt.pserver.process.daemon import serve_until
+from psrt.pserver.process.ending import Ending, signals_end
 from psrt.rpc.hosts import is_here, split_endpoint
 
 

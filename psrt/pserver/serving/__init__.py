@@ -15,6 +15,7 @@ In reading order:
     join_calls       a trainer joins the job, and its tables exist
     step_calls       the calls of a training step
     table_calls      pages of rows, and sweeps on request
+    cut_moments      cuts on a signal, before the end of the process, at the end of the job
     service          the rpc handler: calls by method, and the end of a job
 """
 

@@ -147,13 +147,28 @@ class CutCalls:
         """The newest complete cut, 0 = none; at the first pserver only."""
         return self._coordination.complete if self._coordination is not None else 0
 
-    def finish(self, timeout_s: float) -> None:
-        """Wait until the part that is being written is on disk and reported."""
-        is_done = self._cutting is None or self._cutting.wait(timeout_s)
-        if is_done and self._coordination is not None:
-            is_done = self._coordination.finish(timeout_s)
-        if not is_done:
-            log.warning("a cut was not written within %.0f s and is given up", timeout_s)
+    @property
+    def settings(self) -> Settings | None:
+        return self._settings
+
+    @property
+    def first(self) -> str:
+        """Endpoint of the first pserver of the job; empty before a trainer has registered."""
+        return self._endpoints[0] if self._endpoints else ""
+
+    @property
+    def coordination(self) -> Coordination | None:
+        """The coordinator, on the first pserver of a job that makes cuts."""
+        return self._coordination
+
+    def await_ended(self, timeout_s: float) -> bool:
+        """Wait until the cut of the newest part is complete or given up; False at the deadline."""
+        return self._cutting is None or self._cutting.wait(timeout_s)
+
+    def finish(self, timeout_s: float) -> bool:
+        """Wait like `await_ended`, and on the first pserver for the parts of the others."""
+        is_done = self.await_ended(timeout_s)
+        return is_done and (self._coordination is None or self._coordination.finish(timeout_s))
 
     def stop(self) -> None:
         """End the thread of the coordinator, and waits for trainer states."""

@@ -21,6 +21,7 @@ from psrt.pserver.checkpoints import RecoveredPart, SavedCut, Settings
 from psrt.pserver.decisions import JobIdentity, PserverState, describe
 from psrt.pserver.serving.connections import TrainerConnections
 from psrt.pserver.serving.cut_calls import CutCalls
+from psrt.pserver.serving.cut_moments import CutMoments
 from psrt.pserver.serving.effect_runner import EffectRunner
 from psrt.pserver.serving.id_list_cache import IdListCache
 from psrt.pserver.serving.join_calls import JoinCalls
@@ -86,6 +87,7 @@ class PserverService:
         self._runner = EffectRunner(
             *(state, self.meters, self._clock, self._ended, self._forget), freeze=self._cuts.freeze
         )
+        self.moments = CutMoments(self._cuts, self._runner, self._clock, self._crashes, carrier)
         self._on_end = on_end
         self._joins = JoinCalls(
             *(self._runner, self.tables, self._upkeep, self._cuts, self._incarnation),
@@ -113,7 +115,7 @@ class PserverService:
             Method.WATCH: self._cuts.watch,
             Method.CUT: lambda message: self._cuts.cut(message, self._runner),
             Method.PART: self._cuts.part,
-            Method.CHECKPOINT: self._cuts.checkpoint,
+            Method.CHECKPOINT: self._checkpoint,
             Method.ATTEND: self._joins.attend,
             Method.RESENT: self._joins.resent,
             Method.KEEP_STATE: self._cuts.keep_state,
@@ -133,10 +135,6 @@ class PserverService:
         """Start the threads for deadlines and for limits of tables."""
         self._runner.start(self._crashes)
         self._upkeep.start(self._crashes)
-
-    def finish_cut(self, timeout_s: float) -> None:
-        """Wait until a cut that is being written is on disk."""
-        self._cuts.finish(timeout_s)
 
     def stop(self) -> None:
         """End all waits and threads."""
@@ -214,8 +212,12 @@ class PserverService:
         return export(self.tables, message.header.export)
 
     def _ended(self, error: PsrtError | None) -> None:
-        self._cuts.job_ended()
-        self._on_end(error)
+        self.moments.at_job_end(error, lambda: self._on_end(error))
+
+    def _checkpoint(self, message: Message) -> Message | Later:
+        if self._cuts.coordination is not None:
+            self.moments.refuse_without_trainers()
+        return self._cuts.checkpoint(message)
 
     def _shrink(self, message: Message) -> Message:
         header = message.header

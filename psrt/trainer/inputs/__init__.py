@@ -8,6 +8,7 @@ counts         shows and clicks of ids, for tables whose admission is `ShowClick
 prefetch       distinct ids of a batch per table, and their rows
 warm_start     the source of first values and its rules, from flags or the job file
 dealt          epochs whose files were dealt again, to another number of trainers
+kept_values    arrays that a trainer keeps from step to step, as text in a position
 state          progress through the data, kept in a file for `--resume`
 batches        a job's files to prepared batches
 redealing      progress of all trainers of a cut, dealt to another number of trainers
@@ -18,10 +19,12 @@ from psrt.trainer.inputs import batches, redealing, state
 from psrt.trainer.inputs.batches import PREPARED_AHEAD, feed, format_of, training_files
 from psrt.trainer.inputs.counts import with_counts
 from psrt.trainer.inputs.job import Job, load_job
+from psrt.trainer.inputs.kept_values import Kept, kept_of, plain_of
 from psrt.trainer.inputs.outputs import Measured, Outputs
 from psrt.trainer.inputs.prefetch import BatchPreparer, PreparedBatch, bind
 from psrt.trainer.inputs.warm_start import warm_start_of
 
 __all__ = ["PREPARED_AHEAD", "Ahead", "feed", "format_of", "training_files"]
 __all__ += ["BatchPreparer", "Measured", "Outputs", "PreparedBatch", "bind"]
-__all__ += ["Job", "batches", "load_job", "redealing", "state", "warm_start_of", "with_counts"]
+__all__ += ["Job", "Kept", "batches", "kept_of", "load_job", "plain_of", "redealing", "state"]
+__all__ += ["warm_start_of", "with_counts"]

@@ -56,6 +56,10 @@ class BatchPreparer:
         self._fed, self._derived = fed_vars(program), DerivedIds(program, first_example)
         self._counted = counted_tables(program)
 
+    def begin_at(self, step: int) -> None:
+        """Prepare the next batch as that of step `step`, from 0."""
+        self._step = step
+
     def prepare(
         self, feed: Mapping[str, Array | Ragged], epoch: int = 1, place: Place = BEGINNING
     ) -> PreparedBatch:

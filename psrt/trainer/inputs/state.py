@@ -19,6 +19,7 @@ from psrt.core.errors import ConfigError, DataError
 from psrt.data.sources import BEGINNING, DataFile, DealtFiles, Place, in_epoch
 from psrt.trainer import report
 from psrt.trainer.inputs.dealt import DealtEpoch, place_of
+from psrt.trainer.inputs.kept_values import Kept, nothing_kept
 from psrt.trainer.inputs.prefetch import PreparedBatch
 
 _VERSION, _DEALT_VERSION = 2, 3
@@ -82,16 +83,21 @@ class Recorder:
             self.write()
 
     def position_after(
-        self, batch: PreparedBatch, following: PreparedBatch | None
+        self, batch: PreparedBatch, following: PreparedBatch | None, kept: Kept = nothing_kept
     ) -> Callable[[], str]:
-        """A function that returns the state after the step on `batch`, for cuts."""
-        reached = self._after(batch, following)
-        return lambda: json.dumps(self._facts(reached))
+        """A function that returns the state after the step on `batch`, for cuts.
 
-    def begin_at(self, reached: Reached) -> Callable[[], str]:
+        `kept()` are the values that outlive the step, as JSON.
+        """
+        return self._position(self._after(batch, following), kept)
+
+    def begin_at(self, reached: Reached, kept: Kept = nothing_kept) -> Callable[[], str]:
         """Begin at the progress of an earlier run; returns that state, for cuts."""
         self.reached = reached
-        return lambda: json.dumps(self._facts(reached))
+        return self._position(reached, kept)
+
+    def _position(self, reached: Reached, kept: Kept) -> Callable[[], str]:
+        return lambda: json.dumps({**self._facts(reached), "kept": kept()})
 
     @property
     def share(self) -> DataShare:

@@ -13,12 +13,18 @@ onnx_export      a saved model as one ONNX file
 
 from psrt.trainer.models import export, inference, predict
 from psrt.trainer.models.export import RowPages
-from psrt.trainer.models.inference import load_inference_model, prediction_of, save_inference_model
-from psrt.trainer.models.model_dir import Manifest
+from psrt.trainer.models.inference import (
+    load_inference_model,
+    prediction_of,
+    save_inference_model,
+    save_parameters,
+)
+from psrt.trainer.models.model_dir import MANIFEST, Manifest
 from psrt.trainer.models.onnx_export import export_onnx
 from psrt.trainer.models.predict import check_target, writing
 from psrt.trainer.models.saved_model import check_fits, load
 
-__all__ = ["Manifest", "RowPages", "check_fits", "check_target", "load", "writing"]
+__all__ = ["MANIFEST", "Manifest", "RowPages", "check_fits", "check_target", "load", "writing"]
 __all__ += ["export", "export_onnx", "inference", "predict"]
 __all__ += ["load_inference_model", "prediction_of", "save_inference_model"]
+__all__ += ["save_parameters"]

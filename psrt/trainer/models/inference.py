@@ -129,6 +129,25 @@ def save_inference_model(
     export.save(directory, manifest, dense, _row_pages(pruned, scope, tables or {}))
 
 
+def save_parameters(
+    directory: str | Path,
+    program: Program,
+    dense: Mapping[str, Array],
+    tables: Mapping[str, Callable[[], export.RowPages]],
+) -> None:
+    """Write parameters of `program`: whole arrays, and rows of tables as pages of (ids, rows).
+
+    The directory is complete or absent; an earlier model in it is replaced at the end. Raises
+    `ConfigError` if it is something else, or cannot be written.
+    """
+    directory = Path(directory)
+    export.check_target(directory)
+    whole = {name: np.asarray(values, np.float32) for name, values in dense.items()}
+    text = program.clone(for_test=True).to_text()
+    manifest = Manifest("", "psrt", text, _frozen_tables(program), Prediction())
+    export.save(directory, manifest, whole, tables)
+
+
 def prediction_of(job: Job) -> Prediction:
     """Return the prediction of a job's model: feeds, fetches and the kind of its values."""
     model = job.model

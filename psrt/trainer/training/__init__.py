@@ -2,6 +2,7 @@
 
 metrics           area under the ROC curve and mean loss, in constant memory
 progress          progress lines and the summary of a run
+step_values       counters and sums that outlive a step, kept for cuts
 evaluate          tests on held-back batches, forward only
 completion        waiting until every other trainer has completed
 shrinking         eviction of rows on all pservers at the request of a trainer
@@ -15,6 +16,7 @@ profiling         the profile of a run
 single_trainer    training without pservers
 session           the trainer command, from settings to exit code
 lifetime          raises the original error on use after failure
+connected_calls   calls of a connected executor between two steps
 connected         `ConnectedExecutor`, for users' own loops
 saved_session     the test of a saved model
 """

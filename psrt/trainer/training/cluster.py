@@ -16,7 +16,7 @@ from typing import cast
 
 from psrt.communicator.factory import make
 from psrt.communicator.geo import LocalParameters
-from psrt.communicator.members import TRAINED, Members, members_of
+from psrt.communicator.members import Members, members_of
 from psrt.config.sections import BUSY_POLL_US, TrainerConfig
 from psrt.core.specs import to_json
 from psrt.core.types import F32, I64
@@ -27,7 +27,7 @@ from psrt.rpc import pb
 from psrt.rpc.busy_poll import NEVER, BusyPoll
 from psrt.rpc.client import Client
 from psrt.rpc.dialing import Carrier
-from psrt.rpc.methods import Method
+from psrt.rpc.methods import TRAINED, Method
 from psrt.trainer.inputs import Job, warm_start_of
 from psrt.trainer.training.shrinking import Shrunk, shrink
 

@@ -17,17 +17,14 @@ part of the step. They receive no report and count this trainer as lost.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from psrt.core.clock import MonotonicClock
 from psrt.core.counters import Counters
 from psrt.core.errors import ProgramError
-from psrt.core.specs import Geo
+from psrt.core.specs import Geo, Sync
 from psrt.core.types import F32, I64
-from psrt.data.datasets import Records, Scattering
 from psrt.executor.memory import Scope
 from psrt.executor.parallel import EpochResult
 from psrt.executor.ports import ParamSource
@@ -38,13 +35,13 @@ from psrt.graph.program import Var
 from psrt.kernels import jit
 from psrt.partition.transpiler import TrainerProgram
 from psrt.rpc.dialing import Carrier
+from psrt.trainer.cuts import ExecutorCuts
 from psrt.trainer.inputs import PREPARED_AHEAD, Ahead, BatchPreparer, PreparedBatch
-from psrt.trainer.shuffle import Seat, exchange, total_of
 from psrt.trainer.training.cluster import ConnectedCluster
 from psrt.trainer.training.completion import CompletionWait, await_others, waiting_turn
+from psrt.trainer.training.connected_calls import ConnectedCalls
 from psrt.trainer.training.lifetime import Lifetime
 from psrt.trainer.training.run_options import RunOptions
-from psrt.trainer.training.shrinking import Shrunk
 from psrt.trainer.training.training_run import TrainingRun
 
 AT_ONCE_S = 1.0
@@ -54,12 +51,13 @@ EXAMPLES_APART = 1 << 24
 """Distance between the example numbers of two trainers, for random ops: above any mini-batch."""
 
 
-class ConnectedExecutor:
+class ConnectedExecutor(ConnectedCalls):
     """One trainer of a job; `part` is what the transpiler gives it.
 
     `replicas` copies of the program share each batch, and their gradients are averaged. `keep`
     names what is fetched if `build_strategy` asks for passes. `say` prints the pserver that `start`
-    waits for. `host` is the address of this trainer for a global shuffle.
+    waits for. `host` is the address of this trainer for a global shuffle. `cuts` has
+    where it goes on, for cuts.
     """
 
     def __init__(
@@ -92,6 +90,7 @@ class ConnectedExecutor:
         )
         self._run = TrainingRun(part.program, self.scope, options)
         self._preparer = BatchPreparer(part.program, first_example)
+        self.cuts = ExecutorCuts(part.program, self.scope)
         self._cluster: ConnectedCluster | None = None
         self._stopped = False
         self._life = Lifetime("executor", self._disconnect)
@@ -115,20 +114,26 @@ class ConnectedExecutor:
         batch = self._preparer.prepare(feed)
         with self._life.failing_for_good():
             names = names_of(fetch)
-            return self._run.step(batch, names, merged=return_merged, may_hold=True)
+            position = self.cuts.position_after if self._makes_cuts else None
+            return self._run.step(
+                batch, names, merged=return_merged, may_hold=True, position=position
+            )
 
     def run_from(
         self,
         batches: Iterable[Feed],
         fetch: Sequence[str | Var] = (),
         on_step: Callable[[list[Any]], None] | None = None,
+        first: int = 0,
     ) -> EpochResult:
         """Train on `batches` until they end; `on_step` is called with the fetches of each.
 
-        A thread in the background takes `batches` and makes their ids distinct.
+        A thread in the background takes `batches` and makes their ids distinct. `first` is the
+        number of batches of this pass that came before a restart, for cuts.
         """
         self._settled()
         done = EpochResult()
+        self.cuts.begin_pass(first)
 
         def count(batch: PreparedBatch, following: PreparedBatch | None, found: list[Any]) -> None:
             done.count(batch.examples, found)
@@ -137,7 +142,9 @@ class ConnectedExecutor:
 
         prepared = (self._preparer.prepare(feed) for feed in batches)
         with self._life.failing_for_good(), Ahead(prepared, PREPARED_AHEAD) as ahead:
-            self._run.run_from(ahead, names_of(fetch), count)
+            position = self.cuts.position_in_pass if self._makes_cuts else None
+            self._run.run_from(ahead, names_of(fetch), count, position=position)
+        self.cuts.end_pass()
         return done
 
     def pull(self) -> None:
@@ -160,43 +167,17 @@ class ConnectedExecutor:
         """The source of rows for another executor over the same scope."""
         return self
 
-    def rows(self, table: str) -> Iterator[tuple[I64, F32]]:
-        """Pages of ids (n,) and rows (n, width): all rows of a table that training has touched."""
-        return self._settled().rows(table)
+    def checkpoint(self, timeout_s: float = 600.0) -> int:
+        """Make a cut of the whole job now; returns its number once it is complete.
 
-    def shrink(self, *tables: str, dry_run: bool = False) -> dict[str, Shrunk]:
-        """Decay the shows and clicks of sparse tables and drop expired rows; return the counts.
-
-        All tables without a name; see `psrt.tables.Lifecycle`. A dry run changes nothing and
-        returns what would be dropped.
+        Call it between two steps. In Sync this trainer meanwhile joins rounds without gradients, so
+        all trainers call it at one step; otherwise the rounds up to the cut have no share of it.
+        Raises `ConfigError` if the pservers write no cuts, `JobError` if the cut is given up:
+        training may go on then.
         """
-        return self._settled().shrink(tables, dry_run)
-
-    def barrier(self, name: str = "", timeout_s: float | None = None) -> None:
-        """Wait until every other running trainer has called it as often, by `name`.
-
-        Call it between two steps; while a trainer waits here, no synchronous round closes.
-        """
-        timeout_s = self._call_timeout_s if timeout_s is None else timeout_s
-        self._settled().meet(name, timeout_s)
-
-    def exchange_records(self, scattering: Scattering, host: str = "") -> deque[Records]:
-        """Shuffle records over all trainers; every trainer calls it between two steps.
-
-        `host` replaces the one this executor was made with.
-        """
-        part, cluster = self.part, self._settled()
-        who = (part.trainer_id, part.trainers, part.job_id)
-        host = host or self._host
-        seat = Seat(*who, carrier=self._carrier, host=host, timeout_s=self._call_timeout_s)
-        with self._life.failing_for_good():
-            return exchange(scattering, seat, partial(cluster.tell, "shuffle"))
-
-    def sum_records(self, count: int) -> int:
-        """Return the sum of the counts of all running trainers; each calls it between two steps."""
         cluster = self._settled()
-        with self._life.failing_for_good():
-            return total_of(cluster.tell("records", str(count), self._call_timeout_s))
+        round = self._join_round if isinstance(self.part.mode, Sync) else None
+        return self.cuts.make(cluster.communicator, round, timeout_s)
 
     def wait_for_others(self) -> None:
         """Wait until all other trainers have completed, joining their rounds with no gradients.
@@ -210,6 +191,7 @@ class ConnectedExecutor:
         with self._life.failing_for_good():
             cluster.declare_trained()
             await_others(waiting, cluster.members, waiting_turn(cluster.communicator, part.mode))
+            cluster.communicator.is_alone()
         self.flush(final=True)
 
     def stop(self, timeout_s: float | None = None) -> None:
@@ -221,6 +203,9 @@ class ConnectedExecutor:
             return
         self._connected()
         with self._life.failing_for_good():
+            if self._makes_cuts and self._cluster is not None:
+                self._run.settle()
+                self._cluster.declare_trained()
             self._run.stop(self._call_timeout_s if timeout_s is None else timeout_s)
         self._stopped = True
         why = "this trainer was stopped: it has reported to the pservers that it completed."
@@ -255,6 +240,14 @@ class ConnectedExecutor:
             self._connected()
         self._run.profiler = profiler
 
+    @property
+    def _makes_cuts(self) -> bool:
+        return self._connected().communicator.makes_cuts
+
+    def _join_round(self) -> None:
+        with self._life.failing_for_good():
+            self._run.join_round()
+
     def _settled(self) -> ConnectedCluster:
         """The cluster, with the exchange of the last step finished."""
         cluster = self._connected()
@@ -277,10 +270,13 @@ class ConnectedExecutor:
         cluster = ConnectedCluster(
             self.part, carrier=self._carrier, call_timeout_s=self._call_timeout_s, say=say, own=own
         )
+        cluster.communicator.begins_at(self.cuts.begin)
         try:
             self._run.open(cluster.communicator, self._connect_timeout_s)
             if (report := cluster.communicator.resumed.report) and self.part.trainer_id == 0:
                 say(report)
+            self._run.executor.begin_at(self.cuts.steps)
+            self._preparer.begin_at(self.cuts.steps)
         except BaseException:
             cluster.close()
             raise

@@ -8,10 +8,12 @@ than the chance that a positive and a negative share a bucket. Called by the tra
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
-from psrt.core.types import F32
+from psrt.core.errors import DataError
+from psrt.core.types import F32, Array
 from psrt.kernels.ops import nn
 from psrt.trainer.inputs import Measured
 
@@ -29,6 +31,14 @@ class AucHistogram:
         """Count one batch of probabilities and labels, both (n,)."""
         nn.auc_update_(self._positives, self._negatives, probabilities, labels)
 
+    def arrays(self) -> dict[str, Array]:
+        """A copy of the counts, `auc` (2, buckets)."""
+        return {"auc": np.stack([self._positives, self._negatives])}
+
+    def put(self, counts: Array) -> None:
+        """Replace the counts by those of `arrays`; raises `ValueError` for other shapes."""
+        self._positives[:], self._negatives[:] = counts
+
     def value(self) -> float:
         """Return the area, ties within a bucket counted as half; NaN while one class is missing."""
         return nn.auc(self._positives, self._negatives)
@@ -40,6 +50,15 @@ class Mean:
     def __init__(self) -> None:
         self._sum = 0.0
         self.examples = 0
+
+    def arrays(self) -> dict[str, Array]:
+        """`loss` (2,), the sum and the examples."""
+        return {"loss": np.array([self._sum, self.examples], np.float64)}
+
+    def put(self, sums: Array) -> None:
+        """Replace the sums by those of `arrays`; raises `ValueError` for other shapes."""
+        self._sum, examples = sums.tolist()
+        self.examples = int(examples)
 
     def update(self, value: float, examples: int) -> None:
         self._sum += value * examples
@@ -70,6 +89,21 @@ class Tally:
         if measured.scores is not None:
             self.auc.update(*measured.scores)
         self.metrics = measured.metrics
+
+    def arrays(self) -> dict[str, Array]:
+        """Copies of the sums, for `Tally.of`."""
+        return {**self.loss.arrays(), **self.auc.arrays()}
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, Array]) -> Tally:
+        """A tally that counts on from such sums; raises `DataError` if they are others."""
+        tally = cls()
+        try:
+            tally.loss.put(arrays["loss"])
+            tally.auc.put(arrays["auc"])
+        except (KeyError, ValueError) as error:
+            raise DataError(f"the cut has sums of a tally that do not fit: {error}.") from error
+        return tally
 
     def text(self) -> str:
         """`loss 0.4711  auc 0.7433  accuracy 0.8100`; unknown values are left out."""

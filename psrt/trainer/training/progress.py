@@ -43,6 +43,14 @@ class Progress:
         if self._ended_s - self._line_started_s >= self._every_s:
             self.line()
 
+    def tally_before(self, epoch: int) -> Tally:
+        """A copy of the sums of this epoch up to its next step."""
+        return Tally.of(self._epoch_tally.arrays()) if epoch == self._epoch else Tally()
+
+    def go_on(self, epoch: int, tally: Tally) -> None:
+        """Count on from the sums of an epoch that an earlier process began."""
+        self._epoch, self._epoch_tally = epoch, tally
+
     def line(self) -> None:
         """Print the steps since the previous line, if there are any."""
         tally, seconds = self._line_tally, self._ended_s - self._line_started_s

@@ -30,6 +30,7 @@ from psrt.executor.memory import Scope
 from psrt.executor.profiling import Category
 from psrt.partition.transpile import local_program, program_for
 from psrt.trainer import report
+from psrt.trainer.cuts import Leaving, ScopeValues
 from psrt.trainer.inputs import (
     Ahead,
     Job,
@@ -51,6 +52,7 @@ from psrt.trainer.training.progress import Progress
 from psrt.trainer.training.run_options import RunOptions, build_strategy
 from psrt.trainer.training.signals import Interrupted, StopSignals
 from psrt.trainer.training.single_trainer import SingleTrainer
+from psrt.trainer.training.step_values import StepValues
 from psrt.trainer.training.training_run import TrainingRun
 
 log = logging.getLogger("psrt.trainer")
@@ -121,6 +123,9 @@ class Session:
         self._communicator, self._say = cluster.communicator, say
         data = job.config.data
         self._progress = Progress(data.epochs, settings.log_every_s, MonotonicClock(), say)
+        self._outputs = Outputs(job.model)
+        scope_values = ScopeValues(run.program, run.scope)
+        self._values = StepValues(scope_values, self._progress, self._outputs)
         self._files = batches.training_files(job, settings.trainer_id, settings.trainers)
         self._recorder = state.recorder(settings, job.config, self._files)
         first = settings.trainer_id == 0
@@ -135,6 +140,7 @@ class Session:
         self._communicator.begins_at(self._resume)
         self._run.open(self._communicator, self._settings.connect_timeout_s, waiting)
         self._joined = True
+        self._run.executor.begin_at(self._recorder.reached.steps)
         print_job(self._job, self._settings, self._say)
         with profiled(self._settings, self._run, self._say):
             self._train(signals)
@@ -148,13 +154,14 @@ class Session:
             return recorder.begin_at(recorder.reached)
         cut, positions = found.cut, found.positions
         reached = redealing.reached_in(cut, found.position, positions, self._job, share)
+        kept = self._values.restore_of(share.trainer, found)
         epoch, steps = f"epoch {reached.epoch}", f"{reached.steps:,} steps"
         dealt = f"; data of {len(positions)} trainers dealt again" if positions else ""
         self._say(f"resumed cut {cut} in {epoch} after {steps}{dealt}")
-        return recorder.begin_at(reached)
+        return recorder.begin_at(reached, kept)
 
     def _train(self, signals: StopSignals) -> None:
-        run, ended, outputs = self._run, threading.Event(), Outputs(self._job.model)
+        run, ended, outputs = self._run, threading.Event(), self._outputs
         source = batches.feed(
             self._job,
             self._files,
@@ -164,10 +171,6 @@ class Session:
             self._recorder.reached,
         )
 
-        def stop() -> None:
-            ended.set()
-            self._cluster.hurry()
-
         def on_step(
             batch: PreparedBatch, following: PreparedBatch | None, fetched: list[Any]
         ) -> None:
@@ -175,11 +178,25 @@ class Session:
             self._recorder.trained(batch, following)
 
         prepared = spanned(source, run.profiler)
-        with Ahead(prepared, batches.PREPARED_AHEAD) as ahead, signals.quietly(stop):
-            position = self._recorder.position_after if self._communicator.makes_cuts else None
+        leaving = Leaving(self._communicator, ended, self._cluster.hurry, self._say)
+        with (
+            Ahead(prepared, batches.PREPARED_AHEAD) as ahead,
+            leaving,
+            signals.quietly(leaving.begin),
+        ):
+            position = self._position_after if self._communicator.makes_cuts else None
             run.run_from(ahead, outputs.names, on_step, self._progress.start, ended, position)
             self._progress.line()
         self._recorder.write()
+        has_trained = self._recorder.reached.epoch > self._job.config.data.epochs
+        if self._communicator.makes_cuts and has_trained:
+            self._cluster.declare_trained()
+
+    def _position_after(
+        self, batch: PreparedBatch, following: PreparedBatch | None, fetched: list[Any]
+    ) -> Position:
+        kept = self._values.after(batch.epoch, batch.examples, fetched)
+        return self._recorder.position_after(batch, following, kept)
 
     def test_and_save(self) -> None:
         """Test and save on trainer 0, once all others have completed (see `completion`)."""
@@ -189,6 +206,7 @@ class Session:
         self._cluster.declare_trained()
         arrive = waiting_turn(self._communicator, self._job.config.communication)
         await_others(self._waiting(), self._cluster.members, arrive)
+        self._communicator.is_alone()
         self._run.flush(self._settings.call_timeout_s, final=True)
         if self._tests:
             source = batches.feed(self._job, self._tests)

@@ -22,6 +22,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -44,7 +45,8 @@ OnStep: TypeAlias = Callable[[PreparedBatch, PreparedBatch | None, list[Any]], N
 """Called after a step with its batch, the batch that follows (None at the end), and the fetches."""
 
 
-PositionAfter: TypeAlias = Callable[[PreparedBatch, PreparedBatch | None], Position]
+PositionAfter: TypeAlias = Callable[[PreparedBatch, PreparedBatch | None, list[Any]], Position]
+"""Returns the position after a step from its batch, the batch that follows, and the fetches."""
 
 
 class TrainingRun:
@@ -130,8 +132,8 @@ class TrainingRun:
     ) -> None:
         """Step on `batches` until they end, or until the step during which `stop` was set.
 
-        `on_start` is called once the first batch and its rows have arrived. `position(batch,
-        following)` is where the trainer goes on after a step, for cuts.
+        `on_start` is called once the first batch and its rows have arrived. `position` is called
+        before the gradients of a step leave: a cut that contains the step has what it returns.
         """
         batch = self._next_of(batches)
         if batch is None:
@@ -141,9 +143,9 @@ class TrainingRun:
         while batch is not None and not (stop is not None and stop.is_set()):
             with self._span("step", "step"):
                 following = self._next_of(batches)
-                if position is not None:
-                    self.communicator.continues_at(position(batch, following))
-                on_step(batch, following, self.step(batch, fetch, following))
+                after = None if position is None else partial(position, batch, following)
+                found = self.step(batch, fetch, following, position=after)
+                on_step(batch, following, found)
             batch = following
 
     def step(
@@ -154,23 +156,31 @@ class TrainingRun:
         *,
         merged: bool = True,
         may_hold: bool = False,
+        position: Callable[[list[Any]], Position] | None = None,
     ) -> list[Any]:
         """Train on one batch; return the vars in `fetch`, parameters as they are after the step.
 
         `following` is the batch that the next step is to train on. Without `merged` a value is a
         list with that of each replica. `may_hold` allows gradients to wait for the next step.
+        `position(fetches)` is where the trainer goes on after it.
         """
         rows = self._rows_for(batch)
         if following is not None:
             with self._span("prefetch", self._waiting):
                 self.communicator.begin(following.wanted)
         fetched = self._run(batch, fetch, rows, merged)
+        if position is not None:
+            self.communicator.continues_at(position(fetched))
         gradients, self._gradients = self._gradients, {}
         if may_hold and batch.wanted and self.communicator.one_call_step:
             self._hold(gradients)
         else:
             self._expected, self._rows = following, self._exchange(gradients)
         return self._with_newest_parameters(fetch, fetched)
+
+    def join_round(self) -> None:
+        """Close a round of Sync without a share in its average."""
+        self._exchange({})
 
     def settle(self) -> None:
         """Finish the exchange of the last step, if its gradients are held."""

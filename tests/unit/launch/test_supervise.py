@@ -204,3 +204,53 @@ def test_a_pserver_that_ends_with_an_error_is_not_started_again() -> None:
     supervisor.exited(PSERVERS[0], 61, now=1.0)
 
     assert supervisor.outcome == Outcome(culprit=PSERVERS[0], code=61)
+
+
+CUT_S = 30.0
+
+
+def of_a_job_with_cuts() -> Supervisor:
+    supervisor = Supervisor(GRACE_S, CUT_S)
+    for child in (*PSERVERS, *TRAINERS):
+        supervisor.started(child)
+    return supervisor
+
+
+def test_with_cuts_a_signal_ends_trainers_first_and_then_pservers() -> None:
+    supervisor = of_a_job_with_cuts()
+
+    assert supervisor.interrupted(signal.SIGINT, now=1.0) == [Terminate(TRAINERS)]
+    assert supervisor.deadline == 1.0 + GRACE_S + CUT_S
+    assert supervisor.exited(TRAINERS[0], 130, now=2.0) == []
+    assert supervisor.exited(TRAINERS[1], 130, now=3.0) == [Terminate(PSERVERS)]
+    assert supervisor.deadline == 3.0 + GRACE_S + CUT_S
+    supervisor.exited(PSERVERS[0], 0, now=4.0)
+    supervisor.exited(PSERVERS[1], 0, now=4.0)
+
+    assert supervisor.phase is Phase.ENDED
+    assert supervisor.outcome == Outcome(signal=signal.SIGINT)
+
+
+def test_a_pserver_that_ends_well_while_trainers_leave_ends_nothing_else() -> None:
+    supervisor = of_a_job_with_cuts()
+    supervisor.interrupted(signal.SIGINT, now=1.0)
+
+    assert supervisor.exited(PSERVERS[1], 0, now=2.0) == []
+    assert supervisor.exited(PSERVERS[0], 70, now=2.0) == [Terminate(TRAINERS)]
+    assert supervisor.outcome == Outcome(signal=signal.SIGINT)
+
+
+def test_trainers_that_do_not_leave_are_killed_by_a_second_signal_and_stopped_in_the_end() -> None:
+    supervisor = of_a_job_with_cuts()
+    supervisor.interrupted(signal.SIGINT, now=1.0)
+    assert supervisor.tick(GRACE_S + CUT_S) == []
+    assert supervisor.tick(1.0 + GRACE_S + CUT_S) == [Terminate((*PSERVERS, *TRAINERS))]
+
+    assert supervisor.interrupted(signal.SIGINT, now=42.0) == [Kill((*PSERVERS, *TRAINERS))]
+
+
+def test_a_signal_before_trainers_run_stops_all_at_once_with_cuts_too() -> None:
+    supervisor = Supervisor(GRACE_S, CUT_S)
+    supervisor.started(PSERVERS[0])
+
+    assert supervisor.interrupted(signal.SIGTERM, now=0.0) == [Terminate(PSERVERS[:1])]

@@ -254,14 +254,6 @@ def test_a_worker_is_no_server(name: str) -> None:
         getattr(worker, name)()
 
 
-def test_a_saved_model_cannot_be_the_start_of_a_server() -> None:
-    server = of_role(Role.SERVER, ["127.0.0.1:6170"])
-    minimized(server)
-
-    with pytest.raises(ConfigError, match="start from the initializers"):
-        server.init_server("model")
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [

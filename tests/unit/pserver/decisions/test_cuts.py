@@ -188,3 +188,28 @@ def test_a_freeze_that_failed_ends_the_cut() -> None:
     assert codes(cuts.give_up("no memory")) == [ErrorCode.CUT_GIVEN_UP]
     assert codes(cuts.arrive(call_of(0), 1, 1.0)) == [ErrorCode.CUT_GIVEN_UP]
     cuts.check()
+
+
+def test_after_the_last_push_tables_freeze_without_calls() -> None:
+    members = members_of(2)
+    cuts = Cuts(members, WAIT_S)
+    for trainer in range(2):
+        members.complete(trainer, 0.0, position=f"at {trainer}")
+
+    assert cuts.freeze_without_calls(3) == [Freeze(3, ())]
+    assert cuts.frozen() == []
+    cuts.check()
+
+    assert cuts.frozen_number == 3
+    assert cuts.freeze_without_calls(3) == []
+
+
+def test_a_call_that_waits_fails_when_tables_freeze_without_it() -> None:
+    cuts = Cuts(members_of(2), WAIT_S)
+    cuts.arrive(call_of(0), 1, 0.0)
+
+    failed, freeze = cuts.freeze_without_calls(2)
+
+    assert codes([failed]) == [ErrorCode.CUT_GIVEN_UP]
+    assert freeze == Freeze(2, ())
+    cuts.check()

@@ -38,7 +38,9 @@ from psrt.fluid.names import Variable, missing
 from psrt.fluid.optimizer import Optimizer
 from psrt.fluid.running import connected, disconnect, global_scope
 from psrt.fluid.transpiler import DistributeTranspilerConfig
+from psrt.pserver.checkpoints import complete_cuts
 from psrt.rpc.hosts import split_endpoint
+from psrt.storage.locate import directory_at
 from psrt.trainer.training import Shrunk
 
 __all__ = ["DistributedTranspiler", "fleet"]
@@ -157,18 +159,20 @@ class DistributedTranspiler:
     # --- servers ----------------------------------------------------------------------------------
 
     def init_server(self, model_dir: str | None = None) -> None:
-        """Do nothing: tables compute their initial values.
+        """Begin with the newest cut in `model_dir`; without one, tables compute initial values.
 
-        Raises `ConfigError` for `model_dir`: pservers do not start from a saved model.
+        Further cuts are written there, too. Raises `ConfigError` for a directory without a cut.
         """
         self._refuse_worker("init_server")
-        assert self.main_program
-        if model_dir:
+        program = self.main_program
+        if model_dir and not complete_cuts(directory_at(model_dir)):
             raise ConfigError(
-                f"init_server was given {model_dir} to start from; pservers of psrt start from the "
-                "initializers of the program.",
-                hint="Call init_server() without a directory.",
+                f"init_server was given {model_dir}, which has no complete cut; a server begins "
+                "with a cut, not with a saved model. Nothing was started.",
+                hint="Name the checkpoint_dir of an earlier job, or call init_server().",
             )
+        if model_dir:
+            program.serve_settings = {"checkpoint_dir": model_dir, "resume": "latest"}
 
     def run_server(self) -> None:
         """Serve until all workers have stopped; raises the error that ended the job before."""

@@ -1,0 +1,80 @@
+"""A trainer's part in cuts, as its communicator offers it; the mode decides when it takes part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import NamedTuple, Protocol, TypeAlias
+
+
+def no_position() -> str:
+    """The position of a trainer that has not trained yet."""
+    return ""
+
+
+Position: TypeAlias = Callable[[], str]
+"""Returns where a trainer goes on, as JSON; called by a cut only, on any thread."""
+
+
+class Beginning(NamedTuple):
+    """The cut that a job goes on from, 0 = none, and the `position` of this trainer in it.
+
+    `positions` are those of all trainers of the cut, by number, if the job has another number of
+    trainers or one of them was lost; otherwise empty. `report` is a text about a warm start, ""
+    without one.
+    """
+
+    cut: int = 0
+    position: str = ""
+    positions: tuple[str, ...] = ()
+    report: str = ""
+
+
+BeginsAt: TypeAlias = Callable[[Beginning], Position]
+"""Returns where a trainer begins in a job that began so."""
+
+
+class CutParticipant(Protocol):
+    """The methods of a communicator about cuts; the training thread calls all but `request_cut`."""
+
+    @property
+    def makes_cuts(self) -> bool:
+        """True if the job writes cuts; known once `start` has returned."""
+        ...
+
+    @property
+    def resumed(self) -> Beginning:
+        """The cut that the parameters began with; known once `start` has returned."""
+        ...
+
+    def begins_at(self, begin: BeginsAt) -> None:
+        """Have `start` call `begin` before this trainer can take part in a cut."""
+        ...
+
+    def continues_at(self, position: Position) -> None:
+        """Record where this trainer goes on once the running step is pushed.
+
+        A cut that contains the step has it. `finish` calls without one keep the last position.
+        """
+        ...
+
+    def request_cut(self, timeout_s: float) -> int:
+        """Ask for a cut and wait until it is complete; returns its number. Any thread may call.
+
+        In Sync it needs a further round: other threads, or other trainers, go on training. Raises
+        `JobError` if the cut is given up.
+        """
+        ...
+
+    def on_cut(self, action: Callable[[int], None]) -> None:
+        """Call `action(number)` after this trainer took part in a cut, on any thread."""
+        ...
+
+    def at_rest(self) -> AbstractContextManager[None]:
+        """A block of the training thread in which it leaves parameters alone, so that a cut of Geo
+        may copy them."""
+        ...
+
+    def is_alone(self) -> None:
+        """Declare that all other trainers have completed: in Sync, cuts wait for no round."""
+        ...

@@ -1,0 +1,12 @@
+"""A trainer's part in cuts, besides its pushes.
+
+scope_values   counters of metrics and running statistics in the scope
+executor_cuts  the part of a user's own loop: its position, and cuts on request
+leaving        the end of training by a signal: at a cut, if the job makes cuts
+"""
+
+from psrt.trainer.cuts.executor_cuts import ExecutorCuts, Resumed
+from psrt.trainer.cuts.leaving import Leaving
+from psrt.trainer.cuts.scope_values import ScopeValues
+
+__all__ = ["ExecutorCuts", "Leaving", "Resumed", "ScopeValues"]
