@@ -71,6 +71,8 @@ class Outcome:
 class Supervisor:
     """The phases of one job. `cut_s` is the time that a cut may take, 0 = the job makes none.
 
+    A job that failed makes no further cut, so its other processes have no time for one.
+
     In TRAINING, `deadline` is set exactly when a pserver has ended (`_gone`). In ENDED no process
     runs. A pserver that a signal kills in TRAINING is recovered, up to `recoveries` times for all.
     """
@@ -95,8 +97,9 @@ class Supervisor:
         if self.phase is Phase.STOPPING:
             return self._end_if_empty()
         if self.phase is Phase.LEAVING:
-            is_over = not self._trainers_live() or (child.role == PSERVER and code != 0)
-            return self._stop(now) if is_over else []
+            if child.role == PSERVER and code != 0:
+                return self._stop(now)
+            return [] if self._trainers_live() else self._stop(now, self._cut_s)
         if code < 0 and self._may_recover(child):
             self._recoveries -= 1
             return [Recover(child)]
@@ -120,7 +123,7 @@ class Supervisor:
         if self._cut_s and self.phase is Phase.TRAINING:
             self.phase, self.deadline = Phase.LEAVING, now + self._grace_s + self._cut_s
             return [Terminate(tuple(sorted(c for c in self._living if c.role == TRAINER)))]
-        return self._stop(now)
+        return self._stop(now, self._cut_s)
 
     def give_up(self, now: float) -> list[Instruction]:
         """Stop for a reason that the launcher itself reports."""
@@ -141,10 +144,11 @@ class Supervisor:
     def _trainers_live(self) -> bool:
         return any(child.role == TRAINER for child in self._living)
 
-    def _stop(self, now: float) -> list[Instruction]:
+    def _stop(self, now: float, cut_s: float = 0.0) -> list[Instruction]:
+        """Ask all to end, and give pservers `cut_s` more for a cut under way."""
         if not self._living:
             return self._end_if_empty()
-        self.phase, self.deadline = Phase.STOPPING, now + self._grace_s + self._cut_s
+        self.phase, self.deadline = Phase.STOPPING, now + self._grace_s + cut_s
         return [Terminate(tuple(sorted(self._living)))]
 
     def _kill(self) -> list[Instruction]:

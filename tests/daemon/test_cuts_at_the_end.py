@@ -61,6 +61,16 @@ def wait_for_training(running: Running) -> None:
     running.wait_for("ex/s")
 
 
+def wait_for_all(job: Path, name: str) -> None:
+    """Until both trainers have trained some steps."""
+    logs = [job.parent / name / "logs" / f"trainer.{n}.log" for n in range(2)]
+    eventually(
+        lambda: all(log.exists() and "ex/s" in log.read_text() for log in logs),
+        "steps of all trainers",
+        DEADLINE_S,
+    )
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, np.ndarray]:
     """The model of a job in Sync that was not interrupted."""
@@ -129,7 +139,7 @@ def test_an_interrupted_launch_ends_with_a_cut_in_the_other_modes(
     job = written_job(tmp_path, mode, epochs=FOREVER)
 
     with launched(job, "first") as first:
-        wait_for_training(first)
+        wait_for_all(job, "first")
         first.process.send_signal(signal.SIGTERM)
         assert first.exit_code() == 128 + signal.SIGTERM, first.output
 

@@ -249,6 +249,18 @@ def test_trainers_that_do_not_leave_are_killed_by_a_second_signal_and_stopped_in
     assert supervisor.interrupted(signal.SIGINT, now=42.0) == [Kill((*PSERVERS, *TRAINERS))]
 
 
+def test_a_job_that_failed_waits_for_no_cut() -> None:
+    of_a_pserver, of_a_trainer, leaving = (of_a_job_with_cuts() for _ in range(3))
+    leaving.interrupted(signal.SIGINT, now=0.0)
+
+    of_a_pserver.exited(PSERVERS[1], -signal.SIGKILL, now=1.0)
+    of_a_trainer.exited(TRAINERS[1], 1, now=1.0)
+    leaving.exited(PSERVERS[1], -signal.SIGKILL, now=1.0)
+
+    supervisors = (of_a_pserver, of_a_trainer, leaving)
+    assert [each.deadline for each in supervisors] == [1.0 + GRACE_S] * 3
+
+
 def test_a_signal_before_trainers_run_stops_all_at_once_with_cuts_too() -> None:
     supervisor = Supervisor(GRACE_S, CUT_S)
     supervisor.started(PSERVERS[0])
