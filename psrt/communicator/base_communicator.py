@@ -19,6 +19,7 @@ from psrt.communicator.requests import CutWatch, PserverGroup, take_part
 from psrt.core.counters import Counters
 from psrt.core.errors import InternalError, PsrtError
 from psrt.core.types import F32, I64
+from psrt.rpc.methods import TRAINED
 
 LEAST_S = 1.0
 """Granted to a call at the end of training even if earlier calls used up the time to stop."""
@@ -101,6 +102,10 @@ class BaseCommunicator(ABC):
         if self._pservers.makes_cuts and not self._watches_cuts:
             self._watches_cuts = True
             self._cut_watch.start()
+
+    def declare_trained(self) -> None:
+        """See `Communicator.declare_trained`."""
+        self._pservers.meet(TRAINED, 1, 0)
 
     def close(self) -> None:
         self._closed = True

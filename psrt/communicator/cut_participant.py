@@ -78,3 +78,7 @@ class CutParticipant(Protocol):
     def is_alone(self) -> None:
         """Declare that all other trainers have completed: in Sync, cuts wait for no round."""
         ...
+
+    def declare_trained(self) -> None:
+        """Declare that this trainer pushes nothing more: others do not wait for its computing."""
+        ...

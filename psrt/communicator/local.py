@@ -92,6 +92,9 @@ class LocalCommunicator:
     def is_alone(self) -> None:
         """Do nothing: there is no other trainer."""
 
+    def declare_trained(self) -> None:
+        """Do nothing: nobody waits for this trainer."""
+
     def finish(self, gradients: Gradients) -> Pulled:
         """Update the tables and read the rows of the next step."""
         for name, gradient in gradients.items():

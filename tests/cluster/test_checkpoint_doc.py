@@ -1,4 +1,4 @@
-"""docs/how-to/checkpoint-and-resume.md: its commands, in order, in an empty folder."""
+"""The how-to pages about cuts: their commands, in order, in an empty folder."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import pytest
 
 from tests.support.pages import DOCS, page
 
-COMMANDS = "".join(re.findall(r"```sh\n(.*?)```", page("how-to/checkpoint-and-resume.md"), re.S))
+PAGES = page("how-to/checkpoint-and-resume.md") + page("how-to/use-saved-cuts.md")
+COMMANDS = "".join(re.findall(r"```sh\n(.*?)```", PAGES, re.S))
 FEWER = {"--out data": "--out data --rows 8000 --test-rows 1000", "STEPS=200": "STEPS=8"}
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_the_commands_of_the_page_succeed_in_order(tmp_path: Path) -> None:
+def test_the_commands_of_the_pages_succeed_in_order(tmp_path: Path) -> None:
     commands = COMMANDS
     for long, short in FEWER.items():
         assert long in commands

@@ -166,6 +166,7 @@ class SimCluster:
             retention=retention,
             timeout_s=WAIT_TIMEOUT_S,
             full_every=FULL_EVERY,
+            at_end=self.scenario.ends_with_cut,
         )
 
     # --- pservers --------------------------------------------------------------------------------

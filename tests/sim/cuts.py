@@ -47,6 +47,16 @@ def check_cuts(
     return len(numbers)
 
 
+def check_last(directory: Directory, rows: dict[int, float], dense: dict[str, np.ndarray]) -> None:
+    """Raise `AssertionError` unless the newest cut has all that pservers hold after the job."""
+    assert complete_cuts(directory), "the job has ended without a cut"
+    cut = find_cut(directory, "latest")
+    cut_rows, cut_dense = _restored(cut, is_geo=False)
+    assert cut_rows == rows, f"cut {cut.number} has {cut_rows} at the end, pservers {rows}"
+    for name, values in dense.items():
+        assert (cut_dense[name] == values).all(), f"cut {cut.number}: {name} is {cut_dense[name]}"
+
+
 def _check(
     cut: SavedCut, steps: tuple[int, ...], mode: specs.CommunicationMode, whole: bool
 ) -> None:

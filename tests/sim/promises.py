@@ -12,7 +12,7 @@ import numpy as np
 
 from psrt.core import specs
 from psrt.core.errors import ErrorCode
-from tests.sim.cuts import check_cuts
+from tests.sim.cuts import check_cuts, check_last
 from tests.sim.ledger import PLAN, SHARED
 
 if TYPE_CHECKING:
@@ -45,8 +45,18 @@ def check(cluster: SimCluster) -> None:
     )
     if trained == {"completed"} and not is_beyond:
         cluster.ledger.check(*_held(cluster), cluster.mode)
+    if _has_last_cut(cluster, is_gentle):
+        check_last(cluster.directory("check"), *_held(cluster))
     if whole and cluster.is_geo:
         _check_replicas(cluster, *_held(cluster))
+
+
+def _has_last_cut(cluster: SimCluster, is_gentle: bool) -> bool:
+    """True if the newest cut must have all that the pservers hold, but for states of Geo."""
+    scenario, ends = cluster.scenario, cluster.ends
+    are_over = all(ends.get(f"pserver {number}") == "completed" for number in (0, 1))
+    survives = is_gentle and not scenario.failing_syncs and not cluster.is_geo
+    return scenario.ends_with_cut and survives and are_over
 
 
 def _check_replicas(
@@ -65,10 +75,12 @@ def _check_replicas(
 def _is_beyond(cluster: SimCluster, pserver: SimPserver) -> bool:
     """True if nothing is promised of its tables.
 
-    It was killed after all trainers had trained, so nobody sends it anything again, or before
-    the first cut; then its job ended with an error, and another began with empty pservers.
+    It was killed after all trainers had trained, so nobody sends it anything again, unless they
+    stay for the cut at the end. Or before the first cut; then its job ended with an error, and
+    another began with empty pservers.
     """
-    return pserver.is_anew or pserver.killed_s > cluster.trained_s
+    stay = cluster.scenario.is_durable and cluster.scenario.ends_with_cut
+    return pserver.is_anew or (pserver.killed_s > cluster.trained_s and not stay)
 
 
 def _check_pservers(cluster: SimCluster) -> None:

@@ -61,7 +61,7 @@ class Scenario:
 
     A keeper starts a trainer that failed again, up to `restarts` times. Somebody asks for a cut at
     each of `cuts_s`, `cuts_in_a_row` times. `failing_syncs` are the syncs of the disk that fail.
-    In a durable job pservers recover from cuts.
+    In a durable job pservers recover from cuts. `ends_with_cut`: one is made at the end of the job.
     """
 
     seed: int
@@ -76,6 +76,7 @@ class Scenario:
     is_durable: bool = False
     cuts_in_a_row: int = 1
     failing_syncs: tuple[int, ...] = ()
+    ends_with_cut: bool = False
 
     def __str__(self) -> str:
         lines = [
@@ -83,7 +84,8 @@ class Scenario:
             f"trainers join after {', '.join(f'{s:.2f}' for s in self.joins_s)} s, "
             f"{'durable, ' * self.is_durable}{self.restarts} restarts, "
             f"cuts after {', '.join(f'{s:.3f}' for s in self.cuts_s)} s "
-            f"× {self.cuts_in_a_row}, failing syncs {list(self.failing_syncs)}"
+            f"× {self.cuts_in_a_row}, failing syncs {list(self.failing_syncs)}, "
+            f"{'one' if self.ends_with_cut else 'none'} at the end"
         ]
         lines += [f"  frame {number} {fault.value}" for number, fault in self.links]
         return "\n".join([*lines, *(f"  {strike}" for strike in self.strikes)])
@@ -140,6 +142,7 @@ def drawn(seed: int, mode: str | None = None, pservers_die: bool = True) -> Scen
         ),
         restarts=draw.choice([0, 0, 1, 2]),
         cuts_s=tuple(round(draw.uniform(0.005, 0.08), 4) for _ in range(draw.choice([0, 1, 2]))),
+        ends_with_cut=random.Random(f"end {seed}").random() < 0.5,
     )
     return _with_chains(scenario, draw) if scenario.cuts_s else scenario
 

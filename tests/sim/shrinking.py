@@ -31,6 +31,8 @@ def _smaller(scenario: Scenario) -> Iterator[Scenario]:
     cuts = scenario.cuts_s
     for index in range(len(cuts)):
         yield replace(scenario, cuts_s=cuts[:index] + cuts[index + 1 :])
+    if scenario.ends_with_cut:
+        yield replace(scenario, ends_with_cut=False)
     if scenario.restarts:
         yield replace(scenario, restarts=scenario.restarts - 1)
     for index, count in enumerate(steps):

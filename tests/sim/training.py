@@ -46,6 +46,8 @@ def train(cluster: SimCluster, number: int, first: int) -> None:
                 cluster.ledger.acknowledged.add(row)
         communicator.flush(CALL_TIMEOUT_S)
         cluster.ledger.acknowledged.update(sent)
+        if cluster.scenario.ends_with_cut:
+            communicator.declare_trained()
         cluster.stops(number)
         dense = communicator.stop(CALL_TIMEOUT_S)
         if isinstance(communicator, GeoByHand):

@@ -123,6 +123,9 @@ class GeoByHand:
     def begin(self, wanted: Mapping[str, I64]) -> None:
         self.inner.begin(wanted)
 
+    def declare_trained(self) -> None:
+        self.inner.declare_trained()
+
     def offer(self, name: str, gradient: Gradient) -> None:
         self.inner.offer(name, gradient)
 

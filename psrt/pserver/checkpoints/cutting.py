@@ -71,6 +71,7 @@ class Cutting:
         report: Report,
     ) -> None:
         self.index = 0
+        self.complete = 0  # the newest cut that is complete for certain
         self.states = TrainerStates(settings.directory)
         self._directory, self._timeout_s = settings.directory, settings.timeout_s
         self._tables, self._crashes = tables, crashes
@@ -160,6 +161,7 @@ class Cutting:
         if outcome is PartOutcome.COMPLETE:
             for table in (*dense, *sparse):
                 table.confirm()
+            self.complete = number
         elif outcome is PartOutcome.GIVEN_UP:
             self.discard(number)
         self._ended(number, outcome)

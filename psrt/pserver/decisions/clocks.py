@@ -15,6 +15,7 @@ neither it nor the others wait for steps that are not repeated.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +44,11 @@ class Meeting:
     awaited: int
     note: str = ""
     begins: bool = False
+
+    @property
+    def waits(self) -> bool:
+        """False for a time that is only reported; a trainer that has completed may repeat it."""
+        return self.awaited > 0 or self.begins
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +111,17 @@ class Clocks:
         """End all waits with the `error` that ended the job."""
         return [Fail(call, error) for call in self._end(list(self._waits))]
 
+    def restore(self, clock: str, trainers: Iterable[int], time: int) -> None:
+        """Record that trainers have reached a time, as a cut has it."""
+        if reached := dict.fromkeys(trainers, time):
+            self._clock(clock).update(reached)
+
     # --- questions ---------------------------------------------------------------------------
+
+    def at(self, clock: str, time: int) -> list[int]:
+        """The trainers that have reached a time."""
+        times = self._times.get(clock, {})
+        return sorted(trainer for trainer, reached in times.items() if reached >= time)
 
     def begin(self, trainer: int, meeting: Meeting) -> int:
         """The time at which the process of `trainer` begins; 0 unless it has asked."""

@@ -82,8 +82,11 @@ class Cuts:
         return [Freeze(self.number, tuple(self._calls[trainer][-1] for trainer in taking_part))]
 
     def freeze_without_calls(self, number: int) -> list[Instruction]:
-        """Freeze for a cut after the last push of a job; nothing if it was frozen for it before."""
-        if number <= self.frozen_number:
+        """Freeze for a cut after the last push of a job.
+
+        Nothing if it was frozen for it before, or if a trainer was started again.
+        """
+        if number <= self.frozen_number or self._running():
             return []
         ended = self.give_up("the job has ended") if self._is_open else []
         self.number = number

@@ -148,14 +148,14 @@ class PserverState:
         """Record a trainer's time on a clock; `call` waits until the others have reached it."""
         members = self.members_of_job(call.trainer)
         self.raise_if_aborted()
-        members.called_while_running(call.trainer, call.incarnation, now)
+        record = members.called_while_running if meeting.waits else members.called
+        record(call.trainer, call.incarnation, now)
         return self.clocks.arrive(call, meeting, now)
 
     def cut(self, call: WaitingCall, number: int, now: float) -> list[Instruction]:
         """Record that a trainer takes part in a cut; `call` waits until the tables are frozen."""
-        members = self.members_of_job(call.trainer)
         self.raise_if_aborted()
-        members.called_while_running(call.trainer, call.incarnation, now)
+        self.members_of_job(call.trainer).called_while_running(call.trainer, call.incarnation, now)
         return self.cuts.arrive(call, number, now)
 
     def closed(self, bucket: int = 0, round: int = 0) -> list[Instruction]:

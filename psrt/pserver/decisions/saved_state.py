@@ -1,7 +1,7 @@
 """The decisions of a pserver as plain data, for the part of a cut, and back from it.
 
 Contains all that a recovered pserver needs besides its tables: members, open rounds, push keys
-that were applied. Values are JSON.
+that were applied, trainers that have trained. Values are JSON.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from psrt.pserver.decisions.job_identity import JobIdentity
 from psrt.pserver.decisions.membership import MemberState
 from psrt.pserver.decisions.pserver_state import PserverState
 from psrt.pserver.decisions.recovery import Recovery
+from psrt.rpc.methods import TRAINED
 
 
 def dump(state: PserverState, cut: int) -> dict[str, Any]:
@@ -32,6 +33,7 @@ def dump(state: PserverState, cut: int) -> dict[str, Any]:
         "pushes": state.pushes.dump(),
         "rounds": state.rounds.dump() if state.rounds is not None else [],
         "pservers": state.pservers.dump(),
+        "trained": state.clocks.at(TRAINED, 1),  # trainers repeat other clocks
     }
 
 
@@ -46,6 +48,7 @@ def restore(state: PserverState, saved: Mapping[str, Any], now: float) -> JobIde
     if state.rounds is not None:
         state.rounds.restore(saved["rounds"])
     state.pservers.restore(saved["pservers"])
+    state.clocks.restore(TRAINED, saved.get("trained", ()), 1)
     state.cuts.restore(saved["cut"])
     running = (m for m in state.members.members if m.state is MemberState.RUNNING)
     state.recovery = Recovery({member.trainer: member.incarnation for member in running})

@@ -15,7 +15,9 @@ In reading order:
     join_calls       a trainer joins the job, and its tables exist
     step_calls       the calls of a training step
     table_calls      pages of rows, and sweeps on request
-    cut_moments      cuts on a signal, before the end of the process, at the end of the job
+    cut_requests     requests of a pserver for a cut
+    cut_moments      cuts on a signal, and before the end of the process
+    end_cut          the cut at the end of the job
     service          the rpc handler: calls by method, and the end of a job
 """
 

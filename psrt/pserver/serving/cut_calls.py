@@ -148,6 +148,11 @@ class CutCalls:
         return self._coordination.complete if self._coordination is not None else 0
 
     @property
+    def newest_complete(self) -> int:
+        """The newest cut with a part of this pserver that it knows to be complete, 0 = none."""
+        return self._cutting.complete if self._cutting is not None else 0
+
+    @property
     def settings(self) -> Settings | None:
         return self._settings
 

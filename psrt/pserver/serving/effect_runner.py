@@ -109,7 +109,8 @@ class EffectRunner:
 
     `on_end(error)` is called once: when all trainers completed (None), the job was aborted, or its
     last trainers were lost. `forget` drops what a lost trainer needs no more.
-    `freeze(instruction, state)` freezes the tables for a cut, or raises.
+    `freeze(instruction, state)` freezes the tables for a cut, or raises. `on_completed` is called
+    with the lock held, each time that no trainer is left that has not completed.
     """
 
     def __init__(
@@ -120,11 +121,13 @@ class EffectRunner:
         on_end: Callable[[PsrtError | None], None],
         forget: Callable[[int], None],
         freeze: Callable[[Freeze, PserverState], None] = cannot_freeze,
+        on_completed: Callable[[], None] = lambda: None,
     ) -> None:
         self._state, self._forget, self._freeze_tables = state, forget, freeze
         self._meters = meters
         self._clock = clock
         self._on_end: Callable[[PsrtError | None], None] | None = on_end
+        self._on_completed, self._have_completed = on_completed, False
         self._lock = threading.Lock()  # guards the state
         self._changed = threading.Condition(self._lock)
         self._stopped = False
@@ -232,6 +235,9 @@ class EffectRunner:
     def _report_end(self) -> None:
         with self._lock:
             error = self._state.aborted or self._state.lost
+            had_completed, self._have_completed = self._have_completed, self._state.members.ended()
+            if self._have_completed and not (had_completed or error or self._stopped):
+                self._on_completed()
             if self._on_end is None or not (error or self._state.has_ended):
                 return
             on_end, self._on_end = self._on_end, None

@@ -23,6 +23,7 @@ from psrt.pserver.serving.connections import TrainerConnections
 from psrt.pserver.serving.cut_calls import CutCalls
 from psrt.pserver.serving.cut_moments import CutMoments
 from psrt.pserver.serving.effect_runner import EffectRunner
+from psrt.pserver.serving.end_cut import EndCut
 from psrt.pserver.serving.id_list_cache import IdListCache
 from psrt.pserver.serving.join_calls import JoinCalls
 from psrt.pserver.serving.request_headers import caller_of, no_memory
@@ -70,9 +71,8 @@ class PserverService:
         self._preallocator = SlabPreallocator(self._crashes)
         self._helpers = HelperThreads(helper_threads, self._crashes)
         self.tables = TableRegistry(stripes, hours, self._preallocator, self._helpers)
-        self.meters = Meters()
+        self.meters, self._id_lists = Meters(), IdListCache()
         self._upkeep = Upkeep(self.tables.all_sparse, self.meters, hours, self._job_time)
-        self._id_lists = IdListCache()
         self._clock = clock or MonotonicClock()
         self._connections = TrainerConnections()
         self._incarnation = recovered.incarnation if recovered else random.getrandbits(63) | 1
@@ -85,9 +85,11 @@ class PserverService:
             proposed_cut=lambda: self._cuts.proposed,
         )
         self._runner = EffectRunner(
-            *(state, self.meters, self._clock, self._ended, self._forget), freeze=self._cuts.freeze
+            *(state, self.meters, self._clock, self._ended, self._forget),
+            *(self._cuts.freeze, lambda: self._end_cut.completed()),
         )
-        self.moments = CutMoments(self._cuts, self._runner, self._clock, self._crashes, carrier)
+        of_cuts = self._cuts, self._runner, self._clock, self._crashes, carrier
+        self.moments, self._end_cut = CutMoments(*of_cuts), EndCut(*of_cuts)
         self._on_end = on_end
         self._joins = JoinCalls(
             *(self._runner, self.tables, self._upkeep, self._cuts, self._incarnation),
@@ -199,7 +201,8 @@ class PserverService:
         if is_first:
             self._forget(header.trainer)
             log.info("trainer %d completed", header.trainer)
-        return Message(pb.Header(complete=pb.Complete(ended=members.ended())))
+        ended = members.ended() and not self._end_cut.is_recording
+        return Message(pb.Header(complete=pb.Complete(ended=ended)))
 
     def _forget(self, trainer: int) -> None:
         """Drop what is kept for a trainer that has completed or is lost."""
@@ -212,10 +215,18 @@ class PserverService:
         return export(self.tables, message.header.export)
 
     def _ended(self, error: PsrtError | None) -> None:
-        self.moments.at_job_end(error, lambda: self._on_end(error))
+        def end() -> None:
+            self._cuts.job_ended()
+            self._on_end(error)
+
+        if error is None:
+            self._end_cut.afterwards(end)
+        else:
+            end()
 
     def _checkpoint(self, message: Message) -> Message | Later:
-        if self._cuts.coordination is not None:
+        """Handle CHECKPOINT; lingering trainers join the cut at the end of the job."""
+        if self._cuts.coordination is not None and not self._end_cut.is_recording:
             self.moments.refuse_without_trainers()
         return self._cuts.checkpoint(message)
 

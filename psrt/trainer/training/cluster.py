@@ -27,7 +27,7 @@ from psrt.rpc import pb
 from psrt.rpc.busy_poll import NEVER, BusyPoll
 from psrt.rpc.client import Client
 from psrt.rpc.dialing import Carrier
-from psrt.rpc.methods import TRAINED, Method
+from psrt.rpc.methods import Method
 from psrt.trainer.inputs import Job, warm_start_of
 from psrt.trainer.training.shrinking import Shrunk, shrink
 
@@ -70,11 +70,6 @@ class ConnectedCluster:
         """Return the first pserver's view of the job; raises the error that ended it."""
         reply = self.clients[0].call(Method.STATUS, timeout_s=self._timeout_s)
         return members_of(reply.header.status_json)
-
-    def declare_trained(self) -> None:
-        """Declare that this trainer pushes nothing more: others do not wait for its computing."""
-        header = pb.Header(meet=pb.Meet(clock=TRAINED, reached=1))
-        self.clients[0].call(Method.MEET, header=header, timeout_s=self._timeout_s)
 
     def rows(self, table: str) -> Iterator[tuple[I64, F32]]:
         """Pages of ids (n,) and rows (n, width): all rows of a sparse table, from every pserver."""

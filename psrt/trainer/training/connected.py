@@ -189,7 +189,7 @@ class ConnectedExecutor(ConnectedCalls):
         waiting = CompletionWait(me, patience_s, policy, MonotonicClock(), self._say)
         self.flush(final=True)
         with self._life.failing_for_good():
-            cluster.declare_trained()
+            cluster.communicator.declare_trained()
             await_others(waiting, cluster.members, waiting_turn(cluster.communicator, part.mode))
             cluster.communicator.is_alone()
         self.flush(final=True)
@@ -205,7 +205,7 @@ class ConnectedExecutor(ConnectedCalls):
         with self._life.failing_for_good():
             if self._makes_cuts and self._cluster is not None:
                 self._run.settle()
-                self._cluster.declare_trained()
+                self._cluster.communicator.declare_trained()
             self._run.stop(self._call_timeout_s if timeout_s is None else timeout_s)
         self._stopped = True
         why = "this trainer was stopped: it has reported to the pservers that it completed."

@@ -190,7 +190,7 @@ class Session:
         self._recorder.write()
         has_trained = self._recorder.reached.epoch > self._job.config.data.epochs
         if self._communicator.makes_cuts and has_trained:
-            self._cluster.declare_trained()
+            self._communicator.declare_trained()
 
     def _position_after(
         self, batch: PreparedBatch, following: PreparedBatch | None, fetched: list[Any]
@@ -203,7 +203,7 @@ class Session:
         if not self._tests and not self._save_to:
             return
         self._run.flush(self._settings.call_timeout_s, final=True)
-        self._cluster.declare_trained()
+        self._communicator.declare_trained()
         arrive = waiting_turn(self._communicator, self._job.config.communication)
         await_others(self._waiting(), self._cluster.members, arrive)
         self._communicator.is_alone()

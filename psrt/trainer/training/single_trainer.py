@@ -37,9 +37,6 @@ class SingleTrainer:
         """Return no other trainer."""
         return Members((), 0)
 
-    def declare_trained(self) -> None:
-        """Do nothing: no other trainer waits."""
-
     def rows(self, table: str) -> Iterator[tuple[I64, F32]]:
         """Pages of ids (n,) and rows (n, width) that training has changed.
 

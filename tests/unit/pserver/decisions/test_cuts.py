@@ -205,8 +205,12 @@ def test_after_the_last_push_tables_freeze_without_calls() -> None:
 
 
 def test_a_call_that_waits_fails_when_tables_freeze_without_it() -> None:
-    cuts = Cuts(members_of(2), WAIT_S)
+    members = members_of(2)
+    cuts = Cuts(members, WAIT_S)
     cuts.arrive(call_of(0), 1, 0.0)
+    assert cuts.freeze_without_calls(2) == []  # trainers run
+    for trainer in range(2):
+        members.complete(trainer, 0.0)
 
     failed, freeze = cuts.freeze_without_calls(2)
 
