@@ -51,11 +51,15 @@ class SimPserver:
         """True if it waits for processes still to be started, as one started by hand does.
 
         Before the first trainer, and for trainers it has never seen when no other runs. Processes
-        that have left do not keep it, whatever the policy.
+        that have left do not keep it, whatever the policy. It ends by itself when all trainers have
+        completed, perhaps after a last cut.
         """
+        if self.service is not None and self.service.is_recording:
+            return False
         status = self.service.status() if self.service is not None else {}
         states = {each["state"] for each in status.get("trainers", [])}
-        return "running" not in states
+        has_completed = "completed" in states and "unseen" not in states
+        return "running" not in states and not has_completed
 
 
 @dataclass

@@ -47,7 +47,7 @@ class EndCut:
     ) -> None:
         self._cuts, self._runner, self._clock = cuts, runner, clock
         self._crashes, self._carrier = crashes, carrier
-        self._wanted = 0  # cuts to make, the present one among them
+        self._wanted = 0  # cuts to make, the present one among them; guarded by the runner's lock
         self._changed = threading.Condition()
 
     @property
@@ -56,14 +56,13 @@ class EndCut:
         return self._wanted > 0
 
     def completed(self) -> None:
-        """Begin the cut, as all trainers have completed now; returns at once."""
+        """Begin the cut, as all trainers have completed now; called with the runner's lock held."""
         settings = self._cuts.settings
         if settings is None or not (settings.at_end and self._cuts.first):
             return
-        with self._changed:
-            self._wanted += 1
-            if self._wanted == 1:
-                start_thread(self._run, "last cut", self._crashes)
+        self._wanted += 1
+        if self._wanted == 1:
+            start_thread(self._run, "last cut", self._crashes)
 
     def afterwards(self, then: Callable[[], None]) -> None:
         """Call `then` once no cut is to be made: at once, or on another thread."""
@@ -87,12 +86,16 @@ class EndCut:
             except PsrtError as error:
                 log.warning("the job ends without a cut: %s", error.message)
             finally:
+                is_done = self._runner.ask(self._made)
                 with self._changed:
-                    self._wanted -= 1
-                    is_done = not self._wanted
                     self._changed.notify_all()
             if is_done:
                 return
+
+    def _made(self, state: PserverState, now: float) -> bool:
+        """Record the end of an attempt; return True if no other is to be made."""
+        self._wanted -= 1
+        return not self._wanted
 
     def _make(self) -> None:
         assert self._cuts.settings is not None

@@ -86,7 +86,7 @@ class PserverService:
         )
         self._runner = EffectRunner(
             *(state, self.meters, self._clock, self._ended, self._forget),
-            *(self._cuts.freeze, lambda: self._end_cut.completed()),
+            *(self._cuts.freeze, self._completed),
         )
         of_cuts = self._cuts, self._runner, self._clock, self._crashes, carrier
         self.moments, self._end_cut = CutMoments(*of_cuts), EndCut(*of_cuts)
@@ -171,6 +171,11 @@ class PserverService:
         except MemoryError as error:  # while a request was read or its reply made
             raise no_memory(message.header, error) from error
 
+    @property
+    def is_recording(self) -> bool:
+        """True while the cut at the end of the job is made; takes no lock."""
+        return self._end_cut.is_recording
+
     def status(self) -> dict[str, Any]:
         """The content of STATUS as plain data."""
         return {
@@ -201,7 +206,7 @@ class PserverService:
         if is_first:
             self._forget(header.trainer)
             log.info("trainer %d completed", header.trainer)
-        ended = members.ended() and not self._end_cut.is_recording
+        ended = members.ended() and not self.is_recording
         return Message(pb.Header(complete=pb.Complete(ended=ended)))
 
     def _forget(self, trainer: int) -> None:
@@ -213,6 +218,9 @@ class PserverService:
     def _export(self, message: Message) -> Message:
         self._runner.ask(lambda state, now: state.recovery.check())
         return export(self.tables, message.header.export)
+
+    def _completed(self) -> None:
+        self._end_cut.completed()
 
     def _ended(self, error: PsrtError | None) -> None:
         def end() -> None:
@@ -226,7 +234,7 @@ class PserverService:
 
     def _checkpoint(self, message: Message) -> Message | Later:
         """Handle CHECKPOINT; lingering trainers join the cut at the end of the job."""
-        if self._cuts.coordination is not None and not self._end_cut.is_recording:
+        if self._cuts.coordination is not None and not self.is_recording:
             self.moments.refuse_without_trainers()
         return self._cuts.checkpoint(message)
 
