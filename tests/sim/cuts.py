@@ -96,7 +96,8 @@ def _check_geo(cut: SavedCut, own: dict[int, float]) -> None:
     for row, value in own.items():
         trainer, process = divmod(row, 1 << 40)[0] - 1, divmod(row % (1 << 40), 1 << 20)[0]
         position = cut.position_of(trainer)
-        if position and position != COMPLETED and process == int(position.split(":")[0]):
+        has_place = position and position not in (COMPLETED, LOST)
+        if has_place and process == int(position.split(":")[0]):
             assert value == UNIT, f"cut {cut.number}: {described(row)} is there in part"
 
 
