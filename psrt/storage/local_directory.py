@@ -141,7 +141,7 @@ class LocalDirectory:
         for path in paths:
             with reported(str(path), "remove"), suppress(FileNotFoundError):
                 self._disk.remove(path)
-        for folder in sorted({path.parent for path in paths}, key=lambda p: -len(p.parts)):
+        for folder in sorted({p.parent for p in paths}, key=lambda p: (-len(p.parts), p)):
             with reported(str(folder), "sync"), suppress(FileNotFoundError):
                 self._disk.sync_directory(folder)
             self._remove_empty(folder)

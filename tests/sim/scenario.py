@@ -175,13 +175,15 @@ def durable(seed: int, mode: str | None = None) -> Scenario:
         )
         for _ in range(draw.choice([1, 1, 2]))
     ]
+    is_durable = other.mode in DURABLE_MODES
+    steps = tuple(draw.randint(5, 40) for _ in other.steps)
     return replace(
         other,
-        steps=tuple(draw.randint(5, 40) for _ in other.steps),
+        steps=steps if is_durable else other.steps,  # in Geo `UNIT` is divided in each step
         links=other.links if draw.random() < 0.5 else (),
         strikes=(*kills, *(other.strikes if draw.random() < 0.5 else ())),
         cuts_s=tuple(round(draw.uniform(0.05, 0.4), 4) for _ in range(draw.choice([0, 1, 2]))),
-        is_durable=other.mode in DURABLE_MODES,
+        is_durable=is_durable,
     )
 
 
