@@ -25,6 +25,7 @@ from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.methods import Method
 from psrt.rpc.wire import PUSH_DENSE
+from tests.support.processes import DEADLINE_S
 from tests.support.pserver import (
     CALL_TIMEOUT_S,
     daemon,
@@ -37,12 +38,12 @@ from tests.support.pserver import (
 
 
 def test_it_serves_and_ends_by_itself_when_all_trainers_completed(tmp_path: Path) -> None:
-    with daemon(tmp_path) as pserver:
+    with daemon(tmp_path, is_forked=False) as pserver:  # by a start of Python, as users do
         client = joined(pserver.endpoint)
         values = exchange(client).copy()
         client.call(Method.COMPLETE, timeout_s=CALL_TIMEOUT_S)
         client.close()
-        exit_code = pserver.process.wait(60.0)
+        exit_code = pserver.exit_code()
         output = pserver.log.read_text()
 
     np.testing.assert_array_equal(values, 0.5)
@@ -72,7 +73,7 @@ def test_it_ends_by_itself_in_every_mode_that_pushes(
         clients[1].call(Method.COMPLETE, timeout_s=CALL_TIMEOUT_S)
         for client in clients:
             client.close()
-        exit_code = pserver.process.wait(60.0)
+        exit_code = pserver.exit_code()
         output = pserver.log.read_text()
 
     assert slowest.meet_reply.slowest == (1 << 64) - 1
@@ -205,7 +206,7 @@ def test_a_port_that_is_taken_is_named_with_what_to_do(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as holder:
         port = holder.getsockname()[1]
 
-        exit_code = start_daemon(log, "--port", str(port)).wait(120.0)
+        exit_code = start_daemon(log, "--port", str(port)).wait(DEADLINE_S)
         output = log.read_text()
 
     assert exit_code == CATALOGUE[ErrorCode.STARTUP_FAILED].exit_code

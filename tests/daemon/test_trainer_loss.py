@@ -38,8 +38,8 @@ class Job:
         """Kill trainer 1 once trainer 0 has finished its data; wait for the others to end."""
         self.staying.wait_for("waiting for trainer 1")
         self.dying.process.kill()
-        self.dying.process.wait(DEADLINE_S)
-        self.codes = [self.staying.exit_code(), self.pserver.process.wait(DEADLINE_S)]
+        self.dying.exit_code()
+        self.codes = [self.staying.exit_code(), self.pserver.exit_code()]
 
     @property
     def outputs(self) -> str:
@@ -104,7 +104,7 @@ def test_a_pserver_to_which_processes_sent_hello_and_nothing_else_ends(
             ghost.connect(DEADLINE_S)
             ghost.close()
 
-        code = pserver.process.wait(DEADLINE_S)
+        code = pserver.exit_code()
         output = pserver.log.read_text()
 
     assert code == LOST, output

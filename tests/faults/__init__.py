@@ -8,7 +8,6 @@ sockets and disks of an operating system. In reading order:
     proxy       a proxy that cuts, swallows and holds back bytes
     disks       a small disk that can be filled and made read-only
     drawing     a round as data, drawn from its seed
-    preloaded   modules and kernels that all processes of a round share
     children    processes of a round, forked from one that has loaded everything
     books       what trainers reported, and whether tables and cuts hold it
     reference   a run without faults, in this process

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
-import multiprocessing
 import os
 import signal
 import sys
@@ -16,14 +15,13 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerContext, ForkServerProcess
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-CONTEXT: ForkServerContext = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["tests.faults.preloaded"])
+from tests.support.forked import CONTEXT
 
 _planted = ""
 _PLANTS = contextlib.ExitStack()  # of this process, to its end

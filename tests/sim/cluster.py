@@ -16,6 +16,9 @@ from psrt.coordinator.retention import Retention
 from psrt.core import specs
 from psrt.core.errors import ErrorCode, PsrtError
 from psrt.pserver.checkpoints import Settings, served_job
+from psrt.pserver.decisions import PserverState
+from psrt.pserver.decisions.membership import MemberState
+from psrt.pserver.decisions.pserver_state import PserverState
 from psrt.pserver.serving.service import PserverService
 from psrt.rpc import pb
 from psrt.rpc.client import Client
@@ -54,12 +57,9 @@ class SimPserver:
         that have left do not keep it, whatever the policy. It ends by itself when all trainers have
         completed, perhaps after a last cut.
         """
-        if self.service is not None and self.service.is_recording:
-            return False
-        status = self.service.status() if self.service is not None else {}
-        states = {each["state"] for each in status.get("trainers", [])}
-        has_completed = "completed" in states and "unseen" not in states
-        return "running" not in states and not has_completed
+        if self.service is None:
+            return True
+        return not self.service.is_recording and self.service._runner.ask(_waits_for_newcomers)
 
 
 @dataclass
@@ -97,10 +97,10 @@ class SimCluster:
         self.trainers = [SimTrainer(n, Process("")) for n in range(len(scenario.steps))]
         self._start()
 
-    @property
     def has_ended(self) -> bool:
-        if not all(trainer.is_over for trainer in self.trainers):
-            return False
+        for trainer in self.trainers:
+            if not trainer.is_over:
+                return False
         return all(map(self._is_over, self.pservers))
 
     def _is_over(self, pserver: SimPserver) -> bool:
@@ -260,6 +260,13 @@ class SimCluster:
         except Exception as error:
             return f"crashed: {error!r}"
         return "completed"
+
+
+def _waits_for_newcomers(state: PserverState, now: float) -> bool:
+    state.update_presence(now)
+    states = {member.state for member in state.members.members}
+    has_completed = MemberState.COMPLETED in states and MemberState.UNSEEN not in states
+    return MemberState.RUNNING not in states and not has_completed
 
 
 def described(error: PsrtError) -> str:

@@ -46,7 +46,7 @@ def run(scenario: Scenario) -> Verdict:
     violation = ""
     with simulated(world), _logged(world), _short_lists_remembered():
         try:
-            world.run(lambda: cluster.has_ended, LONGEST_S)
+            world.run(cluster.has_ended, LONGEST_S)
             check(cluster)
         except (Violation, Endless, AssertionError) as error:
             violation = f"{type(error).__name__}: {error}"

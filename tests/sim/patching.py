@@ -42,11 +42,10 @@ def simulated(world: World) -> Iterator[None]:
     _leave_out_of_collections()
     replaced: list[tuple[ModuleType, str, Any]] = []
     substitutes = _substitutes(world)
-    for module in _modules():
-        for name, value in list(vars(module).items()):
-            if found := substitutes.get(id(value)):
-                replaced.append((module, name, value))
-                setattr(module, name, found)
+    for module, name in _places(len(sys.modules)):
+        value = getattr(module, name)
+        replaced.append((module, name, value))
+        setattr(module, name, substitutes[id(value)])
     try:
         yield
     finally:
@@ -62,7 +61,7 @@ def _leave_out_of_collections() -> None:
 
 
 def _substitutes(world: World) -> dict[int, Any]:
-    """By identity of the real module, class or function."""
+    """By identity of each of `_REAL`."""
     return {
         id(threading): Threading(world),
         id(time): Time(world),
@@ -70,6 +69,16 @@ def _substitutes(world: World) -> dict[int, Any]:
         id(queue.SimpleQueue): type("SimpleQueue", (SimpleQueue,), {"world": world}),
         id(futures.wait): partial(wait, world),
     }
+
+
+_REAL = (threading, time, random, queue.SimpleQueue, futures.wait)
+
+
+@cache
+def _places(loaded: int) -> list[tuple[ModuleType, str]]:
+    """The modules and names that refer to one of `_REAL`, once `loaded` modules are loaded."""
+    real = set(map(id, _REAL))
+    return [(m, name) for m in _modules() for name, v in vars(m).items() if id(v) in real]
 
 
 def _modules() -> Iterator[ModuleType]:

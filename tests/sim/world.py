@@ -37,10 +37,6 @@ class Process:
         self.exit: str | None = None
         self.on_death: list[Callable[[], None]] = []
 
-    @property
-    def runs(self) -> bool:
-        return not self.is_dead and not self.is_paused
-
 
 class Fiber:
     """A thread of a simulated process; `result` and `error` are set once it has ended."""
@@ -183,7 +179,11 @@ class World:
     # --- inside ----------------------------------------------------------------------------------
 
     def _step(self) -> bool:
-        ready = [index for index, fiber in enumerate(self._ready) if fiber.process.runs]
+        ready = [
+            index
+            for index, fiber in enumerate(self._ready)
+            if not (fiber.process.is_dead or fiber.process.is_paused)
+        ]
         if ready:
             index = ready[self.random.randrange(len(ready))] if len(ready) > 1 else ready[0]
             self._switch(self._ready.pop(index))

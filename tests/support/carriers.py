@@ -12,7 +12,7 @@ import socket
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from psrt.core.clock import Clock
@@ -25,6 +25,7 @@ from psrt.rpc.server import Server
 from psrt.rpc.serving import Handler, Later, Peer
 from psrt.rpc.wire.frames import Message
 from tests.support.inproc import Fault, InprocServer
+from tests.support.logs import tails
 
 CARRIERS = ("stream-tcp", "stream-unix", "stream-shared", "grpc", "inproc")
 SHARED_BYTES = 16 << 20
@@ -259,9 +260,15 @@ def station(carrier: str, handler: Handler, *, greets: bool = False) -> Iterator
         built.close()
 
 
-def eventually(condition: Callable[[], bool], what: str, deadline_s: float = 10.0) -> None:
-    """Poll until `condition` holds; fail with `what` it waited for."""
+def eventually(
+    condition: Callable[[], bool], what: str, deadline_s: float = 60.0, logs: Sequence[Path] = ()
+) -> None:
+    """Poll until `condition` holds; fail with `what` it waited for, and the last lines of `logs`.
+
+    For facts of other processes and threads that give no signal here, such as their files. The
+    interval is small and the deadline generous, so a slow machine fails no test.
+    """
     deadline = time.monotonic() + deadline_s
     while not condition():
-        assert time.monotonic() < deadline, f"waited {deadline_s} s for {what}"
+        assert time.monotonic() < deadline, f"waited {deadline_s} s for {what}{tails(*logs)}"
         time.sleep(0.005)

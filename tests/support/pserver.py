@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import signal
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,7 @@ from psrt.rpc.retry import RetryPolicy
 from psrt.rpc.wire import PULL_DENSE, PUSH_DENSE
 from tests.support.carriers import eventually
 from tests.support.inproc import Faults, InprocServer
-from tests.support.processes import start
+from tests.support.processes import DEADLINE_S, Process, exit_code, start
 
 AT_ONCE = RetryPolicy(initial_s=0.001, max_s=0.01, budget_s=5.0)
 CALL_TIMEOUT_S = 30.0
@@ -140,7 +139,7 @@ def exchange(client: Client) -> np.ndarray:
 class DaemonProcess:
     """A running `psrt pserver`; `facts` is its ready file."""
 
-    process: subprocess.Popen[str]
+    process: Process
     facts: dict[str, Any]
     log: Path
 
@@ -148,24 +147,29 @@ class DaemonProcess:
     def endpoint(self) -> str:
         return str(self.facts["endpoint"])
 
-    def end(self, number: int = signal.SIGTERM, timeout_s: float = 30.0) -> int:
+    def end(self, number: int = signal.SIGTERM) -> int:
         """Send a signal and return the exit code."""
         self.process.send_signal(number)
-        return self.process.wait(timeout_s)
+        return self.exit_code()
+
+    def exit_code(self) -> int:
+        """Wait for the end; a failure has the last lines of the log."""
+        return exit_code(self.process, self.log)
 
 
 @contextlib.contextmanager
-def daemon(directory: Path, *flags: str, timeout_s: float = 120.0) -> Iterator[DaemonProcess]:
+def daemon(directory: Path, *flags: str, is_forked: bool = True) -> Iterator[DaemonProcess]:
     """A pserver process on a free port, once its ready file is there; killed in the end."""
     ready, log = directory / "ready.json", directory / "pserver.log"
-    process = start_daemon(log, "--port", "0", "--ready-file", str(ready), *flags)
+    given = "--port", "0", "--ready-file", str(ready), *flags
+    process = start_daemon(log, *given, is_forked=is_forked)
     try:
 
         def is_ready() -> bool:
             assert process.poll() is None, f"the pserver ended early:\n{log.read_text()}"
             return ready.exists()
 
-        eventually(is_ready, "the ready file of the pserver", timeout_s)
+        eventually(is_ready, "the ready file of the pserver", DEADLINE_S, logs=[log])
         yield DaemonProcess(process, json.loads(ready.read_text()), log)
     finally:
         if process.poll() is None:
@@ -173,6 +177,6 @@ def daemon(directory: Path, *flags: str, timeout_s: float = 120.0) -> Iterator[D
         process.wait()
 
 
-def start_daemon(log: Path, *flags: str) -> subprocess.Popen[str]:
+def start_daemon(log: Path, *flags: str, is_forked: bool = True) -> Process:
     """`psrt pserver` with its output in `log`."""
-    return start(log, "pserver", *flags)
+    return start(log, "pserver", *flags, is_forked=is_forked)

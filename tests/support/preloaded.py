@@ -3,10 +3,13 @@
 The process that forks imports this module. It has one thread and no open call of gRPC.
 """
 
+import psrt.cli.launch
 import psrt.cli.main
 import psrt.cli.pserver
+import psrt.cli.trainer
 import psrt.pserver.process.daemon
-import psrt.rpc.grpc_  # noqa: F401
+import psrt.rpc.grpc_
+import psrt.trainer.training.session  # noqa: F401
 from psrt.kernels.jit import warm_up
 from psrt.pserver.tables import TableRegistry
 from tests.faults.ledger_job import SMALL, plan_of
