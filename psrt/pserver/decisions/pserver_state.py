@@ -196,7 +196,7 @@ class PserverState:
         ended += [*self.clocks.expire(now), *self.cuts.expire(now)]
         lost = self.members.take_newly_lost()
         for trainer in lost:
-            self.recovery.left(trainer)
+            self.recovery.lost(trainer)
         return [*ended, *map(Forget, lost)]
 
     def abort(self, error: PsrtError, *, closing: int | None = None) -> list[Instruction]:

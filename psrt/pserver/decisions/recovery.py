@@ -24,6 +24,7 @@ class Recovery:
         self.is_recovered = awaited is not None
         self._awaited = dict(awaited or {})
         self._returned: set[int] = set()
+        self._given_up: dict[int, int] = {}  # incarnations whose pushes did not come again
 
     @property
     def missing(self) -> list[int]:
@@ -36,8 +37,13 @@ class Recovery:
         self.left(trainer)
 
     def left(self, trainer: int) -> None:
-        """Record that a trainer has completed, or was lost: it sends nothing again."""
+        """Record that a trainer has completed: it sends nothing again."""
         self._awaited.pop(trainer, None)
+
+    def lost(self, trainer: int) -> None:
+        """Record that a trainer was lost: no reader waits for it, and no successor may come."""
+        if trainer in self._awaited:
+            self._given_up[trainer] = self._awaited.pop(trainer)
 
     def check(self, reader: int | None = None) -> None:
         """Raise `UnavailableError`, by which callers try again, while trainers are missing.
@@ -53,7 +59,8 @@ class Recovery:
 
     def check_successor(self, trainer: int, incarnation: int) -> None:
         """Raise `JobError` if `trainer` is a new process, and its predecessor's pushes are lost."""
-        if self._awaited.get(trainer, incarnation) != incarnation:
+        missing = self._given_up | self._awaited
+        if missing.get(trainer, incarnation) != incarnation:
             raise pushes_lost(trainer)
 
     def check_predecessor(self, members: Membership, trainer: int, predecessor: int) -> None:

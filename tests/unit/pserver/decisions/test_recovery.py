@@ -174,3 +174,18 @@ def test_a_repeated_cut_call_is_answered_by_the_recovered_pserver() -> None:
     asked = call(0, 0)
 
     assert again.cut(asked, 3, 0.0) == [SendReply(asked, repeated=True)]
+
+
+def test_a_successor_is_refused_of_a_trainer_that_was_given_up_before_it_had_sent_its_pushes() -> (
+    None
+):
+    again = recovered(state_of(Async(on_trainer_loss="shrink")), now=50.0)
+    rejoin(again, 0, now=50.0)
+    again.resent(0, 100, 50.0)
+    while again.recovery.missing and (due_s := again.next_deadline()) is not None:
+        again.expire(due_s)
+    assert again.job is not None
+    again.hello(1, 777, again.job, 80.0)
+
+    with pytest.raises(JobError, match=r"trainer 1 was replaced before .* are lost"):
+        again.attend(1, 777, 80.0)
