@@ -176,10 +176,13 @@ def _check_geo(ledger: Ledger, held: Values) -> None:
 
 
 def _position(text: str) -> tuple[int, int] | None:
-    """Process and steps of a position, beyond all for a trainer that has completed."""
+    """Process and steps of a position, beyond all for a trainer that has completed.
+
+    None for one that had not joined, and for one that was lost: it may have sent some steps more.
+    """
     if text == "completed":
         return (1 << 19, 1 << 19)
-    if not text:
+    if text in ("", "lost"):
         return None
     process, _, steps = text.partition(":")
     return int(process), int(steps)

@@ -167,7 +167,7 @@ def _continue_at(made: Communicator, position: str) -> None:
 
 
 def _compute(for_s: float) -> None:
-    """The time that a step takes."""
+    """Let the time of a step pass: the pace is the load of a round, and nothing waits for it."""
     time.sleep(for_s)
 
 

@@ -35,7 +35,7 @@ from tests.support.geo import GeoByHand, OwnByHand, with_add
 from tests.support.inproc import Fault, Faults, InprocServer
 
 T = TypeVar("T")
-LONG_S = 30.0
+LONG_S = 120.0
 RETRY = RetryPolicy(initial_s=0.001, budget_s=0.2)
 """By the `TickingClock` of a client: some attempts, however slow the host is."""
 RATE = np.float32(0.5)
