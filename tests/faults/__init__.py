@@ -11,6 +11,8 @@ sockets and disks of an operating system. In reading order:
     children    processes of a round, forked from one that has loaded everything
     books       what trainers reported, and whether tables and cuts hold it
     reference   a run without faults, in this process
+    limits      time limits, and the error of a broken promise
+    pservers    the pservers of an attempt, behind proxies
     cluster     one attempt of a round: processes behind proxies, and faults that strike them
     rounds      attempts until the job completes, and what must hold then
     report      lines of progress, failing rounds, totals

@@ -6,8 +6,6 @@ never after a time; pauses, partitions and restarts then last as long as they sa
 
 from __future__ import annotations
 
-import json
-import re
 import signal
 import time
 from collections.abc import Callable
@@ -16,48 +14,18 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 from pathlib import Path
 
-from psrt.core.errors import CATALOGUE, ErrorCode, PsrtError
-from psrt.rpc import pb
-from psrt.rpc.client import Client
-from psrt.rpc.methods import Method
 from tests.faults.books import Books
-from tests.faults.children import Child, start_pserver, start_trainer
+from tests.faults.children import Child, start_trainer
 from tests.faults.disks import CutsDisk
-from tests.faults.doors import write_doors
-from tests.faults.drawing import WAIT_S, Fault, FaultRound, Strike
+from tests.faults.drawing import Fault, FaultRound, Strike
 from tests.faults.ledger_job import TrainerJob
-from tests.faults.proxy import DIRECTIONS, FaultProxy, Gate
-
-BOUND_S = 90.0
-"""Longest time from a start or a fault to the end of all trainers: all waits, and a busy host."""
-
-READY_S = 300.0
-"""Longest time from a pserver's start until it is ready; the first one may compile kernels."""
-
-LEAVE_S = 60.0
-"""Longest time from the last trainer's end to that of a pserver whose job has ended."""
+from tests.faults.limits import BOUND_S, LEAVE_S, Broken, check_in_time
+from tests.faults.proxy import DIRECTIONS
+from tests.faults.pservers import Pserver, Pservers, ask_for_cut
 
 MOST_STARTS = 8
 RECOVER = ("--recover",)
 """Flags of a pserver that takes the place of a killed one while its job goes on."""
-
-_END = re.compile(r"^  ([A-Z_]+) \(exit (\d+)\)", re.M)
-
-
-class Broken(AssertionError):
-    """A promise that an attempt broke."""
-
-
-@dataclass
-class Pserver:
-    """A pserver: its present process, its place behind a gate, and its real addresses."""
-
-    number: int
-    proxy: FaultProxy
-    directory: Path
-    child: Child | None = None
-    endpoint: str = ""
-    starts: int = 0
 
 
 @dataclass
@@ -73,7 +41,6 @@ class Attempt:
     ends: dict[str, str] = field(default_factory=dict)
     struck: list[str] = field(default_factory=list)
     cuts_asked: list[Future[int]] = field(default_factory=list)
-    dumps: dict[int, Path] = field(default_factory=dict)
     restarts: int = 0
 
     def __post_init__(self) -> None:
@@ -83,15 +50,13 @@ class Attempt:
         self._trainers: dict[int, Child] = {}
         self._over: set[int] = set()
         self._all: list[Child] = []
-        self._doors: dict[str, str] = {}
         self._threads = ThreadPoolExecutor(2)
         self._is_ended_by_fault = False
         self._deadline = time.monotonic() + BOUND_S
         self.place.mkdir(parents=True)
-        self.pservers = [
-            Pserver(i, FaultProxy(self._gate(i)), self.place / f"pserver.{i}")
-            for i in range(self.round.pservers[self.number])
-        ]
+        given = self.round, self.number, self.place, self.disk, self.resume
+        self._pservers = Pservers(*given, self.struck)
+        self.pservers = self._pservers.all
 
     def run(self) -> None:
         """Run the job to the end of all processes; raises `Broken`."""
@@ -99,7 +64,7 @@ class Attempt:
             self._start()
             while len(self._over) < self.round.trainers:
                 self._turn(self._trainer_events())
-                self._check_bound("trainers", self._deadline)
+                check_in_time("trainers", self._deadline, self._all)
             self._await_pservers()
             for asked in self.cuts_asked:
                 asked.exception(LEAVE_S)
@@ -111,6 +76,11 @@ class Attempt:
         """True if every trainer completed."""
         trainers = [self.ends.get(f"trainer {n}") for n in range(self.round.trainers)]
         return all(end == "completed" for end in trainers)
+
+    @property
+    def dumps(self) -> dict[int, Path]:
+        """By number of a pserver, the file of the values at its end."""
+        return self._pservers.dumps
 
     @property
     def logs(self) -> list[Path]:
@@ -126,69 +96,18 @@ class Attempt:
 
     # --- starts ----------------------------------------------------------------------------------
 
-    def _gate(self, number: int) -> Gate:
-        faults = [f for n, f in self.round.links if n == number] if self.number == 0 else []
-        return Gate(faults)
-
     def _start(self) -> None:
+        flags = self._pservers.resume_flags()
         for pserver in self.pservers:
             pserver.directory.mkdir()
-            self._start_pserver(pserver, "--port", "0", *self._resume_flags())
+            self._all.append(self._pservers.start(pserver, "--port", "0", *flags))
         for pserver in self.pservers:
-            self._open_doors(pserver)
+            self._pservers.open_doors(pserver)
         if self._is_ended_by_fault:
             return
         self._endpoints = tuple(p.proxy.tcp_door(lambda p=p: p.endpoint) for p in self.pservers)
         for number in range(self.round.trainers):
             self._start_trainer(number)
-
-    def _resume_flags(self) -> list[str]:
-        return ["--resume", self.resume] if self.resume else []
-
-    def _start_pserver(self, pserver: Pserver, *flags: str) -> None:
-        log = pserver.directory / f"{pserver.starts}.log"
-        pserver.starts += 1
-        ready = self._ready(pserver)
-        flags += ("--ready-file", str(ready), "--wait-timeout-s", str(WAIT_S))
-        flags += ("--unix-dir", "off") if self.round.carrier != "unix" else ()
-        if self.round.makes_cuts:
-            flags += ("--checkpoint-dir", str(self.disk.path), "--checkpoint-keep", "50")
-            flags += ("--checkpoint-every-steps", str(self.round.cut_every))
-            flags += ("--checkpoint-timeout-s", str(WAIT_S))
-        dump = pserver.directory / f"{pserver.starts}.npz"
-        self.dumps[pserver.number] = dump
-        name = f"pserver {pserver.number}"
-        pserver.child = start_pserver(name, list(flags), self._variables(pserver), log, dump)
-        self._all.append(pserver.child)
-
-    def _ready(self, pserver: Pserver) -> Path:
-        return pserver.directory / f"{pserver.starts}.ready"
-
-    def _variables(self, pserver: Pserver) -> dict[str, str]:
-        points = dict(self.round.failpoints).get(pserver.number, "") if self.number == 0 else ""
-        points = self.round.restore if self.number == 1 and pserver.number == 0 else points
-        points = "" if pserver.starts > 1 else points
-        return {"TMPDIR": str(self.place.parent / "tmp"), "PSRT_FAILPOINT": points}
-
-    def _open_doors(self, pserver: Pserver) -> None:
-        """Wait until a pserver is ready, and make a door for each of its data addresses."""
-        ready, child = self._ready(pserver), pserver.child
-        deadline = time.monotonic() + READY_S
-        assert child is not None
-        while not ready.exists():
-            if not child.is_alive:
-                raise Broken(f"{child.name} ended before it was ready: {child.process.exitcode}")
-            self._check_bound(f"{child.name}, which is not ready", deadline)
-            wait([child.process.sentinel], 0.02)
-        facts = json.loads(ready.read_text())
-        pserver.endpoint = facts["endpoint"]
-        for real in facts["data_endpoints"]:
-            self._doors[real] = pserver.proxy.tcp_door(lambda real=real: real)
-        if facts["unix_path"]:
-            path = self.place.parent / "tmp" / f"door-{self.number}-{pserver.number}.sock"
-            path.unlink(missing_ok=True)
-            self._doors[facts["unix_path"]] = pserver.proxy.unix_door(facts["unix_path"], path)
-        write_doors(self.place / "doors.json", self._doors)
 
     def _start_trainer(self, number: int) -> None:
         start = self._starts[number]
@@ -322,7 +241,7 @@ class Attempt:
                 self.disk.break_down(is_full=strike.fault is Fault.DISK_FULL)
                 self._after(strike.for_s, self.disk.mend)
             case Fault.ASK:
-                self.cuts_asked.append(self._threads.submit(self._ask))
+                self.cuts_asked.append(self._threads.submit(ask_for_cut, self.pservers[0]))
 
     def _resume(self, child: Child) -> None:
         child.is_paused = False
@@ -332,23 +251,14 @@ class Attempt:
         assert pserver.child is not None
         pserver.child.process.join(10.0)
         port = pserver.endpoint.rpartition(":")[2]
-        self._start_pserver(pserver, "--port", port, *RECOVER)
-        self._open_doors(pserver)
+        self._all.append(self._pservers.start(pserver, "--port", port, *RECOVER))
+        self._pservers.open_doors(pserver)
 
     def _kill_all(self) -> None:
         self._is_ended_by_fault = True
         self._timers.clear()
         for child in self._all:
             child.kill()
-
-    def _ask(self) -> int:
-        """Ask the first pserver for a cut, as `psrt checkpoint save` does; returns its number."""
-        client = Client(self.pservers[0].endpoint, 0, 1, "stream", pb.Hello())
-        try:
-            reply = client.call(Method.CHECKPOINT, timeout_s=2 * WAIT_S)
-            return int(reply.header.cut.number)
-        finally:
-            client.close()
 
     # --- ends ------------------------------------------------------------------------------------
 
@@ -363,46 +273,15 @@ class Attempt:
             alive = [p for p in waiting if p.child.is_alive]
             for pserver in waiting:
                 if pserver not in alive:
-                    self._pserver_over(pserver)
+                    self.ends[f"pserver {pserver.number}"] = self._pservers.end_of(pserver)
             waiting = alive
             self._turn([])
             if waiting and time.monotonic() > asked_at:
                 asked_at = time.monotonic() + 2.0
                 for pserver in waiting:
-                    if not self.has_completed and self._waits_for_newcomers(pserver):
+                    if not self.has_completed and self._pservers.waits_for_newcomers(pserver):
                         pserver.child.signal(signal.SIGTERM)
-            self._check_bound(f"pserver {waiting[0].number if waiting else ''}", deadline)
-
-    def _waits_for_newcomers(self, pserver: Pserver) -> bool:
-        """True for a pserver that rightly waits: no trainer of its job runs."""
-        client = Client(pserver.endpoint, 0, 1, "grpc", pb.Hello())
-        try:
-            reply = client.call(Method.STATUS, timeout_s=2.0)
-        except PsrtError:
-            return False
-        finally:
-            client.close()
-        states = [each["state"] for each in json.loads(reply.header.status_json)["trainers"]]
-        return "running" not in states
-
-    def _pserver_over(self, pserver: Pserver) -> None:
-        child = pserver.child
-        assert child is not None
-        code = child.process.exitcode
-        has_killing_point = "=kill" in self._variables(pserver)["PSRT_FAILPOINT"]
-        if code == -signal.SIGKILL and (child.was_killed or has_killing_point):
-            self.ends[child.name] = "killed"
-            if not child.was_killed:
-                self.struck.append(f"{child.name} was killed by its failpoint")
-            child.was_killed = True
-            return
-        found = _END.findall((pserver.directory / f"{pserver.starts - 1}.log").read_text())
-        end = found[-1] if found else ("", "0")
-        if code != int(end[1]) or (end[0] and CATALOGUE[ErrorCode[end[0]]].exit_code != code):
-            raise Broken(f"{child.name} ended with code {code} and the error {end[0] or 'none'}")
-        if end[0] == "INTERNAL":
-            raise Broken(f"{child.name} ended with INTERNAL")
-        self.ends[child.name] = end[0] or "completed"
+            check_in_time(f"pserver {waiting[0].number if waiting else ''}", deadline, self._all)
 
     def _clean_up(self) -> None:
         self.disk.mend()
@@ -424,13 +303,3 @@ class Attempt:
 
     def _delay_bound(self) -> None:
         self._deadline = time.monotonic() + BOUND_S
-
-    def _check_bound(self, awaited: str, deadline: float) -> None:
-        if time.monotonic() < deadline:
-            return
-        running = [child for child in self._all if child.is_alive]
-        for child in running:
-            child.signal(signal.SIGUSR1)
-        wait([child.process.sentinel for child in running], 1.0)
-        names = ", ".join(child.name for child in running)
-        raise Broken(f"no end in time of {awaited}; alive: {names}")

@@ -77,7 +77,7 @@ def _main(arguments: list[str], environment: dict[str, str], log: Path, director
     from psrt.cli.main import run
 
     code = run(arguments)
-    threading._shutdown()
+    threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
