@@ -18,7 +18,6 @@ from psrt.core.errors import ErrorCode, PsrtError
 from psrt.pserver.checkpoints import Settings, served_job
 from psrt.pserver.decisions import PserverState
 from psrt.pserver.decisions.membership import MemberState
-from psrt.pserver.decisions.pserver_state import PserverState
 from psrt.pserver.serving.service import PserverService
 from psrt.rpc import pb
 from psrt.rpc.client import Client
