@@ -28,6 +28,7 @@ from psrt.pserver.decisions.calls import (
     Forget,
     Freeze,
     Instruction,
+    NoPart,
     SendReply,
     WaitingCall,
     Warn,
@@ -40,7 +41,7 @@ from psrt.pserver.decisions.pserver_state import PserverState
 from psrt.pserver.decisions.saved_state import dump, restore
 from psrt.pserver.decisions.spec_rules import read_spec
 
-__all__ = ["Apply", "Close", "Fail", "Forget", "Freeze", "Instruction", "SendReply"]
-__all__ += ["WaitingCall", "Warn"]
+__all__ = ["Apply", "Close", "Fail", "Forget", "Freeze", "Instruction", "NoPart"]
+__all__ += ["SendReply", "WaitingCall", "Warn"]
 __all__ += ["JobIdentity", "Meeting", "Member", "MemberState", "PserverState", "describe", "dump"]
 __all__ += ["read_spec", "restore"]

@@ -17,8 +17,7 @@ class WaitingCall:
     """One EXCHANGE, PUSH or MEET that waits for its reply.
 
     `content` belongs to the effect runner and is opaque here. `round` is None when the caller
-    leaves it to the pserver; a MEET has sequence 0. `bucket` is that of the tables an EXCHANGE is
-    about.
+    leaves it to the pserver; a MEET has sequence 0. `bucket` is that of an EXCHANGE.
     """
 
     trainer: int
@@ -71,6 +70,14 @@ class Freeze:
 
 
 @dataclass(frozen=True)
+class NoPart:
+    """Report to the coordinator that this pserver has no part of cut `number`."""
+
+    number: int
+    why: str
+
+
+@dataclass(frozen=True)
 class SendReply:
     """Send the call its reply; with `repeated`, another call brought its push."""
 
@@ -100,4 +107,4 @@ class Warn:
     text: str
 
 
-Instruction: TypeAlias = Close | Apply | Freeze | SendReply | Fail | Forget | Warn
+Instruction: TypeAlias = Close | Apply | Freeze | NoPart | SendReply | Fail | Forget | Warn

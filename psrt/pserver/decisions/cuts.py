@@ -5,7 +5,8 @@ waits; once all have, no push is under way, and the tables are frozen as of that
 on, while the frozen tables are written.
 
     OPEN ──CUT of every running trainer──▶ FREEZING ──frozen()──▶ frozen, all calls answered
-      └── `wait_s` after the first call, a newer cut, abort ──▶ given up, all calls fail
+      └── `wait_s` after the first call, a newer cut, abort ──▶ given up, all calls fail,
+                                                            and the coordinator is told
 
 A CUT carries the sequence of its trainer's last push before it. A trainer that gave up waiting, and
 pushes again, ends the cut; so does a CUT that arrives behind such a push.
@@ -19,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from psrt.core.errors import ErrorCode, JobError, PsrtError
-from psrt.pserver.decisions.calls import Fail, Freeze, Instruction, SendReply, WaitingCall
+from psrt.pserver.decisions.calls import Fail, Freeze, Instruction, NoPart, SendReply, WaitingCall
 from psrt.pserver.decisions.membership import Membership, MemberState
 
 
@@ -98,18 +99,27 @@ class Cuts:
         return [SendReply(call) for call in self._end()]
 
     def give_up(self, why: str) -> list[Instruction]:
-        """End the open cut without freezing anything; also after freezing failed."""
+        """End the open cut without freezing anything; also after freezing failed.
+
+        The coordinator need not wait for this part: the same cut is never open again.
+        """
+        if not self._is_open:
+            return []
         error = given_up(self.number, why)
-        return [Fail(call, error) for call in self._end()]
+        return [*(Fail(call, error) for call in self._end()), NoPart(self.number, why)]
 
     def replaced(self, trainer: int) -> list[Instruction]:
         """Record a new process of `trainer`; the calls of the former fail."""
         if self.freezing:
             return []
-        calls = self._calls.pop(trainer, [])
-        if not self._calls:
-            self._end()
-        return [Fail(call, given_up(self.number, "its process was replaced")) for call in calls]
+        calls, why = self._calls.pop(trainer, []), "its process was replaced"
+        failed: list[Instruction] = [Fail(call, given_up(self.number, why)) for call in calls]
+        if calls and not self._calls:
+            return [
+                *failed,
+                *self.give_up(f"the only trainer that took part, {trainer}, has ended"),
+            ]
+        return failed
 
     def expire(self, now: float) -> list[Instruction]:
         """Give up a cut that some trainer has kept waiting too long."""

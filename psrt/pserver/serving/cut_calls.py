@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 from psrt.coordinator.part_chain import PartOutcome
@@ -114,7 +115,7 @@ class CutCalls:
                 if self._is_durable and not self._recovered:
                     self._coordination.propose()
             elif self._recovered is not None:
-                start_thread(self._report_restart, "cuts", self._crashes)
+                self.no_part(0, "the pserver was started again")  # 0: the one under way
 
     def rejoined(self, header: pb.Header) -> None:
         """Record what a trainer that has sent its pushes again has seen of cuts."""
@@ -245,6 +246,12 @@ class CutCalls:
             processes = {each: process for each, process in callers if each % of == mine}
         self._cutting.freeze(freeze.number, facts, processes)
 
+    def no_part(self, number: int, why: str) -> None:
+        """Start to report that this pserver has given up cut `number`: no one waits for its
+        part."""
+        if self._endpoints:
+            start_thread(partial(self._report_no_part, number, why), "cuts", self._crashes)
+
     # --- inside ----------------------------------------------------------------------------------
 
     def _coordinating(self, header: pb.Header) -> Coordination:
@@ -269,9 +276,8 @@ class CutCalls:
             return PartOutcome.GIVEN_UP
         return PartOutcome.COMPLETE if complete == number else PartOutcome.UNKNOWN
 
-    def _report_restart(self) -> None:
-        """Report that this pserver has no part of a cut that may be under way."""
-        self._written(0, "", "the pserver was started again")
+    def _report_no_part(self, number: int, why: str) -> None:
+        self._written(number, "", why)
 
     def _reported(self, number: int, record: str, problem: str) -> int:
         """The number of the cut once it is complete; raises its error if it was given up."""

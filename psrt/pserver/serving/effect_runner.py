@@ -34,6 +34,7 @@ from psrt.pserver.decisions import (
     Forget,
     Freeze,
     Instruction,
+    NoPart,
     PserverState,
     SendReply,
     Warn,
@@ -104,6 +105,10 @@ def cannot_freeze(freeze: Freeze, state: PserverState) -> None:
     raise JobError("this pserver has no directory of checkpoints.")
 
 
+def reports_to_nobody(number: int, why: str) -> None:
+    """Ignore that there is no part of a cut, at a pserver without a directory for it."""
+
+
 class EffectRunner:
     """Passes events to a `PserverState` and executes its instructions.
 
@@ -111,6 +116,7 @@ class EffectRunner:
     last trainers were lost. `forget` drops what a lost trainer needs no more.
     `freeze(instruction, state)` freezes the tables for a cut, or raises. `on_completed` is called
     with the lock held, each time that no trainer is left that has not completed.
+    `no_part(number, why)` starts to report a cut that this pserver has given up.
     """
 
     def __init__(
@@ -122,8 +128,10 @@ class EffectRunner:
         forget: Callable[[int], None],
         freeze: Callable[[Freeze, PserverState], None] = cannot_freeze,
         on_completed: Callable[[], None] = lambda: None,
+        no_part: Callable[[int, str], None] = reports_to_nobody,
     ) -> None:
         self._state, self._forget, self._freeze_tables = state, forget, freeze
+        self._report_no_part = no_part
         self._meters = meters
         self._clock = clock
         self._on_end: Callable[[PsrtError | None], None] | None = on_end
@@ -185,6 +193,8 @@ class EffectRunner:
                     call.content.resolve(error)
                 case Forget(trainer):
                     self._forget(trainer)
+                case NoPart(number, why):
+                    self._report_no_part(number, why)
                 case Warn(text):
                     log.warning("%s", text)
 

@@ -86,7 +86,7 @@ class PserverService:
         )
         self._runner = EffectRunner(
             *(state, self.meters, self._clock, self._ended, self._forget),
-            *(self._cuts.freeze, self._completed),
+            *(self._cuts.freeze, self._completed, self._cuts.no_part),
         )
         of_cuts = self._cuts, self._runner, self._clock, self._crashes, carrier
         self.moments, self._end_cut = CutMoments(*of_cuts), EndCut(*of_cuts)

@@ -6,13 +6,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from queue import Queue
 
 import pytest
 
 from psrt.coordinator.part_chain import PartOutcome
 from psrt.core import failpoints
 from psrt.core.errors import ErrorCode, JobError
-from psrt.core.specs import Async
+from psrt.core.specs import Async, to_json
 from psrt.core.threads import CrashReport
 from psrt.pserver.checkpoints import (
     Coordination,
@@ -24,13 +25,19 @@ from psrt.pserver.checkpoints import (
 )
 from psrt.pserver.decisions import JobIdentity
 from psrt.pserver.serving.cut_calls import CutCalls
+from psrt.pserver.serving.service import PserverService
 from psrt.pserver.tables import Meters, TableRegistry, Upkeep
+from psrt.rpc import pb
+from psrt.rpc.client import Client
 from psrt.rpc.dialing import Connection
 from psrt.rpc.methods import Method
+from psrt.rpc.serving import Later, Peer
 from psrt.rpc.wire import Message
 from psrt.storage.local_directory import LocalDirectory, LocalWriter
 from tests.support.clock import ManualClock
 from tests.support.cuts import ENDPOINTS, written_part
+from tests.support.inproc import InprocServer
+from tests.support.pserver import AT_ONCE
 
 WAIT_S = 30.0
 
@@ -133,9 +140,13 @@ class RefusesParts:
 
     where = "first"
 
+    def __init__(self, reports: Queue[pb.CutPart] | None = None) -> None:
+        self._reports = Queue() if reports is None else reports
+
     def call(self, message: Message, timeout_s: float) -> Message:
         reply = Message(type(message.header)(request_id=message.header.request_id))
         if message.header.method == Method.PART:
+            self._reports.put(message.header.cut_part)
             reply.header.error.code = ErrorCode.CUT_GIVEN_UP
             reply.header.error.message = "cut 1 was given up."
         else:
@@ -145,13 +156,15 @@ class RefusesParts:
     def close(self) -> None: ...
 
 
-def cutting_at(directory: LocalDirectory, index: int) -> CutCalls:
-    """The cuts of pserver `index`, without tables."""
+def cutting_at(
+    directory: LocalDirectory, index: int, reports: Queue[pb.CutPart] | None = None
+) -> CutCalls:
+    """The cuts of pserver `index`, without tables; `reports` gets those to the first pserver."""
     tables, crashes, clock = TableRegistry(1), CrashReport(), ManualClock()
     upkeep = Upkeep(tables.all_sparse, Meters(), lambda: 0, lambda: 0)
 
     def connect(endpoint: str) -> Connection:
-        return RefusesParts()
+        return RefusesParts(reports)
 
     calls = CutCalls(Settings(directory), None, 7 + index, tables, upkeep, clock, crashes, connect)
     job = JobIdentity("job", "plan", 1, Async())
@@ -160,6 +173,59 @@ def cutting_at(directory: LocalDirectory, index: int) -> CutCalls:
 
 
 FACTS = {"participants": []}
+
+
+def test_a_pserver_that_gives_up_a_cut_reports_that_at_once(tmp_path: Path) -> None:
+    reports: Queue[pb.CutPart] = Queue()
+
+    cutting_at(LocalDirectory(tmp_path), 1, reports).no_part(3, "a sweep did not end")
+
+    report = reports.get(timeout=WAIT_S)
+    assert (report.number, report.endpoint, report.record) == (3, ENDPOINTS[1], "")
+    assert report.problem == "a sweep did not end"
+
+
+def test_a_cut_whose_tables_cannot_be_frozen_ends_at_once_and_the_next_may_begin(
+    tmp_path: Path,
+) -> None:
+    service = PserverService(
+        stripes=1,
+        wait_timeout_s=WAIT_S,
+        clock=ManualClock(),
+        cuts=Settings(LocalDirectory(tmp_path)),
+    )
+    try:
+        trainer = only_trainer_of(service)
+        asking = service.handle(call_of(Method.CHECKPOINT), Peer("inproc", "test"))
+        assert isinstance(asking, Later)
+        with service._upkeep.put_off(), pytest.raises(JobError, match="given up"):
+            trainer.call(Method.CUT, header=pb.Header(cut=pb.Cut(number=1)), timeout_s=WAIT_S)
+        with pytest.raises(JobError, match="a sweep or shrink did not end"):
+            asking.future.result(WAIT_S)
+
+        again = service.handle(call_of(Method.CHECKPOINT), Peer("inproc", "test"))
+        assert isinstance(again, Later)
+        trainer.call(Method.CUT, header=pb.Header(cut=pb.Cut(number=2)), timeout_s=WAIT_S)
+        again.future.result(WAIT_S)
+    finally:
+        service.stop()
+
+    assert complete_cuts(LocalDirectory(tmp_path)) == [2]
+
+
+def only_trainer_of(service: PserverService) -> Client:
+    """The one trainer of a job that has this pserver alone."""
+    hello = pb.Hello(job_id="j", plan_hash="p", trainers=1, mode=to_json(Async()))
+    trainer = Client("inproc", 0, 7, InprocServer(service.handle), hello, retry=AT_ONCE)
+    found = trainer.connect(WAIT_S)
+    mine = pb.PserverProcess(endpoint="a:6170", incarnation=found.incarnation)
+    register = pb.Header(register=pb.Register(pservers=[mine]))
+    trainer.call(Method.REGISTER, header=register, timeout_s=WAIT_S)
+    return trainer
+
+
+def call_of(method: Method) -> Message:
+    return Message(pb.Header(method=method))
 
 
 def test_a_pserver_deletes_its_part_of_a_cut_that_was_given_up(tmp_path: Path) -> None:

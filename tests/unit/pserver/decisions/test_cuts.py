@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from psrt.core.errors import ErrorCode, JobError
-from psrt.pserver.decisions.calls import Fail, Freeze, SendReply, WaitingCall
+from psrt.pserver.decisions.calls import Fail, Freeze, NoPart, SendReply, WaitingCall
 from psrt.pserver.decisions.cuts import Cuts
 from psrt.pserver.decisions.membership import Membership
 
@@ -74,8 +74,10 @@ def test_a_cut_is_given_up_when_a_trainer_does_not_take_part_in_time() -> None:
 
     assert cuts.next_deadline() == 10.0 + WAIT_S
     assert cuts.expire(14.9) == []
-    (failed,) = cuts.expire(15.0)
+    failed, no_part = cuts.expire(15.0)
 
+    assert no_part.number == 1
+    assert no_part.why.startswith("it waited for trainer 1")
     assert failed.call is waiting
     assert failed.error.code is ErrorCode.CUT_GIVEN_UP
     assert "it waited for trainer 1" in failed.error.message
@@ -88,9 +90,10 @@ def test_a_newer_cut_ends_an_older_one() -> None:
     old = call_of(0)
     cuts.arrive(old, 1, 0.0)
 
-    (failed,) = cuts.arrive(call_of(1), 2, 1.0)
+    failed, no_part = cuts.arrive(call_of(1), 2, 1.0)
 
     assert failed.call is old
+    assert no_part == NoPart(1, "a newer one was proposed")
     assert cuts.number == 2
     cuts.check()
 
@@ -133,9 +136,11 @@ def test_a_cut_ends_when_its_only_call_was_of_a_process_that_was_replaced() -> N
     cuts = Cuts(members_of(2), WAIT_S)
     cuts.arrive(call_of(0), 1, 0.0)
 
-    cuts.replaced(0)
+    failed, no_part = cuts.replaced(0)
     cuts.check()
 
+    assert failed.error.code is ErrorCode.CUT_GIVEN_UP
+    assert no_part == NoPart(1, "the only trainer that took part, 0, has ended")
     assert cuts.next_deadline() is None
 
 
@@ -185,7 +190,11 @@ def test_a_freeze_that_failed_ends_the_cut() -> None:
     cuts = Cuts(members_of(1), WAIT_S)
     cuts.arrive(call_of(0), 1, 0.0)
 
-    assert codes(cuts.give_up("no memory")) == [ErrorCode.CUT_GIVEN_UP]
+    ended = cuts.give_up("no memory")
+
+    assert codes(ended) == [ErrorCode.CUT_GIVEN_UP]
+    assert ended[-1] == NoPart(1, "no memory")
+    assert cuts.give_up("no memory") == []
     assert codes(cuts.arrive(call_of(0), 1, 1.0)) == [ErrorCode.CUT_GIVEN_UP]
     cuts.check()
 
