@@ -13,13 +13,15 @@ OPTIMIZERS = {
 }
 
 
-def build(optimizer: str, learning_rate: float, embedding_rate: float) -> psrt.Model:
+def build(
+    optimizer: str, learning_rate: float, embedding_rate: float, rows: int = ROWS
+) -> psrt.Model:
     ids = layers.data("ids", shape=(SLOTS,), dtype="int64")
     dense = layers.data("dense", shape=(DENSE,), dtype="float32")
     click = layers.data("click", shape=(1,), dtype="float32")
     table = psrt.Param(learning_rate=embedding_rate)
-    rows = layers.embedding(ids, (ROWS, WIDTH), is_distributed=True, param=table)
-    layer = layers.concat([layers.reshape(rows, (-1, SLOTS * WIDTH)), dense], axis=1)
+    looked_up = layers.embedding(ids, (rows, WIDTH), is_distributed=True, param=table)
+    layer = layers.concat([layers.reshape(looked_up, (-1, SLOTS * WIDTH)), dense], axis=1)
     for width in HIDDEN:
         layer = layers.fc(layer, width, act="relu")
     logit = layers.fc(layer, 1)

@@ -65,3 +65,12 @@ def test_word2vec_is_timed_and_its_vectors_are_scored(tmp_path: Path) -> None:
     assert found["words_per_s"] > 0
     assert found["bytes_per_word"] > 0
     assert found["scores"]["questions"] == 2
+
+
+@pytest.mark.slow
+def test_a_killed_pserver_is_timed_until_training_goes_on() -> None:
+    found = figures_of("recovery", "--rows", "30000", "--kills", "1", "--cut-every", "0.5")
+
+    assert len(found["gaps_s"]) == 2  # of both trainers
+    assert found["gap_worst_s"] >= found["gap_median_s"] > 0
+    assert found["phases_median_s"]["whole"] > found["phases_median_s"]["load"] > 0

@@ -109,7 +109,7 @@ def _warm_up(config: PserverConfig) -> None:
     if config.cache_dir:
         set_cache_dir(config.cache_dir)
     on_compile(_LogOnce("compiling kernels for this host (the first start only)"))
-    log.info("kernels ready in %.1f s", warm_up(["pserver"]))
+    log.info("kernels ready in %.2f s", warm_up(["pserver"]))
     on_compile(_LogOnce("compiling kernels for a table that is the first of its kind on this host"))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -92,7 +93,10 @@ class JoinCalls:
     def recover(self, recovered: RecoveredPart) -> None:
         """Go on with the job and the tables of a killed predecessor."""
         job = self._runner.ask(lambda state, now: restore(state, recovered.state, now))
+        began_s = time.perf_counter()
         self.create(recovered.specs, job)
+        took_s = time.perf_counter() - began_s
+        log.info("restored %d tables in %.2f s", len(recovered.specs), took_s)
 
     def create(self, specs: Sequence[TableSpec], job: JobIdentity) -> None:
         """Create tables, with the values of the cut that this pserver resumes, or of a warm
