@@ -17,6 +17,7 @@ In reading order:
     cut_files         array files of a cut against plain files of the same bytes
     cut_chains        full and incremental cuts, restored and merged (a folder)
     frozen_tables     freezes of a table while others push to it (a folder)
+    recovery          pauses of trainers when pservers are killed (a folder)
     startup           time until a pserver is ready
     stress            many trainers, with every sum checked
     accuracy_by_mode  test AUC in every mode

@@ -1,6 +1,8 @@
-"""recovery: seconds that trainers lose when pservers are killed.
+"""Pauses of trainers when pservers are killed.
 
-__main__   the command: a cluster, kills, figures
-trainer    one trainer of it, which records when its steps ended
-phases     the parts of a recovery, from logs and times
+In reading order:
+
+    phases    gaps between steps and the parts of a recovery, from logs and times
+    trainer   one trainer, which records when its steps ended
+    __main__  the command: `python -m benchmarks.recovery`
 """

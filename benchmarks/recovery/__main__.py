@@ -2,11 +2,12 @@
 
     python -m benchmarks.recovery [--rows 1000000] [--kills 20] [--durability cut] [--mode async]
                                   [--optimizer adagrad] [--cut-every 3] [--pservers 2]
-                                  [--trainers 2] [--directory DIR]
+                                  [--trainers 2] [--no-standby] [--directory DIR]
 
 Trains W1's network with a table of `--rows` rows, all of which exist before the first kill.
 Pservers run as `psrt launch` runs them. Pserver 1 and pserver 0 are killed (SIGKILL) in turn, each
-at another moment between two cuts, once a cut has been completed after the kill before. Cuts and
+at another moment between two cuts, once a cut has been completed after the kill before and, unless
+`--no-standby`, a process stands by. Cuts and
 logs are deleted unless the benchmark fails.
 
     gap_median_s, gap_worst_s  longest time between the ends of two steps, of each trainer after
@@ -53,7 +54,16 @@ def run(args: argparse.Namespace) -> harness.Figures:
         for index in range(args.trainers)
     ]
     shutil.rmtree(folder)
-    names = ("mode", "optimizer", "durability", "rows", "pservers", "trainers", "cut_every")
+    names = (
+        "mode",
+        "optimizer",
+        "durability",
+        "rows",
+        "pservers",
+        "trainers",
+        "cut_every",
+        "standby",
+    )
     settings = {name: getattr(args, name) for name in names}
     return {"workload": "recovery", **settings, "kills": args.kills} | figures(run.kills, trainers)
 
@@ -69,7 +79,8 @@ class MeasuredRun:
         self.kills: list[KilledPserver] = []
 
     def train(self) -> None:
-        with LocalCluster(GRACE_S, MonotonicClock(), self._say, self._args.kills) as cluster:
+        kept = {"recoveries": self._args.kills, "stands_by": self._args.standby}
+        with LocalCluster(GRACE_S, MonotonicClock(), self._say, **kept) as cluster:
             cluster.start(self._pserver(index) for index in range(self._args.pservers))
             endpoints = cluster.wait_ready(WAIT_S)
             cluster.start(self._trainer(index, endpoints) for index in range(self._args.trainers))
@@ -122,6 +133,7 @@ class MeasuredRun:
             self._await(cluster, lambda: all(each.exists() for each in filled), "all rows")
             self._await_cut(cluster, max(complete_cuts(self._cuts), default=0) + 2)
             for number in range(self._args.kills):
+                self._await(cluster, self._is_prepared, "a process that stands by")
                 time.sleep(GOLDEN * number % 1 * self._args.cut_every)
                 newest = max(complete_cuts(self._cuts))
                 self.kills.append(self._kill((1 + number) % self._args.pservers))
@@ -140,6 +152,14 @@ class MeasuredRun:
         eventually(lambda: ready.exists() and pid_of(ready) != pid, "a pserver that is ready")
         found = log.read_bytes()[logged:].decode(errors="replace")
         return KilledPserver(index, killed, self._starts[-1], ready.stat().st_mtime, found)
+
+    def _is_prepared(self) -> bool:
+        """True if a process stands by, or none is wanted."""
+        log = self._folder / "standby.log"
+        if not self._args.standby:
+            return True
+        text = log.read_text() if log.exists() else ""
+        return "stands by" in text and "takes the place" not in text
 
     def _await_cut(self, cluster: LocalCluster, number: int) -> None:
         newest = lambda: max(complete_cuts(self._cuts), default=0)  # noqa: E731
@@ -176,6 +196,7 @@ if __name__ == "__main__":
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--cut-every", type=float, default=3.0, metavar="SECONDS")
+    parser.add_argument("--standby", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--pservers", type=int, default=2)
     parser.add_argument("--trainers", type=int, default=2)
     parser.add_argument("--directory", default=None, help="place of cuts and logs")

@@ -6,6 +6,7 @@ trainer's loop goes on to the next batch.
 
 from __future__ import annotations
 
+import itertools
 import re
 import statistics
 from collections.abc import Sequence
@@ -37,9 +38,9 @@ class TrainerTimes:
     events: Sequence[tuple[str, float]]
 
     def longest_gap(self, first: float, last: float) -> float:
-        """The longest time between the ends of two steps, of gaps that touch `first` … `last`."""
+        """The longest time between the ends of two steps, of which the later is in the span."""
         pairs = zip(self.ends, self.ends[1:], strict=False)
-        return max((b - a for a, b in pairs if b >= first and a <= last), default=0.0)
+        return max((b - a for a, b in pairs if first <= b <= last), default=0.0)
 
     def longest_before(self, last: float) -> float:
         """The longest time between the ends of two steps that ended before `last`.
@@ -47,7 +48,7 @@ class TrainerTimes:
         Steps that fill tables do not count.
         """
         ends = [each for each in self.ends[self.fill_steps :] if each <= last]
-        return max((b - a for a, b in zip(ends, ends[1:], strict=False)), default=0.0)
+        return max((b - a for a, b in itertools.pairwise(ends)), default=0.0)
 
     def after(self, name: str, first: float, last: float) -> float | None:
         """The time of an event between two times."""

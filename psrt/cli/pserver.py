@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from typing import Any
 
 import click
@@ -24,8 +25,14 @@ Examples:
 
 @click.command(epilog=_EPILOG)
 @click.option("--config", metavar="FILE", default="", help="TOML file with a section [pserver].")
+@click.option(
+    "--standby",
+    is_flag=True,
+    help="Load all but tables, then wait for a line on standard input that names the killed "
+    "pserver to go on for; psrt launch does so.",
+)
 @options_of(PserverConfig)
-def pserver(config: str, **flags: Any) -> int:
+def pserver(config: str, standby: bool, **flags: Any) -> int:
     """Run one pserver.
 
     A pserver starts empty: trainers register its tables. It ends when all trainers have completed
@@ -33,9 +40,21 @@ def pserver(config: str, **flags: Any) -> int:
     """
     settings = load(PserverConfig, flags=flags, file=config).config
     log.configure("pserver", settings.log_level)
+    if standby:
+        return _stand_by(settings)
     failpoints.arm(environment().get(failpoints.VARIABLE, ""))
     if warning := roles.contradiction(environment(), roles.PSERVER):
         logging.getLogger("psrt.cli").warning("%s; the command decides.", warning)
     from psrt.pserver.process import daemon
 
     return daemon.run(settings)
+
+
+def _stand_by(settings: PserverConfig) -> int:
+    """Wait to become another pserver, and be it; returns the exit code."""
+    from psrt.pserver.process import wait_to_take_over
+
+    arguments = wait_to_take_over(settings, sys.stdin)
+    if arguments is None:
+        return 0
+    return int(pserver.main(list(arguments), standalone_mode=False) or 0)

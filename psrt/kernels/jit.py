@@ -83,13 +83,15 @@ class Kernel:
     def ready(self) -> bool:
         return self._entry is self.dispatcher
 
-    def load(self, on_compile: Callable[[str], None] | None = None) -> None:
-        """Load machine code from the cache, or compile it; idempotent."""
+    def load(self, on_compile: Callable[[str], None] | None = None, compiles: bool = True) -> None:
+        """Load machine code from the cache, or compile it unless `compiles` is off; idempotent."""
         with _loading:
             if self.ready:
                 return
             listener = on_compile or _listener
             with cache.opened(self.dispatcher) as is_cached:
+                if not is_cached and not compiles:
+                    return
                 if listener is not None and not is_cached:
                     listener(self.name)
                 self._compile()
@@ -157,6 +159,12 @@ def warm_up(
     for each in kernels(groups):
         each.load(on_compile)
     return time.perf_counter() - start
+
+
+def load_cached(groups: Iterable[str]) -> None:
+    """Load the kernels of `groups` that are in the cache; compile none."""
+    for each in kernels(groups):
+        each.load(compiles=False)
 
 
 def on_compile(listener: Callable[[str], None] | None) -> None:

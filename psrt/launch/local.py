@@ -20,9 +20,9 @@ from psrt.core import whole_file
 from psrt.core.clock import Clock, MonotonicClock
 from psrt.core.errors import ConfigError, DeadlineError, PsrtError
 from psrt.launch import report
-from psrt.launch.plan import PSERVER, PSRT, TRAINER, ChildId, Command, Plan, recovering
-from psrt.launch.processes import Follower, Process
-from psrt.launch.supervise import Instruction, Phase, Recover, Supervisor, Terminate
+from psrt.launch.plan import PSERVER, PSRT, TRAINER, ChildId, Command, Plan, recovering, standing_by
+from psrt.launch.processes import Follower, Process, Standby
+from psrt.launch.supervise import Instruction, Phase, Recover, StandBy, Supervisor, Terminate
 
 Say = Callable[[str], None]
 _FOLLOWED = ChildId(TRAINER, 0)
@@ -50,7 +50,7 @@ def run(
     _make_directory("profile", str(Path(config.profile).parent))
     _check_report(config.report)
     recoveries = config.recoveries if is_durable else 0
-    cluster = LocalCluster(config.grace_s, clock, say, plan.cut_s, recoveries)
+    cluster = LocalCluster(config.grace_s, clock, say, plan.cut_s, recoveries, config.standby)
     error, started_at = None, clock.now()
     try:
         with cluster:
@@ -116,10 +116,17 @@ class LocalCluster:
     """
 
     def __init__(
-        self, grace_s: float, clock: Clock, say: Say, cut_s: float = 0.0, recoveries: int = 0
+        self,
+        grace_s: float,
+        clock: Clock,
+        say: Say,
+        cut_s: float = 0.0,
+        recoveries: int = 0,
+        stands_by: bool = False,
     ) -> None:
         self.processes: list[Process] = []
-        self._supervisor = Supervisor(grace_s, cut_s, recoveries)
+        self._supervisor = Supervisor(grace_s, cut_s, recoveries, stands_by)
+        self._standby: Standby | None = None
         self._follower = Follower(say)
         self._clock = clock
         self._say = say
@@ -201,6 +208,9 @@ class LocalCluster:
                 self._execute(self._supervisor.exited(process.child, code, now))
         while self._signals:
             self._handle(self._signals.pop(0), now)
+        if self._standby is not None and self._standby.has_ended:
+            self._standby = None
+            self._supervisor.standby_ended()
         self._execute(self._supervisor.tick(now))
 
     def _handle(self, number: int, now: float) -> None:
@@ -219,6 +229,9 @@ class LocalCluster:
             if isinstance(instruction, Recover):
                 self._recover(instruction.child)
                 continue
+            if isinstance(instruction, StandBy):
+                self._stand_by()
+                continue
             asked = isinstance(instruction, Terminate)
             self._say(f"{'stopping' if asked else 'killing'} {_names(instruction.children)}")
             for process in self.processes:
@@ -229,11 +242,19 @@ class LocalCluster:
         index = next(i for i, process in enumerate(self.processes) if process.child == child)
         killed = self.processes[index]
         self._say(f"{child} was killed and is started again; see {killed.command.log}")
-        again = Process(recovering(killed.command, killed.endpoint), now=self._clock.now())
+        command = recovering(killed.command, killed.endpoint)
+        again = Process(command, now=self._clock.now(), standby=self._standby)
+        self._standby = None
         again.endpoint = killed.endpoint
         self._exits.callback(again.close)
         self.processes[index] = again
         self._supervisor.started(child)
+
+    def _stand_by(self) -> None:
+        """Start a process that waits to take the place of any killed pserver."""
+        pserver = next(each for each in self.processes if each.child.role == PSERVER)
+        self._standby = Standby(standing_by(pserver.command))
+        self._exits.callback(self._standby.close)
 
 
 def _names(children: Iterable[ChildId]) -> str:

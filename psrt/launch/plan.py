@@ -7,6 +7,7 @@ pservers, reports of trainers.
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from psrt.config.sections import LaunchConfig, PserverConfig, TrainerConfig
 
 PSERVER = "pserver"
 TRAINER = "trainer"
+STANDBY = "standby"
 PSRT = (sys.executable, "-m", "psrt")
 _THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
 
@@ -118,6 +120,22 @@ def recovering(command: Command, endpoint: str) -> Command:
     arguments = list(command.arguments)
     arguments[arguments.index("--port") + 1] = endpoint.rpartition(":")[2]
     return replace(command, arguments=(*arguments, "--recover"), keeps_log=True)
+
+
+def standing_by(command: Command) -> Command:
+    """The command of a process that waits to go on for a killed pserver, with the settings of one.
+
+    It needs no result: it writes that of the pserver whose place it takes.
+    """
+    log = command.log.with_name(f"{STANDBY}.log")
+    arguments = (*command.arguments, "--standby")
+    return replace(command, arguments=arguments, log=log, result=log.with_suffix(".json"))
+
+
+def take_over_line(command: Command) -> str:
+    """The line that lets a process that stands by run the command of a pserver."""
+    flags = command.arguments[command.arguments.index(PSERVER) + 1 :]
+    return json.dumps({"flags": flags, "log": str(command.log.resolve())}) + "\n"
 
 
 def _trainer_settings(loaded: Loaded[LaunchConfig], environ: Mapping[str, str]) -> TrainerConfig:

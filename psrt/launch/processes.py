@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
-from psrt.launch.plan import ChildId, Command
+from psrt.launch.plan import ChildId, Command, take_over_line
 
 LAST_LINES = 20
 _CHUNK_BYTES = 65536
@@ -33,6 +33,20 @@ def _die_with_parent() -> None:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
+def _started(command: Command, stdin: int, stdout: int | None = None) -> subprocess.Popen[bytes]:
+    """Start a process whose output goes to its log, standard output optionally elsewhere."""
+    with command.log.open("ab") as log:  # append: a followed child's log has two writers
+        return subprocess.Popen(
+            command.arguments,
+            env=dict(command.environ),
+            stdin=stdin,
+            stdout=log if stdout is None else stdout,
+            stderr=log,
+            process_group=0,
+            preexec_fn=_die_with_parent,
+        )
+
+
 class Process:
     """One running or ended child; `code` is None while it runs and −n when signal n ended it.
 
@@ -40,7 +54,14 @@ class Process:
     `endpoint` is that of a pserver, set once it serves.
     """
 
-    def __init__(self, command: Command, *, now: float, stdout: int | None = None) -> None:
+    def __init__(
+        self,
+        command: Command,
+        *,
+        now: float,
+        stdout: int | None = None,
+        standby: Standby | None = None,
+    ) -> None:
         self.command = command
         self.started_at = now
         self.seconds = 0.0
@@ -49,16 +70,8 @@ class Process:
         command.result.unlink(missing_ok=True)  # files of an earlier run
         if not command.keeps_log:
             command.log.unlink(missing_ok=True)
-        with command.log.open("ab") as log:  # append: a followed child's log has two writers
-            self._popen = subprocess.Popen(
-                command.arguments,
-                env=dict(command.environ),
-                stdin=subprocess.DEVNULL,
-                stdout=log if stdout is None else stdout,
-                stderr=log,
-                process_group=0,
-                preexec_fn=_die_with_parent,
-            )
+        taken = None if standby is None else standby.take_over(command)
+        self._popen = _started(command, subprocess.DEVNULL, stdout) if taken is None else taken
 
     @property
     def child(self) -> ChildId:
@@ -86,6 +99,35 @@ class Process:
     def last_lines(self, count: int = LAST_LINES) -> str:
         with self.command.log.open(encoding="utf-8", errors="replace") as lines:
             return "".join(deque(lines, maxlen=count)).rstrip()
+
+
+class Standby:
+    """A process that has loaded all that a pserver needs, and waits to become one."""
+
+    def __init__(self, command: Command) -> None:
+        command.log.unlink(missing_ok=True)
+        self._popen = _started(command, subprocess.PIPE)
+
+    @property
+    def has_ended(self) -> bool:
+        return self._popen.poll() is not None
+
+    def take_over(self, command: Command) -> subprocess.Popen[bytes] | None:
+        """Let it run the command of a pserver; None if it has ended, and cannot."""
+        pipe = self._popen.stdin
+        assert pipe is not None, "it is started with a pipe"
+        try:
+            pipe.write(take_over_line(command).encode())
+            pipe.close()
+        except OSError:
+            return None
+        return self._popen
+
+    def close(self) -> None:
+        """End it now."""
+        if self._popen.poll() is None:
+            self._popen.kill()
+            self._popen.wait()
 
 
 class Follower:

@@ -22,6 +22,10 @@ from psrt.launch.plan import PSERVER, TRAINER, ChildId
 OUTLIVED_S = 10.0
 """The longest a trainer may run on after a pserver has ended."""
 
+STANDBY_AFTER_S = 5.0
+"""Time between the start of training, or a recovery, and that of a process that stands by: its
+start takes seconds of a core, which others need then."""
+
 
 class Phase(enum.Enum):
     STARTING = enum.auto()
@@ -53,7 +57,12 @@ class Recover:
     child: ChildId
 
 
-Instruction = Terminate | Kill | Recover
+@dataclass(frozen=True)
+class StandBy:
+    """Start a process that waits to take the place of a killed pserver."""
+
+
+Instruction = Terminate | Kill | Recover | StandBy
 
 
 @dataclass(frozen=True)
@@ -75,16 +84,21 @@ class Supervisor:
 
     In TRAINING, `deadline` is set exactly when a pserver has ended (`_gone`). In ENDED no process
     runs. A pserver that a signal kills in TRAINING is recovered, up to `recoveries` times for all.
+    With `stands_by` one process is kept that is ready for the next recovery.
     """
 
-    def __init__(self, grace_s: float, cut_s: float = 0.0, recoveries: int = 0) -> None:
+    def __init__(
+        self, grace_s: float, cut_s: float = 0.0, recoveries: int = 0, stands_by: bool = False
+    ) -> None:
         self._grace_s, self._cut_s = grace_s, cut_s
         self._living: set[ChildId] = set()
         self.phase = Phase.STARTING
         self.outcome = Outcome()
         self.deadline: float | None = None
         self._gone: ChildId | None = None
-        self._recoveries = recoveries
+        self._recoveries, self._stands_by = recoveries, stands_by
+        self._standby_due_s: float | None = None
+        self._has_standby = False
 
     def started(self, child: ChildId) -> None:
         self._living.add(child)
@@ -102,6 +116,7 @@ class Supervisor:
             return [] if self._trainers_live() else self._stop(now, self._cut_s)
         if code < 0 and self._may_recover(child):
             self._recoveries -= 1
+            self._has_standby, self._standby_due_s = False, now + STANDBY_AFTER_S
             return [Recover(child)]
         if code != 0 or self.phase is Phase.STARTING:
             self.outcome = Outcome(culprit=child, code=code)
@@ -130,12 +145,28 @@ class Supervisor:
         return self._stop(now)
 
     def tick(self, now: float) -> list[Instruction]:
-        """Apply deadlines."""
+        """Apply deadlines, and keep a process that stands by."""
         if self.deadline is None or now < self.deadline:
-            return []
+            return self._stand_by(now)
         if self.phase is Phase.TRAINING:
             self.outcome = Outcome(culprit=self._gone)
         return self._kill() if self.phase is Phase.STOPPING else self._stop(now)
+
+    def standby_ended(self) -> None:
+        """Record that the process that stood by has ended by itself: another would, too."""
+        self._stands_by = False
+
+    def _stand_by(self, now: float) -> list[Instruction]:
+        """Start a process that stands by once it is due."""
+        is_wanted = self._stands_by and not self._has_standby and self._recoveries > 0
+        if self.phase is not Phase.TRAINING or not is_wanted:
+            return []
+        if self._standby_due_s is None:
+            self._standby_due_s = now + STANDBY_AFTER_S
+        if now < self._standby_due_s:
+            return []
+        self._has_standby = True
+        return [StandBy()]
 
     def _may_recover(self, child: ChildId) -> bool:
         is_running = self.phase is Phase.TRAINING

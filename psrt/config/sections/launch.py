@@ -37,6 +37,11 @@ class LaunchConfig:
         "Killed pservers that are started again, in all, if [job] durability is not none.",
         minimum=0,
     )
+    standby: bool = setting(
+        True,
+        "Keep a process ready that takes the place of the next killed pserver, if [job] durability "
+        "is not none; it takes about 200 MiB.",
+    )
     warm_start: str = setting(
         "", "Source of first values in place of the job's: DIR or DIR#ID of cuts, or a saved model."
     )

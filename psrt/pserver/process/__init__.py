@@ -6,10 +6,12 @@ In reading order:
     abandoned_sockets  removal of sockets that killed pservers left
     ending             the reason for a process to end, and signals
     daemon             the pserver process: warm up, listen, report ready, serve, stop
+    standby            a process that waits to take a killed pserver's place
     in_process         a pserver in the user's own process
 """
 
 from psrt.pserver.process import daemon
 from psrt.pserver.process.in_process import serve
+from psrt.pserver.process.standby import wait_to_take_over
 
-__all__ = ["daemon", "serve"]
+__all__ = ["daemon", "serve", "wait_to_take_over"]

@@ -26,8 +26,8 @@ def trainer(*ends: float, events: tuple[tuple[str, float], ...] = ()) -> Trainer
 def test_a_gap_after_a_kill_may_have_begun_before_it() -> None:
     times = trainer(8.0, 9.5, 12.5, 13.0, 19.0)
 
-    assert times.longest_gap(10.0, 12.0) == 3.0
-    assert times.longest_gap(12.75, 14.0) == 6.0
+    assert times.longest_gap(10.0, 18.0) == 3.0
+    assert times.longest_gap(18.0, 20.0) == 6.0
     assert times.longest_gap(30.0, 40.0) == 0.0
 
 

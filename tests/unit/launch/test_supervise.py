@@ -5,7 +5,17 @@ from __future__ import annotations
 import signal
 
 from psrt.launch.plan import PSERVER, TRAINER, ChildId
-from psrt.launch.supervise import OUTLIVED_S, Kill, Outcome, Phase, Recover, Supervisor, Terminate
+from psrt.launch.supervise import (
+    OUTLIVED_S,
+    STANDBY_AFTER_S,
+    Kill,
+    Outcome,
+    Phase,
+    Recover,
+    StandBy,
+    Supervisor,
+    Terminate,
+)
 
 PSERVERS = (ChildId(PSERVER, 0), ChildId(PSERVER, 1))
 TRAINERS = (ChildId(TRAINER, 0), ChildId(TRAINER, 1))
@@ -266,3 +276,63 @@ def test_a_signal_before_trainers_run_stops_all_at_once_with_cuts_too() -> None:
     supervisor.started(PSERVERS[0])
 
     assert supervisor.interrupted(signal.SIGTERM, now=0.0) == [Terminate(PSERVERS[:1])]
+
+
+# --- a process that stands by --------------------------------------------------------------------
+
+
+def with_standby(recoveries: int) -> Supervisor:
+    """A supervisor whose first `tick` in training was at 0.0."""
+    supervisor = Supervisor(GRACE_S, recoveries=recoveries, stands_by=True)
+    for child in PSERVERS:
+        supervisor.started(child)
+    assert supervisor.tick(-50.0) == []
+    for child in TRAINERS:
+        supervisor.started(child)
+    assert supervisor.tick(0.0) == []
+    return supervisor
+
+
+def test_one_process_stands_by_some_seconds_after_training_began() -> None:
+    supervisor = with_standby(recoveries=2)
+
+    assert supervisor.tick(STANDBY_AFTER_S - 0.1) == []
+    assert supervisor.tick(STANDBY_AFTER_S) == [StandBy()]
+    assert supervisor.tick(STANDBY_AFTER_S + 100.0) == []
+
+
+def test_another_process_stands_by_some_seconds_after_a_recovery() -> None:
+    supervisor = with_standby(recoveries=2)
+    supervisor.tick(STANDBY_AFTER_S)
+
+    assert supervisor.exited(PSERVERS[0], -9, now=50.0) == [Recover(PSERVERS[0])]
+    supervisor.started(PSERVERS[0])
+
+    assert supervisor.tick(50.0) == []
+    assert supervisor.tick(50.0 + STANDBY_AFTER_S) == [StandBy()]
+
+
+def test_no_process_stands_by_that_could_not_be_used() -> None:
+    supervisor = with_standby(recoveries=1)
+    supervisor.exited(PSERVERS[0], -9, now=1.0)
+    supervisor.started(PSERVERS[0])
+
+    assert supervisor.tick(100.0) == []
+
+
+def test_a_process_that_stood_by_and_ended_has_no_successor() -> None:
+    supervisor = with_standby(recoveries=2)
+    supervisor.tick(STANDBY_AFTER_S)
+
+    supervisor.standby_ended()
+
+    assert supervisor.tick(100.0) == []
+    assert supervisor.exited(PSERVERS[0], -9, now=101.0) == [Recover(PSERVERS[0])]
+    assert supervisor.tick(200.0) == []
+
+
+def test_no_process_stands_by_while_the_job_ends() -> None:
+    supervisor = with_standby(recoveries=2)
+    supervisor.exited(TRAINERS[0], 1, now=1.0)
+
+    assert supervisor.tick(GRACE_S - 1.0) == []
