@@ -25,7 +25,7 @@ from psrt.rpc.dialing import Carrier, Connection, LastingCall, dialer, lasting_c
 from psrt.rpc.error_text import describe, failed, lost_if_late, unreachable
 from psrt.rpc.methods import METHODS, Method
 from psrt.rpc.pool import ConnectionPool
-from psrt.rpc.recovering import Recovering
+from psrt.rpc.recovering import Recovering, soon
 from psrt.rpc.retry import RetryPolicy
 from psrt.rpc.status import from_wire
 from psrt.rpc.wire import PROTOCOL, Message
@@ -38,8 +38,7 @@ _WAIT_REPORT_S = 5.0
 _HURRIED_S = 1.0
 _COMPLETE_S = 5.0  # of one attempt; COMPLETE waits for no other trainer
 _CONFIRM_S = 1.0
-_CONNECT_POLICY = RetryPolicy(max_s=0.5)
-_CALL_POLICY = RetryPolicy(max_s=0.5)
+_POLICY = RetryPolicy(max_s=0.5)
 
 
 class Client:
@@ -53,7 +52,7 @@ class Client:
         carrier: Carrier,
         hello: pb.Hello,
         *,
-        retry: RetryPolicy = _CALL_POLICY,
+        retry: RetryPolicy = _POLICY,
         clock: Clock | None = None,
         busy_poll: BusyPoll = NEVER,
     ) -> None:
@@ -86,13 +85,14 @@ class Client:
     def recovers_by(self, send_again: Callable[[], None]) -> None:
         """Go on with a recovered pserver; `send_again` repeats what its tables lack."""
         self._recovery.send_again = send_again
+        self._retry = soon(self._retry)
 
     def connect(self, timeout_s: float, on_wait: Callable[[str], None] = log.info) -> pb.HelloReply:
         """Send HELLO over gRPC, waiting up to `timeout_s` for a pserver that is not up yet.
 
         `on_wait` receives a line of text every few seconds. Raises `UnavailableError`.
         """
-        policy = dataclasses.replace(_CONNECT_POLICY, budget_s=timeout_s)
+        policy = dataclasses.replace(_POLICY, budget_s=timeout_s)
         started, attempt, reported_s = self._clock.now(), 0, 0.0
         while True:
             try:

@@ -10,11 +10,23 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from psrt.core.errors import ErrorCode, PsrtError, UnavailableError
 from psrt.rpc.error_text import restarted
+from psrt.rpc.retry import RetryPolicy
 
 log = logging.getLogger("psrt.rpc")
+
+
+SOON_S = 0.1
+"""The longest time between two attempts to reach a pserver that may recover: a launcher has it back
+within a second, and every trainer waits for the last one that meets it."""
+
+
+def soon(policy: RetryPolicy) -> RetryPolicy:
+    """The policy with at most `SOON_S` between two attempts."""
+    return replace(policy, max_s=min(policy.max_s, SOON_S))
 
 
 class Recovering:

@@ -24,6 +24,7 @@ from psrt.rpc.dialing import dialer
 from psrt.rpc.error_text import describe
 from psrt.rpc.hosts import host_id, join_endpoint, reachable, split_endpoint
 from psrt.rpc.methods import Method
+from psrt.rpc.recovering import SOON_S
 from psrt.rpc.retry import RetryPolicy
 from psrt.rpc.server import Server
 from psrt.rpc.serving import Peer
@@ -119,6 +120,17 @@ def test_a_recovered_pserver_is_sent_what_it_has_lost_before_the_call_goes_on() 
 
     calls = [name for name, _ in pserver.seen if name != "HELLO"]
     assert calls == ["REGISTER", "PUSH"]
+
+
+def test_a_client_that_may_go_on_with_a_recovered_pserver_tries_ten_times_a_second() -> None:
+    client = Client("inproc", 0, 1, InprocServer(Recovered()), pb.Hello())
+    lost = UnavailableError("it is gone")
+    before = client._retry.next_delay(20, 0.0, lost, lambda: 0.0)
+
+    client.recovers_by(lambda: None)
+
+    assert before == 0.5
+    assert client._retry.next_delay(20, 0.0, lost, lambda: 0.0) == SOON_S == 0.1
 
 
 def test_a_pserver_that_is_killed_in_its_recovery_is_sent_everything_once_more() -> None:
