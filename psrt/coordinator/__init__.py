@@ -5,6 +5,7 @@ In reading order:
     retention    the cuts that are kept when a newer one is complete
     schedule     the times at which a cut is due
     part_chain   the cut that the next part of a pserver continues
+    term        the one of several processes that coordinates the cuts of a directory
     coordinator  proposals, parts and commits: events in, instructions out
 """
 

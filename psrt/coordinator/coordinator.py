@@ -97,6 +97,7 @@ class CutCoordinator:
         self._last_step = 0
         self._watches: list[tuple[Caller, int]] = []
         self._requests: list[Caller] = []
+        self._superseded: PsrtError | None = None
 
     # --- events ------------------------------------------------------------------------------
 
@@ -178,6 +179,26 @@ class CutCoordinator:
         error, calls = _given_up(number, why), (*proposal.reports, *self._take_requests())
         return [Discard(number, why), *(Done(call, number, error) for call in calls)]
 
+    def no_part(self, number: int, why: str) -> list[CutInstruction]:
+        """Give up a cut of which a pserver has no part.
+
+        A report that comes while the manifest is being written is late: all parts are there.
+        """
+        if self._proposal is not None and self._proposal.committing:
+            return []
+        return self.failed(number, why)
+
+    def left_open(self, number: int, error: PsrtError, is_superseded: bool) -> list[CutInstruction]:
+        """End the waits for a cut whose manifest may count for another coordinator.
+
+        Nothing of it is deleted. With `is_superseded` another one has taken over: no more cuts are
+        proposed.
+        """
+        self._superseded = self._superseded or (error if is_superseded else None)
+        reports = self._proposal.reports if self._proposal is not None else []
+        self._proposal = None
+        return [Done(call, number, error) for call in (*reports, *self._take_requests())]
+
     def end(self, why: str) -> list[CutInstruction]:
         """Give up the cut: the pserver ends. A manifest under way is still written."""
         if self._proposal is None or self._proposal.committing:
@@ -213,6 +234,8 @@ class CutCoordinator:
         return self._schedule.is_due(self._steps() - self._last_step, now - self._began_s(now))
 
     def _propose(self, now: float) -> list[CutInstruction]:
+        if self._superseded is not None:
+            return [Done(call, 0, self._superseded) for call in self._take_requests()]
         self.newest += 1
         self._last_began_s, self._last_step = now, self._steps()
         self._proposal = _Proposal(self.newest, now, self._last_step)

@@ -182,7 +182,7 @@ class SimCluster:
             self.world.note(f"{pserver.endpoint} starts")
             directory, name = self.directory(pserver.endpoint), pserver.endpoint.partition(":")[0]
             is_again = self.scenario.is_durable and pserver.starts > 1
-            recovered = served_job.find(directory, name) if is_again else None
+            recovered = served_job.take_over(directory, name) if is_again else None
             pserver.is_anew = pserver.starts > 1 and recovered is None
             service = PserverService(
                 stripes=1,

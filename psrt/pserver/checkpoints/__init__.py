@@ -8,6 +8,7 @@ In reading order:
     saved_cut      a complete cut: its manifest, and the pages of its tables
     merging        a table merged from its full freeze and the deltas behind it
     compaction     a cut that builds on others made full
+    term_file     the process that coordinates the cuts in a directory
     served_job     tables that a killed pserver recovers
     stored_cuts    all cuts in a directory, complete or not: their files, bases and removal
     cutting        freezes and writes this pserver's part of a cut

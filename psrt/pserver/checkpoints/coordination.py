@@ -22,11 +22,12 @@ from psrt.coordinator.coordinator import (
     Discard,
     Done,
 )
+from psrt.coordinator.term import Term
 from psrt.core.clock import Clock
 from psrt.core.errors import PsrtError
 from psrt.core.failpoints import reach
 from psrt.core.threads import CrashReport, start_thread
-from psrt.pserver.checkpoints import cut_files
+from psrt.pserver.checkpoints import cut_files, term_file
 from psrt.pserver.checkpoints.cutting import Settings
 from psrt.pserver.checkpoints.saved_cut import complete_cuts
 from psrt.pserver.checkpoints.stored_cuts import Bases, files_by_cut, remove_cut
@@ -59,7 +60,10 @@ class WaitingCaller:
 
 
 class Coordination:
-    """Cuts of one job, whose pservers are `endpoints`; `steps()` counts rounds or mini-batches."""
+    """Cuts of one job, whose pservers are `endpoints`; `steps()` counts rounds or mini-batches.
+
+    `term` is taken already by a process that goes on for a killed one.
+    """
 
     def __init__(
         self,
@@ -68,8 +72,10 @@ class Coordination:
         clock: Clock,
         steps: Callable[[], int],
         crashes: CrashReport,
+        term: Term | None = None,
     ) -> None:
         self._settings, self._endpoints, self._clock = settings, tuple(endpoints), clock
+        self._term = term or self._taken()  # before the lists of cuts
         newest = max(files_by_cut(settings.directory), default=0)
         complete = max(complete_cuts(settings.directory), default=0)
         self._cuts = CutCoordinator(
@@ -140,7 +146,7 @@ class Coordination:
         with self._lock:
             number = number or self._cuts.proposed
             if problem:
-                instructions = self._cuts.failed(number, f"{endpoint}: {problem}")
+                instructions = self._cuts.no_part(number, f"{endpoint}: {problem}")
             else:
                 participants, base = json.dumps(read["participants"]), read["base"]
                 instructions = self._cuts.part(number, endpoint, record, participants, base, caller)
@@ -198,17 +204,41 @@ class Coordination:
 
     def _commit(self, commit: Commit) -> list[CutInstruction]:
         directory, number = self._settings.directory, commit.number
+        is_written = False
         try:
+            term = self._term = self._term or term_file.take(directory)
+            term_file.check(directory, term)
             reach("cut.before_manifest")
             directory.commit(cut_files.manifest_name(number), self._manifest(commit))
+            is_written = True
+            term_file.check(directory, term)
         except PsrtError as error:
-            with self._lock:
-                return self._cuts.failed(number, str(error))
+            return self._not_committed(number, error, is_written)
         log.info("cut %d is complete in %s", number, directory.location)
         with self._lock:
             instructions = self._cuts.committed(number)
         self._remove_old()
         return instructions
+
+    def _not_committed(
+        self, number: int, error: PsrtError, is_written: bool
+    ) -> list[CutInstruction]:
+        """End a cut without a manifest, or with one that this process may not report."""
+        is_superseded = isinstance(error, term_file.SupersededError)
+        with self._lock:
+            if not (is_superseded or is_written):
+                return self._cuts.failed(number, str(error))
+            instructions = self._cuts.left_open(number, error, is_superseded)
+        log.warning("it is unknown whether cut %d is complete: %s", number, error)
+        return instructions
+
+    def _taken(self) -> Term | None:
+        """The term of this process; None, to be taken later, if the storage fails now."""
+        try:
+            return term_file.take(self._settings.directory)
+        except PsrtError as error:
+            log.warning("the directory of cuts cannot be written now: %s", error)
+            return None
 
     def _remove_old(self) -> None:
         """Delete cuts that retention drops, and parts of older ones that were given up.
@@ -251,6 +281,8 @@ class Coordination:
 
     def _remove(self, number: int) -> None:
         try:
+            if self._term is not None:
+                term_file.check(self._settings.directory, self._term)
             remove_cut(self._settings.directory, number)
         except PsrtError as error:
             log.warning("cut %d was not deleted: %s", number, error)

@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from psrt.coordinator.term import Term
 from psrt.core.errors import PsrtError
 from psrt.core.specs import TableSpec, from_plain
+from psrt.pserver.checkpoints import term_file
 from psrt.pserver.checkpoints.saved_cut import SavedCut, complete_cuts, open_cut
 from psrt.storage import json_file
 from psrt.storage.directory import Directory, contents
@@ -24,12 +26,16 @@ FORMAT, VERSION = "psrt served job", 1
 
 @dataclass(frozen=True)
 class RecoveredPart:
-    """The newest part of one pserver: `cut` has this part alone, `state` its decisions."""
+    """The newest part of one pserver: `cut` has this part alone, `state` its decisions.
+
+    `term` is that of the first pserver of a job, which coordinates the cuts.
+    """
 
     cut: SavedCut
     incarnation: int
     state: dict[str, Any]
     specs: Sequence[TableSpec]
+    term: Term | None = None
 
 
 def record(directory: Directory, name: str, incarnation: int) -> None:
@@ -47,6 +53,19 @@ def forget(directory: Directory, name: str) -> None:
         directory.remove(*directory.names(_file(name)))
     except PsrtError as error:
         log.warning("a later --recover of this pserver may find an ended job: %s", error)
+
+
+def take_over(directory: Directory, name: str) -> RecoveredPart | None:
+    """The part that pserver `name` goes on from, as `find`; the first one begins a term before.
+
+    So it goes on from every cut that its predecessor has ever reported complete.
+    """
+    found = find(directory, name)
+    if found is None or found.cut.parts[0]["index"] != 0:
+        return found
+    term = term_file.take(directory)
+    found = find(directory, name)
+    return found and dataclasses.replace(found, term=term)
 
 
 def find(directory: Directory, name: str) -> RecoveredPart | None:

@@ -54,7 +54,7 @@ def recovered(config: PserverConfig, cuts: Settings | None) -> RecoveredPart | N
             "--recover needs a directory of cuts, and the port of the killed pserver.",
             hint="Give --checkpoint-dir and --port, as the pserver had them.",
         )
-    found = served_job.find(cuts.directory, name_at(config.port))
+    found = served_job.take_over(cuts.directory, name_at(config.port))
     if found is None:
         log.info("nothing to recover in %s: begins anew", config.checkpoint_dir)
     else:

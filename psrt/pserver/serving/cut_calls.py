@@ -109,8 +109,9 @@ class CutCalls:
             if self.name:
                 served_job.record(self._settings.directory, self.name, self._incarnation)
             if mine[0] == 0:
+                term = self._recovered.term if self._recovered is not None else None
                 self._coordination = Coordination(
-                    self._settings, endpoints, self._clock, steps, self._crashes
+                    self._settings, endpoints, self._clock, steps, self._crashes, term
                 )
                 if self._is_durable and not self._recovered:
                     self._coordination.propose()

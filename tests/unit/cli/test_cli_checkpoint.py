@@ -208,7 +208,7 @@ def test_old_cuts_are_deleted_and_milestones_kept(tmp_path: Path, capsys: Captur
     assert capsys.readouterr().out.splitlines() == ["cut 3: deleted", "cut 1: deleted"]
     assert complete_cuts(directory) == [*files_by_cut(directory)] == [2, 4, 5]
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        *("cut-00000002", "cut-00000004", "cut-00000005")
+        *("coordinator.json", "cut-00000002", "cut-00000004", "cut-00000005")
     ]
 
 

@@ -10,7 +10,7 @@ import pytest
 from psrt.coordinator.coordinator import Announce, Commit, CutCoordinator, Discard, Done
 from psrt.coordinator.retention import Retention, closure
 from psrt.coordinator.schedule import CutSchedule
-from psrt.core.errors import ErrorCode
+from psrt.core.errors import ErrorCode, StorageError
 
 ENDPOINTS = ("a:1", "b:1", "c:1")
 
@@ -49,6 +49,50 @@ def test_a_trainer_that_has_gone_is_not_told() -> None:
     cuts.unwatch("t0")
 
     assert cuts.request("cli", 1.0) == []
+
+
+def test_a_late_report_of_a_restart_ends_no_cut_whose_manifest_is_being_written() -> None:
+    cuts = coordinator()
+    cuts.request("cli", 0.0)
+    for endpoint in ENDPOINTS:
+        instructions = cuts.part(1, endpoint, "record")
+    assert isinstance(instructions[0], Commit)
+
+    assert cuts.no_part(1, "b:1: the pserver was started again") == []
+    assert cuts.committed(1) == [Done("cli", 1)]
+
+
+def test_a_cut_ends_that_a_pserver_has_no_part_of() -> None:
+    cuts = coordinator()
+    cuts.request("cli", 0.0)
+    cuts.part(1, "a:1", "record")
+
+    discard, done = cuts.no_part(1, "b:1: no memory")
+
+    assert discard == Discard(1, "b:1: no memory")
+    assert done.error.code is ErrorCode.CUT_GIVEN_UP
+
+
+def test_a_superseded_coordinator_proposes_nothing_and_deletes_nothing() -> None:
+    cuts = CutCoordinator(ENDPOINTS, CutSchedule(every_s=1.0), 30.0)
+    cuts.request("cli", 0.0)
+    cuts.part(1, "a:1", "record", call="a")
+    error = StorageError("another process has taken over")
+
+    assert cuts.left_open(1, error, True) == [Done("a", 1, error), Done("cli", 1, error)]
+    assert cuts.request("cli again", 5.0) == [Done("cli again", 0, error)]
+    assert cuts.tick(100.0) == []
+    assert cuts.proposed == 0
+
+
+def test_a_cut_of_unknown_outcome_is_followed_by_others() -> None:
+    cuts = coordinator()
+    cuts.request("cli", 0.0)
+
+    cuts.left_open(1, StorageError("the directory does not answer"), False)
+
+    assert cuts.request("cli again", 1.0) == []
+    assert (cuts.proposed, cuts.complete) == (2, 0)
 
 
 def test_repeated_late_and_foreign_reports_change_nothing() -> None:
