@@ -48,7 +48,7 @@ class CrashReport:
 
 
 def start_thread(
-    target: Callable[[], None], name: str, crashes: CrashReport, *, daemon: bool = True
+    target: Callable[[], object], name: str, crashes: CrashReport, *, daemon: bool = True
 ) -> threading.Thread:
     """Run `target` in a named thread; an exception goes to `crashes`."""
 

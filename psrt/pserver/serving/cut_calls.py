@@ -248,10 +248,9 @@ class CutCalls:
         self._cutting.freeze(freeze.number, facts, processes)
 
     def no_part(self, number: int, why: str) -> None:
-        """Start to report that this pserver has given up cut `number`: no one waits for its
-        part."""
+        """Start to report that this pserver has given up cut `number`."""
         if self._endpoints:
-            start_thread(partial(self._report_no_part, number, why), "cuts", self._crashes)
+            start_thread(partial(self._written, number, "", why), "cuts", self._crashes)
 
     # --- inside ----------------------------------------------------------------------------------
 
@@ -276,9 +275,6 @@ class CutCalls:
         if problem:  # without this part there is no cut
             return PartOutcome.GIVEN_UP
         return PartOutcome.COMPLETE if complete == number else PartOutcome.UNKNOWN
-
-    def _report_no_part(self, number: int, why: str) -> None:
-        self._written(number, "", why)
 
     def _reported(self, number: int, record: str, problem: str) -> int:
         """The number of the cut once it is complete; raises its error if it was given up."""

@@ -221,8 +221,9 @@ def test_a_call_that_waits_fails_when_tables_freeze_without_it() -> None:
     for trainer in range(2):
         members.complete(trainer, 0.0)
 
-    failed, freeze = cuts.freeze_without_calls(2)
+    failed, no_part, freeze = cuts.freeze_without_calls(2)
 
     assert codes([failed]) == [ErrorCode.CUT_GIVEN_UP]
+    assert no_part == NoPart(1, "the job has ended")
     assert freeze == Freeze(2, ())
     cuts.check()
