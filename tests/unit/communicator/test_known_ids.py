@@ -77,7 +77,7 @@ def pushed(message: Message) -> list[tuple[bool, int]]:
 def forget(cluster: Cluster) -> None:
     for pserver in cluster.pservers:
         assert isinstance(pserver, PserverService)
-        pserver._id_lists = IdListCache()
+        pserver._id_lists = pserver._steps._id_lists = IdListCache()
 
 
 def counted(cluster: Cluster, name: str) -> float:
