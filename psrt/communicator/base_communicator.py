@@ -85,6 +85,10 @@ class BaseCommunicator(ABC):
         """See `Communicator.continues_at`."""
         self._next_position = position
 
+    def marks(self, reached: str) -> None:
+        """See `Communicator.marks`."""
+        self._pservers.lineage.position = reached
+
     def request_cut(self, timeout_s: float) -> int:
         """See `Communicator.request_cut`."""
         return self._pservers.request_cut(timeout_s)
@@ -114,7 +118,10 @@ class BaseCommunicator(ABC):
 
     def _connect(self, timeout_s: float) -> None:
         self._pservers.connect(timeout_s, self._on_wait)
-        self._is_at(self._begin(self.resumed))
+        begins = self._begin(self.resumed)
+        if not self._pservers.lineage.is_kept:
+            self._pservers.lineage.forget()
+        self._is_at(begins)
         if self._pservers.makes_cuts and self._watches_cuts:
             self._cut_watch.start()
 

@@ -21,13 +21,15 @@ class Beginning(NamedTuple):
 
     `positions` are those of all trainers of the cut, by number, if the job has another number of
     trainers or one of them was lost; otherwise empty. `report` is a text about a warm start, ""
-    without one.
+    without one. `reached` is what a former process of this trainer gave to `marks`: this one goes
+    on there; "" if it begins by itself.
     """
 
     cut: int = 0
     position: str = ""
     positions: tuple[str, ...] = ()
     report: str = ""
+    reached: str = ""
 
 
 BeginsAt: TypeAlias = Callable[[Beginning], Position]
@@ -55,6 +57,14 @@ class CutParticipant(Protocol):
         """Record where this trainer goes on once the running step is pushed.
 
         A cut that contains the step has it. `finish` calls without one keep the last position.
+        """
+        ...
+
+    def marks(self, reached: str) -> None:
+        """Name where the data go on behind the running step, at the start: where they begin.
+
+        A process that takes the place of this one gets it as `Beginning.reached`. A caller that
+        marks no step has no lineage: after its process another one begins anew. Geo ignores it.
         """
         ...
 

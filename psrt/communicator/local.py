@@ -75,6 +75,9 @@ class LocalCommunicator:
     def continues_at(self, position: Position) -> None:
         """Ignore it: there are no cuts."""
 
+    def marks(self, reached: str) -> None:
+        """Ignore it: no other process goes on here."""
+
     def request_cut(self, timeout_s: float) -> int:
         """Raise `ConfigError`: there are no cuts."""
         raise ConfigError(

@@ -60,7 +60,7 @@ class Client:
         self.is_hurried = self._makes_cuts = False
         self._hello_reply: pb.HelloReply | None = None
         self._recovery = Recovering(endpoint)
-        self.trainer, self._incarnation, self._hello = trainer, incarnation, hello
+        self.trainer, self.incarnation, self._hello = trainer, incarnation, hello
         self._dial = dialer(carrier, endpoint, trainer, busy_poll=busy_poll)
         self._carrier = carrier
         self._presence: LastingCall | None = None
@@ -171,7 +171,7 @@ class Client:
         """Return the key of the next push; a retry of that push must carry the same key."""
         with self._numbers:
             self._pushes += 1
-            return pb.PushKey(incarnation=self._incarnation, sequence=self._pushes)
+            return pb.PushKey(incarnation=self.incarnation, sequence=self._pushes)
 
     def hurry(self) -> None:
         """Bound retries to one second from now on, for a process that was asked to end.
@@ -195,7 +195,7 @@ class Client:
             self._requests += 1
             header.request_id = self._requests
         header.protocol, header.method, header.trainer = PROTOCOL, method, self.trainer
-        header.push_key.incarnation = self._incarnation
+        header.push_key.incarnation = self.incarnation
         return Message(header, list(tensors))
 
     def _reported(self, message: Message, reply: Message) -> Message:

@@ -219,6 +219,10 @@ class SimCluster:
     # --- trainers --------------------------------------------------------------------------------
 
     def _start_trainer(self, trainer: SimTrainer) -> None:
+        if trainer.starts and self._has_job_ended():
+            trainer.is_over = True  # its COMPLETE was the last frame that it sent
+            self.ends[f"trainer {trainer.number}"] = "completed"
+            return
         trainer.starts += 1
         process = trainer.process = Process(f"trainer {trainer.number}")
 
@@ -233,6 +237,10 @@ class SimCluster:
             self.world.at(self.world.now, lambda: self._trainer_ended(trainer, process))
 
         self.world.spawn(process, "main", main)
+
+    def _has_job_ended(self) -> bool:
+        """True if a process that starts now would begin the job again."""
+        return all(self.ends.get(f"pserver {n}") == "completed" for n in range(len(self.pservers)))
 
     def _trainer_ended(self, trainer: SimTrainer, process: Process) -> None:
         """The keeper starts a trainer that failed again, some times."""

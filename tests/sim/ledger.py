@@ -70,10 +70,12 @@ class Ledger:
         rows: Mapping[int, float],
         dense: Mapping[str, np.ndarray],
         mode: specs.CommunicationMode,
+        is_even: bool = True,
     ) -> None:
         """Raise `AssertionError` unless rows and dense values are those of the steps sent.
 
-        `rows` are the first weights by id.
+        `rows` are the first weights by id. The rounds of all pservers had the same trainers if it
+        `is_even`.
         """
         mean, once = isinstance(mode, specs.Sync), once_applied(mode, self.trainers)
         own = {row: value for row, value in rows.items() if row != SHARED}
@@ -85,7 +87,7 @@ class Ledger:
         for row in sorted(self.acknowledged & own.keys()):
             assert mean or own[row] == UNIT, f"{described(row)}: acknowledged, but lost in part"
         total = sum(own.values())
-        if self.sent == self.acknowledged:
+        if self.sent == self.acknowledged and is_even:
             self._check_sums(total, total, rows.get(SHARED, 0.0), dense)
         else:
             least = 0.0 if mean else float(UNIT * len(self.acknowledged))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from psrt.communicator.base import Pulled
+from psrt.communicator.base import Beginning, Position, Pulled
 from psrt.communicator.factory import make
 from psrt.core import specs
 from psrt.rpc import pb
@@ -25,21 +25,36 @@ MOST_STARTS = 4
 STEP_S = 0.01
 
 
-def train(cluster: SimCluster, number: int, first: int) -> None:
-    """Train all steps; raises the error that ends the process."""
-    communicator, clients = _connected(cluster, number, first)
-    steps = cluster.scenario.steps[number]
-    sent = []
+def train(cluster: SimCluster, number: int, process: int) -> None:
+    """Train all steps that no former process has; raises the error that ends this one.
+
+    Only in Geo each process begins anew, and has rows of its own.
+    """
+    communicator, clients = _connected(cluster, number, process)
+    first = process if cluster.is_geo else 0
+    steps = range(cluster.scenario.steps[number])
+    sent: list[int] = []
+
+    def begin(found: Beginning) -> Position:
+        nonlocal steps
+        steps = range(int(found.reached or 0), steps.stop)
+        sent.extend(row_of(number, first, step) for step in range(steps.start))
+        communicator.marks(str(steps.start))
+        cluster.world.note(f"trainer {number}, process {process} begins at step {steps.start}")
+        return partial(position_of, first, steps.start)
+
+    communicator.begins_at(begin)
     try:
         communicator.start(START_TIMEOUT_S)
-        communicator.pull_rows({"emb": ids_of(number, first, 0)})
-        for step in range(steps):
+        communicator.pull_rows({"emb": ids_of(number, first, steps.start)})
+        for step in steps:
             row = row_of(number, first, step)
             communicator.begin({"emb": ids_of(number, first, step + 1)})
             cluster.world.sleep(cluster.world.random.uniform(0, STEP_S))
             cluster.ledger.sent.add(row)
             sent.append(row)
             communicator.continues_at(partial(position_of, first, step + 1))
+            communicator.marks(str(step + 1))
             pulled = communicator.finish(gradients_of(number, first, step))
             _check_staleness(cluster, number, step, pulled)
             if isinstance(cluster.mode, specs.Sync):

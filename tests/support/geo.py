@@ -13,7 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from psrt.communicator.base import Communicator, Gradient, Gradients, Position, Pulled, Timeline
+from psrt.communicator.base import (
+    BeginsAt,
+    Communicator,
+    Gradient,
+    Gradients,
+    Position,
+    Pulled,
+    Timeline,
+)
 from psrt.communicator.geo import GeoTable, UpdateState
 from psrt.core import specs
 from psrt.core.counters import Counters
@@ -128,6 +136,12 @@ class GeoByHand:
 
     def offer(self, name: str, gradient: Gradient) -> None:
         self.inner.offer(name, gradient)
+
+    def begins_at(self, begin: BeginsAt) -> None:
+        self.inner.begins_at(begin)
+
+    def marks(self, reached: str) -> None:
+        self.inner.marks(reached)
 
     def continues_at(self, position: Position) -> None:
         self.inner.continues_at(position)

@@ -16,6 +16,7 @@ from collections import deque
 
 from psrt.communicator.async_.gradient_queue import GradientQueue, Merged
 from psrt.communicator.base import Gradient, Gradients, Position, Versions, no_position
+from psrt.communicator.requests import Settled
 from psrt.core.errors import DeadlineError
 
 EARLY_BYTES = 2 << 20
@@ -61,13 +62,22 @@ class MergeQueue:
         self._offered_bytes = 0
         self._newest: str | None = None
         self._open_versions: Versions = {}
-        self._under_way = 0
+        self._under_way: list[Merged] = []
+        self._last_step = self._counted = self._apart_to = (
+            0  # the last steps that were put, counted
+        )
+        self._places = {0: ""}  # where data go on, by step
         self._draining = False
         self._paused = False
         self._closed = False
         self.position: Position = no_position
 
     # --- the trainer ------------------------------------------------------------------------------
+
+    def begin_behind(self, step: int, place: str, apart_to: int) -> None:
+        """Count steps on from `step`, with data at `place`; up to `apart_to` merge none."""
+        self._last_step = self._counted = step
+        self._places, self._apart_to = {step: place}, apart_to
 
     def offer(self, name: str, gradient: Gradient, versions: Versions) -> bool:
         """Queue one gradient of the open step; False, without waiting, if there is no room."""
@@ -79,7 +89,7 @@ class MergeQueue:
                 return False
             if not self._offered:
                 self._open_versions = versions
-            queue.put(gradient)
+            queue.put(gradient, self._last_step + 1)
             self._offered.add(name)
             self._offered_bytes += queue.next_bytes
             self._newest = name
@@ -93,11 +103,12 @@ class MergeQueue:
         versions: Versions,
         timeout_s: float,
         position: Position = no_position,
+        place: str = "",
     ) -> bool:
         """Queue what was not offered, and end the step; False if the queue is closed.
 
-        The trainer goes on at `position`. Raises `DeadlineError` if a queue stays full for
-        `timeout_s`.
+        The trainer goes on at `position`, its data at `place`. Raises `DeadlineError` if a queue
+        stays full for `timeout_s`.
         """
         with self._changed:
             rest = [name for name in gradients if name not in self._offered]
@@ -109,7 +120,9 @@ class MergeQueue:
             if self._closed:
                 return False
             for name, queue in queues.items():
-                queue.put(gradients[name])
+                queue.put(gradients[name], self._last_step + 1)
+            self._last_step += 1
+            self._places[self._last_step] = place
             self._steps.append(versions)
             self.position = position
             self._offered.clear()
@@ -129,16 +142,19 @@ class MergeQueue:
     def pause(self, timeout_s: float) -> bool:
         """Let no further step begin, and wait until the last one has ended and all were sent.
 
-        False at the deadline or once closed; call `resume` in either case.
+        A trainer that computes its predecessor's steps again ends those first. False at the
+        deadline or once closed; call `resume` in either case.
         """
         with self._changed:
+            self._changed.wait_for(self._is_caught_up, timeout_s)
             self._paused = self._draining = True
             self._changed.notify_all()
             self._changed.wait_for(
                 lambda: self._closed or (not self._offered and self._idle()), timeout_s
             )
             self._draining = False
-            return not self._closed and not self._offered and self._idle()
+            is_idle = not self._offered and self._idle()
+            return not self._closed and is_idle and self._is_caught_up()
 
     def resume(self) -> None:
         """Let steps begin again."""
@@ -172,7 +188,6 @@ class MergeQueue:
                 self._changed.wait_for(self._has_work)
                 self._changed.wait_for(self._worth_sending, self._linger_s)
                 if not self._closed and self._has_work():  # unless another sender was faster
-                    self._under_way += 1
                     merged = self._take_groups(is_late)
                     self._changed.notify_all()
                     return merged
@@ -183,7 +198,7 @@ class MergeQueue:
         with self._changed:
             for name, group in merged.groups.items():
                 self._queues[name].reuse(group)
-            self._under_way -= 1
+            self._under_way = [each for each in self._under_way if each is not merged]
             self._changed.notify_all()
 
     # --- with the lock held -----------------------------------------------------------------------
@@ -191,6 +206,9 @@ class MergeQueue:
     def _is_shut(self) -> bool:
         """True if no step may be put; one that has begun ends first."""
         return self._paused and not self._offered
+
+    def _is_caught_up(self) -> bool:
+        return self._closed or self._last_step >= self._apart_to
 
     def _idle(self) -> bool:
         return not self._steps and not self._under_way
@@ -217,7 +235,7 @@ class MergeQueue:
 
     def _queue(self, name: str) -> GradientQueue:
         if name not in self._queues:
-            self._queues[name] = GradientQueue(self._max_merge)
+            self._queues[name] = GradientQueue(self._max_merge, self._apart_to)
         return self._queues[name]
 
     def _full(self, queues: dict[str, GradientQueue]) -> list[str]:
@@ -232,7 +250,19 @@ class MergeQueue:
         steps = len(self._steps) - max(map(self._ended, self._queues), default=0)
         for _ in range(steps):
             self._steps.popleft()
-        return Merged(groups, steps, versions, self._average, is_late)
+        counted, self._counted = self._counted + 1, self._counted + steps
+        settled = self._settled([group.first for group in groups.values()], counted)
+        merged = Merged(groups, steps, versions, self._average, is_late, counted, settled)
+        self._under_way.append(merged)
+        return merged
+
+    def _settled(self, taken: list[int], counted: int) -> Settled:
+        """The steps all of whose gradients were answered, and are counted."""
+        waiting = [q.oldest for q in self._queues.values() if q.oldest is not None]
+        under_way = [merged.first for merged in self._under_way]
+        step = min([*taken, *waiting, *under_way, counted, self._last_step + 1]) - 1
+        self._places = {each: place for each, place in self._places.items() if each >= step}
+        return Settled(step, self._places[step])
 
     def _ended(self, name: str) -> int:
         """The number of waiting gradients of a parameter that belong to ended steps."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TypeAlias
 
 from psrt.communicator.async_.background import Background
@@ -75,16 +76,18 @@ class Sender:
         self, gradients: Gradients, versions: Versions, position: Position = no_position
     ) -> None:
         """Queue the rest of a step, waiting for room; the trainer goes on at `position`."""
+        place = self._pservers.lineage.position
         # A push that hangs fails within the call timeout, with a better message than a full queue.
         timeout_s = self._pservers.call_timeout_s + BACKSTOP_S
         with self._metrics.blocked_s.time():
-            queued = self._queue.put(gradients, versions, timeout_s, position)
+            queued = self._queue.put(gradients, versions, timeout_s, position, place)
         if not queued:
             self._background.check()
 
     def is_at(self, position: Position) -> None:
         """Record where the trainer goes on, without a step in between."""
-        self._queue.position = position
+        self._queue.position, lineage = position, self._pservers.lineage
+        self._queue.begin_behind(lineage.begun, lineage.position, lineage.repeated_to)
 
     def position(self) -> str:
         """Return where the trainer goes on after the last step that was put."""
@@ -132,9 +135,26 @@ class Sender:
     def _push(self, merged: Merged) -> None:
         """Push to pservers that get a gradient, or to all if there are steps to count."""
         requests = self._pservers.router.requests()
-        self._pservers.router.push(requests, merged.gradients(), merged.versions)
-        count_steps(requests, merged.steps)
+        leave_out = partial(self._has, merged)
+        self._pservers.router.push(
+            requests, merged.gradients(), merged.versions, leave_out=leave_out
+        )
+        self._count_steps(requests, merged)
+        self._pservers.lineage.stamp(requests, merged.settled, merged.covers())
         on_answer = self._before_push(requests, merged)
         versions = self._pservers.call(Method.PUSH, requests, threads=self._threads)
         self._metrics.count(merged)
         on_answer(versions)
+
+    def _has(self, merged: Merged, name: str, endpoint: int, bucket: int) -> bool:
+        """True if a former process of this trainer has pushed a gradient to a pserver."""
+        lineage = self._pservers.lineage
+        return lineage.has(endpoint, bucket, merged.groups[name].first, name)
+
+    def _count_steps(self, requests: list[Request], merged: Merged) -> None:
+        """Count the mini-batches that a pserver has not counted yet."""
+        count_steps(requests, merged.steps)
+        steps = merged.counted, merged.counted + merged.steps - 1
+        for request in requests if merged.counted <= self._pservers.lineage.repeated_to else ():
+            if request.bucket == 0:
+                request.header.step = self._pservers.lineage.uncounted(request.endpoint, steps)

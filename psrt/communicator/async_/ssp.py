@@ -55,7 +55,9 @@ class SspCommunicator(QueuedCommunicator):
 
     def _connect(self, timeout_s: float) -> None:
         super()._connect(timeout_s)
-        self._step = self._reached = self._pservers.begin_clock(CLOCK)
+        # Steps that are computed again are in the predecessor's clock already.
+        begin = self._pservers.begin_clock(CLOCK) - self._pservers.lineage.counted_everywhere()
+        self._step = self._reached = max(0, begin)
 
     def begin(self, wanted: Mapping[str, I64]) -> None:
         self._check()

@@ -2,6 +2,7 @@
 
 known_ids         lists of ids that pservers remember, so that a push need not repeat them
 requests          one request: its parts, their tensors, the destinations of its reply
+lineage           steps over all processes of a trainer, and what pservers have of them
 residuals         error feedback: rounding errors of narrow gradients go into the next one
 router            gradients to parts per pserver, replies to arrays
 snapshots         buffers that receive whole dense parameters
@@ -16,6 +17,7 @@ cut_watch         the part of a trainer in cuts
 
 from psrt.communicator.requests.cut_watch import CutWatch, log_given_up, take_part
 from psrt.communicator.requests.endpoint_threads import BACKSTOP_S, EndpointThreads, results
+from psrt.communicator.requests.lineage import WHOLE, Lineage, Settled, Steps
 from psrt.communicator.requests.pserver_group import PendingCalls, PserverGroup
 from psrt.communicator.requests.requests import Request, count_steps
 from psrt.communicator.requests.retained import RetainedPushes
@@ -24,6 +26,7 @@ from psrt.communicator.requests.snapshots import Snapshots, empty_dense
 from psrt.communicator.requests.state_calls import StatePage
 
 __all__ = ["BACKSTOP_S", "CutWatch", "EndpointThreads", "PendingCalls", "PserverGroup", "results"]
+__all__ += ["WHOLE", "Lineage", "Settled", "Steps"]
 __all__ += [
     "Request",
     "RetainedPushes",

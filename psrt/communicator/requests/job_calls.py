@@ -16,7 +16,9 @@ from typing import TypeAlias, TypeVar
 from psrt.communicator.base import Beginning, Timeline
 from psrt.communicator.members import Members, members_of
 from psrt.communicator.requests.endpoint_threads import EndpointThreads, results
+from psrt.communicator.requests.lineage import Lineage
 from psrt.communicator.requests.recovery import DurablePushes
+from psrt.communicator.requests.router import Router
 from psrt.communicator.requests.state_calls import StatePage, send_state, stored_states
 from psrt.core.errors import PsrtError
 from psrt.core.specs import to_json
@@ -60,6 +62,8 @@ class JobCalls:
     durable: DurablePushes | None = None
     resumed = Beginning()
     on_cut: OnCut
+    lineage: Lineage
+    router: Router
     _found: pb.Register
     _reached: dict[str, int]
     _clients: tuple[Client, ...]
@@ -89,7 +93,9 @@ class JobCalls:
         if self.durable is not None:
             self.durable.begin(self._rejoin)
         jobs = [partial(self._begin, each, timeout_s, on_wait) for each in self._clients]
-        self._on_all("start: registering tables", jobs, timeout_s)
+        found = self._on_all("start: registering tables", jobs, timeout_s)
+        reached = self.lineage.join(self._clients[0].incarnation, found, self.router.buckets)
+        self.resumed = self.resumed._replace(reached=reached)
 
     def open_rounds(self) -> list[dict[int, int]]:
         """The open round of each bucket, by pserver; buckets that had no round are left out.
@@ -198,8 +204,11 @@ class JobCalls:
         """A context manager that records its block as `name` in the timeline, if there is one."""
         return NO_SPAN if self.timeline is None else self.timeline.span(name, "communicate")
 
-    def _begin(self, client: Client, timeout_s: float, on_wait: Callable[[str], None]) -> None:
-        """Register tables, and record where the job begins."""
+    def _begin(
+        self, client: Client, timeout_s: float, on_wait: Callable[[str], None]
+    ) -> pb.Lineage:
+        """Register tables, and record where the job begins; returns the pserver's record of this
+        trainer's former processes."""
         tables = len(self.plan.specs_for(client.endpoint))
         report = partial(on_wait, _registering(client.endpoint, tables))
         slow = start_timer(SLOW_S, report, f"slow start {client.endpoint}", self.crashes)
@@ -212,6 +221,7 @@ class JobCalls:
         finally:
             slow.set()
         log.debug("registered %d tables at %s", tables, client.endpoint)
+        return reply.register.lineage
 
     def _register(self, client: Client, timeout_s: float) -> pb.Header:
         specs = [to_json(spec) for spec in self.plan.specs_for(client.endpoint)]

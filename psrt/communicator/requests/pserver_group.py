@@ -15,6 +15,7 @@ from typing import TypeVar
 from psrt.communicator.base import Versions
 from psrt.communicator.requests.endpoint_threads import EndpointThreads, results
 from psrt.communicator.requests.job_calls import NO_SPAN, JobCalls, OnCut, ignore_cut
+from psrt.communicator.requests.lineage import Lineage
 from psrt.communicator.requests.recovery import DurablePushes
 from psrt.communicator.requests.requests import Request
 from psrt.communicator.requests.retained import RetainedPushes
@@ -88,6 +89,7 @@ class PserverGroup(JobCalls):
             )
         self.plan = plan
         self.router = Router(plan, wire)
+        self.lineage = Lineage(len(endpoints))
         self.call_timeout_s = call_timeout_s
         self.counters = Counters()
         self.crashes = CrashReport()

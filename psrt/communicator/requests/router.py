@@ -19,6 +19,7 @@ import numpy as np
 
 from psrt.communicator.base import Gradients, Versions
 from psrt.communicator.requests.known_ids import KnownIds, Owners
+from psrt.communicator.requests.lineage import LeaveOut
 from psrt.communicator.requests.requests import Request, RowsGradient, Sink
 from psrt.communicator.requests.residuals import Residuals
 from psrt.core.errors import ConfigError, ErrorCode, TableError
@@ -73,15 +74,29 @@ class Router:
         return [Request(bucket.endpoint, bucket.number) for bucket in self._buckets]
 
     def push(
-        self, requests: list[Request], gradients: Gradients, versions: Versions, exact: bool = False
+        self,
+        requests: list[Request],
+        gradients: Gradients,
+        versions: Versions,
+        exact: bool = False,
+        leave_out: LeaveOut | None = None,
     ) -> None:
-        """Add the gradients, each with the version of the table it was computed on."""
+        """Add the gradients, each with the version of the table it was computed on.
+
+        Requests for which `leave_out` is True get no part of that gradient.
+        """
         for name, gradient in gradients.items():
             precision = "float32" if exact else self._wire.of(name)
+            to = requests if leave_out is None else _needing(requests, name, leave_out)
             if isinstance(gradient, SelectedRows):
-                self._push_rows(requests, self._table(name), gradient, versions, precision)
+                self._push_rows(to, self._table(name), gradient, versions, precision)
             else:
-                self._push_dense(requests, name, gradient, versions, precision)
+                self._push_dense(to, name, gradient, versions, precision)
+
+    @property
+    def buckets(self) -> list[tuple[int, int]]:
+        """Endpoint and bucket of each request of a step."""
+        return [(bucket.endpoint, bucket.number) for bucket in self._buckets]
 
     def pull_dense(
         self, requests: list[Request], into: Mapping[str, F32], exact: bool = False
@@ -178,6 +193,14 @@ def _buckets(plan: PartitionPlan, number: Mapping[str, int]) -> list[_Bucket]:
     """All buckets, 0 of each endpoint first, so that their indices are the endpoints' numbers."""
     further = {_Bucket(block.spec.section, number[block.endpoint]) for block in plan.blocks}
     return sorted(further | {_Bucket(0, endpoint) for endpoint in number.values()})
+
+
+def _needing(requests: list[Request], name: str, leave_out: LeaveOut) -> list[Request]:
+    """The requests, with one that is never sent in place of each that needs no gradient `name`."""
+    return [
+        Request(each.endpoint, each.bucket) if leave_out(name, each.endpoint, each.bucket) else each
+        for each in requests
+    ]
 
 
 def _rows_of(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from psrt.core.errors import PsrtError
+from psrt.pserver.decisions.lineages import Progress
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,7 +18,8 @@ class WaitingCall:
     """One EXCHANGE, PUSH or MEET that waits for its reply.
 
     `content` belongs to the effect runner and is opaque here. `round` is None when the caller
-    leaves it to the pserver; a MEET has sequence 0. `bucket` is that of an EXCHANGE.
+    leaves it to the pserver; a MEET has sequence 0. `bucket` is that of an EXCHANGE, `progress`
+    that of its trainer, if that keeps one.
     """
 
     trainer: int
@@ -27,6 +29,7 @@ class WaitingCall:
     round: int | None = None
     content: Any = None
     bucket: int = 0
+    progress: Progress | None = None
 
     @property
     def key(self) -> tuple[int, int]:

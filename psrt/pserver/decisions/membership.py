@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from psrt.core.errors import ErrorCode, JobError, WireError
+from psrt.pserver.decisions.lineages import Lineages
 
 
 class MemberState(enum.Enum):
@@ -74,9 +75,10 @@ class Member:
 
 
 class Membership:
-    """The trainers 0 … T-1 of one job."""
+    """The trainers 0 … T-1 of one job; `lineages` are those of their processes."""
 
     def __init__(self, trainers: int) -> None:
+        self.lineages = Lineages()
         self.members = [Member(trainer) for trainer in range(trainers)]
         self._newly_lost: list[int] = []
 
@@ -147,6 +149,9 @@ class Membership:
         if member.state is not MemberState.COMPLETED:
             member.state, member.is_unconfirmed = MemberState.COMPLETED, will_confirm
             member.completed_s, member.position = now, position
+            self.lineages.completed(trainer)
+            if self.ended():
+                self.lineages.job_ended()
         elif member.is_unconfirmed:
             member.completed_s = now  # its process is still there
         if confirms:

@@ -142,7 +142,7 @@ class PserverState:
         check_steps(call.trainer, steps)
         self.raise_if_aborted()
         members.called_while_running(call.trainer, call.incarnation, now)
-        return [*self.cuts.pushed(call), *self.pushes.arrive(call, steps)]
+        return [*self.cuts.pushed(call), *self.pushes.arrive(call, steps, members.lineages)]
 
     def meet(self, call: WaitingCall, meeting: Meeting, now: float) -> list[Instruction]:
         """Record a trainer's time on a clock; `call` waits until the others have reached it."""

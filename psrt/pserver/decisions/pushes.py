@@ -16,6 +16,7 @@ from typing import Any
 from psrt.core.errors import PsrtError, WireError
 from psrt.pserver.decisions.calls import Apply, Fail, Instruction, SendReply, WaitingCall
 from psrt.pserver.decisions.dedupe import AdmittedPushes
+from psrt.pserver.decisions.lineages import Lineages
 
 _Name = tuple[int, int, int]  # trainer, incarnation, sequence
 
@@ -38,9 +39,13 @@ class Pushes:
         self._applying: dict[_Name, list[WaitingCall]] = {}
         self._failed: dict[_Name, PsrtError] = {}
 
-    def arrive(self, call: WaitingCall, steps: int) -> list[Instruction]:
-        """Admit a push of a running trainer's current process that covers `steps` mini-batches."""
+    def arrive(self, call: WaitingCall, steps: int, lineages: Lineages) -> list[Instruction]:
+        """Admit a push of a running trainer's current process that covers `steps` mini-batches.
+
+        The progress of its trainer is recorded in `lineages`.
+        """
         if self._admitted.admit(call.trainer, *call.key):
+            lineages.record(call.trainer, call.progress)
             self._applying[call.trainer, *call.key] = [call]
             step, self.step = self.step, min(self.step + steps, _LAST_STEP)
             return [Apply(call, step)]

@@ -66,9 +66,10 @@ class Rounds:
         if any(trainer not in self._calls for trainer in self._members.awaited()):
             return []
         self.closing, self.deadline_s = True, None
-        return [
-            Close(self.open, tuple(self._calls[trainer][-1] for trainer in sorted(self._calls)))
-        ]
+        pushes = tuple(self._calls[trainer][-1] for trainer in sorted(self._calls))
+        for push in pushes:
+            self._members.lineages.record(push.trainer, push.progress)
+        return [Close(self.open, pushes)]
 
     def closed(self) -> list[Instruction]:
         """Record that the round's updates are in the tables."""

@@ -30,6 +30,7 @@ def dump(state: PserverState, cut: int) -> dict[str, Any]:
         },
         "cut": cut,
         "members": state.members.dump(),
+        "lineages": state.members.lineages.dump(),
         "pushes": state.pushes.dump(),
         "rounds": state.rounds.dump() if state.rounds is not None else [],
         "pservers": state.pservers.dump(),
@@ -44,6 +45,7 @@ def restore(state: PserverState, saved: Mapping[str, Any], now: float) -> JobIde
     job = JobIdentity(facts["id"], facts["plan_hash"], facts["trainers"], mode)
     state.expect(job)
     state.members.restore(saved["members"], now)
+    state.members.lineages.restore(saved["lineages"])
     state.pushes.restore(saved["pushes"])
     if state.rounds is not None:
         state.rounds.restore(saved["rounds"])

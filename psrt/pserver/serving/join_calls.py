@@ -14,7 +14,7 @@ from psrt.pserver.checkpoints import RecoveredPart
 from psrt.pserver.decisions import JobIdentity, read_spec, restore
 from psrt.pserver.serving.cut_calls import CutCalls
 from psrt.pserver.serving.effect_runner import EffectRunner
-from psrt.pserver.serving.request_headers import caller_of, job_of
+from psrt.pserver.serving.request_headers import caller_of, job_of, lineage_reply
 from psrt.pserver.tables import TableRegistry, Upkeep
 from psrt.pserver.warm import WarmTables
 from psrt.rpc import pb
@@ -85,8 +85,12 @@ class JoinCalls:
         self.create(specs, job)
         self._cuts.joined(job, found, self._job_time)
         cut = self._cuts.beginning_of(header.trainer, job.trainers)
-        reply = pb.Header(cut=cut, register=pb.Register(report=report) if report else None)
         members = self._runner.ask(lambda state, now: state.members)
+        known = self._runner.ask(
+            lambda state, now: lineage_reply(members.lineages.of(header.trainer))
+        )
+        answer = pb.Register(report=report, lineage=known) if report or known else None
+        reply = pb.Header(cut=cut, register=answer)
         reply.complete.recorded = members.has_completed(header.trainer)
         return Message(reply)
 

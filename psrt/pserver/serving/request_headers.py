@@ -6,7 +6,7 @@ import math
 
 from psrt.core.errors import ErrorCode, TableError, WireError
 from psrt.core.specs import Async, Geo, HalfAsync, Ssp, Sync, from_json
-from psrt.pserver.decisions import JobIdentity
+from psrt.pserver.decisions import JobIdentity, Lane, Lineage, Progress, Steps
 from psrt.rpc import pb
 
 _REPLY_BEFORE = 0.95  # the part of a caller's timeout that a call may wait: the reply must travel
@@ -32,6 +32,34 @@ def sequence_of(header: pb.Header) -> int:
             hint="push_key.sequence counts 1, 2, 3 … per trainer process and pserver.",
         )
     return sequence
+
+
+def progress_of(header: pb.Header) -> Progress | None:
+    """The progress of the trainer that a push names, None for one that keeps none."""
+    if not header.HasField("lineage"):
+        return None
+    named = header.lineage
+    covers = [(Lane(named.bucket, c.name), Steps(c.first, c.last)) for c in named.covered]
+    facts = named.origin, named.settled, named.position, named.following
+    return Progress(*facts, tuple(covers))
+
+
+def lineage_reply(known: Lineage | None) -> pb.Lineage | None:
+    """The recorded progress of a trainer, for the reply to REGISTER."""
+    if known is None:
+        return None
+    return pb.Lineage(
+        origin=known.origin,
+        settled=known.settled,
+        position=known.position,
+        following=known.following,
+        completed=known.completed,
+        ended=known.ended,
+        covered=[
+            pb.Covered(bucket=lane.bucket, name=lane.name, first=steps.first, last=steps.last)
+            for lane, steps in known.covered()
+        ],
+    )
 
 
 def job_of(hello: pb.Hello) -> JobIdentity:

@@ -11,7 +11,7 @@ from psrt.pserver.serving.cut_calls import CutCalls
 from psrt.pserver.serving.effect_runner import EffectRunner, PendingReply
 from psrt.pserver.serving.id_list_cache import IdListCache
 from psrt.pserver.serving.parts import RequestParts, bucket_of, parse
-from psrt.pserver.serving.request_headers import caller_of, deadline_of, sequence_of
+from psrt.pserver.serving.request_headers import caller_of, deadline_of, progress_of, sequence_of
 from psrt.pserver.serving.updates import read
 from psrt.pserver.tables import Meters, TableRegistry
 from psrt.rpc import pb
@@ -49,7 +49,8 @@ class StepCalls:
         """Apply gradients on arrival, then read."""
         header = message.header
         pending = PendingReply(self._parts(message))
-        call = WaitingCall(*caller_of(header), sequence_of(header), math.inf, content=pending)
+        facts = *caller_of(header), sequence_of(header), math.inf
+        call = WaitingCall(*facts, content=pending, progress=progress_of(header))
         self._runner.decide(lambda state, now: state.push(call, header.step, now))
         return pending.reply(lambda: self._after_push(pending, header.trainer))
 
@@ -69,6 +70,7 @@ class StepCalls:
             round=header.round or None,
             content=pending,
             bucket=bucket_of(pending.parts),
+            progress=progress_of(header),
         )
         self._runner.decide(lambda state, now: state.exchange(call, now))
         return pending.reply(

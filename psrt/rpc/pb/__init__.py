@@ -4,8 +4,8 @@
 from psrt.rpc.pb.psrt.v1.frame_pb2 import *
 
 __all__ = ["DTYPE_BFLOAT16", "DTYPE_FLOAT16", "DTYPE_FLOAT32", "DTYPE_FLOAT64", "DTYPE_INT8"]
-__all__ += ["DTYPE_INT32", "DTYPE_INT64", "DTYPE_UINT8", "Cut", "CutPart", "DType"]
+__all__ += ["DTYPE_INT32", "DTYPE_INT64", "DTYPE_UINT8", "Covered", "Cut", "CutPart", "DType"]
 __all__ += ["PART_PULL_CHANGED", "PART_PULL_DENSE", "PART_PULL_ROWS", "PART_PUSH_DENSE"]
 __all__ += ["PART_PUSH_ROWS", "Complete", "Dropped", "Error", "Export", "ExportReply", "Frame"]
-__all__ += ["Header", "Hello", "HelloReply", "Meet", "MeetReply", "Part", "PserverProcess"]
-__all__ += ["PushKey", "Register", "Shrink", "ShrinkReply", "StatePage", "Tensor"]
+__all__ += ["Header", "Hello", "HelloReply", "Lineage", "Meet", "MeetReply", "Part"]
+__all__ += ["PserverProcess", "PushKey", "Register", "Shrink", "ShrinkReply", "StatePage", "Tensor"]

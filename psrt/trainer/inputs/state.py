@@ -49,6 +49,15 @@ class Reached:
         first = self.place if epoch == self.epoch else BEGINNING
         return DealtFiles(tuple(in_epoch(files, seed, epoch)), first)
 
+    def mark(self) -> str:
+        """Epoch, steps and place as short JSON, for the lineage of a trainer."""
+        return json.dumps([self.epoch, self.steps, asdict(self.place)], separators=(",", ":"))
+
+    def at_mark(self, mark: str) -> Reached:
+        """The progress at a mark of a former process, which began at this one."""
+        epoch, steps, place = json.loads(mark)
+        return replace(self.at_start_of(epoch, steps), place=place_of(place))
+
     def at_start_of(self, epoch: int, steps: int) -> Reached:
         """The progress before the first batch of a later epoch."""
         dealt = tuple(each for each in self.dealt if each.epoch >= epoch)
@@ -98,6 +107,10 @@ class Recorder:
 
     def _position(self, reached: Reached, kept: Kept) -> Callable[[], str]:
         return lambda: json.dumps({**self._facts(reached), "kept": kept()})
+
+    def mark_after(self, batch: PreparedBatch, following: PreparedBatch | None) -> str:
+        """The mark behind the step on `batch`."""
+        return self._after(batch, following).mark()
 
     @property
     def share(self) -> DataShare:

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from psrt.communicator.base import Beginning, Position
+from psrt.communicator.base import Beginning, Position, no_position
 from psrt.config.sections import JobConfig, TrainerConfig
 from psrt.core.clock import MonotonicClock
 from psrt.core.errors import PsrtError
@@ -151,14 +151,23 @@ class Session:
         if found.report and self._settings.trainer_id == 0:
             self._say(found.report)
         if not found.cut:
-            return recorder.begin_at(recorder.reached)
+            return recorder.begin_at(self._behind_predecessor(recorder.reached, found))
         cut, positions = found.cut, found.positions
         reached = redealing.reached_in(cut, found.position, positions, self._job, share)
         kept = self._values.restore_of(share.trainer, found)
         epoch, steps = f"epoch {reached.epoch}", f"{reached.steps:,} steps"
         dealt = f"; data of {len(positions)} trainers dealt again" if positions else ""
         self._say(f"resumed cut {cut} in {epoch} after {steps}{dealt}")
-        return recorder.begin_at(reached, kept)
+        return recorder.begin_at(self._behind_predecessor(reached, found), kept)
+
+    def _behind_predecessor(self, begun: state.Reached, found: Beginning) -> state.Reached:
+        """Where a former process of this trainer was, that had `begun` there too."""
+        reached = begun.at_mark(found.reached) if found.reached else begun
+        if found.reached:
+            where = f"epoch {reached.epoch} after {reached.steps:,} steps"
+            self._say(f"goes on for a process that ended: {where}")
+        self._communicator.marks(reached.mark())
+        return reached
 
     def _train(self, signals: StopSignals) -> None:
         run, ended, outputs = self._run, threading.Event(), self._outputs
@@ -184,8 +193,8 @@ class Session:
             leaving,
             signals.quietly(leaving.begin),
         ):
-            position = self._position_after if self._communicator.makes_cuts else None
-            run.run_from(ahead, outputs.names, on_step, self._progress.start, ended, position)
+            position, start = self._position_after, self._progress.start
+            run.run_from(ahead, outputs.names, on_step, start, ended, position)
             self._progress.line()
         self._recorder.write()
         has_trained = self._recorder.reached.epoch > self._job.config.data.epochs
@@ -195,6 +204,9 @@ class Session:
     def _position_after(
         self, batch: PreparedBatch, following: PreparedBatch | None, fetched: list[Any]
     ) -> Position:
+        self._communicator.marks(self._recorder.mark_after(batch, following))
+        if not self._communicator.makes_cuts:
+            return no_position
         kept = self._values.after(batch.epoch, batch.examples, fetched)
         return self._recorder.position_after(batch, following, kept)
 

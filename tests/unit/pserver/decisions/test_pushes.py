@@ -7,6 +7,7 @@ import math
 
 from psrt.core.errors import ErrorCode, PsrtError, TableError
 from psrt.pserver.decisions.calls import Apply, Fail, SendReply, WaitingCall
+from psrt.pserver.decisions.lineages import Lineages
 from psrt.pserver.decisions.pushes import MOST_FAILED, MOST_STEPS, Pushes
 
 Event = tuple[str, int]  # arrive or apply, sequence
@@ -29,7 +30,7 @@ class World:
         kind, sequence = event
         if kind == "arrive":
             self.calls.append(WaitingCall(0, 7, sequence, math.inf))
-            instructions = self.pushes.arrive(self.calls[-1], steps=10)
+            instructions = self.pushes.arrive(self.calls[-1], 10, Lineages())
         else:
             instructions = self.pushes.applied(self.to_apply.pop(sequence))
         for instruction in instructions:
@@ -70,7 +71,7 @@ def test_in_every_order_each_push_is_applied_once_and_every_call_answered_after_
 def failed(pushes: Pushes, sequence: int, error: PsrtError) -> None:
     """A push that could not be applied."""
     call = WaitingCall(0, 7, sequence, math.inf)
-    assert pushes.arrive(call, 1) == [Apply(call, pushes.step - 1)]
+    assert pushes.arrive(call, 1, Lineages()) == [Apply(call, pushes.step - 1)]
     assert pushes.applied(call, error) == [Fail(call, error)]
 
 
@@ -80,7 +81,7 @@ def test_a_repeat_of_a_push_that_failed_gets_the_error_and_not_an_answer() -> No
 
     for _ in range(2):
         again = WaitingCall(0, 7, 1, math.inf)
-        (instruction,) = pushes.arrive(again, 1)
+        (instruction,) = pushes.arrive(again, 1, Lineages())
 
         assert isinstance(instruction, Fail)
         assert instruction.call is again
@@ -95,7 +96,10 @@ def test_as_many_failed_pushes_are_remembered_as_may_be() -> None:
     for sequence in range(1, MOST_FAILED + 2):
         failed(pushes, sequence, TableError(f"{sequence}"))
 
-    answers = [pushes.arrive(WaitingCall(0, 7, sequence, math.inf), 1)[0] for sequence in (1, 2)]
+    answers = [
+        pushes.arrive(WaitingCall(0, 7, sequence, math.inf), 1, Lineages())[0]
+        for sequence in (1, 2)
+    ]
 
     assert [type(instruction) for instruction in answers] == [SendReply, Fail]
 
@@ -104,6 +108,6 @@ def test_steps_are_counted_up_to_the_largest_number_of_a_reply() -> None:
     pushes = Pushes()
     pushes.step = (1 << 64) - 2
 
-    pushes.arrive(WaitingCall(0, 7, 1, math.inf), MOST_STEPS)
+    pushes.arrive(WaitingCall(0, 7, 1, math.inf), MOST_STEPS, Lineages())
 
     assert pushes.step == (1 << 64) - 1

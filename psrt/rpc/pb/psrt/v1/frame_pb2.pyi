@@ -163,20 +163,54 @@ class HelloReply(_message.Message):
     def __init__(self, data_endpoints: _Optional[_Iterable[str]] = ..., unix_path: _Optional[str] = ..., host_id: _Optional[str] = ..., incarnation: _Optional[int] = ..., process: _Optional[int] = ..., held_by: _Optional[int] = ..., software: _Optional[str] = ..., makes_cuts: _Optional[bool] = ..., shared_bytes: _Optional[int] = ...) -> None: ...
 
 class Register(_message.Message):
-    __slots__ = ("specs", "pservers", "predecessor", "warm_start", "parameters", "report")
+    __slots__ = ("specs", "pservers", "predecessor", "warm_start", "parameters", "report", "lineage")
     SPECS_FIELD_NUMBER: _ClassVar[int]
     PSERVERS_FIELD_NUMBER: _ClassVar[int]
     PREDECESSOR_FIELD_NUMBER: _ClassVar[int]
     WARM_START_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_FIELD_NUMBER: _ClassVar[int]
     REPORT_FIELD_NUMBER: _ClassVar[int]
+    LINEAGE_FIELD_NUMBER: _ClassVar[int]
     specs: _containers.RepeatedScalarFieldContainer[str]
     pservers: _containers.RepeatedCompositeFieldContainer[PserverProcess]
     predecessor: int
     warm_start: str
     parameters: _containers.RepeatedScalarFieldContainer[str]
     report: str
-    def __init__(self, specs: _Optional[_Iterable[str]] = ..., pservers: _Optional[_Iterable[_Union[PserverProcess, _Mapping]]] = ..., predecessor: _Optional[int] = ..., warm_start: _Optional[str] = ..., parameters: _Optional[_Iterable[str]] = ..., report: _Optional[str] = ...) -> None: ...
+    lineage: Lineage
+    def __init__(self, specs: _Optional[_Iterable[str]] = ..., pservers: _Optional[_Iterable[_Union[PserverProcess, _Mapping]]] = ..., predecessor: _Optional[int] = ..., warm_start: _Optional[str] = ..., parameters: _Optional[_Iterable[str]] = ..., report: _Optional[str] = ..., lineage: _Optional[_Union[Lineage, _Mapping]] = ...) -> None: ...
+
+class Lineage(_message.Message):
+    __slots__ = ("origin", "settled", "position", "following", "bucket", "covered", "completed", "ended")
+    ORIGIN_FIELD_NUMBER: _ClassVar[int]
+    SETTLED_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    FOLLOWING_FIELD_NUMBER: _ClassVar[int]
+    BUCKET_FIELD_NUMBER: _ClassVar[int]
+    COVERED_FIELD_NUMBER: _ClassVar[int]
+    COMPLETED_FIELD_NUMBER: _ClassVar[int]
+    ENDED_FIELD_NUMBER: _ClassVar[int]
+    origin: int
+    settled: int
+    position: str
+    following: str
+    bucket: int
+    covered: _containers.RepeatedCompositeFieldContainer[Covered]
+    completed: bool
+    ended: bool
+    def __init__(self, origin: _Optional[int] = ..., settled: _Optional[int] = ..., position: _Optional[str] = ..., following: _Optional[str] = ..., bucket: _Optional[int] = ..., covered: _Optional[_Iterable[_Union[Covered, _Mapping]]] = ..., completed: _Optional[bool] = ..., ended: _Optional[bool] = ...) -> None: ...
+
+class Covered(_message.Message):
+    __slots__ = ("name", "first", "last", "bucket")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    BUCKET_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    first: int
+    last: int
+    bucket: int
+    def __init__(self, name: _Optional[str] = ..., first: _Optional[int] = ..., last: _Optional[int] = ..., bucket: _Optional[int] = ...) -> None: ...
 
 class PserverProcess(_message.Message):
     __slots__ = ("endpoint", "incarnation")
@@ -330,7 +364,7 @@ class Error(_message.Message):
     def __init__(self, code: _Optional[int] = ..., message: _Optional[str] = ..., hint: _Optional[str] = ...) -> None: ...
 
 class Header(_message.Message):
-    __slots__ = ("protocol", "method", "request_id", "reply", "trainer", "timeout_ms", "push_key", "round", "step", "parts", "tensors", "error", "hello", "hello_reply", "register", "export", "export_reply", "status_json", "payload_bytes", "payload_start", "meet", "meet_reply", "shrink", "shrink_reply", "cut", "cut_part", "complete", "state_page", "padding")
+    __slots__ = ("protocol", "method", "request_id", "reply", "trainer", "timeout_ms", "push_key", "round", "step", "parts", "tensors", "error", "hello", "hello_reply", "register", "export", "export_reply", "status_json", "payload_bytes", "payload_start", "meet", "meet_reply", "shrink", "shrink_reply", "cut", "cut_part", "complete", "lineage", "state_page", "padding")
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     METHOD_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
@@ -358,6 +392,7 @@ class Header(_message.Message):
     CUT_FIELD_NUMBER: _ClassVar[int]
     CUT_PART_FIELD_NUMBER: _ClassVar[int]
     COMPLETE_FIELD_NUMBER: _ClassVar[int]
+    LINEAGE_FIELD_NUMBER: _ClassVar[int]
     STATE_PAGE_FIELD_NUMBER: _ClassVar[int]
     PADDING_FIELD_NUMBER: _ClassVar[int]
     protocol: int
@@ -387,9 +422,10 @@ class Header(_message.Message):
     cut: Cut
     cut_part: CutPart
     complete: Complete
+    lineage: Lineage
     state_page: StatePage
     padding: bytes
-    def __init__(self, protocol: _Optional[int] = ..., method: _Optional[_Union[Method, str]] = ..., request_id: _Optional[int] = ..., reply: _Optional[bool] = ..., trainer: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., push_key: _Optional[_Union[PushKey, _Mapping]] = ..., round: _Optional[int] = ..., step: _Optional[int] = ..., parts: _Optional[_Iterable[_Union[Part, _Mapping]]] = ..., tensors: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ..., error: _Optional[_Union[Error, _Mapping]] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., hello_reply: _Optional[_Union[HelloReply, _Mapping]] = ..., register: _Optional[_Union[Register, _Mapping]] = ..., export: _Optional[_Union[Export, _Mapping]] = ..., export_reply: _Optional[_Union[ExportReply, _Mapping]] = ..., status_json: _Optional[str] = ..., payload_bytes: _Optional[int] = ..., payload_start: _Optional[int] = ..., meet: _Optional[_Union[Meet, _Mapping]] = ..., meet_reply: _Optional[_Union[MeetReply, _Mapping]] = ..., shrink: _Optional[_Union[Shrink, _Mapping]] = ..., shrink_reply: _Optional[_Union[ShrinkReply, _Mapping]] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., cut_part: _Optional[_Union[CutPart, _Mapping]] = ..., complete: _Optional[_Union[Complete, _Mapping]] = ..., state_page: _Optional[_Union[StatePage, _Mapping]] = ..., padding: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, protocol: _Optional[int] = ..., method: _Optional[_Union[Method, str]] = ..., request_id: _Optional[int] = ..., reply: _Optional[bool] = ..., trainer: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., push_key: _Optional[_Union[PushKey, _Mapping]] = ..., round: _Optional[int] = ..., step: _Optional[int] = ..., parts: _Optional[_Iterable[_Union[Part, _Mapping]]] = ..., tensors: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ..., error: _Optional[_Union[Error, _Mapping]] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., hello_reply: _Optional[_Union[HelloReply, _Mapping]] = ..., register: _Optional[_Union[Register, _Mapping]] = ..., export: _Optional[_Union[Export, _Mapping]] = ..., export_reply: _Optional[_Union[ExportReply, _Mapping]] = ..., status_json: _Optional[str] = ..., payload_bytes: _Optional[int] = ..., payload_start: _Optional[int] = ..., meet: _Optional[_Union[Meet, _Mapping]] = ..., meet_reply: _Optional[_Union[MeetReply, _Mapping]] = ..., shrink: _Optional[_Union[Shrink, _Mapping]] = ..., shrink_reply: _Optional[_Union[ShrinkReply, _Mapping]] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., cut_part: _Optional[_Union[CutPart, _Mapping]] = ..., complete: _Optional[_Union[Complete, _Mapping]] = ..., lineage: _Optional[_Union[Lineage, _Mapping]] = ..., state_page: _Optional[_Union[StatePage, _Mapping]] = ..., padding: _Optional[bytes] = ...) -> None: ...
 
 class Frame(_message.Message):
     __slots__ = ("header", "payload")
