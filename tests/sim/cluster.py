@@ -220,8 +220,10 @@ class SimCluster:
 
     def _start_trainer(self, trainer: SimTrainer) -> None:
         if trainer.starts and self._has_job_ended():
-            trainer.is_over = True  # its COMPLETE was the last frame that it sent
-            self.ends[f"trainer {trainer.number}"] = "completed"
+            trainer.is_over = True
+            has_trained = trainer.number in self._stopping  # its COMPLETE was the last that it sent
+            end = "completed" if has_trained else "the job ended without it"
+            self.ends[f"trainer {trainer.number}"] = end
             return
         trainer.starts += 1
         process = trainer.process = Process(f"trainer {trainer.number}")

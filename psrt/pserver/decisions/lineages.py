@@ -126,7 +126,7 @@ class Lineages:
             self._of[trainer].completed = True
 
     def job_ended(self) -> None:
-        """Record that all trainers have completed."""
+        """Record that all trainers have completed, and have confirmed that they know."""
         for lineage in self._of.values():
             lineage.ended = True
 

@@ -150,8 +150,6 @@ class Membership:
             member.state, member.is_unconfirmed = MemberState.COMPLETED, will_confirm
             member.completed_s, member.position = now, position
             self.lineages.completed(trainer)
-            if self.ended():
-                self.lineages.job_ended()
         elif member.is_unconfirmed:
             member.completed_s = now  # its process is still there
         if confirms:

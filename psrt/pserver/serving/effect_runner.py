@@ -244,11 +244,13 @@ class EffectRunner:
 
     def _report_end(self) -> None:
         with self._lock:
-            error = self._state.aborted or self._state.lost
+            error, has_ended = self._state.aborted or self._state.lost, self._state.has_ended
+            if has_ended:
+                self._state.members.lineages.job_ended()
             had_completed, self._have_completed = self._have_completed, self._state.members.ended()
             if self._have_completed and not (had_completed or error or self._stopped):
                 self._on_completed()
-            if self._on_end is None or not (error or self._state.has_ended):
+            if self._on_end is None or not (error or has_ended):
                 return
             on_end, self._on_end = self._on_end, None
         on_end(error)
