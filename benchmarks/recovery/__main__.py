@@ -37,6 +37,7 @@ from benchmarks.recovery import trainer
 from benchmarks.recovery.phases import KilledPserver, TrainerTimes, figures
 from psrt.core.clock import MonotonicClock
 from psrt.launch.local import LocalCluster
+from psrt.launch.supervise import Supervisor
 from psrt.launch.plan import PSERVER, PSRT, TRAINER, ChildId, Command
 from psrt.pserver.checkpoints import complete_cuts
 from psrt.storage.local_directory import LocalDirectory
@@ -80,7 +81,8 @@ class MeasuredRun:
 
     def train(self) -> None:
         kept = {"recoveries": self._args.kills, "stands_by": self._args.standby}
-        with LocalCluster(GRACE_S, MonotonicClock(), self._say, **kept) as cluster:
+        supervisor = Supervisor(GRACE_S, **kept)
+        with LocalCluster(supervisor, MonotonicClock(), self._say) as cluster:
             cluster.start(self._pserver(index) for index in range(self._args.pservers))
             endpoints = cluster.wait_ready(WAIT_S)
             cluster.start(self._trainer(index, endpoints) for index in range(self._args.trainers))

@@ -20,7 +20,17 @@ from psrt.core import whole_file
 from psrt.core.clock import Clock, MonotonicClock
 from psrt.core.errors import ConfigError, DeadlineError, PsrtError
 from psrt.launch import report
-from psrt.launch.plan import PSERVER, PSRT, TRAINER, ChildId, Command, Plan, recovering, standing_by
+from psrt.launch.plan import (
+    PSERVER,
+    PSRT,
+    TRAINER,
+    ChildId,
+    Command,
+    Plan,
+    again_of,
+    check_restarts,
+    standing_by,
+)
 from psrt.launch.processes import Follower, Process, Standby
 from psrt.launch.supervise import Instruction, Phase, Recover, StandBy, Supervisor, Terminate
 
@@ -43,14 +53,17 @@ def run(
     """
     config, clock = loaded.config, clock or MonotonicClock()
     # A mistake in the job raises here, not in the log of every child.
-    is_durable = load_job(config.job).config.retained_bytes > 0
+    job = load_job(config.job).config
+    is_durable = job.retained_bytes > 0
+    check_restarts(config, job)
     plan = Plan(loaded, environment(), program)
     _make_directory("log_dir", config.log_dir)
     _make_directory("report", str(Path(config.report).parent))
     _make_directory("profile", str(Path(config.profile).parent))
     _check_report(config.report)
     recoveries = config.recoveries if is_durable else 0
-    cluster = LocalCluster(config.grace_s, clock, say, plan.cut_s, recoveries, config.standby)
+    supervisor = Supervisor(config.grace_s, plan.cut_s, recoveries, config.restarts, config.standby)
+    cluster = LocalCluster(supervisor, clock, say)
     error, started_at = None, clock.now()
     try:
         with cluster:
@@ -115,17 +128,9 @@ class LocalCluster:
     to the first pserver; after it no child runs.
     """
 
-    def __init__(
-        self,
-        grace_s: float,
-        clock: Clock,
-        say: Say,
-        cut_s: float = 0.0,
-        recoveries: int = 0,
-        stands_by: bool = False,
-    ) -> None:
+    def __init__(self, supervisor: Supervisor, clock: Clock, say: Say) -> None:
         self.processes: list[Process] = []
-        self._supervisor = Supervisor(grace_s, cut_s, recoveries, stands_by)
+        self._supervisor = supervisor
         self._standby: Standby | None = None
         self._follower = Follower(say)
         self._clock = clock
@@ -242,13 +247,20 @@ class LocalCluster:
         index = next(i for i, process in enumerate(self.processes) if process.child == child)
         killed = self.processes[index]
         self._say(f"{child} was killed and is started again; see {killed.command.log}")
-        command = recovering(killed.command, killed.endpoint)
-        again = Process(command, now=self._clock.now(), standby=self._standby)
-        self._standby = None
+        again = self._started_again(killed)
         again.endpoint = killed.endpoint
         self._exits.callback(again.close)
         self.processes[index] = again
         self._supervisor.started(child)
+
+    def _started_again(self, killed: Process) -> Process:
+        """A new process with the command of a killed one; a pserver's may have stood by."""
+        command, now = again_of(killed.command, killed.endpoint), self._clock.now()
+        if killed.child.role == PSERVER:
+            again, self._standby = Process(command, now=now, standby=self._standby), None
+            return again
+        start = self._follower.start if killed.child == _FOLLOWED else Process
+        return start(command, now=now)
 
     def _stand_by(self) -> None:
         """Start a process that waits to take the place of any killed pserver."""

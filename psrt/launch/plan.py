@@ -14,7 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from psrt.config.load import DEFAULT, Loaded, load
-from psrt.config.sections import LaunchConfig, PserverConfig, TrainerConfig
+from psrt.config.sections import JobConfig, LaunchConfig, PserverConfig, TrainerConfig
+from psrt.core.errors import ConfigError
+from psrt.core.specs import MODES, Geo
 
 PSERVER = "pserver"
 TRAINER = "trainer"
@@ -115,8 +117,23 @@ class Plan:
         return Path(self.config.log_dir) / f"{child}{suffix}"
 
 
-def recovering(command: Command, endpoint: str) -> Command:
-    """The command of a pserver that goes on with the job of its killed predecessor."""
+def check_restarts(config: LaunchConfig, job: JobConfig) -> None:
+    """Raise `ConfigError` if trainers of a job cannot go on for killed ones."""
+    other = MODES[config.mode]() if config.mode and config.mode != job.mode else None
+    mode = other or job.communication
+    if config.restarts and (isinstance(mode, Geo) or mode.on_trainer_loss == "abort"):
+        why = "mode geo" if isinstance(mode, Geo) else 'on_trainer_loss = "abort"'
+        raise ConfigError(
+            f"--restarts {config.restarts} was given to a job with {why}, in which no new process "
+            "goes on for a killed trainer; nothing was started.",
+            hint='Set on_trainer_loss = "wait" in [communication], or leave --restarts out.',
+        )
+
+
+def again_of(command: Command, endpoint: str) -> Command:
+    """The command of a process that goes on for its killed predecessor."""
+    if command.child.role == TRAINER:
+        return replace(command, keeps_log=True)
     arguments = list(command.arguments)
     arguments[arguments.index("--port") + 1] = endpoint.rpartition(":")[2]
     return replace(command, arguments=(*arguments, "--recover"), keeps_log=True)

@@ -52,7 +52,8 @@ class Kill:
 
 @dataclass(frozen=True)
 class Recover:
-    """Start a killed pserver again at its endpoint; it goes on from the newest cut."""
+    """Start a killed process again: a pserver at its endpoint, where it goes on from the newest
+    cut; a trainer, which goes on behind its last step."""
 
     child: ChildId
 
@@ -83,12 +84,18 @@ class Supervisor:
     A job that failed makes no further cut, so its other processes have no time for one.
 
     In TRAINING, `deadline` is set exactly when a pserver has ended (`_gone`). In ENDED no process
-    runs. A pserver that a signal kills in TRAINING is recovered, up to `recoveries` times for all.
-    With `stands_by` one process is kept that is ready for the next recovery.
+    runs. A pserver that a signal kills in TRAINING is recovered, up to `recoveries` times for all,
+    and a trainer up to `restarts` times, while no pserver has ended. With `stands_by` one process
+    is kept that is ready for the next recovery.
     """
 
     def __init__(
-        self, grace_s: float, cut_s: float = 0.0, recoveries: int = 0, stands_by: bool = False
+        self,
+        grace_s: float,
+        cut_s: float = 0.0,
+        recoveries: int = 0,
+        restarts: int = 0,
+        stands_by: bool = False,
     ) -> None:
         self._grace_s, self._cut_s = grace_s, cut_s
         self._living: set[ChildId] = set()
@@ -96,7 +103,8 @@ class Supervisor:
         self.outcome = Outcome()
         self.deadline: float | None = None
         self._gone: ChildId | None = None
-        self._recoveries, self._stands_by = recoveries, stands_by
+        self._left = {PSERVER: recoveries, TRAINER: restarts}
+        self._stands_by = stands_by
         self._standby_due_s: float | None = None
         self._has_standby = False
 
@@ -115,8 +123,9 @@ class Supervisor:
                 return self._stop(now)
             return [] if self._trainers_live() else self._stop(now, self._cut_s)
         if code < 0 and self._may_recover(child):
-            self._recoveries -= 1
-            self._has_standby, self._standby_due_s = False, now + STANDBY_AFTER_S
+            self._left[child.role] -= 1
+            if child.role == PSERVER:
+                self._has_standby, self._standby_due_s = False, now + STANDBY_AFTER_S
             return [Recover(child)]
         if code != 0 or self.phase is Phase.STARTING:
             self.outcome = Outcome(culprit=child, code=code)
@@ -158,7 +167,7 @@ class Supervisor:
 
     def _stand_by(self, now: float) -> list[Instruction]:
         """Start a process that stands by once it is due."""
-        is_wanted = self._stands_by and not self._has_standby and self._recoveries > 0
+        is_wanted = self._stands_by and not self._has_standby and self._left[PSERVER] > 0
         if self.phase is not Phase.TRAINING or not is_wanted:
             return []
         if self._standby_due_s is None:
@@ -170,7 +179,7 @@ class Supervisor:
 
     def _may_recover(self, child: ChildId) -> bool:
         is_running = self.phase is Phase.TRAINING
-        return is_running and child.role == PSERVER and self._recoveries > 0
+        return is_running and self._gone is None and self._left[child.role] > 0
 
     def _trainers_live(self) -> bool:
         return any(child.role == TRAINER for child in self._living)

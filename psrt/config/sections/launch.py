@@ -42,6 +42,12 @@ class LaunchConfig:
         "Keep a process ready that takes the place of the next killed pserver, if [job] durability "
         "is not none; it takes about 200 MiB.",
     )
+    restarts: int = setting(
+        0,
+        "Killed trainers that are started again, in all, and go on where they were; not in geo, "
+        "nor with on_trainer_loss = abort.",
+        minimum=0,
+    )
     warm_start: str = setting(
         "", "Source of first values in place of the job's: DIR or DIR#ID of cuts, or a saved model."
     )

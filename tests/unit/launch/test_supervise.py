@@ -216,6 +216,29 @@ def test_a_pserver_that_ends_with_an_error_is_not_started_again() -> None:
     assert supervisor.outcome == Outcome(culprit=PSERVERS[0], code=61)
 
 
+def test_a_trainer_that_was_killed_is_started_again_as_often_as_allowed() -> None:
+    supervisor = Supervisor(GRACE_S, restarts=1)
+    for child in (*PSERVERS, *TRAINERS):
+        supervisor.started(child)
+
+    assert supervisor.exited(TRAINERS[1], -signal.SIGKILL, now=1.0) == [Recover(TRAINERS[1])]
+    supervisor.started(TRAINERS[1])
+    supervisor.exited(TRAINERS[0], -signal.SIGKILL, now=2.0)
+
+    assert supervisor.outcome == Outcome(culprit=TRAINERS[0], code=-signal.SIGKILL)
+
+
+def test_no_trainer_is_started_again_once_a_pserver_has_ended() -> None:
+    supervisor = Supervisor(GRACE_S, restarts=1)
+    for child in (*PSERVERS, *TRAINERS):
+        supervisor.started(child)
+    supervisor.exited(PSERVERS[0], 0, now=1.0)
+
+    supervisor.exited(TRAINERS[1], -signal.SIGKILL, now=2.0)
+
+    assert supervisor.outcome == Outcome(culprit=TRAINERS[1], code=-signal.SIGKILL)
+
+
 CUT_S = 30.0
 
 
