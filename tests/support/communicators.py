@@ -154,6 +154,7 @@ class Cluster:
     trainers: list[Communicator] = field(default_factory=list)
     before: dict[Method, Callable[[Message], None]] = field(default_factory=dict)
     calls: Counter[Method] = field(default_factory=Counter)
+    _replaced: int = 0
 
     def __post_init__(self) -> None:
         for pserver in self.pservers:
@@ -175,7 +176,9 @@ class Cluster:
 
     def replace(self, trainer: int) -> Communicator:
         """The communicator of a new process in the place of `trainer`; the test closes it."""
-        clients = self.clients(trainer, len(self.trainers), incarnation=1000 + trainer)
+        self._replaced += 1
+        incarnation = 1000 * self._replaced + trainer
+        clients = self.clients(trainer, len(self.trainers), incarnation)
         return make(self.mode, self.plan, clients, call_timeout_s=LONG_S)
 
     def clients(self, trainer: int, trainers: int, incarnation: int = 0) -> list[Client]:

@@ -39,15 +39,17 @@ class Settled(NamedTuple):
 class Lineage:
     """The steps of one trainer: `begun` by its former processes, and those that pservers have.
 
-    `position` is where the data go on behind the running step. Written before the first push, and
-    then by the training thread alone.
+    `position` is where the data go on behind the running step, `ended` the step before it. With
+    `keeps_reads` pservers keep what a step is computed on, for a successor that repeats it. Written
+    before the first push, and then by the training thread alone.
     """
 
     def __init__(self, endpoints: int) -> None:
         self.origin = 0
         self.begun = 0
         self.position = ""
-        self.repeated_to = 0
+        self.repeated_to = self.ended = 0
+        self.keeps_reads = False
         self._endpoints = endpoints
         self._complete: set[int] = set()
         self._had: dict[_Lane, list[Steps]] = {}
@@ -116,6 +118,13 @@ class Lineage:
         ]
         for request in requests:
             named = pb.Lineage(**facts, following=following, bucket=request.bucket, covered=covered)
+            named.keeps_reads = self.keeps_reads
+            request.header.lineage.CopyFrom(named)
+
+    def stamp_reads(self, requests: Iterable[Request]) -> None:
+        """Name in pulls the step that is computed on them, if pservers are to keep replies."""
+        for request in requests if self.is_kept and self.keeps_reads else ():
+            named = pb.Lineage(origin=self.origin, settled=self.ended, keeps_reads=True)
             request.header.lineage.CopyFrom(named)
 
     @property

@@ -125,6 +125,7 @@ class PserverGroup(JobCalls):
         """Fill whole parameters, in float32 or, unless `exact`, as they travel in each step."""
         requests = self.router.requests()
         self.router.pull_dense(requests, dense, exact)
+        self.lineage.stamp_reads(requests)
         return self.call(Method.PULL, requests, timeout_s)
 
     def pull_all_dense(self, timeout_s: float) -> dict[str, F32]:
@@ -137,6 +138,7 @@ class PserverGroup(JobCalls):
         """Rows (n, width) of distinct ids (n,) per table, and the versions read."""
         requests = self.router.requests()
         rows = self.router.pull_rows(requests, wanted)
+        self.lineage.stamp_reads(requests)
         return rows, self.call(Method.PULL, requests)
 
     def call(

@@ -91,6 +91,8 @@ class StepwiseCommunicator(BaseCommunicator):
         needed = [each for each in requests if each not in had]
         settled, behind = Settled(self._step, self._behind), lineage.position
         lineage.stamp(needed, settled, {WHOLE: (step, step)}, behind)
+        lineage.ended = step
+        lineage.stamp_reads(had)
         versions = dict(self._pservers.call(Method.PULL, had)) if had else {}
         versions |= self._send(needed, trained)
         self._ended(step, behind)
@@ -99,6 +101,7 @@ class StepwiseCommunicator(BaseCommunicator):
     def _ended(self, step: int, behind: str) -> None:
         """Record the last step, and where the data go on behind it."""
         self._step, self._behind = step, behind
+        self._pservers.lineage.ended = step
         if step >= self._pservers.lineage.repeated_to:
             self._caught_up.set()
 

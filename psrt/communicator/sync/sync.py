@@ -23,6 +23,7 @@ class SyncCommunicator(StepwiseCommunicator):
     def __init__(self, pservers: PserverGroup, on_wait: Callable[[str], None]) -> None:
         super().__init__(pservers, on_wait)
         self._open_rounds: list[dict[int, int]] = []
+        pservers.lineage.keeps_reads = len(pservers.router.buckets) > 1
         self._cut = 0  # the newest that this trainer took part in
         self._rounds = self.counters.counter(
             "rounds", "synchronous rounds this trainer took part in"

@@ -134,6 +134,10 @@ class Lineages:
         """The lineage that a new process of a trainer goes on with."""
         return self._of.get(trainer)
 
+    def newest(self, trainer: int) -> int:
+        """The last step that this pserver has a part of, 0 = none."""
+        return self._of[trainer].newest if trainer in self._of else 0
+
     def dump(self) -> list[list[Any]]:
         """All lineages as JSON."""
         return [[trainer, *each.plain()] for trainer, each in sorted(self._of.items())]

@@ -6,6 +6,7 @@ In reading order:
     parts            requests, parsed and checked against the tables
     request_headers  fields of request headers, checked
     connections      the connections of each trainer's process
+    kept_reads       what trainers of Sync compute a step on, for their successors
     updates          gradients into tables, and tables into replies
     effect_runner    executes instructions: lock, clock, deadlines, waiting calls
     state_pages      pages of trainer states as messages

@@ -213,6 +213,7 @@ class PserverService:
         """Drop what is kept for a trainer that has completed or is lost."""
         self.tables.release(trainer)
         self._id_lists.release(trainer)
+        self._steps.release(trainer)
         self._cuts.left(trainer)
 
     def _export(self, message: Message) -> Message:

@@ -6,10 +6,12 @@ import math
 
 from psrt.core.clock import Clock
 from psrt.core.errors import WireError
+from psrt.core.specs import Sync
 from psrt.pserver.decisions import Meeting, WaitingCall
 from psrt.pserver.serving.cut_calls import CutCalls
 from psrt.pserver.serving.effect_runner import EffectRunner, PendingReply
 from psrt.pserver.serving.id_list_cache import IdListCache
+from psrt.pserver.serving.kept_reads import KeptReads
 from psrt.pserver.serving.parts import RequestParts, bucket_of, parse
 from psrt.pserver.serving.request_headers import caller_of, deadline_of, progress_of, sequence_of
 from psrt.pserver.serving.updates import read
@@ -33,6 +35,7 @@ class StepCalls:
     ) -> None:
         self._runner, self._tables, self._id_lists = runner, tables, id_lists
         self._cuts, self._meters, self._clock = cuts, meters, clock
+        self._kept = KeptReads()
 
     def pull(self, message: Message) -> Message:
         """Read parameters and rows as they are now."""
@@ -43,7 +46,15 @@ class StepCalls:
                 hint="Gradients travel in PUSH or EXCHANGE.",
             )
         self._runner.ask(lambda state, now: state.pull(*caller_of(header), now, parts.acknowledges))
-        return self._read(parts, header.trainer, pb.Header())
+        if not header.lineage.keeps_reads:
+            return self._read(parts, header.trainer, pb.Header())
+        step = header.lineage.settled + 1
+        newest = self._runner.ask(lambda state, now: state.members.lineages.newest(header.trainer))
+        if newest >= step:  # a former process has pushed the step here, and not everywhere
+            found = self._kept.again(header.trainer, header.lineage.origin, step, parts.pulls)
+            if found is not None:
+                return found
+        return self._kept_read(parts, header, step, pb.Header())
 
     def push(self, message: Message) -> Message | Later:
         """Apply gradients on arrival, then read."""
@@ -73,18 +84,35 @@ class StepCalls:
             progress=progress_of(header),
         )
         self._runner.decide(lambda state, now: state.exchange(call, now))
-        return pending.reply(
-            lambda: self._after_round(pending, header.trainer, header.round, started)
-        )
+        return pending.reply(lambda: self._after_round(pending, header, started))
 
-    def _after_round(
-        self, pending: PendingReply, trainer: int, round: int, started: float
-    ) -> Message:
+    def _after_round(self, pending: PendingReply, header: pb.Header, started: float) -> Message:
         self._meters.waited.add(self._clock.now() - started)
-        reply, number = pb.Header(), self._runner.ask(lambda state, now: state.cuts.behind(round))
+        reply, number = (
+            pb.Header(),
+            self._runner.ask(lambda state, now: state.cuts.behind(header.round)),
+        )
         if number or self._cuts.complete:
             reply.cut.number, reply.cut.complete = number, self._cuts.complete
-        return self._read(pending.parts, trainer, reply)
+        return self._kept_read(pending.parts, header, header.lineage.settled + 2, reply)
+
+    def release(self, trainer: int) -> None:
+        """Drop what is kept for a trainer that has completed or is lost."""
+        self._kept.release(trainer)
+
+    def _kept_read(
+        self, parts: RequestParts, header: pb.Header, step: int, reply: pb.Header
+    ) -> Message:
+        """Read, and keep the reply on which the caller computes a step."""
+        message = self._read(parts, header.trainer, reply)
+        mode = self._runner.ask(lambda state, now: state.job and state.job.mode)
+        if (
+            header.lineage.keeps_reads
+            and isinstance(mode, Sync)
+            and mode.on_trainer_loss != "abort"
+        ):
+            self._kept.add(header.trainer, header.lineage.origin, step, parts.pulls, message)
+        return message
 
     def meet(self, message: Message) -> Message | Later:
         """Wait until the other trainers have reached a time on a clock."""

@@ -181,7 +181,7 @@ class Register(_message.Message):
     def __init__(self, specs: _Optional[_Iterable[str]] = ..., pservers: _Optional[_Iterable[_Union[PserverProcess, _Mapping]]] = ..., predecessor: _Optional[int] = ..., warm_start: _Optional[str] = ..., parameters: _Optional[_Iterable[str]] = ..., report: _Optional[str] = ..., lineage: _Optional[_Union[Lineage, _Mapping]] = ...) -> None: ...
 
 class Lineage(_message.Message):
-    __slots__ = ("origin", "settled", "position", "following", "bucket", "covered", "completed", "ended")
+    __slots__ = ("origin", "settled", "position", "following", "bucket", "covered", "completed", "keeps_reads", "ended")
     ORIGIN_FIELD_NUMBER: _ClassVar[int]
     SETTLED_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
@@ -189,6 +189,7 @@ class Lineage(_message.Message):
     BUCKET_FIELD_NUMBER: _ClassVar[int]
     COVERED_FIELD_NUMBER: _ClassVar[int]
     COMPLETED_FIELD_NUMBER: _ClassVar[int]
+    KEEPS_READS_FIELD_NUMBER: _ClassVar[int]
     ENDED_FIELD_NUMBER: _ClassVar[int]
     origin: int
     settled: int
@@ -197,8 +198,9 @@ class Lineage(_message.Message):
     bucket: int
     covered: _containers.RepeatedCompositeFieldContainer[Covered]
     completed: bool
+    keeps_reads: bool
     ended: bool
-    def __init__(self, origin: _Optional[int] = ..., settled: _Optional[int] = ..., position: _Optional[str] = ..., following: _Optional[str] = ..., bucket: _Optional[int] = ..., covered: _Optional[_Iterable[_Union[Covered, _Mapping]]] = ..., completed: _Optional[bool] = ..., ended: _Optional[bool] = ...) -> None: ...
+    def __init__(self, origin: _Optional[int] = ..., settled: _Optional[int] = ..., position: _Optional[str] = ..., following: _Optional[str] = ..., bucket: _Optional[int] = ..., covered: _Optional[_Iterable[_Union[Covered, _Mapping]]] = ..., completed: _Optional[bool] = ..., keeps_reads: _Optional[bool] = ..., ended: _Optional[bool] = ...) -> None: ...
 
 class Covered(_message.Message):
     __slots__ = ("name", "first", "last", "bucket")
