@@ -37,7 +37,7 @@ from psrt.pserver.decisions.calls import (
 from psrt.pserver.decisions.clocks import Meeting
 from psrt.pserver.decisions.description import describe
 from psrt.pserver.decisions.job_identity import JobIdentity
-from psrt.pserver.decisions.lineages import Lane, Lineage, Progress, Steps
+from psrt.pserver.decisions.lineages import Lane, PushProgress, RecordedLineage, Steps
 from psrt.pserver.decisions.membership import Member, MemberState
 from psrt.pserver.decisions.pserver_state import PserverState
 from psrt.pserver.decisions.saved_state import dump, restore
@@ -46,4 +46,4 @@ from psrt.pserver.decisions.spec_rules import read_spec
 __all__ = ["Apply", "Close", "Fail", "Forget", "Freeze", "Instruction", "NoPart"]
 __all__ += ["SendReply", "WaitingCall", "Warn"]
 __all__ += ["JobIdentity", "Meeting", "Member", "MemberState", "PserverState", "describe", "dump"]
-__all__ += ["Lane", "Lineage", "Progress", "Steps", "read_spec", "restore"]
+__all__ += ["Lane", "PushProgress", "RecordedLineage", "Steps", "read_spec", "restore"]

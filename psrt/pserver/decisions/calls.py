@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from psrt.core.errors import PsrtError
-from psrt.pserver.decisions.lineages import Progress
+from psrt.pserver.decisions.lineages import PushProgress
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class WaitingCall:
     round: int | None = None
     content: Any = None
     bucket: int = 0
-    progress: Progress | None = None
+    progress: PushProgress | None = None
 
     @property
     def key(self) -> tuple[int, int]:

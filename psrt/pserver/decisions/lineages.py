@@ -1,4 +1,4 @@
-"""Progress of each trainer over all its processes: what a successor must not push again; pure.
+"""PushProgress of each trainer over all its processes: what a successor must not push again; pure.
 
 A push names the steps that it covers, in *lanes*: a step is the gradients of many parameters, which
 may leave in several pushes, and of one parameter several steps may be merged. It also names the
@@ -39,7 +39,7 @@ class Steps(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Progress:
+class PushProgress:
     """The progress that one push names.
 
     `origin` is the incarnation of the first process. Data go on at `position` behind the `settled`
@@ -59,7 +59,7 @@ class Progress:
 
 
 @dataclass
-class Lineage:
+class RecordedLineage:
     """The recorded progress of one trainer; `following` belongs to step `newest`.
 
     A `completed` one has all its pushes everywhere; it is `ended` with its job.
@@ -74,7 +74,7 @@ class Lineage:
     ended: bool = False
     lanes: dict[Lane, list[Steps]] = field(default_factory=dict)
 
-    def record(self, progress: Progress) -> None:
+    def record(self, progress: PushProgress) -> None:
         """Add the progress of a push that was admitted."""
         if not self.position or progress.settled > self.settled:
             self.settled, self.position = progress.settled, progress.position
@@ -108,16 +108,16 @@ class Lineages:
     """The lineages of all trainers that have one; called under the lock of `PserverState`."""
 
     def __init__(self) -> None:
-        self._of: dict[int, Lineage] = {}
+        self._of: dict[int, RecordedLineage] = {}
 
-    def record(self, trainer: int, progress: Progress | None) -> None:
+    def record(self, trainer: int, progress: PushProgress | None) -> None:
         """Record an admitted push; one without progress ends the lineage."""
         if progress is None:
             self._of.pop(trainer, None)
             return
         known = self._of.get(trainer)
         if known is None or known.origin != progress.origin:
-            known = self._of[trainer] = Lineage(progress.origin)
+            known = self._of[trainer] = RecordedLineage(progress.origin)
         known.record(progress)
 
     def completed(self, trainer: int) -> None:
@@ -130,7 +130,7 @@ class Lineages:
         for lineage in self._of.values():
             lineage.ended = True
 
-    def of(self, trainer: int) -> Lineage | None:
+    def of(self, trainer: int) -> RecordedLineage | None:
         """The lineage that a new process of a trainer goes on with."""
         return self._of.get(trainer)
 
@@ -145,7 +145,7 @@ class Lineages:
     def restore(self, records: Iterable[list[Any]]) -> None:
         """Continue with records of `dump`."""
         for trainer, *facts, covered in records:
-            lineage = self._of[trainer] = Lineage(*facts)
+            lineage = self._of[trainer] = RecordedLineage(*facts)
             for bucket, name, first, last in covered:
                 lane = Lane(bucket, name)
                 lineage.lanes.setdefault(lane, []).append(Steps(first, last))

@@ -26,7 +26,7 @@ ms."""
 KEPT_STEPS = 2
 
 
-class _Read(NamedTuple):
+class _KeptRead(NamedTuple):
     """What one pull of a table got: for step `step` of lineage `origin`."""
 
     origin: int
@@ -50,7 +50,7 @@ class KeptReads:
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
         self._lock = threading.Lock()
-        self._of: dict[tuple[int, str], list[_Read]] = {}
+        self._of: dict[tuple[int, str], list[_KeptRead]] = {}
 
     def add(
         self, trainer: int, origin: int, step: int, pulls: Sequence[Pull], reply: Message
@@ -90,15 +90,15 @@ def _pairs(pulls: Sequence[Pull], reply: Message) -> list[tuple[Pull, pb.Part]]:
     return list(zip(pulls, reply.header.parts, strict=True))
 
 
-def _made(origin: int, step: int, pull: Pull, part: pb.Part, tensors: Iterator[Array]) -> _Read:
+def _made(origin: int, step: int, pull: Pull, part: pb.Part, tensors: Iterator[Array]) -> _KeptRead:
     """The read of one part; takes its tensors from the iterator."""
     kept = pb.Part(kind=part.kind, table=part.table, version=part.version)
     precision = "float32" if isinstance(pull, ChangedPull) else pull.precision
     taken = [next(tensors) for _ in range(2 if precision == "int8" else 1)]
     if not isinstance(pull, RowsPull):
-        return _Read(origin, step, None, kept, tuple(taken))
+        return _KeptRead(origin, step, None, kept, tuple(taken))
     copies = tuple(tensor.copy() for tensor in taken)
-    return _Read(origin, step, pull.rows.ids.copy(), kept, copies)
+    return _KeptRead(origin, step, pull.rows.ids.copy(), kept, copies)
 
 
 def _table(pull: Pull) -> str:

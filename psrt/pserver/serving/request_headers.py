@@ -6,7 +6,7 @@ import math
 
 from psrt.core.errors import ErrorCode, TableError, WireError
 from psrt.core.specs import Async, Geo, HalfAsync, Ssp, Sync, from_json
-from psrt.pserver.decisions import JobIdentity, Lane, Lineage, Progress, Steps
+from psrt.pserver.decisions import JobIdentity, Lane, PushProgress, RecordedLineage, Steps
 from psrt.rpc import pb
 
 _REPLY_BEFORE = 0.95  # the part of a caller's timeout that a call may wait: the reply must travel
@@ -34,17 +34,17 @@ def sequence_of(header: pb.Header) -> int:
     return sequence
 
 
-def progress_of(header: pb.Header) -> Progress | None:
+def progress_of(header: pb.Header) -> PushProgress | None:
     """The progress of the trainer that a push names, None for one that keeps none."""
     if not header.HasField("lineage"):
         return None
     named = header.lineage
     covers = [(Lane(named.bucket, c.name), Steps(c.first, c.last)) for c in named.covered]
     facts = named.origin, named.settled, named.position, named.following
-    return Progress(*facts, tuple(covers))
+    return PushProgress(*facts, tuple(covers))
 
 
-def lineage_reply(known: Lineage | None) -> pb.Lineage | None:
+def lineage_reply(known: RecordedLineage | None) -> pb.Lineage | None:
     """The recorded progress of a trainer, for the reply to REGISTER."""
     if known is None:
         return None
