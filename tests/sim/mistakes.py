@@ -11,8 +11,10 @@ from psrt.communicator.async_.ssp import SspCommunicator
 from psrt.communicator.base import Position, no_position
 from psrt.communicator.base_communicator import BaseCommunicator
 from psrt.communicator.requests import PserverGroup
+from psrt.communicator.requests.lineage import Lineage
 from psrt.communicator.requests.retained import RetainedPush, RetainedPushes
 from psrt.pserver.decisions.dedupe import SeenSequences
+from psrt.pserver.decisions.lineages import RecordedLineage
 from psrt.pserver.decisions.membership import Membership, MemberState
 from psrt.pserver.decisions.rounds import Rounds
 from psrt.pserver.frozen.change_marks import ChangeMarks
@@ -194,3 +196,25 @@ def repeated_with_new_keys(original: Callable[..., Any]) -> Callable[..., Any]:
         return pushes
 
     return of
+
+
+def begins_a_step_late(original: Callable[..., Any]) -> Callable[..., Any]:
+    def join(self: Lineage, *given: Any) -> str:
+        position = original(self, *given)
+        self.begun += bool(position)
+        return str(int(position) + 1) if position else ""
+
+    return join
+
+
+def record_of_another_pserver(original: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, endpoint, found: original(self, 1 - endpoint, found)
+
+
+def oldest_position(original: Callable[..., Any]) -> Callable[..., Any]:
+    def record(self: RecordedLineage, progress: Any) -> None:
+        position = self.position or progress.position
+        original(self, progress)
+        self.position = position
+
+    return record

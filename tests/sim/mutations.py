@@ -18,6 +18,7 @@ from psrt.communicator.base_communicator import BaseCommunicator
 from psrt.communicator.geo import GeoTable
 from psrt.communicator.geo.cut_turns import CutTurns
 from psrt.communicator.requests import PserverGroup
+from psrt.communicator.requests.lineage import Lineage
 from psrt.communicator.requests.retained import RetainedPushes
 from psrt.coordinator import retention
 from psrt.pserver.checkpoints import cutting, merging
@@ -25,6 +26,7 @@ from psrt.pserver.decisions.buckets import BucketRounds
 from psrt.pserver.decisions.clocks import Clocks
 from psrt.pserver.decisions.dedupe import AdmittedPushes, SeenSequences
 from psrt.pserver.decisions.departures import Departures
+from psrt.pserver.decisions.lineages import RecordedLineage
 from psrt.pserver.decisions.membership import Membership
 from psrt.pserver.decisions.pserver_state import PserverState
 from psrt.pserver.decisions.rounds import Rounds
@@ -166,5 +168,15 @@ MUTATIONS: dict[str, Mutation] = {
         merging, "_contains", "async", lambda original: lambda newer, keys: keys != keys
     ),
     "clocks never let a trainer go": Mutation(Clocks, "answer_met", "ssp", always([])),
+    "a successor begins a step late": Mutation(
+        Lineage, "join", "async", mistakes.begins_a_step_late
+    ),
+    "a successor pushes what a pserver has": Mutation(Lineage, "has", "half-async", always(False)),
+    "a successor takes the record of another pserver": Mutation(
+        Lineage, "_take", "async", mistakes.record_of_another_pserver
+    ),
+    "a successor begins at an old position": Mutation(
+        RecordedLineage, "record", "async", mistakes.oldest_position
+    ),
 }
 """Mutations by the mistake."""
