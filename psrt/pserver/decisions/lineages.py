@@ -87,7 +87,7 @@ class RecordedLineage:
                 self.lanes[lane] = self._behind_settled(ranges)
 
     def covered(self) -> list[tuple[Lane, Steps]]:
-        """What this pserver has behind the settled steps."""
+        """The lanes that this pserver has of steps behind the settled ones."""
         return [
             (lane, steps)
             for lane, ranges in sorted(self.lanes.items())

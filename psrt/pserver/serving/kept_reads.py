@@ -27,7 +27,7 @@ KEPT_STEPS = 2
 
 
 class _KeptRead(NamedTuple):
-    """What one pull of a table got: for step `step` of lineage `origin`."""
+    """Reply to one pull of a table, for step `step` of lineage `origin`."""
 
     origin: int
     step: int

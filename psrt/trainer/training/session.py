@@ -161,7 +161,7 @@ class Session:
         return recorder.begin_at(self._behind_predecessor(reached, found), kept)
 
     def _behind_predecessor(self, begun: state.Reached, found: Beginning) -> state.Reached:
-        """Where a former process of this trainer was, that had `begun` there too."""
+        """The progress of a former process of this trainer, which had `begun` there too."""
         reached = begun.at_mark(found.reached) if found.reached else begun
         if found.reached:
             where = f"epoch {reached.epoch} after {reached.steps:,} steps"
