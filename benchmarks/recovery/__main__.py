@@ -37,8 +37,8 @@ from benchmarks.recovery import trainer
 from benchmarks.recovery.phases import KilledPserver, TrainerTimes, figures
 from psrt.core.clock import MonotonicClock
 from psrt.launch.local import LocalCluster
-from psrt.launch.supervise import Supervisor
 from psrt.launch.plan import PSERVER, PSRT, TRAINER, ChildId, Command
+from psrt.launch.supervise import Supervisor
 from psrt.pserver.checkpoints import complete_cuts
 from psrt.storage.local_directory import LocalDirectory
 

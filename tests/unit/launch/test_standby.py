@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from psrt.launch.plan import PSERVER, ChildId, Command, recovering, standing_by, take_over_line
+from psrt.launch.plan import PSERVER, ChildId, Command, again_of, standing_by, take_over_line
 from psrt.launch.processes import Process, Standby
 from tests.support.carriers import eventually
 
@@ -43,7 +43,7 @@ def test_a_process_that_stands_by_has_the_settings_of_a_pserver_and_its_own_log(
 
 
 def test_the_line_has_the_flags_and_the_log_of_the_killed_pserver(command: Command) -> None:
-    sent = json.loads(take_over_line(recovering(command, "127.0.0.1:6170")))
+    sent = json.loads(take_over_line(again_of(command, "127.0.0.1:6170")))
 
     assert sent["flags"] == ["--host", "127.0.0.1", "--port", "6170", "--recover"]
     assert sent["log"] == str(command.log)
@@ -52,7 +52,7 @@ def test_the_line_has_the_flags_and_the_log_of_the_killed_pserver(command: Comma
 def test_a_process_that_stands_by_takes_the_place_of_a_killed_pserver(
     command: Command, standby: Standby
 ) -> None:
-    again = recovering(command, "127.0.0.1:6170")
+    again = again_of(command, "127.0.0.1:6170")
     process = Process(again, now=1.0, standby=standby)
 
     eventually(lambda: process.has_just_ended(2.0), "the end of the child")
@@ -66,7 +66,7 @@ def test_without_a_process_that_stands_by_a_new_one_is_started(
     command: Command, standby: Standby
 ) -> None:
     standby.close()
-    process = Process(recovering(command, "127.0.0.1:6170"), now=1.0, standby=standby)
+    process = Process(again_of(command, "127.0.0.1:6170"), now=1.0, standby=standby)
 
     eventually(lambda: process.has_just_ended(2.0), "the end of the child")
     assert "--recover" in command.log.read_text()
