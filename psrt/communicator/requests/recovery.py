@@ -142,13 +142,13 @@ class DurablePushes:
 
     def _send(self, number: int, rejoin: Callable[[Client], bool]) -> None:
         client = self._clients[number]
-        pushes = [] if rejoin(client) else self._retained.of(number)
+        pushes, complete = ([], 0) if rejoin(client) else self._retained.of(number)
         for push in pushes:
             header = pb.Header()
             header.CopyFrom(push.header)
             client.call(
                 push.method, header=header, tensors=push.tensors, timeout_s=self._call_timeout_s
             )
-        seen = pb.Header(cut=pb.Cut(number=self._retained.seen_cut))
-        client.call(Method.RESENT, header=seen, timeout_s=self._call_timeout_s)
+        cuts = pb.Cut(number=self._retained.seen_cut, complete=complete)
+        client.call(Method.RESENT, header=pb.Header(cut=cuts), timeout_s=self._call_timeout_s)
         log.warning("pserver %s has %d pushes again", client.endpoint, len(pushes))

@@ -70,10 +70,12 @@ class RetainedPushes:
                     self._kept[endpoint][key.sequence] = push
                     self.size_bytes += push.size_bytes
 
-    def of(self, endpoint: int) -> list[RetainedPush]:
-        """The pushes to one pserver, by round and bucket, else by sequence."""
+    def of(self, endpoint: int) -> tuple[list[RetainedPush], int]:
+        """The pushes to one pserver, by round and bucket, else by sequence, and the newest complete
+        cut: it has all others."""
         with self._changed:
-            return sorted(self._kept[endpoint].values(), key=lambda push: push.order)
+            pushes = sorted(self._kept[endpoint].values(), key=lambda push: push.order)
+            return pushes, self.complete
 
     def takes_part(self, number: int) -> None:
         """Record that no push is under way, and that this trainer takes part in a cut."""

@@ -27,10 +27,9 @@ from psrt.pserver.decisions.recovery import Recovery
 class PserverState:
     """The state of one pserver process.
 
-    `trainers` is the number of trainers a job must have, 0 = any. `rounds` is None in the modes
-    that push. `is_gone` is described in `departures`. `aborted` is the error that ended the job.
-    Rounds and mini-batches of all trainers count on from `beginning`. `proposed_cut()` is the cut
-    that trainers should take part in.
+    A job must have `trainers` trainers, 0 = any number. `rounds` is None in the modes that push.
+    `is_gone` is described in `departures`. `aborted` is the error that ended the job. Rounds and
+    mini-batches count on from `beginning`. Trainers should take part in cut `proposed_cut()`.
     """
 
     def __init__(
@@ -108,10 +107,11 @@ class PserverState:
         self.recovery.check_predecessor(self.members, trainer, predecessor)
         return job
 
-    def resent(self, trainer: int, incarnation: int, now: float) -> None:
-        """Record that a trainer has sent all its retained pushes again."""
+    def resent(self, trainer: int, incarnation: int, now: float, cut: int) -> list[Instruction]:
+        """Record that a trainer has sent all pushes again that the complete `cut` lacks."""
         self.members_of_job(trainer).called(trainer, incarnation, now)
-        self.recovery.resent(trainer)
+        error = self.recovery.resent(trainer, cut)
+        return [] if error is None else self.abort(error)
 
     def recovered(self, now: float) -> None:
         """Watch for trainers that do not come back after a recovery."""

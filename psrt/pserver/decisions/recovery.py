@@ -18,10 +18,14 @@ from psrt.pserver.decisions.membership import Membership
 
 
 class Recovery:
-    """The `awaited` trainers with their incarnations; empty in a pserver that was never killed."""
+    """The `awaited` trainers with their incarnations; empty in a pserver that was never killed.
 
-    def __init__(self, awaited: Mapping[int, int] | None = None) -> None:
+    `cut` is the one that it goes on from.
+    """
+
+    def __init__(self, awaited: Mapping[int, int] | None = None, cut: int = 0) -> None:
         self.is_recovered = awaited is not None
+        self._cut = cut
         self._awaited = dict(awaited or {})
         self._returned: set[int] = set()
         self._given_up: dict[int, int] = {}  # incarnations whose pushes did not come again
@@ -31,10 +35,17 @@ class Recovery:
         """The trainers that have not sent their pushes again."""
         return sorted(self._awaited)
 
-    def resent(self, trainer: int) -> None:
-        """Record that a trainer has sent all its pushes again."""
+    def resent(self, trainer: int, complete: int) -> JobError | None:
+        """Record that a trainer has sent all its pushes again that cut `complete` does not have.
+
+        Returns the error that ends the job if this pserver goes on from an earlier cut: it had
+        written its part of a later one when it was killed, and missed that it became complete.
+        """
+        if self.is_recovered and complete > self._cut:
+            return cut_missed(self._cut, complete)
         self._returned.add(trainer)
         self.left(trainer)
+        return None
 
     def left(self, trainer: int) -> None:
         """Record that a trainer has completed: it sends nothing again."""
@@ -76,4 +87,13 @@ def pushes_lost(trainer: int) -> JobError:
         "pserver again; they are lost, and the new process was refused.",
         code=ErrorCode.TRAINER_LOST,
         hint="Start the job again with --resume latest: all processes then begin with one cut.",
+    )
+
+
+def cut_missed(cut: int, complete: int) -> JobError:
+    """The error of a pserver that recovered a cut, while a later one became complete."""
+    return JobError(
+        f"the pserver was killed and went on from cut {cut}, but cut {complete} became complete "
+        "meanwhile, and trainers keep no pushes before that. The job was ended.",
+        hint=f"Start it again with --resume latest: cut {complete} is whole.",
     )

@@ -53,6 +53,7 @@ def restore(state: PserverState, saved: Mapping[str, Any], now: float) -> JobIde
     state.clocks.restore(TRAINED, saved.get("trained", ()), 1)
     state.cuts.restore(saved["cut"])
     running = (m for m in state.members.members if m.state is MemberState.RUNNING)
-    state.recovery = Recovery({member.trainer: member.incarnation for member in running})
+    awaited = {member.trainer: member.incarnation for member in running}
+    state.recovery = Recovery(awaited, saved["cut"])
     state.recovered(now)
     return job

@@ -64,7 +64,9 @@ class JoinCalls:
     def resent(self, message: Message) -> Message:
         """Record that a trainer has sent its pushes again after a recovery."""
         header = message.header
-        self._runner.ask(lambda state, now: state.resent(*caller_of(header), now))
+        complete = header.cut.complete
+        self._runner.decide(lambda state, now: state.resent(*caller_of(header), now, complete))
+        self._runner.ask(lambda state, now: state.raise_if_aborted())
         self._cuts.rejoined(header)
         missing = self._runner.ask(lambda state, now: state.recovery.missing)
         log.info("trainer %d has sent its pushes again; missing: %s", header.trainer, missing or 0)

@@ -41,7 +41,7 @@ def test_a_kept_push_has_its_key_and_its_ids_and_no_pulls(kept: RetainedPushes) 
     pushed = request(number=77)  # the pserver remembers the ids: they are not sent
     kept.add(Method.PUSH, [pushed])
 
-    (push,) = kept.of(0)
+    (push,), _ = kept.of(0)
     assert push.header.push_key.sequence == pushed.header.push_key.sequence == 1
     assert [(part.table, part.keys) for part in push.header.parts] == [("w", 0), ("emb", 0)]
     assert pushed.header.parts[1].keys == 77
@@ -59,15 +59,15 @@ def test_a_kept_push_does_not_change_with_the_gradient(kept: RetainedPushes) -> 
 
     gradient[:] = 9.0
 
-    assert kept.of(0)[0].tensors[0].tolist() == [1.0] * 3
+    assert kept.of(0)[0][0].tensors[0].tolist() == [1.0] * 3
 
 
 def test_pushes_are_sent_again_by_round_and_bucket(kept: RetainedPushes) -> None:
     kept.add(Method.EXCHANGE, [request(round=1, bucket=1), request(round=1, bucket=0)])
     kept.add(Method.EXCHANGE, [request(round=0, bucket=2), request(endpoint=1)])
 
-    assert [push.order[:2] for push in kept.of(0)] == [(0, 2), (1, 0), (1, 1)]
-    assert len(kept.of(1)) == 1
+    assert [push.order[:2] for push in kept.of(0)[0]] == [(0, 2), (1, 0), (1, 1)]
+    assert len(kept.of(1)[0]) == 1
 
 
 def test_a_request_of_pulls_alone_keeps_the_bucket_that_it_takes_part_in(
@@ -79,7 +79,7 @@ def test_a_request_of_pulls_alone_keeps_the_bucket_that_it_takes_part_in(
 
     kept.add(Method.EXCHANGE, [pulled])
 
-    assert [part.table for part in kept.of(0)[0].header.parts] == ["w"]
+    assert [part.table for part in kept.of(0)[0][0].header.parts] == ["w"]
 
 
 def test_a_complete_cut_drops_what_it_has_and_no_more(kept: RetainedPushes) -> None:
@@ -90,11 +90,11 @@ def test_a_complete_cut_drops_what_it_has_and_no_more(kept: RetainedPushes) -> N
     kept.add(Method.PUSH, [request(0)])
 
     kept.completed(4)
-    assert [push.header.push_key.sequence for push in kept.of(0)] == [2, 3]
-    assert kept.of(1) == []
+    assert [push.header.push_key.sequence for push in kept.of(0)[0]] == [2, 3]
+    assert kept.of(1)[0] == []
 
     kept.completed(9)  # this trainer took no part in 6 to 9
-    assert [push.header.push_key.sequence for push in kept.of(0)] == [3]
+    assert [push.header.push_key.sequence for push in kept.of(0)[0]] == [3]
 
 
 def test_a_cut_has_all_pushes_of_a_trainer_that_has_trained(kept: RetainedPushes) -> None:

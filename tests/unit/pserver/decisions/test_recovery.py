@@ -80,7 +80,7 @@ def test_a_round_in_the_cut_is_answered_and_the_next_one_is_open() -> None:
 def test_reads_wait_until_every_trainer_has_sent_its_pushes_again() -> None:
     again = recovered(state_of(Async()))
     rejoin(again, 0)
-    again.resent(0, 100, 0.0)
+    again.resent(0, 100, 0.0, 3)
 
     with pytest.raises(PsrtError, match="waits for trainer 1 to send") as refused:
         again.pull(0, 100, 0.0, acknowledges=False)
@@ -88,7 +88,7 @@ def test_reads_wait_until_every_trainer_has_sent_its_pushes_again() -> None:
     assert describe(again, 0.0)["recovers_from"] == [1]
 
     rejoin(again, 1)
-    again.resent(1, 101, 0.0)
+    again.resent(1, 101, 0.0, 3)
     again.pull(0, 100, 0.0, acknowledges=False)
 
 
@@ -101,7 +101,7 @@ def test_in_sync_a_trainer_reads_once_its_own_pushes_are_here_again() -> None:
     again.exchange(ahead, 0.0)
     with pytest.raises(PsrtError, match="waits for trainer 0, trainer 1 to send"):
         again.pull(0, 100, 0.0, acknowledges=False)
-    again.resent(0, 100, 0.0)
+    again.resent(0, 100, 0.0, 3)
 
     again.pull(0, 100, 0.0, acknowledges=False)
     other = call(0, 1)
@@ -111,13 +111,26 @@ def test_in_sync_a_trainer_reads_once_its_own_pushes_are_here_again() -> None:
         again.pull(1, 101, 0.0, acknowledges=False)
 
 
+def test_a_pserver_that_missed_a_cut_ends_the_job_for_all() -> None:
+    """It was killed behind its part of cut 4, and read cut 3 before the others completed 4."""
+    again = recovered(state_of(Async()))
+    for trainer in (0, 1):
+        rejoin(again, trainer)
+    again.resent(0, 100, 0.0, 3)
+
+    again.resent(1, 101, 0.0, 4)
+
+    with pytest.raises(JobError, match="went on from cut 3, but cut 4 became complete"):
+        again.pull(0, 100, 0.0, acknowledges=False)
+
+
 def test_a_trainer_that_had_completed_is_not_awaited() -> None:
     state = state_of(Async())
     state.complete(1, 101, 0.0)
 
     again = recovered(state)
     rejoin(again, 0)
-    again.resent(0, 100, 0.0)
+    again.resent(0, 100, 0.0, 3)
 
     again.pull(0, 100, 0.0, acknowledges=False)
 
@@ -135,7 +148,7 @@ def test_a_new_process_is_accepted_once_its_predecessor_has_sent_its_pushes() ->
     again = recovered(state_of(Async()))
     for trainer in (0, 1):
         rejoin(again, trainer)
-        again.resent(trainer, 100 + trainer, 0.0)
+        again.resent(trainer, 100 + trainer, 0.0, 3)
     assert again.job is not None
     again.hello(1, 777, again.job, 0.0)
 
@@ -160,7 +173,7 @@ def test_a_trainer_that_joined_after_the_cut_is_known_by_its_successor() -> None
 def test_a_trainer_that_does_not_come_back_is_given_up_by_the_policy_of_the_job() -> None:
     again = recovered(state_of(Async(on_trainer_loss="shrink")), now=50.0)
     rejoin(again, 0, now=50.0)
-    again.resent(0, 100, 50.0)
+    again.resent(0, 100, 50.0, 3)
     while again.recovery.missing and (due_s := again.next_deadline()) is not None:
         assert due_s <= 50.0 + 2 * WAIT_S, "trainer 1 is awaited for ever"
         again.expire(due_s)
@@ -181,7 +194,7 @@ def test_a_successor_is_refused_of_a_trainer_that_was_given_up_before_it_had_sen
 ):
     again = recovered(state_of(Async(on_trainer_loss="shrink")), now=50.0)
     rejoin(again, 0, now=50.0)
-    again.resent(0, 100, 50.0)
+    again.resent(0, 100, 50.0, 3)
     while again.recovery.missing and (due_s := again.next_deadline()) is not None:
         again.expire(due_s)
     assert again.job is not None
