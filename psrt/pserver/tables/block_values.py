@@ -16,10 +16,14 @@ from psrt.rpc.wire import is_unreferenced
 
 
 class BlockValues:
-    """Takes over `values` (n,), which must own their memory."""
+    """Takes over `values` (n,), or copies them if their memory belongs to another array.
+
+    Views of such values would refer to that array, and not be counted as readers.
+    """
 
     def __init__(self, values: F32) -> None:
-        self._memory = [values]  # followed by the memory of the latest copy's source
+        owned = values if values.flags.owndata else values.copy()
+        self._memory = [owned]  # followed by the memory of the latest copy's source
         self._shown: F32 | None = None
 
     def now(self) -> F32:

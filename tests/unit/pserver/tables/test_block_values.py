@@ -62,3 +62,12 @@ def test_readers_between_two_updates_share_one_array_they_cannot_write_to() -> N
     assert not shown.flags.writeable
     updated(values)
     assert values.show() is not shown
+
+
+def test_memory_of_another_array_is_copied_since_its_readers_could_not_be_counted() -> None:
+    values = BlockValues(np.arange(6, dtype=np.float32).reshape(2, 3).reshape(-1))
+    snapshot = values.show()
+
+    updated(values)
+
+    assert snapshot.tolist() == [0, 1, 2, 3, 4, 5]
