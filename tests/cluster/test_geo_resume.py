@@ -83,7 +83,7 @@ class GeoTrainer:
             [self.loss],
             lambda *step: None,
             stop=until,
-            position=lambda batch, following: str(next(steps)).__str__,
+            position=lambda batch, following, fetched: str(next(steps)).__str__,
         )
 
     def close(self) -> None:

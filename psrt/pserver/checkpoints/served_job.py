@@ -58,12 +58,17 @@ def forget(directory: Directory, name: str) -> None:
 def take_over(directory: Directory, name: str) -> RecoveredPart | None:
     """The part that pserver `name` goes on from, as `find`; the first one begins a term before.
 
-    So it goes on from every cut that its predecessor has ever reported complete.
+    So it goes on from every cut that its predecessor has ever reported complete. If its disk fails
+    now, the term begins with the next cut, and trainers end the job if such a cut is missed.
     """
     found = find(directory, name)
     if found is None or found.cut.parts[0]["index"] != 0:
         return found
-    term = term_file.take(directory)
+    try:
+        term = term_file.take(directory)
+    except PsrtError as error:
+        log.warning("a predecessor that was only stopped may still complete a cut: %s", error)
+        return found
     found = find(directory, name)
     return found and dataclasses.replace(found, term=term)
 

@@ -35,7 +35,7 @@ def sizes(folder: Path) -> list[int]:
     """Bytes of the array files of each cut."""
     return [
         sum(path.stat().st_size for path in cut.rglob("*.arrays"))
-        for cut in sorted(folder.iterdir())
+        for cut in sorted(folder.glob("cut-*"))
     ]
 
 
