@@ -84,7 +84,12 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     ("trainers", "pservers", "mode"),
-    [(3, 3, "async"), (1, 2, "ssp"), (3, 2, "half_async"), (2, 3, "async")],
+    [
+        (3, 2, "half_async"),
+        pytest.param(3, 3, "async", marks=pytest.mark.long),
+        pytest.param(1, 2, "ssp", marks=pytest.mark.long),
+        pytest.param(2, 3, "async", marks=pytest.mark.long),
+    ],
 )
 def test_each_example_is_trained_once_an_epoch(
     killed: Path, trainers: int, pservers: int, mode: str

@@ -21,8 +21,9 @@ from tests.support.small_job import BATCH as SMALL_BATCH
 from tests.support.small_job import lines, write_files
 
 STEPS = 600
-CASES = [(mode, "stream") for mode in ("sync", "async", "ssp", "half_async")]
-CASES += [("sync", "grpc"), ("async", "grpc")]
+LONG = [("async", "stream"), ("ssp", "stream"), ("half_async", "stream"), ("sync", "grpc")]
+CASES = [("sync", "stream"), ("async", "grpc")]
+CASES += [pytest.param(*case, marks=pytest.mark.long) for case in LONG]
 SECTION = """
 on_trainer_loss = "wait"
 """

@@ -88,10 +88,8 @@ class StepCalls:
 
     def _after_round(self, pending: PendingReply, header: pb.Header, started: float) -> Message:
         self._meters.waited.add(self._clock.now() - started)
-        reply, number = (
-            pb.Header(),
-            self._runner.ask(lambda state, now: state.cuts.behind(header.round)),
-        )
+        reply = pb.Header()
+        number = self._runner.ask(lambda state, now: state.cuts.behind(header.round))
         if number or self._cuts.complete:
             reply.cut.number, reply.cut.complete = number, self._cuts.complete
         return self._kept_read(pending.parts, header, header.lineage.settled + 2, reply)
@@ -105,12 +103,10 @@ class StepCalls:
     ) -> Message:
         """Read, and keep the reply on which the caller computes a step."""
         message = self._read(parts, header.trainer, reply)
+        if not header.lineage.keeps_reads:
+            return message
         mode = self._runner.ask(lambda state, now: state.job and state.job.mode)
-        if (
-            header.lineage.keeps_reads
-            and isinstance(mode, Sync)
-            and mode.on_trainer_loss != "abort"
-        ):
+        if isinstance(mode, Sync) and mode.on_trainer_loss != "abort":
             self._kept.add(header.trainer, header.lineage.origin, step, parts.pulls, message)
         return message
 
