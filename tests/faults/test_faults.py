@@ -180,7 +180,7 @@ def test_a_command_of_the_page_runs(command: str, tmp_path: Path) -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
     )
 
     assert ran.returncode == ("--planted" in command), ran.stdout + ran.stderr

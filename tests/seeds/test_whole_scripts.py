@@ -19,7 +19,14 @@ from tests.support.scripts import Ended, check_all_succeeded, cluster_variables,
 SCRIPTS = ROOT / "examples" / "fluid"
 
 
-@pytest.mark.parametrize("mode", ["sync", "half_async", "async", "geo"])
+@pytest.mark.parametrize(
+    "mode",
+    [
+        "sync",
+        "geo",
+        *(pytest.param(mode, marks=pytest.mark.long) for mode in ("half_async", "async")),
+    ],
+)
 @pytest.mark.slow
 def test_ctr_dnn_trains_in_every_mode(tmp_path: Path, clicks: Path, mode: str) -> None:
     variables = cluster_variables(endpoints(2), trainers=2)
