@@ -58,8 +58,7 @@ class StepwiseCommunicator(BaseCommunicator):
         rows = router.pull_rows(requests, wanted)
         # After a failure some pservers may have applied the step.
         with self._pushing, self._permanent_failure(), self._exchange_s.time():
-            send = partial(self._send, trained=bool(gradients))
-            versions = self._repeated.end(requests, send)
+            versions = self._repeated.end(requests, partial(self._send, trained=bool(gradients)))
             self._position = self._next_position
         return Pulled(self._hand_out(dense, versions), rows)
 

@@ -18,8 +18,7 @@ class WaitingCall:
     """One EXCHANGE, PUSH or MEET that waits for its reply.
 
     `content` belongs to the effect runner and is opaque here. `round` is None when the caller
-    leaves it to the pserver; a MEET has sequence 0. `bucket` is that of an EXCHANGE, `progress`
-    that of its trainer, if that keeps one.
+    leaves it to the pserver; a MEET has sequence 0. `bucket` is that of an EXCHANGE.
     """
 
     trainer: int

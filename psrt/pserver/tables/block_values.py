@@ -16,10 +16,7 @@ from psrt.rpc.wire import is_unreferenced
 
 
 class BlockValues:
-    """Takes over `values` (n,), or copies them if their memory belongs to another array.
-
-    Views of such values would refer to that array, and not be counted as readers.
-    """
+    """Takes over `values` (n,); copies views, whose readers would not be counted."""
 
     def __init__(self, values: F32) -> None:
         owned = values if values.flags.owndata else values.copy()
