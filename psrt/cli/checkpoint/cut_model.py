@@ -14,7 +14,7 @@ from psrt.executor.memory import initial_values
 from psrt.graph.program import Parameter
 from psrt.pserver.saved import CutState, CutTable
 from psrt.trainer.inputs import Job, load_job
-from psrt.trainer.models import Manifest, export, prediction_of
+from psrt.trainer.models import Manifest, export, manifest_of
 
 
 def write_model(
@@ -32,13 +32,7 @@ def write_model(
         )
     job = load_job(read_job(job_file).config)
     check_fits(job, state, job_file)
-    manifest = Manifest(
-        job=job.config.name,
-        software="psrt",
-        program=job.program.to_text(),
-        tables=job.whole_tables(),
-        prediction=prediction_of(job),
-    )
+    manifest = manifest_of(job)
     names = [name for name, parameter in job.program.parameters.items() if parameter.sparse]
     sparse = {
         name: partial(_pages, state.sparse[name], advance) for name in names if name in state.sparse

@@ -63,9 +63,7 @@ class MergeQueue:
         self._newest: str | None = None
         self._open_versions: Versions = {}
         self._under_way: list[Merged] = []
-        self._last_step = self._counted = self._apart_to = (
-            0  # the last steps that were put, counted
-        )
+        self._last_step = self._counted = self._apart_to = 0  # last steps: put, counted, not merged
         self._places = {0: ""}  # where data go on, by step
         self._draining = False
         self._paused = False

@@ -48,10 +48,6 @@ class RetainedPushes:
         self._changed = threading.Condition()
 
     @property
-    def is_empty(self) -> bool:
-        return not any(self._kept)
-
-    @property
     def seen_cut(self) -> int:
         """The newest cut that this trainer has heard of."""
         return max([self.complete, *self._cuts])

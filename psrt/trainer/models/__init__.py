@@ -15,7 +15,7 @@ from psrt.trainer.models import export, inference, predict
 from psrt.trainer.models.export import RowPages
 from psrt.trainer.models.inference import (
     load_inference_model,
-    prediction_of,
+    manifest_of,
     save_inference_model,
     save_parameters,
 )
@@ -26,5 +26,5 @@ from psrt.trainer.models.saved_model import check_fits, load
 
 __all__ = ["MANIFEST", "Manifest", "RowPages", "check_fits", "check_target", "load", "writing"]
 __all__ += ["export", "export_onnx", "inference", "predict"]
-__all__ += ["load_inference_model", "prediction_of", "save_inference_model"]
+__all__ += ["load_inference_model", "manifest_of", "save_inference_model"]
 __all__ += ["save_parameters"]

@@ -148,6 +148,17 @@ def save_parameters(
     export.save(directory, manifest, whole, tables)
 
 
+def manifest_of(job: Job) -> Manifest:
+    """Return the manifest of a job's model; `export.save` adds the files."""
+    return Manifest(
+        job=job.config.name,
+        software="psrt",
+        program=job.program.to_text(),
+        tables=job.whole_tables(),
+        prediction=prediction_of(job),
+    )
+
+
 def prediction_of(job: Job) -> Prediction:
     """Return the prediction of a job's model: feeds, fetches and the kind of its values."""
     model = job.model

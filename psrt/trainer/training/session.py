@@ -42,7 +42,7 @@ from psrt.trainer.inputs import (
     state,
     warm_start_of,
 )
-from psrt.trainer.models import Manifest, export, prediction_of
+from psrt.trainer.models import export, manifest_of
 from psrt.trainer.training import evaluate
 from psrt.trainer.training.cluster import ConnectedCluster, cluster_of
 from psrt.trainer.training.completion import CompletionWait, await_others, waiting_turn
@@ -265,13 +265,7 @@ class Session:
 
     def _save(self, directory: Path) -> None:
         job, cluster = self._job, self._cluster
-        manifest = Manifest(
-            job=job.config.name,
-            software="psrt",
-            program=job.program.to_text(),
-            tables=job.whole_tables(),
-            prediction=prediction_of(job),
-        )
+        manifest = manifest_of(job)
         sparse = {table: partial(cluster.rows, table) for table in cluster.tables}
         export.save(directory, manifest, self._dense(), sparse)
         rows = sum(manifest.rows(table) for table in manifest.sparse)
