@@ -4,7 +4,7 @@ In reading order:
 
     pages           pages: plain arrays, grouped by virtual shard
     frozen_records  records as they were at a freeze, copied before they change
-    change_marks    records that changed since a freeze, for deltas
+    change_marks    records that changed since a freeze, for deltas of several consumers
     frozen_stripe   one stripe at a freeze
     change_recorder records of the changes of a stripe, for freezes and deltas
     frozen_rows     a sparse table at a freeze: its facts, and the walk over its stripes
@@ -16,6 +16,7 @@ In reading order:
 Nothing here writes files: a caller keeps pages and facts where it likes.
 """
 
+from psrt.pserver.frozen.change_marks import CUTS
 from psrt.pserver.frozen.change_recorder import ChangeRecorder
 from psrt.pserver.frozen.freezable import FreezableRows
 from psrt.pserver.frozen.frozen_block import BlockState, FrozenBlock, assembled
@@ -26,7 +27,7 @@ from psrt.pserver.frozen.pages import Meta, Page, facts_of, ids_of, long_page, p
 from psrt.pserver.frozen.restoring import FrozenPages, restore
 from psrt.pserver.frozen.update_gate import UpdateGate
 
-__all__ = ["BlockState", "ChangeRecorder", "FreezableRows", "FrozenBlock", "FrozenPages"]
+__all__ = ["CUTS", "BlockState", "ChangeRecorder", "FreezableRows", "FrozenBlock", "FrozenPages"]
 __all__ += ["FrozenRows", "FrozenStripe", "FrozenTwoParts", "Meta", "Page", "RecordArray"]
 __all__ += ["UpdateGate", "assembled", "facts_of", "ids_of", "long_page", "page_of"]
 __all__ += ["restore", "split_page"]

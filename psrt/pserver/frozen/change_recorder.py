@@ -1,4 +1,4 @@
-"""Records of the changes of a stripe: copies for a freeze, marks for the next delta.
+"""Records of the changes of a stripe: copies for freezes, marks for the next deltas.
 
 The stripe calls it under its lock, before and after each change. A stripe without freezes and
 deltas has no recorder.
@@ -7,7 +7,7 @@ deltas has no recorder.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -43,38 +43,54 @@ class ChangeRecorder:
     def __init__(self, store: RowStore, waiting: WaitingIds | None) -> None:
         self._store, self._waiting = store, waiting
         self._rows = RecordArray("rows", lambda: store.slab.rows, store.layout.words)
-        self._frozen: Callable[[], FrozenStripe | None] = lambda: None
+        self._freezes: list[Callable[[], FrozenStripe | None]] = []
         self._row_marks: ChangeMarks | None = None
         self._waiting_marks = ChangeMarks()
         self._before: I32 = np.empty((0, 0), np.int32)
 
     @property
-    def frozen(self) -> FrozenStripe | None:
-        """The freeze under way."""
-        frozen = self._frozen()
-        return None if frozen is None or frozen.is_closed else frozen
+    def freezes(self) -> Sequence[FrozenStripe]:
+        """The freezes under way."""
+        if not self._freezes:
+            return ()
+        found = [frozen for each in self._freezes if (frozen := each()) is not None]
+        found = [frozen for frozen in found if not frozen.is_closed]
+        self._freezes = [weakref.ref(frozen) for frozen in found]
+        return found
 
     @property
     def is_idle(self) -> bool:
         """True if there is neither a freeze nor a delta to come."""
-        return self._row_marks is None and self.frozen is None
+        return self._row_marks is None and not self.freezes
 
-    def track_changes(self) -> None:
-        """Begin to mark changes."""
-        self._row_marks, self._waiting_marks = ChangeMarks(), ChangeMarks()
+    def track_changes(self, consumer: str) -> None:
+        """Begin to mark changes for a consumer."""
+        if self._row_marks is None:
+            self._row_marks, self._waiting_marks = ChangeMarks(), ChangeMarks()
+        self._row_marks.follow(consumer)
+        self._waiting_marks.follow(consumer)
 
-    def freeze(self, is_delta: bool, lock: AbstractContextManager[None]) -> FrozenStripe:
+    def forget_changes(self, consumer: str) -> None:
+        """Mark changes no longer for a consumer."""
+        self._waiting_marks.unfollow(consumer)
+        if self._row_marks is not None and not self._row_marks.unfollow(consumer):
+            self._row_marks = None
+
+    def freeze(
+        self, is_delta: bool, lock: AbstractContextManager[None], consumer: str
+    ) -> FrozenStripe:
         """The stripe as it is now; `lock` is for the walk over it."""
         marks, of_waiting = self._row_marks, self._waiting_marks
         bits, deleted = (np.zeros(0, np.uint8), np.empty(0, np.int64))
         waiting_bits: U8 | None = None
-        if marks is not None:
-            (bits, deleted), (waiting_bits, _) = marks.freeze(), of_waiting.freeze()
+        if marks is not None and marks.has(consumer):
+            bits, deleted = marks.freeze(consumer)
+            waiting_bits, _ = of_waiting.freeze(consumer)
 
         def confirm() -> None:
             if marks is not None and waiting_bits is not None:
-                marks.confirm(bits)
-                of_waiting.confirm(waiting_bits)
+                marks.confirm(bits, consumer)
+                of_waiting.confirm(waiting_bits, consumer)
 
         frozen = FrozenStripe(
             lock,
@@ -83,7 +99,7 @@ class ChangeRecorder:
             deleted if is_delta else deleted[:0],
             confirm,
         )
-        self._frozen = weakref.ref(frozen)
+        self._freezes = [*(weakref.ref(each) for each in self.freezes), weakref.ref(frozen)]
         return frozen
 
     # --- changes ---
@@ -91,12 +107,12 @@ class ChangeRecorder:
     def before_update(self, ids: I64, order: I32, found: I32) -> None:
         """Save and mark what an update of rows `ids[order]` will change; `found` as in
         `RowStore.find`. Marks of rows follow when the update is made."""
-        frozen, waiting = self.frozen, self._waiting
-        if frozen is None and waiting is None:
+        freezes, waiting = self.freezes, self._waiting
+        if not freezes and waiting is None:
             return
         self._store.find(ids, order, found)
         buckets = None if waiting is None else waiting.touched(ids, order, found)
-        if frozen is not None:
+        for frozen in freezes:
             frozen.save(found, buckets)
         if self._row_marks is not None and waiting is not None and buckets is not None:
             self._waiting_marks.mark(buckets, waiting.buckets)
@@ -113,7 +129,7 @@ class ChangeRecorder:
     def before_put(self, buckets: I32) -> None:
         """Save and mark buckets of waiting ids, which will be replaced."""
         assert self._waiting is not None
-        if (frozen := self.frozen) is not None:
+        for frozen in self.freezes:
             frozen.save(buckets[:0], buckets)
         if self._row_marks is not None:
             self._waiting_marks.mark(buckets, self._waiting.buckets)
@@ -140,8 +156,8 @@ class ChangeRecorder:
 
     def _save_with_tail(self, slots: I32) -> None:
         """Save these rows, and as many of the last ones: they may move to their places."""
-        if (frozen := self.frozen) is not None:
-            rows = self._store.rows
+        rows = self._store.rows
+        for frozen in self.freezes:
             frozen.save(slots)
             frozen.save(np.arange(max(0, rows - len(slots)), rows, dtype=np.int32))
 

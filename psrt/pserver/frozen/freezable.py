@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Protocol
 from weakref import ref
 
@@ -17,6 +18,7 @@ from psrt.core.specs import SparseTableSpec
 from psrt.core.types import F32, I64
 from psrt.kernels.jit import warm_up
 from psrt.kernels.tables import RowLayout
+from psrt.pserver.frozen.change_marks import CUTS
 from psrt.pserver.frozen.frozen_rows import FrozenRows
 from psrt.pserver.frozen.frozen_stripe import FrozenStripe
 from psrt.pserver.frozen.pages import Meta, Page, facts_of, part_of
@@ -30,9 +32,11 @@ class FreezableStripe(Protocol):
         """Hash buckets of waiting ids in each virtual shard."""
         ...
 
-    def track_changes(self) -> None: ...
+    def track_changes(self, consumer: str) -> None: ...
 
-    def freeze(self, is_delta: bool) -> FrozenStripe: ...
+    def forget_changes(self, consumer: str) -> None: ...
+
+    def freeze(self, is_delta: bool, consumer: str) -> FrozenStripe: ...
 
     def put_rows(self, rows: F32) -> None: ...
 
@@ -54,8 +58,8 @@ class FreezableRows:
 
     def __init__(self) -> None:
         self._updates = UpdateGate()
-        self._frozen: Callable[[], FrozenRows | None] = lambda: None
-        self._since: int | None = None  # the version that the next delta begins at
+        self._freezes: dict[str, Callable[[], FrozenRows | None]] = {}
+        self._since: dict[str, int] = {}  # the version that the next delta begins at
         self.restored_from: dict[int, Meta] = {}  # the newest facts by first virtual shard
 
     @property
@@ -72,31 +76,40 @@ class FreezableRows:
         """The position up to which changes are logged; it only grows."""
         raise NotImplementedError
 
-    def track_changes(self) -> None:
-        """Record from now on which rows change, so that deltas can be frozen.
+    def track_changes(self, consumer: str = CUTS) -> None:
+        """Record from now on which rows change, so that a consumer can freeze deltas.
 
         The first delta begins here: freeze the whole table next, or call it after a restore.
         """
         warm_up(["freeze"])
         with self._updates.shut():
             for stripe in self._stripes:
-                stripe.track_changes()
-            self._since = self.version
+                stripe.track_changes(consumer)
+            self._since[consumer] = self.version
 
-    def freeze(self, is_delta: bool = False) -> FrozenRows:
+    def forget_changes(self, consumer: str) -> None:
+        """Record changes no longer for a consumer, which takes no more deltas."""
+        with self._updates.shut():
+            for stripe in self._stripes:
+                stripe.forget_changes(consumer)
+            self._since.pop(consumer, None)
+
+    def freeze(self, is_delta: bool = False, consumer: str = CUTS) -> FrozenRows:
         """Fix the present state: rows, ids that wait for admission, and facts of the table.
 
         Updates go on, and copy rows before they change them. A delta has the rows changed, buckets
-        of waiting ids changed and ids dropped since the latest confirmed freeze. Counts of the
-        ids pulled most and entries of the change log are no part of it. A table has one freeze at a
-        time. Raises `InternalError` if it has one, or for a delta without `track_changes`.
+        of waiting ids changed and ids dropped since the latest confirmed freeze of the consumer.
+        Counts of the ids pulled most and entries of the change log are no part of it. A consumer
+        has one freeze at a time. Raises `InternalError` if it has one, or for a delta without
+        `track_changes`.
         """
         warm_up(["freeze"])
         with self._updates.shut():
-            self._check_freeze(is_delta)
-            stripes = [stripe.freeze(is_delta) for stripe in self._stripes]
-            frozen = FrozenRows(self._facts(is_delta), stripes, self._confirm)
-            self._frozen = ref(frozen)
+            self._check_freeze(is_delta, consumer)
+            stripes = [stripe.freeze(is_delta, consumer) for stripe in self._stripes]
+            facts = self._facts(self._since[consumer] if is_delta else None)
+            frozen = FrozenRows(facts, stripes, partial(self._confirm, consumer))
+            self._freezes[consumer] = ref(frozen)
         return frozen
 
     def restore(self, sources: Iterable[FrozenPages]) -> None:
@@ -133,19 +146,18 @@ class FreezableRows:
         metas = list(self.restored_from.items())
         return sum(meta["refused"] for first, meta in metas if first in shards)
 
-    def _check_freeze(self, is_delta: bool) -> None:
-        frozen = self._frozen()
+    def _check_freeze(self, is_delta: bool, consumer: str) -> None:
+        frozen = self._freezes[consumer]() if consumer in self._freezes else None
         if frozen is not None and frozen.is_open:
             raise InternalError(f"table {self.spec.name!r} is frozen already")
-        if is_delta and self._since is None:
+        if is_delta and consumer not in self._since:
             raise InternalError(f"table {self.spec.name!r} has no freeze that a delta could follow")
 
-    def _confirm(self, meta: Meta) -> None:
-        if self._since is not None:
-            self._since = max(self._since, meta["version"])
+    def _confirm(self, consumer: str, meta: Meta) -> None:
+        if consumer in self._since:
+            self._since[consumer] = max(self._since[consumer], meta["version"])
 
-    def _facts(self, is_delta: bool) -> Meta:
-        since = self._since if is_delta else None
+    def _facts(self, since: int | None) -> Meta:
         return facts_of(self.spec, self.version, since) | {
             "time": self._time,
             "refused": self.refused,

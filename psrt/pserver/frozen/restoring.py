@@ -89,10 +89,13 @@ def check_layout(table: str, meta: Meta, layout: RowLayout) -> None:
 
 
 def check_follows(spec: SparseTableSpec, meta: Meta, before: Meta | None) -> None:
-    """Raise `TableError` for a delta that neither continues the freeze `before` it nor is that
-    freeze."""
+    """Raise `TableError` for a delta that does not continue the freeze `before` it.
+
+    It may have some changes that are in that freeze, too: then it has the whole rows as they are
+    later.
+    """
     got = None if before is None else before["version"]
-    if meta["kind"] == "delta" and got not in (meta["since"], meta["version"]):
+    if meta["kind"] == "delta" and (got is None or not meta["since"] <= got <= meta["version"]):
         raise TableError(
             f"table {spec.name!r} cannot be restored: a delta continues version {meta['since']}, "
             f"but the pages before it are of version {got}.",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -18,7 +19,15 @@ from psrt.core.specs import DenseTableSpec
 from psrt.core.types import F32
 from psrt.kernels.optimizers import compensate
 from psrt.kernels.tables import fill_block
-from psrt.pserver.frozen import BlockState, FrozenBlock, FrozenPages, Meta, assembled, facts_of
+from psrt.pserver.frozen import (
+    CUTS,
+    BlockState,
+    FrozenBlock,
+    FrozenPages,
+    Meta,
+    assembled,
+    facts_of,
+)
 from psrt.pserver.tables.block_update import BlockUpdate, Source, compensated, mean_of
 from psrt.pserver.tables.block_values import BlockValues
 from psrt.pserver.tables.helper_threads import NO_HELPERS, HelperThreads
@@ -42,7 +51,7 @@ class DenseTable:
         self._backups = WeightBackups()
         self._lock = threading.Lock()
         self._values = BlockValues(_initial(spec))
-        self._since: int | None = None  # the version that the next delta begins at
+        self._since: dict[str, int] = {}  # the version that each consumer's next delta begins at
         if compensation:
             compensate.load()
 
@@ -78,23 +87,30 @@ class DenseTable:
         with self._lock:
             self._backups.release(trainer)
 
-    def track_changes(self) -> None:
-        """Begin the first delta here."""
-        self._since = self.version
+    def track_changes(self, consumer: str = CUTS) -> None:
+        """Begin the first delta of a consumer here."""
+        with self._lock:
+            self._since[consumer] = self.version
 
-    def freeze(self, is_delta: bool = False) -> FrozenBlock:
+    def forget_changes(self, consumer: str) -> None:
+        """Let a consumer take no more deltas."""
+        with self._lock:
+            self._since.pop(consumer, None)
+
+    def freeze(self, is_delta: bool = False, consumer: str = CUTS) -> FrozenBlock:
         """Fix the present values, optimizer state and version; updates go on with copies.
 
-        A delta has them if there were updates since the latest confirmed freeze. Raises
-        `InternalError` for a delta without `track_changes`.
+        A delta has them if there were updates since the latest confirmed freeze of the
+        consumer. Raises `InternalError` for a delta without `track_changes`.
         """
         with self._lock:
-            if is_delta and self._since is None:
+            if is_delta and consumer not in self._since:
                 raise InternalError(f"table {self.spec.name!r} has no freeze to follow")
             state = self._move.state.show().reshape(-1, self.spec.size)
             block = BlockState(self._values.show(), state, self.version)
-            facts = facts_of(self.spec, self.version, self._since if is_delta else None)
-            return FrozenBlock(facts, block, self._confirm, self._drop_spares)
+            since = self._since[consumer] if is_delta else None
+            facts = facts_of(self.spec, self.version, since)
+            return FrozenBlock(facts, block, partial(self._confirm, consumer), self._drop_spares)
 
     def restore(self, sources: Iterable[FrozenPages]) -> None:
         """Go on from freezes of blocks that cover this one, which may have other bounds.
@@ -109,9 +125,9 @@ class DenseTable:
             self._backups = WeightBackups()
             self.version = block.version
 
-    def _confirm(self, meta: Meta) -> None:
-        if self._since is not None:
-            self._since = max(self._since, meta["version"])
+    def _confirm(self, consumer: str, meta: Meta) -> None:
+        if consumer in self._since:
+            self._since[consumer] = max(self._since[consumer], meta["version"])
 
     def _drop_spares(self) -> None:
         with self._lock:

@@ -167,17 +167,23 @@ class Stripe:
 
     # --- freezes ---
 
-    def track_changes(self) -> None:
-        """Record from now on which rows change, for deltas."""
+    def track_changes(self, consumer: str) -> None:
+        """Record from now on which rows change, for deltas of a consumer."""
         with self._lock.writes:
             self._recorder = self._recorder or ChangeRecorder(self._store, self._waiting)
-            self._recorder.track_changes()
+            self._recorder.track_changes(consumer)
 
-    def freeze(self, is_delta: bool) -> FrozenStripe:
+    def forget_changes(self, consumer: str) -> None:
+        """Record changes no longer for a consumer."""
+        with self._lock.writes:
+            if self._recorder is not None:
+                self._recorder.forget_changes(consumer)
+
+    def freeze(self, is_delta: bool, consumer: str) -> FrozenStripe:
         """The stripe as it is now, which changes leave as it is."""
         with self._lock.writes:
             self._recorder = self._recorder or ChangeRecorder(self._store, self._waiting)
-            return self._recorder.freeze(is_delta, self._lock.reads)
+            return self._recorder.freeze(is_delta, self._lock.reads, consumer)
 
     def put_rows(self, rows: F32) -> None:
         """Insert or replace rows (n, words) as a freeze has them."""
@@ -215,10 +221,10 @@ class Stripe:
             self._preallocate()
 
     def _saves_slice(self) -> bool:
-        """Copy some rows for a freeze; returns True if more are left."""
+        """Copy some rows for freezes; returns True if more are left."""
         with self._lock.writes:
-            frozen = None if self._recorder is None else self._recorder.frozen
-            return frozen is not None and frozen.save_slice()
+            freezes = () if self._recorder is None else self._recorder.freezes
+            return any(frozen.save_slice() for frozen in freezes)
 
     def _recording(self) -> ChangeRecorder | None:
         """The recorder, unless it has nothing to do any more."""

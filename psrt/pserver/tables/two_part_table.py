@@ -21,6 +21,7 @@ from psrt.kernels.lowlevel import stable_hash
 from psrt.kernels.optimizers import per_show
 from psrt.kernels.tables import CONSTANT, ID_WORD, RowLayout
 from psrt.pserver.frozen import (
+    CUTS,
     FrozenPages,
     FrozenTwoParts,
     Meta,
@@ -198,17 +199,24 @@ class TwoPartTable:
                     self._long.drop(ids)
         return dropped, cursor
 
-    def track_changes(self) -> None:
+    def track_changes(self, consumer: str = CUTS) -> None:
         """Record from now on which rows change; see `SparseTable.track_changes`."""
         with self._updates.shut():
-            self._short.track_changes()
-            self._long.track_changes()
+            self._short.track_changes(consumer)
+            self._long.track_changes(consumer)
 
-    def freeze(self, is_delta: bool = False) -> FrozenTwoParts:
+    def forget_changes(self, consumer: str) -> None:
+        """Record changes no longer for a consumer."""
+        with self._updates.shut():
+            self._short.forget_changes(consumer)
+            self._long.forget_changes(consumer)
+
+    def freeze(self, is_delta: bool = False, consumer: str = CUTS) -> FrozenTwoParts:
         """Fix the present state of both parts; see `SparseTable.freeze`."""
         with self._updates.shut():
-            short = self._short.freeze(is_delta)
-            return FrozenTwoParts(to_plain(self.spec), short, self._long.freeze(is_delta))
+            short = self._short.freeze(is_delta, consumer)
+            long = self._long.freeze(is_delta, consumer)
+            return FrozenTwoParts(to_plain(self.spec), short, long)
 
     def restore(self, sources: Iterable[FrozenPages]) -> None:
         """Fill the table from freezes; see `SparseTable.restore`."""

@@ -9,6 +9,7 @@ from psrt.pserver.frozen.change_marks import ChangeMarks
 
 def marks_of(*numbers: int) -> ChangeMarks:
     marks = ChangeMarks()
+    marks.follow()
     mark(marks, *numbers)
     return marks
 
@@ -66,3 +67,30 @@ def test_changes_after_a_freeze_are_not_in_it() -> None:
 
     assert numbers_in(bits) == [3]
     assert len(numbers_in(marks.freeze()[0])) >= 100
+
+
+def test_each_consumer_gets_all_changes_since_its_own_last_freeze() -> None:
+    marks = ChangeMarks()
+    marks.follow("cuts")
+    marks.follow("backup")
+    mark(marks, 3)
+    marks.drop(np.array([7]))
+    of_backup, dropped = marks.freeze("backup")
+    marks.confirm(of_backup, "backup")
+    mark(marks, 5)
+
+    of_cuts, dropped_of_cuts = marks.freeze("cuts")
+    later, later_dropped = marks.freeze("backup")
+
+    assert (numbers_in(of_backup), dropped.tolist()) == ([3], [7])
+    assert (numbers_in(of_cuts), dropped_of_cuts.tolist()) == ([3, 5], [7])
+    assert (numbers_in(later), later_dropped.tolist()) == ([5], [])
+
+
+def test_a_consumer_that_follows_late_gets_later_changes_only() -> None:
+    marks = marks_of(3)
+    marks.follow("backup")
+    mark(marks, 5)
+
+    assert numbers_in(marks.freeze("backup")[0]) == [5]
+    assert numbers_in(marks.freeze()[0]) == [3, 5]
