@@ -35,7 +35,7 @@ def make(
     `on_wait` receives the name of a pserver that `start` still waits for. The caller closes the
     clients. `own` are the parameters that the trainer updates itself, for `Geo` only. `wire` is the
     precision of tensors in calls, float32 by default. Pushes are kept in up to `retained_bytes`
-    until a cut has them, 0 = not at all. Raises `ConfigError` for `Geo` without `own`, or with
+    until they are durable, 0 = not at all. Raises `ConfigError` for `Geo` without `own`, or with
     `retained_bytes`.
     """
     if wire is not None and isinstance(mode, Geo):
@@ -45,7 +45,8 @@ def make(
             "mode Geo cannot recover a pserver yet: durability must be none.",
             hint="Take another mode, or leave durability out of [job].",
         )
-    retained = RetainedPushes(clients, retained_bytes) if retained_bytes else None
+    waits_for_deltas = clients[0].hello.durability == "delta"
+    retained = RetainedPushes(clients, retained_bytes, waits_for_deltas) if retained_bytes else None
     pservers = PserverGroup(
         plan, clients, call_timeout_s=call_timeout_s, wire=wire, retained=retained
     )

@@ -27,6 +27,9 @@ POINTS = {
     "cut.after_part": "a part is durable, and is not reported",
     "cut.before_manifest": "all parts are durable, the manifest is not written",
     "cut.after_manifest": "a cut is complete, older ones are not deleted yet",
+    "delta.taken": "the tables are frozen for a local cut, nothing is written",
+    "delta.before_record": "the arrays of a local cut are durable, its record is not written",
+    "delta.after_record": "a local cut is durable, and no reply has named it",
     "file.before_rename": "a file is synced, and does not have its name",
     "restore.table": "a table exists, and is not filled from its cut",
     "push.before_apply": "a push or round was admitted, and is not applied",
@@ -41,7 +44,7 @@ ACTIONS = {
     "fail": "an error, as if a disk had refused a file",
 }
 
-_MAY_FAIL = ("cut.", "file.", "restore.")
+_MAY_FAIL = ("cut.", "delta.", "file.", "restore.")
 _STRIKE = re.compile(r"([\w.]+)=(\w+)(?:@([1-9]\d*))?")
 
 _armed: dict[str, dict[int, str]] = {}  # action by count, by point

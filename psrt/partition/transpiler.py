@@ -35,7 +35,8 @@ class TrainerProgram:
 
     `program` is the user's program without the updates that happen on pservers. With `wait_port`
     the trainer waits for pservers that are not up yet. `wire` is the precision of tensors in calls.
-    `retained_bytes` is memory for pushes that no cut has yet, 0 = none are kept.
+    `retained_bytes` is memory for pushes that are not durable yet, 0 = none are kept; `durability`
+    is that of the job.
     """
 
     program: Program
@@ -47,6 +48,7 @@ class TrainerProgram:
     wait_port: bool = True
     wire: WirePrecision = field(default_factory=WirePrecision)
     retained_bytes: int = 0
+    durability: str = "none"
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ class Client:
         self.is_hurried = self._makes_cuts = False
         self._hello_reply: pb.HelloReply | None = None
         self._recovery = Recovering(endpoint)
-        self.trainer, self.incarnation, self._hello = trainer, incarnation, hello
+        self.trainer, self.incarnation, self.hello = trainer, incarnation, hello
         self._dial = dialer(carrier, endpoint, trainer, busy_poll=busy_poll)
         self._carrier = carrier
         self._presence: LastingCall | None = None
@@ -75,7 +75,7 @@ class Client:
     @property
     def trainers(self) -> int:
         """Number of trainers of the job."""
-        return int(self._hello.trainers)
+        return int(self.hello.trainers)
 
     @property
     def makes_cuts(self) -> bool:
@@ -144,8 +144,8 @@ class Client:
         message.into = into
         return self._reported(message, self._try(message, timeout_s))
 
-    def complete(self, timeout_s: float, position: str = "") -> bool:
-        """Report that this trainer has finished; return True if all others have, too.
+    def complete(self, timeout_s: float, position: str = "") -> pb.Complete:
+        """Report that this trainer has finished; the reply tells if all others have, too.
 
         After another start of the job it goes on at `position`. The pserver may end after its last
         reply. It answers repetitions until `confirm`, or for some attempts, so a lost reply is
@@ -153,8 +153,7 @@ class Client:
         """
         header = pb.Header(complete=pb.Complete(will_confirm=True, position=position))
         message = self._fill(Method.COMPLETE, header, ())
-        reply = self._reported(message, self._try(message, timeout_s, _COMPLETE_S))
-        return bool(reply.header.complete.ended)
+        return self._reported(message, self._try(message, timeout_s, _COMPLETE_S)).header.complete
 
     def confirm(self) -> None:
         """Confirm the reply to COMPLETE: this trainer will not ask for it again."""
@@ -275,7 +274,7 @@ class Client:
 
     def _greet(self, timeout_s: float) -> pb.HelloReply:
         """Send HELLO on a new connection; a pserver that does not reply counts as unreachable."""
-        message = self._fill(Method.HELLO, pb.Header(hello=self._hello), ())
+        message = self._fill(Method.HELLO, pb.Header(hello=self.hello), ())
         message.header.timeout_ms = max(1, int(timeout_s * 1000))
         connection = self._dial(None, timeout_s)
         try:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import nullcontext
 
 import click
 
 from tests.sim.history import run
 from tests.sim.mutations import MUTATIONS
-from tests.sim.scenario import MODES, drawn, durable
+from tests.sim.scenario import MODES, Scenario, drawn, durable, with_deltas
 from tests.sim.shrinking import shrunk
 
 
@@ -22,22 +23,32 @@ from tests.sim.shrinking import shrunk
 @click.option("--show", is_flag=True, help="Print every history, with all frames.")
 @click.option("--durable", "is_durable", is_flag=True, help="Pservers recover from cuts.")
 @click.option("--planted", type=click.Choice(list(MUTATIONS)), help="Run with this planted bug.")
+@click.option("--deltas", "has_deltas", is_flag=True, help="…, and from local cuts.")
 def main(
-    histories: int, first: int, mode: str | None, show: bool, is_durable: bool, planted: str | None
+    histories: int,
+    first: int,
+    mode: str | None,
+    show: bool,
+    is_durable: bool,
+    planted: str | None,
+    has_deltas: bool,
 ) -> None:
     """Run simulated histories; exit 1 if one of them breaks a promise.
 
     A failing history is printed with the fewest faults that it fails with.
     """
     with MUTATIONS[planted].planted() if planted else nullcontext():
-        sys.exit(_run(range(first, first + histories), mode, show, is_durable))
+        draw = with_deltas if has_deltas else durable if is_durable else drawn
+        sys.exit(_run(range(first, first + histories), mode, show, draw))
 
 
-def _run(seeds: range, mode: str | None, show: bool, is_durable: bool) -> bool:
+def _run(
+    seeds: range, mode: str | None, show: bool, draw: Callable[[int, str | None], Scenario]
+) -> bool:
     ends: Counter[str] = Counter()
     broken, cuts, began = 0, 0, time.perf_counter()
     for seed in seeds:
-        verdict = run((durable if is_durable else drawn)(seed, mode))
+        verdict = run(draw(seed, mode))
         ends.update(end.split(":")[0] for end in verdict.ends.values())
         cuts += verdict.cuts
         if show:

@@ -74,6 +74,7 @@ class Scenario:
     restarts: int = 0
     cuts_s: tuple[float, ...] = ()
     is_durable: bool = False
+    has_deltas: bool = False
     cuts_in_a_row: int = 1
     failing_syncs: tuple[int, ...] = ()
     ends_with_cut: bool = False
@@ -82,13 +83,19 @@ class Scenario:
         lines = [
             f"seed {self.seed}: {self.mode} over {self.carrier}, steps {list(self.steps)}, "
             f"trainers join after {', '.join(f'{s:.2f}' for s in self.joins_s)} s, "
-            f"{'durable, ' * self.is_durable}{self.restarts} restarts, "
+            f"{'durable, ' * self.is_durable}{'with deltas, ' * self.has_deltas}"
+            f"{self.restarts} restarts, "
             f"cuts after {', '.join(f'{s:.3f}' for s in self.cuts_s)} s "
             f"× {self.cuts_in_a_row}, failing syncs {list(self.failing_syncs)}, "
             f"{'one' if self.ends_with_cut else 'none'} at the end"
         ]
         lines += [f"  frame {number} {fault.value}" for number, fault in self.links]
         return "\n".join([*lines, *(f"  {strike}" for strike in self.strikes)])
+
+    @property
+    def durability(self) -> str:
+        """The setting of the job, empty = none."""
+        return ("delta" if self.has_deltas else "cut") if self.is_durable else ""
 
     @property
     def is_gentle(self) -> bool:
@@ -184,6 +191,31 @@ def durable(seed: int, mode: str | None = None) -> Scenario:
         strikes=(*kills, *(other.strikes if draw.random() < 0.5 else ())),
         cuts_s=tuple(round(draw.uniform(0.05, 0.4), 4) for _ in range(draw.choice([0, 1, 2]))),
         is_durable=is_durable,
+    )
+
+
+def with_deltas(seed: int, mode: str | None = None) -> Scenario:
+    """A durable job whose pservers write local cuts, with more kills and disks that fail now and
+    then.
+
+    Its other faults are those that `durable` gives.
+    """
+    other, draw = durable(seed, mode), random.Random(f"deltas {seed} {mode}")
+    kills = [
+        Strike(
+            round(draw.uniform(0.1, 1.5), 4),
+            ProcessFault.KILL,
+            f"pserver {draw.randrange(2)}",
+            round(draw.uniform(0.1, 1), 2),
+        )
+        for _ in range(draw.choice([0, 1, 2]))
+    ]
+    failing = draw.choice([0, 0, 3, 6])
+    return replace(
+        other,
+        strikes=(*other.strikes, *kills),
+        has_deltas=other.is_durable,
+        failing_syncs=tuple(sorted(draw.sample(range(20, 200), failing))),
     )
 
 

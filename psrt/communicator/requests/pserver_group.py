@@ -203,6 +203,8 @@ class PserverGroup(JobCalls):
         with NO_SPAN if self.timeline is None else self.span(request.purpose):
             reply = self._send(method, request, timeout_s)
         self._seen(reply.header.cut)
+        if self.durable is not None:
+            self.durable.durable(request.endpoint, reply.header.durable_to)
         self._pushed.add(request.tensor_bytes)
         self._unsaid.add(request.unsaid_bytes)
         self._pulled.add(sum([tensor.nbytes for tensor in reply.tensors]))

@@ -1,8 +1,9 @@
 """Durability of a trainer's pushes: cuts are asked for in time, recovered pservers get all again.
 
-`durability = "cut"` of a job: pushes are kept (`retained`) until a complete cut has them. When half
-of the memory for them is used, a thread asks for a cut. A pserver that was killed and recovered its
-part of the newest cut is sent the rest again, under the same push keys.
+Pushes are kept (`retained`) until a complete cut has them; with `durability = "delta"` of a job,
+until their pserver has them in a local cut. When half of the memory for them is used, a thread asks
+for one or the other. A pserver that was killed and recovered is sent the rest again, under the same
+push keys.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ class DurablePushes:
     ) -> None:
         self._clients, self._retained = tuple(clients), retained
         self._call_timeout_s, self._crashes = call_timeout_s, crashes
+        self._waits_for_deltas = clients[0].hello.durability == "delta"
         self._asking = threading.Lock()
         self._closed = threading.Event()
 
@@ -57,7 +59,7 @@ class DurablePushes:
         """
         if not self._clients[0].makes_cuts:
             raise ConfigError(
-                "durability = cut needs pservers that make cuts, and these make none.",
+                "a durable job needs pservers that make cuts, and these make none.",
                 hint="Start them with --checkpoint-dir, or set durability = none in [job].",
             )
         start_thread(self._ping, "pings", self._crashes)
@@ -72,13 +74,23 @@ class DurablePushes:
         retained = self._retained
         if not retained.wait_for_room(ROOM_S) and retained.size_bytes > MOST * retained.limit_bytes:
             raise DeadlineError(
-                f"pushes that no cut has yet take {retained.size_bytes >> 20} MiB, {MOST} times as "
-                "much as retained_mib allows, and no cut makes room.",
+                f"pushes that are not durable yet take {retained.size_bytes >> 20} MiB, {MOST} "
+                "times as much as retained_mib allows, and no cut makes room.",
                 hint="See the logs of the pservers; raise retained_mib, or make cuts more often.",
             )
         retained.add(method, requests)
-        if 2 * self._retained.size_bytes > self._retained.limit_bytes:
+        if self._is_pressed and not self._waits_for_deltas:
             self.ask_for_cut()
+
+    @property
+    def _is_pressed(self) -> bool:
+        """True if half of the memory is used."""
+        return 2 * self._retained.size_bytes > self._retained.limit_bytes
+
+    def durable(self, endpoint: int, sequence: int) -> None:
+        """Record what a reply of pserver number `endpoint` has named."""
+        if sequence:
+            self._retained.durable(endpoint, sequence)
 
     def takes_part(self, number: int) -> None:
         """Record that this trainer takes part in a cut."""
@@ -109,12 +121,14 @@ class DurablePushes:
         """
         self._retained.has_trained = True
         for _ in range(max(1, int(timeout_s / PING_S))):
-            has_ended = any(client.complete(timeout_s, position) for client in self._clients)
-            if self._retained.is_recorded or has_ended:
+            replies = [client.complete(timeout_s, position) for client in self._clients]
+            are_recorded = self._retained.is_recorded or all(each.recorded for each in replies)
+            if are_recorded or any(each.ended for each in replies):
                 return
-            self.ask_for_cut()
+            if not self._waits_for_deltas:
+                self.ask_for_cut()
             self._retained.wait_until_recorded(PING_S)
-        log.warning("no cut has the last pushes of this trainer after %.0f s", timeout_s)
+        log.warning("the last pushes of this trainer are not durable after %.0f s", timeout_s)
 
     def close(self) -> None:
         """End the thread that calls idle pservers."""
@@ -126,9 +140,16 @@ class DurablePushes:
         A trainer that waits for another one would find out too late, and both wait for ever.
         """
         while not self._closed.wait(PING_S):
-            for client in self._clients:
+            for endpoint, client in enumerate(self._clients):
                 with suppress(PsrtError):  # the training thread's own calls report it
-                    client.call(Method.ATTEND, timeout_s=PING_S)
+                    self._call(endpoint, client)
+
+    def _call(self, endpoint: int, client: Client) -> None:
+        """Call a pserver; without room for pushes, ask for those kept of it to become durable."""
+        asked = self._is_pressed and self._waits_for_deltas
+        header = pb.Header(durable_to=self._retained.newest_of(endpoint) if asked else 0)
+        reply = client.call(Method.ATTEND, header=header, timeout_s=PING_S)
+        self.durable(endpoint, reply.header.durable_to)
 
     def _ask(self) -> None:
         try:

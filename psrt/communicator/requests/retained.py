@@ -1,9 +1,9 @@
-"""Pushes that a trainer keeps until a cut has them, to send them again to a recovered pserver.
+"""Pushes that a trainer keeps until they are durable, to send them again to a recovered pserver.
 
 A push is copied before it is first sent. Those of one step and pserver are added together, so that
 a recovery repeats all of a step or nothing: trainers that repeat rounds in one order never wait for
 each other. A cut that this trainer took part in has its pushes up to then; they are dropped when
-the cut is complete.
+the cut is complete. A pserver that has more of them in a local cut reports up to which.
 """
 
 from __future__ import annotations
@@ -32,13 +32,16 @@ class RetainedPush(NamedTuple):
 class RetainedPushes:
     """The pushes to all pservers of a job; any thread calls this.
 
-    Of more than `limit_bytes` each push waits for a cut that is under way. `newest_before` is the
-    newest cut that was proposed before this trainer joined; it `has_trained` once it has completed,
-    and `is_recorded` once a complete cut has that, too.
+    Of more than `limit_bytes` each push waits for a cut that is under way, or with
+    `waits_for_deltas` for local cuts of the pservers. `newest_before` is the newest cut that was
+    proposed before this trainer joined; it `has_trained` once it has completed, and `is_recorded`
+    once a complete cut has that, too.
     """
 
-    def __init__(self, clients: Sequence[Client], limit_bytes: int) -> None:
-        self.limit_bytes = limit_bytes
+    def __init__(
+        self, clients: Sequence[Client], limit_bytes: int, waits_for_deltas: bool = False
+    ) -> None:
+        self.limit_bytes, self._waits_for_deltas = limit_bytes, waits_for_deltas
         self.size_bytes = self.complete = self.newest_before = 0
         self.has_trained = self.is_recorded = False
         self._clients = tuple(clients)
@@ -90,12 +93,23 @@ class RetainedPushes:
                 return
             self.complete = number
             if self.has_trained and number > self.newest_before and number not in self._cuts:
-                self._drop([client.last_push for client in self._clients])
+                self._drop_all([client.last_push for client in self._clients])
                 self.is_recorded = True
             for cut in [each for each in sorted(self._cuts) if each <= number]:
-                self._drop(self._cuts.pop(cut))
+                self._drop_all(self._cuts.pop(cut))
             self._pending = 0 if number >= self._pending else self._pending
             self._changed.notify_all()
+
+    def durable(self, endpoint: int, sequence: int) -> None:
+        """Drop the pushes to one pserver up to `sequence`, which has them on disk."""
+        with self._changed:
+            self._drop(endpoint, sequence)
+            self._changed.notify_all()
+
+    def newest_of(self, endpoint: int) -> int:
+        """The sequence of the last push that is kept of one pserver, 0 = none."""
+        with self._changed:
+            return max(self._kept[endpoint], default=0)
 
     def cut_failed(self) -> None:
         """Expect no cut: pushes beyond the limit are kept until another one is made."""
@@ -104,7 +118,7 @@ class RetainedPushes:
             self._changed.notify_all()
 
     def wait_for_room(self, timeout_s: float) -> bool:
-        """Wait while the limit is passed and a cut is under way that will make room.
+        """Wait while the limit is passed and something is under way that will make room.
 
         False at the deadline.
         """
@@ -117,12 +131,17 @@ class RetainedPushes:
             return self._changed.wait_for(lambda: self.is_recorded, timeout_s)
 
     def _has_room(self) -> bool:
-        return self.size_bytes <= self.limit_bytes or not self._pending
+        makes_room = self._pending or self._waits_for_deltas
+        return self.size_bytes <= self.limit_bytes or not makes_room
 
-    def _drop(self, last_pushes: Sequence[int]) -> None:
-        for kept, last in zip(self._kept, last_pushes, strict=True):
-            for sequence in [each for each in kept if each <= last]:
-                self.size_bytes -= kept.pop(sequence).size_bytes
+    def _drop_all(self, last_pushes: Sequence[int]) -> None:
+        for endpoint, last in enumerate(last_pushes):
+            self._drop(endpoint, last)
+
+    def _drop(self, endpoint: int, last: int) -> None:
+        kept = self._kept[endpoint]
+        for sequence in [each for each in kept if each <= last]:
+            self.size_bytes -= kept.pop(sequence).size_bytes
 
 
 def _copied(method: Method, request: Request) -> RetainedPush:

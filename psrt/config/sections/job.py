@@ -77,12 +77,13 @@ class JobConfig:
     seed: int = setting(0, "Seed of initial values and random draws.", minimum=0)
     durability: str = setting(
         "none",
-        "Pushes that survive the kill of a pserver: none, or cut = those in the newest cut, and "
-        "those after it, which trainers keep and send again. Needs checkpoint_dir of [pserver].",
-        choices=("none", "cut"),
+        "Pushes that survive the kill of a pserver: none; cut = those in the newest cut, and those "
+        "after it, which trainers keep and send again; delta = the same, and pservers also write "
+        "what has changed, every delta_every_s of [pserver]. Needs checkpoint_dir of [pserver].",
+        choices=("none", "cut", "delta"),
     )
     retained_mib: int = setting(
-        1024, "Memory for pushes that a trainer keeps until a cut has them, in MiB.", minimum=1
+        1024, "Memory for pushes that a trainer keeps until they are durable, in MiB.", minimum=1
     )
     warm_start: str = setting(
         "",
@@ -104,7 +105,7 @@ class JobConfig:
     @property
     def retained_bytes(self) -> int:
         """Memory of a trainer for pushes that are not durable yet; 0 = it keeps none."""
-        return self.retained_mib << 20 if self.durability == "cut" else 0
+        return self.retained_mib << 20 if self.durability != "none" else 0
 
     @property
     def mode(self) -> str:

@@ -95,10 +95,15 @@ class PserverConfig:
     checkpoint_grace_s: float = setting(
         30.0, "Longest wait of a pserver that ends for a cut, in seconds.", minimum=0.0
     )
+    delta_every_s: float = setting(
+        5.0,
+        "Seconds between two local cuts of a pserver, if durability of [job] is delta.",
+        minimum=0.1,
+    )
     recover: bool = setting(
         False,
         "Go on with the running job that a killed pserver of this host and port has served, from "
-        "the newest cut in checkpoint_dir. Without one, begin anew.",
+        "the newest state of it in checkpoint_dir. Without one, begin anew.",
     )
     resume: str = setting(
         "", "Begin with this cut of checkpoint_dir: a number, or latest; empty = begin anew."

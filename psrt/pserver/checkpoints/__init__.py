@@ -8,17 +8,22 @@ In reading order:
     saved_cut      a complete cut: its manifest, and the pages of its tables
     merging        a table merged from its full freeze and the deltas behind it
     compaction     a cut that builds on others made full
-    term_file     the process that coordinates the cuts in a directory
+    term_file      the process that coordinates the cuts in a directory
+    local_cut      what changed at one pserver since its last local cut
+    delta_files    local cuts as files
+    delta_schedule the times of local cuts, and when one is full
     served_job     tables that a killed pserver recovers
     stored_cuts    all cuts in a directory, complete or not: their files, bases and removal
     cutting        freezes and writes this pserver's part of a cut
     coordination   the coordinator of a job in its first pserver: calls, timer, manifests
 """
 
-from psrt.pserver.checkpoints import served_job
+from psrt.pserver.checkpoints import delta_files, served_job
 from psrt.pserver.checkpoints.compaction import compact
 from psrt.pserver.checkpoints.coordination import Coordination, WaitingCaller
 from psrt.pserver.checkpoints.cutting import Cutting, Settings
+from psrt.pserver.checkpoints.delta_schedule import DeltaSchedule
+from psrt.pserver.checkpoints.local_cut import LocalCut, LocalCuts
 from psrt.pserver.checkpoints.saved_cut import SavedCut, StoredPages, complete_cuts, find_cut
 from psrt.pserver.checkpoints.served_job import RecoveredPart
 from psrt.pserver.checkpoints.stored_cuts import Bases, files_by_cut, remove_cut
@@ -26,4 +31,4 @@ from psrt.pserver.checkpoints.trainer_states import SentPage
 
 __all__ = ["Bases", "Coordination", "Cutting", "RecoveredPart", "SavedCut", "SentPage", "Settings"]
 __all__ += ["StoredPages", "WaitingCaller", "compact", "complete_cuts", "files_by_cut", "find_cut"]
-__all__ += ["remove_cut", "served_job"]
+__all__ += ["DeltaSchedule", "LocalCut", "LocalCuts", "delta_files", "remove_cut", "served_job"]

@@ -45,6 +45,8 @@ SWEEP_S = 0.02
 class Settings:
     """Place and times of cuts. A cut that is not complete after `timeout_s` is given up.
 
+    Pservers of jobs with `durability = "delta"` also write a local cut every `delta_every_s`.
+
     Of `full_every` parts in a row one is full, and the others have what changed since the one
     before. `at_end` makes a cut when all trainers have trained. A pserver that ends waits `grace_s`
     for one.
@@ -57,6 +59,7 @@ class Settings:
     full_every: int = 8
     at_end: bool = False
     grace_s: float = 30.0
+    delta_every_s: float = 5.0
 
 
 class Cutting:

@@ -50,10 +50,7 @@ def write_part(
     part continues, 0 = none. `kind` begins the names of its files. `states` waits for the files of
     trainer states, and returns them.
     """
-    files = [_write_file(directory, cut_files.arrays_name(number, index, "dense", kind), dense)]
-    for position, table in enumerate(sparse):
-        name = cut_files.arrays_name(number, index, f"table-{position}", kind)
-        files.append(_write_file(directory, name, [table]))
+    files = write_tables(directory, cut_files.arrays_prefix(number, index, kind), dense, sparse)
     files += states()
     members = {"index": index, "base": base, "files": files, **facts}
     record = json_file.encode(cut_files.FORMAT_PART, cut_files.VERSION, members)
@@ -61,6 +58,16 @@ def write_part(
     directory.commit(cut_files.part_name(number, index, kind), record)
     reach("cut.after_part")
     return record.decode("ascii")
+
+
+def write_tables(
+    directory: Directory, prefix: str, dense: Sequence[PagedTable], sparse: Sequence[PagedTable]
+) -> list[dict[str, Any]]:
+    """Write array files whose names begin with `prefix`; returns name, seal and tables of each."""
+    files = [_write_file(directory, f"{prefix}dense.arrays", dense)]
+    for position, table in enumerate(sparse):
+        files.append(_write_file(directory, f"{prefix}table-{position}.arrays", [table]))
+    return files
 
 
 def _write_file(directory: Directory, name: str, tables: Sequence[PagedTable]) -> dict[str, Any]:

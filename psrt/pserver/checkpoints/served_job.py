@@ -1,6 +1,7 @@
 """A file that names the tables which a pserver serves, so that it can recover them when killed.
 
-It lies in the directory of cuts while the pserver serves a job, and is deleted when the job ends.
+It is in the directory of cuts while the pserver serves a job, and is deleted when the job ends. A
+recovery begins with the newest complete cut that has them, and the local cuts behind it.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import Any
 from psrt.coordinator.term import Term
 from psrt.core.errors import PsrtError
 from psrt.core.specs import TableSpec, from_plain
-from psrt.pserver.checkpoints import term_file
-from psrt.pserver.checkpoints.saved_cut import SavedCut, complete_cuts, open_cut
+from psrt.pserver.checkpoints import delta_files, term_file
+from psrt.pserver.checkpoints.saved_cut import Record, SavedCut, complete_cuts, open_cut
 from psrt.storage import json_file
 from psrt.storage.directory import Directory, contents
 
@@ -26,15 +27,20 @@ FORMAT, VERSION = "psrt served job", 1
 
 @dataclass(frozen=True)
 class RecoveredPart:
-    """The newest part of one pserver: `cut` has this part alone, `state` its decisions.
+    """The newest state of one pserver: `cut` has its part alone, `state` its decisions.
 
-    `term` is that of the first pserver of a job, which coordinates the cuts.
+    Behind the part are the local cuts that continue it, up to `number`, 0 = none; `newest` is the
+    highest number of one, complete or not. `process` is the number of the process that wrote the
+    newest of all. `term` is that of the first pserver of a job, which coordinates the cuts.
     """
 
     cut: SavedCut
     incarnation: int
     state: dict[str, Any]
     specs: Sequence[TableSpec]
+    process: int
+    number: int
+    newest: int
     term: Term | None = None
 
 
@@ -48,15 +54,16 @@ def record(directory: Directory, name: str, incarnation: int) -> None:
 
 
 def forget(directory: Directory, name: str) -> None:
-    """Delete the file, if there is one: the job of pserver `name` has ended."""
+    """Delete the file and local cuts, if there are some: the job of pserver `name` has ended."""
     try:
         directory.remove(*directory.names(_file(name)))
+        delta_files.remove(directory, name)
     except PsrtError as error:
         log.warning("a later --recover of this pserver may find an ended job: %s", error)
 
 
 def take_over(directory: Directory, name: str) -> RecoveredPart | None:
-    """The part that pserver `name` goes on from, as `find`; the first one begins a term before.
+    """The state that pserver `name` goes on from, as `find`; the first one begins a term before.
 
     So it goes on from every cut that its predecessor has ever reported complete. If its disk fails
     now, the term begins with the next cut, and trainers end the job if such a cut is missed.
@@ -74,20 +81,44 @@ def take_over(directory: Directory, name: str) -> RecoveredPart | None:
 
 
 def find(directory: Directory, name: str) -> RecoveredPart | None:
-    """The newest part of the tables that pserver `name` served when it was killed.
+    """The newest state of the tables that pserver `name` served when it was killed.
 
-    None if it served none, or no complete cut has them. Raises `StorageError` for a damaged file.
+    None if it served none, or neither a complete cut nor a local cut has them. Raises
+    `StorageError` for a damaged file.
     """
     if _file(name) not in directory.names(_file(name)):
         return None
     served = json_file.decode(_file(name), contents(directory, _file(name)), FORMAT, VERSION)
+    base = _newest_part(directory, served["incarnation"])
+    start = place_of(base.parts[0]) if base is not None else None
+    records = delta_files.read(directory, name, served["incarnation"])
+    behind = delta_files.behind(name, start, records)
+    if behind and behind[0]["continues"] == 0:
+        base = SavedCut(directory, 0, {}, (behind[0],), ((),))
+    if base is None:
+        return None
+    last = behind[-1] if behind else base.parts[0]
+    own = dataclasses.replace(base, parts=(last,), chains=((*base.chains[0], *behind),))
+    specs = [from_plain(each) for each in last["specs"]]
+    newest = max(delta_files.newest_number(directory, name), place_of(last)[1])
+    number = behind[-1]["number"] if behind else 0
+    process, _ = place_of(last)
+    return RecoveredPart(own, last["incarnation"], last["state"], specs, process, number, newest)
+
+
+def place_of(record: Record) -> delta_files.Place:
+    """The process that wrote a part or local cut, and the newest local cut it had taken."""
+    newest = record["number"] if "number" in record else record.get("local_cut", 0)
+    return record.get("process", 1), newest
+
+
+def _newest_part(directory: Directory, incarnation: int) -> SavedCut | None:
+    """The newest complete cut of the tables, with their part alone."""
     for number in reversed(complete_cuts(directory)):
         cut = open_cut(directory, number)
         for part, chain in zip(cut.parts, cut.chains, strict=True):
-            if part.get("incarnation") == served["incarnation"]:
-                own = dataclasses.replace(cut, parts=(part,), chains=(chain,))
-                specs = [from_plain(each) for each in part["specs"]]
-                return RecoveredPart(own, part["incarnation"], part["state"], specs)
+            if part.get("incarnation") == incarnation:
+                return dataclasses.replace(cut, parts=(part,), chains=(chain,))
     return None
 
 

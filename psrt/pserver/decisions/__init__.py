@@ -18,6 +18,7 @@ In reading order:
     departures     trainers whose process has left without completing, and what follows
     recovery       trainers that have to send pushes to a recovered pserver again
     pserver_state  all of the above, as events in and instructions out
+    durable        pushes that are on disk, or at a backup
     description    the state as STATUS shows it
     saved_state    the state as plain data, in a cut
 """
@@ -36,6 +37,12 @@ from psrt.pserver.decisions.calls import (
 )
 from psrt.pserver.decisions.clocks import Meeting
 from psrt.pserver.decisions.description import describe
+from psrt.pserver.decisions.durable import (
+    DurablePoint,
+    DurableProgress,
+    is_between_updates,
+    point_of,
+)
 from psrt.pserver.decisions.job_identity import JobIdentity
 from psrt.pserver.decisions.lineages import Lane, PushProgress, RecordedLineage, Steps
 from psrt.pserver.decisions.membership import Member, MemberState
@@ -44,6 +51,7 @@ from psrt.pserver.decisions.saved_state import dump, restore
 from psrt.pserver.decisions.spec_rules import read_spec
 
 __all__ = ["Apply", "Close", "Fail", "Forget", "Freeze", "Instruction", "NoPart"]
-__all__ += ["SendReply", "WaitingCall", "Warn"]
+__all__ += ["DurablePoint", "DurableProgress", "SendReply", "WaitingCall", "Warn"]
 __all__ += ["JobIdentity", "Meeting", "Member", "MemberState", "PserverState", "describe", "dump"]
-__all__ += ["Lane", "PushProgress", "RecordedLineage", "Steps", "read_spec", "restore"]
+__all__ += ["Lane", "PushProgress", "RecordedLineage", "Steps", "is_between_updates", "point_of"]
+__all__ += ["read_spec", "restore"]

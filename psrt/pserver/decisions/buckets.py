@@ -11,13 +11,17 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from psrt.core.errors import PsrtError
-from psrt.pserver.decisions.calls import Instruction, WaitingCall
+from psrt.pserver.decisions.calls import Instruction, SendReply, WaitingCall
+from psrt.pserver.decisions.dedupe import AdmittedPushes
 from psrt.pserver.decisions.membership import Membership
 from psrt.pserver.decisions.rounds import Rounds
 
 
 class BucketRounds:
-    """`Rounds` by bucket, created by its first call; bucket 0 always exists."""
+    """`Rounds` by bucket, created by its first call; bucket 0 always exists.
+
+    `applied` has the pushes of all closed rounds.
+    """
 
     def __init__(
         self, members: Membership, on_trainer_loss: str, wait_timeout_s: float, first_round: int = 0
@@ -26,11 +30,17 @@ class BucketRounds:
             members, on_trainer_loss, wait_timeout_s, first_round
         )
         self._rounds = {0: self._make()}
+        self.applied = AdmittedPushes()
 
     @property
     def aborted(self) -> PsrtError | None:
         """The error that ended the job; None while it runs."""
         return next((rounds.aborted for rounds in self._all() if rounds.aborted), None)
+
+    @property
+    def is_closing(self) -> bool:
+        """True while the round of a bucket is being applied."""
+        return any(rounds.closing for rounds in self._all())
 
     @property
     def open(self) -> int:
@@ -57,7 +67,11 @@ class BucketRounds:
 
     def closed(self, bucket: int) -> list[Instruction]:
         """Record that the closing round of `bucket` was applied to the tables."""
-        return self._rounds[bucket].closed()
+        answers = self._rounds[bucket].closed()
+        for answer in answers:
+            if isinstance(answer, SendReply) and not answer.repeated:
+                self.applied.admit(answer.call.trainer, *answer.call.key)
+        return answers
 
     def replaced(self, trainer: int) -> list[Instruction]:
         """Record a new process of `trainer` whose former one had not completed."""

@@ -39,9 +39,13 @@ class SeenSequences:
 
 
 class AdmittedPushes:
-    """The pushes of every trainer's current incarnation."""
+    """The pushes of every trainer's current incarnation; `count` has those of former ones, too.
+
+    Restored ones do not count.
+    """
 
     def __init__(self) -> None:
+        self.count = 0
         self._seen: dict[int, tuple[int, SeenSequences]] = {}
 
     def admit(self, trainer: int, incarnation: int, sequence: int) -> bool:
@@ -50,7 +54,16 @@ class AdmittedPushes:
         if current != incarnation:  # former incarnations are refused by the membership
             seen = SeenSequences()
         self._seen[trainer] = (incarnation, seen)
-        return seen.add(sequence)
+        is_new = seen.add(sequence)
+        self.count += is_new
+        return is_new
+
+    def prefixes(self) -> dict[int, tuple[int, int]]:
+        """Incarnation of each trainer, and the last of its pushes that has no gap before it."""
+        return {
+            trainer: (incarnation, seen.complete_to)
+            for trainer, (incarnation, seen) in self._seen.items()
+        }
 
     def dump(self) -> list[list[Any]]:
         """Trainer, incarnation, `complete_to` and `beyond` of each trainer, as JSON."""

@@ -31,20 +31,25 @@ _LAST_STEP = (1 << 64) - 1
 
 
 class Pushes:
-    """Pushes by key; `step` counts the mini-batches that the admitted ones cover."""
+    """Pushes by key; `step` counts the mini-batches that the `admitted` ones cover."""
 
     def __init__(self, first_step: int = 0) -> None:
         self.step = first_step
-        self._admitted = AdmittedPushes()
+        self.admitted = AdmittedPushes()
         self._applying: dict[_Name, list[WaitingCall]] = {}
         self._failed: dict[_Name, PsrtError] = {}
+
+    @property
+    def is_applying(self) -> bool:
+        """True while a push is being applied."""
+        return bool(self._applying)
 
     def arrive(self, call: WaitingCall, steps: int, lineages: Lineages) -> list[Instruction]:
         """Admit a push of a running trainer's current process that covers `steps` mini-batches.
 
         The progress of its trainer is recorded in `lineages`.
         """
-        if self._admitted.admit(call.trainer, *call.key):
+        if self.admitted.admit(call.trainer, *call.key):
             lineages.record(call.trainer, call.progress)
             self._applying[call.trainer, *call.key] = [call]
             step, self.step = self.step, min(self.step + steps, _LAST_STEP)
@@ -69,12 +74,12 @@ class Pushes:
     def dump(self) -> dict[str, Any]:
         """Counted mini-batches and admitted keys as JSON, while no push is being applied."""
         assert not self._applying, "a cut is frozen between pushes"
-        return {"step": self.step, "admitted": self._admitted.dump()}
+        return {"step": self.step, "admitted": self.admitted.dump()}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Continue with the result of `dump`."""
         self.step = saved["step"]
-        self._admitted.restore(saved["admitted"])
+        self.admitted.restore(saved["admitted"])
 
     def _keep(self, name: _Name, error: PsrtError) -> None:
         self._failed[name] = error.again()

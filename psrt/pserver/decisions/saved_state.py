@@ -33,6 +33,7 @@ def dump(state: PserverState, cut: int) -> dict[str, Any]:
         "lineages": state.members.lineages.dump(),
         "pushes": state.pushes.dump(),
         "rounds": state.rounds.dump() if state.rounds is not None else [],
+        "applied": state.rounds.applied.dump() if state.rounds is not None else [],
         "pservers": state.pservers.dump(),
         "trained": state.clocks.at(TRAINED, 1),  # trainers repeat other clocks
     }
@@ -49,6 +50,7 @@ def restore(state: PserverState, saved: Mapping[str, Any], now: float) -> JobIde
     state.pushes.restore(saved["pushes"])
     if state.rounds is not None:
         state.rounds.restore(saved["rounds"])
+        state.rounds.applied.restore(saved.get("applied", []))
     state.pservers.restore(saved["pservers"])
     state.clocks.restore(TRAINED, saved.get("trained", ()), 1)
     state.cuts.restore(saved["cut"])

@@ -31,6 +31,7 @@ def cut_settings(config: PserverConfig) -> Settings | None:
         config.checkpoint_full_every if schedule.makes_cuts else 1,
         config.checkpoint_at_end,
         config.checkpoint_grace_s,
+        config.delta_every_s,
     )
 
 
@@ -58,7 +59,12 @@ def recovered(config: PserverConfig, cuts: Settings | None) -> RecoveredPart | N
     if found is None:
         log.info("nothing to recover in %s: begins anew", config.checkpoint_dir)
     else:
-        log.warning("goes on with cut %d of %s", found.cut.number, config.checkpoint_dir)
+        log.warning(
+            "goes on with cut %d of %s%s",
+            found.cut.number,
+            config.checkpoint_dir,
+            f" and local cut {found.number}" if found.number else "",
+        )
     return found
 
 

@@ -8,10 +8,12 @@ In reading order:
     connections      the connections of each trainer's process
     kept_reads       what trainers of Sync compute a step on, for their successors
     updates          gradients into tables, and tables into replies
+    unfinished_updates  errors of updates that ended early
     effect_runner    executes instructions: lock, clock, deadlines, waiting calls
     state_pages      pages of trainer states as messages
     part_facts       the state of a pserver outside its tables
     resuming         the cut that a job goes on from
+    durable          the durable part of the state, as replies name it
     cut_calls        the calls about cuts
     join_calls       a trainer joins the job, and its tables exist
     step_calls       the calls of a training step

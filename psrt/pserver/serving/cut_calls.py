@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from psrt.coordinator.part_chain import PartOutcome
 from psrt.core.clock import Clock
-from psrt.core.errors import ConfigError, ErrorCode, JobError, PsrtError
+from psrt.core.errors import ConfigError, JobError
 from psrt.core.failpoints import reach
 from psrt.core.specs import Geo
 from psrt.core.threads import CrashReport, start_thread
@@ -26,6 +26,8 @@ from psrt.pserver.checkpoints import (
     served_job,
 )
 from psrt.pserver.decisions import Freeze, JobIdentity, PserverState, WaitingCall
+from psrt.pserver.serving.cut_requests import outcome_of, report_here, report_part
+from psrt.pserver.serving.durable import Durability
 from psrt.pserver.serving.effect_runner import EffectRunner, PendingReply
 from psrt.pserver.serving.part_facts import part_facts
 from psrt.pserver.serving.request_headers import caller_of, deadline_of
@@ -33,7 +35,6 @@ from psrt.pserver.serving.resuming import Resuming
 from psrt.pserver.serving.state_pages import no_state, sent_page, stored_page
 from psrt.pserver.tables import TableRegistry, Upkeep
 from psrt.rpc import pb
-from psrt.rpc.client import Client
 from psrt.rpc.dialing import Carrier
 from psrt.rpc.methods import Method
 from psrt.rpc.serving import Later
@@ -69,10 +70,10 @@ class CutCalls:
         carrier: Carrier = "stream",
         recovered: RecoveredPart | None = None,
     ) -> None:
+        self.durability = Durability(tables, incarnation, recovered, clock, crashes)
         self._settings, self.resumed, self._incarnation = settings, resumed, incarnation
         self.resuming = Resuming(resumed)
         self._recovered, self._tables = recovered, tables
-        self._is_durable = False
         self._clock, self._crashes, self._carrier = clock, crashes, carrier
         self._joining = threading.Lock()
         self._endpoints: tuple[str, ...] = ()
@@ -89,12 +90,17 @@ class CutCalls:
         """The cut, or the part of one, that new tables are filled from."""
         return self._recovered.cut if self._recovered is not None else self.resumed
 
+    def run_by(self, runner: EffectRunner) -> None:
+        """Take local cuts between updates of this runner."""
+        if self._settings is not None:
+            self.durability.write_to(self._settings, runner)
+
     def makes_cuts(self, job: JobIdentity) -> bool:
         return self._settings is not None
 
     def greeted(self, hello: pb.Hello) -> None:
         """Record what the job of a trainer asks for."""
-        self._is_durable |= hello.durability == "cut"
+        self.durability.greeted(hello)
 
     def joined(self, job: JobIdentity, found: Found, steps: Callable[[], int]) -> None:
         """Take the place of this pserver among those that a trainer found; called repeatedly."""
@@ -107,13 +113,16 @@ class CutCalls:
             if not self.makes_cuts(job):
                 return
             if self.name:
+                self.durability.begin(self._settings, self.name, mine[0])
                 served_job.record(self._settings.directory, self.name, self._incarnation)
             if mine[0] == 0:
                 term = self._recovered.term if self._recovered is not None else None
                 self._coordination = Coordination(
                     self._settings, endpoints, self._clock, steps, self._crashes, term
                 )
-                if self._is_durable and not self._recovered:
+                if self._recovered is not None:  # a local cut may be behind one without files
+                    self._coordination.seen(self._recovered.state["cut"])
+                elif self.durability.is_asked:
                     self._coordination.propose()
             elif self._recovered is not None:
                 self.no_part(0, "the pserver was started again")  # 0: the one under way
@@ -179,6 +188,7 @@ class CutCalls:
 
     def stop(self) -> None:
         """End the thread of the coordinator, and waits for trainer states."""
+        self.durability.stop()
         if self._cutting is not None:
             self._cutting.states.stop()
         if self._coordination is not None:
@@ -240,6 +250,7 @@ class CutCalls:
         specs = [table.spec for table in self._tables.all()]
         others = self.resuming.positions_of(state.members.members, state.job.trainers)
         facts = part_facts(state, freeze, others, self._incarnation, specs)
+        facts |= self.durability.frozen(state, freeze.number, self._clock.now())
         processes = {}
         if isinstance(state.job.mode, Geo):
             mine, of = self._cutting.index, max(len(self._endpoints), 1)
@@ -265,35 +276,17 @@ class CutCalls:
 
     def _written(self, number: int, record: str, problem: str) -> PartOutcome:
         """Report this pserver's part to the coordinator; returns what became of the cut."""
-        try:
-            complete = self._reported(number, record, problem)
-        except PsrtError as error:
-            if error.code is ErrorCode.CUT_GIVEN_UP:
-                return PartOutcome.GIVEN_UP
-            log.warning("it is unknown whether cut %d is complete: %s", number, error)
-            complete = 0
-        if problem:  # without this part there is no cut
-            return PartOutcome.GIVEN_UP
-        return PartOutcome.COMPLETE if complete == number else PartOutcome.UNKNOWN
-
-    def _reported(self, number: int, record: str, problem: str) -> int:
-        """The number of the cut once it is complete; raises its error if it was given up."""
         assert self._cutting is not None
         assert self._settings is not None
         mine = self._endpoints[self._cutting.index]
-        if self._coordination is not None:
-            caller = self._coordination.part(number, mine, record, problem)
-            caller.future.result()
-            return caller.number
-        client = Client(self._endpoints[0], 0, self._incarnation, self._carrier, pb.Hello())
         part = pb.CutPart(number=number, endpoint=mine, record=record, problem=problem)
         timeout_s = self._settings.timeout_s + REPORT_S
-        try:
-            header = pb.Header(cut_part=part)
-            reply = client.call(Method.PART, header=header, timeout_s=timeout_s)
-            return int(reply.header.cut.number)
-        finally:
-            client.close()
+        ask = partial(report_part, self.first, self._carrier, self._incarnation, part, timeout_s)
+        if self._coordination is not None:
+            ask = partial(report_here, self._coordination, part)
+        outcome = outcome_of(part, ask)
+        self.durability.ended(number, outcome is PartOutcome.COMPLETE)
+        return outcome
 
 
 def _cut_reply(number: int, complete: int = 0) -> Message:

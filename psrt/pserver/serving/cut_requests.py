@@ -1,17 +1,21 @@
-"""Requests of a pserver for a cut: asked of the first pserver of the job, and awaited."""
+"""Requests of a pserver about a cut, to the first pserver of the job: for one, and its part."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from concurrent.futures import TimeoutError as FutureTimeoutError
 
+from psrt.coordinator.part_chain import PartOutcome
 from psrt.core.clock import Clock
-from psrt.core.errors import ErrorCode, JobError
-from psrt.pserver.checkpoints import WaitingCaller
+from psrt.core.errors import ErrorCode, JobError, PsrtError
+from psrt.pserver.checkpoints import Coordination, WaitingCaller
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.dialing import Carrier
 from psrt.rpc.methods import Method
+
+log = logging.getLogger("psrt.pserver")
 
 POLL_S = 0.1
 """Seconds between two checks for an end of a wait."""
@@ -30,6 +34,43 @@ def ask_first(
     finally:
         client.close()
     return int(reply.header.cut.number)
+
+
+def report_part(
+    first: str, carrier: Carrier, incarnation: int, part: pb.CutPart, timeout_s: float
+) -> int:
+    """Send a part to the first pserver; returns the number of the cut once it is complete.
+
+    Raises the error of a cut that was given up.
+    """
+    client = Client(first, 0, incarnation, carrier, pb.Hello())
+    try:
+        header = pb.Header(cut_part=part)
+        reply = client.call(Method.PART, header=header, timeout_s=timeout_s)
+    finally:
+        client.close()
+    return int(reply.header.cut.number)
+
+
+def report_here(coordination: Coordination, part: pb.CutPart) -> int:
+    """`report_part` on the first pserver itself."""
+    caller = coordination.part(part.number, part.endpoint, part.record, part.problem)
+    caller.future.result()
+    return caller.number
+
+
+def outcome_of(part: pb.CutPart, report: Callable[[], int]) -> PartOutcome:
+    """The end of the cut of a part, from `report()`, or from its error."""
+    try:
+        complete = report()
+    except PsrtError as error:
+        if error.code is ErrorCode.CUT_GIVEN_UP:
+            return PartOutcome.GIVEN_UP
+        log.warning("it is unknown whether cut %d is complete: %s", part.number, error)
+        complete = 0
+    if part.problem:  # without this part there is no cut
+        return PartOutcome.GIVEN_UP
+    return PartOutcome.COMPLETE if complete == part.number else PartOutcome.UNKNOWN
 
 
 def await_cut(

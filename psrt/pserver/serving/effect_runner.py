@@ -17,14 +17,7 @@ from concurrent.futures import Future
 from typing import TypeVar
 
 from psrt.core.clock import Clock
-from psrt.core.errors import (
-    ErrorCode,
-    InternalError,
-    JobError,
-    PsrtError,
-    TableError,
-    UnavailableError,
-)
+from psrt.core.errors import ErrorCode, JobError, PsrtError, UnavailableError
 from psrt.core.failpoints import reach
 from psrt.core.threads import CrashReport, start_thread
 from psrt.pserver.decisions import (
@@ -38,8 +31,10 @@ from psrt.pserver.decisions import (
     PserverState,
     SendReply,
     Warn,
+    is_between_updates,
 )
-from psrt.pserver.serving.parts import Push, RequestParts
+from psrt.pserver.serving.parts import RequestParts
+from psrt.pserver.serving.unfinished_updates import unfinished
 from psrt.pserver.serving.updates import apply_now, close_round
 from psrt.pserver.tables import Meters
 from psrt.rpc.serving import Later
@@ -48,8 +43,6 @@ from psrt.rpc.wire import Message
 log = logging.getLogger("psrt.pserver")
 
 _LONGEST_SLEEP_S = 3600.0
-_NAMES_SHOWN = 4
-_IN_PART = "A part of it may have been applied."
 
 _T = TypeVar("_T")
 
@@ -140,6 +133,7 @@ class EffectRunner:
         self._changed = threading.Condition(self._lock)
         self._stopped = False
         self._wakes_s = math.inf  # when the deadline thread wakes by itself
+        self._is_paused = False
 
     def start(self, crashes: CrashReport) -> None:
         """Start the deadline thread, which ends with `stop`."""
@@ -162,9 +156,25 @@ class EffectRunner:
         with self._lock:
             return question(self._state, self._clock.now())
 
+    def between_updates(self, question: Callable[[PserverState, float], _T]) -> _T:
+        """`question(state, now)` under the lock while no push is being applied.
+
+        Those under way end first; events that come meanwhile wait. One thread calls this.
+        """
+        with self._lock:
+            self._is_paused = True
+            try:
+                self._changed.wait_for(lambda: is_between_updates(self._state))
+                return question(self._state, self._clock.now())
+            finally:
+                self._is_paused = False
+                self._changed.notify_all()
+
     def decide(self, event: Callable[[PserverState, float], list[Instruction]]) -> None:
         """Run `event(state, now)` under the lock, then execute the instructions it returns."""
         with self._lock:
+            if self._is_paused:
+                self._changed.wait_for(lambda: not self._is_paused)
             instructions = self._frozen(event(self._state, self._clock.now()))
             deadline_s = self._state.next_deadline()
             if deadline_s is not None and deadline_s < self._wakes_s:
@@ -206,10 +216,12 @@ class EffectRunner:
             close_round(pushes, close.round, self._meters)
             reach("push.after_apply")
         except Exception as error:  # tables may hold half a round, so the job must end
-            failure = _unfinished(f"round {close.round}", pushes, error)
+            failure = unfinished(f"round {close.round}", pushes, error)
             with self._lock:
+                self._resume_paused()
                 return self._state.abort(failure, closing=close.bucket)
         with self._lock:
+            self._resume_paused()
             return self._state.closed(close.bucket, close.round)
 
     def _apply(self, apply: Apply) -> list[Instruction]:
@@ -220,9 +232,15 @@ class EffectRunner:
             reach("push.after_apply")
         except Exception as error:  # the trainer has no record of what was applied
             subject = f"the push of trainer {call.trainer}"
-            failure = _unfinished(subject, [call.content.parts.pushes], error)
+            failure = unfinished(subject, [call.content.parts.pushes], error)
         with self._lock:
+            self._resume_paused()
             return self._state.applied(call, failure)
+
+    def _resume_paused(self) -> None:
+        """Wake the thread that waits for the end of updates; it runs when the lock is free."""
+        if self._is_paused:
+            self._changed.notify_all()
 
     def _frozen(self, instructions: list[Instruction]) -> list[Instruction]:
         """Execute a `Freeze` among instructions, with the lock held: no push comes in between."""
@@ -267,27 +285,3 @@ class EffectRunner:
                     self._changed.wait(min(left_s, _LONGEST_SLEEP_S))
                     continue
             self.expire()
-
-
-def _unfinished(subject: str, pushes: Sequence[Sequence[Push]], error: Exception) -> PsrtError:
-    """Log `error` and return the one that calls waiting for `pushes` get."""
-    failed = f"{subject} could not be applied to {_names(pushes)}"
-    if isinstance(error, MemoryError):
-        failure: PsrtError = TableError(
-            f"{failed}: there is no memory ({str(error) or 'none is left'}). {_IN_PART}",
-            code=ErrorCode.TABLE_FULL,
-            hint="Give the job more pservers, or the host of this one more memory.",
-        )
-    elif isinstance(error, PsrtError):
-        message = f"{failed}: {error.message} {_IN_PART}"
-        failure = type(error)(message, code=error.code, hint=error.hint)
-    else:
-        failure = InternalError(f"{failed}: {error!r}.")
-    log.error("%s", failure, exc_info=error if isinstance(failure, InternalError) else None)
-    return failure
-
-
-def _names(pushes: Sequence[Sequence[Push]]) -> str:
-    names = sorted({push.table.spec.name for each in pushes for push in each})
-    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-    return f"{', '.join(map(repr, names[:_NAMES_SHOWN]))}{more}" if names else "no table"

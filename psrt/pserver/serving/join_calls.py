@@ -59,7 +59,9 @@ class JoinCalls:
     def attend(self, message: Message) -> Message:
         """Let a process take its place; the service records its connection."""
         self._join(message.header)
-        return Message(pb.Header())
+        reply = pb.Header()
+        self._cuts.durability.report(message.header, reply)
+        return Message(reply)
 
     def resent(self, message: Message) -> Message:
         """Record that a trainer has sent its pushes again after a recovery."""
@@ -99,6 +101,7 @@ class JoinCalls:
     def recover(self, recovered: RecoveredPart) -> None:
         """Go on with the job and the tables of a killed predecessor."""
         job = self._runner.ask(lambda state, now: restore(state, recovered.state, now))
+        self._runner.ask(self._cuts.durability.recovered)
         began_s = time.perf_counter()
         self.create(recovered.specs, job)
         took_s = time.perf_counter() - began_s

@@ -1,4 +1,4 @@
-"""The state of a pserver outside its tables, as JSON, for its part of a cut."""
+"""The state of a pserver outside its tables, as JSON, for its part of a cut and for local cuts."""
 
 from __future__ import annotations
 
@@ -31,6 +31,21 @@ def part_facts(
         "participants": _participants(freeze.calls, others),
         "incarnation": incarnation,
         "state": dump(state, freeze.number),
+        "specs": [to_plain(spec) for spec in specs],
+    }
+
+
+def local_facts(
+    state: PserverState, process: int, incarnation: int, specs: Sequence[TableSpec]
+) -> dict[str, Any]:
+    """The decisions of a pserver between two updates, for a local cut.
+
+    `process` is the number of this process among those that have served the tables.
+    """
+    return {
+        "process": process,
+        "incarnation": incarnation,
+        "state": dump(state, state.cuts.frozen_number),
         "specs": [to_plain(spec) for spec in specs],
     }
 

@@ -90,6 +90,7 @@ class PserverService:
         )
         of_cuts = self._cuts, self._runner, self._clock, self._crashes, carrier
         self.moments, self._end_cut = CutMoments(*of_cuts), EndCut(*of_cuts)
+        self._cuts.run_by(self._runner)
         self._on_end = on_end
         self._joins = JoinCalls(
             *(self._runner, self.tables, self._upkeep, self._cuts, self._incarnation),
@@ -181,6 +182,7 @@ class PserverService:
         return {
             "pid": os.getpid(),
             **self._runner.ask(describe),
+            **self._runner.ask(self._cuts.durability.describe),
             "tables": self.tables.describe(),
             "counters": self.meters.counters.snapshot(),
         }
@@ -206,8 +208,10 @@ class PserverService:
         if is_first:
             self._forget(header.trainer)
             log.info("trainer %d completed", header.trainer)
-        ended = members.ended() and not self.is_recording
-        return Message(pb.Header(complete=pb.Complete(ended=ended)))
+        is_over = not self.is_recording  # trainers stay for the cut at the end of the job
+        ended = members.ended() and is_over
+        recorded = self._cuts.durability.has_recorded(header.trainer) and is_over
+        return Message(pb.Header(complete=pb.Complete(ended=ended, recorded=recorded)))
 
     def _forget(self, trainer: int) -> None:
         """Drop what is kept for a trainer that has completed or is lost."""

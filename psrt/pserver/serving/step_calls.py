@@ -63,13 +63,14 @@ class StepCalls:
         facts = *caller_of(header), sequence_of(header), math.inf
         call = WaitingCall(*facts, content=pending, progress=progress_of(header))
         self._runner.decide(lambda state, now: state.push(call, header.step, now))
-        return pending.reply(lambda: self._after_push(pending, header.trainer))
+        return pending.reply(lambda: self._after_push(pending, header))
 
-    def _after_push(self, pending: PendingReply, trainer: int) -> Message:
+    def _after_push(self, pending: PendingReply, header: pb.Header) -> Message:
         reply = pb.Header(step=self._runner.ask(lambda state, now: state.global_step))
         if self._cuts.complete:
             reply.cut.complete = self._cuts.complete
-        return self._read(pending.parts, trainer, reply)
+        self._cuts.durability.report(header, reply)
+        return self._read(pending.parts, header.trainer, reply)
 
     def exchange(self, message: Message) -> Message | Later:
         """Add gradients to a round of Sync, and read once it is closed."""
@@ -92,6 +93,7 @@ class StepCalls:
         number = self._runner.ask(lambda state, now: state.cuts.behind(header.round))
         if number or self._cuts.complete:
             reply.cut.number, reply.cut.complete = number, self._cuts.complete
+        self._cuts.durability.report(header, reply)
         return self._kept_read(pending.parts, header, header.lineage.settled + 2, reply)
 
     def release(self, trainer: int) -> None:

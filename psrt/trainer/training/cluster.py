@@ -150,6 +150,7 @@ def part_of(settings: TrainerConfig, job: Job) -> TrainerProgram:
         job.config.name,
         wire=job.config.wire,
         retained_bytes=job.config.retained_bytes,
+        durability=job.config.durability,
     )
 
 
@@ -161,7 +162,7 @@ def clients_of(part: TrainerProgram, carrier: Carrier, busy_poll: BusyPoll = NEV
         trainers=part.trainers,
         mode=to_json(part.mode),
         software="psrt",
-        durability="cut" if part.retained_bytes else "",
+        durability=part.durability if part.retained_bytes else "",
     )
     incarnation = secrets.randbits(63) | 1
     return [

@@ -1,0 +1,119 @@
+"""The durable part of a pserver's state: in complete cuts, and in local cuts on disk.
+
+Replies name what is durable, and trainers drop the copies of those pushes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psrt.core.clock import Clock
+from psrt.core.threads import CrashReport
+from psrt.pserver.checkpoints import LocalCuts, RecoveredPart, Settings, delta_files
+from psrt.pserver.decisions import DurablePoint, DurableProgress, PserverState, point_of
+from psrt.pserver.serving.durable.delta_writer import DELTAS, DeltaWriter
+from psrt.pserver.serving.effect_runner import EffectRunner
+from psrt.pserver.serving.part_facts import local_facts
+from psrt.pserver.serving.request_headers import caller_of
+from psrt.pserver.tables import TableRegistry
+from psrt.rpc import pb
+
+
+class Durability:
+    """The durable state of one pserver; `incarnation` is that of its tables.
+
+    `is_asked` is True if the job of a trainer is durable.
+    """
+
+    def __init__(
+        self,
+        tables: TableRegistry,
+        incarnation: int,
+        recovered: RecoveredPart | None,
+        clock: Clock,
+        crashes: CrashReport,
+    ) -> None:
+        self.is_asked = False
+        self.progress = DurableProgress()
+        self._process = 1 if recovered is None else recovered.process + 1
+        newest = 0 if recovered is None else recovered.newest
+        self._local = LocalCuts[DurablePoint](DELTAS, tables, newest)
+        self._tables, self._incarnation = tables, incarnation
+        self._is_recovered = recovered is not None
+        self._clock, self._crashes = clock, crashes
+        self._index, self._writes_deltas = 0, False
+        self._writer: DeltaWriter | None = None
+        self._points: dict[int, tuple[DurablePoint, int]] = {}  # by number of a cut under way
+
+    def greeted(self, hello: pb.Hello) -> None:
+        """Record what the job of a trainer asks for."""
+        self.is_asked |= hello.durability in ("cut", "delta")
+        self._writes_deltas |= hello.durability == "delta"
+
+    def recovered(self, state: PserverState, now: float) -> None:
+        """Record that the state was read from disk."""
+        self.progress.confirm(point_of(state, now), now)
+
+    def write_to(self, settings: Settings, runner: EffectRunner) -> None:
+        """Write local cuts to the directory of cuts, if the job asks for it."""
+        self._writer = DeltaWriter(
+            *(settings, self._local, runner, self._facts, self.progress, self._clock)
+        )
+
+    def begin(self, settings: Settings, name: str, index: int) -> None:
+        """Begin to write local cuts as pserver `name`, number `index` of the plan."""
+        self._index = index
+        if not self._is_recovered:
+            delta_files.remove(settings.directory, name)
+        if self._writes_deltas and self._writer is not None:
+            self._writer.start(name, self._crashes)
+
+    def stop(self) -> None:
+        """End the thread that writes local cuts."""
+        if self._writer is not None:
+            self._writer.stop()
+
+    # --- cuts of the job ---
+
+    def frozen(self, state: PserverState, number: int, now: float) -> dict[str, int]:
+        """Facts for the part of a cut whose tables are frozen now."""
+        self._points[number] = point_of(state, now), self._local.newest
+        return {"process": self._process, "local_cut": self._local.newest}
+
+    def ended(self, number: int, is_complete: bool) -> None:
+        """Record the end of a cut that this process has a part of."""
+        point, newest = self._points.pop(number, (None, 0))
+        if is_complete and point is not None:
+            self.progress.confirm(point, self._clock.now())
+            if self._writer is not None:
+                self._writer.contained(newest)
+
+    # --- replies ---
+
+    def report(self, header: pb.Header, reply: pb.Header) -> None:
+        """Put into a reply what is durable for the caller."""
+        if durable_to := self.progress.durable_to(*caller_of(header)):
+            reply.durable_to = durable_to
+        if header.durable_to > durable_to:
+            self.hurry()
+
+    def has_recorded(self, trainer: int) -> bool:
+        """True if the COMPLETE of a trainer is durable; else a local cut is written soon."""
+        is_recorded = self.progress.has_recorded(trainer)
+        if not is_recorded:
+            self.hurry()
+        return is_recorded
+
+    def hurry(self) -> None:
+        """Write a local cut soon: a trainer waits for it."""
+        if self._writer is not None:
+            self._writer.ask()
+
+    def describe(self, state: PserverState, now: float) -> dict[str, Any]:
+        """Facts for STATUS."""
+        problem = self._writer.problem if self._writer is not None else ""
+        return {**self.progress.describe(state, now), "durable_problem": problem}
+
+    def _facts(self, state: PserverState) -> dict[str, Any]:
+        specs = [table.spec for table in self._tables.all()]
+        return {"index": self._index, **local_facts(state, self._process, self._incarnation, specs)}
