@@ -18,6 +18,10 @@ PREEMPTION = 0.1
 """Probability that a fiber gives way when it takes a lock."""
 
 
+class HeldLock(AssertionError):
+    """A fiber holds a lock that somebody outside the fibers asks for."""
+
+
 class Lock:
     """A lock without an owner, as `threading.Lock`."""
 
@@ -35,7 +39,8 @@ class Lock:
             if not blocking:
                 return False
             fiber = world.current
-            assert fiber is not None, "a lock is held across the end of its fiber"
+            if fiber is None:
+                raise HeldLock("a lock is held across the end of its fiber")
             self._waiting.append(fiber)
             if not world.park(deadline_s, "lock") and self._held:
                 self._forget(fiber)

@@ -1,4 +1,4 @@
-"""What of a pserver's decisions is durable: on disk, or at a backup; pure.
+"""The durable part of a pserver's decisions: on disk, or at a backup; pure.
 
 A *point* is the end of all pushes at a moment between two updates. It is confirmed once the tables
 of that moment are safe. Replies then name, for each trainer, the last push of its durable prefix:

@@ -6,7 +6,8 @@ have, the tables lack updates that others have seen, so reads are refused; calle
 
 In Sync a trainer reads as soon as it has sent its own pushes again: the rounds that it has seen are
 then closed here, and none behind them can be. If it waited for the others, one that repeats its
-push to the next round would wait for this one in turn, both for ever.
+push to the next round would wait for this one in turn, both for ever. A trainer that joins now has
+nothing to send, and rounds wait for it, so it reads at once.
 """
 
 from __future__ import annotations
@@ -20,14 +21,13 @@ from psrt.pserver.decisions.membership import Membership
 class Recovery:
     """The `awaited` trainers with their incarnations; empty in a pserver that was never killed.
 
-    `cut` is the one that it goes on from.
+    `cut` is the newest one that is in the state it goes on from; local cuts may be behind it.
     """
 
     def __init__(self, awaited: Mapping[int, int] | None = None, cut: int = 0) -> None:
         self.is_recovered = awaited is not None
         self._cut = cut
         self._awaited = dict(awaited or {})
-        self._returned: set[int] = set()
         self._given_up: dict[int, int] = {}  # incarnations whose pushes did not come again
 
     @property
@@ -38,12 +38,12 @@ class Recovery:
     def resent(self, trainer: int, complete: int) -> JobError | None:
         """Record that a trainer has sent all its pushes again that cut `complete` does not have.
 
-        Returns the error that ends the job if this pserver goes on from an earlier cut: it had
-        written its part of a later one when it was killed, and missed that it became complete.
+        Returns the error that ends the job if this pserver goes on from before that cut: it had
+        written its part when it was killed, no local cut behind it, and missed that it became
+        complete.
         """
         if self.is_recovered and complete > self._cut:
             return cut_missed(self._cut, complete)
-        self._returned.add(trainer)
         self.left(trainer)
         return None
 
@@ -61,7 +61,7 @@ class Recovery:
 
         `reader` is a trainer of Sync that reads: it waits for itself only.
         """
-        if self._awaited and reader not in self._returned:
+        if self._awaited and (reader is None or reader in self._awaited):
             names = ", ".join(f"trainer {trainer}" for trainer in self.missing)
             raise UnavailableError(
                 f"the pserver was started again and waits for {names} to send pushes again.",

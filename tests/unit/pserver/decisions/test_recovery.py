@@ -11,6 +11,7 @@ from psrt.core.errors import ErrorCode, JobError, PsrtError
 from psrt.core.specs import Async, CommunicationMode, Sync
 from psrt.pserver.decisions import JobIdentity, PserverState, describe, dump, restore
 from psrt.pserver.decisions.calls import Apply, Close, SendReply, WaitingCall
+from psrt.pserver.serving.part_facts import local_facts
 
 WAIT_S = 10.0
 
@@ -122,6 +123,47 @@ def test_a_pserver_that_missed_a_cut_ends_the_job_for_all() -> None:
 
     with pytest.raises(JobError, match="went on from cut 3, but cut 4 became complete"):
         again.pull(0, 100, 0.0, acknowledges=False)
+
+
+@pytest.mark.parametrize("frozen_again", [False, True])
+def test_a_local_cut_has_the_pushes_of_every_cut_frozen_before(frozen_again: bool) -> None:
+    """The pserver wrote its part of cut 4, or of 4 and 5, then a local cut, and was killed."""
+    state = state_of(Async())
+    for number in (4, 5) if frozen_again else (4,):
+        for trainer in (0, 1):
+            state.cut(call(trainer, 0), number, 0.0)
+        state.cuts.frozen()
+    again = PserverState(WAIT_S, is_gone=lambda trainer, incarnation: None)
+    facts = local_facts(state, process=1, incarnation=7, specs=())
+    restore(again, json.loads(json.dumps(facts["state"])), 0.0)
+    for trainer in (0, 1):
+        rejoin(again, trainer)
+
+    again.resent(0, 100, 0.0, 4)
+    again.resent(1, 101, 0.0, 5)
+
+    if frozen_again:
+        again.pull(0, 100, 0.0, acknowledges=False)
+    else:
+        with pytest.raises(JobError, match="went on from cut 4, but cut 5 became complete"):
+            again.pull(0, 100, 0.0, acknowledges=False)
+
+
+def test_in_sync_a_trainer_that_joins_now_reads_at_once() -> None:
+    """The push that another one repeats waits in its round for this trainer's."""
+    state = PserverState(WAIT_S)
+    job = JobIdentity("job", "plan", 2, Sync())
+    state.hello(0, 100, job, 0.0)
+    state.attend(0, 100, 0.0)
+    again = recovered(state)
+    rejoin(again, 0)
+    repeated, first = call(0, 1), call(1, 1)
+    assert again.exchange(repeated, 0.0) == []
+
+    rejoin(again, 1)
+    again.pull(1, 101, 0.0, acknowledges=False)
+
+    assert again.exchange(first, 0.0) == [Close(0, (repeated, first))]
 
 
 def test_a_trainer_that_had_completed_is_not_awaited() -> None:
