@@ -5,9 +5,11 @@
                                 [--carrier stream|grpc] [--wire float32|float16|bfloat16|int8]
                                 [--scheduling normal|batch] [--pservers 2] [--trainers 2]
                                 [--update-frequency 400]
+                                [--durability none|cut|delta]
                                 [--repeat N]
 
 `--update-frequency` is the number of steps between two exchanges of geo; its peer uses 400, too.
+With `--durability` cut or delta pservers write cuts every 30 s to a temporary directory.
 
     examples_per_s           total of all trainers after 20 warm-up steps
     gemm_examples_per_s      total of as many processes that compute only the network's matrix
@@ -24,6 +26,7 @@ import argparse
 import itertools
 import json
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -64,10 +67,14 @@ MODES: dict[str, CommunicationMode] = {
 def run(args: argparse.Namespace) -> harness.Figures:
     flags = [f"--{name}={getattr(args, name)}" for name in ("mode", "optimizer", "carrier", "wire")]
     flags += [f"--seconds={args.seconds}", f"--trainers={args.trainers}"]
+    flags.append(f"--durability={args.durability}")
     flags.append(f"--update-frequency={args.update_frequency}")
     gemm = harness.together("w1_ctr", [["--as-gemm"]] * args.trainers)
     scheduling = f"--scheduling={args.scheduling or scheduling_of(args.mode)}"
-    with harness.daemons(args.pservers, scheduling) as daemons:
+    with (
+        tempfile.TemporaryDirectory(prefix="psrt-bench-cuts-") as cuts,
+        harness.daemons(args.pservers, scheduling, *cut_flags(args, cuts)) as daemons,
+    ):
         where = f"--endpoints={','.join(daemon.endpoint for daemon in daemons)}"
         roles = [[*flags, scheduling, where, f"--as-trainer={t}"] for t in range(args.trainers)]
         cpu_s = -sum(processes.cpu_s(daemon.pid) for daemon in daemons)
@@ -83,6 +90,7 @@ def run(args: argparse.Namespace) -> harness.Figures:
         "optimizer": args.optimizer,
         "carrier": args.carrier,
         "wire": args.wire,
+        "durability": args.durability,
         "pservers": args.pservers,
         "trainers": args.trainers,
         "scheduling": args.scheduling or scheduling_of(args.mode),
@@ -96,6 +104,13 @@ def run(args: argparse.Namespace) -> harness.Figures:
         "pserver_cpu_ms_per_step": round(cpu_s / (steps + WARM_UP_STEPS * args.trainers) * 1e3, 2),
         "gemm_cpu_ms_per_step": mean(gemm, "cpu_ms_per_step"),
     }
+
+
+def cut_flags(args: argparse.Namespace, directory: str) -> list[str]:
+    """Flags of pservers by which a job can be durable."""
+    if args.durability == "none":
+        return []
+    return [f"--checkpoint-dir={directory}", "--checkpoint-every-s=30"]
 
 
 def mode_of(args: argparse.Namespace) -> CommunicationMode:
@@ -150,6 +165,7 @@ def trainer(args: argparse.Namespace) -> harness.Figures:
         params={"optimizer": args.optimizer, "learning_rate": rate, "embedding_rate": scale},
         communication=mode_of(args),
         wire=WirePrecision(args.wire),
+        durability=args.durability,
         path=str(Path(__file__)),
     )
     settings = TrainerConfig(
@@ -204,6 +220,7 @@ if __name__ == "__main__":
     parser.add_argument("--wire", choices=PRECISIONS, default="float32")
     parser.add_argument("--scheduling", choices=SCHEDULING, default=None)
     parser.add_argument("--update-frequency", type=int, default=400, metavar="STEPS")
+    parser.add_argument("--durability", choices=("none", "cut", "delta"), default="none")
     parser.add_argument("--pservers", type=int, default=2)
     parser.add_argument("--trainers", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=15.0)

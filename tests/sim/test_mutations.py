@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import pytest
 
 from tests.sim.history import run
 from tests.sim.mutations import MUTATIONS
-from tests.sim.scenario import drawn, durable
+from tests.sim.scenario import Scenario, drawn, durable, with_deltas
 
 MOST_HISTORIES = 400
 
@@ -18,7 +19,9 @@ def test_histories_find_a_planted_bug(name: str) -> None:
     mutation = MUTATIONS[name]
 
     with mutation.planted():
-        draw = durable if mutation.is_durable else partial(drawn, pservers_die=False)
+        draw: Callable[..., Scenario] = partial(drawn, pservers_die=False)
+        draw = durable if mutation.is_durable else draw
+        draw = with_deltas if mutation.has_deltas else draw
         found = any(run(draw(seed, mutation.mode)).violation for seed in range(MOST_HISTORIES))
 
     assert found

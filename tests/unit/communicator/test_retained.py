@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -121,3 +123,35 @@ def test_beyond_the_limit_a_push_waits_only_for_a_cut_under_way(kept: RetainedPu
 
     kept.cut_failed()
     assert kept.wait_for_room(0.0)
+
+
+def test_pushes_that_one_pserver_has_on_disk_are_dropped(kept: RetainedPushes) -> None:
+    for _ in range(3):
+        kept.add(Method.PUSH, [request(), request(endpoint=1)])
+    size = kept.size_bytes
+
+    kept.durable(0, 2)
+
+    assert [push.header.push_key.sequence for push in kept.of(0)] == [3]
+    assert [push.header.push_key.sequence for push in kept.of(1)] == [1, 2, 3]
+    assert kept.size_bytes == size * 4 // 6
+    kept.durable(0, 1)  # a reply that was under way for longer
+    assert [kept.newest_of(endpoint) for endpoint in (0, 1)] == [3, 3]
+    kept.durable(0, 3)
+    assert kept.newest_of(0) == 0
+
+
+def test_beyond_the_limit_a_push_waits_for_local_cuts() -> None:
+    line = InprocServer(lambda request, peer: None)
+    kept = RetainedPushes([Client("ps0:6170", 0, 5, line, pb.Hello())], 100, waits_for_deltas=True)
+    assert kept.wait_for_room(0.0)
+    kept.add(Method.PUSH, [request()])
+    assert not kept.wait_for_room(0.0)
+
+    waiting = threading.Thread(target=lambda: found.append(kept.wait_for_room(60.0)))
+    found: list[bool] = []
+    waiting.start()
+    kept.durable(0, 1)
+    waiting.join(60.0)
+
+    assert found == [True]
