@@ -14,7 +14,7 @@ import pytest
 from psrt.core import failpoints
 from psrt.core.specs import Async, CommunicationMode, Sync, to_json
 from psrt.pserver.checkpoints import RecoveredPart, Settings, served_job
-from psrt.pserver.serving import effect_runner
+from psrt.pserver.serving import effect_runner, updates
 from psrt.pserver.serving.service import PserverService
 from psrt.rpc import pb
 from psrt.rpc.client import Client
@@ -169,7 +169,7 @@ def test_a_local_cut_that_fails_is_visible_and_the_next_one_has_its_changes(tmp_
 def test_a_local_cut_waits_for_the_push_under_way_and_holds_others_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun, free, apply_now = threading.Event(), threading.Event(), effect_runner.apply_now
+    begun, free, apply_now = threading.Event(), threading.Event(), updates.apply_now
     applied: list[int] = []
 
     def held(pushes: Any, step: int, *rest: Any) -> None:
