@@ -27,6 +27,7 @@ from tests.sim.disk import SimulatedDisk
 from tests.sim.ledger import PLAN, Ledger
 from tests.sim.network import Network
 from tests.sim.passing_rows import visit
+from tests.sim.primitives import HeldLock
 from tests.sim.scenario import MODES, ProcessFault, Scenario, Strike
 from tests.sim.slow_disk import SlowDisk
 from tests.sim.training import CALL_TIMEOUT_S, train
@@ -34,7 +35,7 @@ from tests.sim.world import Process, World
 from tests.support.geo import OwnByHand, with_add
 
 WAIT_TIMEOUT_S = 10.0
-KEPT_CUTS, FULL_EVERY = 2, 4
+KEPT_CUTS, FULL_EVERY, DELTA_EVERY_S = 2, 4, 0.1
 
 
 @dataclass
@@ -58,7 +59,10 @@ class SimPserver:
         """
         if self.service is None:
             return True
-        return not self.service.is_recording and self.service._runner.ask(_waits_for_newcomers)
+        try:
+            return not self.service.is_recording and self.service._runner.ask(_waits_for_newcomers)
+        except HeldLock:  # it freezes its tables
+            return False
 
 
 @dataclass
@@ -170,6 +174,7 @@ class SimCluster:
             timeout_s=WAIT_TIMEOUT_S,
             full_every=FULL_EVERY,
             at_end=self.scenario.ends_with_cut,
+            delta_every_s=DELTA_EVERY_S,
         )
 
     # --- pservers --------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from psrt.pserver.decisions.lineages import RecordedLineage
 from psrt.pserver.decisions.membership import Membership, MemberState
 from psrt.pserver.decisions.rounds import Rounds
 from psrt.pserver.frozen.change_marks import ChangeMarks
+from psrt.pserver.serving.durable.delta_writer import DeltaWriter
 from psrt.pserver.serving.id_list_cache import IdListCache
 from psrt.rpc.client import Client
 
@@ -169,11 +170,44 @@ def confirmed_when_written(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def changes_of_a_given_up_cut_forgotten(original: Callable[..., Any]) -> Callable[..., Any]:
-    def freeze(self: ChangeMarks) -> Any:
-        self._pending, self._pending_dropped = None, []
-        return original(self)
+    def freeze(self: ChangeMarks, consumer: str) -> Any:
+        changes = self._consumers[consumer]
+        changes.pending, changes.pending_dropped = None, []
+        return original(self, consumer)
 
     return freeze
+
+
+def changes_for_one_consumer_only(original: Callable[..., Any]) -> Callable[..., Any]:
+    def freeze(self: ChangeMarks, consumer: str) -> Any:
+        others = self._consumers
+        self._consumers = {consumer: others[consumer]}
+        found = original(self, consumer)
+        self._consumers = others
+        return found
+
+    return freeze
+
+
+def durable_before_it_is_written(original: Callable[..., Any]) -> Callable[..., Any]:
+    def write(self: DeltaWriter, cut: Any) -> None:
+        self._progress.confirm(cut.point, self._clock.now())
+        original(self, cut)
+
+    return write
+
+
+def without_push_keys(original: Callable[..., Any]) -> Callable[..., Any]:
+    def local_facts(*given: Any) -> dict[str, Any]:
+        facts: dict[str, Any] = original(*given)
+        facts["state"]["pushes"]["admitted"] = []
+        return facts
+
+    return local_facts
+
+
+def confirmed_though_it_failed(original: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, cut: self.confirm(cut)
 
 
 def keeps_nothing_for_the_cut(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -21,7 +21,7 @@ from psrt.communicator.requests import PserverGroup
 from psrt.communicator.requests.lineage import Lineage
 from psrt.communicator.requests.retained import RetainedPushes
 from psrt.coordinator import retention
-from psrt.pserver.checkpoints import cutting, merging
+from psrt.pserver.checkpoints import LocalCuts, cutting, merging
 from psrt.pserver.decisions.buckets import BucketRounds
 from psrt.pserver.decisions.clocks import Clocks
 from psrt.pserver.decisions.dedupe import AdmittedPushes, SeenSequences
@@ -33,6 +33,8 @@ from psrt.pserver.decisions.rounds import Rounds
 from psrt.pserver.frozen.change_marks import ChangeMarks
 from psrt.pserver.frozen.frozen_records import FrozenRecords
 from psrt.pserver.serving import effect_runner, updates
+from psrt.pserver.serving.durable import durability
+from psrt.pserver.serving.durable.delta_writer import DeltaWriter
 from psrt.pserver.serving.id_list_cache import IdListCache
 from psrt.rpc.client import Client
 from psrt.rpc.retry import RetryPolicy
@@ -44,7 +46,7 @@ from tests.sim.mistakes import always
 class Mutation:
     """`make(original)` returns the function that takes the place of `owner.name`.
 
-    `mode` is one in which it matters; some matter in durable jobs only.
+    `mode` is one in which it matters; some matter in durable jobs only, or with local cuts.
     """
 
     owner: Any
@@ -52,6 +54,7 @@ class Mutation:
     mode: str
     make: Callable[[Callable[..., Any]], Callable[..., Any]]
     is_durable: bool = False
+    has_deltas: bool = False
 
     @contextmanager
     def planted(self) -> Iterator[None]:
@@ -166,6 +169,18 @@ MUTATIONS: dict[str, Mutation] = {
     "deleted rows come back": Mutation(ChangeMarks, "drop", "async", always(None)),
     "a merged cut has deleted rows": Mutation(
         merging, "_contains", "async", lambda original: lambda newer, keys: keys != keys
+    ),
+    "pushes count as durable before they are written": Mutation(
+        DeltaWriter, "_write", "async", mistakes.durable_before_it_is_written, has_deltas=True
+    ),
+    "a local cut lacks the push keys": Mutation(
+        durability, "local_facts", "async", mistakes.without_push_keys, has_deltas=True
+    ),
+    "changes that one consumer takes are lost for the others": Mutation(
+        ChangeMarks, "freeze", "async", mistakes.changes_for_one_consumer_only, has_deltas=True
+    ),
+    "a local cut continues one that was not written": Mutation(
+        LocalCuts, "give_up", "async", mistakes.confirmed_though_it_failed, has_deltas=True
     ),
     "clocks never let a trainer go": Mutation(Clocks, "answer_met", "ssp", always([])),
     "a successor begins a step late": Mutation(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.sim.history import run
-from tests.sim.scenario import DURABLE_MODES, MODES, drawn, durable
+from tests.sim.scenario import DURABLE_MODES, MODES, drawn, durable, with_deltas
 
-HISTORIES, DURABLE = 60, 20
+HISTORIES, DURABLE, DELTAS = 60, 20, 20
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -22,6 +22,16 @@ def test_nothing_is_lost_when_pservers_are_killed_in_a_durable_job(mode: str) ->
     recovered = 0
     for seed in range(DURABLE):
         verdict = run(durable(seed, mode))
+        assert not verdict.violation, verdict
+        recovered += any("pushes again" in line for line in verdict.trace)
+    assert recovered > 0 or mode == "sync-abort"  # most of those end before a recovery
+
+
+@pytest.mark.parametrize("mode", DURABLE_MODES)
+def test_nothing_is_lost_when_pservers_recover_from_local_cuts(mode: str) -> None:
+    recovered = 0
+    for seed in range(DELTAS):
+        verdict = run(with_deltas(seed, mode))
         assert not verdict.violation, verdict
         recovered += any("pushes again" in line for line in verdict.trace)
     assert recovered > 0 or mode == "sync-abort"  # most of those end before a recovery

@@ -91,7 +91,7 @@ def _connected(cluster: SimCluster, number: int, first: int):
         plan_hash=cluster.plan.hash(),
         trainers=len(cluster.trainers),
         mode=specs.to_json(cluster.mode),
-        durability="cut" if cluster.scenario.is_durable else "",
+        durability=cluster.scenario.durability,
     )
     dial = cluster.network.dial(process)
     incarnation = 1 + number * MOST_STARTS + first
