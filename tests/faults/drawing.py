@@ -17,7 +17,7 @@ WAIT_S = 8.0
 SURVIVED_S = 3.5
 """A job survives delays that together are shorter: some time stays for a busy host."""
 
-KILLING_POINTS = [point for point in failpoints.POINTS if point != "restore.table"]
+KILLING_POINTS = [p for p in failpoints.POINTS if not p.startswith(("restore", "delta"))]
 
 
 class Fault(enum.Enum):

@@ -191,7 +191,7 @@ def changes_for_one_consumer_only(original: Callable[..., Any]) -> Callable[...,
 
 def durable_before_it_is_written(original: Callable[..., Any]) -> Callable[..., Any]:
     def write(self: DeltaWriter, cut: Any) -> None:
-        self._progress.confirm(cut.point, self._clock.now())
+        self._confirm(cut.point)
         original(self, cut)
 
     return write

@@ -16,7 +16,7 @@ from psrt.core.clock import Clock
 from psrt.core.errors import PsrtError
 from psrt.core.threads import CrashReport, start_thread
 from psrt.pserver.checkpoints import DeltaSchedule, LocalCut, LocalCuts, Settings, delta_files
-from psrt.pserver.decisions import DurablePoint, DurableProgress, PserverState, point_of
+from psrt.pserver.decisions import DurablePoint, PserverState, point_of
 from psrt.pserver.serving.effect_runner import EffectRunner
 
 log = logging.getLogger("psrt.pserver")
@@ -30,8 +30,8 @@ _Taken: TypeAlias = LocalCut[DurablePoint]
 class DeltaWriter:
     """The local cuts of one pserver in the directory of `settings`.
 
-    `facts(state)` is JSON with all that a recovery needs besides tables. `progress` gets what is on
-    disk. `problem` is the error of the last local cut, "" if it was written.
+    `facts(state)` is JSON with all that a recovery needs besides tables. `confirm` gets the points
+    that are on disk. `problem` is the error of the last local cut, "" if it was written.
     """
 
     def __init__(
@@ -40,12 +40,12 @@ class DeltaWriter:
         cuts: LocalCuts[DurablePoint],
         runner: EffectRunner,
         facts: Callable[[PserverState], Mapping[str, Any]],
-        progress: DurableProgress,
+        confirm: Callable[[DurablePoint], None],
         clock: Clock,
     ) -> None:
         self.problem = ""
         self._directory, self._cuts, self._runner = settings.directory, cuts, runner
-        self._facts, self._progress, self._clock = facts, progress, clock
+        self._facts, self._confirm, self._clock = facts, confirm, clock
         self._schedule = DeltaSchedule(settings.delta_every_s)
         self._name = ""
         self._written: DurablePoint | None = None  # the point of the newest one on disk
@@ -105,7 +105,7 @@ class DeltaWriter:
             return
         self._cuts.confirm(cut)
         self._written, self.problem = cut.point, ""
-        self._progress.confirm(cut.point, self._clock.now())
+        self._confirm(cut.point)
         with self._changed:
             self._schedule.written(size_bytes, cut.is_full)
         if cut.is_full and cut.number > 1:

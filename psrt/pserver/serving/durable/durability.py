@@ -5,6 +5,7 @@ Replies name what is durable, and trainers drop the copies of those pushes.
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 from psrt.core.clock import Clock
@@ -17,6 +18,9 @@ from psrt.pserver.serving.part_facts import local_facts
 from psrt.pserver.serving.request_headers import caller_of
 from psrt.pserver.tables import TableRegistry
 from psrt.rpc import pb
+
+MOST_CUTS = 8
+"""Cuts whose end is awaited; of older ones, which could not begin, nothing is kept."""
 
 
 class Durability:
@@ -41,6 +45,7 @@ class Durability:
         self._tables, self._incarnation = tables, incarnation
         self._is_recovered = recovered is not None
         self._clock, self._crashes = clock, crashes
+        self._confirming = threading.Lock()
         self._index, self._writes_deltas = 0, False
         self._writer: DeltaWriter | None = None
         self._points: dict[int, tuple[DurablePoint, int]] = {}  # by number of a cut under way
@@ -57,7 +62,7 @@ class Durability:
     def write_to(self, settings: Settings, runner: EffectRunner) -> None:
         """Write local cuts to the directory of cuts, if the job asks for it."""
         self._writer = DeltaWriter(
-            *(settings, self._local, runner, self._facts, self.progress, self._clock)
+            *(settings, self._local, runner, self._facts, self._confirm, self._clock)
         )
 
     def begin(self, settings: Settings, name: str, index: int) -> None:
@@ -78,13 +83,14 @@ class Durability:
     def frozen(self, state: PserverState, number: int, now: float) -> dict[str, int]:
         """Facts for the part of a cut whose tables are frozen now."""
         self._points[number] = point_of(state, now), self._local.newest
+        self._points.pop(number - MOST_CUTS, None)
         return {"process": self._process, "local_cut": self._local.newest}
 
     def ended(self, number: int, is_complete: bool) -> None:
         """Record the end of a cut that this process has a part of."""
         point, newest = self._points.pop(number, (None, 0))
         if is_complete and point is not None:
-            self.progress.confirm(point, self._clock.now())
+            self._confirm(point)
             if self._writer is not None:
                 self._writer.contained(newest)
 
@@ -113,6 +119,10 @@ class Durability:
         """Facts for STATUS."""
         problem = self._writer.problem if self._writer is not None else ""
         return {**self.progress.describe(state, now), "durable_problem": problem}
+
+    def _confirm(self, point: DurablePoint) -> None:
+        with self._confirming:
+            self.progress.confirm(point, self._clock.now())
 
     def _facts(self, state: PserverState) -> dict[str, Any]:
         specs = [table.spec for table in self._tables.all()]
