@@ -59,7 +59,7 @@ class Client:
         self.endpoint = endpoint
         self.is_hurried = self._makes_cuts = False
         self._hello_reply: pb.HelloReply | None = None
-        self._recovery = Recovering(endpoint)
+        self._recovery = Recovering(endpoint, bool(hello.durability))
         self.trainer, self.incarnation, self.hello = trainer, incarnation, hello
         self._dial = dialer(carrier, endpoint, trainer, busy_poll=busy_poll)
         self._carrier = carrier

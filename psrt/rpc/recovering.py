@@ -34,8 +34,8 @@ class Recovering:
 
     send_again: Callable[[], None] | None = None
 
-    def __init__(self, endpoint: str) -> None:
-        self._endpoint = endpoint
+    def __init__(self, endpoint: str, is_durable: bool = False) -> None:
+        self._endpoint, self._is_durable = endpoint, is_durable
         self._tables: int | None = None  # incarnation of the first reply
         self._process = self._complete = 0  # the newest process, and the newest that lacks nothing
         self._lock = threading.Lock()
@@ -49,13 +49,19 @@ class Recovering:
     @property
     def is_due(self) -> bool:
         """True if calls of this thread must wait for `run`."""
+        if self.send_again is None:
+            return False  # a trainer that joins goes on, and sends again what it has later
         return self._process != self._complete and self._thread != threading.get_ident()
 
     def met(self, tables: int, process: int) -> None:
-        """Record a reply to HELLO; raises `JobError` if this trainer cannot go on with it."""
+        """Record a reply to HELLO; raises `JobError` if this trainer cannot go on with it.
+
+        A trainer of a durable job may meet another process before `send_again` is known.
+        """
         if self._tables is None:
             self._tables, self._process, self._complete = tables, process, process
-        if self._tables != tables or (self._process != process and self.send_again is None):
+        recovers = self._is_durable or self.send_again is not None
+        if self._tables != tables or (self._process != process and not recovers):
             raise restarted(self._endpoint)
         self._process = process
 

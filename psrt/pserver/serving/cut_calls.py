@@ -135,6 +135,7 @@ class CutCalls:
     def job_ended(self) -> None:
         """Forget that this pserver serves a job: nothing is left to recover."""
         if self._settings is not None and self.name and self._endpoints:
+            self.durability.job_ended()
             served_job.forget(self._settings.directory, self.name)
 
     def restore(self, table: Any) -> None:
@@ -182,8 +183,8 @@ class CutCalls:
         return self._cutting is None or self._cutting.wait(timeout_s)
 
     def finish(self, timeout_s: float) -> bool:
-        """Wait like `await_ended`, and on the first pserver for the parts of the others."""
-        is_done = self.await_ended(timeout_s)
+        """Wait like `await_ended`, for a local cut, and on the first pserver for other parts."""
+        is_done = self.await_ended(timeout_s) and self.durability.finish(timeout_s)
         return is_done and (self._coordination is None or self._coordination.finish(timeout_s))
 
     def stop(self) -> None:

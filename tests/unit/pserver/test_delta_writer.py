@@ -13,7 +13,7 @@ import pytest
 
 from psrt.core import failpoints
 from psrt.core.specs import Async, CommunicationMode, Sync, to_json
-from psrt.pserver.checkpoints import RecoveredPart, Settings, served_job
+from psrt.pserver.checkpoints import RecoveredPart, Settings, delta_files, served_job
 from psrt.pserver.serving import effect_runner, updates
 from psrt.pserver.serving.service import PserverService
 from psrt.rpc import pb
@@ -142,6 +142,31 @@ def test_a_trainer_is_told_when_its_end_is_durable(tmp_path: Path) -> None:
         running.client.hello.trainers = 1
         running.push()
         eventually(lambda: running.client.complete(CALL_TIMEOUT_S).recorded, "a local cut", WAIT_S)
+
+
+def test_a_local_cut_under_way_at_the_end_of_the_job_leaves_no_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, free, write = threading.Event(), threading.Event(), delta_files.write
+
+    def held(*given: Any) -> int:
+        begun.set()
+        assert free.wait(WAIT_S)
+        return write(*given)
+
+    with job(tmp_path, Async()) as running:
+        running.push()
+        running.await_durable(1)
+        monkeypatch.setattr(delta_files, "write", held)
+        running.push()
+        running.attend(2)
+        assert begun.wait(WAIT_S)
+        assert running.client.complete(CALL_TIMEOUT_S).ended
+        running.client.confirm()
+        free.set()
+        running.service.moments.finish(lambda: False)
+
+        assert running.directory.names("deltas-") == []
 
 
 def test_a_local_cut_that_fails_is_visible_and_the_next_one_has_its_changes(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ class DeltaWriter:
         self._name = ""
         self._written: DurablePoint | None = None  # the point of the newest one on disk
         self._changed = threading.Condition()  # guards the schedule
-        self._stopped = False
+        self._stopped = self._is_over = self._is_writing = False
 
     def start(self, name: str, crashes: CrashReport) -> None:
         """Write the first one, of pserver `name`, now; may be called again."""
@@ -66,6 +66,20 @@ class DeltaWriter:
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
+
+    def end(self) -> None:
+        """Write no more, and leave no files: the job has ended."""
+        with self._changed:
+            self._stopped = self._is_over = True
+            is_writing = self._is_writing
+            self._changed.notify_all()
+        if self._name and not is_writing:
+            self._remove(None)
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for a local cut that is being written; False at the deadline."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._is_writing, timeout_s)
 
     def ask(self) -> None:
         """Write one soon: somebody waits for it."""
@@ -115,11 +129,11 @@ class DeltaWriter:
         self.problem = str(error)
         log.warning("no local cut was written; trainers keep their pushes: %s", error)
 
-    def _remove(self, newest: int) -> None:
+    def _remove(self, newest: int | None) -> None:
         try:
             delta_files.remove(self._directory, self._name, newest)
         except PsrtError as error:
-            log.warning("local cuts up to %d were not deleted: %s", newest, error)
+            log.warning("local cuts were not deleted: %s", error)
 
     def _run(self) -> None:
         while True:
@@ -131,4 +145,13 @@ class DeltaWriter:
                     self._changed.wait(wait_s)
                     continue
                 self._schedule.taken(now)
+                self._is_writing = True
             self.write()
+            self._wrote()
+
+    def _wrote(self) -> None:
+        if self._is_over:
+            self._remove(None)
+        with self._changed:
+            self._is_writing = False
+            self._changed.notify_all()

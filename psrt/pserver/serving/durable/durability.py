@@ -78,6 +78,15 @@ class Durability:
         if self._writer is not None:
             self._writer.stop()
 
+    def job_ended(self) -> None:
+        """Leave no local cuts: nothing is left to recover."""
+        if self._writer is not None:
+            self._writer.end()
+
+    def finish(self, timeout_s: float) -> bool:
+        """Wait for a local cut that is being written; False at the deadline."""
+        return self._writer is None or self._writer.wait(timeout_s)
+
     # --- cuts of the job ---
 
     def frozen(self, state: PserverState, number: int, now: float) -> dict[str, int]:
