@@ -47,6 +47,7 @@ class ErrorCode(enum.IntEnum):
     UNAVAILABLE = 50
     STOPPING = 51
     RECOVERING = 52
+    FENCED = 53
     DEADLINE = 60
     TRAINER_LOST = 61
     CUT_GIVEN_UP = 62
@@ -97,6 +98,7 @@ CATALOGUE: dict[ErrorCode, ErrorSpec] = {
     ErrorCode.RECOVERING: ErrorSpec(
         "UNAVAILABLE", 52, "a pserver waits for pushes that trainers send again", retryable=True
     ),
+    ErrorCode.FENCED: ErrorSpec("UNAVAILABLE", 53, "another pserver serves this part", True),
     ErrorCode.DEADLINE: ErrorSpec("DEADLINE_EXCEEDED", 60, "a wait passed its deadline"),
     ErrorCode.TRAINER_LOST: ErrorSpec("ABORTED", 61, "a trainer left without completing"),
     ErrorCode.CUT_GIVEN_UP: ErrorSpec("ABORTED", 62, "a cut was not made; training goes on"),
@@ -210,6 +212,7 @@ _CLASS_OF_CODE: dict[ErrorCode, type[PsrtError]] = {
     ErrorCode.TABLE_FULL: TableError,
     ErrorCode.STOPPING: UnavailableError,
     ErrorCode.RECOVERING: UnavailableError,
+    ErrorCode.FENCED: UnavailableError,
     ErrorCode.TRAINER_LOST: JobError,
     ErrorCode.CUT_GIVEN_UP: JobError,
     ErrorCode.WARM_START_MISFIT: ConfigError,

@@ -14,8 +14,12 @@ Reading order, which is also import order:
     stream      the carrier over TCP and Unix sockets
     grpc_       the carrier over gRPC
     dialing     new connections of a client
-    pool        idle connections of a client
+    pool        connections of a client
     error_text  error texts of a client
+    connecting  the wait for a pserver that is not up yet
+    pairs       the two pservers that may serve a part
+    deposal     when a trainer gives up a pserver
+    route       the destination of a client's calls
     recovering  a client's part in the recovery of its pserver
     client      a trainer's client of one pserver
     server      the server of one pserver

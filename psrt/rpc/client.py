@@ -15,18 +15,22 @@ import math
 import random
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from psrt.core.clock import Clock, MonotonicClock
 from psrt.core.errors import DeadlineError, ErrorCode, PsrtError, UnavailableError, WireError
 from psrt.core.types import Array
 from psrt.rpc import pb
 from psrt.rpc.busy_poll import NEVER, BusyPoll
+from psrt.rpc.connecting import connected
 from psrt.rpc.dialing import Carrier, Connection, LastingCall, dialer, lasting_call
-from psrt.rpc.error_text import describe, failed, lost_if_late, unreachable
+from psrt.rpc.error_text import describe, failed, lost_if_late
 from psrt.rpc.methods import METHODS, Method
-from psrt.rpc.pool import ConnectionPool
+from psrt.rpc.pairs import PartAddress
+from psrt.rpc.pool import NOT_ENDED, ConnectionPool
 from psrt.rpc.recovering import Recovering, soon
 from psrt.rpc.retry import RetryPolicy
+from psrt.rpc.route import Route
 from psrt.rpc.status import from_wire
 from psrt.rpc.wire import PROTOCOL, Message
 
@@ -39,6 +43,7 @@ _HURRIED_S = 1.0
 _COMPLETE_S = 5.0  # of one attempt; COMPLETE waits for no other trainer
 _CONFIRM_S = 1.0
 _POLICY = RetryPolicy(max_s=0.5)
+_AGAIN_S = 0.05  # the longest wait before the next attempt, if another pserver may serve
 
 
 class Client:
@@ -58,11 +63,10 @@ class Client:
     ) -> None:
         self.endpoint = endpoint
         self.is_hurried = self._makes_cuts = False
-        self._hello_reply: pb.HelloReply | None = None
-        self._recovery = Recovering(endpoint, bool(hello.durability))
-        self.trainer, self.incarnation, self.hello = trainer, incarnation, hello
-        self._dial = dialer(carrier, endpoint, trainer, busy_poll=busy_poll)
-        self._carrier = carrier
+        self.trainer, self.incarnation = trainer, incarnation
+        self.hello, self.carrier = hello, carrier
+        self.route = Route(endpoint, lambda to: dialer(carrier, to, trainer, busy_poll=busy_poll))
+        self._recovery = Recovering(self.route, bool(hello.durability))
         self._presence: LastingCall | None = None
         self._retry = retry
         self._clock = clock or MonotonicClock()
@@ -87,27 +91,18 @@ class Client:
         self._recovery.send_again = send_again
         self._retry = soon(self._retry)
 
+    def move(self, place: PartAddress) -> None:
+        """Send all calls to `place` from now on; those under way are tried again there."""
+        self.route.move(place)
+        self._pool.abort()
+
     def connect(self, timeout_s: float, on_wait: Callable[[str], None] = log.info) -> pb.HelloReply:
         """Send HELLO over gRPC, waiting up to `timeout_s` for a pserver that is not up yet.
 
         `on_wait` receives a line of text every few seconds. Raises `UnavailableError`.
         """
-        policy = dataclasses.replace(_POLICY, budget_s=timeout_s)
-        started, attempt, reported_s = self._clock.now(), 0, 0.0
-        while True:
-            try:
-                return self._greet(min(_HELLO_S, timeout_s))
-            except UnavailableError as error:
-                elapsed_s = self._clock.now() - started
-                delay_s = policy.next_delay(attempt, elapsed_s, error, random.random)
-                if delay_s is None or self._closed.is_set():
-                    raise unreachable(self.endpoint, elapsed_s, error) from error
-                if elapsed_s >= reported_s:
-                    so_far = f"{elapsed_s:.0f} of {timeout_s:.0f} s"
-                    on_wait(f"waiting for pserver {self.endpoint} ({so_far})")
-                    reported_s = elapsed_s + _WAIT_REPORT_S
-                self._closed.wait(delay_s)
-                attempt += 1
+        greet = partial(self._greet, min(_HELLO_S, timeout_s))
+        return connected(self.route, greet, timeout_s, self._clock, self._closed, on_wait)
 
     def attend(self, timeout_s: float) -> None:
         """Let the pserver detect the end of this process, from now until `close`.
@@ -123,7 +118,7 @@ class Client:
         if self._presence is not None:
             self._presence.close()  # that of a process which was started again has ended
         attend = self._fill(Method.ATTEND, None, ())
-        self._presence = lasting_call(self._carrier, self.endpoint, attend)
+        self._presence = lasting_call(self.carrier, self.route.place.endpoint, attend)
 
     def call(
         self,
@@ -151,8 +146,8 @@ class Client:
         reply. It answers repetitions until `confirm`, or for some attempts, so a lost reply is
         asked for again soon.
         """
-        header = pb.Header(complete=pb.Complete(will_confirm=True, position=position))
-        message = self._fill(Method.COMPLETE, header, ())
+        asked = pb.Complete(will_confirm=True, position=position)
+        message = self._fill(Method.COMPLETE, pb.Header(complete=asked), ())
         return self._reported(message, self._try(message, timeout_s, _COMPLETE_S)).header.complete
 
     def confirm(self) -> None:
@@ -200,7 +195,8 @@ class Client:
     def _reported(self, message: Message, reply: Message) -> Message:
         """Return the reply; raises the error that it reports."""
         if reply.header.HasField("error"):
-            raise from_wire(reply.header.error, describe(message.header, self.endpoint))
+            what = describe(message.header, self.endpoint)
+            raise self._recovery.again(from_wire(reply.header.error, what))
         return reply
 
     def _try(self, message: Message, timeout_s: float, attempt_s: float = math.inf) -> Message:
@@ -216,6 +212,7 @@ class Client:
                 return self._attempt(message, min(left_s, attempt_s))
             except PsrtError as failure:
                 attempts += 1
+                moved = self.route.failed(failure)
                 elapsed_s = self._clock.now() - started
                 error = failure if left_s <= attempt_s else lost_if_late(failure)
                 # A retry that ran out of time explains less than the failure that caused it.
@@ -229,20 +226,25 @@ class Client:
                     what = describe(message.header, self.endpoint)
                     log.warning("%s: %s Trying again.", what, error.message)
                     self._reports_from_s = started + elapsed_s + _WAIT_REPORT_S
-                self._recover(delay_s)
+                self._recover(0.0 if moved else delay_s)
 
     def _attempt(self, message: Message, left_s: float) -> Message:
-        connection = self._connection(message, left_s)
+        (route := self.route).check(self.route.place)
+        connection, place = self._connection(message, left_s), route.place
         try:
             message.header.timeout_ms = max(1, int(left_s * 1000))
-            reply = connection.call(message, _patience(left_s))
+            message.header.part = place.header_part
+            with NOT_ENDED if route.failover is None else self._pool.in_use(connection):
+                reply = connection.call(message, _patience(left_s))
+            route.check(place)
         except BaseException:
             connection.close()
             raise
         self._pool.give_back(connection)
         self._reports_from_s = -math.inf
+        route.answered()
         if reply.header.error.code in self._recovery.waits_for:
-            raise from_wire(reply.header.error, describe(message.header, self.endpoint))
+            self._reported(message, reply)  # raises it
         return reply
 
     def _connection(self, message: Message, left_s: float) -> Connection:
@@ -260,23 +262,26 @@ class Client:
         """Seconds until the next attempt, or None to give up."""
         if self._closed.is_set() or not METHODS[message.header.method].repeatable:
             return None
-        return self._retry.next_delay(attempts - 1, elapsed_s, error, random.random)
+        delay_s = self._retry.next_delay(attempts - 1, elapsed_s, error, random.random)
+        return delay_s if delay_s is None or self.route.failover is None else min(delay_s, _AGAIN_S)
 
     def _recover(self, delay_s: float) -> None:
         """Drop data ports and connections, because the pserver may have moved; then wait."""
-        self._hello_reply = None
+        self.route.hello = None
         self._pool.drop()
         self._closed.wait(delay_s)
 
     def _open(self, timeout_s: float) -> Connection:
-        reply = self._hello_reply or self._greet(min(_HELLO_S, timeout_s))
-        return self._dial(reply, timeout_s)
+        reply = self.route.hello or self._greet(min(_HELLO_S, timeout_s))
+        return self.route.dial(reply, timeout_s)
 
     def _greet(self, timeout_s: float) -> pb.HelloReply:
         """Send HELLO on a new connection; a pserver that does not reply counts as unreachable."""
         message = self._fill(Method.HELLO, pb.Header(hello=self.hello), ())
         message.header.timeout_ms = max(1, int(timeout_s * 1000))
-        connection = self._dial(None, timeout_s)
+        place = self.route.place
+        message.header.part = place.header_part
+        connection = self.route.dial(None, timeout_s)
         try:
             reply = connection.call(message, timeout_s)
         except DeadlineError as error:
@@ -284,12 +289,12 @@ class Client:
         finally:
             connection.close()
         hello: pb.HelloReply = self._reported(message, reply).header.hello_reply
+        self.route.check(place)
         self._recovery.met(hello.incarnation, hello.process)
-        self._hello_reply, self._makes_cuts = hello, hello.makes_cuts
+        self.route.hello, self._makes_cuts = hello, hello.makes_cuts
         return hello
 
 
 def _patience(left_s: float) -> float:
-    """A timeout above the caller's: the pserver's own error, which names the trainers it waited
-    for, arrives first."""
+    """A timeout above the caller's: the pserver's error, which names awaited trainers, is first."""
     return left_s + min(1.0, 0.1 * left_s)

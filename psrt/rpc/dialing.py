@@ -31,6 +31,10 @@ class Connection(Protocol):
 
     def call(self, message: Message, timeout_s: float) -> Message: ...
 
+    def abort(self) -> None:
+        """End a call of another thread, which raises `UnavailableError`."""
+        ...
+
     def close(self) -> None: ...
 
 

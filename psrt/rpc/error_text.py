@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from psrt.core.errors import DeadlineError, JobError, PsrtError, UnavailableError
+from psrt.core.errors import DeadlineError, ErrorCode, JobError, PsrtError, UnavailableError
 from psrt.rpc import pb
 from psrt.rpc.methods import Method
 
@@ -60,3 +60,12 @@ def lost_if_late(error: PsrtError) -> PsrtError:
     """The error of an attempt that had less time than its call: a late reply counts as lost."""
     late = isinstance(error, DeadlineError)
     return UnavailableError(error.message, hint=error.hint) if late else error
+
+
+def fenced(endpoint: str) -> UnavailableError:
+    """The error of a call to a pserver that this trainer has deposed."""
+    return UnavailableError(
+        f"Pserver {endpoint} serves this part no more; the call goes to its backup.",
+        code=ErrorCode.FENCED,
+        hint="See the logs of both pservers: the backup serves once every trainer asks it to.",
+    )

@@ -32,6 +32,8 @@ class Method(enum.IntEnum):
     RESENT = 17
     KEEP_STATE = 18
     READ_STATE = 19
+    REPLICATE = 30
+    DEPOSE = 31
 
 
 TRAINED = "trained"
@@ -70,4 +72,6 @@ METHODS: dict[Method, MethodSpec] = {
     Method.ATTEND: MethodSpec(True, False, "report that this process is there"),
     Method.KEEP_STATE: MethodSpec(True, False, "write a page of the caller's state into a cut"),
     Method.READ_STATE: MethodSpec(True, False, "read a page of a trainer's state from a cut"),
+    Method.REPLICATE: MethodSpec(True, False, "send changes of a part to its backup"),
+    Method.DEPOSE: MethodSpec(True, False, "ask the backup of a part to serve it"),
 }

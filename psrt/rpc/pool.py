@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from psrt.rpc.dialing import Connection
+
+NOT_ENDED: AbstractContextManager[None] = nullcontext()
+"""A call that only its own thread ends."""
 
 
 class ConnectionPool:
@@ -14,6 +19,7 @@ class ConnectionPool:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._idle: list[Connection] = []
+        self._used: list[Connection] = []
         self._closed = False
 
     def take(self) -> Connection | None:
@@ -27,6 +33,21 @@ class ConnectionPool:
                 self._idle.append(connection)
                 return
         connection.close()
+
+    @contextmanager
+    def in_use(self, connection: Connection) -> Iterator[None]:
+        """Let `abort` end a call over `connection` inside the block."""
+        self._used.append(connection)
+        try:
+            yield
+        finally:
+            self._used.remove(connection)
+
+    def abort(self) -> None:
+        """Close idle connections, and end the calls over the others."""
+        self.drop()
+        for connection in list(self._used):
+            connection.abort()
 
     def drop(self) -> None:
         """Close idle connections, whose pserver is gone."""

@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from psrt.core.errors import ErrorCode, PsrtError, UnavailableError
-from psrt.rpc.error_text import restarted
+from psrt.rpc.error_text import fenced, restarted
 from psrt.rpc.retry import RetryPolicy
+from psrt.rpc.route import Route
 
 log = logging.getLogger("psrt.rpc")
 
@@ -34,8 +35,9 @@ class Recovering:
 
     send_again: Callable[[], None] | None = None
 
-    def __init__(self, endpoint: str, is_durable: bool = False) -> None:
-        self._endpoint, self._is_durable = endpoint, is_durable
+    def __init__(self, route: Route, is_durable: bool = False) -> None:
+        self._route, self._endpoint = route, route.place.endpoint
+        self._is_durable = is_durable
         self._tables: int | None = None  # incarnation of the first reply
         self._process = self._complete = 0  # the newest process, and the newest that lacks nothing
         self._lock = threading.Lock()
@@ -44,7 +46,13 @@ class Recovering:
     @property
     def waits_for(self) -> Sequence[int]:
         """The codes of errors that end with a recovery: the call is tried again."""
-        return (ErrorCode.RECOVERING, ErrorCode.STOPPING)[: 1 + (self.send_again is not None)]
+        codes = (ErrorCode.RECOVERING, ErrorCode.STOPPING, ErrorCode.FENCED)
+        return codes[: 3 if self._fails_over else 2 if self.send_again is not None else 1]
+
+    def again(self, error: PsrtError) -> PsrtError:
+        """The error of a call that is tried again: at the backup of a pserver that ends."""
+        ends = self._fails_over and error.code is ErrorCode.STOPPING
+        return fenced(self._route.place.endpoint) if ends else error
 
     @property
     def is_due(self) -> bool:
@@ -53,16 +61,21 @@ class Recovering:
             return False  # a trainer that joins goes on, and sends again what it has later
         return self._process != self._complete and self._thread != threading.get_ident()
 
+    @property
+    def _fails_over(self) -> bool:
+        return self._route.failover is not None
+
     def met(self, tables: int, process: int) -> None:
         """Record a reply to HELLO; raises `JobError` if this trainer cannot go on with it.
 
-        A trainer of a durable job may meet another process before `send_again` is known.
+        A trainer of a durable job may meet another process before `send_again` is known. A part
+        that fails over is served by another pserver then: `UnavailableError`.
         """
         if self._tables is None:
             self._tables, self._process, self._complete = tables, process, process
         recovers = self._is_durable or self.send_again is not None
         if self._tables != tables or (self._process != process and not recovers):
-            raise restarted(self._endpoint)
+            raise fenced(self._endpoint) if self._fails_over else restarted(self._endpoint)
         self._process = process
 
     def run(self, timeout_s: float) -> None:
@@ -80,7 +93,9 @@ class Recovering:
     def _send_again(self) -> None:
         process = self._process
         assert self.send_again is not None, "`met` has refused another process"
-        log.warning("pserver %s was started again and is sent what it has lost", self._endpoint)
+        log.warning(
+            "pserver %s was started again and is sent what it has lost", self._route.place.endpoint
+        )
         try:
             self.send_again()
         except PsrtError:

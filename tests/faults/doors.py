@@ -23,12 +23,12 @@ def write_doors(path: Path, doors: dict[str, str]) -> None:
 
 def through_doors(client: Client, path: str) -> Client:
     """Let `client` use the doors of a file for data; its endpoint is a door already."""
-    dial = client._dial
+    dial = client.route.dial
 
     def dial_door(hello: pb.HelloReply | None, timeout_s: float) -> Connection:
         return dial(None if hello is None else _behind_doors(hello, path), timeout_s)
 
-    client._dial = dial_door
+    client.route.dial = dial_door
     return client
 
 

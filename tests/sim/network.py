@@ -117,6 +117,9 @@ class SimConnection:
             raise UnavailableError(f"The connection to {self.where} was lost.")
         raise DeadlineError(f"{self.where} did not reply within {timeout_s:.3f} s.")
 
+    def abort(self) -> None:
+        self.cut()
+
     def close(self) -> None:
         self.peer = None
 

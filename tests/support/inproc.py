@@ -107,6 +107,9 @@ class InprocConnection:
             return self._carry_out(message, timeout_s)
         return self._call_with(line, message, timeout_s)
 
+    def abort(self) -> None:
+        """Do nothing: calls here end by themselves."""
+
     def close(self) -> None:
         """Do nothing: no resource is open."""
 

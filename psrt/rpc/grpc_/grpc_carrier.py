@@ -81,6 +81,10 @@ class GrpcConnection:
             self._large_replies.add(method)
         return reply
 
+    def abort(self) -> None:
+        """End a call of another thread, which raises `UnavailableError`."""
+        self._channel.close()
+
     def close(self) -> None:
         self._channel.close()
 

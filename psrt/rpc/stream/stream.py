@@ -43,6 +43,10 @@ class StreamConnection:
         except OSError as error:
             raise UnavailableError(f"The connection to {self.where} was lost: {error}.") from error
 
+    def abort(self) -> None:
+        """End a call of another thread, which raises `UnavailableError`."""
+        self._frames.abort()
+
     def close(self) -> None:
         self._frames.close()
 

@@ -153,6 +153,8 @@ class RefusesParts:
             reply.header.hello_reply.incarnation = 1
         return reply
 
+    def abort(self) -> None: ...
+
     def close(self) -> None: ...
 
 

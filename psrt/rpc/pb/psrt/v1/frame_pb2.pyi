@@ -29,6 +29,8 @@ class Method(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     METHOD_ATTEND: _ClassVar[Method]
     METHOD_KEEP_STATE: _ClassVar[Method]
     METHOD_READ_STATE: _ClassVar[Method]
+    METHOD_REPLICATE: _ClassVar[Method]
+    METHOD_DEPOSE: _ClassVar[Method]
 
 class DType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -70,6 +72,8 @@ METHOD_RESENT: Method
 METHOD_ATTEND: Method
 METHOD_KEEP_STATE: Method
 METHOD_READ_STATE: Method
+METHOD_REPLICATE: Method
+METHOD_DEPOSE: Method
 DTYPE_UNSPECIFIED: DType
 DTYPE_FLOAT32: DType
 DTYPE_INT64: DType
@@ -355,6 +359,34 @@ class StatePage(_message.Message):
     trainers: int
     def __init__(self, cut: _Optional[int] = ..., trainer: _Optional[int] = ..., page: _Optional[int] = ..., meta: _Optional[str] = ..., arrays: _Optional[_Iterable[str]] = ..., last: _Optional[bool] = ..., trainers: _Optional[int] = ...) -> None: ...
 
+class Replica(_message.Message):
+    __slots__ = ("part", "epoch", "tick", "piece", "last", "incarnation", "facts", "whole", "home", "other", "serves", "waits_for")
+    PART_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    TICK_FIELD_NUMBER: _ClassVar[int]
+    PIECE_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    FACTS_FIELD_NUMBER: _ClassVar[int]
+    WHOLE_FIELD_NUMBER: _ClassVar[int]
+    HOME_FIELD_NUMBER: _ClassVar[int]
+    OTHER_FIELD_NUMBER: _ClassVar[int]
+    SERVES_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FOR_FIELD_NUMBER: _ClassVar[int]
+    part: int
+    epoch: int
+    tick: int
+    piece: int
+    last: bool
+    incarnation: int
+    facts: str
+    whole: bool
+    home: str
+    other: str
+    serves: bool
+    waits_for: str
+    def __init__(self, part: _Optional[int] = ..., epoch: _Optional[int] = ..., tick: _Optional[int] = ..., piece: _Optional[int] = ..., last: _Optional[bool] = ..., incarnation: _Optional[int] = ..., facts: _Optional[str] = ..., whole: _Optional[bool] = ..., home: _Optional[str] = ..., other: _Optional[str] = ..., serves: _Optional[bool] = ..., waits_for: _Optional[str] = ...) -> None: ...
+
 class Error(_message.Message):
     __slots__ = ("code", "message", "hint")
     CODE_FIELD_NUMBER: _ClassVar[int]
@@ -366,7 +398,7 @@ class Error(_message.Message):
     def __init__(self, code: _Optional[int] = ..., message: _Optional[str] = ..., hint: _Optional[str] = ...) -> None: ...
 
 class Header(_message.Message):
-    __slots__ = ("protocol", "method", "request_id", "reply", "trainer", "timeout_ms", "push_key", "round", "step", "parts", "tensors", "error", "hello", "hello_reply", "register", "export", "export_reply", "status_json", "payload_bytes", "payload_start", "meet", "meet_reply", "shrink", "shrink_reply", "cut", "cut_part", "complete", "lineage", "state_page", "durable_to", "padding")
+    __slots__ = ("protocol", "method", "request_id", "reply", "trainer", "timeout_ms", "push_key", "round", "step", "parts", "tensors", "error", "hello", "hello_reply", "register", "export", "export_reply", "status_json", "payload_bytes", "payload_start", "meet", "meet_reply", "shrink", "shrink_reply", "cut", "cut_part", "complete", "lineage", "state_page", "durable_to", "part", "replica", "deposed", "padding")
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     METHOD_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
@@ -397,6 +429,9 @@ class Header(_message.Message):
     LINEAGE_FIELD_NUMBER: _ClassVar[int]
     STATE_PAGE_FIELD_NUMBER: _ClassVar[int]
     DURABLE_TO_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
+    REPLICA_FIELD_NUMBER: _ClassVar[int]
+    DEPOSED_FIELD_NUMBER: _ClassVar[int]
     PADDING_FIELD_NUMBER: _ClassVar[int]
     protocol: int
     method: Method
@@ -428,8 +463,11 @@ class Header(_message.Message):
     lineage: Lineage
     state_page: StatePage
     durable_to: int
+    part: int
+    replica: Replica
+    deposed: _containers.RepeatedCompositeFieldContainer[Replica]
     padding: bytes
-    def __init__(self, protocol: _Optional[int] = ..., method: _Optional[_Union[Method, str]] = ..., request_id: _Optional[int] = ..., reply: _Optional[bool] = ..., trainer: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., push_key: _Optional[_Union[PushKey, _Mapping]] = ..., round: _Optional[int] = ..., step: _Optional[int] = ..., parts: _Optional[_Iterable[_Union[Part, _Mapping]]] = ..., tensors: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ..., error: _Optional[_Union[Error, _Mapping]] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., hello_reply: _Optional[_Union[HelloReply, _Mapping]] = ..., register: _Optional[_Union[Register, _Mapping]] = ..., export: _Optional[_Union[Export, _Mapping]] = ..., export_reply: _Optional[_Union[ExportReply, _Mapping]] = ..., status_json: _Optional[str] = ..., payload_bytes: _Optional[int] = ..., payload_start: _Optional[int] = ..., meet: _Optional[_Union[Meet, _Mapping]] = ..., meet_reply: _Optional[_Union[MeetReply, _Mapping]] = ..., shrink: _Optional[_Union[Shrink, _Mapping]] = ..., shrink_reply: _Optional[_Union[ShrinkReply, _Mapping]] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., cut_part: _Optional[_Union[CutPart, _Mapping]] = ..., complete: _Optional[_Union[Complete, _Mapping]] = ..., lineage: _Optional[_Union[Lineage, _Mapping]] = ..., state_page: _Optional[_Union[StatePage, _Mapping]] = ..., durable_to: _Optional[int] = ..., padding: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, protocol: _Optional[int] = ..., method: _Optional[_Union[Method, str]] = ..., request_id: _Optional[int] = ..., reply: _Optional[bool] = ..., trainer: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., push_key: _Optional[_Union[PushKey, _Mapping]] = ..., round: _Optional[int] = ..., step: _Optional[int] = ..., parts: _Optional[_Iterable[_Union[Part, _Mapping]]] = ..., tensors: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ..., error: _Optional[_Union[Error, _Mapping]] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., hello_reply: _Optional[_Union[HelloReply, _Mapping]] = ..., register: _Optional[_Union[Register, _Mapping]] = ..., export: _Optional[_Union[Export, _Mapping]] = ..., export_reply: _Optional[_Union[ExportReply, _Mapping]] = ..., status_json: _Optional[str] = ..., payload_bytes: _Optional[int] = ..., payload_start: _Optional[int] = ..., meet: _Optional[_Union[Meet, _Mapping]] = ..., meet_reply: _Optional[_Union[MeetReply, _Mapping]] = ..., shrink: _Optional[_Union[Shrink, _Mapping]] = ..., shrink_reply: _Optional[_Union[ShrinkReply, _Mapping]] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., cut_part: _Optional[_Union[CutPart, _Mapping]] = ..., complete: _Optional[_Union[Complete, _Mapping]] = ..., lineage: _Optional[_Union[Lineage, _Mapping]] = ..., state_page: _Optional[_Union[StatePage, _Mapping]] = ..., durable_to: _Optional[int] = ..., part: _Optional[int] = ..., replica: _Optional[_Union[Replica, _Mapping]] = ..., deposed: _Optional[_Iterable[_Union[Replica, _Mapping]]] = ..., padding: _Optional[bytes] = ...) -> None: ...
 
 class Frame(_message.Message):
     __slots__ = ("header", "payload")

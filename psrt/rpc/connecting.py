@@ -1,0 +1,48 @@
+"""The wait for a pserver that is not up yet."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+from psrt.core.clock import Clock
+from psrt.core.errors import UnavailableError
+from psrt.rpc.error_text import unreachable
+from psrt.rpc.retry import RetryPolicy
+from psrt.rpc.route import Route
+
+_POLICY = RetryPolicy(max_s=0.5)
+_REPORT_S = 5.0
+
+T = TypeVar("T")
+
+
+def connected(
+    route: Route,
+    greet: Callable[[], T],
+    timeout_s: float,
+    clock: Clock,
+    closed: threading.Event,
+    on_wait: Callable[[str], None],
+) -> T:
+    """Call `greet` until the pserver replies; raises `UnavailableError` after `timeout_s`."""
+    policy = dataclasses.replace(_POLICY, budget_s=timeout_s)
+    started, attempt, reported_s = clock.now(), 0, 0.0
+    while True:
+        try:
+            return greet()
+        except UnavailableError as error:
+            route.failed(error)
+            elapsed_s = clock.now() - started
+            delay_s = policy.next_delay(attempt, elapsed_s, error, random.random)
+            if delay_s is None or closed.is_set():
+                raise unreachable(route.place.endpoint, elapsed_s, error) from error
+            if elapsed_s >= reported_s:
+                so_far = f"{elapsed_s:.0f} of {timeout_s:.0f} s"
+                on_wait(f"waiting for pserver {route.place.endpoint} ({so_far})")
+                reported_s = elapsed_s + _REPORT_S
+            closed.wait(delay_s)
+            attempt += 1
