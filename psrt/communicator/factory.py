@@ -45,7 +45,7 @@ def make(
             "mode Geo cannot recover a pserver yet: durability must be none.",
             hint="Take another mode, or leave durability out of [job].",
         )
-    waits_for_deltas = clients[0].hello.durability == "delta"
+    waits_for_deltas = clients[0].hello.durability in ("delta", "replica")
     retained = RetainedPushes(clients, retained_bytes, waits_for_deltas) if retained_bytes else None
     pservers = PserverGroup(
         plan, clients, call_timeout_s=call_timeout_s, wire=wire, retained=retained

@@ -23,6 +23,7 @@ from psrt.launch import report
 from psrt.launch.plan import (
     PSERVER,
     PSRT,
+    RECOVER,
     TRAINER,
     ChildId,
     Command,
@@ -63,7 +64,9 @@ def run(
     _check_report(config.report)
     recoveries = config.recoveries if is_durable else 0
     supervisor = Supervisor(config.grace_s, plan.cut_s, recoveries, config.restarts, config.standby)
-    cluster = LocalCluster(supervisor, clock, say)
+    # With backups a pserver that is started again is empty: it becomes a backup itself.
+    again = () if job.durability == "replica" else (RECOVER,)
+    cluster = LocalCluster(supervisor, clock, say, again)
     error, started_at = None, clock.now()
     try:
         with cluster:
@@ -125,12 +128,14 @@ class LocalCluster:
     """The children of one launch, in the order of their start.
 
     Within its `with` block, SIGINT and SIGTERM go to the supervisor instead of raising, and SIGUSR1
-    to the first pserver; after it no child runs.
+    to the first pserver; after it no child runs. A pserver that is started again has flags `again`.
     """
 
-    def __init__(self, supervisor: Supervisor, clock: Clock, say: Say) -> None:
+    def __init__(
+        self, supervisor: Supervisor, clock: Clock, say: Say, again: Sequence[str] = (RECOVER,)
+    ) -> None:
         self.processes: list[Process] = []
-        self._supervisor = supervisor
+        self._supervisor, self._again = supervisor, again
         self._standby: Standby | None = None
         self._follower = Follower(say)
         self._clock = clock
@@ -255,7 +260,8 @@ class LocalCluster:
 
     def _started_again(self, killed: Process) -> Process:
         """A new process with the command of a killed one; a pserver's may have stood by."""
-        command, now = again_of(killed.command, killed.endpoint), self._clock.now()
+        command = again_of(killed.command, killed.endpoint, self._again)
+        now = self._clock.now()
         if killed.child.role == PSERVER:
             again, self._standby = Process(command, now=now, standby=self._standby), None
             return again

@@ -21,6 +21,7 @@ from psrt.core.specs import MODES, Geo
 PSERVER = "pserver"
 TRAINER = "trainer"
 STANDBY = "standby"
+RECOVER = "--recover"
 PSRT = (sys.executable, "-m", "psrt")
 _THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
 
@@ -130,13 +131,13 @@ def check_restarts(config: LaunchConfig, job: JobConfig) -> None:
         )
 
 
-def again_of(command: Command, endpoint: str) -> Command:
-    """The command of a process that goes on for its killed predecessor."""
+def again_of(command: Command, endpoint: str, flags: Sequence[str] = (RECOVER,)) -> Command:
+    """The command of a process in the place of its killed predecessor; a pserver's has `flags`."""
     if command.child.role == TRAINER:
         return replace(command, keeps_log=True)
     arguments = list(command.arguments)
     arguments[arguments.index("--port") + 1] = endpoint.rpartition(":")[2]
-    return replace(command, arguments=(*arguments, "--recover"), keeps_log=True)
+    return replace(command, arguments=(*arguments, *flags), keeps_log=True)
 
 
 def standing_by(command: Command) -> Command:

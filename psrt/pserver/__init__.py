@@ -9,5 +9,6 @@ In reading order:
     saved        parameters of cuts and of saved models by name, in bounded memory
     warm         first values of tables from cuts and saved models, by name and rule
     serving      the rpc handler and the effect runner
+    replicas     copies of parts that other pservers serve, and failovers
     process      the pserver process, and pservers inside a user's process
 """

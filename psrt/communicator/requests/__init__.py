@@ -8,6 +8,7 @@ router            gradients to parts per pserver, replies to arrays
 snapshots         buffers that receive whole dense parameters
 endpoint_threads  threads for the calls to each pserver
 retained          pushes kept until a cut has them
+failover          a pserver that has ended is deposed, and its backup used
 recovery          a recovered pserver is sent its pushes again
 job_calls         calls about the job: join, meet, take part in cuts, complete
 state_calls       trainer states to a cut and from one, page by page

@@ -96,6 +96,8 @@ class JobCalls:
         found = self._on_all("start: registering tables", jobs, timeout_s)
         reached = self.lineage.join(self._clients[0].incarnation, found, self.router.buckets)
         self.resumed = self.resumed._replace(reached=reached)
+        if self.durable is not None:
+            self.durable.registered()
 
     def open_rounds(self) -> list[dict[int, int]]:
         """The open round of each bucket, by pserver; buckets that had no round are left out.

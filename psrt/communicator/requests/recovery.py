@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 
+from psrt.communicator.requests.failover import PartFailover, failovers_of
 from psrt.communicator.requests.requests import Request
 from psrt.communicator.requests.retained import RetainedPushes
 from psrt.core.errors import ConfigError, DeadlineError, PsrtError
@@ -21,11 +22,15 @@ from psrt.core.threads import CrashReport, start_thread
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.methods import Method
+from psrt.rpc.pairs import pair_of
 
 log = logging.getLogger("psrt.communicator")
 
 PING_S = 0.25
 """Seconds between two calls to an idle pserver, and the time limit of each."""
+
+REPLICA_PING_S = 0.1
+"""Seconds between two calls to a pserver that may fail over: its end is detected so soon."""
 
 ROOM_S = 1.0
 """The longest wait of one push while the memory for retained ones is full."""
@@ -46,7 +51,10 @@ class DurablePushes:
     ) -> None:
         self._clients, self._retained = tuple(clients), retained
         self._call_timeout_s, self._crashes = call_timeout_s, crashes
-        self._waits_for_deltas = clients[0].hello.durability == "delta"
+        self._is_replicated = clients[0].hello.durability == "replica"
+        has_pairs = self._is_replicated and len(clients) > 1
+        self._failovers: Sequence[PartFailover] = failovers_of(clients) if has_pairs else ()
+        self._waits_for_deltas = clients[0].hello.durability in ("delta", "replica")
         self._asking = threading.Lock()
         self._closed = threading.Event()
 
@@ -55,9 +63,11 @@ class DurablePushes:
 
         It returns True if the pserver has recovered the COMPLETE of this trainer.
 
-        Raises `ConfigError` if the pservers make no cuts.
+        Raises `ConfigError` if the pservers make no cuts, or if no backup is possible.
         """
-        if not self._clients[0].makes_cuts:
+        if self._is_replicated:
+            pair_of([client.endpoint for client in self._clients], 0)
+        elif not self._clients[0].makes_cuts:
             raise ConfigError(
                 "a durable job needs pservers that make cuts, and these make none.",
                 hint="Start them with --checkpoint-dir, or set durability = none in [job].",
@@ -65,6 +75,11 @@ class DurablePushes:
         start_thread(self._ping, "pings", self._crashes)
         for number, client in enumerate(self._clients):
             client.recovers_by(partial(self._send, number, rejoin))
+
+    def registered(self) -> None:
+        """Fail over from now on, if the job has backups: its tables exist."""
+        for failover in self._failovers:
+            failover.begin()
 
     def keep(self, method: Method, requests: Sequence[Request]) -> None:
         """Keep the pushes of one step before they are sent; may wait for a cut under way.
@@ -102,7 +117,7 @@ class DurablePushes:
 
     def completed(self, number: int) -> None:
         """Record the newest complete cut that a reply has named."""
-        if number > self._retained.complete:
+        if number > self._retained.complete and not self._is_replicated:
             self._retained.completed(number)
 
     def ask_for_cut(self) -> None:
@@ -139,7 +154,7 @@ class DurablePushes:
 
         A trainer that waits for another one would find out too late, and both wait for ever.
         """
-        while not self._closed.wait(PING_S):
+        while not self._closed.wait(REPLICA_PING_S if self._is_replicated else PING_S):
             for endpoint, client in enumerate(self._clients):
                 with suppress(PsrtError):  # the training thread's own calls report it
                     self._call(endpoint, client)
@@ -150,6 +165,8 @@ class DurablePushes:
         header = pb.Header(durable_to=self._retained.newest_of(endpoint) if asked else 0)
         reply = client.call(Method.ATTEND, header=header, timeout_s=PING_S)
         self.durable(endpoint, reply.header.durable_to)
+        for deposed in reply.header.deposed if self._failovers else ():
+            self._failovers[deposed.part].deposed(deposed.epoch)
 
     def _ask(self) -> None:
         try:

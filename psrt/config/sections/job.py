@@ -79,8 +79,9 @@ class JobConfig:
         "none",
         "Pushes that survive the kill of a pserver: none; cut = those in the newest cut, and those "
         "after it, which trainers keep and send again; delta = the same, and pservers also write "
-        "what has changed, every delta_every_s of [pserver]. Needs checkpoint_dir of [pserver].",
-        choices=("none", "cut", "delta"),
+        "what has changed, every delta_every_s of [pserver]. Both need checkpoint_dir. "
+        "replica = another pserver has a copy of each, and takes over within a second.",
+        choices=("none", "cut", "delta", "replica"),
     )
     retained_mib: int = setting(
         1024, "Memory for pushes that a trainer keeps until they are durable, in MiB.", minimum=1

@@ -100,6 +100,12 @@ class PserverConfig:
         "Seconds between two local cuts of a pserver, if durability of [job] is delta.",
         minimum=0.1,
     )
+    replica_every_ms: float = setting(
+        50.0,
+        "Milliseconds between two ticks that a pserver sends to its backup, if durability of [job] "
+        "is replica.",
+        minimum=1.0,
+    )
     recover: bool = setting(
         False,
         "Go on with the running job that a killed pserver of this host and port has served, from "

@@ -21,6 +21,7 @@ In reading order:
     durable        pushes that are on disk, or at a backup
     description    the state as STATUS shows it
     saved_state    the state as plain data, in a cut
+    taking_over    the state of a part that another pserver served
 """
 
 from psrt.pserver.decisions.calls import (
@@ -49,9 +50,10 @@ from psrt.pserver.decisions.membership import Member, MemberState
 from psrt.pserver.decisions.pserver_state import PserverState
 from psrt.pserver.decisions.saved_state import dump, restore
 from psrt.pserver.decisions.spec_rules import read_spec
+from psrt.pserver.decisions.taking_over import has_ended, take_over, using
 
 __all__ = ["Apply", "Close", "Fail", "Forget", "Freeze", "Instruction", "NoPart"]
 __all__ += ["DurablePoint", "DurableProgress", "SendReply", "WaitingCall", "Warn"]
 __all__ += ["JobIdentity", "Meeting", "Member", "MemberState", "PserverState", "describe", "dump"]
 __all__ += ["Lane", "PushProgress", "RecordedLineage", "Steps", "is_between_updates", "point_of"]
-__all__ += ["read_spec", "restore"]
+__all__ += ["has_ended", "read_spec", "restore", "take_over", "using"]

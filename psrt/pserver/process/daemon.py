@@ -16,6 +16,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from psrt.config.sections import PserverConfig, stripes_for
@@ -30,6 +31,7 @@ from psrt.pserver.decisions import JobIdentity
 from psrt.pserver.process import beginning
 from psrt.pserver.process.abandoned_sockets import remove_abandoned_sockets
 from psrt.pserver.process.ending import Ending, signals_end
+from psrt.pserver.replicas import PartHost
 from psrt.pserver.serving import PserverService
 from psrt.rpc.busy_poll import BusyPoll
 from psrt.rpc.hosts import split_endpoint
@@ -76,31 +78,33 @@ def _serve(
     ending: Ending, config: PserverConfig, job: JobIdentity | None, tables: Sequence[TableSpec]
 ) -> None:
     cuts = beginning.cut_settings(config)
-    service = PserverService(
+    make = partial(
+        PserverService,
         stripes=config.stripes or stripes_for(os.cpu_count() or 1),
         wait_timeout_s=config.wait_timeout_s,
         trainers=config.num_gradient_servers,
-        on_end=ending.job_ended,
         crashes=ending.crashes,
         helper_threads=(os.cpu_count() or 1) - 1,
-        cuts=cuts,
+    )
+    host = PartHost(
+        *(make, ending.job_ended, config.replica_every_ms / 1000, ending.crashes, cuts),
         resumed=beginning.resumed(config, cuts),
         recovered=beginning.recovered(config, cuts),
     )
     if job is not None:
-        service.expect(job, tables)
-    server = _open(config, service, ending)
-    service.serves_as(beginning.name_at(split_endpoint(server.endpoint)[1]))
-    service.start()
+        host.own.expect(job, tables)
+    server = _open(config, host, ending)
+    host.own.serves_as(beginning.name_at(split_endpoint(server.endpoint)[1]))
+    host.start()
     try:
         _report_ready(config, server)
-        log.info("stopping: %s", ending.wait(service.moments.on_request))
+        log.info("stopping: %s", ending.wait(host.own.moments.on_request))
         if ending.is_signalled:
-            service.moments.before_end(ending.is_hurried)
-        service.moments.finish(ending.is_hurried)
+            host.before_end(ending.is_hurried)
+        host.finish(ending.is_hurried)
     finally:
         server.set_serving(False)
-        service.stop()
+        host.stop()
         server.stop(GRACE_S)
         _remove_ready_file(config)
 
@@ -125,9 +129,9 @@ class _LogOnce:
             self._line = ""
 
 
-def _open(config: PserverConfig, service: PserverService, ending: Ending) -> Server:
+def _open(config: PserverConfig, host: PartHost, ending: Ending) -> Server:
     server = Server(
-        service.handle,
+        host.handle,
         config.host,
         config.port,
         ports_num=config.ports_num + config.ports_num_for_sparse,

@@ -53,7 +53,8 @@ class CutCalls:
     """The cuts of one pserver; `settings` None = it makes none.
 
     `resumed` is the cut that its tables begin with, `recovered` the part that they go on from in a
-    running job. `incarnation` is that of the tables, `name` that of the pserver in the directory.
+    running job; one that `takes_over` goes on with tables of its own. `incarnation` is that of the
+    tables, `name` that of the pserver in the directory.
     """
 
     name = ""
@@ -69,11 +70,13 @@ class CutCalls:
         crashes: CrashReport,
         carrier: Carrier = "stream",
         recovered: RecoveredPart | None = None,
+        takes_over: bool = False,
     ) -> None:
         self.durability = Durability(tables, incarnation, recovered, clock, crashes)
         self._settings, self.resumed, self._incarnation = settings, resumed, incarnation
         self.resuming = Resuming(resumed)
         self._recovered, self._tables = recovered, tables
+        self._goes_on = takes_over or recovered is not None
         self._clock, self._crashes, self._carrier = clock, crashes, carrier
         self._joining = threading.Lock()
         self._endpoints: tuple[str, ...] = ()
@@ -112,7 +115,7 @@ class CutCalls:
             self._endpoints = endpoints
             if not self.makes_cuts(job):
                 return
-            if self.name:
+            if self.name and not self.durability.is_replicated:
                 self.durability.begin(self._settings, self.name, mine[0])
                 served_job.record(self._settings.directory, self.name, self._incarnation)
             if mine[0] == 0:
@@ -124,7 +127,7 @@ class CutCalls:
                     self._coordination.seen(self._recovered.state["cut"])
                 elif self.durability.is_asked:
                     self._coordination.propose()
-            elif self._recovered is not None:
+            elif self._goes_on:
                 self.no_part(0, "the pserver was started again")  # 0: the one under way
 
     def rejoined(self, header: pb.Header) -> None:

@@ -165,7 +165,12 @@ class EndCut:
         return self._runner.ask(lambda state, now: state.cuts.frozen_number)
 
     def _may_repeat(self, deadline_s: float) -> bool:
-        """Return True while trainers stay for the cut."""
+        """Return True while trainers stay for the cut.
+
+        With backups there is one attempt: a first pserver that has failed over makes no cuts.
+        """
+        if self._cuts.durability.is_replicated:
+            return False
         stays = self._runner.ask(lambda state, now: state.members.lingers_until() is not None)
         return stays and self._clock.now() < deadline_s
 

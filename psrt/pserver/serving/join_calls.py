@@ -6,7 +6,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from psrt.core.errors import ConfigError
 from psrt.core.specs import Async, Geo, TableSpec
@@ -22,6 +22,9 @@ from psrt.rpc.wire import Message
 
 log = logging.getLogger("psrt.pserver")
 
+OnRegistered: TypeAlias = Callable[[Sequence[str], int], None]
+"""Called with the endpoints of a job's pservers, and the number of this one among them."""
+
 
 class JoinCalls:
     """The calls by which a job begins; `incarnation` is that of the tables."""
@@ -34,11 +37,13 @@ class JoinCalls:
         cuts: CutCalls,
         incarnation: int,
         job_time: Callable[[], int],
+        on_registered: OnRegistered,
     ) -> None:
         self._runner, self._tables, self._upkeep, self._cuts = runner, tables, upkeep, cuts
         self._incarnation, self._job_time = incarnation, job_time
         self._process = random.getrandbits(63) | 1
         self._warm = WarmTables()
+        self._on_registered, self._is_replicated = on_registered, False
 
     def hello(self, message: Message) -> Message:
         """Introduce a trainer's process; without a plan hash, only return what HELLO replies."""
@@ -50,6 +55,7 @@ class JoinCalls:
             self._cuts.resuming.check(job)
             reply.hello_reply.makes_cuts = self._cuts.makes_cuts(job)
             self._cuts.greeted(header.hello)
+            self._is_replicated |= header.hello.durability == "replica"
             self._runner.decide(lambda state, now: state.hello(*caller_of(header), job, now))
             members = self._runner.ask(lambda state, now: state.members)
             reply.hello_reply.held_by = members.held_by(*caller_of(header))
@@ -88,6 +94,9 @@ class JoinCalls:
         report = self._open_warm_start(header.register, job)
         self.create(specs, job)
         self._cuts.joined(job, found, self._job_time)
+        mine = [part for part, (_, each) in enumerate(found) if each == self._incarnation]
+        if self._is_replicated and mine:
+            self._on_registered([endpoint for endpoint, _ in found], mine[0])
         cut = self._cuts.beginning_of(header.trainer, job.trainers)
         members = self._runner.ask(lambda state, now: state.members)
         known = self._runner.ask(

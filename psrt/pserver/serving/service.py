@@ -10,7 +10,7 @@ import json
 import logging
 import os
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from psrt.core.clock import Clock, MonotonicClock, hours_since_1970
@@ -18,14 +18,15 @@ from psrt.core.errors import ErrorCode, PsrtError, WireError
 from psrt.core.specs import TableSpec
 from psrt.core.threads import CrashReport
 from psrt.pserver.checkpoints import RecoveredPart, SavedCut, Settings
-from psrt.pserver.decisions import JobIdentity, PserverState, describe
+from psrt.pserver.decisions import JobIdentity, Member, PserverState, describe, take_over
 from psrt.pserver.serving.connections import TrainerConnections
 from psrt.pserver.serving.cut_calls import CutCalls
 from psrt.pserver.serving.cut_moments import CutMoments
+from psrt.pserver.serving.durable import PartSource
 from psrt.pserver.serving.effect_runner import EffectRunner
 from psrt.pserver.serving.end_cut import EndCut
 from psrt.pserver.serving.id_list_cache import IdListCache
-from psrt.pserver.serving.join_calls import JoinCalls
+from psrt.pserver.serving.join_calls import JoinCalls, OnRegistered
 from psrt.pserver.serving.request_headers import caller_of, no_memory
 from psrt.pserver.serving.step_calls import StepCalls
 from psrt.pserver.serving.table_calls import export, shrink
@@ -49,6 +50,9 @@ class PserverService:
     job was aborted, or when its last trainers left without completing. A job must have `trainers`
     trainers, 0 = any number. Large requests use up to `helper_threads` threads in addition to the
     one that handles them.
+
+    `on_registered` gets the pservers of a job with `durability = "replica"`, in the order of the
+    plan, and the number of this one. A part of another pserver has the `incarnation` of its tables.
     """
 
     def __init__(
@@ -66,6 +70,8 @@ class PserverService:
         resumed: SavedCut | None = None,
         carrier: Carrier = "stream",
         recovered: RecoveredPart | None = None,
+        incarnation: int = 0,
+        on_registered: OnRegistered = lambda endpoints, part: None,
     ) -> None:
         self._crashes = crashes or CrashReport()
         self._preallocator = SlabPreallocator(self._crashes)
@@ -75,10 +81,10 @@ class PserverService:
         self._upkeep = Upkeep(self.tables.all_sparse, self.meters, hours, self._job_time)
         self._clock = clock or MonotonicClock()
         self._connections = TrainerConnections()
-        self._incarnation = recovered.incarnation if recovered else random.getrandbits(63) | 1
+        self._incarnation = incarnation or _incarnation_of(recovered)
         self._cuts = CutCalls(
             *(cuts, resumed, self._incarnation, self.tables, self._upkeep, self._clock),
-            *(self._crashes, carrier, recovered),
+            *(self._crashes, carrier, recovered, bool(incarnation)),
         )
         state = PserverState(
             *(wait_timeout_s, trainers, self._connections.is_gone, self._cuts.resuming.counts),
@@ -94,11 +100,10 @@ class PserverService:
         self._on_end = on_end
         self._joins = JoinCalls(
             *(self._runner, self.tables, self._upkeep, self._cuts, self._incarnation),
-            self._job_time,
+            *(self._job_time, on_registered),
         )
-        self._steps = StepCalls(
-            *(self._runner, self.tables, self._id_lists, self._cuts, self.meters, self._clock)
-        )
+        calls = self._runner, self.tables, self._id_lists, self._cuts, self.meters, self._clock
+        self._steps = StepCalls(*calls)
         self._methods = self._handlers()
         if recovered is not None:
             self._joins.recover(recovered)
@@ -133,6 +138,29 @@ class PserverService:
         """Belong to `job` and create `tables` before the first trainer joins."""
         self._runner.ask(lambda state, now: state.expect(job))
         self._joins.create(tables, job)
+
+    def keep(self, job: JobIdentity, specs: Sequence[TableSpec]) -> None:
+        """Make the tables of a part that another pserver serves, for ticks of it."""
+        self._joins.create(specs, job)
+
+    def take_over(self, saved: Mapping[str, Any], elsewhere: Sequence[Member]) -> None:
+        """Serve a part from the state of its last tick on.
+
+        `elsewhere` are the members of the job as another part of this process has them.
+        """
+        self._runner.ask(lambda state, now: take_over(state, saved, elsewhere, now))
+
+    def source(self) -> PartSource:
+        """The ticks of this part, for one backup."""
+        return PartSource(
+            *(self._incarnation, self._runner, self.tables, self._upkeep),
+            self._cuts.durability.progress,
+            self._clock,
+        )
+
+    def members(self) -> list[Member]:
+        """The trainers of the job; none before it has begun."""
+        return self._runner.ask(lambda state, now: list(state.members.members))
 
     def start(self) -> None:
         """Start the threads for deadlines and for limits of tables."""
@@ -250,3 +278,7 @@ class PserverService:
 
     def _status(self, message: Message) -> Message:
         return Message(pb.Header(status_json=json.dumps(self.status())))
+
+
+def _incarnation_of(recovered: RecoveredPart | None) -> int:
+    return recovered.incarnation if recovered else random.getrandbits(63) | 1

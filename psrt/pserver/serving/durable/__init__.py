@@ -4,8 +4,10 @@ In reading order:
 
     delta_writer  local cuts of a durable job, written now and then
     durability    what is durable, as replies name it
+    part_source   ticks of a part, for its backup
 """
 
 from psrt.pserver.serving.durable.durability import Durability
+from psrt.pserver.serving.durable.part_source import PartSource
 
-__all__ = ["Durability"]
+__all__ = ["Durability", "PartSource"]

@@ -26,7 +26,8 @@ MOST_CUTS = 8
 class Durability:
     """The durable state of one pserver; `incarnation` is that of its tables.
 
-    `is_asked` is True if the job of a trainer is durable.
+    `is_asked` is True if the job of a trainer is durable by cuts. In one that `is_replicated` only
+    what a backup has is: trainers never send again what a cut has.
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class Durability:
         clock: Clock,
         crashes: CrashReport,
     ) -> None:
-        self.is_asked = False
+        self.is_asked = self.is_replicated = False
         self.progress = DurableProgress()
         self._process = 1 if recovered is None else recovered.process + 1
         newest = 0 if recovered is None else recovered.newest
@@ -54,6 +55,7 @@ class Durability:
         """Record what the job of a trainer asks for."""
         self.is_asked |= hello.durability in ("cut", "delta")
         self._writes_deltas |= hello.durability == "delta"
+        self.is_replicated |= hello.durability == "replica"
 
     def recovered(self, state: PserverState, now: float) -> None:
         """Record that the state was read from disk."""
@@ -98,7 +100,7 @@ class Durability:
     def ended(self, number: int, is_complete: bool) -> None:
         """Record the end of a cut that this process has a part of."""
         point, newest = self._points.pop(number, (None, 0))
-        if is_complete and point is not None:
+        if is_complete and point is not None and not self.is_replicated:
             self._confirm(point)
             if self._writer is not None:
                 self._writer.contained(newest)

@@ -1,0 +1,53 @@
+"""The state of a part that another pserver served, from its last tick on; pure.
+
+The process that takes over serves another part of the job, too. Trainers that completed or were
+lost there are not awaited here: a tick may be older than their end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from psrt.pserver.decisions.membership import Member, MemberState
+from psrt.pserver.decisions.pserver_state import PserverState
+from psrt.pserver.decisions.saved_state import restore
+
+_ENDED = (MemberState.COMPLETED, MemberState.LOST)
+
+
+def take_over(
+    state: PserverState, saved: Mapping[str, Any], elsewhere: Iterable[Member], now: float
+) -> None:
+    """Continue with `saved`, a `dump`; `elsewhere` are the members as another part has them."""
+    restore(state, saved, now)
+    for other in elsewhere:
+        member = state.members.member(other.trainer)
+        if other.state in _ENDED and member.state is MemberState.RUNNING:
+            if other.state is MemberState.COMPLETED:
+                state.members.complete(other.trainer, now, position=other.position)
+            else:
+                state.members.lose([other.trainer])
+            state.recovery.left(other.trainer)
+    for member in state.members.members:
+        if member.state is MemberState.COMPLETED:  # it may ask for the reply to COMPLETE again
+            member.is_unconfirmed, member.completed_s = True, now
+
+
+def using(saved: Mapping[str, Any], elsewhere: Iterable[Member]) -> Collection[int]:
+    """The trainers that may use a pserver whose last tick has `saved`.
+
+    Those that run there, and those that run in the part `elsewhere` and may have joined since; but
+    none that has ended `elsewhere`.
+    """
+    here = {trainer for trainer, state, *_ in saved["members"] if state == "running"}
+    others = list(elsewhere)
+    ended = {member.trainer for member in others if member.state in _ENDED}
+    joined = {member.trainer for member in others if member.state is MemberState.RUNNING}
+    return (here | joined) - ended
+
+
+def has_ended(saved: Mapping[str, Any]) -> bool:
+    """True if all trainers have completed, or were lost, and at least one has completed."""
+    states = {state for _, state, *_ in saved["members"]}
+    return "completed" in states and not states & {"running", "unseen"}

@@ -1,0 +1,196 @@
+"""A part that this process keeps a copy of, or serves in place of the other pserver of its pair."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from psrt.core.errors import ErrorCode, PsrtError, UnavailableError
+from psrt.core.threads import CrashReport
+from psrt.pserver.decisions import Member, has_ended, using
+from psrt.pserver.replicas.copy_state import Answer, CopyState, Piece
+from psrt.pserver.replicas.kept_copy import KeptCopy
+from psrt.pserver.replicas.replicator import Replicator
+from psrt.pserver.serving import PserverService
+from psrt.rpc import pb
+from psrt.rpc.dialing import Carrier
+from psrt.rpc.pairs import Pair
+from psrt.rpc.wire import Message
+
+log = logging.getLogger("psrt.pserver")
+
+
+class HostProcess(Protocol):
+    """The process of a `PairedPart`, as the part uses it; any thread calls this."""
+
+    every_s: float
+    carrier: Carrier
+    crashes: CrashReport
+
+    def make(self, part: int, incarnation: int) -> PserverService:
+        """A service for the tables of a part, not started."""
+        ...
+
+    def members(self) -> Sequence[Member]:
+        """The members of the job, as the part whose home this process is has them."""
+        ...
+
+    def changed(self) -> None:
+        """A part is served, given up, or has ended."""
+        ...
+
+
+class PairedPart:
+    """One part; any thread calls this.
+
+    `service` serves it, None = another process does. `has_ended` is True for a copy of a part
+    whose trainers have all completed.
+    """
+
+    def __init__(self, part: int, host: HostProcess) -> None:
+        self.service: PserverService | None = None
+        self.has_ended = False
+        self._part, self._host = part, host
+        self._state = CopyState()
+        self._copy = KeptCopy(lambda: host.make(part, self._state.incarnation))
+        self._replicator: Replicator | None = None
+        self._pair = Pair(part, "", "")
+        self._lock = threading.Lock()
+
+    @property
+    def epoch(self) -> int:
+        return self._state.epoch
+
+    @property
+    def is_deposed(self) -> bool:
+        """True if a trainer has deposed the pserver that serves this part in `epoch`."""
+        return bool(self._state.deposed_by)
+
+    def describe(self) -> dict[str, Any]:
+        """Facts for STATUS."""
+        tick = self._state.tick if self.service is None else self._confirmed()
+        role = "serves" if self.service is not None else "copy" if self._state.is_copy else "empty"
+        return {"part": self._part, "epoch": self.epoch, "role": role, "tick": tick}
+
+    # --- calls -----------------------------------------------------------------------------------
+
+    def replicate(self, message: Message) -> Message:
+        """Take a piece of a tick; raises `UnavailableError` (FENCED) from a former pserver."""
+        sent = message.header.replica
+        piece = Piece(sent.epoch, sent.incarnation, sent.tick, sent.piece, sent.last, sent.whole)
+        with self._lock:
+            answer = self._state.offered(piece)
+            if answer is Answer.FENCED:
+                raise is_fenced(self._part, self.epoch)
+            if not self._state.serves:
+                self._give_up_service()
+            self._pair = Pair(self._part, sent.home, sent.other)
+            if answer in (Answer.KEEP, Answer.APPLY):
+                self._keep(piece, message)
+            begins_anew = answer is Answer.BEGIN_ANEW
+            return _reply(pb.Replica(epoch=self.epoch, tick=self._state.tick, whole=begins_anew))
+
+    def depose(self, trainer: int, epoch: int, incarnation: int) -> Message:
+        """Record that a trainer uses the other pserver no more; the reply tells who serves."""
+        with self._lock:
+            elsewhere = self._host.members()
+            if _is_current(trainer, incarnation, elsewhere):
+                awaited = using(self._copy.state, elsewhere) if self._copy.state else ()
+                if self._state.deposed(trainer, epoch, awaited):
+                    self._serve(elsewhere)
+            reply = pb.Replica(epoch=self.epoch, serves=self._state.serves)
+            if not self._state.serves:
+                reply.waits_for = self._missing(elsewhere)
+            return _reply(reply)
+
+    def fenced(self, error: PsrtError) -> None:
+        """End the service: the other pserver of the pair serves the part, or will."""
+        with self._lock:
+            if self._state.serves:
+                log.warning("part %d is served by another pserver: %s", self._part, error)
+                self._give_up_service()
+
+    def finish(self) -> None:
+        """Send what a backup lacks, as far as it can be reached."""
+        if self._replicator is not None:
+            finish(self._replicator)
+
+    def stop(self) -> None:
+        with self._lock:
+            self._give_up_service()
+            self._copy.close()
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    def _keep(self, piece: Piece, message: Message) -> None:
+        if piece.number == 0:
+            self._copy.begin(piece.is_whole)
+        self._copy.add(message.header.replica.facts, message.tensors, piece.is_last)
+        if piece.is_last:
+            if piece.is_whole:
+                log.info("keeps a copy of part %d, epoch %d", self._part, piece.epoch)
+            self._state.applied(piece.tick)
+            self.has_ended = has_ended(self._copy.state)
+            if self.has_ended:
+                self._host.changed()
+
+    def _serve(self, elsewhere: Sequence[Member]) -> None:
+        state, service = self._copy.state, self._copy.take_out()
+        service.take_over(state, elsewhere)
+        self._state.serve()
+        self.service = service
+        service.start()
+        self._replicator = Replicator(
+            *(service.source(), self._pair, self.epoch, self._host.every_s, self._host.carrier),
+            self.fenced,
+        )
+        self._replicator.start(self._host.crashes)
+        log.warning("serves part %d of %s from now on, epoch %d", *self._pair[:2], self.epoch)
+        self._host.changed()
+
+    def _give_up_service(self) -> None:
+        if self._replicator is not None:
+            self._replicator.close()
+        if self.service is not None:
+            self.service.stop()
+        self.service = self._replicator = None
+
+    def _missing(self, elsewhere: Sequence[Member]) -> str:
+        if not self._state.is_copy:
+            return "it has no copy of this part"
+        awaited = sorted(set(using(self._copy.state, elsewhere)) - self._state.deposed_by)
+        if not awaited:
+            return "it is asked by a process that another one has replaced, or about an old epoch"
+        return f"trainers {', '.join(map(str, awaited))} still use the former pserver"
+
+    def _confirmed(self) -> int:
+        return 0 if self._replicator is None else self._replicator.confirmed
+
+
+def is_fenced(part: int, epoch: int) -> UnavailableError:
+    """The error of a call to a pserver that does not serve a part, or will soon not."""
+    return UnavailableError(
+        f"part {part} is not served here: its trainers have deposed this pserver, or another one "
+        f"serves it (epoch {epoch}).",
+        code=ErrorCode.FENCED,
+        hint="Trainers go on with the other pserver of the part by themselves.",
+    )
+
+
+def finish(replicator: Replicator) -> None:
+    """Send the last tick; a failure is logged."""
+    try:
+        replicator.send()
+    except PsrtError as error:
+        log.info("the backup has no last tick: %s", error)
+
+
+def _is_current(trainer: int, incarnation: int, members: Sequence[Member]) -> bool:
+    """False for a process that another one has replaced."""
+    return all(each.incarnation in (0, incarnation) for each in members if each.trainer == trainer)
+
+
+def _reply(replica: pb.Replica) -> Message:
+    return Message(pb.Header(replica=replica))

@@ -1,0 +1,217 @@
+"""The parts of one process: the one that it is the home of, and those that it backs up.
+
+Calls name a part by a field of their header; without one they go to the home part. That is served
+in epoch 0 by `own`; later the other pserver of the pair serves it, or this one does under its name.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from psrt.core.errors import PsrtError
+from psrt.core.threads import CrashReport
+from psrt.pserver.checkpoints import Settings
+from psrt.pserver.decisions import Member
+from psrt.pserver.replicas.paired_part import PairedPart, finish, is_fenced
+from psrt.pserver.replicas.replicator import Replicator
+from psrt.pserver.serving import PserverService
+from psrt.rpc import pb
+from psrt.rpc.dialing import Carrier
+from psrt.rpc.methods import Method
+from psrt.rpc.pairs import pair_of
+from psrt.rpc.serving import Later, Peer
+from psrt.rpc.wire import Message
+
+log = logging.getLogger("psrt.pserver")
+
+
+class PartHost:
+    """Dispatches calls; `start`, many `handle`, `finish`, `stop`.
+
+    `make` makes a service; it gets named arguments of `PserverService`.
+    `on_end(error)` is called when all parts that this process serves have ended, or one by an
+    error; if it serves none, when those that it backs up have.
+    """
+
+    def __init__(
+        self,
+        make: Callable[..., PserverService],
+        on_end: Callable[[PsrtError | None], None],
+        every_s: float,
+        crashes: CrashReport,
+        cuts: Settings | None = None,
+        carrier: Carrier = "stream",
+        **of_home: Any,
+    ) -> None:
+        self.every_s, self.crashes, self.carrier = every_s, crashes, carrier
+        self._make, self._on_end = make, on_end
+        self._cuts = cuts
+        self.own = make(
+            on_end=self._home_ended, on_registered=self._registered, cuts=cuts, **of_home
+        )
+        self._parts: dict[int, PairedPart] = {}
+        self._replicator: Replicator | None = None
+        self._home: int | None = None  # number of the home part, once known
+        self._has_begun = self._is_fenced = False
+        self._ended: set[int] = set()  # parts served here that have ended
+        self._lock = threading.Lock()
+
+    # --- the process -----------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self.own.start()
+
+    def before_end(self, is_hurried: Callable[[], bool]) -> None:
+        """Make a cut while trainers still run, if the home part is served here."""
+        if not self._is_fenced:
+            self.own.moments.before_end(is_hurried)
+
+    def finish(self, is_hurried: Callable[[], bool]) -> None:
+        """Send last ticks to backups, and complete a cut under way."""
+        if self._replicator is not None:
+            finish(self._replicator)
+        for part in self._all():
+            part.finish()
+        self.own.moments.finish(is_hurried)
+
+    def stop(self) -> None:
+        """End all parts."""
+        if self._replicator is not None:
+            self._replicator.close()
+        for part in self._all():
+            part.stop()
+        self.own.stop()
+
+    # --- calls -----------------------------------------------------------------------------------
+
+    def handle(self, message: Message, peer: Peer) -> Message | Later:
+        """Handle one call of any part; raises `PsrtError` for an error of the caller."""
+        header = message.header
+        if header.method == Method.REPLICATE:
+            return self._replicate(message)
+        if header.method == Method.DEPOSE:
+            asked = header.replica
+            incarnation = header.push_key.incarnation
+            return self._part(asked.part).depose(header.trainer, asked.epoch, incarnation)
+        if header.part:
+            return self._served(header.part - 1).handle(message, peer)
+        if self._is_fenced and not _is_of_no_part(header):
+            raise is_fenced(self._home or 0, 0)
+        reply = self.own.handle(message, peer)
+        if self._parts and isinstance(reply, Message):
+            self._add_parts(header.method, reply)
+        return reply
+
+    def _replicate(self, message: Message) -> Message:
+        replica = message.header.replica
+        if replica.epoch % 2:  # the other pserver serves our home part
+            self._home_is_elsewhere(replica.part)
+        return self._part(replica.part).replicate(message)
+
+    def _served(self, part: int) -> PserverService:
+        found = self._parts.get(part)
+        service = None if found is None else found.service
+        if service is None:
+            raise is_fenced(part, 0 if found is None else found.epoch)
+        return service
+
+    def _add_parts(self, method: int, reply: Message) -> None:
+        """Name deposed parts to a trainer that attends, and all parts in STATUS."""
+        if method == Method.ATTEND:
+            for number, part in list(self._parts.items()):
+                if part.is_deposed:
+                    reply.header.deposed.add(part=number, epoch=part.epoch)
+        elif method == Method.STATUS:
+            status = json.loads(reply.header.status_json)
+            reply.header.status_json = json.dumps(status | {"parts": self.describe()})
+
+    # --- for parts -------------------------------------------------------------------------------
+
+    def make(self, part: int, incarnation: int) -> PserverService:
+        """A service for the tables of a part, not started.
+
+        That of part 0 makes no cuts: other pservers would look for the coordinator at its home.
+        """
+        return self._make(
+            incarnation=incarnation,
+            on_end=lambda error: self._part_ended(part, error),
+            cuts=self._cuts if part else None,
+        )
+
+    def members(self) -> Sequence[Member]:
+        """The members of the job, as the home part has them."""
+        return () if self._is_fenced else self.own.members()
+
+    def changed(self) -> None:
+        """Report the end of the process if nothing is left to serve or to back up."""
+        served = [number for number, part in self._parts.items() if part.service is not None]
+        runs_own = self._has_begun and not self._is_fenced and -1 not in self._ended
+        if runs_own or any(number not in self._ended for number in served):
+            return
+        copies = [part for part in self._all() if part.service is None]
+        serves_some = (self._has_begun and not self._is_fenced) or served
+        if serves_some or (copies and all(part.has_ended for part in copies)):
+            self._on_end(None)
+
+    def served(self) -> dict[int, tuple[int, PserverService]]:
+        """Epoch and service of each part that this process serves for another, by number."""
+        parts = self._parts.items()
+        return {n: (part.epoch, part.service) for n, part in parts if part.service is not None}
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Facts about all paired parts, for STATUS."""
+        return [part.describe() for part in self._all()]
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    def _registered(self, endpoints: Sequence[str], part: int) -> None:
+        """Send the home part to its backup from now on; called by each trainer that joins."""
+        pair = pair_of(endpoints, part)
+        with self._lock:
+            self._has_begun, self._home = True, part
+            if self._replicator is not None or self._is_fenced:
+                return
+            self._replicator = Replicator(
+                *(self.own.source(), pair, 0, self.every_s, self.carrier, self._home_fenced)
+            )
+        self._replicator.start(self.crashes)
+
+    def _home_fenced(self, error: PsrtError) -> None:
+        log.warning("this pserver serves its part no more: %s", error)
+        with self._lock:
+            self._is_fenced = True
+        self.own.stop()
+
+    def _home_is_elsewhere(self, part: int) -> None:
+        with self._lock:
+            was_fenced, self._is_fenced, self._home = self._is_fenced, True, part
+        if not was_fenced:
+            self.own.stop()
+
+    def _home_ended(self, error: PsrtError | None) -> None:
+        self._has_begun = True
+        self._part_ended(-1, error)
+
+    def _part_ended(self, part: int, error: PsrtError | None) -> None:
+        if error is not None:
+            self._on_end(error)
+            return
+        self._ended.add(part)
+        self.changed()
+
+    def _part(self, number: int) -> PairedPart:
+        with self._lock:
+            return self._parts.setdefault(number, PairedPart(number, self))
+
+    def _all(self) -> list[PairedPart]:
+        return list(self._parts.values())
+
+
+def _is_of_no_part(header: pb.Header) -> bool:
+    """True for a call that only asks about the process, or for its endpoints."""
+    asks_endpoints = header.method == Method.HELLO and not header.hello.plan_hash
+    return asks_endpoints or header.method == Method.STATUS
