@@ -12,7 +12,7 @@ import click
 
 from tests.sim.history import run
 from tests.sim.mutations import MUTATIONS
-from tests.sim.scenario import MODES, Scenario, drawn, durable, with_deltas
+from tests.sim.scenario import MODES, Scenario, drawn, durable, with_backups, with_deltas
 from tests.sim.shrinking import shrunk
 
 
@@ -24,6 +24,7 @@ from tests.sim.shrinking import shrunk
 @click.option("--durable", "is_durable", is_flag=True, help="Pservers recover from cuts.")
 @click.option("--planted", type=click.Choice(list(MUTATIONS)), help="Run with this planted bug.")
 @click.option("--deltas", "has_deltas", is_flag=True, help="…, and from local cuts.")
+@click.option("--backups", "has_backups", is_flag=True, help="Pservers have backups.")
 def main(
     histories: int,
     first: int,
@@ -32,6 +33,7 @@ def main(
     is_durable: bool,
     planted: str | None,
     has_deltas: bool,
+    has_backups: bool,
 ) -> None:
     """Run simulated histories; exit 1 if one of them breaks a promise.
 
@@ -39,6 +41,7 @@ def main(
     """
     with MUTATIONS[planted].planted() if planted else nullcontext():
         draw = with_deltas if has_deltas else durable if is_durable else drawn
+        draw = with_backups if has_backups else draw
         sys.exit(_run(range(first, first + histories), mode, show, draw))
 
 

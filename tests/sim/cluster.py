@@ -18,11 +18,13 @@ from psrt.core.errors import ErrorCode, PsrtError
 from psrt.pserver.checkpoints import Settings, served_job
 from psrt.pserver.decisions import PserverState
 from psrt.pserver.decisions.membership import MemberState
+from psrt.pserver.replicas import PartHost
 from psrt.pserver.serving.service import PserverService
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.methods import Method
 from psrt.storage.local_directory import LocalDirectory
+from tests.sim.backups import is_backed_up, start_with_backups
 from tests.sim.disk import SimulatedDisk
 from tests.sim.ledger import PLAN, Ledger
 from tests.sim.network import Network
@@ -45,6 +47,7 @@ class SimPserver:
     endpoint: str
     process: Process
     service: PserverService | None = None
+    host: PartHost | None = None  # with backups
     is_over: bool = False
     starts: int = 0
     killed_s: float = 0.0
@@ -137,6 +140,7 @@ class SimCluster:
         self.world.kill(one.process)
         if isinstance(one, SimPserver):
             one.killed_s = self.world.now
+            one.is_anew |= self.scenario.has_backups and not is_backed_up(self, one)
         if not strike.for_s:
             one.is_over = True
             self.ends[strike.name] = "killed"
@@ -185,6 +189,9 @@ class SimCluster:
 
         def main() -> None:
             self.world.note(f"{pserver.endpoint} starts")
+            if self.scenario.has_backups:
+                start_with_backups(self, pserver, process)
+                return
             directory, name = self.directory(pserver.endpoint), pserver.endpoint.partition(":")[0]
             is_again = self.scenario.is_durable and pserver.starts > 1
             recovered = served_job.take_over(directory, name) if is_again else None
@@ -192,7 +199,7 @@ class SimCluster:
             service = PserverService(
                 stripes=1,
                 wait_timeout_s=WAIT_TIMEOUT_S,
-                on_end=lambda error: self._pserver_ended(pserver, process, error),
+                on_end=lambda error: self.pserver_ended(pserver, process, error),
                 cuts=self._cut_settings(pserver.endpoint),
                 carrier=self.network.dial(process),
                 recovered=recovered,
@@ -206,9 +213,7 @@ class SimCluster:
 
         self.world.spawn(process, "main", main)
 
-    def _pserver_ended(
-        self, pserver: SimPserver, process: Process, error: PsrtError | None
-    ) -> None:
+    def pserver_ended(self, pserver: SimPserver, process: Process, error: PsrtError | None) -> None:
         """The daemon leaves some seconds after its job has ended."""
         name = f"pserver {self.pservers.index(pserver)}"
         self.ends[name] = "completed" if error is None else described(error)

@@ -19,6 +19,7 @@ from psrt.pserver.decisions.membership import Membership, MemberState
 from psrt.pserver.decisions.rounds import Rounds
 from psrt.pserver.frozen.change_marks import ChangeMarks
 from psrt.pserver.serving.durable.delta_writer import DeltaWriter
+from psrt.pserver.serving.durable.part_source import PartSource
 from psrt.pserver.serving.id_list_cache import IdListCache
 from psrt.rpc.client import Client
 
@@ -206,6 +207,23 @@ def without_push_keys(original: Callable[..., Any]) -> Callable[..., Any]:
     return local_facts
 
 
+def durable_before_it_is_sent(original: Callable[..., Any]) -> Callable[..., Any]:
+    def take(self: PartSource, is_full: bool) -> Any:
+        cut = original(self, is_full)
+        if cut is not None:
+            self._progress.confirm(cut.point, self._clock.now())
+        return cut
+
+    return take
+
+
+def only_whole_ticks(original: Callable[..., Any]) -> Callable[..., Any]:
+    def put(service: Any, pages: Any) -> None:
+        original(service, [page for page in pages if page.meta["since"] is None])
+
+    return put
+
+
 def confirmed_though_it_failed(original: Callable[..., Any]) -> Callable[..., Any]:
     return lambda self, cut: self.confirm(cut)
 
@@ -223,11 +241,19 @@ def dropped_too_early(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def repeated_with_new_keys(original: Callable[..., Any]) -> Callable[..., Any]:
-    def of(self: RetainedPushes, endpoint: int) -> list[RetainedPush]:
-        pushes: list[RetainedPush] = original(self, endpoint)
+    def of(self: RetainedPushes, endpoint: int) -> tuple[list[RetainedPush], int]:
+        pushes, complete = original(self, endpoint)
         for push in pushes:
             push.header.push_key.CopyFrom(self._clients[endpoint].next_push_key())
-        return pushes
+        return pushes, complete
+
+    return of
+
+
+def without_the_last(original: Callable[..., Any]) -> Callable[..., Any]:
+    def of(self: RetainedPushes, endpoint: int) -> tuple[list[RetainedPush], int]:
+        pushes, complete = original(self, endpoint)
+        return pushes[:-1], complete
 
     return of
 

@@ -32,9 +32,12 @@ from psrt.pserver.decisions.pserver_state import PserverState
 from psrt.pserver.decisions.rounds import Rounds
 from psrt.pserver.frozen.change_marks import ChangeMarks
 from psrt.pserver.frozen.frozen_records import FrozenRecords
+from psrt.pserver.replicas import kept_copy
+from psrt.pserver.replicas.copy_state import CopyState
 from psrt.pserver.serving import effect_runner, updates
-from psrt.pserver.serving.durable import durability
+from psrt.pserver.serving.durable import durability, part_source
 from psrt.pserver.serving.durable.delta_writer import DeltaWriter
+from psrt.pserver.serving.durable.part_source import PartSource
 from psrt.pserver.serving.id_list_cache import IdListCache
 from psrt.rpc.client import Client
 from psrt.rpc.retry import RetryPolicy
@@ -46,7 +49,8 @@ from tests.sim.mistakes import always
 class Mutation:
     """`make(original)` returns the function that takes the place of `owner.name`.
 
-    `mode` is one in which it matters; some matter in durable jobs only, or with local cuts.
+    `mode` is one in which it matters; some matter in durable jobs only, with local cuts,
+    or with backups.
     """
 
     owner: Any
@@ -55,6 +59,7 @@ class Mutation:
     make: Callable[[Callable[..., Any]], Callable[..., Any]]
     is_durable: bool = False
     has_deltas: bool = False
+    has_backups: bool = False
 
     @contextmanager
     def planted(self) -> Iterator[None]:
@@ -146,10 +151,10 @@ MUTATIONS: dict[str, Mutation] = {
         BucketRounds, "restore", "sync", always(None), is_durable=True
     ),
     "a recovered pserver is sent nothing again": Mutation(
-        RetainedPushes, "of", "half-async", always([]), is_durable=True
+        RetainedPushes, "of", "half-async", always(([], 0)), is_durable=True
     ),
     "one push less is sent again": Mutation(
-        RetainedPushes, "of", "sync", lambda original: lambda *a: original(*a)[:-1], is_durable=True
+        RetainedPushes, "of", "sync", mistakes.without_the_last, is_durable=True
     ),
     "pushes are dropped when a cut is proposed": Mutation(
         RetainedPushes, "takes_part", "async", mistakes.dropped_too_early, is_durable=True
@@ -181,6 +186,21 @@ MUTATIONS: dict[str, Mutation] = {
     ),
     "a local cut continues one that was not written": Mutation(
         LocalCuts, "give_up", "async", mistakes.confirmed_though_it_failed, has_deltas=True
+    ),
+    "a tick lacks the push keys": Mutation(
+        part_source, "local_facts", "async", mistakes.without_push_keys, has_backups=True
+    ),
+    "pushes count as durable before the backup has them": Mutation(
+        PartSource, "take", "async", mistakes.durable_before_it_is_sent, has_backups=True
+    ),
+    "the decisions of a tick come without its rows": Mutation(
+        kept_copy, "_put", "async", mistakes.only_whole_ticks, has_backups=True
+    ),
+    "a backup is sent nothing again": Mutation(
+        RetainedPushes, "of", "sync", always(([], 0)), has_backups=True
+    ),
+    "a backup never serves": Mutation(
+        CopyState, "deposed", "half-async", always(False), has_backups=True
     ),
     "clocks never let a trainer go": Mutation(Clocks, "answer_met", "ssp", always([])),
     "a successor begins a step late": Mutation(

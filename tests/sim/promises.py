@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from psrt.core import specs
 from psrt.core.errors import ErrorCode
+from psrt.pserver.serving.service import PserverService
+from psrt.pserver.tables import DenseTable
+from tests.sim.backups import services_of
 from tests.sim.cuts import check_cuts, check_last
-from tests.sim.ledger import PLAN, SHARED, row_of
+from tests.sim.ledger import SHARED, row_of
 
 if TYPE_CHECKING:
     from tests.sim.cluster import SimCluster, SimPserver
@@ -86,12 +88,18 @@ def _check_replicas(
             raise Violation(f"a replica holds {read}, {whole}, not {rows}, {held}")
 
 
+def _services(cluster: SimCluster) -> list[PserverService]:
+    if cluster.scenario.has_backups:
+        return services_of(cluster)
+    return [pserver.service for pserver in cluster.pservers if pserver.service is not None]
+
+
 def _is_beyond(cluster: SimCluster, pserver: SimPserver) -> bool:
     """True if nothing is promised of its tables.
 
     It was killed after all trainers had trained, so nobody sends it anything again, unless they
-    stay for the cut at the end. Or before the first cut; then its job ended with an error, and
-    another began with empty pservers.
+    stay for the cut at the end. Or before the first cut, or with no whole copy at its backup; then
+    its job ended with an error.
     """
     stay = cluster.scenario.is_durable and cluster.scenario.ends_with_cut
     return pserver.is_anew or (pserver.killed_s > cluster.trained_s and not stay)
@@ -108,16 +116,15 @@ def _held(cluster: SimCluster) -> tuple[dict[int, float], dict[str, np.ndarray]]
     """Rows by id and dense values that the tables hold in the end."""
     rows: dict[int, float] = {}
     dense: dict[str, np.ndarray] = {}
-    for pserver in cluster.pservers:
-        assert pserver.service is not None
-        tables = pserver.service.tables
+    for service in _services(cluster):
+        tables = service.tables
         if not len(tables):
             continue
         ids, weights, _ = tables.sparse("emb").export(0, 1 << 20)
         held = zip(ids.tolist(), weights[:, 0].tolist(), strict=True)
         rows |= {row: value for row, value in held if row >= 0}
-        for spec in PLAN.specs_for(pserver.endpoint):
-            if isinstance(spec, specs.DenseTableSpec):
-                dense[spec.name] = tables.dense(spec.name).read()[0]
+        for table in tables.all():
+            if isinstance(table, DenseTable):
+                dense[table.spec.name] = table.read()[0]
     assert SHARED in rows or not rows or cluster.ledger.sent
     return rows, dense

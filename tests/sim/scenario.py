@@ -75,6 +75,7 @@ class Scenario:
     cuts_s: tuple[float, ...] = ()
     is_durable: bool = False
     has_deltas: bool = False
+    has_backups: bool = False
     cuts_in_a_row: int = 1
     failing_syncs: tuple[int, ...] = ()
     ends_with_cut: bool = False
@@ -84,6 +85,7 @@ class Scenario:
             f"seed {self.seed}: {self.mode} over {self.carrier}, steps {list(self.steps)}, "
             f"trainers join after {', '.join(f'{s:.2f}' for s in self.joins_s)} s, "
             f"{'durable, ' * self.is_durable}{'with deltas, ' * self.has_deltas}"
+            f"{'with backups, ' * self.has_backups}"
             f"{self.restarts} restarts, "
             f"cuts after {', '.join(f'{s:.3f}' for s in self.cuts_s)} s "
             f"× {self.cuts_in_a_row}, failing syncs {list(self.failing_syncs)}, "
@@ -95,7 +97,9 @@ class Scenario:
     @property
     def durability(self) -> str:
         """The setting of the job, empty = none."""
-        return ("delta" if self.has_deltas else "cut") if self.is_durable else ""
+        if not self.is_durable:
+            return ""
+        return "replica" if self.has_backups else "delta" if self.has_deltas else "cut"
 
     @property
     def is_gentle(self) -> bool:
@@ -216,6 +220,31 @@ def with_deltas(seed: int, mode: str | None = None) -> Scenario:
         strikes=(*other.strikes, *kills),
         has_deltas=other.is_durable,
         failing_syncs=tuple(sorted(draw.sample(range(20, 200), failing))),
+    )
+
+
+def with_backups(seed: int, mode: str | None = None) -> Scenario:
+    """A job whose pservers have backups: one of them is killed, or stands still for a while.
+
+    Its links may break. Nothing else is killed, and nobody asks for cuts.
+    """
+    other, draw = durable(seed, mode), random.Random(f"backups {seed} {mode}")
+    if not other.is_durable:
+        return other
+    name, at_s = f"pserver {draw.randrange(2)}", round(draw.uniform(0.1, 0.6), 4)
+    kill = Strike(at_s, ProcessFault.KILL, name, round(draw.uniform(0.1, 2), 2))
+    pause = Strike(at_s, ProcessFault.PAUSE, name, round(draw.uniform(0.1, 20), 2))
+    broken = tuple(each for each in other.links if each[1] in (LinkFault.CUT, LinkFault.DOUBLE))
+    return replace(
+        other,
+        steps=tuple(draw.randint(20, 60) for _ in other.steps),
+        links=broken if draw.random() < 0.5 else (),
+        strikes=(draw.choice([kill, kill, pause]),),
+        joins_s=tuple(0.0 for _ in other.steps),
+        cuts_s=(),
+        failing_syncs=(),
+        ends_with_cut=False,
+        has_backups=True,
     )
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.sim.history import run
-from tests.sim.scenario import DURABLE_MODES, MODES, drawn, durable, with_deltas
+from tests.sim.scenario import DURABLE_MODES, MODES, drawn, durable, with_backups, with_deltas
 
-HISTORIES, DURABLE, DELTAS = 60, 20, 20
+HISTORIES, DURABLE, DELTAS, BACKUPS = 60, 20, 20, 15
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -35,3 +35,13 @@ def test_nothing_is_lost_when_pservers_recover_from_local_cuts(mode: str) -> Non
         assert not verdict.violation, verdict
         recovered += any("pushes again" in line for line in verdict.trace)
     assert recovered > 0 or mode == "sync-abort"  # most of those end before a recovery
+
+
+@pytest.mark.parametrize("mode", DURABLE_MODES)
+def test_nothing_is_lost_when_backups_take_over(mode: str) -> None:
+    taken_over = 0
+    for seed in range(BACKUPS):
+        verdict = run(with_backups(seed, mode))
+        assert not verdict.violation, verdict
+        taken_over += any("serves part" in line for line in verdict.trace)
+    assert taken_over > 0

@@ -9,7 +9,7 @@ import pytest
 
 from tests.sim.history import run
 from tests.sim.mutations import MUTATIONS
-from tests.sim.scenario import Scenario, drawn, durable, with_deltas
+from tests.sim.scenario import Scenario, drawn, durable, with_backups, with_deltas
 
 MOST_HISTORIES = 400
 
@@ -22,6 +22,7 @@ def test_histories_find_a_planted_bug(name: str) -> None:
         draw: Callable[..., Scenario] = partial(drawn, pservers_die=False)
         draw = durable if mutation.is_durable else draw
         draw = with_deltas if mutation.has_deltas else draw
+        draw = with_backups if mutation.has_backups else draw
         found = any(run(draw(seed, mutation.mode)).violation for seed in range(MOST_HISTORIES))
 
     assert found
