@@ -189,7 +189,7 @@ class JobCalls:
         """Report to every pserver that this trainer has finished, and goes on at `position`."""
         jobs = [partial(client.complete, timeout_s, position) for client in self._clients]
         replies = self._on_all("stop: completing", jobs, timeout_s)
-        if self.durable is not None and not any(reply.ended for reply in replies):
+        if self.durable is not None and not self.durable.has_ended(replies):
             self.durable.linger(timeout_s, position)
         self._on_all("stop: confirming", [each.confirm for each in self._clients], timeout_s)
 

@@ -129,6 +129,14 @@ class DurablePushes:
         """Record the newest cut that was proposed before this trainer joined."""
         self._retained.newest_before = newest
 
+    def has_ended(self, replies: Sequence[pb.Complete]) -> bool:
+        """True if COMPLETE of all trainers has come everywhere, or without backups anywhere.
+
+        A backup that takes over at the end waits for trainers whose end it has not met.
+        """
+        ended = [each.ended for each in replies]
+        return all(ended) if self._is_replicated else any(ended)
+
     def linger(self, timeout_s: float, position: str) -> None:
         """Stay until all pushes are durable, or the job has ended; COMPLETE had `position`.
 
@@ -138,7 +146,7 @@ class DurablePushes:
         for _ in range(max(1, int(timeout_s / PING_S))):
             replies = [client.complete(timeout_s, position) for client in self._clients]
             are_recorded = self._retained.is_recorded or all(each.recorded for each in replies)
-            if are_recorded or any(each.ended for each in replies):
+            if are_recorded or self.has_ended(replies):
                 return
             if not self._waits_for_deltas:
                 self.ask_for_cut()

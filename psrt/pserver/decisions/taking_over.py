@@ -1,7 +1,8 @@
 """The state of a part that another pserver served, from its last tick on; pure.
 
-The process that takes over serves another part of the job, too. Trainers that completed or were
-lost there are not awaited here: a tick may be older than their end.
+The process that takes over serves another part of the job, too. Trainers that were lost there are
+not awaited here. One that completed there, and runs here, is: it stays until its pushes are
+durable, and sends those again that the last tick lacks.
 """
 
 from __future__ import annotations
@@ -13,8 +14,6 @@ from psrt.pserver.decisions.membership import Member, MemberState
 from psrt.pserver.decisions.pserver_state import PserverState
 from psrt.pserver.decisions.saved_state import restore
 
-_ENDED = (MemberState.COMPLETED, MemberState.LOST)
-
 
 def take_over(
     state: PserverState, saved: Mapping[str, Any], elsewhere: Iterable[Member], now: float
@@ -23,11 +22,8 @@ def take_over(
     restore(state, saved, now)
     for other in elsewhere:
         member = state.members.member(other.trainer)
-        if other.state in _ENDED and member.state is MemberState.RUNNING:
-            if other.state is MemberState.COMPLETED:
-                state.members.complete(other.trainer, now, position=other.position)
-            else:
-                state.members.lose([other.trainer])
+        if other.state is MemberState.LOST and member.state is MemberState.RUNNING:
+            state.members.lose([other.trainer])
             state.recovery.left(other.trainer)
     for member in state.members.members:
         if member.state is MemberState.COMPLETED:  # it may ask for the reply to COMPLETE again
@@ -38,13 +34,13 @@ def using(saved: Mapping[str, Any], elsewhere: Iterable[Member]) -> Collection[i
     """The trainers that may use a pserver whose last tick has `saved`.
 
     Those that run there, and those that run in the part `elsewhere` and may have joined since; but
-    none that has ended `elsewhere`.
+    none that was lost `elsewhere`.
     """
     here = {trainer for trainer, state, *_ in saved["members"] if state == "running"}
     others = list(elsewhere)
-    ended = {member.trainer for member in others if member.state in _ENDED}
+    lost = {member.trainer for member in others if member.state is MemberState.LOST}
     joined = {member.trainer for member in others if member.state is MemberState.RUNNING}
-    return (here | joined) - ended
+    return (here | joined) - lost
 
 
 def has_ended(saved: Mapping[str, Any]) -> bool:
