@@ -22,11 +22,12 @@ def test_the_last_cut_of_a_job_has_all_that_pservers_hold(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", ["sync", "async", "ssp"])
 @pytest.mark.parametrize("pserver", [0, 1])
+@pytest.mark.parametrize("has_deltas", [False, True])
 def test_a_pserver_that_is_killed_at_the_end_of_a_durable_job_is_in_its_last_cut(
-    mode: str, pserver: int
+    mode: str, pserver: int, has_deltas: bool
 ) -> None:
     """It is killed at several moments around the end of the last trainer."""
-    calm = replace(CALM, mode=mode, is_durable=True)
+    calm = replace(CALM, mode=mode, is_durable=True, has_deltas=has_deltas)
     whole = run(calm)
     ends_s = end_of_last_step(whole.trace)
     recovered = 0

@@ -46,6 +46,9 @@ def restore(state: PserverState, saved: Mapping[str, Any], now: float) -> JobIde
     job = JobIdentity(facts["id"], facts["plan_hash"], facts["trainers"], mode)
     state.expect(job)
     state.members.restore(saved["members"], now)
+    if state.members.ended():  # trainers may ask for the reply to COMPLETE again
+        for member in state.members.members:
+            member.is_unconfirmed = member.state is MemberState.COMPLETED
     state.members.lineages.restore(saved["lineages"])
     state.pushes.restore(saved["pushes"])
     if state.rounds is not None:

@@ -108,7 +108,8 @@ class EffectRunner:
     `on_end(error)` is called once: when all trainers completed (None), the job was aborted, or its
     last trainers were lost. `forget` drops what a lost trainer needs no more.
     `freeze(instruction, state)` freezes the tables for a cut, or raises. `on_completed` is called
-    with the lock held, each time that no trainer is left that has not completed.
+    with the lock held, each time that no trainer is left that has not completed; again later if it
+    returns False.
     `no_part(number, why)` starts to report a cut that this pserver has given up.
     """
 
@@ -120,7 +121,7 @@ class EffectRunner:
         on_end: Callable[[PsrtError | None], None],
         forget: Callable[[int], None],
         freeze: Callable[[Freeze, PserverState], None] = cannot_freeze,
-        on_completed: Callable[[], None] = lambda: None,
+        on_completed: Callable[[], bool] = lambda: True,
         no_part: Callable[[int, str], None] = reports_to_nobody,
     ) -> None:
         self._state, self._forget, self._freeze_tables = state, forget, freeze
@@ -267,7 +268,7 @@ class EffectRunner:
                 self._state.members.lineages.job_ended()
             had_completed, self._have_completed = self._have_completed, self._state.members.ended()
             if self._have_completed and not (had_completed or error or self._stopped):
-                self._on_completed()
+                self._have_completed = self._on_completed()
             if self._on_end is None or not (error or has_ended):
                 return
             on_end, self._on_end = self._on_end, None

@@ -55,14 +55,20 @@ class EndCut:
         """True from the end of the last trainer until the cut is complete or given up."""
         return self._wanted > 0
 
-    def completed(self) -> None:
-        """Begin the cut, as all trainers have completed now; called with the runner's lock held."""
+    def completed(self) -> bool:
+        """Begin the cut, as all trainers have completed now; called with the runner's lock held.
+
+        False if it is too early: no trainer has registered at a recovered pserver yet.
+        """
         settings = self._cuts.settings
-        if settings is None or not (settings.at_end and self._cuts.first):
-            return
+        if settings is None or not settings.at_end:
+            return True
+        if not self._cuts.first:
+            return False
         self._wanted += 1
         if self._wanted == 1:
             start_thread(self._run, "last cut", self._crashes)
+        return True
 
     def afterwards(self, then: Callable[[], None]) -> None:
         """Call `then` once no cut is to be made: at once, or on another thread."""

@@ -252,8 +252,8 @@ class PserverService:
         self._runner.ask(lambda state, now: state.recovery.check())
         return export(self.tables, message.header.export)
 
-    def _completed(self) -> None:
-        self._end_cut.completed()
+    def _completed(self) -> bool:
+        return self._end_cut.completed()
 
     def _ended(self, error: PsrtError | None) -> None:
         def end() -> None:
