@@ -24,7 +24,7 @@ def take_over(
         member = state.members.member(other.trainer)
         if other.state is MemberState.LOST and member.state is MemberState.RUNNING:
             state.members.lose([other.trainer])
-            state.recovery.left(other.trainer)
+            state.recovery.lost(other.trainer)
     for member in state.members.members:
         if member.state is MemberState.COMPLETED:  # it may ask for the reply to COMPLETE again
             member.is_unconfirmed, member.completed_s = True, now
