@@ -137,6 +137,18 @@ def test_a_killed_pserver_knows_what_it_had_named_and_nothing_else(
         assert (newest.process, newest.number > recovered.number) == (2, True)
 
 
+def test_a_first_pserver_without_a_complete_cut_begins_a_term_of_its_own(tmp_path: Path) -> None:
+    with job(tmp_path, Async()) as killed:
+        killed.push()
+        killed.await_durable(1)
+        found = served_job.take_over(killed.directory, NAME)
+
+        assert found is not None
+        assert (found.cut.number, found.number > 0) == (0, True)
+        assert found.term is not None
+        assert found.term.number == 2
+
+
 def test_a_trainer_is_told_when_its_end_is_durable(tmp_path: Path) -> None:
     with job(tmp_path, Async()) as running:
         running.client.hello.trainers = 1
