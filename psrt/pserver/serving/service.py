@@ -79,8 +79,7 @@ class PserverService:
         self.tables = TableRegistry(stripes, hours, self._preallocator, self._helpers)
         self.meters, self._id_lists = Meters(), IdListCache()
         self._upkeep = Upkeep(self.tables.all_sparse, self.meters, hours, self._job_time)
-        self._clock = clock or MonotonicClock()
-        self._connections = TrainerConnections()
+        self._clock, self._connections = clock or MonotonicClock(), TrainerConnections()
         self._incarnation = incarnation or _incarnation_of(recovered)
         self._cuts = CutCalls(
             *(cuts, resumed, self._incarnation, self.tables, self._upkeep, self._clock),
@@ -97,13 +96,12 @@ class PserverService:
         of_cuts = self._cuts, self._runner, self._clock, self._crashes, carrier
         self.moments, self._end_cut = CutMoments(*of_cuts), EndCut(*of_cuts)
         self._cuts.run_by(self._runner)
-        self._on_end = on_end
         self._joins = JoinCalls(
             *(self._runner, self.tables, self._upkeep, self._cuts, self._incarnation),
             *(self._job_time, on_registered),
         )
-        calls = self._runner, self.tables, self._id_lists, self._cuts, self.meters, self._clock
-        self._steps = StepCalls(*calls)
+        of_steps = self._runner, self.tables, self._id_lists, self._cuts, self.meters, self._clock
+        self._steps, self._on_end = StepCalls(*of_steps), on_end
         self._methods = self._handlers()
         if recovered is not None:
             self._joins.recover(recovered)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import pytest
 
 from psrt.core.errors import JobError
+from psrt.rpc.dialing import dialer
 from psrt.rpc.recovering import Recovering
+from psrt.rpc.route import Route
+
+ROUTE = Route("ps:1", lambda endpoint: dialer("stream", endpoint, 0))
 
 
 def test_a_trainer_that_joins_a_durable_job_goes_on_and_sends_again_once_it_can() -> None:
-    recovering, sent = Recovering("ps:1", is_durable=True), list[int]()
+    recovering, sent = Recovering(ROUTE, is_durable=True), list[int]()
     recovering.met(tables=5, process=1)
     recovering.met(tables=5, process=2)  # killed between HELLO and REGISTER
     assert not recovering.is_due
@@ -24,7 +28,7 @@ def test_a_trainer_that_joins_a_durable_job_goes_on_and_sends_again_once_it_can(
 
 @pytest.mark.parametrize("is_durable", [False, True])
 def test_other_tables_are_refused(is_durable: bool) -> None:
-    recovering = Recovering("ps:1", is_durable)
+    recovering = Recovering(ROUTE, is_durable)
     recovering.met(tables=5, process=1)
 
     with pytest.raises(JobError, match="the parameters it held are lost"):
@@ -32,7 +36,7 @@ def test_other_tables_are_refused(is_durable: bool) -> None:
 
 
 def test_another_process_is_refused_in_a_job_that_is_not_durable() -> None:
-    recovering = Recovering("ps:1")
+    recovering = Recovering(ROUTE)
     recovering.met(tables=5, process=1)
 
     with pytest.raises(JobError, match="the parameters it held are lost"):
