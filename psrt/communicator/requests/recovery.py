@@ -130,12 +130,12 @@ class DurablePushes:
         self._retained.newest_before = newest
 
     def has_ended(self, replies: Sequence[pb.Complete]) -> bool:
-        """True if COMPLETE of all trainers has come everywhere, or without backups anywhere.
+        """True if all trainers have completed, and none has to stay.
 
-        A backup that takes over at the end waits for trainers whose end it has not met.
+        With backups each one stays until its end is there, also the last: a backup that takes over
+        waits for trainers whose end it has not met.
         """
-        ended = [each.ended for each in replies]
-        return all(ended) if self._is_replicated else any(ended)
+        return not self._is_replicated and any(each.ended for each in replies)
 
     def linger(self, timeout_s: float, position: str) -> None:
         """Stay until all pushes are durable, or the job has ended; COMPLETE had `position`.
