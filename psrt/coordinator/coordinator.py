@@ -6,6 +6,7 @@
 Trainers learn of a proposal by WATCH, which waits for it; in Sync by the replies of one round, so
 that all of them take part behind the same round. A pserver reports its part when it is on disk, and
 learns what became of the cut: a later part may continue a complete cut only (`part_chain`).
+A cut may change the number of trainers: all leave at it and join again, see `resizing` of pservers.
 `Commit` writes the manifest, the only thing that makes parts a cut; without it a crash at any time
 leaves the cuts that were complete before. Numbers only grow, also over restarts: `newest` is that
 of the newest cut or part that lies in the directory.
@@ -26,10 +27,14 @@ Caller: TypeAlias = Any
 
 @dataclass(frozen=True)
 class Announce:
-    """Answer a WATCH with the number of the proposed cut."""
+    """Answer a WATCH with the number of the proposed cut.
+
+    The job goes on from it with `trainers` trainers, 0 = their number stays.
+    """
 
     call: Caller
     number: int
+    trainers: int = 0
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,8 @@ class _Proposal:
     number: int
     began_s: float
     at_step: int
+    trainers: int = 0
+    change: Caller = None
     parts: dict[str, str] = field(default_factory=dict)
     participants: set[str] = field(default_factory=set)
     reports: list[Caller] = field(default_factory=list)
@@ -97,6 +104,7 @@ class CutCoordinator:
         self._last_step = 0
         self._watches: list[tuple[Caller, int]] = []
         self._requests: list[Caller] = []
+        self._changes: list[tuple[Caller, int]] = []
         self._superseded: PsrtError | None = None
 
     # --- events ------------------------------------------------------------------------------
@@ -115,10 +123,18 @@ class CutCoordinator:
         self._requests.append(call)
         return self._propose(now) if self._proposal is None else []
 
+    def resize(self, call: Caller, trainers: int, now: float) -> list[CutInstruction]:
+        """Ask for a cut from which the job goes on with `trainers` trainers.
+
+        It is proposed once the cut under way, and earlier changes, have ended.
+        """
+        self._changes.append((call, trainers))
+        return self._propose(now) if self._proposal is None else []
+
     def tick(self, now: float) -> list[CutInstruction]:
-        """Propose a cut that is due, give up one that takes too long."""
+        """Propose a cut that is due or asked for, give up one that takes too long."""
         if self._proposal is None:
-            return self._propose(now) if self._is_due(now) else []
+            return self._propose(now) if self._changes or self._is_due(now) else []
         proposal = self._proposal
         if proposal.committing or now < proposal.began_s + self._timeout_s:
             return []
@@ -168,7 +184,7 @@ class CutCoordinator:
         assert proposal is not None, "a proposed cut is committed"
         assert proposal.number == number, "only the proposed cut is committed"
         self._proposal, self.complete = None, number
-        return [Done(call, number) for call in (*proposal.reports, *self._take_requests())]
+        return [Done(call, number) for call in self._take_waiting(proposal)]
 
     def failed(self, number: int, why: str) -> list[CutInstruction]:
         """Give up the cut: a part or its manifest could not be written. Training goes on."""
@@ -176,7 +192,7 @@ class CutCoordinator:
         if proposal is None or proposal.number != number:
             return []
         self._proposal = None
-        error, calls = _given_up(number, why), (*proposal.reports, *self._take_requests())
+        error, calls = _given_up(number, why), self._take_waiting(proposal)
         return [Discard(number, why), *(Done(call, number, error) for call in calls)]
 
     def no_part(self, number: int, why: str) -> list[CutInstruction]:
@@ -195,9 +211,9 @@ class CutCoordinator:
         proposed.
         """
         self._superseded = self._superseded or (error if is_superseded else None)
-        reports = self._proposal.reports if self._proposal is not None else []
-        self._proposal = None
-        return [Done(call, number, error) for call in (*reports, *self._take_requests())]
+        proposal, self._proposal = self._proposal, None
+        calls = self._take_requests() if proposal is None else self._take_waiting(proposal)
+        return [Done(call, number, error) for call in calls]
 
     def end(self, why: str) -> list[CutInstruction]:
         """Give up the cut: the pserver ends. A manifest under way is still written."""
@@ -211,6 +227,11 @@ class CutCoordinator:
     def proposed(self) -> int:
         """The number of the cut that trainers should take part in, 0 = none."""
         return self._proposal.number if self._proposal is not None else 0
+
+    @property
+    def trainers(self) -> int:
+        """The number of trainers with which the job goes on from the proposed cut, 0 = it stays."""
+        return self._proposal.trainers if self._proposal is not None else 0
 
     @property
     def has_parts(self) -> bool:
@@ -235,20 +256,28 @@ class CutCoordinator:
 
     def _propose(self, now: float) -> list[CutInstruction]:
         if self._superseded is not None:
-            return [Done(call, 0, self._superseded) for call in self._take_requests()]
+            changes, self._changes = [call for call, _ in self._changes], []
+            asked = (*self._take_requests(), *changes)
+            return [Done(call, 0, self._superseded) for call in asked]
         self.newest += 1
         self._last_began_s, self._last_step = now, self._steps()
-        self._proposal = _Proposal(self.newest, now, self._last_step)
+        change, trainers = self._changes.pop(0) if self._changes else (None, 0)
+        self._proposal = _Proposal(self.newest, now, self._last_step, trainers, change)
         return self._tell()
 
     def _tell(self) -> list[CutInstruction]:
         due = [(call, known) for call, known in self._watches if known < self.proposed]
         self._watches = [each for each in self._watches if each not in due]
-        return [Announce(call, self.proposed) for call, _ in due]
+        return [Announce(call, self.proposed, self.trainers) for call, _ in due]
 
     def _take_requests(self) -> list[Caller]:
         taken, self._requests = self._requests, []
         return taken
+
+    def _take_waiting(self, proposal: _Proposal) -> list[Caller]:
+        """The callers that wait for the end of a cut."""
+        change = [] if proposal.change is None else [proposal.change]
+        return [*proposal.reports, *self._take_requests(), *change]
 
     def _done_before(self, number: int, call: Caller) -> Done:
         """The answer to a report that was repeated or late."""

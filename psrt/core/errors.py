@@ -48,6 +48,7 @@ class ErrorCode(enum.IntEnum):
     STOPPING = 51
     RECOVERING = 52
     FENCED = 53
+    RESIZING = 54
     DEADLINE = 60
     TRAINER_LOST = 61
     CUT_GIVEN_UP = 62
@@ -99,6 +100,9 @@ CATALOGUE: dict[ErrorCode, ErrorSpec] = {
         "UNAVAILABLE", 52, "a pserver waits for pushes that trainers send again", retryable=True
     ),
     ErrorCode.FENCED: ErrorSpec("UNAVAILABLE", 53, "another pserver serves this part", True),
+    ErrorCode.RESIZING: ErrorSpec(
+        "UNAVAILABLE", 54, "a job has, or will have, another number of trainers", retryable=True
+    ),
     ErrorCode.DEADLINE: ErrorSpec("DEADLINE_EXCEEDED", 60, "a wait passed its deadline"),
     ErrorCode.TRAINER_LOST: ErrorSpec("ABORTED", 61, "a trainer left without completing"),
     ErrorCode.CUT_GIVEN_UP: ErrorSpec("ABORTED", 62, "a cut was not made; training goes on"),
@@ -213,6 +217,7 @@ _CLASS_OF_CODE: dict[ErrorCode, type[PsrtError]] = {
     ErrorCode.STOPPING: UnavailableError,
     ErrorCode.RECOVERING: UnavailableError,
     ErrorCode.FENCED: UnavailableError,
+    ErrorCode.RESIZING: UnavailableError,
     ErrorCode.TRAINER_LOST: JobError,
     ErrorCode.CUT_GIVEN_UP: JobError,
     ErrorCode.WARM_START_MISFIT: ConfigError,

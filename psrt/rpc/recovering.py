@@ -45,9 +45,10 @@ class Recovering:
 
     @property
     def waits_for(self) -> Sequence[int]:
-        """The codes of errors that end with a recovery: the call is tried again."""
-        codes = (ErrorCode.RECOVERING, ErrorCode.STOPPING, ErrorCode.FENCED)
-        return codes[: 3 if self._fails_over else 2 if self.send_again is not None else 1]
+        """The codes of errors that end with a recovery, or with the cut of a change of the number
+        of trainers: the call is tried again."""
+        codes = (ErrorCode.RESIZING, ErrorCode.RECOVERING, ErrorCode.STOPPING, ErrorCode.FENCED)
+        return codes[: 4 if self._fails_over else 3 if self.send_again is not None else 2]
 
     def again(self, error: PsrtError) -> PsrtError:
         """The error of a call that is tried again: at the backup of a pserver that ends."""

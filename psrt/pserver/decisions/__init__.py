@@ -17,11 +17,11 @@ In reading order:
     job_identity   the facts that all processes of a job must agree on
     departures     trainers whose process has left without completing, and what follows
     recovery       trainers that have to send pushes to a recovered pserver again
+    resizing       a change of the number of trainers, at a cut
+    joining        trainers that take their places
     pserver_state  all of the above, as events in and instructions out
     durable        pushes that are on disk, or at a backup
-    description    the state as STATUS shows it
-    saved_state    the state as plain data, in a cut
-    taking_over    the state of a part that another pserver served
+    saved_state    the state as plain data, for STATUS, in a cut, and taken over
 """
 
 from psrt.pserver.decisions.calls import (
@@ -37,7 +37,6 @@ from psrt.pserver.decisions.calls import (
     Warn,
 )
 from psrt.pserver.decisions.clocks import Meeting
-from psrt.pserver.decisions.description import describe
 from psrt.pserver.decisions.durable import (
     DurablePoint,
     DurableProgress,
@@ -48,9 +47,8 @@ from psrt.pserver.decisions.job_identity import JobIdentity
 from psrt.pserver.decisions.lineages import Lane, PushProgress, RecordedLineage, Steps
 from psrt.pserver.decisions.membership import Member, MemberState
 from psrt.pserver.decisions.pserver_state import PserverState
-from psrt.pserver.decisions.saved_state import dump, restore
+from psrt.pserver.decisions.saved_state import describe, dump, has_ended, restore, take_over, using
 from psrt.pserver.decisions.spec_rules import read_spec
-from psrt.pserver.decisions.taking_over import has_ended, take_over, using
 
 __all__ = ["Apply", "Close", "Fail", "Forget", "Freeze", "Instruction", "NoPart"]
 __all__ += ["DurablePoint", "DurableProgress", "SendReply", "WaitingCall", "Warn"]

@@ -27,13 +27,14 @@ from psrt.pserver.decisions.membership import Membership, MemberState
 class Cuts:
     """The cut that trainers take part in, and the newest that ended.
 
-    `proposed()` is the cut that trainers should take part in.
+    `proposed()` is the cut that trainers should take part in. `trainers` is the number with which
+    the job goes on from the open cut, 0 = it does not change.
     """
 
     def __init__(
         self, members: Membership, wait_s: float, proposed: Callable[[], int] = lambda: 0
     ) -> None:
-        self.number = 0
+        self.number = self.trainers = 0
         self.freezing = False
         self.frozen_number = 0
         self._members, self._wait_s, self._proposed = members, wait_s, proposed
@@ -44,8 +45,13 @@ class Cuts:
 
     # --- events ------------------------------------------------------------------------------
 
-    def arrive(self, call: WaitingCall, number: int, now: float) -> list[Instruction]:
-        """Add a CUT of a running trainer's current process; its content has the position."""
+    def arrive(
+        self, call: WaitingCall, number: int, now: float, trainers: int = 0
+    ) -> list[Instruction]:
+        """Add a CUT of a running trainer's current process; its content has the position.
+
+        All calls name the same number of `trainers`; one that does not ends the cut.
+        """
         if number == self.frozen_number:
             return [SendReply(call, repeated=True)]
         if self._pushed.get((call.trainer, call.incarnation), 0) > call.sequence:
@@ -56,7 +62,11 @@ class Cuts:
         if number > self.number:
             ended = self.give_up("a newer one was proposed")
             self.number, self._deadline_s = number, now + self._wait_s
+            self.trainers = trainers
         self._calls.setdefault(call.trainer, []).append(call)
+        if trainers != self.trainers:
+            why = f"trainer {call.trainer} does not take part in a change of their number"
+            return [*ended, *self.give_up(why)]
         return [*ended, *self.freeze_if_complete()]
 
     def pushed(self, call: WaitingCall) -> list[Instruction]:
@@ -78,6 +88,8 @@ class Cuts:
         running = self._running()
         if not self._is_open or self.freezing or any(t not in self._calls for t in running):
             return []
+        if self.trainers and len(running) < len(self._members.members):
+            return self.give_up("not all trainers run, which a change of their number needs")
         self.freezing = True
         taking_part = sorted(self._calls.keys() & set(running))
         return [Freeze(self.number, tuple(self._calls[trainer][-1] for trainer in taking_part))]
@@ -135,6 +147,7 @@ class Cuts:
 
     def restore(self, number: int) -> None:
         """Continue behind cut `number`, whose calls are answered again."""
+        self._end()
         self.number = self.frozen_number = number
 
     # --- questions ---------------------------------------------------------------------------
@@ -145,6 +158,11 @@ class Cuts:
             return None
         ends_s = [call.deadline_s for calls in self._calls.values() for call in calls]
         return min([self._deadline_s, *ends_s])
+
+    @property
+    def calls(self) -> list[WaitingCall]:
+        """The calls of the open cut."""
+        return [call for calls in self._calls.values() for call in calls]
 
     def behind(self, round: int) -> int:
         """The cut that the replies of a round name, 0 = none."""
@@ -168,9 +186,9 @@ class Cuts:
         return [each.trainer for each in members if each.state is MemberState.RUNNING]
 
     def _end(self) -> list[WaitingCall]:
-        calls = [call for calls in self._calls.values() for call in calls]
+        calls = self.calls
         self._calls.clear()
-        self.freezing, self._deadline_s = False, None
+        self.freezing, self._deadline_s, self.trainers = False, None, 0
         return calls
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from psrt.core.errors import ConfigError, ErrorCode, JobError, WireError
+from psrt.core.errors import ConfigError, ErrorCode, JobError, UnavailableError, WireError
 from psrt.core.specs import CommunicationMode, to_json
 from psrt.pserver.decisions.mode_rules import check_mode
 
@@ -39,10 +39,15 @@ class JobIdentity:
                 hint="Give pservers and trainers the same number; 0 at a pserver takes any.",
             )
 
-    def check_same(self, other: JobIdentity, trainer: int) -> None:
-        """Raise unless `other`, from the HELLO of `trainer`, is this job."""
+    def check_same(self, other: JobIdentity, trainer: int, may_change: bool = False) -> None:
+        """Raise unless `other`, from the HELLO of `trainer`, is this job.
+
+        A trainer of a job whose number of trainers `may_change` waits for that: `UnavailableError`.
+        """
         if other == self:
             return
+        if may_change and replace(other, trainers=self.trainers) == self:
+            raise other_number(trainer, other.trainers, self.trainers)
         pairs = (
             ("job id", repr(other.job_id), repr(self.job_id)),
             ("plan hash", other.plan_hash, self.plan_hash),
@@ -103,6 +108,17 @@ def identity(job: JobIdentity | None) -> dict[str, str]:
     if job is None:
         return {"job_id": "", "plan_hash": "", "mode": ""}
     return {"job_id": job.job_id, "plan_hash": job.plan_hash, "mode": type(job.mode).__name__}
+
+
+def other_number(trainer: int, its_trainers: int, trainers: int) -> UnavailableError:
+    """The error of a trainer that waits until its job has another number of trainers."""
+    return UnavailableError(
+        f"the job has {trainers} trainers, and trainer {trainer} was started for {its_trainers}; "
+        "it waits for that number.",
+        code=ErrorCode.RESIZING,
+        hint=f"Run psrt scale --trainers {its_trainers} with --endpoint of the first pserver, or "
+        f"start the trainer with --trainers {trainers}.",
+    )
 
 
 def no_job(trainer: int) -> WireError:

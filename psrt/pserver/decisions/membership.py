@@ -18,7 +18,7 @@ and resumes must not write into the job. A running trainer whose process has lef
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,7 +78,7 @@ class Membership:
     """The trainers 0 … T-1 of one job; `lineages` are those of their processes."""
 
     def __init__(self, trainers: int) -> None:
-        self.lineages = Lineages()
+        self.lineages, self._is_resized = Lineages(), False
         self.members = [Member(trainer) for trainer in range(trainers)]
         self._newly_lost: list[int] = []
 
@@ -94,6 +94,12 @@ class Membership:
             member.called_s, member.gone_s = now, None
         elif incarnation not in member.introduced:
             member.introduced = [*member.introduced[1 - MOST_INTRODUCED :], incarnation]
+
+    def refuse(self, former: Callable[[int], set[int]]) -> None:
+        """Refuse the `former` processes of each trainer, before another number of them."""
+        self._is_resized = True
+        for member in self.members:
+            member.former = former(member.trainer)
 
     def attend(self, trainer: int, incarnation: int, now: float) -> bool:
         """Record the first call after HELLO; return True if it replaces a running process."""
@@ -115,6 +121,8 @@ class Membership:
     def called(self, trainer: int, incarnation: int, now: float) -> None:
         """Record a call; raise unless its process is the current one of this trainer."""
         member = self.member(trainer)
+        if incarnation in member.former:
+            raise self._replaced(member)
         if member.state is MemberState.UNSEEN:
             raise WireError(
                 f"trainer {trainer} has sent no HELLO to this pserver; its call was refused.",
@@ -264,8 +272,11 @@ class Membership:
         return self.members[trainer]
 
     def _replaced(self, member: Member) -> JobError:
+        count = len(self.members)
+        changed = f"has joined since, or the job goes on with {count} trainers"
+        why = changed if self._is_resized else f"has joined as trainer {member.trainer}"
         return JobError(
-            f"another process has joined as trainer {member.trainer}; this one was refused.",
+            f"another process {why}; this one was refused.",
             code=ErrorCode.TRAINER_LOST,
             hint="Two processes may share one --trainer-id; stop this one.",
         )
@@ -277,15 +288,6 @@ class Membership:
                 code=ErrorCode.TRAINER_LOST,
                 hint="Start the trainer again: a new process takes its place.",
             )
-
-
-def check_incarnation(trainer: int, incarnation: int) -> None:
-    """Raise `WireError` for a HELLO that names no process."""
-    if incarnation == 0:
-        raise WireError(
-            f"trainer {trainer} sent HELLO without an incarnation; it was refused.",
-            hint="push_key.incarnation must be a random number drawn when the process starts.",
-        )
 
 
 def _description(member: Member, now: float) -> str:

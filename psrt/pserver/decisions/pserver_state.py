@@ -9,7 +9,8 @@ that wait are in the instructions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import replace
 
 from psrt.core.errors import PsrtError
 from psrt.core.specs import Sync
@@ -18,13 +19,15 @@ from psrt.pserver.decisions.calls import Forget, Instruction, WaitingCall
 from psrt.pserver.decisions.clocks import Clocks, Meeting
 from psrt.pserver.decisions.cuts import Cuts
 from psrt.pserver.decisions.departures import Departures, IsGone, replaced
-from psrt.pserver.decisions.job_identity import JobIdentity, PserverProcesses, no_job, wrong_mode
-from psrt.pserver.decisions.membership import Membership, check_incarnation
+from psrt.pserver.decisions.job_identity import JobIdentity, PserverProcesses, wrong_mode
+from psrt.pserver.decisions.joining import Joining
+from psrt.pserver.decisions.membership import Membership
 from psrt.pserver.decisions.pushes import Pushes, check_steps
 from psrt.pserver.decisions.recovery import Recovery
+from psrt.pserver.decisions.resizing import Resizing, has_begun_anew, not_resized, of_unknown_end
 
 
-class PserverState:
+class PserverState(Joining):
     """The state of one pserver process.
 
     A job must have `trainers` trainers, 0 = any number. `rounds` is None in the modes that push.
@@ -48,9 +51,11 @@ class PserverState:
         self._proposed_cut = proposed_cut
         self.pservers = PserverProcesses()
         self.recovery = Recovery()
+        self.resizing = Resizing()
         self.clocks = Clocks(self.members, wait_timeout_s)
         self.cuts = Cuts(self.members, wait_timeout_s, proposed_cut)
         self.aborted: PsrtError | None = None
+        self._is_gone = is_gone
         self._departures = Departures(wait_timeout_s, is_gone)
         self._trainers = trainers
         self._wait_timeout_s = wait_timeout_s
@@ -60,62 +65,6 @@ class PserverState:
     def expect(self, job: JobIdentity) -> None:
         """Belong to `job` before its first trainer joins."""
         self._begin(job, trainer=0)
-
-    def hello(
-        self, trainer: int, incarnation: int, job: JobIdentity, now: float
-    ) -> list[Instruction]:
-        """Introduce a trainer's process; it sends one HELLO per connection."""
-        check_incarnation(trainer, incarnation)
-        if self.job is None:
-            self._begin(job, trainer)
-        else:
-            self.job.check_same(job, trainer)
-        self.raise_if_aborted()
-        self.members.join(trainer, incarnation, now)
-        self._departures.schedule(now)
-        return []
-
-    def attend(self, trainer: int, incarnation: int, now: float) -> list[Instruction]:
-        """Let an introduced process take the place of a former one: its first call after HELLO."""
-        members = self.members_of_job(trainer)
-        self.raise_if_aborted()
-        self.recovery.check_successor(trainer, incarnation)
-        replaces = members.attend(trainer, incarnation, now)
-        self._departures.schedule(now)
-        return self._replaced(trainer) if replaces else []
-
-    def called(self, trainer: int, incarnation: int, now: float) -> JobIdentity:
-        """Record a call that waits for no other trainer; return the job."""
-        self.members_of_job(trainer).called(trainer, incarnation, now)
-        assert self.job is not None
-        return self.job
-
-    def register(
-        self,
-        trainer: int,
-        incarnation: int,
-        pservers: Mapping[str, int],
-        now: float,
-        predecessor: int = 0,
-    ) -> JobIdentity:
-        """Record a REGISTER of a trainer that found these `pservers`, incarnations by endpoint.
-
-        `predecessor` is the process that it replaces at any of them.
-        """
-        job = self.called(trainer, incarnation, now)
-        self.pservers.check_same(pservers, trainer)
-        self.recovery.check_predecessor(self.members, trainer, predecessor)
-        return job
-
-    def resent(self, trainer: int, incarnation: int, now: float, cut: int) -> list[Instruction]:
-        """Record that a trainer has sent all pushes again that the complete `cut` lacks."""
-        self.members_of_job(trainer).called(trainer, incarnation, now)
-        error = self.recovery.resent(trainer, cut)
-        return [] if error is None else self.abort(error)
-
-    def recovered(self, now: float) -> None:
-        """Watch for trainers that do not come back after a recovery."""
-        self._departures.schedule(now)
 
     def pull(self, trainer: int, incarnation: int, now: float, acknowledges: bool) -> None:
         """Record a PULL; one that `acknowledges` drops log entries, so it must not come late."""
@@ -131,6 +80,7 @@ class PserverState:
         if self.rounds is None:
             raise wrong_mode(self.job, "EXCHANGE", "mode Sync")
         self.raise_if_aborted()
+        self.resizing.check()
         members.called_while_running(call.trainer, call.incarnation, now)
         return [*self.cuts.pushed(call), *self.rounds.arrive(call, now)]
 
@@ -141,6 +91,7 @@ class PserverState:
             raise wrong_mode(self.job, "PUSH", "another mode")
         check_steps(call.trainer, steps)
         self.raise_if_aborted()
+        self.resizing.check()
         members.called_while_running(call.trainer, call.incarnation, now)
         return [*self.cuts.pushed(call), *self.pushes.arrive(call, steps, members.lineages)]
 
@@ -152,11 +103,55 @@ class PserverState:
         record(call.trainer, call.incarnation, now)
         return self.clocks.arrive(call, meeting, now)
 
-    def cut(self, call: WaitingCall, number: int, now: float) -> list[Instruction]:
-        """Record that a trainer takes part in a cut; `call` waits until the tables are frozen."""
+    def cut(
+        self, call: WaitingCall, number: int, now: float, trainers: int = 0
+    ) -> list[Instruction]:
+        """Record that a trainer takes part in a cut; `call` waits until the tables are frozen.
+
+        With `trainers`, the number with which the job goes on, it waits until the cut has ended.
+        """
         self.raise_if_aborted()
+        if (repeated := self.resizing.repeated(call, number)) is not None:
+            return repeated
         self.members_of_job(call.trainer).called_while_running(call.trainer, call.incarnation, now)
-        return self.cuts.arrive(call, number, now)
+        return self.cuts.arrive(call, number, now, trainers)
+
+    def frozen(self) -> list[Instruction]:
+        """Record that the tables are frozen for a cut."""
+        trainers, number, calls = self.cuts.trainers, self.cuts.number, self.cuts.calls
+        if not trainers:
+            return self.cuts.frozen()
+        self.resizing.begin(number, trainers, calls)
+        self.cuts.restore(number)
+        return []
+
+    def resized(self) -> list[Instruction]:
+        """Begin anew from the frozen tables with another number of trainers: its cut is complete.
+
+        Counts of rounds and mini-batches go on; numbers of cuts, too.
+        """
+        assert self.job is not None, "a job has a cut"
+        number, trainers, former = self.resizing.number, self.resizing.trainers, self.members
+        error = has_begun_anew(trainers)
+        if self.rounds is not None:
+            self._first_round = max(each for _, each in self.rounds.opens())
+        self._trainers = trainers if self._trainers else 0
+        ended = self.clocks.abort(error)
+        self.recovery = Recovery()
+        self._departures = Departures(self._wait_timeout_s, self._is_gone)
+        self._begin(replace(self.job, trainers=trainers), trainer=0)
+        self.cuts.restore(number)
+        answered = self.resizing.done(former.members)
+        self.members.refuse(self.resizing.former)
+        return [*ended, *answered]
+
+    def not_resized(self, why: str) -> list[Instruction]:
+        """Go on with the trainers that there are: the cut of a change was given up."""
+        return self.resizing.fail(not_resized(self.resizing.number, why))
+
+    def resize_unknown(self) -> list[Instruction]:
+        """End the job: other pservers may have begun anew."""
+        return self.abort(of_unknown_end(self.resizing.number, self.resizing.trainers))
 
     def closed(self, bucket: int = 0, round: int = 0) -> list[Instruction]:
         """Record that the round of a `Close` of `bucket` was applied."""
@@ -180,6 +175,7 @@ class PserverState:
         """Record that a trainer has finished, at `position`; no call waits for it from now on.
 
         The job lasts until a trainer that `will_confirm` has done so, or had time to."""
+        self.resizing.check()
         self.members_of_job(trainer).called(trainer, incarnation, now)
         self.members.complete(trainer, now, will_confirm, confirms, position)
         self.recovery.left(trainer)
@@ -206,7 +202,7 @@ class PserverState:
         """
         self.aborted = error
         in_round = self.rounds.abort(error, closing=closing) if self.rounds is not None else []
-        return self._with_waits(in_round)
+        return [*self._with_waits(in_round), *self.resizing.fail(error)]
 
     # --- questions ---------------------------------------------------------------------------
 
@@ -236,16 +232,6 @@ class PserverState:
     def global_step(self) -> int:
         """Mini-batches of all trainers, in the modes that push."""
         return self.pushes.step
-
-    def raise_if_aborted(self) -> None:
-        if self.aborted is not None:
-            raise self.aborted.again()
-
-    def members_of_job(self, trainer: int) -> Membership:
-        """The membership; raises `WireError` before the first HELLO."""
-        if self.job is None:
-            raise no_job(trainer)
-        return self.members
 
     def update_presence(self, now: float) -> None:
         """Record which running trainers are present and which are gone."""

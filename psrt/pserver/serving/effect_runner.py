@@ -259,7 +259,7 @@ class EffectRunner:
         except Exception as error:
             log.warning("cut %d could not begin: %s", freeze.number, error)
             return self._state.cuts.give_up(str(error))
-        return self._state.cuts.frozen()
+        return self._state.frozen()
 
     def _report_end(self) -> None:
         with self._lock:

@@ -286,3 +286,62 @@ def test_a_pserver_that_stops_gives_up_its_cut_unless_the_manifest_is_being_writ
         cuts.part(2, endpoint, "r")
     assert cuts.end("the pserver is shutting down") == []
     assert cuts.committed(2) == [Done("cli", 2)]
+
+
+def completed(cuts: CutCoordinator, number: int) -> list:
+    for endpoint in ENDPOINTS:
+        cuts.part(number, endpoint, "record", call=endpoint)
+    return cuts.committed(number)
+
+
+def test_a_change_of_the_number_of_trainers_is_announced_with_its_cut() -> None:
+    cuts = coordinator()
+    cuts.watch("t0", 0, 0.0)
+
+    assert cuts.resize("scale", 3, 1.0) == [Announce("t0", 1, 3)]
+    assert (cuts.proposed, cuts.trainers) == (1, 3)
+    assert cuts.watch("late", 0, 1.0) == [Announce("late", 1, 3)]
+    assert Done("scale", 1) in completed(cuts, 1)
+    assert cuts.trainers == 0
+
+
+def test_a_change_waits_for_the_cut_under_way_and_for_other_changes() -> None:
+    cuts = coordinator()
+    cuts.request("save", 0.0)
+
+    assert cuts.resize("first", 3, 1.0) == cuts.resize("second", 1, 1.0) == []
+    assert cuts.trainers == 0
+    assert {each.call for each in completed(cuts, 1)} == {*ENDPOINTS, "save"}
+    cuts.tick(2.0)
+    assert (cuts.proposed, cuts.trainers) == (2, 3)
+    assert {each.call for each in completed(cuts, 2)} == {*ENDPOINTS, "first"}
+    cuts.tick(3.0)
+    assert (cuts.proposed, cuts.trainers) == (3, 1)
+    assert {each.call for each in completed(cuts, 3)} == {*ENDPOINTS, "second"}
+    assert cuts.tick(4.0) == []
+    assert cuts.proposed == 0
+
+
+def test_a_change_whose_cut_is_given_up_fails_and_is_not_tried_again() -> None:
+    cuts = coordinator()
+    cuts.resize("scale", 3, 0.0)
+    cuts.part(1, "a:1", "record", call="a")
+
+    discard, *done = cuts.tick(31.0)
+
+    assert isinstance(discard, Discard)
+    assert [(each.call, each.error.code) for each in done] == [
+        ("a", ErrorCode.CUT_GIVEN_UP),
+        ("scale", ErrorCode.CUT_GIVEN_UP),
+    ]
+    assert cuts.tick(32.0) == []
+    assert cuts.proposed == 0
+
+
+def test_a_change_of_a_superseded_coordinator_fails() -> None:
+    cuts, error = coordinator(), StorageError("another process has taken over")
+    cuts.resize("first", 3, 0.0)
+    cuts.resize("second", 1, 0.0)
+
+    assert cuts.left_open(1, error, True) == [Done("first", 1, error)]
+    assert cuts.tick(1.0) == [Done("second", 0, error)]

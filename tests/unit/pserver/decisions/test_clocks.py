@@ -19,9 +19,9 @@ from psrt.pserver.decisions.calls import (
     Warn,
 )
 from psrt.pserver.decisions.clocks import MAX_CLOCKS, NO_OTHER, Meeting
-from psrt.pserver.decisions.description import describe
 from psrt.pserver.decisions.job_identity import JobIdentity
 from psrt.pserver.decisions.pserver_state import PserverState
+from psrt.pserver.decisions.saved_state import describe
 
 WAIT_TIMEOUT_S = 10.0
 Step = tuple[str, int]  # kind, trainer

@@ -12,9 +12,9 @@ from psrt.core.errors import DeadlineError, ErrorCode, JobError, PsrtError
 from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync
 from psrt.pserver.decisions.calls import Fail, Forget, Instruction, SendReply, WaitingCall, Warn
 from psrt.pserver.decisions.clocks import Meeting
-from psrt.pserver.decisions.description import describe
 from psrt.pserver.decisions.job_identity import JobIdentity
 from psrt.pserver.decisions.pserver_state import PserverState
+from psrt.pserver.decisions.saved_state import describe
 from psrt.pserver.serving.connections import TrainerConnections
 from psrt.pserver.serving.service import PserverService
 from psrt.rpc import pb

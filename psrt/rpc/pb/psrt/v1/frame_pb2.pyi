@@ -314,20 +314,22 @@ class ShrinkReply(_message.Message):
     def __init__(self, tables: _Optional[_Iterable[_Union[Dropped, _Mapping]]] = ...) -> None: ...
 
 class Cut(_message.Message):
-    __slots__ = ("number", "position", "last_push", "newest", "complete", "positions")
+    __slots__ = ("number", "position", "last_push", "newest", "complete", "positions", "trainers")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
     LAST_PUSH_FIELD_NUMBER: _ClassVar[int]
     NEWEST_FIELD_NUMBER: _ClassVar[int]
     COMPLETE_FIELD_NUMBER: _ClassVar[int]
     POSITIONS_FIELD_NUMBER: _ClassVar[int]
+    TRAINERS_FIELD_NUMBER: _ClassVar[int]
     number: int
     position: str
     last_push: int
     newest: int
     complete: int
     positions: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, number: _Optional[int] = ..., position: _Optional[str] = ..., last_push: _Optional[int] = ..., newest: _Optional[int] = ..., complete: _Optional[int] = ..., positions: _Optional[_Iterable[str]] = ...) -> None: ...
+    trainers: int
+    def __init__(self, number: _Optional[int] = ..., position: _Optional[str] = ..., last_push: _Optional[int] = ..., newest: _Optional[int] = ..., complete: _Optional[int] = ..., positions: _Optional[_Iterable[str]] = ..., trainers: _Optional[int] = ...) -> None: ...
 
 class CutPart(_message.Message):
     __slots__ = ("number", "endpoint", "record", "problem")

@@ -1,0 +1,115 @@
+"""Events of trainers that join a job, as a part of `PserverState`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+
+from psrt.core.errors import PsrtError, WireError
+from psrt.pserver.decisions.calls import Instruction
+from psrt.pserver.decisions.departures import Departures
+from psrt.pserver.decisions.job_identity import JobIdentity, PserverProcesses, no_job
+from psrt.pserver.decisions.membership import Membership
+from psrt.pserver.decisions.recovery import Recovery
+from psrt.pserver.decisions.resizing import Resizing
+
+
+class Joining(ABC):
+    """The part of `PserverState` by which processes take their places."""
+
+    job: JobIdentity | None
+    members: Membership
+    pservers: PserverProcesses
+    recovery: Recovery
+    resizing: Resizing
+    aborted: PsrtError | None
+    _departures: Departures
+
+    def hello(
+        self, trainer: int, incarnation: int, job: JobIdentity, now: float
+    ) -> list[Instruction]:
+        """Introduce a trainer's process; it sends one HELLO per connection."""
+        check_incarnation(trainer, incarnation)
+        if self.job is None:
+            self._begin(job, trainer)
+        else:
+            self.resizing.check()
+            self.job.check_same(job, trainer, self.resizing.may_come)
+        self.raise_if_aborted()
+        self.members.join(trainer, incarnation, now)
+        self._departures.schedule(now)
+        return []
+
+    def attend(self, trainer: int, incarnation: int, now: float) -> list[Instruction]:
+        """Let an introduced process take the place of a former one: its first call after HELLO."""
+        members = self.members_of_job(trainer)
+        self.raise_if_aborted()
+        self.resizing.check()
+        self.recovery.check_successor(trainer, incarnation)
+        replaces = members.attend(trainer, incarnation, now)
+        self._departures.schedule(now)
+        return self._replaced(trainer) if replaces else []
+
+    def called(self, trainer: int, incarnation: int, now: float) -> JobIdentity:
+        """Record a call that waits for no other trainer; return the job."""
+        self.members_of_job(trainer).called(trainer, incarnation, now)
+        assert self.job is not None
+        return self.job
+
+    def register(
+        self,
+        trainer: int,
+        incarnation: int,
+        pservers: Mapping[str, int],
+        now: float,
+        predecessor: int = 0,
+    ) -> JobIdentity:
+        """Record a REGISTER of a trainer that found these `pservers`, incarnations by endpoint.
+
+        `predecessor` is the process that it replaces at any of them.
+        """
+        job = self.called(trainer, incarnation, now)
+        self.pservers.check_same(pservers, trainer)
+        self.recovery.check_predecessor(self.members, trainer, predecessor)
+        return job
+
+    def resent(self, trainer: int, incarnation: int, now: float, cut: int) -> list[Instruction]:
+        """Record that a trainer has sent all pushes again that the complete `cut` lacks."""
+        self.members_of_job(trainer).called(trainer, incarnation, now)
+        error = self.recovery.resent(trainer, cut)
+        return [] if error is None else self.abort(error)
+
+    def recovered(self, now: float) -> None:
+        """Watch for trainers that do not come back after a recovery."""
+        self._departures.schedule(now)
+
+    def raise_if_aborted(self) -> None:
+        if self.aborted is not None:
+            raise self.aborted.again()
+
+    def members_of_job(self, trainer: int) -> Membership:
+        """The membership; raises `WireError` before the first HELLO."""
+        if self.job is None:
+            raise no_job(trainer)
+        return self.members
+
+    @abstractmethod
+    def abort(self, error: PsrtError, *, closing: int | None = None) -> list[Instruction]:
+        """See `PserverState.abort`."""
+
+    @abstractmethod
+    def _begin(self, job: JobIdentity, trainer: int) -> None:
+        """Belong to `job` from now on."""
+
+    @abstractmethod
+    def _replaced(self, trainer: int) -> list[Instruction]:
+        """End the waits of a process that was replaced."""
+
+
+def check_incarnation(trainer: int, incarnation: int) -> None:
+    """Raise `WireError` for a HELLO that names no process."""
+    if incarnation == 0:
+        raise WireError(
+            f"trainer {trainer} sent HELLO without an incarnation; it was refused.",
+            hint="push_key.incarnation must be a random number drawn when the process starts.",
+        )
