@@ -118,17 +118,16 @@ class CutCoordinator:
         """Forget a WATCH whose caller has gone."""
         self._watches = [each for each in self._watches if each[0] is not call]
 
-    def request(self, call: Caller, now: float) -> list[CutInstruction]:
-        """Add a CHECKPOINT; it waits for the cut under way, or for a new one."""
-        self._requests.append(call)
-        return self._propose(now) if self._proposal is None else []
+    def request(self, call: Caller, now: float, trainers: int = 0) -> list[CutInstruction]:
+        """Add a CHECKPOINT; it waits for the cut under way, or for a new one.
 
-    def resize(self, call: Caller, trainers: int, now: float) -> list[CutInstruction]:
-        """Ask for a cut from which the job goes on with `trainers` trainers.
-
-        It is proposed once the cut under way, and earlier changes, have ended.
+        A cut from which the job goes on with `trainers` trainers is proposed once the cut under
+        way, and earlier changes of their number, have ended.
         """
-        self._changes.append((call, trainers))
+        if trainers:
+            self._changes.append((call, trainers))
+        else:
+            self._requests.append(call)
         return self._propose(now) if self._proposal is None else []
 
     def tick(self, now: float) -> list[CutInstruction]:

@@ -40,11 +40,14 @@ CHECK_S = 0.1
 
 
 class WaitingCaller:
-    """A WATCH or CHECKPOINT; `future` has the number of a cut once it is answered."""
+    """A WATCH or CHECKPOINT; `future` has the number of a cut once it is answered.
+
+    `trainers` is the number with which the job goes on from that cut, 0 = it stays.
+    """
 
     def __init__(self, deadline_s: float, known: int = 0) -> None:
         self.future: Future[None] = Future()
-        self.deadline_s, self.number = deadline_s, known
+        self.deadline_s, self.number, self.trainers = deadline_s, known, 0
         self._lock = threading.Lock()
 
     def answer(self, number: int, error: PsrtError | None = None) -> None:
@@ -93,6 +96,11 @@ class Coordination:
         return self._cuts.proposed
 
     @property
+    def trainers(self) -> int:
+        """The number of trainers with which the job goes on from the proposed cut, 0 = it stays."""
+        return self._cuts.trainers
+
+    @property
     def has_parts(self) -> bool:
         """True while a cut has some of its parts, so that the others are about to come."""
         return self._cuts.has_parts
@@ -125,12 +133,15 @@ class Coordination:
         self._execute(instructions)
         return caller
 
-    def request(self) -> WaitingCaller:
+    def request(self, trainers: int = 0) -> WaitingCaller:
         """A caller that is answered when a cut proposed now is complete, or fails with its
-        error."""
+        error.
+
+        With `trainers` the job goes on from it with this number of trainers.
+        """
         caller = WaitingCaller(0.0)
         with self._lock:
-            instructions = self._cuts.request(caller, self._clock.now())
+            instructions = self._cuts.request(caller, self._clock.now(), trainers)
         self._execute(instructions)
         return caller
 
@@ -192,7 +203,8 @@ class Coordination:
     def _execute(self, instructions: Sequence[CutInstruction]) -> None:
         for instruction in instructions:
             match instruction:
-                case Announce(call, number):
+                case Announce(call, number, trainers):
+                    call.trainers = trainers
                     call.answer(number)
                 case Commit():
                     self._execute(self._commit(instruction))

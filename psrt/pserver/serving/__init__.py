@@ -21,6 +21,7 @@ In reading order:
     cut_requests     requests of a pserver for a cut
     cut_moments      cuts on a signal, and before the end of the process
     end_cut          the cut at the end of the job
+    resizes          changes of the number of trainers
     service          the rpc handler: calls by method, and the end of a job
 """
 

@@ -23,16 +23,17 @@ from psrt.pserver.checkpoints import (
     RecoveredPart,
     SavedCut,
     Settings,
+    find_cut,
     served_job,
 )
 from psrt.pserver.decisions import Freeze, JobIdentity, PserverState, WaitingCall
-from psrt.pserver.serving.cut_requests import outcome_of, report_here, report_part
+from psrt.pserver.serving.cut_requests import cut_reply, outcome_of, report_here, report_part
 from psrt.pserver.serving.durable import Durability
 from psrt.pserver.serving.effect_runner import EffectRunner, PendingReply
 from psrt.pserver.serving.part_facts import part_facts
 from psrt.pserver.serving.request_headers import caller_of, deadline_of
 from psrt.pserver.serving.resuming import Resuming
-from psrt.pserver.serving.state_pages import no_state, sent_page, stored_page
+from psrt.pserver.serving.state_pages import StateCalls
 from psrt.pserver.tables import TableRegistry, Upkeep
 from psrt.rpc import pb
 from psrt.rpc.dialing import Carrier
@@ -44,6 +45,9 @@ log = logging.getLogger("psrt.pserver")
 
 Found: TypeAlias = Sequence[tuple[str, int]]
 """Endpoint and incarnation of each pserver of a job, in the order of the plan."""
+
+OnEnded: TypeAlias = Callable[[int, PartOutcome], None]
+"""Called with the number of a cut that this pserver has a part of, and what became of it."""
 
 REPORT_S = 30.0
 """Time limit of a report to the first pserver, beyond that of its cut, which it waits for."""
@@ -81,10 +85,11 @@ class CutCalls:
         self._joining = threading.Lock()
         self._endpoints: tuple[str, ...] = ()
         self._coordination: Coordination | None = None
-        self._restored: dict[int, int] = {}  # the process that goes on from the cut, by trainer
         self._cutting = (
             Cutting(settings, tables, upkeep, crashes, self._written) if settings else None
         )
+        self.states = StateCalls(self._cutting, resumed)
+        self._on_ended: OnEnded = lambda number, outcome: None
 
     # --- the job ---------------------------------------------------------------------------------
 
@@ -93,8 +98,9 @@ class CutCalls:
         """The cut, or the part of one, that new tables are filled from."""
         return self._recovered.cut if self._recovered is not None else self.resumed
 
-    def run_by(self, runner: EffectRunner) -> None:
-        """Take local cuts between updates of this runner."""
+    def run_by(self, runner: EffectRunner, on_ended: OnEnded) -> None:
+        """Take local cuts between updates of this runner; pass the ends of cuts to `on_ended`."""
+        self._on_ended = on_ended
         if self._settings is not None:
             self.durability.write_to(self._settings, runner)
 
@@ -113,8 +119,6 @@ class CutCalls:
                 return
             self._cutting.index, endpoints = mine[0], tuple(endpoint for endpoint, _ in found)
             self._endpoints = endpoints
-            if not self.makes_cuts(job):
-                return
             if self.name and not self.durability.is_replicated:
                 self.durability.begin(self._settings, self.name, mine[0])
                 served_job.record(self._settings.directory, self.name, self._incarnation)
@@ -153,6 +157,21 @@ class CutCalls:
         beginning.newest = self._coordination.newest if self._coordination is not None else 0
         return beginning
 
+    def begin_from(self, number: int) -> None:
+        """Let trainers go on from a complete cut, whose tables this pserver holds."""
+        assert self._settings is not None, "a pserver with a part of a cut has a directory"
+        self.resumed = find_cut(self._settings.directory, str(number))
+        self.resuming = Resuming(self.resumed)
+        self.states = StateCalls(self._cutting, self.resumed)
+
+    def trainers_from(self, number: int) -> int:
+        """The number of trainers with which the job goes on from the proposed cut `number`.
+
+        0 = it stays, or this is not the first pserver.
+        """
+        first = self._coordination
+        return first.trainers if first is not None and first.proposed == number else 0
+
     @property
     def proposed(self) -> int:
         return self._coordination.proposed if self._coordination is not None else 0
@@ -179,6 +198,16 @@ class CutCalls:
     @property
     def coordination(self) -> Coordination | None:
         """The coordinator, on the first pserver of a job that makes cuts."""
+        return self._coordination
+
+    def coordinating(self, header: pb.Header) -> Coordination:
+        """The coordinator; raises `ConfigError` on another pserver."""
+        if self._coordination is None:
+            raise ConfigError(
+                f"{Method(header.method).name} needs the first pserver of a job that writes cuts; "
+                "this one does not coordinate any.",
+                hint="Start pservers with --checkpoint-dir, and ask the first one of the plan.",
+            )
         return self._coordination
 
     def await_ended(self, timeout_s: float) -> bool:
@@ -208,18 +237,20 @@ class CutCalls:
     def watch(self, message: Message) -> Message | Later:
         header = message.header
         deadline_s = deadline_of(header, self._clock.now())
-        caller = self._coordinating(header).watch(header.cut.number, deadline_s)
-        return Later(caller.future, lambda: _cut_reply(caller.number, self.complete))
+        caller = self.coordinating(header).watch(header.cut.number, deadline_s)
+        return Later(
+            caller.future, lambda: cut_reply(caller.number, self.complete, caller.trainers)
+        )
 
     def checkpoint(self, message: Message) -> Message | Later:
-        caller = self._coordinating(message.header).request()
-        return Later(caller.future, lambda: _cut_reply(caller.number))
+        caller = self.coordinating(message.header).request()
+        return Later(caller.future, lambda: cut_reply(caller.number))
 
     def part(self, message: Message) -> Message | Later:
         part = message.header.cut_part
-        coordinating = self._coordinating(message.header)
+        coordinating = self.coordinating(message.header)
         caller = coordinating.part(part.number, part.endpoint, part.record, part.problem)
-        return Later(caller.future, lambda: _cut_reply(caller.number))
+        return Later(caller.future, lambda: cut_reply(caller.number))
 
     def cut(self, message: Message, runner: EffectRunner) -> Message | Later:
         header, pending = message.header, PendingReply(position=message.header.cut.position)
@@ -227,25 +258,9 @@ class CutCalls:
             self._cutting.states.superseded(header.cut.number)
         deadline_s = deadline_of(header, self._clock.now())
         call = WaitingCall(*caller_of(header), header.cut.last_push, deadline_s, content=pending)
-        runner.decide(lambda state, now: state.cut(call, header.cut.number, now))
-        return pending.reply(lambda: _cut_reply(header.cut.number))
-
-    def keep_state(self, message: Message) -> Message:
-        """Write a page of the caller's state into the cut under way."""
-        if self._cutting is None:
-            raise JobError("this pserver has no directory of checkpoints.")
-        self._cutting.states.put(sent_page(message))
-        return Message(pb.Header())
-
-    def read_state(self, message: Message) -> Message:
-        """A page of a trainer's state in the resumed cut, for one process of the caller's role.
-
-        A process that replaces it goes on without: the residuals may have been pushed meanwhile.
-        """
-        trainer, incarnation = caller_of(message.header)
-        if self._restored.setdefault(trainer, incarnation) != incarnation:
-            return no_state()
-        return stored_page(self.resumed, message.header.state_page)
+        cut = header.cut
+        runner.decide(lambda state, now: state.cut(call, cut.number, now, cut.trainers))
+        return pending.reply(lambda: cut_reply(header.cut.number))
 
     def freeze(self, freeze: Freeze, state: PserverState) -> None:
         """Freeze all tables; raises `PsrtError` if that is not possible now."""
@@ -269,15 +284,6 @@ class CutCalls:
 
     # --- inside ----------------------------------------------------------------------------------
 
-    def _coordinating(self, header: pb.Header) -> Coordination:
-        if self._coordination is None:
-            raise ConfigError(
-                f"{Method(header.method).name} needs the first pserver of a job that writes cuts; "
-                "this one does not coordinate any.",
-                hint="Start pservers with --checkpoint-dir, and ask the first one of the plan.",
-            )
-        return self._coordination
-
     def _written(self, number: int, record: str, problem: str) -> PartOutcome:
         """Report this pserver's part to the coordinator; returns what became of the cut."""
         assert self._cutting is not None
@@ -290,8 +296,5 @@ class CutCalls:
             ask = partial(report_here, self._coordination, part)
         outcome = outcome_of(part, ask)
         self.durability.ended(number, outcome is PartOutcome.COMPLETE)
+        self._on_ended(number, outcome)
         return outcome
-
-
-def _cut_reply(number: int, complete: int = 0) -> Message:
-    return Message(pb.Header(cut=pb.Cut(number=number, complete=complete)))

@@ -14,6 +14,7 @@ from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.dialing import Carrier
 from psrt.rpc.methods import Method
+from psrt.rpc.wire import Message
 
 log = logging.getLogger("psrt.pserver")
 
@@ -21,6 +22,11 @@ POLL_S = 0.1
 """Seconds between two checks for an end of a wait."""
 
 _LEAST_S = 0.001
+
+
+def cut_reply(number: int, complete: int = 0, trainers: int = 0) -> Message:
+    """A reply that names a cut; see `pb.Cut`."""
+    return Message(pb.Header(cut=pb.Cut(number=number, complete=complete, trainers=trainers)))
 
 
 def ask_first(

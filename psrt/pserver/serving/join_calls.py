@@ -55,6 +55,8 @@ class JoinCalls:
             self._cuts.resuming.check(job)
             reply.hello_reply.makes_cuts = self._cuts.makes_cuts(job)
             self._cuts.greeted(header.hello)
+            if self._cuts.durability.is_durable:
+                self._runner.ask(lambda state, now: state.resizing.refuse())
             self._is_replicated |= header.hello.durability == "replica"
             self._runner.decide(lambda state, now: state.hello(*caller_of(header), job, now))
             members = self._runner.ask(lambda state, now: state.members)

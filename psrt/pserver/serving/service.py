@@ -28,6 +28,7 @@ from psrt.pserver.serving.end_cut import EndCut
 from psrt.pserver.serving.id_list_cache import IdListCache
 from psrt.pserver.serving.join_calls import JoinCalls, OnRegistered
 from psrt.pserver.serving.request_headers import caller_of, no_memory
+from psrt.pserver.serving.resizes import Resizes
 from psrt.pserver.serving.step_calls import StepCalls
 from psrt.pserver.serving.table_calls import export, shrink
 from psrt.pserver.tables import HelperThreads, Meters, SlabPreallocator, TableRegistry, Upkeep
@@ -53,6 +54,7 @@ class PserverService:
 
     `on_registered` gets the pservers of a job with `durability = "replica"`, in the order of the
     plan, and the number of this one. A part of another pserver has the `incarnation` of its tables.
+    `on_resized` gets the number of trainers each time that it has changed.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class PserverService:
         recovered: RecoveredPart | None = None,
         incarnation: int = 0,
         on_registered: OnRegistered = lambda endpoints, part: None,
+        on_resized: Callable[[int], None] = lambda trainers: None,
     ) -> None:
         self._crashes = crashes or CrashReport()
         self._preallocator = SlabPreallocator(self._crashes)
@@ -89,13 +92,15 @@ class PserverService:
             *(wait_timeout_s, trainers, self._connections.is_gone, self._cuts.resuming.counts),
             proposed_cut=lambda: self._cuts.proposed,
         )
+        state.resizing.may_come = cuts is not None
         self._runner = EffectRunner(
             *(state, self.meters, self._clock, self._ended, self._forget),
             *(self._cuts.freeze, self._completed, self._cuts.no_part),
         )
         of_cuts = self._cuts, self._runner, self._clock, self._crashes, carrier
         self.moments, self._end_cut = CutMoments(*of_cuts), EndCut(*of_cuts)
-        self._cuts.run_by(self._runner)
+        self._resizes = Resizes(self._cuts, self._runner, self._forget, on_resized)
+        self._cuts.run_by(self._runner, self._resizes.ended)
         self._joins = JoinCalls(
             *(self._runner, self.tables, self._upkeep, self._cuts, self._incarnation),
             *(self._job_time, on_registered),
@@ -119,13 +124,13 @@ class PserverService:
             Method.STATUS: self._status,
             Method.SHRINK: self._shrink,
             Method.WATCH: self._cuts.watch,
-            Method.CUT: lambda message: self._cuts.cut(message, self._runner),
+            Method.CUT: self._resizes.cut,
             Method.PART: self._cuts.part,
             Method.CHECKPOINT: self._checkpoint,
             Method.ATTEND: self._joins.attend,
             Method.RESENT: self._joins.resent,
-            Method.KEEP_STATE: self._cuts.keep_state,
-            Method.READ_STATE: self._cuts.read_state,
+            Method.KEEP_STATE: lambda message: self._cuts.states.keep(message),
+            Method.READ_STATE: lambda message: self._cuts.states.read(message),
         }
 
     def serves_as(self, name: str) -> None:
@@ -267,7 +272,8 @@ class PserverService:
         """Handle CHECKPOINT; lingering trainers join the cut at the end of the job."""
         if self._cuts.coordination is not None and not self.is_recording:
             self.moments.refuse_without_trainers()
-        return self._cuts.checkpoint(message)
+        ask = self._resizes.request if message.header.cut.trainers else self._cuts.checkpoint
+        return ask(message)
 
     def _shrink(self, message: Message) -> Message:
         header = message.header

@@ -4,11 +4,36 @@ from __future__ import annotations
 
 import json
 
-from psrt.core.errors import WireError
-from psrt.pserver.checkpoints import SavedCut, SentPage
+from psrt.core.errors import JobError, WireError
+from psrt.pserver.checkpoints import Cutting, SavedCut, SentPage
 from psrt.pserver.serving.request_headers import caller_of
 from psrt.rpc import pb
 from psrt.rpc.wire import Message
+
+
+class StateCalls:
+    """Handlers of KEEP_STATE and READ_STATE; `resumed` is the cut that trainers go on from."""
+
+    def __init__(self, cutting: Cutting | None, resumed: SavedCut | None) -> None:
+        self._cutting, self._resumed = cutting, resumed
+        self._restored: dict[int, int] = {}  # the process that goes on from the cut, by trainer
+
+    def keep(self, message: Message) -> Message:
+        """Write a page of the caller's state into the cut under way."""
+        if self._cutting is None:
+            raise JobError("this pserver has no directory of checkpoints.")
+        self._cutting.states.put(sent_page(message))
+        return Message(pb.Header())
+
+    def read(self, message: Message) -> Message:
+        """A page of a trainer's state in the resumed cut, for one process of the caller's role.
+
+        A process that replaces it goes on without: the residuals may have been pushed meanwhile.
+        """
+        trainer, incarnation = caller_of(message.header)
+        if self._restored.setdefault(trainer, incarnation) != incarnation:
+            return no_state()
+        return stored_page(self._resumed, message.header.state_page)
 
 
 def sent_page(message: Message) -> SentPage:

@@ -93,6 +93,7 @@ class StepCalls:
         number = self._runner.ask(lambda state, now: state.cuts.behind(header.round))
         if number or self._cuts.complete:
             reply.cut.number, reply.cut.complete = number, self._cuts.complete
+            reply.cut.trainers = self._cuts.trainers_from(number)
         self._cuts.durability.report(header, reply)
         return self._kept_read(pending.parts, header, header.lineage.settled + 2, reply)
 

@@ -298,7 +298,7 @@ def test_a_change_of_the_number_of_trainers_is_announced_with_its_cut() -> None:
     cuts = coordinator()
     cuts.watch("t0", 0, 0.0)
 
-    assert cuts.resize("scale", 3, 1.0) == [Announce("t0", 1, 3)]
+    assert cuts.request("scale", 1.0, 3) == [Announce("t0", 1, 3)]
     assert (cuts.proposed, cuts.trainers) == (1, 3)
     assert cuts.watch("late", 0, 1.0) == [Announce("late", 1, 3)]
     assert Done("scale", 1) in completed(cuts, 1)
@@ -309,7 +309,7 @@ def test_a_change_waits_for_the_cut_under_way_and_for_other_changes() -> None:
     cuts = coordinator()
     cuts.request("save", 0.0)
 
-    assert cuts.resize("first", 3, 1.0) == cuts.resize("second", 1, 1.0) == []
+    assert cuts.request("first", 1.0, 3) == cuts.request("second", 1.0, 1) == []
     assert cuts.trainers == 0
     assert {each.call for each in completed(cuts, 1)} == {*ENDPOINTS, "save"}
     cuts.tick(2.0)
@@ -324,7 +324,7 @@ def test_a_change_waits_for_the_cut_under_way_and_for_other_changes() -> None:
 
 def test_a_change_whose_cut_is_given_up_fails_and_is_not_tried_again() -> None:
     cuts = coordinator()
-    cuts.resize("scale", 3, 0.0)
+    cuts.request("scale", 0.0, 3)
     cuts.part(1, "a:1", "record", call="a")
 
     discard, *done = cuts.tick(31.0)
@@ -340,8 +340,8 @@ def test_a_change_whose_cut_is_given_up_fails_and_is_not_tried_again() -> None:
 
 def test_a_change_of_a_superseded_coordinator_fails() -> None:
     cuts, error = coordinator(), StorageError("another process has taken over")
-    cuts.resize("first", 3, 0.0)
-    cuts.resize("second", 1, 0.0)
+    cuts.request("first", 0.0, 3)
+    cuts.request("second", 0.0, 1)
 
     assert cuts.left_open(1, error, True) == [Done("first", 1, error)]
     assert cuts.tick(1.0) == [Done("second", 0, error)]

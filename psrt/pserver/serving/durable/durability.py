@@ -57,6 +57,11 @@ class Durability:
         self._writes_deltas |= hello.durability == "delta"
         self.is_replicated |= hello.durability == "replica"
 
+    @property
+    def is_durable(self) -> bool:
+        """True if trainers keep pushes until they are durable, in any way."""
+        return self.is_asked or self.is_replicated
+
     def recovered(self, state: PserverState, now: float) -> None:
         """Record that the state was read from disk."""
         self.progress.confirm(point_of(state, now), now)
