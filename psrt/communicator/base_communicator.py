@@ -9,15 +9,17 @@ raises it again.
 
 from __future__ import annotations
 
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 
 from psrt.communicator.base import Beginning, BeginsAt, Position, Timeline, Versions, no_position
 from psrt.communicator.requests import CutWatch, PserverGroup, take_part
 from psrt.core.counters import Counters
-from psrt.core.errors import InternalError, PsrtError
+from psrt.core.errors import ErrorCode, InternalError, PsrtError, UnavailableError
 from psrt.core.types import F32, I64
 from psrt.rpc.methods import TRAINED
 
@@ -45,6 +47,8 @@ class BaseCommunicator(ABC):
         self._next_position: Position = no_position
         self._begin: BeginsAt = lambda resumed: no_position
         self._cut_watch = CutWatch(pservers, self._take_part)
+        self._follows_resizes, self._resized_to = False, 0
+        self._resizing = threading.Lock()  # held while the number of trainers changes
 
     @property
     def counters(self) -> Counters:
@@ -111,6 +115,16 @@ class BaseCommunicator(ABC):
         """See `Communicator.declare_trained`."""
         self._pservers.meet(TRAINED, 1, 0)
 
+    def follow_resizes(self) -> None:
+        """See `Communicator.follow_resizes`."""
+        self._follows_resizes = True
+
+    @property
+    def resized_to(self) -> int:
+        """See `Communicator.resized_to`."""
+        with self._resizing:
+            return self._resized_to
+
     def close(self) -> None:
         self._closed = True
         self._cut_watch.close()
@@ -139,8 +153,28 @@ class BaseCommunicator(ABC):
 
     def _take_part(self, number: int) -> None:
         """Take part in cut `number`, on the thread that waits for proposals."""
-        if take_part(self._pservers, number, self._pushes_held):
+        trainers = self._pservers.trainers_from(number) if self._follows_resizes else 0
+        if trainers:
+            with self._resizing:
+                on_resized = partial(self._resized, trainers, number)
+                take_part(self._pservers, number, self._pushes_held, trainers, on_resized)
+        elif take_part(self._pservers, number, self._pushes_held):
             self._pservers.on_cut(number)
+
+    def _resized(self, trainers: int, number: int) -> None:
+        """Let every later call of the training thread raise: this process has no place any more."""
+        self._resized_to = trainers
+        self._failure = UnavailableError(
+            f"the job goes on with {trainers} trainers from cut {number} on.",
+            code=ErrorCode.RESIZING,
+        )
+
+    def _complete(self, timeout_s: float, position: str) -> None:
+        """Complete, unless the number of trainers has changed; it does not change meanwhile."""
+        with self._resizing:
+            if self._resized_to:
+                self._check()
+            self._pservers.complete(timeout_s, position)
 
     def _pulled(self, versions: Versions) -> None:
         """Gradients are computed on these versions from now on; others stay as they were."""

@@ -85,6 +85,21 @@ class CutParticipant(Protocol):
         may copy them."""
         ...
 
+    def follow_resizes(self) -> None:
+        """Take part in changes of the number of trainers; a change ends the part of this process.
+
+        Call it before `start`. Without it a change is given up: for callers that cannot begin anew.
+        """
+        ...
+
+    @property
+    def resized_to(self) -> int:
+        """The number of trainers that the job went on with; 0 = the part of this process goes on.
+
+        Waits for a cut under way that changes it. Other methods raise an error once it is set.
+        """
+        ...
+
     def is_alone(self) -> None:
         """Declare that all other trainers have completed: in Sync, cuts wait for no round."""
         ...

@@ -44,6 +44,7 @@ class LocalCommunicator:
     """A communicator over `tables`, by name; nothing leaves the process."""
 
     one_call_step = makes_cuts = False
+    resized_to = 0
     resumed = Beginning()
 
     def __init__(self, tables: Mapping[str, UpdatableTable]) -> None:
@@ -91,6 +92,9 @@ class LocalCommunicator:
     def at_rest(self) -> AbstractContextManager[None]:
         """Do nothing: there are no cuts."""
         return nullcontext()
+
+    def follow_resizes(self) -> None:
+        """Do nothing: there are no other trainers."""
 
     def is_alone(self) -> None:
         """Do nothing: there is no other trainer."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from psrt.core.clock import Clock
-from psrt.core.errors import UnavailableError
+from psrt.core.errors import ErrorCode, UnavailableError
 from psrt.rpc.error_text import unreachable
 from psrt.rpc.retry import RetryPolicy
 from psrt.rpc.route import Route
@@ -39,10 +39,13 @@ def connected(
             elapsed_s = clock.now() - started
             delay_s = policy.next_delay(attempt, elapsed_s, error, random.random)
             if delay_s is None or closed.is_set():
+                if error.code is ErrorCode.RESIZING:
+                    raise
                 raise unreachable(route.place.endpoint, elapsed_s, error) from error
             if elapsed_s >= reported_s:
                 so_far = f"{elapsed_s:.0f} of {timeout_s:.0f} s"
-                on_wait(f"waiting for pserver {route.place.endpoint} ({so_far})")
+                why = f": {error.message}" if error.code is ErrorCode.RESIZING else ""
+                on_wait(f"waiting for pserver {route.place.endpoint} ({so_far}){why}")
                 reported_s = elapsed_s + _REPORT_S
             closed.wait(delay_s)
             attempt += 1

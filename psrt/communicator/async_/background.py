@@ -23,8 +23,10 @@ class Background:
     def __init__(self, on_failure: Callable[[], None]) -> None:
         self._on_failure = on_failure
         self._failed: Future[None] = Future()
+        self._failing = threading.Lock()
         self._crashes = CrashReport(self._fail)
         self._threads: list[threading.Thread] = []
+        self._ended_by: PsrtError | None = None
         self._closed = False
 
     def start(self, loop: Callable[[], None], name: str) -> None:
@@ -40,7 +42,9 @@ class Background:
         self._threads.append(start_thread(until_closed, name, self._crashes))
 
     def check(self) -> None:
-        """Raise what ended a thread, or `InternalError` after `close`."""
+        """Raise what ended a thread or all of them, or `InternalError` after `close`."""
+        if self._ended_by is not None:
+            raise self._ended_by.again()
         if isinstance(self._crashes.error, PsrtError):
             raise self._crashes.error
         self._crashes.check()
@@ -55,6 +59,11 @@ class Background:
         self.check()
         raise DeadlineError(f"{doing} has not ended after {timeout_s:.0f} s")
 
+    def end(self, error: PsrtError) -> None:
+        """End the work of all threads; the training thread raises `error` from now on."""
+        self._ended_by = error
+        self._fail(error)
+
     def join(self, timeout_s: float) -> None:
         """Wait for threads that are ending; each ends after its current call."""
         for thread in self._threads:
@@ -65,5 +74,7 @@ class Background:
         self._closed = True
 
     def _fail(self, error: BaseException) -> None:
-        self._failed.set_result(None)
+        with self._failing:
+            if not self._failed.done():
+                self._failed.set_result(None)
         self._on_failure()

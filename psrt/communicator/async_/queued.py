@@ -107,8 +107,13 @@ class QueuedCommunicator(BaseCommunicator):
         dense = self.flush(timeout_s)
         self._end(time_left(deadline))
         self._cut_watch.close()
-        self._pservers.complete(time_left(deadline), self._sender.position())
+        self._complete(time_left(deadline), self._sender.position())
         return dense
+
+    def _resized(self, trainers: int, number: int) -> None:
+        super()._resized(trainers, number)
+        assert self._failure is not None
+        self._background.end(self._failure)
 
     def _check(self) -> None:
         """Raise what ended a thread, or `InternalError` after `close`."""

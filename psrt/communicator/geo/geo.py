@@ -178,7 +178,7 @@ class GeoCommunicator(BaseCommunicator):
             answer = self._agreement.empty_answer()
             self._agreement.take(answer, self._pull(answer, timeout_s))
         self._turns.end(timeout_s)
-        self._pservers.complete(timeout_s, self._position())
+        self._complete(timeout_s, self._position())
         return self._agreement.dense
 
     def _take_part(self, number: int) -> None:

@@ -31,15 +31,29 @@ Hold: TypeAlias = Callable[[float], AbstractContextManager[str]]
 inside the block. Its value is where the trainer goes on."""
 
 
-def take_part(pservers: PserverGroup, number: int, hold: Hold) -> bool:
+RESIZE_S = 3600.0
+"""Longest wait for the end of a cut that changes the number of trainers. Pservers give up one that
+takes longer than their `checkpoint_timeout_s`, so this is for one that hangs."""
+
+
+def take_part(
+    pservers: PserverGroup,
+    number: int,
+    hold: Hold,
+    trainers: int = 0,
+    on_resized: Callable[[], None] = lambda: None,
+) -> bool:
     """Take part in cut `number`; True if all tables are frozen for it.
 
-    A cut that is given up is logged, and training goes on.
+    A cut that is given up is logged, and training goes on. With `trainers` the job has begun anew
+    with this number, and `on_resized` is called before pushes would go on.
     """
     timeout_s = 0.4 * pservers.call_timeout_s
     try:
         with hold(timeout_s) as position:
-            pservers.cut(number, position, timeout_s)
+            pservers.cut(number, position, RESIZE_S if trainers else timeout_s, trainers)
+            if trainers:
+                on_resized()
     except PsrtError as error:
         log_given_up(error)
         return False

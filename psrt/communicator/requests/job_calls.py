@@ -65,6 +65,8 @@ class JobCalls:
     lineage: Lineage
     router: Router
     _found: pb.Register
+    _resizing_cut: int
+    _trainers_from_it: int
     _reached: dict[str, int]
     _clients: tuple[Client, ...]
     _threads: EndpointThreads
@@ -139,20 +141,33 @@ class JobCalls:
         """Wait until the first pserver proposes a newer cut than `known`; return the newest."""
         header = pb.Header(cut=pb.Cut(number=known))
         cut = self._clients[0].call(Method.WATCH, header=header, timeout_s=timeout_s).header.cut
+        self.announced(cut)
         if self.durable is not None:
             self.durable.completed(cut.complete)
             if cut.number > known:
                 self.durable.gave_up()  # if not complete by now, the cut before never will be
         return int(cut.number)
 
-    def cut(self, number: int, position: str, timeout_s: float) -> None:
+    def announced(self, cut: pb.Cut) -> None:
+        """Record a proposed cut from which the job goes on with another number of trainers."""
+        if cut.trainers and cut.number > self._resizing_cut:
+            self._resizing_cut, self._trainers_from_it = cut.number, cut.trainers
+
+    def trainers_from(self, number: int) -> int:
+        """The number of trainers with which the job goes on from cut `number`, 0 = it stays."""
+        return self._trainers_from_it if number == self._resizing_cut else 0
+
+    def cut(self, number: int, position: str, timeout_s: float, trainers: int = 0) -> None:
         """Take part in a cut: wait until every pserver has frozen its tables.
 
-        The caller has no push under way and starts none meanwhile. It goes on at `position`.
+        The caller has no push under way and starts none meanwhile. It goes on at `position`. With
+        `trainers` every pserver has begun anew with this number of trainers at the end, and calls
+        of this process are refused.
         """
         if self.durable is not None:
             self.durable.takes_part(number)
-        jobs = [partial(self._cut_at, each, number, position, timeout_s) for each in self._clients]
+        asked = number, position, timeout_s, trainers
+        jobs = [partial(self._cut_at, each, *asked) for each in self._clients]
         try:
             self._on_all(f"cut {number}", jobs, timeout_s)
         except PsrtError:
@@ -160,8 +175,11 @@ class JobCalls:
                 self.durable.gave_up()
             raise
 
-    def _cut_at(self, client: Client, number: int, position: str, timeout_s: float) -> None:
+    def _cut_at(
+        self, client: Client, number: int, position: str, timeout_s: float, trainers: int
+    ) -> None:
         cut = pb.Cut(number=number, position=position, last_push=client.last_push)
+        cut.trainers = trainers
         client.call(Method.CUT, header=pb.Header(cut=cut), timeout_s=timeout_s)
 
     def send_state(self, number: int, pages: Sequence[StatePage]) -> None:

@@ -93,7 +93,7 @@ class PserverGroup(JobCalls):
         self.call_timeout_s = call_timeout_s
         self.counters = Counters()
         self.crashes = CrashReport()
-        self.proposed_cut = 0
+        self.proposed_cut = self._resizing_cut = self._trainers_from_it = 0
         self._reached: dict[str, int] = {}
         self.on_cut: OnCut = ignore_cut
         self._clients = tuple(clients)
@@ -212,6 +212,7 @@ class PserverGroup(JobCalls):
 
     def _seen(self, cut: pb.Cut) -> None:
         self.proposed_cut = max(self.proposed_cut, cut.number)
+        self.announced(cut)
         if self.durable is not None:
             self.durable.completed(cut.complete)
 

@@ -58,6 +58,7 @@ class StepwiseCommunicator(BaseCommunicator):
         rows = router.pull_rows(requests, wanted)
         # After a failure some pservers may have applied the step.
         with self._pushing, self._permanent_failure(), self._exchange_s.time():
+            self._check()  # the wait for a cut may have ended this process's part in the job
             versions = self._repeated.end(requests, partial(self._send, trained=bool(gradients)))
             self._position = self._next_position
         return Pulled(self._hand_out(dense, versions), rows)
@@ -87,7 +88,7 @@ class StepwiseCommunicator(BaseCommunicator):
     def _last(self, timeout_s: float) -> dict[str, F32]:
         dense = self.flush(timeout_s)
         self._cut_watch.close()
-        self._pservers.complete(timeout_s, self._position())
+        self._complete(timeout_s, self._position())
         return dense
 
     def _hand_out(self, dense: dict[str, F32], versions: Versions) -> dict[str, F32]:

@@ -93,18 +93,15 @@ class PserverService:
             proposed_cut=lambda: self._cuts.proposed,
         )
         state.resizing.may_come = cuts is not None
-        self._runner = EffectRunner(
-            *(state, self.meters, self._clock, self._ended, self._forget),
-            *(self._cuts.freeze, self._completed, self._cuts.no_part),
-        )
+        of_runner = state, self.meters, self._clock, self._ended, self._forget
+        actions = self._cuts.freeze, self._completed, self._cuts.no_part
+        self._runner = EffectRunner(*of_runner, *actions)
         of_cuts = self._cuts, self._runner, self._clock, self._crashes, carrier
         self.moments, self._end_cut = CutMoments(*of_cuts), EndCut(*of_cuts)
         self._resizes = Resizes(self._cuts, self._runner, self._forget, on_resized)
         self._cuts.run_by(self._runner, self._resizes.ended)
-        self._joins = JoinCalls(
-            *(self._runner, self.tables, self._upkeep, self._cuts, self._incarnation),
-            *(self._job_time, on_registered),
-        )
+        of_joins = self._runner, self.tables, self._upkeep, self._cuts, self._incarnation
+        self._joins = JoinCalls(*of_joins, self._job_time, on_registered)
         of_steps = self._runner, self.tables, self._id_lists, self._cuts, self.meters, self._clock
         self._steps, self._on_end = StepCalls(*of_steps), on_end
         self._methods = self._handlers()

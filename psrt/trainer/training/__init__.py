@@ -14,6 +14,7 @@ run_options       replicas, passes, and the place of updates
 training_run      the training step, and everything it passes through
 profiling         the profile of a run
 single_trainer    training without pservers
+session_parts     run and cluster of a job
 session           the trainer command, from settings to exit code
 lifetime          raises the original error on use after failure
 connected_calls   calls of a connected executor between two steps

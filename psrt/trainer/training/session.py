@@ -16,19 +16,17 @@ from __future__ import annotations
 import logging
 import threading
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from psrt.communicator.base import Beginning, Position, no_position
 from psrt.config.sections import JobConfig, TrainerConfig
 from psrt.core.clock import MonotonicClock
 from psrt.core.errors import PsrtError
-from psrt.core.specs import Geo
 from psrt.core.types import Array
-from psrt.executor.memory import Scope
 from psrt.executor.profiling import Category
-from psrt.partition.transpile import local_program, program_for
 from psrt.trainer import report
 from psrt.trainer.cuts import Leaving, ScopeValues
 from psrt.trainer.inputs import (
@@ -44,14 +42,12 @@ from psrt.trainer.inputs import (
 )
 from psrt.trainer.models import export, manifest_of
 from psrt.trainer.training import evaluate
-from psrt.trainer.training.cluster import ConnectedCluster, cluster_of
 from psrt.trainer.training.completion import CompletionWait, await_others, waiting_turn
 from psrt.trainer.training.process import Say, prepared_process
 from psrt.trainer.training.profiling import profiled, spanned
 from psrt.trainer.training.progress import Progress
-from psrt.trainer.training.run_options import RunOptions, build_strategy
+from psrt.trainer.training.session_parts import Cluster, cluster_for, print_job, run_of
 from psrt.trainer.training.signals import Interrupted, StopSignals
-from psrt.trainer.training.single_trainer import SingleTrainer
 from psrt.trainer.training.step_values import StepValues
 from psrt.trainer.training.training_run import TrainingRun
 
@@ -72,45 +68,35 @@ def train(settings: TrainerConfig, config: JobConfig, say: Say) -> int:
         export.check_target(Path(settings.save))
     with StopSignals() as signals, prepared_process(settings, say):
         job = load_job(config)
-        with (
-            closing(run_of(settings, job)) as run,
-            closing(cluster_for(settings, job, run, say)) as cluster,
-        ):
-            session = Session(settings, job, run, cluster, say)
-            try:
-                session.train(signals)
-                if not signals.received:
-                    session.test_and_save()
-            except Interrupted:
-                pass
-            session.leave(signals.received)
-        report.write(settings.report, session.facts(signals.received))
+        while trainers := _train_once(settings, job, say, signals):
+            settings = replace(settings, trainers=trainers, resume="")
     return signals.exit_code
 
 
-def run_of(settings: TrainerConfig, job: Job) -> TrainingRun:
-    """The run of a job, with random numbers drawn for the batch that all trainers share."""
-    mode = job.config.communication
-    program = local_program(job.program) if settings.local else program_for(job.program, mode)
-    options = RunOptions(
-        replicas=settings.cpu_num,
-        build=build_strategy(),
-        keep=Outputs(job.model).names,
-        first_example=settings.trainer_id * job.config.data.batch_size,
-        updates_here=settings.local or isinstance(mode, Geo),
-    )
-    return TrainingRun(program, Scope(), options)
+def _train_once(settings: TrainerConfig, job: Job, say: Say, signals: StopSignals) -> int:
+    """Train until the job has ended, or its number of trainers has changed.
 
-
-Cluster: TypeAlias = ConnectedCluster | SingleTrainer
-"""The parameters of a training: on pservers, or in this process."""
-
-
-def cluster_for(settings: TrainerConfig, job: Job, run: TrainingRun, say: Say) -> Cluster:
-    """Return the pservers of a job, or one trainer's own parameters."""
-    if settings.local:
-        return SingleTrainer(job.config.name, job.program, run.scope)
-    return cluster_of(settings, job, say, run.local_parameters(job.config.communication))
+    Returns the number with which this trainer joins again; 0 = it ends.
+    """
+    with (
+        closing(run_of(settings, job)) as run,
+        closing(cluster_for(settings, job, run, say)) as cluster,
+    ):
+        session = Session(settings, job, run, cluster, say)
+        trainers = 0
+        try:
+            session.run(signals)
+        except PsrtError:
+            if not (trainers := cluster.communicator.resized_to):
+                raise
+    goes_on = settings.trainer_id < trainers and not signals.received
+    if goes_on:
+        say(f"the job goes on with {trainers} trainers; joins again")
+        return trainers
+    if trainers:
+        say(f"leaves: the job goes on with {trainers} trainers")
+    report.write(settings.report, session.facts(signals.received))
+    return 0
 
 
 class Session:
@@ -134,10 +120,21 @@ class Session:
         self._results: dict[str, Any] = {}
         self._joined = False
 
+    def run(self, signals: StopSignals) -> None:
+        """Train, test and save, leave; a signal ends the first two."""
+        try:
+            self.train(signals)
+            if not signals.received:
+                self.test_and_save()
+        except Interrupted:
+            pass
+        self.leave(signals.received)
+
     def train(self, signals: StopSignals) -> None:
         """Reach the pservers and train until the data or a signal ends it."""
         waiting: Category = "python" if self._settings.local else "communicate"
         self._communicator.begins_at(self._resume)
+        self._communicator.follow_resizes()
         self._run.open(self._communicator, self._settings.connect_timeout_s, waiting)
         self._joined = True
         self._run.executor.begin_at(self._recorder.reached.steps)
@@ -275,12 +272,3 @@ class Session:
         """Every dense parameter, trained or not."""
         parameters = self._job.program.parameters.values()
         return {p.name: self._run.scope[p.name] for p in parameters if not p.sparse}
-
-
-def print_job(job: Job, settings: TrainerConfig, say: Say) -> None:
-    config, data = job.config, job.config.data
-    where = "trains here, without pservers"
-    if not settings.local:
-        where = f"trainer {settings.trainer_id} of {settings.trainers}, "
-        where += f"{len(settings.endpoints)} pservers, mode {config.mode}"
-    say(f"job {config.name}: {where}, batch {data.batch_size}, {data.epochs} epochs")

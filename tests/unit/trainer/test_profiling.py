@@ -16,7 +16,7 @@ from psrt.kernels import jit
 from psrt.launch.plan import Plan
 from psrt.trainer.inputs.job import load_job as build
 from psrt.trainer.training import profiling, session
-from psrt.trainer.training.session import run_of
+from psrt.trainer.training.session_parts import run_of
 from tests.support.small_job import BATCH, PROGRAM, lines, write_files
 
 STEPS = 12

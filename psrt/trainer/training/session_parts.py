@@ -1,0 +1,50 @@
+"""The parts of a session: the run of a job, and the pservers or tables that it trains."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from psrt.config.sections import TrainerConfig
+from psrt.core.specs import Geo
+from psrt.executor.memory import Scope
+from psrt.partition.transpile import local_program, program_for
+from psrt.trainer.inputs import Job, Outputs
+from psrt.trainer.training.cluster import ConnectedCluster, cluster_of
+from psrt.trainer.training.process import Say
+from psrt.trainer.training.run_options import RunOptions, build_strategy
+from psrt.trainer.training.single_trainer import SingleTrainer
+from psrt.trainer.training.training_run import TrainingRun
+
+
+def run_of(settings: TrainerConfig, job: Job) -> TrainingRun:
+    """The run of a job, with random numbers drawn for the batch that all trainers share."""
+    mode = job.config.communication
+    program = local_program(job.program) if settings.local else program_for(job.program, mode)
+    options = RunOptions(
+        replicas=settings.cpu_num,
+        build=build_strategy(),
+        keep=Outputs(job.model).names,
+        first_example=settings.trainer_id * job.config.data.batch_size,
+        updates_here=settings.local or isinstance(mode, Geo),
+    )
+    return TrainingRun(program, Scope(), options)
+
+
+Cluster: TypeAlias = ConnectedCluster | SingleTrainer
+"""The parameters of a training: on pservers, or in this process."""
+
+
+def cluster_for(settings: TrainerConfig, job: Job, run: TrainingRun, say: Say) -> Cluster:
+    """Return the pservers of a job, or one trainer's own parameters."""
+    if settings.local:
+        return SingleTrainer(job.config.name, job.program, run.scope)
+    return cluster_of(settings, job, say, run.local_parameters(job.config.communication))
+
+
+def print_job(job: Job, settings: TrainerConfig, say: Say) -> None:
+    config, data = job.config, job.config.data
+    where = "trains here, without pservers"
+    if not settings.local:
+        where = f"trainer {settings.trainer_id} of {settings.trainers}, "
+        where += f"{len(settings.endpoints)} pservers, mode {config.mode}"
+    say(f"job {config.name}: {where}, batch {data.batch_size}, {data.epochs} epochs")
