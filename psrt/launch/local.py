@@ -7,19 +7,20 @@ and then checks everything else.
 
 from __future__ import annotations
 
-import json
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from psrt.config.load import Loaded, environment, load_job
 from psrt.config.sections import LaunchConfig
-from psrt.core import whole_file
 from psrt.core.clock import Clock, MonotonicClock
 from psrt.core.errors import ConfigError, DeadlineError, PsrtError
 from psrt.launch import report
+from psrt.launch.outputs import check_report, make_directory, write_report
 from psrt.launch.plan import (
     PSERVER,
     PSRT,
@@ -33,6 +34,7 @@ from psrt.launch.plan import (
     standing_by,
 )
 from psrt.launch.processes import Follower, Process, Standby
+from psrt.launch.ready_files import TrainersOf, endpoint_in, no_trainers, trainers_in
 from psrt.launch.supervise import Instruction, Phase, Recover, StandBy, Supervisor, Terminate
 
 Say = Callable[[str], None]
@@ -58,10 +60,10 @@ def run(
     is_durable = job.retained_bytes > 0
     check_restarts(config, job)
     plan = Plan(loaded, environment(), program)
-    _make_directory("log_dir", config.log_dir)
-    _make_directory("report", str(Path(config.report).parent))
-    _make_directory("profile", str(Path(config.profile).parent))
-    _check_report(config.report)
+    make_directory("log_dir", config.log_dir)
+    make_directory("report", str(Path(config.report).parent))
+    make_directory("profile", str(Path(config.profile).parent))
+    check_report(config.report)
     recoveries = config.recoveries if is_durable else 0
     supervisor = Supervisor(config.grace_s, plan.cut_s, recoveries, config.restarts, config.standby)
     # With backups a pserver that is started again is empty: it becomes a backup itself.
@@ -77,7 +79,9 @@ def run(
     code = error.spec.exit_code if error else cluster.exit_code
     say(f"\n{report.table(cluster.processes)}")
     try:
-        _write(config.report, report.merged(cluster.processes, code, clock.now() - started_at))
+        write_report(
+            config.report, report.merged(cluster.processes, code, clock.now() - started_at)
+        )
     except ConfigError as unwritten:
         say(unwritten.message)
         error = error or unwritten
@@ -93,35 +97,10 @@ def _train(cluster: LocalCluster, plan: Plan, say: Say) -> None:
     endpoints = cluster.wait_ready(config.ready_timeout_s)
     if endpoints:
         cluster.start(plan.trainers(endpoints))
+        if plan.cut_s:
+            cluster.follow_resizes(partial(plan.trainers, endpoints), config.trainers)
         say(f"pservers serve on {', '.join(endpoints)}; started {config.trainers} trainers")
     cluster.wait_ended()
-
-
-def _make_directory(name: str, path: str) -> None:
-    """Make a directory at the start: a failure at the end of a long training comes too late."""
-    try:
-        Path(path).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(
-            f"launch.{name} needs the directory {path!r}, which cannot be made: {error.strerror}.",
-            hint="Choose a directory you may write to.",
-        ) from error
-
-
-def _check_report(path: str) -> None:
-    try:
-        if path:
-            whole_file.probe(Path(path))
-    except OSError as error:
-        raise whole_file.unwritable(path, "--report", error) from error
-
-
-def _write(path: str, report: dict[str, Any]) -> None:
-    try:
-        if path:
-            whole_file.write(Path(path), json.dumps(report, indent=2) + "\n")
-    except OSError as error:
-        raise whole_file.unwritable(path, "--report", error) from error
 
 
 class LocalCluster:
@@ -142,6 +121,8 @@ class LocalCluster:
         self._say = say
         self._signals: list[int] = []
         self._exits = ExitStack()
+        self._trainers = 0  # 0: their number does not change
+        self._trainers_of: TrainersOf = no_trainers
 
     def __enter__(self) -> LocalCluster:
         self._exits.enter_context(_captured(self._signals))
@@ -165,6 +146,10 @@ class LocalCluster:
             self.processes.append(process)
             self._supervisor.started(command.child)
 
+    def follow_resizes(self, trainers_of: TrainersOf, trainers: int) -> None:
+        """Start trainers when the job, which has `trainers`, goes on with more of them."""
+        self._trainers_of, self._trainers = trainers_of, trainers
+
     def wait_ready(self, timeout_s: float) -> list[str]:
         """Return the endpoints of all processes once each serves; empty if the job is stopping.
 
@@ -173,7 +158,7 @@ class LocalCluster:
         deadline = self._clock.now() + timeout_s
         while self._supervisor.phase is Phase.STARTING:
             for process in self.processes:
-                process.endpoint = process.endpoint or _endpoint(process.command.result)
+                process.endpoint = process.endpoint or endpoint_in(process.command.result)
             late = [process for process in self.processes if not process.endpoint]
             if not late:
                 return [process.endpoint for process in self.processes]
@@ -221,7 +206,27 @@ class LocalCluster:
         if self._standby is not None and self._standby.has_ended:
             self._standby = None
             self._supervisor.standby_ended()
+        self._follow_resize()
         self._execute(self._supervisor.tick(now))
+
+    def _follow_resize(self) -> None:
+        """Check the ready file of the first pserver for another number of trainers."""
+        if not self._trainers:
+            return
+        coordinator = next(each for each in self.processes if each.child == _COORDINATOR)
+        trainers = trainers_in(coordinator.command.result)
+        if trainers in (0, self._trainers):
+            return
+        self._say(f"the job goes on with {trainers} trainers, before: {self._trainers}")
+        self._trainers = trainers
+        commands = {command.child: command for command in self._trainers_of(trainers)}
+        for process in self.processes:
+            process.command = commands.get(process.child, process.command)
+        for instruction in self._supervisor.resized(trainers):
+            ended = [each for each in self.processes if each.child not in instruction.children]
+            again = len(ended) < len(self.processes)
+            self.processes[:] = ended
+            self.start(replace(commands[child], keeps_log=again) for child in instruction.children)
 
     def _handle(self, number: int, now: float) -> None:
         if number != signal.SIGUSR1:
@@ -277,14 +282,6 @@ class LocalCluster:
 
 def _names(children: Iterable[ChildId]) -> str:
     return ", ".join(map(str, children))
-
-
-def _endpoint(ready_file: Path) -> str:
-    """The endpoint in a ready file, which a pserver writes atomically; empty until it exists."""
-    try:
-        return str(json.loads(ready_file.read_text(encoding="utf-8"))["endpoint"])
-    except FileNotFoundError:
-        return ""
 
 
 @contextmanager

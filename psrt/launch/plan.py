@@ -73,8 +73,10 @@ class Plan:
     def pservers(self) -> list[Command]:
         return [self._pserver(index) for index in range(self.config.pservers)]
 
-    def trainers(self, endpoints: Sequence[str]) -> list[Command]:
-        return [self._trainer_of(index, endpoints) for index in range(self.config.trainers)]
+    def trainers(self, endpoints: Sequence[str], trainers: int = 0) -> list[Command]:
+        """The commands of all trainers of a job that has `trainers`, 0 = as configured."""
+        trainers = trainers or self.config.trainers
+        return [self._trainer_of(index, trainers, endpoints) for index in range(trainers)]
 
     def _pserver(self, index: int) -> Command:
         child = ChildId(PSERVER, index)
@@ -86,11 +88,11 @@ class Plan:
         arguments += ["--resume", self.config.resume] if self.config.resume else []
         return self._command(child, [*arguments, "--ready-file", str(ready)], ready)
 
-    def _trainer_of(self, index: int, endpoints: Sequence[str]) -> Command:
+    def _trainer_of(self, index: int, trainers: int, endpoints: Sequence[str]) -> Command:
         child = ChildId(TRAINER, index)
         report = self._path(child, ".report.json")
         arguments = ["--endpoints", ",".join(endpoints)]
-        arguments += ["--trainers", str(self.config.trainers), "--trainer-id", str(index)]
+        arguments += ["--trainers", str(trainers), "--trainer-id", str(index)]
         arguments += ["--carrier", self._trainer.carrier]
         arguments += ["--cpu-threads", str(self._trainer.cpu_threads)]
         arguments += ["--cpu-num", str(self._trainer.cpu_num), "--report", str(report)]

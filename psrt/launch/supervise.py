@@ -59,6 +59,13 @@ class Recover:
 
 
 @dataclass(frozen=True)
+class Start:
+    """Start these trainers: the job goes on with more of them."""
+
+    children: tuple[ChildId, ...]
+
+
+@dataclass(frozen=True)
 class StandBy:
     """Start a process that waits to take the place of a killed pserver."""
 
@@ -148,6 +155,16 @@ class Supervisor:
             self.phase, self.deadline = Phase.LEAVING, now + self._grace_s + self._cut_s
             return [Terminate(tuple(sorted(c for c in self._living if c.role == TRAINER)))]
         return self._stop(now, self._cut_s)
+
+    def resized(self, trainers: int) -> list[Start]:
+        """The trainers to start when the job goes on with `trainers`; others end by themselves."""
+        if self.phase not in (Phase.TRAINING, Phase.DRAINING):
+            return []
+        wanted = (ChildId(TRAINER, index) for index in range(trainers))
+        missing = tuple(child for child in wanted if child not in self._living)
+        if missing and self.phase is Phase.DRAINING:
+            self.deadline = None
+        return [Start(missing)] if missing else []
 
     def give_up(self, now: float) -> list[Instruction]:
         """Stop for a reason that the launcher itself reports."""

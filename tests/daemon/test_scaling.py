@@ -6,24 +6,38 @@ The row of each example counts how often it was trained: once an epoch, whatever
 from __future__ import annotations
 
 import contextlib
-import signal
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from psrt.core.errors import CATALOGUE, ErrorCode
 from psrt.pserver.checkpoints import complete_cuts
 from psrt.storage.locate import directory_at
 from tests.support.carriers import eventually
 from tests.support.counting_job import counts_in, write_counting_job
 from tests.support.processes import Running, psrt
 from tests.support.pserver import DaemonProcess, daemon
+from tests.support.saved_models import model_of
+from tests.support.small_job import BATCH, lines, write_files
 
-ROWS = [20000, 14000, 6000]
+ROWS = [6000, 4200, 1800]
 EXAMPLES, EPOCHS = sum(ROWS), 2
 LONG_S = 150.0
+
+
+def scaled(directory: Path, endpoint: str, trainers: int) -> tuple[int, str]:
+    """Exit code and output of `psrt scale`."""
+    given = "--endpoint", endpoint, "--trainers", str(trainers)
+    with psrt(directory / "scale.log", "scale", *given) as running:
+        return running.exit_code(LONG_S), running.output
+
+
+def endpoint_of(logs: Path) -> str:
+    """The endpoint of the first pserver of a launch."""
+    return str(json.loads((logs / "pserver.0.ready.json").read_text())["endpoint"])
 
 
 @dataclass
@@ -49,9 +63,7 @@ class Scaled:
         """Exit code and output of `psrt scale`, once training has made a cut."""
         cuts = directory_at(self.directory / "cuts")
         eventually(lambda: complete_cuts(cuts), "a first cut", LONG_S)
-        given = "--endpoint", self.pservers[0].endpoint, "--trainers", str(trainers)
-        with psrt(self.directory / "scale.log", "scale", *given) as running:
-            return running.exit_code(LONG_S), running.output
+        return scaled(self.directory, self.pservers[0].endpoint, trainers)
 
     def end(self) -> list[float]:
         """The counts of all examples once every process has ended well."""
@@ -86,8 +98,10 @@ def test_each_example_is_trained_once_an_epoch_in_async(
     tmp_path: Path, before: int, after: int
 ) -> None:
     with job_of(tmp_path, "async", before, data="shuffle_seed = 3") as job:
+        for each in job.trainers:
+            each.wait_for("job counting")
         for newcomer in range(before, after):
-            job.start(newcomer, after).wait_for(f"it waits for that number")
+            job.start(newcomer, after).wait_for("it waits for that number")
         code, output = job.scale(after)
         assert code == 0, output
         assert f"the job goes on with {after} trainers" in output
@@ -99,3 +113,57 @@ def test_each_example_is_trained_once_an_epoch_in_async(
     assert all("joins again" in each.output for each in stay)
     assert all(f"data of {before} trainers dealt again" in each.output for each in stay)
     assert all(f"leaves: the job goes on with {after} trainers" in each.output for each in leave)
+
+
+@pytest.mark.timeout(400)
+def test_a_launched_job_starts_and_ends_trainers_and_each_example_counts_once(
+    tmp_path: Path,
+) -> None:
+    rows = [2 * count for count in ROWS]
+    job = write_counting_job(tmp_path, rows, "async", EPOCHS, every=200)
+    cuts, logs = tmp_path / "cuts", tmp_path / "logs"
+    with launched(job, "model", 1, "--checkpoint-dir", str(cuts), "--log-dir", str(logs)) as job_:
+        job_.wait_for("epoch 1")
+        for trainers in (3, 2):
+            code, output = scaled(tmp_path, endpoint_of(logs), trainers)
+            assert code == 0, output
+            job_.wait_for(f"the job goes on with {trainers} trainers, before")
+            await_text(logs / f"trainer.{trainers - 1}.log", f"of {trainers}, 2 pservers")
+        code = job_.exit_code(LONG_S)
+
+    assert code == 0, job_.output
+    assert counts_in(tmp_path / "model", sum(rows)) == [EPOCHS] * sum(rows)
+    assert "leaves: the job goes on with 2 trainers" in (logs / "trainer.2.log").read_text()
+
+
+@pytest.mark.timeout(400)
+def test_sync_ends_with_the_bits_of_a_job_that_resumed_the_cut(tmp_path: Path) -> None:
+    files = [lines(BATCH * 60, seed=n) for n in range(2)]
+    job = write_files(tmp_path, files, "sync", epochs=8)
+    job.write_text(job.read_text() + "[pserver]\ncheckpoint_keep = 100\n")
+    cuts, logs = tmp_path / "cuts", tmp_path / "logs"
+    places = "--checkpoint-dir", str(cuts), "--log-dir"
+    with launched(job, "scaled", 2, *places, str(logs)) as running:
+        running.wait_for("epoch 1")
+        code, output = scaled(tmp_path, endpoint_of(logs), 3)
+        assert code == 0, output
+        assert running.exit_code(LONG_S) == 0, running.output
+    number = output.split()[1].rstrip(":")
+
+    with launched(job, "resumed", 3, *places, f"{logs}-again", "--resume", number) as running:
+        assert running.exit_code(LONG_S) == 0, running.output
+
+    expected, found = model_of(tmp_path / "resumed"), model_of(tmp_path / "scaled")
+    assert expected.keys() == found.keys()
+    assert [name for name in expected if not np.array_equal(expected[name], found[name])] == []
+
+
+@contextlib.contextmanager
+def launched(job: Path, name: str, trainers: int, *flags: str) -> Iterator[Running]:
+    given = "--pservers", "2", "--trainers", str(trainers), "--save", str(job.parent / name)
+    with psrt(job.parent / f"{name}.log", "launch", str(job), *given, *flags) as running:
+        yield running
+
+
+def await_text(log: Path, text: str) -> None:
+    eventually(lambda: log.exists() and text in log.read_text(), f"{text!r} in {log}", LONG_S)

@@ -85,6 +85,7 @@ def _serve(
         trainers=config.num_gradient_servers,
         crashes=ending.crashes,
         helper_threads=(os.cpu_count() or 1) - 1,
+        on_resized=partial(_report_resized, config),
     )
     host = PartHost(
         *(make, ending.job_ended, config.replica_every_ms / 1000, ending.crashes, cuts),
@@ -164,6 +165,17 @@ def _report_ready(config: PserverConfig, server: Server) -> None:
     if config.ready_file:
         _write_ready_file(Path(config.ready_file), _ready_facts(server))
     print(f"psrt pserver ready on {server.endpoint}", flush=True)
+
+
+def _report_resized(config: PserverConfig, trainers: int) -> None:
+    """Add the number of trainers to the ready file, for a launcher."""
+    try:
+        if config.ready_file:
+            path = Path(config.ready_file)
+            facts = json.loads(path.read_text(encoding="utf-8"))
+            _write_ready_file(path, json.dumps({**facts, "trainers": trainers}))
+    except (OSError, JobError) as error:
+        log.warning("a launcher does not learn of the change: %s", error)
 
 
 def _ready_facts(server: Server) -> str:

@@ -13,6 +13,7 @@ from psrt.launch.supervise import (
     Phase,
     Recover,
     StandBy,
+    Start,
     Supervisor,
     Terminate,
 )
@@ -359,3 +360,39 @@ def test_no_process_stands_by_while_the_job_ends() -> None:
     supervisor.exited(TRAINERS[0], 1, now=1.0)
 
     assert supervisor.tick(GRACE_S - 1.0) == []
+
+
+def test_a_job_with_more_trainers_starts_those_that_do_not_run() -> None:
+    supervisor = training()
+    third, fourth = ChildId(TRAINER, 2), ChildId(TRAINER, 3)
+
+    assert supervisor.resized(4) == [Start((third, fourth))]
+    supervisor.started(third)
+    supervisor.started(fourth)
+    assert supervisor.resized(4) == []
+
+
+def test_a_job_with_fewer_trainers_lets_the_others_end() -> None:
+    supervisor = training()
+
+    assert supervisor.resized(1) == []
+    assert supervisor.exited(TRAINERS[1], 0, now=1.0) == []
+    assert supervisor.phase is Phase.TRAINING
+    assert supervisor.resized(2) == [Start((TRAINERS[1],))]
+
+
+def test_trainers_of_a_larger_job_are_started_though_the_others_have_ended() -> None:
+    supervisor = draining()
+
+    assert supervisor.resized(3) == [Start((*TRAINERS, ChildId(TRAINER, 2)))]
+    supervisor.started(TRAINERS[0])
+
+    assert supervisor.phase is Phase.TRAINING
+    assert supervisor.tick(1e9) == []
+
+
+def test_a_job_that_ends_starts_no_trainers() -> None:
+    supervisor = training()
+    supervisor.interrupted(signal.SIGTERM, 1.0)
+
+    assert supervisor.resized(3) == []
