@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+import signal
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from psrt.core.errors import CATALOGUE, ErrorCode
 from psrt.pserver.checkpoints import complete_cuts
 from psrt.storage.locate import directory_at
 from tests.support.carriers import eventually
@@ -60,9 +62,7 @@ class Scaled:
         return running
 
     def scale(self, trainers: int) -> tuple[int, str]:
-        """Exit code and output of `psrt scale`, once training has made a cut."""
-        cuts = directory_at(self.directory / "cuts")
-        eventually(lambda: complete_cuts(cuts), "a first cut", LONG_S)
+        """Exit code and output of `psrt scale`."""
         return scaled(self.directory, self.pservers[0].endpoint, trainers)
 
     def end(self) -> list[float]:
@@ -76,19 +76,26 @@ class Scaled:
 
 @contextlib.contextmanager
 def job_of(
-    directory: Path, mode: str, trainers: int, *, data: str = "", failpoint: str = ""
+    directory: Path, mode: str, trainers: int, *, data: str = "", failpoints: Sequence[str] = ()
 ) -> Iterator[Scaled]:
-    """A running job; with `failpoint` the first pserver strikes there."""
-    job = write_counting_job(directory, ROWS, mode, EPOCHS, every=200, data=data)
+    """A running job, whose trainers have joined.
+
+    It has a schedule of cuts, unless there are `failpoints`, of one pserver each.
+    """
+    every = 0 if failpoints else 200
+    job = write_counting_job(directory, ROWS, mode, EPOCHS, every=every, data=data)
     with contextlib.ExitStack() as stack:
         pservers = []
         for index in range(2):
             (place := directory / f"pserver-{index}").mkdir()
             flags = "--config", str(job), "--checkpoint-dir", str(directory / "cuts")
-            pservers.append(stack.enter_context(daemon(place, *flags)))
+            points = dict(zip(["PSRT_FAILPOINT"], failpoints[index : index + 1], strict=False))
+            pservers.append(stack.enter_context(daemon(place, *flags, **points)))
         made = Scaled(directory, job, pservers, stack)
         for trainer in range(trainers):
             made.start(trainer, trainers)
+        for running in made.trainers:
+            running.wait_for("epoch 1")
         yield made
 
 
@@ -98,8 +105,6 @@ def test_each_example_is_trained_once_an_epoch_in_async(
     tmp_path: Path, before: int, after: int
 ) -> None:
     with job_of(tmp_path, "async", before, data="shuffle_seed = 3") as job:
-        for each in job.trainers:
-            each.wait_for("job counting")
         for newcomer in range(before, after):
             job.start(newcomer, after).wait_for("it waits for that number")
         code, output = job.scale(after)
@@ -113,6 +118,61 @@ def test_each_example_is_trained_once_an_epoch_in_async(
     assert all("joins again" in each.output for each in stay)
     assert all(f"data of {before} trainers dealt again" in each.output for each in stay)
     assert all(f"leaves: the job goes on with {after} trainers" in each.output for each in leave)
+
+
+@pytest.mark.timeout(400)
+def test_a_cut_that_fails_changes_nothing_and_the_next_request_succeeds(tmp_path: Path) -> None:
+    with job_of(tmp_path, "half_async", 2, failpoints=["", "cut.before_part=fail"]) as job:
+        code, output = job.scale(3)
+        assert code == CATALOGUE[ErrorCode.CUT_GIVEN_UP].exit_code, output
+        assert "cut.before_part" in output
+
+        code, output = job.scale(1)
+        assert code == 0, output
+        counts = job.end()
+
+    assert counts == [EPOCHS] * EXAMPLES
+
+
+@pytest.mark.timeout(400)
+def test_a_trainer_that_is_killed_during_the_change_is_replaced(tmp_path: Path) -> None:
+    with job_of(tmp_path, "async", 2, failpoints=["", "cut.before_part=stop"]) as job:
+        stopped = job.pservers[1].process
+        given = "--endpoint", job.pservers[0].endpoint, "--trainers", "3"
+        with psrt(tmp_path / "scale.log", "scale", *given) as scale:
+            eventually(lambda: is_stopped(stopped.pid), "a stop before the part", LONG_S)
+            job.trainers.pop(1).process.kill()
+            stopped.send_signal(signal.SIGCONT)
+            assert scale.exit_code(LONG_S) == 0, scale.output
+        job.start(1, 3)
+        job.start(2, 3)
+        counts = job.end()
+
+    assert counts == [EPOCHS] * EXAMPLES
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(
+    "point", ["cut.before_manifest", pytest.param("cut.frozen", marks=pytest.mark.long)]
+)
+def test_a_pserver_that_is_killed_during_the_change_ends_the_job_by_name(
+    tmp_path: Path, point: str
+) -> None:
+    with job_of(tmp_path, "sync", 2, failpoints=[f"{point}=kill"]) as job:
+        code, output = job.scale(3)
+        codes = [each.exit_code(LONG_S) for each in job.trainers]
+        pserver = job.pservers[1].exit_code()
+
+    lost = CATALOGUE[ErrorCode.UNAVAILABLE].exit_code
+    assert code == lost, output
+    assert codes == [lost, lost]
+    assert all(job.pservers[0].endpoint in each.output for each in job.trainers)
+    assert pserver != 0
+    assert complete_cuts(directory_at(tmp_path / "cuts")) == []
+
+
+def is_stopped(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
 @pytest.mark.timeout(400)
@@ -138,8 +198,8 @@ def test_a_launched_job_starts_and_ends_trainers_and_each_example_counts_once(
 
 @pytest.mark.timeout(400)
 def test_sync_ends_with_the_bits_of_a_job_that_resumed_the_cut(tmp_path: Path) -> None:
-    files = [lines(BATCH * 60, seed=n) for n in range(2)]
-    job = write_files(tmp_path, files, "sync", epochs=8)
+    files = [lines(BATCH * 40, seed=n) for n in range(2)]
+    job = write_files(tmp_path, files, "sync", epochs=4)
     job.write_text(job.read_text() + "[pserver]\ncheckpoint_keep = 100\n")
     cuts, logs = tmp_path / "cuts", tmp_path / "logs"
     places = "--checkpoint-dir", str(cuts), "--log-dir"

@@ -158,11 +158,13 @@ class DaemonProcess:
 
 
 @contextlib.contextmanager
-def daemon(directory: Path, *flags: str, is_forked: bool = True) -> Iterator[DaemonProcess]:
+def daemon(
+    directory: Path, *flags: str, is_forked: bool = True, **variables: str
+) -> Iterator[DaemonProcess]:
     """A pserver process on a free port, once its ready file is there; killed in the end."""
     ready, log = directory / "ready.json", directory / "pserver.log"
     given = "--port", "0", "--ready-file", str(ready), *flags
-    process = start_daemon(log, *given, is_forked=is_forked)
+    process = start_daemon(log, *given, is_forked=is_forked, **variables)
     try:
 
         def is_ready() -> bool:
@@ -177,6 +179,6 @@ def daemon(directory: Path, *flags: str, is_forked: bool = True) -> Iterator[Dae
         process.wait()
 
 
-def start_daemon(log: Path, *flags: str, is_forked: bool = True) -> Process:
-    """`psrt pserver` with its output in `log`."""
-    return start(log, "pserver", *flags, is_forked=is_forked)
+def start_daemon(log: Path, *flags: str, is_forked: bool = True, **variables: str) -> Process:
+    """`psrt pserver` with its output in `log`, and environment `variables`."""
+    return start(log, "pserver", *flags, variables=variables, is_forked=is_forked)
