@@ -9,6 +9,7 @@ pserver     `psrt pserver`
 script      a Python file as a trainer
 trainer     `psrt trainer`
 launch      `psrt launch`
+scale       `psrt scale`
 plan        `psrt plan`
 predict     `psrt predict`
 export      `psrt export`

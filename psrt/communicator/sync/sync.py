@@ -34,7 +34,6 @@ class SyncCommunicator(StepwiseCommunicator):
         if self._pservers.proposed_cut > self._cut:
             self._cut = self._pservers.proposed_cut
             self._take_part(self._cut)
-            self._check()
         return pulled
 
     def _connect(self, timeout_s: float) -> None:
