@@ -120,6 +120,12 @@ class Cuts:
         error = given_up(self.number, why)
         return [*(Fail(call, error) for call in self._end()), NoPart(self.number, why)]
 
+    def refuse(self, number: int, why: str) -> list[Instruction]:
+        """End cut `number`, also before anybody takes part in it."""
+        ended = self.give_up(why)
+        self.number = max(self.number, number)
+        return ended
+
     def replaced(self, trainer: int) -> list[Instruction]:
         """Record a new process of `trainer`; the calls of the former fail."""
         if self.freezing:

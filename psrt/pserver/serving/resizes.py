@@ -54,6 +54,7 @@ class Resizes:
         number, trainers = header.cut.number, self._cuts.trainers_from(header.cut.number)
         if coordination is not None and trainers and header.cut.trainers != trainers:
             why = f"trainer {header.trainer} runs a script, whose number of trainers cannot change"
+            self._runner.decide(lambda state, now: state.cuts.refuse(number, why))
             coordination.part(number, self._cuts.first, "", why)
             raise no_cut(why)
         return self._cuts.cut(message, self._runner)

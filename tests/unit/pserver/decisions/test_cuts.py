@@ -85,6 +85,18 @@ def test_a_cut_is_given_up_when_a_trainer_does_not_take_part_in_time() -> None:
     cuts.check()
 
 
+def test_nobody_waits_in_a_cut_that_was_refused() -> None:
+    cuts, early = Cuts(members_of(2), WAIT_S), call_of(0)
+    assert cuts.refuse(1, "a script cannot follow") == []
+    assert codes(cuts.arrive(call_of(1), 1, 0.0)) == [ErrorCode.CUT_GIVEN_UP]
+    cuts.check()
+
+    cuts.arrive(early, 2, 0.0)
+    failed, no_part = cuts.refuse(2, "a script cannot follow")
+    assert (failed.call, no_part.number) == (early, 2)
+    assert cuts.next_deadline() is None
+
+
 def test_a_newer_cut_ends_an_older_one() -> None:
     cuts = Cuts(members_of(2), WAIT_S)
     old = call_of(0)
