@@ -6,7 +6,7 @@
 Trainers learn of a proposal by WATCH, which waits for it; in Sync by the replies of one round, so
 that all of them take part behind the same round. A pserver reports its part when it is on disk, and
 learns what became of the cut: a later part may continue a complete cut only (`part_chain`).
-A cut may change the number of trainers: all leave at it and join again, see `resizing` of pservers.
+At a cut that changes the number of trainers all leave and join again: `resizing` of pservers.
 `Commit` writes the manifest, the only thing that makes parts a cut; without it a crash at any time
 leaves the cuts that were complete before. Numbers only grow, also over restarts: `newest` is that
 of the newest cut or part that lies in the directory.
@@ -27,10 +27,7 @@ Caller: TypeAlias = Any
 
 @dataclass(frozen=True)
 class Announce:
-    """Answer a WATCH with the number of the proposed cut.
-
-    The job goes on from it with `trainers` trainers, 0 = their number stays.
-    """
+    """Answer a WATCH with the proposed cut; see `CutCoordinator.trainers`."""
 
     call: Caller
     number: int
@@ -214,8 +211,17 @@ class CutCoordinator:
         calls = self._take_requests() if proposal is None else self._take_waiting(proposal)
         return [Done(call, number, error) for call in calls]
 
+    def give_up_changes(self, why: str) -> list[CutInstruction]:
+        """Give up changes of the number of trainers: the cut of one, and those that wait."""
+        waiting, self._changes = self._changes, []
+        done = [Done(call, 0, _given_up(self.newest + 1, why)) for call, _ in waiting]
+        return [*done, *(self._end(why) if self.trainers else [])]
+
     def end(self, why: str) -> list[CutInstruction]:
         """Give up the cut: the pserver ends. A manifest under way is still written."""
+        return [*self.give_up_changes(why), *self._end(why)]
+
+    def _end(self, why: str) -> list[CutInstruction]:
         if self._proposal is None or self._proposal.committing:
             return []
         return self.failed(self._proposal.number, why)
@@ -255,8 +261,8 @@ class CutCoordinator:
 
     def _propose(self, now: float) -> list[CutInstruction]:
         if self._superseded is not None:
-            changes, self._changes = [call for call, _ in self._changes], []
-            asked = (*self._take_requests(), *changes)
+            changes, self._changes = self._changes, []
+            asked = (*self._take_requests(), *(call for call, _ in changes))
             return [Done(call, 0, self._superseded) for call in asked]
         self.newest += 1
         self._last_began_s, self._last_step = now, self._steps()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -41,8 +41,17 @@ class Verdict:
 
 def run(scenario: Scenario) -> Verdict:
     """Run the history of a scenario."""
+    return judged(scenario, lambda world: SimCluster(world, scenario), check)
+
+
+def judged(
+    scenario: Scenario,
+    cluster_in: Callable[[World], SimCluster],
+    check: Callable[[SimCluster], None],
+) -> Verdict:
+    """Run the history of a cluster; `check` raises for a promise that it breaks."""
     world = World(f"{scenario.seed} {scenario.mode}")
-    cluster = SimCluster(world, scenario)
+    cluster = cluster_in(world)
     violation = ""
     with simulated(world), _logged(world), _short_lists_remembered():
         try:

@@ -27,18 +27,10 @@ class Violation(AssertionError):
 
 def check(cluster: SimCluster) -> None:
     """Raise `Violation` unless every promise holds."""
-    if defects := [line for line in cluster.world.trace if "  defect: " in line]:
-        raise Violation("; ".join(defects))
-    for name, end in cluster.ends.items():
-        if end.startswith((ErrorCode.INTERNAL.name, "crashed")):
-            raise Violation(f"{name} {end}")
     trained = {e for name, e in cluster.ends.items() if name.startswith("trainer")}
     is_beyond = any(_is_beyond(cluster, each) for each in cluster.pservers)
     is_gentle = cluster.scenario.is_gentle and not is_beyond
-    if is_gentle and trained != {"completed"}:
-        raise Violation(f"a job without lasting faults did not complete: {cluster.ends}")
-    if is_gentle:
-        _check_pservers(cluster)
+    check_ends(cluster, trained, is_gentle)
     cluster.disk.failing_syncs.clear()
     were_replaced = any(trainer.starts > 1 for trainer in cluster.trainers)
     whole = not cluster.scenario.strikes and not were_replaced and trained == {"completed"}
@@ -51,6 +43,27 @@ def check(cluster: SimCluster) -> None:
         check_last(cluster.directory("check"), *_held(cluster))
     if whole and cluster.is_geo:
         _check_replicas(cluster, *_held(cluster))
+
+
+def check_ends(cluster: SimCluster, trained: set[str], is_gentle: bool) -> None:
+    """Raise `Violation` unless each process ended well, or by name; `trained` are ends of trainers.
+
+    In a history that `is_gentle` all complete.
+    """
+    if defects := [line for line in cluster.world.trace if "  defect: " in line]:
+        raise Violation("; ".join(defects))
+    for name, end in cluster.ends.items():
+        if end.startswith((ErrorCode.INTERNAL.name, "crashed")):
+            raise Violation(f"{name} {end}")
+    if is_gentle and trained != {"completed"}:
+        raise Violation(f"a job without lasting faults did not complete: {cluster.ends}")
+    if is_gentle:
+        _check_pservers(cluster)
+
+
+def check_tables(cluster: SimCluster) -> None:
+    """Raise `AssertionError` unless the tables hold what the ledger says."""
+    cluster.ledger.check(*_held(cluster), cluster.mode)
 
 
 def _check_tables(cluster: SimCluster, were_replaced: bool) -> None:

@@ -97,7 +97,7 @@ class Coordination:
 
     @property
     def trainers(self) -> int:
-        """The number of trainers with which the job goes on from the proposed cut, 0 = it stays."""
+        """The number of trainers from the proposed cut on, 0 = it stays."""
         return self._cuts.trainers
 
     @property
@@ -120,10 +120,6 @@ class Coordination:
         with self._lock:
             self._cuts.newest = max(self._cuts.newest, number)
 
-    def propose(self) -> None:
-        """Propose a cut now, unless one is under way; nobody waits for it."""
-        self.request()
-
     def watch(self, known: int, deadline_s: float) -> WaitingCaller:
         """A caller that is answered when a newer cut than `known` is proposed, or at its end."""
         caller = WaitingCaller(deadline_s, known)
@@ -134,8 +130,7 @@ class Coordination:
         return caller
 
     def request(self, trainers: int = 0) -> WaitingCaller:
-        """A caller that is answered when a cut proposed now is complete, or fails with its
-        error.
+        """A caller that is answered when a cut proposed now is complete, or fails with its error.
 
         With `trainers` the job goes on from it with this number of trainers.
         """
@@ -144,6 +139,12 @@ class Coordination:
             instructions = self._cuts.request(caller, self._clock.now(), trainers)
         self._execute(instructions)
         return caller
+
+    def give_up_changes(self, why: str) -> None:
+        """Give up changes of the number of trainers."""
+        with self._lock:
+            instructions = self._cuts.give_up_changes(why)
+        self._execute(instructions)
 
     def part(self, number: int, endpoint: str, record: str, problem: str) -> WaitingCaller:
         """Record that a pserver wrote its part, or why it did not.
@@ -169,9 +170,9 @@ class Coordination:
     def finish(self, timeout_s: float) -> bool:
         """Wait for the other parts of a cut that has some; False at the deadline."""
         ends_s = self._clock.now() + timeout_s
-        while self._cuts.has_parts and self._clock.now() < ends_s:
+        while self.has_parts and self._clock.now() < ends_s:
             self._stopped.wait(CHECK_S)
-        return not self._cuts.has_parts
+        return not self.has_parts
 
     def stop(self) -> None:
         """End the thread; callers that wait are answered."""
@@ -189,11 +190,8 @@ class Coordination:
             with self._lock:
                 instructions = self._cuts.tick(now)
                 late = [each for each in self._watches if each.deadline_s <= now]
-                self._watches = [
-                    each
-                    for each in self._watches
-                    if each.deadline_s > now and not each.future.done()
-                ]
+                waiting = (each for each in self._watches if not each.future.done())
+                self._watches = [each for each in waiting if each.deadline_s > now]
                 for caller in late:
                     self._cuts.unwatch(caller)
             for caller in late:

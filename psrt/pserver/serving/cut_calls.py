@@ -130,7 +130,7 @@ class CutCalls:
                 if self._recovered is not None:  # a local cut may be behind one without files
                     self._coordination.seen(self._recovered.state["cut"])
                 elif self.durability.is_asked:
-                    self._coordination.propose()
+                    self._coordination.request()
             elif self._goes_on:
                 self.no_part(0, "the pserver was started again")  # 0: the one under way
 

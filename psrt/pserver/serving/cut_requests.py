@@ -31,15 +31,15 @@ def cut_reply(number: int, complete: int = 0, trainers: int = 0) -> Message:
 
 def ask_first(
     endpoint: str, carrier: Carrier, method: Method, header: pb.Header, timeout_s: float
-) -> int:
-    """Call the first pserver of the job; returns the number of a cut in its reply."""
+) -> pb.Cut:
+    """Call the first pserver of the job; returns the cut in its reply."""
     client = Client(endpoint, 0, 1, carrier, pb.Hello())
     client.hurry()  # one that has ended does not come back
     try:
         reply = client.call(method, header=header, timeout_s=max(timeout_s, _LEAST_S))
     finally:
         client.close()
-    return int(reply.header.cut.number)
+    return reply.header.cut
 
 
 def report_part(

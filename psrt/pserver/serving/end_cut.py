@@ -130,6 +130,7 @@ class EndCut:
                 return
 
     def _lead_one(self, first: Coordination, deadline_s: float) -> None:
+        first.give_up_changes("all trainers have completed")
         caller, number = first.request(), first.proposed
         while number <= self._frozen_number() and self._clock.now() < deadline_s:
             with suppress(PsrtError):  # it began before the last push
@@ -144,15 +145,17 @@ class EndCut:
         while (left_s := deadline_s - self._clock.now()) > 0:
             try:
                 header = pb.Header(cut=pb.Cut(number=known))
-                number = ask_first(self._cuts.first, self._carrier, Method.WATCH, header, left_s)
+                found = ask_first(self._cuts.first, self._carrier, Method.WATCH, header, left_s)
             except PsrtError:
                 if not self._may_repeat(deadline_s):
                     raise
                 self._pause()
                 continue
-            if number <= known:  # the first pserver ends, or proposed none in time
+            if found.number <= known:  # the first pserver ends, or proposed none in time
                 continue
-            known = number
+            known = number = found.number
+            if found.trainers:  # no trainer is left that could take part; it is given up
+                continue
             self._freeze(number, deadline_s)
             self._cuts.await_ended(max(0.0, deadline_s - self._clock.now()))
             if self._cuts.newest_complete >= number or not self._may_repeat(deadline_s):

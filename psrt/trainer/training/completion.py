@@ -18,7 +18,7 @@ from collections.abc import Callable
 from psrt.communicator.base import Communicator
 from psrt.communicator.members import Members, Patience
 from psrt.core.clock import Clock
-from psrt.core.errors import DeadlineError
+from psrt.core.errors import DeadlineError, ErrorCode, UnavailableError
 from psrt.core.specs import CommunicationMode, Sync
 
 POLL_S = 0.2
@@ -64,13 +64,20 @@ class CompletionWait:
 
 
 def waiting_turn(communicator: Communicator, mode: CommunicationMode) -> Callable[[], None]:
-    """Return the action of one turn of a wait for others that still train."""
+    """Return the action of one turn of a wait for others that still train.
+
+    It raises `UnavailableError` once the number of trainers has changed.
+    """
 
     def arrive() -> None:
         if isinstance(mode, Sync):
             communicator.finish({})
         else:
             time.sleep(POLL_S)
+        if trainers := communicator.resized_to:
+            raise UnavailableError(
+                f"the job goes on with {trainers} trainers.", code=ErrorCode.RESIZING
+            )
 
     return arrive
 

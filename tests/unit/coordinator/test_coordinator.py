@@ -345,3 +345,26 @@ def test_a_change_of_a_superseded_coordinator_fails() -> None:
 
     assert cuts.left_open(1, error, True) == [Done("first", 1, error)]
     assert cuts.tick(1.0) == [Done("second", 0, error)]
+
+
+@pytest.mark.parametrize("event", ["give_up_changes", "end"])
+def test_changes_are_given_up_at_the_end_of_a_job(event: str) -> None:
+    cuts = coordinator()
+    cuts.request("first", 0.0, 3)
+    cuts.request("second", 0.0, 1)
+
+    ended = getattr(cuts, event)("all trainers have completed")
+
+    done = [each for each in ended if isinstance(each, Done)]
+    assert {each.call for each in done} == {"first", "second"}
+    assert {each.error.code for each in done} == {ErrorCode.CUT_GIVEN_UP}
+    assert Discard(1, "all trainers have completed") in ended
+    assert (cuts.tick(1.0), cuts.proposed) == ([], 0)
+
+
+def test_an_ordinary_cut_stays_when_changes_are_given_up() -> None:
+    cuts = coordinator()
+    cuts.request("save", 0.0)
+
+    assert cuts.give_up_changes("all trainers have completed") == []
+    assert cuts.proposed == 1
