@@ -26,15 +26,18 @@ class Joining(ABC):
     _departures: Departures
 
     def hello(
-        self, trainer: int, incarnation: int, job: JobIdentity, now: float
+        self, trainer: int, incarnation: int, job: JobIdentity, now: float, may_resize: bool = True
     ) -> list[Instruction]:
-        """Introduce a trainer's process; it sends one HELLO per connection."""
+        """Introduce a trainer's process; it sends one HELLO per connection.
+
+        Unless the job `may_resize`, one with another number of trainers is refused for good.
+        """
         check_incarnation(trainer, incarnation)
         if self.job is None:
             self._begin(job, trainer)
         else:
             self.resizing.check()
-            self.job.check_same(job, trainer, self.resizing.may_come)
+            self.job.check_same(job, trainer, may_resize and self.resizing.may_come)
         self.raise_if_aborted()
         self.members.join(trainer, incarnation, now)
         self._departures.schedule(now)

@@ -36,10 +36,6 @@ class Resizing:
 
     # --- events ------------------------------------------------------------------------------
 
-    def refuse(self) -> None:
-        """Record that the number of trainers of this job cannot change."""
-        self.may_come = False
-
     def begin(self, number: int, trainers: int, calls: Sequence[WaitingCall]) -> None:
         """Hold the `calls` of a frozen cut until its end is known."""
         self.number, self.trainers, self._calls = number, trainers, list(calls)

@@ -55,10 +55,11 @@ class JoinCalls:
             self._cuts.resuming.check(job)
             reply.hello_reply.makes_cuts = self._cuts.makes_cuts(job)
             self._cuts.greeted(header.hello)
-            if self._cuts.durability.is_durable:
-                self._runner.ask(lambda state, now: state.resizing.refuse())
             self._is_replicated |= header.hello.durability == "replica"
-            self._runner.decide(lambda state, now: state.hello(*caller_of(header), job, now))
+            may_resize = not self._cuts.durability.is_durable
+            self._runner.decide(
+                lambda state, now: state.hello(*caller_of(header), job, now, may_resize)
+            )
             members = self._runner.ask(lambda state, now: state.members)
             reply.hello_reply.held_by = members.held_by(*caller_of(header))
             reply.round = self._runner.ask(lambda state, now: state.open_round)
