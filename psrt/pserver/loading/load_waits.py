@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from psrt.core.errors import ErrorCode, PsrtError, UnavailableError
 
 
-class _Wait:
+class _TableWait:
     """One call: the tables that it still waits for."""
 
     def __init__(self, tables: Collection[str], deadline_s: float) -> None:
@@ -21,7 +21,7 @@ class LoadWaits:
     """All waiting calls; the caller owns the lock and resolves what it is handed."""
 
     def __init__(self) -> None:
-        self._waits: list[_Wait] = []
+        self._waits: list[_TableWait] = []
 
     def __len__(self) -> int:
         return len(self._waits)
@@ -33,7 +33,7 @@ class LoadWaits:
 
     def add(self, tables: Collection[str], deadline_s: float) -> Future[None]:
         """A future that is resolved when all of these tables are complete."""
-        wait = _Wait(tables, deadline_s)
+        wait = _TableWait(tables, deadline_s)
         self._waits.append(wait)
         return wait.future
 
@@ -53,7 +53,7 @@ class LoadWaits:
         """All calls; none waits any longer."""
         return self._taken(list(self._waits))
 
-    def _taken(self, waits: list[_Wait]) -> list[Future[None]]:
+    def _taken(self, waits: list[_TableWait]) -> list[Future[None]]:
         for wait in waits:
             self._waits.remove(wait)
         return [wait.future for wait in waits]

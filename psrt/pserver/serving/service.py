@@ -95,10 +95,8 @@ class PserverService:
         of_cuts = self._cuts, self._runner, self._clock, self._crashes, carrier
         self.moments, self._end_cut = CutMoments(*of_cuts), EndCut(*of_cuts)
         self._cuts.run_by(self._runner)
-        self._loader = TableLoader(
-            *(self.tables, helper_threads + 1, self._clock, self._crashes),
-            *(self._load_failed, self._loaded),
-        )
+        of_loads = self.tables, helper_threads + 1, self._clock, self._crashes
+        self._loader = TableLoader(*of_loads, self._load_failed, self._loaded)
         self._joins = JoinCalls(
             *(self._runner, self.tables, self._upkeep, self._loader, self._cuts),
             *(self._incarnation, self._job_time, on_registered),
