@@ -97,10 +97,8 @@ class PserverService:
         self._cuts.run_by(self._runner)
         of_loads = self.tables, helper_threads + 1, self._clock, self._crashes
         self._loader = TableLoader(*of_loads, self._load_failed, self._loaded)
-        self._joins = JoinCalls(
-            *(self._runner, self.tables, self._upkeep, self._loader, self._cuts),
-            *(self._incarnation, self._job_time, on_registered),
-        )
+        of_joins = self._runner, self.tables, self._upkeep, self._loader, self._cuts
+        self._joins = JoinCalls(*of_joins, self._incarnation, self._job_time, on_registered)
         of_steps = self._runner, self.tables, self._id_lists, self._cuts, self.meters, self._clock
         self._steps, self._on_end = StepCalls(*of_steps), on_end
         self._methods = self._handlers()
