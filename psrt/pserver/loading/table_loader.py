@@ -80,6 +80,8 @@ class TableLoader:
                 return None
             if self._error is not None:
                 raise self._error.again()
+            if self._is_stopped:
+                raise _stopping()
             self._order.ask(
                 sorted(missing) if names is None else filter(missing.__contains__, names)
             )
@@ -107,16 +109,12 @@ class TableLoader:
 
     def stop(self) -> None:
         """End all waits; the threads end after the pages that they put."""
-        error = UnavailableError(
-            "the pserver is shutting down; the wait for a table that it loads was ended.",
-            code=ErrorCode.STOPPING,
-        )
         with self._changed:
             self._is_stopped = True
             waits = self._waits.all()
             self._changed.notify_all()
         for future in waits:
-            future.set_exception(error)
+            future.set_exception(_stopping())
 
     # --- threads ---------------------------------------------------------------------------------
 
@@ -215,3 +213,10 @@ class TableLoader:
     def _report(self) -> None:
         percents = ", ".join(f"{name} {done} %" for name, done in self.describe().items())
         log.info("loads tables: %s; %d calls wait", percents, len(self._waits))
+
+
+def _stopping() -> PsrtError:
+    return UnavailableError(
+        "the pserver is shutting down; it loads no further tables, and calls for them were ended.",
+        code=ErrorCode.STOPPING,
+    )

@@ -136,6 +136,8 @@ def test_a_pserver_that_ends_does_not_wait_for_tables(
             job.service.stop()
             with pytest.raises(PsrtError, match="shutting down"):
                 late.result(WAIT_S)
+            with pytest.raises(PsrtError, match="shutting down"):
+                job.push("b", 3)
             gates.open()
 
 
