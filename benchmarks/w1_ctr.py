@@ -5,11 +5,12 @@
                                 [--carrier stream|grpc] [--wire float32|float16|bfloat16|int8]
                                 [--scheduling normal|batch] [--pservers 2] [--trainers 2]
                                 [--update-frequency 400]
-                                [--durability none|cut|delta]
+                                [--durability none|cut|delta] [--no-marks]
                                 [--repeat N]
 
 `--update-frequency` is the number of steps between two exchanges of geo; its peer uses 400, too.
-With `--durability` cut or delta pservers write cuts every 30 s to a temporary directory.
+With `--durability` cut or delta pservers write cuts every 30 s to a temporary directory. Steps are
+marked as `psrt trainer` marks them, so that a successor can go on; `--no-marks` leaves it out.
 
     examples_per_s           total of all trainers after 20 warm-up steps
     gemm_examples_per_s      total of as many processes that compute only the network's matrix
@@ -29,7 +30,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -38,7 +39,7 @@ import numpy as np
 from benchmarks.measuring import harness, processes
 from benchmarks.workloads import ctr_data
 from benchmarks.workloads.gemm import gemm_figures
-from psrt.communicator.base import Communicator
+from psrt.communicator.base import Communicator, Position, no_position
 from psrt.config.sections import JobConfig, TrainerConfig
 from psrt.core.precision import PRECISIONS, WirePrecision
 from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync
@@ -47,6 +48,7 @@ from psrt.data.reading import Ahead
 from psrt.trainer.inputs.job import Job, load_job
 from psrt.trainer.inputs.outputs import Outputs
 from psrt.trainer.inputs.prefetch import PreparedBatch, prepare
+from psrt.trainer.inputs.state import Reached
 from psrt.trainer.training.cluster import cluster_of
 from psrt.trainer.training.process import prepared_process
 from psrt.trainer.training.session import run_of
@@ -67,7 +69,7 @@ MODES: dict[str, CommunicationMode] = {
 def run(args: argparse.Namespace) -> harness.Figures:
     flags = [f"--{name}={getattr(args, name)}" for name in ("mode", "optimizer", "carrier", "wire")]
     flags += [f"--seconds={args.seconds}", f"--trainers={args.trainers}"]
-    flags.append(f"--durability={args.durability}")
+    flags += [f"--durability={args.durability}", *["--no-marks"] * args.no_marks]
     flags.append(f"--update-frequency={args.update_frequency}")
     gemm = harness.together("w1_ctr", [["--as-gemm"]] * args.trainers)
     scheduling = f"--scheduling={args.scheduling or scheduling_of(args.mode)}"
@@ -91,6 +93,7 @@ def run(args: argparse.Namespace) -> harness.Figures:
         "carrier": args.carrier,
         "wire": args.wire,
         "durability": args.durability,
+        "marks": not args.no_marks,
         "pservers": args.pservers,
         "trainers": args.trainers,
         "scheduling": args.scheduling or scheduling_of(args.mode),
@@ -180,7 +183,8 @@ def trainer(args: argparse.Namespace) -> harness.Figures:
         job = load_job(config)
         run, mode = run_of(settings, job), config.communication
         with closing(cluster_of(settings, job, say, run.local_parameters(mode))) as cluster:
-            return measure(job, run, cluster.communicator, batches, args.seconds)
+            marks = not args.no_marks
+            return measure(job, run, cluster.communicator, batches, args.seconds, marks)
 
 
 def measure(
@@ -189,6 +193,7 @@ def measure(
     communicator: Communicator,
     batches: list[ctr_data.Batch],
     seconds: float,
+    marks: bool,
 ) -> harness.Figures:
     watch, outputs = Stopwatch(seconds), Outputs(job.model)
     run.open(communicator, 60.0)
@@ -198,11 +203,24 @@ def measure(
             outputs.names,
             lambda batch, following, fetched: watch.step(outputs.read(fetched).loss),
             stop=watch.is_over,
+            position=marking(communicator) if marks else None,
         )
     counted = communicator.counters.snapshot()
     communicator.stop(60.0)
     moved = counted["push_bytes"] + counted["pull_bytes"]
     return watch.figures() | {"bytes_per_step": moved / len(watch.losses)}
+
+
+def marking(communicator: Communicator) -> Callable[..., Position]:
+    """Marks of the steps, as long as those of `psrt trainer`."""
+    steps = itertools.count(1)
+    communicator.marks(Reached().mark())
+
+    def mark(*step: object) -> Position:
+        communicator.marks(Reached(steps=next(steps)).mark())
+        return no_position
+
+    return mark
 
 
 def prepared(job: Job, batches: list[ctr_data.Batch]) -> Iterator[PreparedBatch]:
@@ -221,6 +239,7 @@ if __name__ == "__main__":
     parser.add_argument("--scheduling", choices=SCHEDULING, default=None)
     parser.add_argument("--update-frequency", type=int, default=400, metavar="STEPS")
     parser.add_argument("--durability", choices=("none", "cut", "delta"), default="none")
+    parser.add_argument("--no-marks", action="store_true")
     parser.add_argument("--pservers", type=int, default=2)
     parser.add_argument("--trainers", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=15.0)

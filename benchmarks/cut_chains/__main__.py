@@ -9,6 +9,10 @@ rows have changed, all to `--directory`, synced (fsync). Nothing else runs meanw
     size_ratio        bytes of an incremental cut ÷ those of the full one; also time_ratio
     restore_full      seconds to restore the full cut into an empty table, on one thread
     restore_chain     the same for the whole chain, and rows
+    load_chain        the same by `--threads` threads, as a pserver does that begins with a cut
+    cold              files dropped from the cache of the disk: seconds to read them plainly and to
+                      load them, and the part that loading reaches of the plain rate
+    The last four are the best of `--rounds`, which take turns.
     compact           seconds to merge the chain into one full cut, and MB
 """
 
@@ -20,8 +24,10 @@ import statistics
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from benchmarks.cut_files import PLAIN_BYTES, forget
 from benchmarks.measuring import harness
 
 os.environ.update(harness.ONE_THREAD)
@@ -30,11 +36,13 @@ import numpy as np
 
 from psrt.coordinator.part_chain import PartOutcome
 from psrt.core import specs
+from psrt.core.allocator import keep_freed_memory
 from psrt.core.clock import MonotonicClock
 from psrt.core.errors import PsrtError
 from psrt.core.threads import CrashReport
 from psrt.kernels.jit import warm_up
 from psrt.pserver.checkpoints import Coordination, Cutting, SavedCut, Settings, compact, find_cut
+from psrt.pserver.loading import TableLoad, TableLoader
 from psrt.pserver.tables import TableRegistry, Upkeep
 from psrt.pserver.tables.meters import Meters
 from psrt.storage.local_directory import LocalDirectory
@@ -84,6 +92,7 @@ FACTS = {"job": {"id": "benchmark", "trainers": 0, "mode": {"kind": "Sync"}}, "r
 
 
 def run(args: argparse.Namespace) -> harness.Figures:
+    keep_freed_memory()
     warm_up(["pserver", "freeze"])
     with tempfile.TemporaryDirectory(dir=args.directory) as folder:
         return measured(Path(folder), args)
@@ -111,8 +120,8 @@ def measured(folder: Path, args: argparse.Namespace) -> harness.Figures:
         "delta": rounded(delta),
         "size_ratio": round(delta["mb"] / full["mb"], 4),
         "time_ratio": round(delta["seconds"] / full["seconds"], 4),
-        "restore_full": restored(find_cut(LocalDirectory(folder), "1"), spec, args.stripes),
-        "restore_chain": restored(chain, spec, args.stripes),
+        "threads": args.threads,
+        **best_loads(folder, chain, spec, args),
     }
     began = time.perf_counter()
     compact(chain)
@@ -128,11 +137,69 @@ def change(pserver: OnePserver, ids: np.ndarray) -> None:
         pserver.table.apply(pserver.table.route(part), gradients[: len(part)], 0.1)
 
 
-def restored(cut: SavedCut, spec: specs.SparseTableSpec, stripes: int) -> harness.Figures:
-    tables, began = TableRegistry(stripes), time.perf_counter()
+def restored(cut: SavedCut, spec: specs.SparseTableSpec, args: argparse.Namespace) -> float:
+    """Seconds to restore the table of a cut on one thread."""
+    tables, began = TableRegistry(args.stripes), time.perf_counter()
     tables.register([spec], prepare=cut.restore_into)
+    return seconds_until_all(tables, began, args)
+
+
+def seconds_until_all(tables: TableRegistry, began: float, args: argparse.Namespace) -> float:
+    """Seconds since `began`; ends the benchmark if a row is missing."""
     seconds = time.perf_counter() - began
-    return {"seconds": round(seconds, 3), "rows": tables.sparse(spec.name).rows}
+    (table,) = tables.all_sparse()
+    if table.rows != args.rows:
+        raise SystemExit(f"{table.rows} of {args.rows} rows are there")
+    return seconds
+
+
+def best_loads(
+    folder: Path, chain: SavedCut, spec: specs.SparseTableSpec, args: argparse.Namespace
+) -> harness.Figures:
+    full = find_cut(LocalDirectory(folder), "1")
+    files = [folder / file["name"] for file in chain.files]
+    acts = {
+        "restore_full": lambda: restored(full, spec, args),
+        "restore_chain": lambda: restored(chain, spec, args),
+        "load_chain": lambda: loaded(chain, spec, args),
+        "read_cold": lambda: cold(files, lambda: read_plainly(files)),
+        "load_cold": lambda: cold(files, lambda: loaded(chain, spec, args)),
+    }
+    rounds = [{name: act() for name, act in acts.items()} for _ in range(args.rounds)]
+    best = {name: min(each[name] for each in rounds) for name in acts}
+    share = best["read_cold"] / best["load_cold"]
+    return {name: round(seconds, 3) for name, seconds in best.items()} | {
+        "cold_share": round(share, 3),
+        "chain_mb": round(sum(path.stat().st_size for path in files) / 1e6, 1),
+    }
+
+
+def loaded(cut: SavedCut, spec: specs.SparseTableSpec, args: argparse.Namespace) -> float:
+    """Seconds to load the table of a cut on several threads."""
+    tables, loads, done = TableRegistry(args.stripes), list[TableLoad](), threading.Event()
+    crashes = CrashReport()
+    loader = TableLoader(tables, args.threads, MonotonicClock(), crashes, print, done.set)
+    began = time.perf_counter()
+    prepare = lambda table: loads.append(TableLoad(table, cut))  # noqa: E731
+    tables.register([spec], are_loaded=False, prepare=prepare)
+    loader.load(loads)
+    done.wait(WAIT_S)
+    return seconds_until_all(tables, began, args)
+
+
+def read_plainly(files: Sequence[Path]) -> float:
+    began, block = time.perf_counter(), bytearray(PLAIN_BYTES)
+    for path in files:
+        with path.open("rb", buffering=0) as file:
+            while file.readinto(block):
+                pass
+    return time.perf_counter() - began
+
+
+def cold(files: Sequence[Path], act: Callable[[], float]) -> float:
+    for path in files:
+        forget(path)
+    return act()
 
 
 def size_mb(folder: Path, number: int) -> float:
@@ -152,5 +219,7 @@ if __name__ == "__main__":
     parser.add_argument("--changed", type=float, default=0.01, help="part of the rows, per cut")
     parser.add_argument("--cuts", type=int, default=4, help="incremental cuts")
     parser.add_argument("--stripes", type=int, default=4)
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--directory", default=".")
     harness.main(parser, run)

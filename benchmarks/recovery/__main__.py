@@ -14,8 +14,9 @@ logs are deleted unless the benchmark fails.
                                each kill; `gaps_s` are all of them, `wholes_s` whole recoveries
     gap_without_kill_s         the longest one before the first kill
     phases_median_s            noticed: until another process takes over; process: its start without
-                               the next two; kernels: loaded; load: tables restored; met: until the
-                               last trainer meets it; resend: pushes sent again; whole: all of it
+                               the next one; kernels: loaded; load: tables filled, at the same time
+                               as the next ones; met: until the last trainer meets it; resend:
+                               pushes sent again, and waits for tables; whole: all but load
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from pathlib import Path
 
 from benchmarks.measuring import harness
 from benchmarks.recovery import trainer
-from benchmarks.recovery.phases import KilledPserver, TrainerTimes, figures
+from benchmarks.recovery.phases import TABLES, KilledPserver, TrainerTimes, figures
 from psrt.core.clock import MonotonicClock
 from psrt.launch.local import LocalCluster
 from psrt.launch.plan import PSERVER, PSRT, TRAINER, ChildId, Command
@@ -152,8 +153,9 @@ class MeasuredRun:
         os.kill(pid, signal.SIGKILL)
         eventually(lambda: len(self._starts) > starts, "another process")
         eventually(lambda: ready.exists() and pid_of(ready) != pid, "a pserver that is ready")
-        found = log.read_bytes()[logged:].decode(errors="replace")
-        return KilledPserver(index, killed, self._starts[-1], ready.stat().st_mtime, found)
+        found = lambda: log.read_bytes()[logged:].decode(errors="replace")  # noqa: E731
+        eventually(lambda: TABLES.search(found()) is not None, "tables")
+        return KilledPserver(index, killed, self._starts[-1], ready.stat().st_mtime, found())
 
     def _is_prepared(self) -> bool:
         """True if a process stands by, or none is wanted."""

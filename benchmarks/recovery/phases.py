@@ -86,7 +86,7 @@ def phases(
     resent = [at for each in trainers if (at := each.after("resent", kill.killed, end)) is not None]
     return {
         "noticed": kill.started - kill.killed,
-        "process": whole - (kernels or 0.0) - (tables or 0.0),
+        "process": whole - (kernels or 0.0),
         "kernels": kernels,
         "load": tables,
         "met": max(met) - kill.ready if met else None,

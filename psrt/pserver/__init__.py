@@ -8,6 +8,7 @@ In reading order:
     checkpoints  cuts on disk: parts, manifests, tables restored from them
     saved        parameters of cuts and of saved models by name, in bounded memory
     warm         first values of tables from cuts and saved models, by name and rule
+    loading      tables filled from a cut while calls go on
     serving      the rpc handler and the effect runner
     replicas     copies of parts that other pservers serve, and failovers
     process      the pserver process, and pservers inside a user's process

@@ -9,6 +9,7 @@ protocol version and method only; handlers check job, plan and tables.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ from psrt.rpc.status import to_wire
 from psrt.rpc.wire import PROTOCOL, Message, check_version
 
 log = logging.getLogger("psrt.rpc")
+
+
+_REPLY_BEFORE = 0.95  # the part of a caller's timeout that a call may wait: the reply must travel
 
 
 @dataclass(eq=False)
@@ -45,16 +49,29 @@ class Later:
     """A reply that waits for `future`; `finish` builds it, on the carrier's thread.
 
     The handler resolves the future at the deadline of the call at the latest. An exception in it
-    becomes the error reply, and `finish` is not called.
+    becomes the error reply, and `finish` is not called. It may return another `Later`, for a call
+    that first waits for something else.
     """
 
     future: Future[None]
-    finish: Callable[[], Message]
+    finish: Callable[[], Message | Later]
 
 
 # The tensors of a request are views of the carrier's buffer; keeping one keeps the buffer alive.
 # A handler returns a reply that it does not keep: the carrier writes into its header.
 Handler: TypeAlias = Callable[[Message, Peer], Message | Later]
+
+
+def deadline_of(header: pb.Header, started: float) -> float:
+    """The time by which a call that came in at `started` needs its reply, in seconds."""
+    timeout_s = header.timeout_ms / 1000 if header.timeout_ms else math.inf
+    return started + _REPLY_BEFORE * timeout_s
+
+
+def keep_deadline(header: pb.Header, deadline_s: float, now: float) -> None:
+    """Shorten the timeout of a call that has waited until `now`."""
+    if header.timeout_ms:
+        header.timeout_ms = max(1, int(1000 * (deadline_s - now) / _REPLY_BEFORE))
 
 
 def begin(handler: Handler, request: Message, peer: Peer) -> Message | Later:
@@ -70,8 +87,8 @@ def begin(handler: Handler, request: Message, peer: Peer) -> Message | Later:
     return _addressed(outcome, request.header)
 
 
-def settle(later: Later, request: pb.Header, peer: Peer) -> Message:
-    """Wait for a `Later` (at once if its future is done) and finish its reply.
+def settle(later: Later, request: pb.Header, peer: Peer) -> Message | Later:
+    """Wait for a `Later` (at once if its future is done) and finish its reply, or wait for more.
 
     The error of the future is not raised: its traceback would refer to this frame, and so keep the
     caller's connection after its end.
@@ -80,7 +97,8 @@ def settle(later: Later, request: pb.Header, peer: Peer) -> Message:
     if failure is not None:
         return error_reply(request, failure, peer)
     try:
-        return _addressed(later.finish(), request)
+        outcome = later.finish()
+        return outcome if isinstance(outcome, Later) else _addressed(outcome, request)
     except Exception as error:
         return error_reply(request, error, peer)
 

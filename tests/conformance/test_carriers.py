@@ -240,6 +240,28 @@ def test_failed_wait_raises_what_the_pserver_said(serve: Serve) -> None:
         client.call(Method.EXCHANGE, timeout_s=WAIT_S)
 
 
+def test_a_call_may_wait_for_something_else_once_its_first_wait_is_over(serve: Serve) -> None:
+    first, second, asked = Future[None](), Future[None](), threading.Event()
+
+    def handle(request: Message, peer: Peer) -> Message | Later:
+        def finish() -> Later:
+            asked.set()
+            return Later(second, lambda: Message(pb.Header(), [np.ones(3, np.float32)]))
+
+        return Later(first, finish)
+
+    client = serve(handle).client()
+    with ThreadPoolExecutor(1) as pool:
+        call = pool.submit(client.call, Method.EXCHANGE, timeout_s=WAIT_S)
+        first.set_result(None)
+        assert asked.wait(WAIT_S)
+        assert not call.done()
+        second.set_result(None)
+        reply = call.result(WAIT_S)
+
+    assert reply.tensors[0].tolist() == [1.0, 1.0, 1.0]
+
+
 def test_missing_reply_ends_in_a_deadline_error_that_names_the_call(serve: Serve) -> None:
     gate = Gate()
     client = serve(gate).client()

@@ -82,3 +82,24 @@ def test_a_job_whose_pserver_was_killed_ends_with_the_bits_of_one_that_was_not(
     expected, found = model_of(job.parent / "whole"), model_of(job.parent / name)
     assert expected.keys() == found.keys()
     assert [name for name in expected if not np.array_equal(expected[name], found[name])] == []
+
+
+def test_a_cut_that_is_found_damaged_while_it_loads_ends_the_job_and_names_the_file(
+    killed: Path, tmp_path: Path
+) -> None:
+    cuts = shutil.copytree(killed.parent / "cuts", tmp_path / "cuts")
+    newest = find_cut(directory_at(cuts), "latest")
+    (first, *_) = [each for each in newest.stored_pages() if each.facts.get("rows")]
+    damaged = cuts / first.file["name"]
+    content = bytearray(damaged.read_bytes())
+    content[len(content) // 3] ^= 1
+    damaged.write_bytes(content)
+    with launched(
+        killed, "damaged", 2, "--checkpoint-dir", str(cuts), "--resume", "latest"
+    ) as resumed:
+        code = resumed.exit_code()
+
+    assert code != 0
+    logs = [p.read_text() for p in (killed.parent / "logs-damaged").glob("*.log")]
+    assert any("could not be loaded" in log and first.file["name"] in log for log in logs)
+    assert not (killed.parent / "damaged").exists()

@@ -152,7 +152,7 @@ class SimConnection:
         def handle() -> None:
             message = _decoded(request)
             outcome = begin(self.listener.handler, message, peer)
-            if not isinstance(outcome, Message):
+            while not isinstance(outcome, Message):
                 outcome = settle(outcome, message.header, peer)
             reply = b"".join(encode(outcome))
             self._send(f"reply to {what}", lambda: self._replied(reply, number))

@@ -232,7 +232,7 @@ class Station:
             return Later(reply.future, lambda: self._cut_off(reply.finish()))
         return self._cut_off(reply)
 
-    def _cut_off(self, reply: Message) -> Message:
+    def _cut_off(self, reply: Message | Later) -> Message | Later:
         for line in self._lines:
             line.cut()
         return reply

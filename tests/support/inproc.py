@@ -134,11 +134,11 @@ class InprocConnection:
         return _over_the_wire(replies[-1])
 
     def _settle(self, outcome: Message | Later, message: Message, timeout_s: float) -> Message:
-        if isinstance(outcome, Message):
-            return outcome
-        if not wait([outcome.future], timeout_s).done:
-            raise self._silence(timeout_s)
-        return settle(outcome, message.header, _PEER)
+        while isinstance(outcome, Later):
+            if not wait([outcome.future], timeout_s).done:
+                raise self._silence(timeout_s)
+            outcome = settle(outcome, message.header, _PEER)
+        return outcome
 
     def _silence(self, timeout_s: float) -> DeadlineError:
         return DeadlineError(f"{self.where} did not reply within {timeout_s:.3f} s.")

@@ -24,11 +24,25 @@ from psrt.pserver.checkpoints.coordination import Coordination, WaitingCaller
 from psrt.pserver.checkpoints.cutting import Cutting, Settings
 from psrt.pserver.checkpoints.delta_schedule import DeltaSchedule
 from psrt.pserver.checkpoints.local_cut import LocalCut, LocalCuts
-from psrt.pserver.checkpoints.saved_cut import SavedCut, StoredPages, complete_cuts, find_cut
+from psrt.pserver.checkpoints.saved_cut import (
+    SavedCut,
+    StoredPages,
+    StoredTable,
+    complete_cuts,
+    find_cut,
+)
 from psrt.pserver.checkpoints.served_job import RecoveredPart
 from psrt.pserver.checkpoints.stored_cuts import Bases, files_by_cut, remove_cut
 from psrt.pserver.checkpoints.trainer_states import SentPage
 
 __all__ = ["Bases", "Coordination", "Cutting", "RecoveredPart", "SavedCut", "SentPage", "Settings"]
-__all__ += ["StoredPages", "WaitingCaller", "compact", "complete_cuts", "files_by_cut", "find_cut"]
+__all__ += [
+    "StoredPages",
+    "StoredTable",
+    "WaitingCaller",
+    "compact",
+    "complete_cuts",
+    "files_by_cut",
+    "find_cut",
+]
 __all__ += ["DeltaSchedule", "LocalCut", "LocalCuts", "delta_files", "remove_cut", "served_job"]

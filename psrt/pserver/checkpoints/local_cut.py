@@ -55,6 +55,11 @@ class LocalCuts(Generic[PointT]):
         self._chain = PartChain(sys.maxsize)
         self._tracked: set[str] = set()
 
+    @property
+    def can_take(self) -> bool:
+        """False while tables are being loaded: they are on disk, and have no updates yet."""
+        return not self._tables.loading
+
     def take(
         self, facts: Mapping[str, Any], point: PointT, is_full: bool = False
     ) -> LocalCut[PointT]:

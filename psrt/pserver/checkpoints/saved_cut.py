@@ -36,9 +36,14 @@ class StoredTable:
 
     def pages(self) -> Iterator[Page]:
         """The verified pages; raises `StorageError` if one is damaged."""
-        with self.directory.read(self.file["name"]) as opened:
-            reader = ArrayFileReader(opened, Seal.from_plain(self.file["seal"]))
+        with self.opened() as reader:
             yield from (reader.page(number).arrays for number in self.numbers)
+
+    @contextmanager
+    def opened(self) -> Iterator[ArrayFileReader]:
+        """Open the array file; raises `StorageError` if it is missing or another one."""
+        with self.directory.read(self.file["name"]) as opened:
+            yield ArrayFileReader(opened, Seal.from_plain(self.file["seal"]))
 
 
 class StoredPages(NamedTuple):
@@ -105,7 +110,17 @@ class SavedCut:
 
     def restore_into(self, table: Any) -> None:
         """Fill a table, dense or sparse, from the pages of this cut that belong to it."""
-        table.restore(list(self._sources(table.spec)))
+        stored = self.stored_of(table.spec)
+        table.restore([FrozenPages(each.facts, each.pages()) for each in stored])
+
+    def stored_of(self, spec: TableSpec) -> list[StoredTable]:
+        """The freezes that a table of `spec` is restored from, in this order."""
+        needed: list[StoredTable] = []
+        for chain in self.chains:
+            for stored in self.tables_of(chain).values():
+                if _is_of(spec, stored[-1].facts):
+                    needed += newest_block(stored) if isinstance(spec, DenseTableSpec) else stored
+        return needed
 
     def verify(self, whole: Set[str] = frozenset()) -> Iterator[tuple[str, int]]:
         """Read every byte of every file that it needs; yields names and sizes.
@@ -139,13 +154,6 @@ class SavedCut:
         """Open an array file of this cut; raises `StorageError` if it is missing or another one."""
         with self.directory.read(file["name"]) as opened:
             yield ArrayFileReader(opened, Seal.from_plain(file["seal"]))
-
-    def _sources(self, spec: TableSpec) -> Iterator[FrozenPages]:
-        for chain in self.chains:
-            for stored in self.tables_of(chain).values():
-                if _is_of(spec, stored[-1].facts):
-                    needed = newest_block(stored) if isinstance(spec, DenseTableSpec) else stored
-                    yield from (FrozenPages(table.facts, table.pages()) for table in needed)
 
 
 def complete_cuts(directory: Directory) -> list[int]:

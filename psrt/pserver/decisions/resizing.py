@@ -36,6 +36,10 @@ class Resizing:
 
     # --- events ------------------------------------------------------------------------------
 
+    def allow(self) -> None:
+        """Record that the job writes cuts."""
+        self.may_come = True
+
     def begin(self, number: int, trainers: int, calls: Sequence[WaitingCall]) -> None:
         """Hold the `calls` of a frozen cut until its end is known."""
         self.number, self.trainers, self._calls = number, trainers, list(calls)

@@ -19,15 +19,16 @@ Nothing here writes files: a caller keeps pages and facts where it likes.
 from psrt.pserver.frozen.change_marks import CUTS
 from psrt.pserver.frozen.change_recorder import ChangeRecorder
 from psrt.pserver.frozen.freezable import FreezableRows
-from psrt.pserver.frozen.frozen_block import BlockState, FrozenBlock, assembled
+from psrt.pserver.frozen.frozen_block import BlockState, FrozenBlock, assembled, check_covered
 from psrt.pserver.frozen.frozen_records import RecordArray
 from psrt.pserver.frozen.frozen_rows import FrozenRows, FrozenTwoParts
 from psrt.pserver.frozen.frozen_stripe import FrozenStripe
 from psrt.pserver.frozen.pages import Meta, Page, facts_of, ids_of, long_page, page_of, split_page
-from psrt.pserver.frozen.restoring import FrozenPages, restore
+from psrt.pserver.frozen.restoring import FrozenPages, belongs, restore
 from psrt.pserver.frozen.update_gate import UpdateGate
 
 __all__ = ["CUTS", "BlockState", "ChangeRecorder", "FreezableRows", "FrozenBlock", "FrozenPages"]
 __all__ += ["FrozenRows", "FrozenStripe", "FrozenTwoParts", "Meta", "Page", "RecordArray"]
-__all__ += ["UpdateGate", "assembled", "facts_of", "ids_of", "long_page", "page_of"]
+__all__ += ["UpdateGate", "assembled", "belongs", "check_covered", "facts_of", "ids_of"]
+__all__ += ["long_page", "page_of"]
 __all__ += ["restore", "split_page"]

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from psrt.core.errors import TableError
 from psrt.core.specs import DenseTableSpec
 from psrt.core.types import F32
 from psrt.pserver.frozen.frozen_stripe import ended
@@ -105,6 +106,20 @@ def assembled(spec: DenseTableSpec, vectors: int, sources: Iterable[FrozenPages]
     return BlockState(values, state, max(versions, default=0))
 
 
+def check_covered(spec: DenseTableSpec, metas: Iterable[Meta]) -> None:
+    """Raise `TableError` if freezes do not fit `spec`, or an element is in none of their blocks."""
+    bounds = []
+    for meta in metas:
+        check_spec(spec, meta)
+        bounds.append((meta["spec"]["offset"], meta["spec"]["offset"] + meta["spec"]["size"]))
+    end, last = spec.offset, spec.offset + spec.size
+    for first, stop in sorted(bounds):
+        if first <= end:
+            end = max(end, stop)
+    if end < last:
+        raise _missing(spec, end, last)
+
+
 def _parts(spec: DenseTableSpec, vectors: int, sources: Iterable[FrozenPages]) -> list[_Part]:
     """The blocks that share elements with `spec`, newest first."""
     parts: list[_Part] = []
@@ -131,4 +146,8 @@ def _covering(spec: DenseTableSpec, parts: list[_Part], start: int, stop: int) -
     for part in parts:
         if part.first <= start and stop <= part.end:
             return part
-    raise misfit(spec.name, f"elements {start} to {stop - 1}", "missing", "a block that has them")
+    raise _missing(spec, start, stop)
+
+
+def _missing(spec: DenseTableSpec, start: int, stop: int) -> TableError:
+    return misfit(spec.name, f"elements {start} to {stop - 1}", "missing", "a block that has them")

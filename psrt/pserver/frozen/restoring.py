@@ -49,14 +49,25 @@ def restore(table: Restorable, sources: Iterable[FrozenPages]) -> None:
     """Put pages of `sources` into `table`; see `FreezableRows.restore`."""
     chain = dict(table.restored_from)  # of this call: others may restore other pages
     for meta, pages in sources:
-        check_spec(table.spec, meta)
-        if overlaps(table.spec, meta):
-            first = meta["spec"]["first_shard"]
-            check_follows(table.spec, meta, chain.get(first))
-            chain[first] = meta
+        if belongs(table.spec, meta, chain):
             table.put_facts(meta)
             for page in pages:
                 table.put_page(page)
+
+
+def belongs(spec: SparseTableSpec, meta: Meta, chain: dict[int, Meta]) -> bool:
+    """True if a freeze has virtual shards of `spec`; it becomes the newest of its `chain` then.
+
+    `chain` has the facts restored before, by first virtual shard. Raises `TableError` for a freeze
+    that does not fit.
+    """
+    check_spec(spec, meta)
+    if not overlaps(spec, meta):
+        return False
+    first = meta["spec"]["first_shard"]
+    check_follows(spec, meta, chain.get(first))
+    chain[first] = meta
+    return True
 
 
 def overlaps(spec: SparseTableSpec, meta: Meta) -> bool:

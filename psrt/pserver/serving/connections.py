@@ -5,7 +5,13 @@ from __future__ import annotations
 import threading
 import weakref
 
+from psrt.pserver.serving.request_headers import caller_of
+from psrt.rpc import pb
+from psrt.rpc.methods import Method
 from psrt.rpc.serving import Peer
+
+_NO_PRESENCE = (Method.HELLO, Method.STATUS, Method.PART, Method.CHECKPOINT)
+"""Calls that any process may make, and HELLO, whose connection ends with its reply."""
 
 _Reference = weakref.ref[Peer]
 
@@ -25,6 +31,11 @@ class TrainerConnections:
         """Return True if `connection` was added; it belongs to one process for its whole life."""
         added = self._added.get(id(connection))
         return added is not None and added() is connection
+
+    def track(self, header: pb.Header, connection: Peer) -> None:
+        """Record the connection of a call, if it is one of a trainer."""
+        if header.method not in _NO_PRESENCE:
+            self.add(*caller_of(header), connection)
 
     def add(self, trainer: int, incarnation: int, connection: Peer) -> None:
         """Record that a call of this process came over `connection`."""

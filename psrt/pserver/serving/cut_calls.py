@@ -9,12 +9,11 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from psrt.coordinator.part_chain import PartOutcome
 from psrt.core.clock import Clock
 from psrt.core.errors import ConfigError, JobError
-from psrt.core.failpoints import reach
 from psrt.core.specs import Geo
 from psrt.core.threads import CrashReport, start_thread
 from psrt.pserver.checkpoints import (
@@ -31,14 +30,14 @@ from psrt.pserver.serving.cut_requests import cut_reply, outcome_of, report_here
 from psrt.pserver.serving.durable import Durability
 from psrt.pserver.serving.effect_runner import EffectRunner, PendingReply
 from psrt.pserver.serving.part_facts import part_facts
-from psrt.pserver.serving.request_headers import caller_of, deadline_of
+from psrt.pserver.serving.request_headers import caller_of
 from psrt.pserver.serving.resuming import Resuming
 from psrt.pserver.serving.state_pages import StateCalls
 from psrt.pserver.tables import TableRegistry, Upkeep
 from psrt.rpc import pb
 from psrt.rpc.dialing import Carrier
 from psrt.rpc.methods import Method
-from psrt.rpc.serving import Later
+from psrt.rpc.serving import Later, deadline_of
 from psrt.rpc.wire import Message
 
 log = logging.getLogger("psrt.pserver")
@@ -144,12 +143,6 @@ class CutCalls:
         if self._settings is not None and self.name and self._endpoints:
             self.durability.job_ended()
             served_job.forget(self._settings.directory, self.name)
-
-    def restore(self, table: Any) -> None:
-        """Fill a new table from the cut that this pserver resumes, if it resumes one."""
-        if self.begins_with is not None:
-            reach("restore.table")
-            self.begins_with.restore_into(table)
 
     def beginning_of(self, trainer: int, trainers: int) -> pb.Cut:
         """The cut that the tables began with, and where `trainer` goes on; number 0 = none."""
@@ -266,6 +259,8 @@ class CutCalls:
         """Freeze all tables; raises `PsrtError` if that is not possible now."""
         if self._cutting is None or state.job is None:
             raise JobError("this pserver has no directory of checkpoints.")
+        if self._tables.loading:
+            raise JobError("tables of this pserver are still being loaded.")
         specs = [table.spec for table in self._tables.all()]
         others = self.resuming.positions_of(state.members.members, state.job.trainers)
         facts = part_facts(state, freeze, others, self._incarnation, specs)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 import random
-import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 from psrt.core.errors import ConfigError
 from psrt.core.specs import Async, Geo, TableSpec
 from psrt.pserver.checkpoints import RecoveredPart
 from psrt.pserver.decisions import JobIdentity, read_spec, restore
+from psrt.pserver.loading import TableLoad, TableLoader
 from psrt.pserver.serving.cut_calls import CutCalls
 from psrt.pserver.serving.effect_runner import EffectRunner
 from psrt.pserver.serving.request_headers import caller_of, job_of, lineage_reply
@@ -34,12 +35,14 @@ class JoinCalls:
         runner: EffectRunner,
         tables: TableRegistry,
         upkeep: Upkeep,
+        loader: TableLoader,
         cuts: CutCalls,
         incarnation: int,
         job_time: Callable[[], int],
         on_registered: OnRegistered,
     ) -> None:
         self._runner, self._tables, self._upkeep, self._cuts = runner, tables, upkeep, cuts
+        self._loader = loader
         self._incarnation, self._job_time = incarnation, job_time
         self._process = random.getrandbits(63) | 1
         self._warm = WarmTables()
@@ -111,25 +114,23 @@ class JoinCalls:
         return Message(reply)
 
     def recover(self, recovered: RecoveredPart) -> None:
-        """Go on with the job and the tables of a killed predecessor."""
+        """Go on with the job and the tables of a killed predecessor, which begin to load."""
         job = self._runner.ask(lambda state, now: restore(state, recovered.state, now))
         self._runner.ask(self._cuts.durability.recovered)
-        began_s = time.perf_counter()
         self.create(recovered.specs, job)
-        took_s = time.perf_counter() - began_s
-        log.info("restored %d tables in %.2f s", len(recovered.specs), took_s)
 
     def create(self, specs: Sequence[TableSpec], job: JobIdentity) -> None:
-        """Create tables, with the values of the cut that this pserver resumes, or of a warm
-        start."""
-        mode = job.mode
+        """Create tables, with the values of a warm start; those of a cut begin to load."""
+        mode, loads = job.mode, list[TableLoad]()
         created = self._tables.register(
             specs,
             mode.dc_asgd if isinstance(mode, Async) else 0.0,
             logs_changes=isinstance(mode, Geo),
-            prepare=self._begin,
+            are_loaded=self._cuts.begins_with is None,
+            prepare=partial(self._begin, loads),
         )
         if created:
+            self._loader.load(loads)
             log.info("holds %d more tables: %s", len(created), ", ".join(created[:8]))
             self._upkeep.tables_added()
 
@@ -149,10 +150,10 @@ class JoinCalls:
         parameters = [read_spec(text) for text in register.parameters]
         return self._warm.open(register.warm_start, parameters)
 
-    def _begin(self, table: Any) -> None:
-        """Give a new table its first values, if they are not the initial ones."""
+    def _begin(self, loads: list[TableLoad], table: Any) -> None:
+        """Give a new table its first values, or add it to `loads`."""
         if self._cuts.begins_with is not None:
-            self._cuts.restore(table)
+            loads.append(TableLoad(table, self._cuts.begins_with))
         else:
             self._warm.fill(table)
 

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import math
-
 from psrt.core.errors import ErrorCode, TableError, WireError
 from psrt.core.specs import Async, Geo, HalfAsync, Ssp, Sync, from_json
 from psrt.pserver.decisions import JobIdentity, Lane, PushProgress, RecordedLineage, Steps
 from psrt.rpc import pb
 
-_REPLY_BEFORE = 0.95  # the part of a caller's timeout that a call may wait: the reply must travel
-
 
 def caller_of(header: pb.Header) -> tuple[int, int]:
     """Trainer and incarnation: every call of a trainer carries both."""
     return header.trainer, header.push_key.incarnation
-
-
-def deadline_of(header: pb.Header, started: float) -> float:
-    """The time by which a call that came in at `started` needs its reply, in seconds."""
-    timeout_s = header.timeout_ms / 1000 if header.timeout_ms else math.inf
-    return started + _REPLY_BEFORE * timeout_s
 
 
 def sequence_of(header: pb.Header) -> int:

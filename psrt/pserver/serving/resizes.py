@@ -34,6 +34,8 @@ class Resizes:
     ) -> None:
         self._cuts, self._runner = cuts, runner
         self._forget, self._on_resized = forget, on_resized
+        if cuts.settings is not None:
+            runner.ask(lambda state, now: state.resizing.allow())
 
     def request(self, message: Message) -> Later:
         """Handle a CHECKPOINT from which the job goes on with another number of trainers.

@@ -11,6 +11,7 @@ import logging
 import os
 import random
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from psrt.core.clock import Clock, MonotonicClock, hours_since_1970
@@ -19,6 +20,7 @@ from psrt.core.specs import TableSpec
 from psrt.core.threads import CrashReport
 from psrt.pserver.checkpoints import RecoveredPart, SavedCut, Settings
 from psrt.pserver.decisions import JobIdentity, Member, PserverState, describe, take_over
+from psrt.pserver.loading import TableLoader, handled_later
 from psrt.pserver.serving.connections import TrainerConnections
 from psrt.pserver.serving.cut_calls import CutCalls
 from psrt.pserver.serving.cut_moments import CutMoments
@@ -39,9 +41,6 @@ from psrt.rpc.serving import Later, Peer
 from psrt.rpc.wire import Message
 
 log = logging.getLogger("psrt.pserver")
-
-_NO_PRESENCE = (Method.HELLO, Method.STATUS, Method.PART, Method.CHECKPOINT)
-"""Calls that any process may make, and HELLO, whose connection ends with its reply."""
 
 
 class PserverService:
@@ -92,16 +91,16 @@ class PserverService:
             *(wait_timeout_s, trainers, self._connections.is_gone, self._cuts.resuming.counts),
             proposed_cut=lambda: self._cuts.proposed,
         )
-        state.resizing.may_come = cuts is not None
-        of_runner = state, self.meters, self._clock, self._ended, self._forget
-        actions = self._cuts.freeze, self._completed, self._cuts.no_part
-        self._runner = EffectRunner(*of_runner, *actions)
+        actions = self._ended, self._forget, self._cuts.freeze, self._completed, self._cuts.no_part
+        self._runner = EffectRunner(state, self.meters, self._clock, *actions)
         of_cuts = self._cuts, self._runner, self._clock, self._crashes, carrier
         self.moments, self._end_cut = CutMoments(*of_cuts), EndCut(*of_cuts)
         self._resizes = Resizes(self._cuts, self._runner, self._forget, on_resized)
         self._cuts.run_by(self._runner, self._resizes.ended)
-        of_joins = self._runner, self.tables, self._upkeep, self._cuts, self._incarnation
-        self._joins = JoinCalls(*of_joins, self._job_time, on_registered)
+        of_loads = self._clock, self._crashes, self._load_failed, self._loaded
+        self._loader = TableLoader(self.tables, helper_threads + 1, *of_loads)
+        of_joins = self._runner, self.tables, self._upkeep, self._loader, self._cuts
+        self._joins = JoinCalls(*of_joins, self._incarnation, self._job_time, on_registered)
         of_steps = self._runner, self.tables, self._id_lists, self._cuts, self.meters, self._clock
         self._steps, self._on_end = StepCalls(*of_steps), on_end
         self._methods = self._handlers()
@@ -170,6 +169,7 @@ class PserverService:
     def stop(self) -> None:
         """End all waits and threads."""
         self._upkeep.stop()
+        self._loader.stop()
         self._cuts.stop()
         self._preallocator.stop()
         self._runner.stop()
@@ -178,9 +178,18 @@ class PserverService:
     def expire(self) -> None:
         """End the waits whose deadline has passed by the service's clock."""
         self._runner.expire()
+        self._loader.expire()
 
     def handle(self, message: Message, peer: Peer) -> Message | Later:
-        """Handle one call; raises `PsrtError` for an error of the caller."""
+        """Handle one call; raises `PsrtError` for an error of the caller.
+
+        A call for tables that are being loaded is handled once they are complete.
+        """
+        if self.tables.loading:
+            handle = partial(self.handle, message, peer)
+            later = handled_later(self._loader, message.header, self._clock, handle)
+            if later is not None:
+                return later
         self.meters.calls.add()
         try:
             method = self._methods.get(message.header.method)
@@ -191,7 +200,7 @@ class PserverService:
                 )
             reply = method(message)
             if peer.lasts and not self._connections.has(peer):
-                self._track(message.header, peer)
+                self._connections.track(message.header, peer)
             return reply
         except PsrtError as error:
             self.meters.refused.add()
@@ -212,17 +221,13 @@ class PserverService:
             **self._runner.ask(describe),
             **self._runner.ask(self._cuts.durability.describe),
             "tables": self.tables.describe(),
+            "loading": self._loader.describe(),
             "counters": self.meters.counters.snapshot(),
         }
 
     def _job_time(self) -> int:
         """Rounds in Sync, else mini-batches of all trainers; equal on all pservers of a job."""
         return self._runner.ask(lambda state, now: max(state.open_round, state.global_step))
-
-    def _track(self, header: pb.Header, peer: Peer) -> None:
-        """Record the connection of a trainer."""
-        if header.method not in _NO_PRESENCE:
-            self._connections.add(*caller_of(header), peer)
 
     # --- methods -----------------------------------------------------------------------------
 
@@ -257,13 +262,21 @@ class PserverService:
 
     def _ended(self, error: PsrtError | None) -> None:
         def end() -> None:
-            self._cuts.job_ended()
+            if not self._loader.has_failed:  # else its files may still be read
+                self._cuts.job_ended()
             self._on_end(error)
 
         if error is None:
             self._end_cut.afterwards(end)
         else:
             end()
+
+    def _loaded(self) -> None:
+        self._upkeep.tables_added()
+        self._cuts.durability.hurry()
+
+    def _load_failed(self, error: PsrtError) -> None:
+        self._runner.decide(lambda state, now: state.abort(error))
 
     def _checkpoint(self, message: Message) -> Message | Later:
         """Handle CHECKPOINT; lingering trainers join the cut at the end of the job."""

@@ -13,11 +13,11 @@ from psrt.pserver.serving.effect_runner import EffectRunner, PendingReply
 from psrt.pserver.serving.id_list_cache import IdListCache
 from psrt.pserver.serving.kept_reads import KeptReads
 from psrt.pserver.serving.parts import RequestParts, bucket_of, parse
-from psrt.pserver.serving.request_headers import caller_of, deadline_of, progress_of, sequence_of
+from psrt.pserver.serving.request_headers import caller_of, progress_of, sequence_of
 from psrt.pserver.serving.updates import read
 from psrt.pserver.tables import Meters, TableRegistry
 from psrt.rpc import pb
-from psrt.rpc.serving import Later
+from psrt.rpc.serving import Later, deadline_of
 from psrt.rpc.wire import Message
 
 

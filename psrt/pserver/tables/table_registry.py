@@ -28,6 +28,7 @@ _NAMES_SHOWN = 8
 class TableRegistry:
     """Creates and finds tables; any thread may call.
 
+    `loading` are the tables whose values are still being read: nobody uses them meanwhile.
     `stripes` is the number of stripes of each sparse table, `hours` the time since 1970.
     `preallocator` allocates memory ahead of their rows, `helpers` take part in large requests.
     """
@@ -43,6 +44,7 @@ class TableRegistry:
         self._shared = (hours, preallocator, helpers)
         self._helpers = helpers
         self._tables: dict[str, Table] = {}
+        self.loading: frozenset[str] = frozenset()
         self._registering = threading.Lock()
 
     def __len__(self) -> int:
@@ -54,14 +56,15 @@ class TableRegistry:
         compensation: float = 0.0,
         *,
         logs_changes: bool = False,
+        are_loaded: bool = True,
         prepare: Callable[[Table], None] = lambda table: None,
     ) -> list[str]:
         """Create the tables of `specs` that do not exist yet; return their names.
 
         `compensation` is the λ of DC-ASGD for dense tables, 0 = none. With `logs_changes` sparse
         tables log the rows that each trainer changes. `prepare` gets each new table before any
-        other call can find it. Raises `TableError` for another spec of an
-        existing table, or without memory.
+        other call can find it; unless they `are_loaded` by it, all are `loading` then. Raises
+        `TableError` for another spec of an existing table, or without memory.
         """
         with self._registering:
             known = {name: table.spec for name, table in self._tables.items()}
@@ -74,8 +77,15 @@ class TableRegistry:
             }
             for table in created.values():
                 prepare(table)
+            if not are_loaded:
+                self.loading |= created.keys()
             self._tables = {**self._tables, **created}
         return list(created)
+
+    def loaded(self, name: str) -> None:
+        """Record that a table has all its values."""
+        with self._registering:
+            self.loading -= {name}
 
     def release(self, trainer: int) -> None:
         """Drop everything that tables keep for a trainer, which has completed."""
@@ -98,7 +108,9 @@ class TableRegistry:
         return list(self._tables.values())
 
     def all_sparse(self) -> list[RowsTable]:
-        return [table for table in self._tables.values() if not isinstance(table, DenseTable)]
+        """The sparse tables that have all their values."""
+        tables = [table for table in self._tables.values() if table.spec.name not in self.loading]
+        return [table for table in tables if not isinstance(table, DenseTable)]
 
     def describe(self) -> list[dict[str, Any]]:
         """One record per table, for STATUS."""

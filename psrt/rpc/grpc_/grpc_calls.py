@@ -143,7 +143,7 @@ class GrpcCalls:
             reply = begin(self._handler, request, peer)
         else:
             reply = await loop.run_in_executor(self._pool, begin, self._handler, request, peer)
-        if isinstance(reply, Later):
+        while isinstance(reply, Later):
             await _done(reply.future, loop)
             reply = await loop.run_in_executor(self._pool, settle, reply, request.header, peer)
         return reply

@@ -182,7 +182,7 @@ class StreamServer:
         request.empty, header = frames.empty, request.header
         reply = begin(self._handler, request, peer)
         del request
-        if isinstance(reply, Later):
+        while isinstance(reply, Later):
             reply = settle(reply, header, peer)
         try:
             frames.send(reply)

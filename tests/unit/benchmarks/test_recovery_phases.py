@@ -38,7 +38,7 @@ def test_the_parts_of_a_recovery_add_up() -> None:
 
     assert found == {
         "noticed": 0.25,
-        "process": 1.0,
+        "process": 1.25,
         "kernels": 0.5,
         "load": 0.25,
         "met": 0.125,

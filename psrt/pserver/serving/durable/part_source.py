@@ -58,7 +58,7 @@ class PartSource:
     def _taken(
         self, state: PserverState, now: float, is_full: bool
     ) -> LocalCut[DurablePoint] | None:
-        if state.job is None:
+        if state.job is None or not self._cuts.can_take:
             return None
         specs = [table.spec for table in self._tables.all()]
         facts = local_facts(state, 0, self.incarnation, specs)
