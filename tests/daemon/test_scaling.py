@@ -149,10 +149,9 @@ def test_a_trainer_that_is_killed_during_the_change_is_replaced(tmp_path: Path) 
     assert counts == [EPOCHS] * EXAMPLES
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize(
-    "point", ["cut.before_manifest", pytest.param("cut.frozen", marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize("point", ["cut.before_manifest", "cut.frozen"])
 def test_a_pserver_that_is_killed_during_the_change_ends_the_job_by_name(
     tmp_path: Path, point: str
 ) -> None:
