@@ -78,9 +78,8 @@ class CutCalls:
         self._endpoints: tuple[str, ...] = ()
         self._coordination: Coordination | None = None
         self._restored: dict[int, int] = {}  # the process that goes on from the cut, by trainer
-        self._cutting = (
-            Cutting(settings, tables, upkeep, crashes, self._written) if settings else None
-        )
+        of_parts = tables, upkeep, crashes, self._written
+        self._cutting = None if settings is None else Cutting(settings, *of_parts)
 
     # --- the job ---------------------------------------------------------------------------------
 
@@ -111,7 +110,8 @@ class CutCalls:
             if mine[0] == 0:
                 term = self._recovered.term if self._recovered is not None else None
                 self._coordination = Coordination(
-                    self._settings, endpoints, self._clock, steps, self._crashes, term
+                    self.resuming.kept_by(self._settings),
+                    *(endpoints, self._clock, steps, self._crashes, term),
                 )
                 if self._is_durable and not self._recovered:
                     self._coordination.propose()

@@ -103,7 +103,7 @@ class CutMoments:
         def ask() -> None:
             try:
                 asked = Method.CHECKPOINT, pb.Header(), settings.timeout_s
-                caller.answer(ask_first(self._cuts.first, self._carrier, *asked))
+                caller.answer(ask_first(self._cuts.first, self._carrier, *asked).number)
             except PsrtError as error:
                 caller.answer(0, error)
 
@@ -114,21 +114,15 @@ class CutMoments:
         """Wait for a cut, `grace_s` at most; ends earlier with `is_hurried`, and when a trainer
         has left."""
         deadline_s = self._clock.now() + self._grace_s
-        is_over = partial(self._is_over, is_hurried)
-        await_cut(caller, self._clock, deadline_s, is_over)
+        await_cut(caller, self._clock, deadline_s, partial(self._check, is_hurried))
 
-    def _is_over(self, is_hurried: Callable[[], bool]) -> bool:
-        return is_hurried() or self._lacks_trainers()
-
-    def _lacks_trainers(self) -> bool:
+    def _check(self, is_hurried: Callable[[], bool]) -> None:
+        """Raise the reason why a cut under way cannot become complete in time."""
+        if is_hurried():
+            raise no_cut("a second signal ended the wait")
         first = self._cuts.coordination
-        if first is not None and first.has_parts:  # trainers took part
-            return False
-        try:
+        if first is None or not first.has_parts:  # else all trainers have taken part
             self.refuse_without_trainers()
-        except PsrtError:
-            return True
-        return False
 
     def _none_runs(self) -> bool:
         return all(each["state"] != "running" for each in self._trainers())
