@@ -103,7 +103,7 @@ class CutMoments:
         def ask() -> None:
             try:
                 asked = Method.CHECKPOINT, pb.Header(), settings.timeout_s
-                caller.answer(ask_first(self._cuts.first, self._carrier, *asked).number)
+                caller.answer(ask_first(self._cuts.first, self._carrier, *asked))
             except PsrtError as error:
                 caller.answer(0, error)
 

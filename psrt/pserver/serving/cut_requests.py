@@ -33,17 +33,16 @@ def ask_first(
 
 
 def await_cut(
-    caller: WaitingCaller,
-    clock: Clock,
-    deadline_s: float,
-    is_over: Callable[[], bool] = lambda: False,
+    caller: WaitingCaller, clock: Clock, deadline_s: float, check: Callable[[], None] = lambda: None
 ) -> None:
-    """Wait for a cut until `deadline_s` or `is_over`; raises the error of one that was given up."""
+    """Wait for a cut until `deadline_s`, or until `check` raises; raises the error of one that was
+    given up."""
     while True:
         try:
             caller.future.result(POLL_S)
         except FutureTimeoutError:
-            if is_over() or clock.now() >= deadline_s:
+            check()
+            if clock.now() >= deadline_s:
                 raise no_cut("it was not complete in time") from None
         else:
             return
