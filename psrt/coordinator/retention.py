@@ -10,12 +10,13 @@ from dataclasses import dataclass
 class Retention:
     """Keep the newest `keep` cuts, and every cut whose number is a multiple of `keep_every`.
 
-    `keep` is at least 1; `keep_every` 0 = none beyond the newest. Cuts that a kept one builds on
-    are kept, too.
+    `keep` is at least 1; `keep_every` 0 = none beyond the newest. Cut `in_use` is kept, too, and
+    cuts that a kept one builds on.
     """
 
     keep: int = 3
     keep_every: int = 0
+    in_use: int = 0
 
     def dropped(
         self, complete: Iterable[int], bases: Callable[[int], Iterable[int]] = lambda number: ()
@@ -26,14 +27,14 @@ class Retention:
         a deletion that ends early leaves no cut without one that it builds on.
         """
         numbers = sorted(set(complete))
-        kept = {*numbers[-self.keep :], *filter(self._is_milestone, numbers)}
+        kept = {*numbers[-self.keep :], *filter(self._is_kept, numbers)}
         if len(kept) == len(numbers):
             return []
         needed = closure(kept, bases)
         return [n for n in reversed(numbers) if n not in needed]
 
-    def _is_milestone(self, number: int) -> bool:
-        return self.keep_every > 0 and number % self.keep_every == 0
+    def _is_kept(self, number: int) -> bool:
+        return number == self.in_use or (self.keep_every > 0 and number % self.keep_every == 0)
 
 
 def closure(numbers: Iterable[int], bases: Callable[[int], Iterable[int]]) -> set[int]:

@@ -66,9 +66,16 @@ def job_of_two(directory: Path, mode: str, carrier: str, policy: str = "") -> It
             yield Job(pserver, staying, dying, model)
 
 
+LONG = ("async", "stream"), ("ssp", "grpc")
+
+
 @pytest.mark.parametrize(
     ("mode", "carrier"),
-    [("async", "stream"), ("async", "grpc"), ("geo", "stream"), ("ssp", "grpc")],
+    [
+        ("async", "grpc"),
+        ("geo", "stream"),
+        *(pytest.param(*each, marks=pytest.mark.long) for each in LONG),
+    ],
 )
 def test_the_others_test_and_save_without_a_trainer_that_was_killed(
     tmp_path: Path, mode: str, carrier: str

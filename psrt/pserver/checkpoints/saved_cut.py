@@ -95,6 +95,11 @@ class SavedCut:
         """The positions of all trainers by number; empty texts for those that took no part."""
         return tuple(map(self.position_of, range(self.trainers)))
 
+    @property
+    def has_states(self) -> bool:
+        """True if the cut has states of trainers: the mode was Geo."""
+        return any("trainer" in each for part in self.parts for each in part["files"])
+
     def state_page(self, trainer: int, number: int) -> tuple[ArrayPage, bool] | None:
         """Page `number` of the state of a trainer, and True if it is the last one.
 

@@ -84,9 +84,8 @@ class CutCalls:
         self._joining = threading.Lock()
         self._endpoints: tuple[str, ...] = ()
         self._coordination: Coordination | None = None
-        self._cutting = (
-            Cutting(settings, tables, upkeep, crashes, self._written) if settings else None
-        )
+        of_parts = tables, upkeep, crashes, self._written
+        self._cutting = None if settings is None else Cutting(settings, *of_parts)
         self.states = StateCalls(self._cutting, resumed)
         self._on_ended: OnEnded = lambda number, outcome: None
 
@@ -124,7 +123,8 @@ class CutCalls:
             if mine[0] == 0:
                 term = self._recovered.term if self._recovered is not None else None
                 self._coordination = Coordination(
-                    self._settings, endpoints, self._clock, steps, self._crashes, term
+                    self.resuming.kept_by(self._settings),
+                    *(endpoints, self._clock, steps, self._crashes, term),
                 )
                 if self._recovered is not None:  # a local cut may be behind one without files
                     self._coordination.seen(self._recovered.state["cut"])

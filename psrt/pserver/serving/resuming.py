@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 
 from psrt.core.errors import ConfigError
 from psrt.core.specs import Geo
-from psrt.pserver.checkpoints import SavedCut
+from psrt.pserver.checkpoints import SavedCut, Settings
 from psrt.pserver.decisions import JobIdentity, Member, MemberState
 from psrt.rpc import pb
 
@@ -52,6 +53,12 @@ class Resuming:
                 "was restored.",
                 hint="Resume geo in geo, and any of sync, async, ssp and half_async in another.",
             )
+
+    def kept_by(self, settings: Settings) -> Settings:
+        """Settings that keep the cut as long as late trainers may read their states from it."""
+        if self._cut is None or not self._cut.has_states:
+            return settings
+        return replace(settings, retention=replace(settings.retention, in_use=self._cut.number))
 
     def beginning_of(self, trainer: int, trainers: int) -> pb.Cut:
         """The cut, and where `trainer` of `trainers` goes on; number 0 = none.

@@ -125,6 +125,7 @@ def test_a_readme_has_the_commands_for_data_one_machine_and_a_cluster(name: str)
     assert cluster.startswith("psrt launch --pservers 2 --trainers 2 ")
 
 
+@pytest.mark.long  # `bin/package` runs the same commands, with an installed psrt
 @pytest.mark.slow
 @pytest.mark.timeout(400)  # six commands; the first may compile kernels
 def test_the_commands_of_the_readme_train_alone_and_on_a_cluster(tmp_path: Path) -> None:

@@ -203,6 +203,7 @@ def test_the_newest_cuts_and_milestones_are_kept() -> None:
     assert Retention(keep=2).dropped([1, 2, 3, 4]) == [2, 1]
     assert Retention(keep=1, keep_every=10).dropped([9, 10, 11, 20, 21]) == [11, 9]
     assert Retention().dropped([3]) == []
+    assert Retention(keep=1, in_use=2).dropped([1, 2, 3, 4]) == [3, 1]
 
 
 def test_cuts_that_a_kept_one_builds_on_are_kept() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from psrt.core.errors import ConfigError
 from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync, to_plain
-from psrt.pserver.checkpoints import SavedCut
+from psrt.pserver.checkpoints import SavedCut, Settings
 from psrt.pserver.decisions import JobIdentity, Member
 from psrt.pserver.decisions.membership import Membership
 from psrt.pserver.serving.resuming import LOST, Resuming
@@ -37,6 +37,15 @@ def test_modes_whose_state_is_on_pservers_may_follow_each_other(
     former: CommunicationMode, mode: CommunicationMode
 ) -> None:
     resuming(HERE, HERE, mode=former).check(job_of(mode, trainers=5))
+
+
+def test_retention_keeps_a_cut_from_which_late_trainers_of_geo_read_their_states() -> None:
+    settings, directory = Settings(LocalDirectory("/nowhere")), LocalDirectory("/nowhere")
+    with_states = SavedCut(directory, 7, {}, ({"files": [{"trainer": 1}]},), ())
+    without = SavedCut(directory, 7, {}, ({"files": [{"tables": []}]},), ())
+
+    assert Resuming(with_states).kept_by(settings).retention.in_use == 7
+    assert Resuming(without).kept_by(settings) == Resuming(None).kept_by(settings) == settings
 
 
 def test_another_job_and_geo_are_refused_with_both_values() -> None:
