@@ -4,6 +4,7 @@ A connection that is refused or closed is evidence that the process has ended; s
 evidence, and counts after a longer time. A reply in between ends the doubt.
 
     USED ──failures for long enough, or fenced──▶ DEPOSED ──served(epoch)──▶ USED in that epoch
+      ▲──────────────withdrawn──────────────────────┘
 """
 
 from __future__ import annotations
@@ -42,6 +43,11 @@ class Deposal:
     def fenced(self, epoch: int) -> None:
         """Record that the pserver of `epoch` is deposed by others, or refuses to serve."""
         self.is_deposed |= epoch == self.epoch
+
+    def withdrawn(self) -> None:
+        """Use the pserver again: no backup has a copy of the part, so none can replace it."""
+        self.is_deposed = False
+        self.answered()
 
     def served(self, epoch: int) -> bool:
         """Record that the part is served in `epoch`; False if this is known, or old."""

@@ -55,5 +55,11 @@ def pair_of(endpoints: Sequence[str], part: int) -> Pair:
     return Pair(part, home, (elsewhere or others)[0])
 
 
+def parts_paired_with(endpoint: str, endpoints: Sequence[str]) -> set[int]:
+    """The parts that one of `endpoints`, those of a plan, is the home or the other pserver of."""
+    pairs = (pair_of(endpoints, part) for part in range(len(endpoints)))
+    return {pair.part for pair in pairs if endpoint in (pair.home, pair.other)}
+
+
 def _host(endpoint: str) -> str:
     return split_endpoint(endpoint)[0]

@@ -76,7 +76,10 @@ class Recovering:
             self._tables, self._process, self._complete = tables, process, process
         recovers = self._is_durable or self.send_again is not None
         if self._tables != tables or (self._process != process and not recovers):
-            raise fenced(self._endpoint) if self._fails_over else restarted(self._endpoint)
+            lost = restarted(self._endpoint)
+            if not self._fails_over:
+                raise lost
+            raise fenced(self._endpoint) from lost
         self._process = process
 
     def run(self, timeout_s: float) -> None:

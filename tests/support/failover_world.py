@@ -136,6 +136,8 @@ class FailoverWorld:
         trainer = self.trainers[number]
         epoch = trainer.deposal.epoch
         backup = self.pservers[PAIR.backup(epoch)]
+        if backup.copy.epoch == epoch and not backup.copy.is_copy:
+            trainer.deposal.withdrawn()
         if backup.copy.deposed(number, epoch, {0, 1}):
             backup.copy.serve()
             backup.tables, backup.serves = dict(backup.copied), backup.copy.epoch

@@ -2,7 +2,8 @@
 
 Calls of any thread report failures. The one that finds a pserver deposed asks the backup to serve
 the part, again and again: it does once every trainer has asked. Then the client is moved there, and
-its next call sends what the backup lacks (`recovery`).
+its next call sends what the backup lacks (`recovery`). A backup without a copy, as in the first
+moments of a job, records no deposal: the trainer goes on with its pserver, if that lives.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from psrt.core.clock import Clock, MonotonicClock
-from psrt.core.errors import DeadlineError, ErrorCode, PsrtError
+from psrt.core.errors import DeadlineError, ErrorCode, JobError, PsrtError
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.deposal import Deposal
@@ -64,14 +65,23 @@ class PartFailover:
         self._deposal.answered()
 
     def failed(self, error: PsrtError) -> bool:
-        """React to a call without a reply; True if the client was moved to another pserver."""
+        """React to a call without a reply; True if the client was moved to another pserver.
+
+        Raises `JobError` if the pserver was started again without the part, and there is no copy.
+        """
         with self._guard:
             if error.code is ErrorCode.FENCED:
                 self._deposal.fenced(self._deposal.epoch)
             elif error.code in _LOST and self._has_begun:
                 self._deposal.failed(self._clock.now(), _is_closed(error))
             epoch = self._deposal.epoch
-        return self.is_deposed and self._ask(epoch)
+        if not self.is_deposed:
+            return False
+        is_moved = self._ask(epoch)
+        is_withdrawn = not is_moved and not self._is_pending(epoch)
+        if is_withdrawn and isinstance(error.__cause__, JobError):
+            raise error.__cause__
+        return is_moved
 
     def deposed(self, epoch: int) -> None:
         """Depose the pserver of `epoch`, because another trainer has."""
@@ -84,14 +94,18 @@ class PartFailover:
             return False
         try:
             ends_s = self._clock.now() + ASK_S
-            while self._deposal.epoch == epoch and self._clock.now() < ends_s:
-                if not self._ask_once(epoch):
+            while self._is_pending(epoch) and self._clock.now() < ends_s:
+                self._ask_once(epoch)
+                if self._is_pending(epoch):
                     time.sleep(POLL_S)
             return self._deposal.epoch != epoch
         finally:
             self._asking.release()
 
-    def _ask_once(self, epoch: int) -> bool:
+    def _is_pending(self, epoch: int) -> bool:
+        return self._deposal.epoch == epoch and self.is_deposed
+
+    def _ask_once(self, epoch: int) -> None:
         backup = self._pair.backup(epoch)
         self._report(epoch, backup)
         header = pb.Header(replica=pb.Replica(part=self._pair.part, epoch=epoch))
@@ -103,23 +117,30 @@ class PartFailover:
             reply = asking.call(Method.DEPOSE, header=header, timeout_s=ASK_S).header.replica
         except PsrtError as error:
             log.debug("%s: %s", backup, error)
-            return False
+            return
         finally:
             asking.close()
         if reply.waits_for != self._waits_for:
             self._waits_for = reply.waits_for
             log.warning("%s does not serve part %d: %s", backup, self._pair.part, reply.waits_for)
-        return reply.epoch > epoch and self._move(reply.epoch)
+        if reply.epoch > epoch:
+            self._move(reply.epoch)
+        elif not reply.is_copy:
+            self._withdraw(epoch)
 
-    def _move(self, epoch: int) -> bool:
+    def _withdraw(self, epoch: int) -> None:
+        with self._guard:
+            if self._deposal.epoch == epoch:
+                self._deposal.withdrawn()
+
+    def _move(self, epoch: int) -> None:
         with self._guard:
             if not self._deposal.served(epoch):
-                return False
+                return
             place = self._pair.serving(epoch)
             self._client.move(place)
         self._is_reported = False
         log.warning("part %d is served by %s, epoch %d", self._pair.part, place.endpoint, epoch)
-        return True
 
     def _report(self, epoch: int, backup: str) -> None:
         if not self._is_reported:

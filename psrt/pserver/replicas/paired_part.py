@@ -16,7 +16,6 @@ from psrt.pserver.replicas.replicator import Replicator
 from psrt.pserver.serving import PserverService
 from psrt.rpc import pb
 from psrt.rpc.dialing import Carrier
-from psrt.rpc.pairs import Pair
 from psrt.rpc.wire import Message
 
 log = logging.getLogger("psrt.pserver")
@@ -56,7 +55,7 @@ class PairedPart:
         self._state = CopyState()
         self._copy = KeptCopy(lambda: host.make(part, self._state.incarnation))
         self._replicator: Replicator | None = None
-        self._pair = Pair(part, "", "")
+        self._endpoints: Sequence[str] = ()
         self._lock = threading.Lock()
 
     @property
@@ -86,7 +85,7 @@ class PairedPart:
                 raise is_fenced(self._part, self.epoch)
             if not self._state.serves:
                 self._give_up_service()
-            self._pair = Pair(self._part, sent.home, sent.other)
+            self._endpoints = tuple(sent.endpoints)
             if answer in (Answer.KEEP, Answer.APPLY):
                 self._keep(piece, message)
             begins_anew = answer is Answer.BEGIN_ANEW
@@ -100,7 +99,8 @@ class PairedPart:
                 awaited = using(self._copy.state, elsewhere) if self._copy.state else ()
                 if self._state.deposed(trainer, epoch, awaited):
                     self._serve(elsewhere)
-            reply = pb.Replica(epoch=self.epoch, serves=self._state.serves)
+            state = self._state
+            reply = pb.Replica(epoch=self.epoch, serves=state.serves, is_copy=state.is_copy)
             if not self._state.serves:
                 reply.waits_for = self._missing(elsewhere)
             return _reply(reply)
@@ -143,11 +143,12 @@ class PairedPart:
         self.service = service
         service.start()
         self._replicator = Replicator(
-            *(service.source(), self._pair, self.epoch, self._host.every_s, self._host.carrier),
-            self.fenced,
+            *(service.source(), self._endpoints, self._part, self.epoch),
+            *(self._host.every_s, self._host.carrier, self.fenced),
         )
         self._replicator.start(self._host.crashes)
-        log.warning("serves part %d of %s from now on, epoch %d", *self._pair[:2], self.epoch)
+        home = self._endpoints[self._part]
+        log.warning("serves part %d of %s from now on, epoch %d", self._part, home, self.epoch)
         self._host.changed()
 
     def _give_up_service(self) -> None:

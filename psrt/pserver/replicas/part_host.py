@@ -22,7 +22,7 @@ from psrt.pserver.serving import PserverService
 from psrt.rpc import pb
 from psrt.rpc.dialing import Carrier
 from psrt.rpc.methods import Method
-from psrt.rpc.pairs import pair_of
+from psrt.rpc.pairs import pair_of, parts_paired_with
 from psrt.rpc.serving import Later, Peer
 from psrt.rpc.wire import Message
 
@@ -54,6 +54,7 @@ class PartHost:
             on_end=self._home_ended, on_registered=self._registered, cuts=cuts, **of_home
         )
         self._parts: dict[int, PairedPart] = {}
+        self._paired: set[int] = set()  # the parts of this process, once one has been sent
         self._replicator: Replicator | None = None
         self._home: int | None = None  # number of the home part, once known
         self._has_begun = self._is_fenced = False
@@ -108,6 +109,9 @@ class PartHost:
 
     def _replicate(self, message: Message) -> Message:
         replica = message.header.replica
+        if not self._paired:
+            mine = pair_of(replica.endpoints, replica.part).backup(replica.epoch)
+            self._paired = parts_paired_with(mine, replica.endpoints)
         if replica.epoch % 2:  # the other pserver serves our home part
             self._home_is_elsewhere(replica.part)
         return self._part(replica.part).replicate(message)
@@ -147,14 +151,19 @@ class PartHost:
         return () if self._is_fenced else self.own.members()
 
     def changed(self) -> None:
-        """Report the end of the process if nothing is left to serve or to back up."""
+        """Report the end of the process if nothing is left to serve or to back up.
+
+        One that was started again waits for copies of all its parts: trainers stay until these
+        have their end.
+        """
         served = [number for number, part in self._parts.items() if part.service is not None]
         runs_own = self._has_begun and not self._is_fenced and -1 not in self._ended
         if runs_own or any(number not in self._ended for number in served):
             return
         copies = [part for part in self._all() if part.service is None]
         serves_some = (self._has_begun and not self._is_fenced) or served
-        if serves_some or (copies and all(part.has_ended for part in copies)):
+        has_all_copies = copies and self._paired <= self._parts.keys()
+        if serves_some or (has_all_copies and all(part.has_ended for part in copies)):
             self._on_end(None)
 
     def served(self) -> dict[int, tuple[int, PserverService]]:
@@ -170,13 +179,13 @@ class PartHost:
 
     def _registered(self, endpoints: Sequence[str], part: int) -> None:
         """Send the home part to its backup from now on; called by each trainer that joins."""
-        pair = pair_of(endpoints, part)
         with self._lock:
             self._has_begun, self._home = True, part
             if self._replicator is not None or self._is_fenced:
                 return
             self._replicator = Replicator(
-                *(self.own.source(), pair, 0, self.every_s, self.carrier, self._home_fenced)
+                *(self.own.source(), endpoints, part, 0),
+                *(self.every_s, self.carrier, self._home_fenced),
             )
         self._replicator.start(self.crashes)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from psrt.core.errors import ErrorCode, PsrtError
@@ -21,7 +21,7 @@ from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.dialing import Carrier
 from psrt.rpc.methods import Method
-from psrt.rpc.pairs import Pair
+from psrt.rpc.pairs import pair_of
 from psrt.rpc.retry import RetryPolicy
 
 log = logging.getLogger("psrt.pserver")
@@ -63,14 +63,16 @@ class Replicator:
     def __init__(
         self,
         source: TickSource,
-        pair: Pair,
+        endpoints: Sequence[str],
+        part: int,
         epoch: int,
         every_s: float,
         carrier: Carrier,
         on_fenced: Callable[[PsrtError], None],
     ) -> None:
         self.confirmed = 0
-        self._source, self._pair, self._epoch = source, pair, epoch
+        self._source, self._epoch = source, epoch
+        self._endpoints, self._pair = endpoints, pair_of(endpoints, part)
         self._every_s, self._carrier, self._on_fenced = every_s, carrier, on_fenced
         self._client: Client | None = None
         self._sending = threading.Lock()
@@ -111,8 +113,7 @@ class Replicator:
                 whole=cut.is_full,
                 incarnation=self._source.incarnation,
                 facts=piece.facts,
-                home=self._pair.home,
-                other=self._pair.other,
+                endpoints=self._endpoints,
             )
             header = pb.Header(replica=replica)
             reply = client.call(

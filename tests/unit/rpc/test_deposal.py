@@ -36,6 +36,17 @@ def test_silence_takes_longer_than_a_closed_connection() -> None:
     assert deposal.is_deposed
 
 
+def test_a_pserver_that_nobody_can_replace_is_used_again() -> None:
+    deposal = Deposal()
+    deposal.fenced(0)
+
+    deposal.withdrawn()
+    deposal.failed(20.0, is_closed=True)
+
+    assert not deposal.is_deposed
+    assert deposal.epoch == 0
+
+
 def test_no_reply_reinstates_a_deposed_pserver() -> None:
     deposal = Deposal()
     deposal.fenced(0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from psrt.core.errors import ConfigError
-from psrt.rpc.pairs import PartAddress, pair_of
+from psrt.rpc.pairs import PartAddress, pair_of, parts_paired_with
 
 
 def test_the_backup_is_the_next_pserver_on_another_host_if_there_is_one() -> None:
@@ -34,3 +34,10 @@ def test_the_two_pservers_of_a_part_take_turns() -> None:
 def test_one_pserver_has_no_backup() -> None:
     with pytest.raises(ConfigError, match="two pservers or more"):
         pair_of(["a:1"], 0)
+
+
+def test_a_pserver_finds_the_parts_that_it_serves_or_backs_up() -> None:
+    endpoints = ["a:1", "a:2", "b:1", "b:2"]
+
+    assert parts_paired_with("a:1", endpoints) == {0, 2, 3}
+    assert parts_paired_with("b:2", endpoints) == {3}

@@ -362,7 +362,7 @@ class StatePage(_message.Message):
     def __init__(self, cut: _Optional[int] = ..., trainer: _Optional[int] = ..., page: _Optional[int] = ..., meta: _Optional[str] = ..., arrays: _Optional[_Iterable[str]] = ..., last: _Optional[bool] = ..., trainers: _Optional[int] = ...) -> None: ...
 
 class Replica(_message.Message):
-    __slots__ = ("part", "epoch", "tick", "piece", "last", "incarnation", "facts", "whole", "home", "other", "serves", "waits_for")
+    __slots__ = ("part", "epoch", "tick", "piece", "last", "incarnation", "facts", "whole", "endpoints", "serves", "is_copy", "waits_for")
     PART_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     TICK_FIELD_NUMBER: _ClassVar[int]
@@ -371,9 +371,9 @@ class Replica(_message.Message):
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     FACTS_FIELD_NUMBER: _ClassVar[int]
     WHOLE_FIELD_NUMBER: _ClassVar[int]
-    HOME_FIELD_NUMBER: _ClassVar[int]
-    OTHER_FIELD_NUMBER: _ClassVar[int]
+    ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
     SERVES_FIELD_NUMBER: _ClassVar[int]
+    IS_COPY_FIELD_NUMBER: _ClassVar[int]
     WAITS_FOR_FIELD_NUMBER: _ClassVar[int]
     part: int
     epoch: int
@@ -383,11 +383,11 @@ class Replica(_message.Message):
     incarnation: int
     facts: str
     whole: bool
-    home: str
-    other: str
+    endpoints: _containers.RepeatedScalarFieldContainer[str]
     serves: bool
+    is_copy: bool
     waits_for: str
-    def __init__(self, part: _Optional[int] = ..., epoch: _Optional[int] = ..., tick: _Optional[int] = ..., piece: _Optional[int] = ..., last: _Optional[bool] = ..., incarnation: _Optional[int] = ..., facts: _Optional[str] = ..., whole: _Optional[bool] = ..., home: _Optional[str] = ..., other: _Optional[str] = ..., serves: _Optional[bool] = ..., waits_for: _Optional[str] = ...) -> None: ...
+    def __init__(self, part: _Optional[int] = ..., epoch: _Optional[int] = ..., tick: _Optional[int] = ..., piece: _Optional[int] = ..., last: _Optional[bool] = ..., incarnation: _Optional[int] = ..., facts: _Optional[str] = ..., whole: _Optional[bool] = ..., endpoints: _Optional[_Iterable[str]] = ..., serves: _Optional[bool] = ..., is_copy: _Optional[bool] = ..., waits_for: _Optional[str] = ...) -> None: ...
 
 class Error(_message.Message):
     __slots__ = ("code", "message", "hint")
