@@ -72,13 +72,17 @@ class Resuming:
         return pb.Cut(number=self._cut.number, position=self._cut.position_of(trainer))
 
     def positions_of(self, members: Iterable[Member], trainers: int) -> dict[int, tuple[int, str]]:
-        """Incarnation and position, by number, of the trainers that do not run."""
+        """Incarnation and position, by number, of the trainers that do not run.
+
+        A lost one has no incarnation: pservers that meet its last processes may name different
+        ones, and their parts of a cut belong together nevertheless.
+        """
         found = {}
         for member in members:
             if member.state is MemberState.COMPLETED:
                 found[member.trainer] = member.incarnation, member.position or COMPLETED
             elif member.state is MemberState.LOST:
-                found[member.trainer] = member.incarnation, LOST
+                found[member.trainer] = 0, LOST
             elif member.state is MemberState.UNSEEN and (at := self._unseen(member, trainers)):
                 found[member.trainer] = 0, at
         return found

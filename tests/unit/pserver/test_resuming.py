@@ -101,7 +101,7 @@ def members(trainers: int) -> Membership:
 def test_trainers_that_do_not_run_have_positions_in_a_cut() -> None:
     found = Resuming(None).positions_of(members(5).members, 5)
 
-    assert found == {1: (11, "completed"), 2: (12, HERE), 3: (13, LOST)}
+    assert found == {1: (11, "completed"), 2: (12, HERE), 3: (0, LOST)}
 
 
 def test_a_trainer_that_has_not_joined_yet_keeps_its_position() -> None:
