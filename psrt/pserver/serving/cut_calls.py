@@ -116,7 +116,6 @@ class CutCalls:
             if self._settings is None or self._cutting is None or self._endpoints or not mine:
                 return
             self._cutting.index, endpoints = mine[0], tuple(endpoint for endpoint, _ in found)
-            self._endpoints = endpoints
             if self.name and not self.durability.is_replicated:
                 self.durability.begin(self._settings, self.name, mine[0])
                 served_job.record(self._settings.directory, self.name, self._incarnation)
@@ -130,7 +129,8 @@ class CutCalls:
                     self._coordination.seen(self._recovered.state["cut"])
                 elif self.durability.is_asked:
                     self._coordination.request()
-            elif self._goes_on:
+            self._endpoints = endpoints  # last: the end of the job looks for the coordinator then
+            if mine[0] and self._goes_on:
                 self.no_part(0, "the pserver was started again")  # 0: the one under way
 
     def rejoined(self, header: pb.Header) -> None:
