@@ -51,7 +51,7 @@ class SimPserver:
     is_over: bool = False
     starts: int = 0
     killed_s: float = 0.0
-    is_anew: bool = False  # started again without tables
+    is_anew: bool = False  # was started again without tables
 
     def waits_for_newcomers(self) -> bool:
         """True if it waits for processes still to be started, as one started by hand does.
@@ -195,7 +195,7 @@ class SimCluster:
             directory, name = self.directory(pserver.endpoint), pserver.endpoint.partition(":")[0]
             is_again = self.scenario.is_durable and pserver.starts > 1
             recovered = served_job.take_over(directory, name) if is_again else None
-            pserver.is_anew = pserver.starts > 1 and recovered is None
+            pserver.is_anew |= pserver.starts > 1 and recovered is None
             service = PserverService(
                 stripes=1,
                 wait_timeout_s=WAIT_TIMEOUT_S,
