@@ -101,6 +101,7 @@ def test_each_example_is_trained_once_an_epoch(
     assert counts == [EPOCHS] * EXAMPLES
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_a_job_whose_data_were_dealt_again_can_be_killed_again(killed: Path) -> None:
     cuts = shutil.copytree(killed.parent / "cuts", killed.parent / "cuts-again")

@@ -234,7 +234,11 @@ def with_backups(seed: int, mode: str | None = None) -> Scenario:
     name, at_s = f"pserver {draw.randrange(2)}", round(draw.uniform(0.1, 0.6), 4)
     kill = Strike(at_s, ProcessFault.KILL, name, round(draw.uniform(0.1, 2), 2))
     pause = Strike(at_s, ProcessFault.PAUSE, name, round(draw.uniform(0.1, 20), 2))
-    broken = tuple(each for each in other.links if each[1] in (LinkFault.CUT, LinkFault.DOUBLE))
+    broken = tuple(
+        (frame * draw.randint(1, 12), fault)  # many of them once there are copies
+        for frame, fault in other.links
+        if fault in (LinkFault.CUT, LinkFault.DOUBLE)
+    )
     return replace(
         other,
         steps=tuple(draw.randint(20, 60) for _ in other.steps),

@@ -20,9 +20,16 @@ def test_the_last_cut_of_a_job_has_all_that_pservers_hold(mode: str) -> None:
     assert verdict.cuts == 1
 
 
-@pytest.mark.parametrize("mode", ["sync", "async", "ssp"])
-@pytest.mark.parametrize("pserver", [0, 1])
-@pytest.mark.parametrize("has_deltas", [False, True])
+@pytest.mark.parametrize("mode", ["sync", "async", pytest.param("ssp", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("pserver", "has_deltas"),
+    [
+        (0, False),
+        (1, True),
+        pytest.param(1, False, marks=pytest.mark.long),
+        pytest.param(0, True, marks=pytest.mark.long),
+    ],
+)
 def test_a_pserver_that_is_killed_at_the_end_of_a_durable_job_is_in_its_last_cut(
     mode: str, pserver: int, has_deltas: bool
 ) -> None:

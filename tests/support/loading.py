@@ -145,7 +145,9 @@ def killed_job(folder: Path, mode: CommunicationMode) -> Iterator[tuple[Recovere
             each.push("a", 1)
             each.push("b", 2)
         killed.await_durable(2)
-        killed.push("b", 3)  # is lost
+        killed.service._cuts.durability.stop()
+        assert killed.service._cuts.durability.finish(WAIT_S)
+        killed.push("b", 3)  # is lost: no local cut is written any more
         found = served_job.find(killed.directory, NAME)
         assert found is not None
         yield found, whole
