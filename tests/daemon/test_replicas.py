@@ -21,7 +21,7 @@ from tests.support.processes import DEADLINE_S, Running, psrt
 from tests.support.pserver import onlooker, status
 from tests.support.small_job import BATCH, lines, write_files
 
-EPOCHS = 12
+EPOCHS = 20
 LONGEST_S = 300.0  # of a launch, on a busy host
 STEPS = 40 * EPOCHS
 

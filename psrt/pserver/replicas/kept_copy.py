@@ -21,12 +21,14 @@ from psrt.pserver.serving import PserverService
 class KeptCopy:
     """Tables in a service that does not serve yet; `make` makes one.
 
-    `state` are the decisions of the last tick. One thread at a time calls this.
+    `state` are the decisions of the last tick; it `is_over` if no trainer will ask for anything
+    again. One thread at a time calls this.
     """
 
     def __init__(self, make: Callable[[], PserverService]) -> None:
         self.state: dict[str, Any] = {}
         self.service: PserverService | None = None
+        self.is_over = False
         self._make = make
         self._pages: list[TablePage] = []
         self._coming: PserverService | None = None
@@ -52,6 +54,7 @@ class KeptCopy:
             _put(self._coming, pages)
         if is_last:
             self._complete(read["cut"]["state"])
+            self.is_over = read["cut"]["over"]
 
     def close(self) -> None:
         """Drop the tables; a service that was taken out runs on."""

@@ -63,6 +63,11 @@ class PairedPart:
         return self._state.epoch
 
     @property
+    def is_over(self) -> bool:
+        """True for a copy of a part whose trainers will not ask for anything again."""
+        return self._copy.is_over
+
+    @property
     def is_deposed(self) -> bool:
         """True if a trainer has deposed the pserver that serves this part in `epoch`."""
         return bool(self._state.deposed_by)

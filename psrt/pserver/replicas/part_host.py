@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from psrt.core.errors import PsrtError
-from psrt.core.threads import CrashReport
+from psrt.core.threads import CrashReport, start_thread
 from psrt.pserver.checkpoints import Settings
 from psrt.pserver.decisions import Member
 from psrt.pserver.replicas.paired_part import PairedPart, finish, is_fenced
@@ -27,6 +27,10 @@ from psrt.rpc.serving import Later, Peer
 from psrt.rpc.wire import Message
 
 log = logging.getLogger("psrt.pserver")
+
+LINGER_S = 20.0
+"""Time in which trainers may still depose a pserver that ends before it has answered all of them;
+one that ends in order tells its backup, which then ends at once."""
 
 
 class PartHost:
@@ -60,6 +64,7 @@ class PartHost:
         self._has_begun = self._is_fenced = False
         self._ended: set[int] = set()  # parts served here that have ended
         self._lock = threading.Lock()
+        self._lingers, self._stopped = False, threading.Event()
 
     # --- the process -----------------------------------------------------------------------------
 
@@ -81,6 +86,7 @@ class PartHost:
 
     def stop(self) -> None:
         """End all parts."""
+        self._stopped.set()
         if self._replicator is not None:
             self._replicator.close()
         for part in self._all():
@@ -154,7 +160,8 @@ class PartHost:
         """Report the end of the process if nothing is left to serve or to back up.
 
         One that was started again waits for copies of all its parts: trainers stay until these
-        have their end.
+        have their end. It outlasts the pservers that serve them, which may be killed before they
+        have told the trainers.
         """
         served = [number for number, part in self._parts.items() if part.service is not None]
         runs_own = self._has_begun and not self._is_fenced and -1 not in self._ended
@@ -163,7 +170,22 @@ class PartHost:
         copies = [part for part in self._all() if part.service is None]
         serves_some = (self._has_begun and not self._is_fenced) or served
         has_all_copies = copies and self._paired <= self._parts.keys()
-        if serves_some or (has_all_copies and all(part.has_ended for part in copies)):
+        has_ended = has_all_copies and all(part.has_ended for part in copies)
+        if serves_some or (has_ended and all(part.is_over for part in copies)):
+            self._on_end(None)
+        elif has_ended:
+            self._linger()
+
+    def _linger(self) -> None:
+        """Report the end later, unless a pserver has died meanwhile and this one serves its part."""
+        with self._lock:
+            was_lingering, self._lingers = self._lingers, True
+        if not was_lingering:
+            start_thread(self._end_later, "end of copies", self.crashes)
+
+    def _end_later(self) -> None:
+        is_stopped = self._stopped.wait(LINGER_S)
+        if not is_stopped and not self.served():
             self._on_end(None)
 
     def served(self) -> dict[int, tuple[int, PserverService]]:

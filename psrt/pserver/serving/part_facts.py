@@ -40,12 +40,14 @@ def local_facts(
 ) -> dict[str, Any]:
     """The decisions of a pserver between two updates, for a local cut.
 
-    `process` is the number of this process among those that have served the tables.
+    `process` is the number of this process among those that have served the tables. The job is
+    `over` once no trainer will ask for anything again.
     """
     return {
         "process": process,
         "incarnation": incarnation,
         "state": dump(state, state.cuts.frozen_number),
+        "over": state.job is not None and state.has_ended,
         "specs": [to_plain(spec) for spec in specs],
     }
 
