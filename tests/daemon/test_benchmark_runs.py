@@ -67,6 +67,7 @@ def test_word2vec_is_timed_and_its_vectors_are_scored(tmp_path: Path) -> None:
     assert found["scores"]["questions"] == 2
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_killed_pserver_is_timed_until_training_goes_on() -> None:
     found = figures_of("recovery", "--rows", "30000", "--kills", "1", "--cut-every", "0.5")

@@ -93,7 +93,8 @@ def test_in_sync_a_pserver_that_is_killed_twice_changes_no_bit(tmp_path: Path) -
     assert [name for name in expected if not np.array_equal(expected[name], found[name])] == []
 
 
-@pytest.mark.parametrize("mode", ["async", pytest.param("half_async", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("mode", ["async", "half_async"])
 def test_training_goes_on_when_a_pserver_is_killed_twice(tmp_path: Path, mode: str) -> None:
     job = written_job(tmp_path, mode)
     with launched(job, "killed") as killed:

@@ -119,6 +119,7 @@ def test_a_job_whose_data_were_dealt_again_can_be_killed_again(killed: Path) -> 
     assert counts_in(killed.parent / "in-the-end", EXAMPLES) == [EPOCHS] * EXAMPLES
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_three_trainers_of_sync_become_one(tmp_path: Path) -> None:
     job = killed_job(tmp_path, "sync", 3)

@@ -96,7 +96,7 @@ def cut_in_epoch(cuts: Path, epoch: int) -> int:
     return found
 
 
-@pytest.mark.parametrize("epoch", [1, EPOCHS])
+@pytest.mark.parametrize("epoch", [pytest.param(1, marks=pytest.mark.long), EPOCHS])
 def test_a_resumed_job_ends_with_the_bits_of_one_that_was_not_interrupted(
     job: Path, whole: Path, replicas: int, epoch: int
 ) -> None:

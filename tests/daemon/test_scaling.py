@@ -100,7 +100,7 @@ def job_of(
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize(("before", "after"), [(2, 3), (3, 1)])
+@pytest.mark.parametrize(("before", "after"), [pytest.param(2, 3, marks=pytest.mark.long), (3, 1)])
 def test_each_example_is_trained_once_an_epoch(tmp_path: Path, before: int, after: int) -> None:
     with job_of(tmp_path, "async", before, data="shuffle_seed = 3") as job:
         for newcomer in range(before, after):

@@ -177,7 +177,7 @@ class PartHost:
             self._linger()
 
     def _linger(self) -> None:
-        """Report the end later, unless a pserver has died meanwhile and this one serves its part."""
+        """Report the end later, unless a pserver died meanwhile and this one serves its part."""
         with self._lock:
             was_lingering, self._lingers = self._lingers, True
         if not was_lingering:
