@@ -29,7 +29,7 @@ from tests.support.cluster import in_threads
 from tests.support.communicators import ENDPOINTS, Builder, Cluster, ModeUnderTest, plan_of
 from tests.support.inproc import Fault
 
-SCHEDULES, BLOCKS = 200, 8
+SCHEDULES, BLOCKS = 96, 4
 LONG_S = 30.0
 PLAN = plan_of(specs.Constant(0.0), rate=1.0)
 UNIT = 12

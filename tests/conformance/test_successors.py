@@ -27,7 +27,7 @@ from tests.support.communicators import (
 )
 from tests.support.inproc import Fault
 
-STEPS = 6
+STEPS = 4
 SYNC = ModeUnderTest(specs.Sync(on_trainer_loss="wait"), Method.EXCHANGE, mean=True)
 MODES = {
     "sync": SYNC,

@@ -153,7 +153,7 @@ def test_an_interrupted_launch_ends_with_a_cut_in_the_other_modes(
     assert all(steps > 0 for _, steps in steps_of(newest(job)))
 
 
-@pytest.mark.parametrize("to", ["pserver 1", "launch"])
+@pytest.mark.parametrize("to", [pytest.param("pserver 1", marks=pytest.mark.long), "launch"])
 def test_sigusr1_makes_a_cut_while_training_goes_on(tmp_path: Path, to: str) -> None:
     job = written_job(tmp_path, epochs=FOREVER)
 

@@ -82,13 +82,8 @@ def test_in_sync_killed_pservers_change_no_bit(tmp_path: Path) -> None:
     assert [name for name in expected if not np.array_equal(expected[name], found[name])] == []
 
 
-OTHER_MODES = [
-    "async",
-    *(pytest.param(mode, marks=pytest.mark.long) for mode in ("ssp", "half_async")),
-]
-
-
-@pytest.mark.parametrize("mode", OTHER_MODES)
+@pytest.mark.long
+@pytest.mark.parametrize("mode", ["async", "ssp", "half_async"])
 def test_training_goes_on_without_a_killed_pserver_until_it_is_back(
     tmp_path: Path, mode: str
 ) -> None:

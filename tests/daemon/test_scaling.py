@@ -185,7 +185,8 @@ def test_a_launched_job_starts_and_ends_trainers_and_each_example_counts_once(
             code, output = scaled(tmp_path, endpoint_of(logs), trainers)
             assert code == 0, output
             job_.wait_for(f"the job goes on with {trainers} trainers, before")
-            await_text(logs / f"trainer.{trainers - 1}.log", f"of {trainers}, 2 pservers")
+            for trainer in range(trainers):
+                await_text(logs / f"trainer.{trainer}.log", f"{trainer} of {trainers}, 2 pservers")
         code = job_.exit_code(LONG_S)
 
     assert code == 0, job_.output

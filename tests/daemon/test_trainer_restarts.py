@@ -22,7 +22,8 @@ from tests.support.small_job import lines, write_files
 
 STEPS = 600
 LONG = [("async", "stream"), ("ssp", "stream"), ("half_async", "stream"), ("sync", "grpc")]
-CASES = [("sync", "stream"), ("async", "grpc")]
+LONG += [("sync", "stream")]
+CASES = [("async", "grpc")]
 CASES += [pytest.param(*case, marks=pytest.mark.long) for case in LONG]
 SECTION = """
 on_trainer_loss = "wait"

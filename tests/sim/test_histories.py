@@ -7,7 +7,7 @@ import pytest
 from tests.sim.history import run
 from tests.sim.scenario import DURABLE_MODES, MODES, drawn, durable, with_backups, with_deltas
 
-HISTORIES, DURABLE, DELTAS, BACKUPS = 20, 8, 8, 6
+HISTORIES, DURABLE, DELTAS, BACKUPS = 12, 8, 6, 6
 
 
 @pytest.mark.parametrize("mode", MODES)
