@@ -42,6 +42,7 @@ def test_the_executor_is_measured_on_some_threads(threads: str) -> None:
     assert found["share_of_gemm"] > 0
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_accuracy_by_mode_tells_how_far_sync_is_from_local() -> None:
     sample = str(ROOT / "examples" / "criteo" / "sample.tsv")

@@ -132,13 +132,8 @@ def test_an_interrupted_launch_goes_on_with_the_bits_of_one_that_was_not(
     assert f"resumed cut 1 in epoch {epoch} after {steps:,} steps" in output
 
 
-OTHER_MODES = [
-    "async",
-    *(pytest.param(mode, marks=pytest.mark.long) for mode in ("ssp", "half_async")),
-]
-
-
-@pytest.mark.parametrize("mode", OTHER_MODES)
+@pytest.mark.long
+@pytest.mark.parametrize("mode", ["async", "ssp", "half_async"])
 def test_an_interrupted_launch_ends_with_a_cut_in_the_other_modes(
     tmp_path: Path, mode: str
 ) -> None:

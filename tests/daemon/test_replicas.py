@@ -92,7 +92,8 @@ def test_in_sync_killed_pservers_change_no_bit(tmp_path: Path) -> None:
     assert [name for name in expected if not np.array_equal(expected[name], found[name])] == []
 
 
-@pytest.mark.parametrize("mode", ["async", pytest.param("ssp", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("mode", ["async", "ssp"])
 def test_training_goes_on_with_the_backup(tmp_path: Path, mode: str) -> None:
     job = written_job(tmp_path, mode)
     with launched(job, "killed") as killed:

@@ -54,7 +54,13 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="module", params=[1, 2], ids=["one executor", "replicas"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(1, id="one executor", marks=pytest.mark.long),
+        pytest.param(2, id="replicas"),
+    ],
+)
 def replicas(request: pytest.FixtureRequest) -> int:
     return int(request.param)
 

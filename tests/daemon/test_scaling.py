@@ -194,6 +194,7 @@ def test_a_launched_job_starts_and_ends_trainers_and_each_example_counts_once(
     assert "leaves: the job goes on with 2 trainers" in (logs / "trainer.2.log").read_text()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_sync_ends_with_the_bits_of_a_job_that_resumed_the_cut(tmp_path: Path) -> None:
     files = [lines(BATCH * 40, seed=n) for n in range(2)]
