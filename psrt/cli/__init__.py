@@ -10,6 +10,7 @@ script      a Python file as a trainer
 trainer     `psrt trainer`
 launch      `psrt launch`
 scale       `psrt scale`
+token       `psrt token`
 plan        `psrt plan`
 predict     `psrt predict`
 export      `psrt export`

@@ -62,6 +62,9 @@ SUBCOMMANDS = {
     "scale": Subcommand(
         "psrt.cli.scale", "scale", "Change the number of trainers of a running job."
     ),
+    "token": Subcommand(
+        "psrt.cli.token", "token", "Make, list and revoke the tokens of a cluster."
+    ),
     "checkpoint": Subcommand(
         "psrt.cli.checkpoint",
         "checkpoint",

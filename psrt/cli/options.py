@@ -40,6 +40,16 @@ def options_of(cls: type[Any]) -> Callable[[Command], Command]:
     return decorate
 
 
+token_option = click.option(
+    "--token-file",
+    default="",
+    envvar="PSRT_TRAINER_TOKEN_FILE",
+    metavar="FILE",
+    help="File with the token to prove, for pservers with a token_file.",
+)
+"""The option of commands that call pservers of a running job."""
+
+
 def _parameter(setting: Setting) -> Callable[[Command], Command]:
     if setting.positional:
         return click.argument(setting.name, metavar=setting.positional)

@@ -30,6 +30,7 @@ def setting(
     help: str,
     *,
     minimum: float | None = None,
+    maximum: float | None = None,
     choices: tuple[str, ...] = (),
     role_variables: tuple[str, ...] = (),
     positional: str = "",
@@ -43,6 +44,7 @@ def setting(
     metadata = {
         "help": help,
         "minimum": minimum,
+        "maximum": maximum,
         "choices": choices,
         "role_variables": role_variables,
         "positional": positional,
@@ -60,6 +62,7 @@ class Setting:
     default: Any
     help: str
     minimum: float | None = None
+    maximum: float | None = None
     choices: tuple[str, ...] = ()
     role_variables: tuple[str, ...] = ()
     positional: str = ""
@@ -83,6 +86,7 @@ class Setting:
             return "one of " + ", ".join(choice or '""' for choice in self.choices)
         names = {str: "a string", int: "an integer", float: "a number", bool: "true or false"}
         limit = "" if self.minimum is None else f", at least {self.minimum:g}"
+        limit += "" if self.maximum is None else f", at most {self.maximum:g}"
         return names.get(self.type, "a list of strings") + limit
 
     def accept(self, value: Any, origin: str) -> Any:
@@ -107,7 +111,8 @@ class Setting:
             return False
         if isinstance(value, float) and not math.isfinite(value):
             return False
-        return self.minimum is None or bool(value >= self.minimum)
+        is_enough = self.minimum is None or value >= self.minimum
+        return bool(is_enough and (self.maximum is None or value <= self.maximum))
 
 
 def _typed(value: Any, expected: Any) -> Any:

@@ -5,6 +5,7 @@
     ├── ProgramError      a program or layer call is not legal
     ├── DataError         a file cannot be read or parsed (names file, line, slot)
     ├── WireError         bytes from the network do not follow docs/reference/wire-format.md
+    ├── AccessError       a process has no token, or one that does not allow a call
     ├── TableError        a table is missing, conflicts, or a shape does not fit
     ├── UnavailableError  the other side cannot be reached (worth a retry)
     ├── DeadlineError     a wait ended; the message names the awaited processes
@@ -39,6 +40,8 @@ class ErrorCode(enum.IntEnum):
     WIRE_TRUNCATED = 33
     WIRE_UNKNOWN_METHOD = 34
     JOB_MISMATCH = 35
+    SEGMENT_REFUSED = 36
+    ACCESS_DENIED = 37
     TABLE_UNKNOWN = 40
     TABLE_CONFLICT = 41
     TABLE_SHAPE = 42
@@ -49,6 +52,7 @@ class ErrorCode(enum.IntEnum):
     RECOVERING = 52
     FENCED = 53
     RESIZING = 54
+    RESTARTED = 55
     DEADLINE = 60
     TRAINER_LOST = 61
     CUT_GIVEN_UP = 62
@@ -88,6 +92,10 @@ CATALOGUE: dict[ErrorCode, ErrorSpec] = {
     ErrorCode.WIRE_TOO_LARGE: ErrorSpec("RESOURCE_EXHAUSTED", 32, "a frame is over the limit"),
     ErrorCode.WIRE_TRUNCATED: ErrorSpec("DATA_LOSS", 33, "a frame ended early", True),
     ErrorCode.WIRE_UNKNOWN_METHOD: ErrorSpec("UNIMPLEMENTED", 34, "a method does not exist"),
+    ErrorCode.SEGMENT_REFUSED: ErrorSpec(
+        "RESOURCE_EXHAUSTED", 36, "shared memory could not be mapped"
+    ),
+    ErrorCode.ACCESS_DENIED: ErrorSpec("UNAUTHENTICATED", 37, "a caller may not do this"),
     ErrorCode.JOB_MISMATCH: ErrorSpec("FAILED_PRECONDITION", 35, "job id or plan differ"),
     ErrorCode.TABLE_UNKNOWN: ErrorSpec("NOT_FOUND", 40, "a table is not registered"),
     ErrorCode.TABLE_CONFLICT: ErrorSpec("ALREADY_EXISTS", 41, "a table has another spec"),
@@ -102,6 +110,9 @@ CATALOGUE: dict[ErrorCode, ErrorSpec] = {
     ErrorCode.FENCED: ErrorSpec("UNAVAILABLE", 53, "another pserver serves this part", True),
     ErrorCode.RESIZING: ErrorSpec(
         "UNAVAILABLE", 54, "a job has, or will have, another number of trainers", retryable=True
+    ),
+    ErrorCode.RESTARTED: ErrorSpec(
+        "UNAVAILABLE", 55, "a call was meant for an earlier process of a pserver", retryable=True
     ),
     ErrorCode.DEADLINE: ErrorSpec("DEADLINE_EXCEEDED", 60, "a wait passed its deadline"),
     ErrorCode.TRAINER_LOST: ErrorSpec("ABORTED", 61, "a trainer left without completing"),
@@ -173,6 +184,10 @@ class WireError(PsrtError):
     default_code = ErrorCode.WIRE_GARBAGE
 
 
+class AccessError(PsrtError):
+    default_code = ErrorCode.ACCESS_DENIED
+
+
 class TableError(PsrtError):
     default_code = ErrorCode.TABLE_UNKNOWN
 
@@ -209,6 +224,7 @@ _CLASS_OF_CODE: dict[ErrorCode, type[PsrtError]] = {
     ErrorCode.WIRE_TOO_LARGE: WireError,
     ErrorCode.WIRE_TRUNCATED: WireError,
     ErrorCode.WIRE_UNKNOWN_METHOD: WireError,
+    ErrorCode.SEGMENT_REFUSED: WireError,
     ErrorCode.JOB_MISMATCH: WireError,
     ErrorCode.TABLE_CONFLICT: TableError,
     ErrorCode.TABLE_SHAPE: TableError,
@@ -218,6 +234,7 @@ _CLASS_OF_CODE: dict[ErrorCode, type[PsrtError]] = {
     ErrorCode.RECOVERING: UnavailableError,
     ErrorCode.FENCED: UnavailableError,
     ErrorCode.RESIZING: UnavailableError,
+    ErrorCode.RESTARTED: UnavailableError,
     ErrorCode.TRAINER_LOST: JobError,
     ErrorCode.CUT_GIVEN_UP: JobError,
     ErrorCode.WARM_START_MISFIT: ConfigError,

@@ -20,17 +20,18 @@ from psrt.core.errors import ConfigError
 _OUTPUTS = (1, 2)  # stdout and stderr
 
 
-def write(path: Path, text: str) -> None:
+def write(path: Path, text: str, *, is_private: bool = False) -> None:
     """Put `text` at `path`, all of it or, if that fails with an `OSError`, nothing.
 
-    The sync of the directory comes last: if it raises, the file is in place.
+    Nobody else may read a private file, at any moment. The sync of the directory comes last: if it
+    raises, the file is in place.
     """
-    with writing(path) as out:
+    with writing(path, is_private=is_private) as out:
         out.write(text)
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[TextIO]:
+def writing(path: Path, *, is_private: bool = False) -> Iterator[TextIO]:
     """Open a file that is at `path`, and on the disk, once the block ends without an error."""
     if not _may_be_replaced(path):
         with path.open("a", encoding="utf-8") as out:
@@ -38,7 +39,8 @@ def writing(path: Path) -> Iterator[TextIO]:
         return
     place, unfinished = _target_and_temporary(path)
     try:
-        with unfinished.open("w", encoding="utf-8") as out:
+        opener = _private if is_private else None
+        with open(unfinished, "w", encoding="utf-8", opener=opener) as out:
             yield out
             out.flush()
             os.fsync(out.fileno())
@@ -89,6 +91,10 @@ def sync_directory(directory: Path) -> None:
             raise
     finally:
         os.close(descriptor)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _may_be_replaced(path: Path) -> bool:

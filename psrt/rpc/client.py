@@ -23,11 +23,11 @@ from psrt.core.types import Array
 from psrt.rpc import pb
 from psrt.rpc.busy_poll import NEVER, BusyPoll
 from psrt.rpc.connecting import connected
-from psrt.rpc.dialing import Carrier, Connection, LastingCall, dialer, lasting_call
+from psrt.rpc.dialing import Carrier, LastingCall, dialer, lasting_call
 from psrt.rpc.error_text import describe, failed, lost_if_late
 from psrt.rpc.methods import METHODS, Method
 from psrt.rpc.pairs import PartAddress
-from psrt.rpc.pool import NOT_ENDED, ConnectionPool
+from psrt.rpc.pool import NOT_ENDED, ConnectionPool, Opened
 from psrt.rpc.recovering import Recovering, soon
 from psrt.rpc.retry import RetryPolicy
 from psrt.rpc.route import Route
@@ -230,29 +230,29 @@ class Client:
 
     def _attempt(self, message: Message, left_s: float) -> Message:
         (route := self.route).check(self.route.place)
-        connection, place = self._connection(message, left_s), route.place
+        opened, place = self._connection(left_s), route.place
         try:
             message.header.timeout_ms = max(1, int(left_s * 1000))
-            message.header.part = place.header_part
-            with NOT_ENDED if route.failover is None else self._pool.in_use(connection):
-                reply = connection.call(message, _patience(left_s))
+            message.header.part, message.header.process = place.header_part, opened.process
+            with NOT_ENDED if route.failover is None else self._pool.in_use(opened):
+                reply = opened.connection.call(message, _patience(left_s))
             route.check(place)
         except BaseException:
-            connection.close()
+            opened.connection.close()
             raise
-        self._pool.give_back(connection)
+        self._pool.give_back(opened)
         self._reports_from_s = -math.inf
         route.answered()
         if reply.header.error.code in self._recovery.waits_for:
             self._reported(message, reply)  # raises it
         return reply
 
-    def _connection(self, message: Message, left_s: float) -> Connection:
+    def _connection(self, left_s: float) -> Opened:
         """A connection to a pserver that has all earlier pushes of this trainer."""
-        connection = self._pool.take() or self._open(left_s)
+        opened = self._pool.take() or self._open(left_s)
         if not self._recovery.is_due:
-            return connection
-        self._pool.give_back(connection)
+            return opened
+        self._pool.give_back(opened)
         self._recovery.run(left_s)
         return self._pool.take() or self._open(left_s)
 
@@ -271,9 +271,9 @@ class Client:
         self._pool.drop()
         self._closed.wait(delay_s)
 
-    def _open(self, timeout_s: float) -> Connection:
+    def _open(self, timeout_s: float) -> Opened:
         reply = self.route.hello or self._greet(min(_HELLO_S, timeout_s))
-        return self.route.dial(reply, timeout_s)
+        return Opened(self.route.dial(reply, timeout_s), reply.process)
 
     def _greet(self, timeout_s: float) -> pb.HelloReply:
         """Send HELLO on a new connection; a pserver that does not reply counts as unreachable."""

@@ -13,9 +13,11 @@ from typing import Any
 from psrt.core.errors import ConfigError
 
 UNIX_DIR_OFF = "off"
+MAX_PORT = 65535
 
 # sockaddr_un.sun_path holds 108 bytes with the final zero.
 _MAX_UNIX_PATH_BYTES = 107
+_PASSIVE = socket.AI_PASSIVE
 _ANY_HOSTS = ("", "0.0.0.0", "::")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -39,9 +41,25 @@ def join_endpoint(host: str, port: int) -> str:
 def split_endpoint(endpoint: str) -> tuple[str, int]:
     """Split `host:port`; an IPv6 host loses its brackets. Raises `ConfigError`."""
     host, _, port = endpoint.rpartition(":")
-    if not port.isdecimal():
-        raise ConfigError(f"{endpoint!r} is not an endpoint.", hint="Write it as host:port.")
+    if not (port.isascii() and port.isdecimal()) or int(port) > MAX_PORT:
+        raise ConfigError(
+            f"{endpoint!r} is not an endpoint.",
+            hint=f"Write it as host:port, with a port of at most {MAX_PORT}.",
+        )
     return host.strip("[]"), int(port)
+
+
+def listen(host: str, port: int, backlog: int) -> socket.socket:
+    """A TCP socket that listens on `host`, a name or an address; on `::` for IPv4 callers, too.
+
+    Raises `OSError`.
+    """
+    found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=_PASSIVE)
+    family, *_, address = found[0]
+    takes_both = address[0] == "::" and socket.has_dualstack_ipv6()
+    return socket.create_server(
+        address[:2], family=family, backlog=backlog, dualstack_ipv6=takes_both
+    )
 
 
 def reachable(data_endpoint: str, endpoint: str) -> str:
@@ -100,8 +118,14 @@ class UnixSocketPath:
 
     def _make_private(self) -> None:
         """Create the directory 0700; raises `ConfigError` for one that others can write."""
-        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        state = self.directory.stat()
+        try:
+            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            state = self.directory.stat()
+        except OSError as error:
+            raise ConfigError(
+                f"The directory {self.directory} for the Unix socket cannot be made: {error}.",
+                hint=f"Choose another unix_dir, or {UNIX_DIR_OFF!r} to use TCP only.",
+            ) from error
         if state.st_uid != os.getuid() or stat.S_IMODE(state.st_mode) & 0o022:
             raise ConfigError(
                 f"The directory {self.directory} for the Unix socket is writable by others.",

@@ -34,6 +34,7 @@ class Method(enum.IntEnum):
     READ_STATE = 19
     REPLICATE = 30
     DEPOSE = 31
+    OPEN = 40
 
 
 TRAINED = "trained"
@@ -45,6 +46,7 @@ class MethodSpec:
     idempotent: bool
     has_push_key: bool
     description: str
+    scope: str = "train"  # the scope of a token that allows it
 
     @property
     def repeatable(self) -> bool:
@@ -59,19 +61,20 @@ METHODS: dict[Method, MethodSpec] = {
     Method.PUSH: MethodSpec(False, True, "apply gradients on arrival"),
     Method.EXCHANGE: MethodSpec(False, True, "push, wait for the round to close, pull"),
     Method.COMPLETE: MethodSpec(True, False, "this trainer has finished; lower every barrier"),
-    Method.EXPORT: MethodSpec(True, False, "read a page of the rows of a sparse table"),
-    Method.STATUS: MethodSpec(True, False, "counters, tables and members as JSON"),
+    Method.EXPORT: MethodSpec(True, False, "read a page of the rows of a sparse table", "read"),
+    Method.STATUS: MethodSpec(True, False, "counters, tables and members as JSON", "read"),
     Method.MEET: MethodSpec(True, False, "report how far this trainer is, wait for the others"),
     Method.RECORDS: MethodSpec(False, True, "send records of a global shuffle to another trainer"),
     Method.SHRINK: MethodSpec(True, False, "drop rows of sparse tables that are at their end"),
     Method.WATCH: MethodSpec(True, False, "wait until a cut is proposed"),
     Method.CUT: MethodSpec(True, False, "end what belongs to a cut, wait until tables are frozen"),
-    Method.PART: MethodSpec(True, False, "report that a pserver has written its part of a cut"),
+    Method.PART: MethodSpec(True, False, "report that a part of a cut is written", "admin"),
     Method.CHECKPOINT: MethodSpec(True, False, "propose a cut, wait until it is written"),
     Method.RESENT: MethodSpec(True, False, "report that all retained pushes were sent again"),
     Method.ATTEND: MethodSpec(True, False, "report that this process is there"),
     Method.KEEP_STATE: MethodSpec(True, False, "write a page of the caller's state into a cut"),
     Method.READ_STATE: MethodSpec(True, False, "read a page of a trainer's state from a cut"),
-    Method.REPLICATE: MethodSpec(True, False, "send changes of a part to its backup"),
+    Method.REPLICATE: MethodSpec(True, False, "send changes of a part to its backup", "admin"),
     Method.DEPOSE: MethodSpec(True, False, "ask the backup of a part to serve it"),
+    Method.OPEN: MethodSpec(True, False, "prove a token; the first call of a connection", "read"),
 }

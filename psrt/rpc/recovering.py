@@ -47,8 +47,12 @@ class Recovering:
     def waits_for(self) -> Sequence[int]:
         """The codes of errors that end with a recovery, or with the cut of a change of the number
         of trainers: the call is tried again."""
-        codes = (ErrorCode.RESIZING, ErrorCode.RECOVERING, ErrorCode.STOPPING, ErrorCode.FENCED)
-        return codes[: 4 if self._fails_over else 3 if self.send_again is not None else 2]
+        codes = [ErrorCode.RESTARTED, ErrorCode.RESIZING, ErrorCode.RECOVERING]
+        if self._fails_over or self.send_again is not None:
+            codes.append(ErrorCode.STOPPING)
+        if self._fails_over:
+            codes.append(ErrorCode.FENCED)
+        return codes
 
     def again(self, error: PsrtError) -> PsrtError:
         """The error of a call that is tried again: at the backup of a pserver that ends."""

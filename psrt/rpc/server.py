@@ -7,18 +7,24 @@ reply to HELLO, so handlers do not depend on carriers.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
+from collections.abc import Callable
 
-from psrt.core.errors import UnavailableError
+from psrt.core.errors import AccessError, UnavailableError
 from psrt.core.threads import CrashReport
+from psrt.rpc import pb
+from psrt.rpc.access import Gate
 from psrt.rpc.busy_poll import NEVER, BusyPoll
 from psrt.rpc.grpc_ import GrpcServer
 from psrt.rpc.hosts import UNIX_DIR_OFF, UnixSocketPath, host_id, join_endpoint, split_endpoint
 from psrt.rpc.methods import Method
 from psrt.rpc.serving import Handler, Later, Peer
-from psrt.rpc.stream import MOST_CONNECTIONS, StreamServer
+from psrt.rpc.stream import MOST_CONNECTIONS, UNFINISHED_BYTES, StreamServer
 from psrt.rpc.wire import MAX_FRAME_BYTES, Message
+
+audit = logging.getLogger("psrt.audit")
 
 
 class Server:
@@ -27,7 +33,8 @@ class Server:
     `port` 0 picks a free port, as do the `ports_num` stream ports. `unix_dir` is the directory of
     the Unix socket: "" means a private temporary one, "off" or None means no Unix socket. Over the
     Unix socket, payloads of up to `shared_bytes` are in shared memory. Each request carries the
-    size limit of its reply (`Message.reply_limit`).
+    size limit of its reply (`Message.reply_limit`). The `gate` admits callers, by default all;
+    `job_id` returns the job that is served, "" = none.
     """
 
     def __init__(
@@ -41,9 +48,14 @@ class Server:
         max_message_bytes: int = MAX_FRAME_BYTES,
         max_connections: int = MOST_CONNECTIONS,
         shared_bytes: int = 0,
+        unfinished_bytes: int = UNFINISHED_BYTES,
         crashes: CrashReport | None = None,
         busy_poll: BusyPoll = NEVER,
+        gate: Gate | None = None,
+        job_id: Callable[[], str] = lambda: "",
     ) -> None:
+        self._gate, self._job_id = gate or Gate(None), job_id
+        host = host.strip("[]")
         self.endpoint = join_endpoint(host, port)
         self.data_endpoints: list[str] = []
         self.unix_path = ""
@@ -56,10 +68,10 @@ class Server:
         self._host_id = host_id()
         self._unix: UnixSocketPath | None = None
         self._stop_once = threading.Lock()
-        self._grpc = GrpcServer(self._answer, max_message_bytes)
+        self._grpc = GrpcServer(self._answer, max_message_bytes, self._gate.grant_of)
         self._stream = StreamServer(
             *(self._answer, max_message_bytes, crashes, busy_poll),
-            *(max_connections, self._shared_bytes),
+            *(max_connections, self._shared_bytes, unfinished_bytes),
         )
 
     def start(self) -> None:
@@ -94,7 +106,10 @@ class Server:
         try:
             ports = [self._stream.listen_tcp(self._host, 0) for _ in range(self._ports_num)]
         except OSError as error:
-            raise UnavailableError(f"Cannot listen for data on {self._host}: {error}.") from error
+            raise UnavailableError(
+                f"Cannot listen for data on {self._host}: {error}.",
+                hint="Give an address of this host, such as 127.0.0.1, or 0.0.0.0 for all.",
+            ) from error
         self.data_endpoints = [join_endpoint(self._host, port) for port in ports]
 
     def _open_unix_socket(self) -> None:
@@ -106,15 +121,36 @@ class Server:
             self._unix.clear()
             self._stream.listen_unix(self._unix.path)
         except OSError as error:
-            raise UnavailableError(f"Cannot listen for data on {self._host}: {error}.") from error
+            raise UnavailableError(
+                f"Cannot listen for data on {self._unix.path}: {error}.",
+                hint=f"Choose another unix_dir, or {UNIX_DIR_OFF!r} to use TCP only.",
+            ) from error
         self.unix_path = self._unix.path
 
     def _answer(self, request: Message, peer: Peer) -> Message | Later:
         request.reply_limit = self._max_bytes
+        if request.header.method == Method.OPEN:
+            return self._admit(request, peer)
+        try:
+            self._gate.check(peer.grant, request.header, self._job_id, time.time())
+        except AccessError as error:
+            raise self._recorded(error, peer) from None
         reply = self._handler(request, peer)
         if request.header.method == Method.HELLO and isinstance(reply, Message):
             self._introduce(reply)
         return reply
+
+    def _admit(self, request: Message, peer: Peer) -> Message:
+        """Answer OPEN."""
+        try:
+            access, peer.grant = self._gate.answer(request.header.access, time.time())
+        except AccessError as error:
+            raise self._recorded(error, peer) from None
+        return Message(pb.Header(access=access))
+
+    def _recorded(self, error: AccessError, peer: Peer) -> AccessError:
+        audit.warning("refused %s: %s", peer, error.message)
+        return error
 
     def _introduce(self, reply: Message) -> None:
         """Add the endpoints to a reply to HELLO, except where a handler set others (a proxy's)."""

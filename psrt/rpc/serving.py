@@ -17,6 +17,7 @@ from typing import TypeAlias
 
 from psrt.core.errors import ErrorCode, PsrtError, WireError
 from psrt.rpc import pb
+from psrt.rpc.access import Grant
 from psrt.rpc.methods import METHODS
 from psrt.rpc.status import to_wire
 from psrt.rpc.wire import PROTOCOL, Message, check_version
@@ -33,12 +34,14 @@ class Peer:
 
     One that `lasts` stands for a connection: its carrier passes it with each call of that
     connection, and sets `has_left` when the connection has ended. Others stand for one call.
+    `grant` is what the caller has proved by OPEN, None = nothing yet.
     """
 
     carrier: str
     address: str
     lasts: bool = True
     has_left: bool = False
+    grant: Grant | None = None
 
     def __str__(self) -> str:
         return f"{self.carrier} {self.address}"

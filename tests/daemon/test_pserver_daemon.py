@@ -236,4 +236,4 @@ def test_listening_beyond_loopback_is_logged_as_unprotected(tmp_path: Path) -> N
         pserver.end()
         output = pserver.log.read_text()
 
-    assert "listening on 0.0.0.0: traffic is neither encrypted nor authenticated" in output
+    assert "listening on 0.0.0.0: traffic is not encrypted, and anyone may call" in output

@@ -94,8 +94,9 @@ def job_of(
         made = Scaled(directory, job, pservers, stack)
         for trainer in range(trainers):
             made.start(trainer, trainers)
+        made.trainers[0].wait_for("epoch 1")  # the last one may begin in the second epoch
         for running in made.trainers:
-            running.wait_for("epoch 1")
+            running.wait_for("  step ")
         yield made
 
 

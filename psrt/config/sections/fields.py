@@ -59,6 +59,10 @@ def endpoints() -> Any:
     )
 
 
+def token_file(whose: str) -> Any:
+    return setting("", f"TOML file of tokens, as psrt token create writes it: {whose}.")
+
+
 def check_endpoints(endpoints: tuple[str, ...]) -> None:
     for endpoint in endpoints:
         host, _, port = endpoint.rpartition(":")

@@ -19,6 +19,7 @@ class PserverConfig:
         6170,
         "gRPC port, which is that of the pserver's endpoint; 0 = any free port.",
         minimum=0,
+        maximum=65535,
         role_variables=("PADDLE_PORT", "PADDLE_INIT_PORT"),
     )
     ports_num: int = setting(
@@ -63,6 +64,16 @@ class PserverConfig:
         4096,
         "Most connections of the stream carrier, each with a thread; further ones are refused.",
         minimum=1,
+    )
+    max_unfinished_mib: int = setting(
+        8192,
+        "Most bytes of messages that have not arrived as a whole, of all callers, in MiB; further "
+        "messages are refused until some have.",
+        minimum=1,
+    )
+    token_file: str = fields.token_file(
+        "those of all callers, and one of scope admin for calls to other pservers; empty = anyone "
+        "may call"
     )
     stay: bool = setting(False, "Keep serving after all trainers have completed.")
     checkpoint_dir: str = setting(

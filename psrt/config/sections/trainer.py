@@ -34,6 +34,7 @@ class TrainerConfig:
     )
     local: bool = setting(False, "Train without pservers: this one trainer holds all parameters.")
     carrier: str = fields.carrier()
+    token_file: str = fields.token_file("the one that this trainer proves; empty = none")
     cpu_threads: int = fields.cpu_threads()
     cpu_num: int = fields.cpu_num()
     scheduling: str = fields.scheduling()

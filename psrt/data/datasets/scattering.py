@@ -155,6 +155,9 @@ def records_of(layout: Layout, texts: Sequence[str], tensors: Sequence[Any]) -> 
     """Invert `tensors_of`; raises `WireError` for tensors that are no records of this layout."""
     _check_kinds(layout, texts, tensors)
     words, counts = tensors[:2]
+    if not layout.ragged_slots and len(words) != len(counts) * layout.stride:
+        # Counts of no slots take no bytes: their number is whatever the caller says.
+        raise _malformed(f"{len(words):,} words for {len(counts):,} records")
     starts = _starts(layout, counts)
     if len(words) != starts[-1]:
         raise _malformed(f"{len(words):,} words, but its records have {int(starts[-1]):,}")

@@ -33,6 +33,7 @@ from psrt.pserver.process.abandoned_sockets import remove_abandoned_sockets
 from psrt.pserver.process.ending import Ending, signals_end
 from psrt.pserver.replicas import PartHost
 from psrt.pserver.serving import PserverService
+from psrt.rpc.access import Gate, TokenFile, assume_token_of
 from psrt.rpc.busy_poll import BusyPoll
 from psrt.rpc.hosts import split_endpoint
 from psrt.rpc.server import Server
@@ -140,8 +141,11 @@ def _open(config: PserverConfig, host: PartHost, ending: Ending) -> Server:
         shared_bytes=config.shared_mib << 20,
         max_message_bytes=config.max_message_mib << 20,
         max_connections=config.max_connections,
+        unfinished_bytes=config.max_unfinished_mib << 20,
         crashes=ending.crashes,
         busy_poll=BusyPoll(config.busy_poll_us, await_input),
+        gate=_gate(config),
+        job_id=lambda: host.own.job_id,
     )
     try:
         server.start()
@@ -149,17 +153,25 @@ def _open(config: PserverConfig, host: PartHost, ending: Ending) -> Server:
         raise JobError(
             f"the pserver could not listen on {config.host}:{config.port}: {error}",
             code=ErrorCode.STARTUP_FAILED,
-            hint=f"Stop what uses port {config.port}, or choose another (--port 0 = any free one).",
+            hint=getattr(error, "hint", "") or "Check host, port and unix_dir of the pserver.",
         ) from error
     return server
+
+
+def _gate(config: PserverConfig) -> Gate:
+    """The gate of this pserver, which calls other pservers by its own token from now on."""
+    if not config.token_file:
+        return Gate(None)
+    assume_token_of(config.token_file)
+    return Gate(TokenFile(Path(config.token_file)))
 
 
 def _report_ready(config: PserverConfig, server: Server) -> None:
     if not _is_loopback(config.host):
         log.warning(
-            "listening on %s: traffic is neither encrypted nor authenticated yet; "
-            "let only trusted hosts reach this port",
+            "listening on %s: traffic is not encrypted%s; let only trusted hosts reach this port",
             config.host,
+            "" if config.token_file else ", and anyone may call (token_file)",
         )
     server.set_serving(True)
     if config.ready_file:

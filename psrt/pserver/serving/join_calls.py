@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
-from psrt.core.errors import ConfigError
+from psrt.core.errors import ConfigError, ErrorCode, UnavailableError
 from psrt.core.specs import Async, Geo, TableSpec
 from psrt.pserver.checkpoints import RecoveredPart
 from psrt.pserver.decisions import JobIdentity, read_spec, restore
@@ -67,6 +67,17 @@ class JoinCalls:
             reply.hello_reply.held_by = members.held_by(*caller_of(header))
             reply.round = self._runner.ask(lambda state, now: state.open_round)
         return Message(reply)
+
+    def check_process(self, header: pb.Header) -> None:
+        """Raise `UnavailableError` for a call that was meant for another process.
+
+        Its caller has not met this one, and may have pushes that the tables here lack.
+        """
+        if header.process not in (0, self._process):
+            raise UnavailableError(
+                "the pserver was started again after it was greeted; the call was refused.",
+                code=ErrorCode.RESTARTED,
+            )
 
     def attend(self, message: Message) -> Message:
         """Let a process take its place; the service records its connection."""

@@ -133,6 +133,11 @@ class PserverService:
         """Keep a file in the directory of cuts by which pserver `name` recovers when killed."""
         self._cuts.name = name
 
+    @property
+    def job_id(self) -> str:
+        """The job that is served; empty before a trainer has joined."""
+        return self._runner.ask(lambda state, now: state.job.job_id if state.job else "")
+
     def expect(self, job: JobIdentity, tables: Sequence[TableSpec]) -> None:
         """Belong to `job` and create `tables` before the first trainer joins."""
         self._runner.ask(lambda state, now: state.expect(job))
@@ -143,19 +148,13 @@ class PserverService:
         self._joins.create(specs, job)
 
     def take_over(self, saved: Mapping[str, Any], elsewhere: Sequence[Member]) -> None:
-        """Serve a part from the state of its last tick on.
-
-        `elsewhere` are the members of the job as another part of this process has them.
-        """
+        """Serve a part from its last tick on; another part here has the members `elsewhere`."""
         self._runner.ask(lambda state, now: take_over(state, saved, elsewhere, now))
 
     def source(self) -> PartSource:
         """The ticks of this part, for one backup."""
-        return PartSource(
-            *(self._incarnation, self._runner, self.tables, self._upkeep),
-            self._cuts.durability.progress,
-            self._clock,
-        )
+        facts = self._incarnation, self._runner, self.tables, self._upkeep
+        return PartSource(*facts, self._cuts.durability.progress, self._clock)
 
     def members(self) -> list[Member]:
         """The trainers of the job; none before it has begun."""
@@ -192,6 +191,7 @@ class PserverService:
                 return later
         self.meters.calls.add()
         try:
+            self._joins.check_process(message.header)
             method = self._methods.get(message.header.method)
             if method is None:
                 raise WireError(

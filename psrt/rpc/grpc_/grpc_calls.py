@@ -13,13 +13,14 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, TypeAlias
 
 import grpc
 
 from psrt.core.errors import ErrorCode, PsrtError, UnavailableError, WireError
 from psrt.rpc import pb
-from psrt.rpc.grpc_.grpc_carrier import SERVICE, reply_too_large
+from psrt.rpc.access import EVERYBODY, Grant
+from psrt.rpc.grpc_.grpc_carrier import SERVICE, SESSION_METADATA, reply_too_large
 from psrt.rpc.methods import Method
 from psrt.rpc.serving import Handler, Later, Peer, begin, settle
 from psrt.rpc.status import ERROR_METADATA, grpc_status, to_wire
@@ -28,6 +29,9 @@ from psrt.rpc.wire import SPLIT_BYTES, Joiner, Message, check_size, decode, enco
 MOST_CALLS = 4096
 """Limit of concurrent calls, each with its message in memory: a gRPC channel carries any number of
 calls, a connection of the stream carrier one."""
+
+GrantOf: TypeAlias = Callable[[str], Grant | None]
+"""The grant of a caller that names its session, None = none."""
 
 _SHORT = (Method.PULL, Method.PUSH)
 _SHORT_BYTES = 1 << 20
@@ -42,8 +46,9 @@ class GrpcCalls:
         pool: ThreadPoolExecutor,
         max_bytes: int,
         most_calls: int = MOST_CALLS,
+        grant_of: GrantOf = lambda session: EVERYBODY,
     ) -> None:
-        self._handler = handler
+        self._handler, self._grant_of = handler, grant_of
         self._pool = pool
         self._max_bytes = max_bytes
         self._most_calls = most_calls
@@ -75,7 +80,7 @@ class GrpcCalls:
         """Serve one frame with one frame."""
         with self._counted():
             await self._refuse_if_full(self._running, context)
-            reply = await self._reply(lambda: self._decode(request), context, _once(context))
+            reply = await self._reply(lambda: self._decode(request), context, self._once(context))
             parts = encode(reply)
             size_bytes = sum(len(part) for part in parts)
             if size_bytes > min(SPLIT_BYTES, self._max_bytes):
@@ -92,7 +97,7 @@ class GrpcCalls:
                     joiner.add(frame)
             except WireError as error:
                 await _abort(context, to_wire(error))
-            reply = await self._reply(joiner.message, context, _once(context))
+            reply = await self._reply(joiner.message, context, self._once(context))
             size_bytes = sum(tensor.nbytes for tensor in reply.tensors)
             if size_bytes > self._max_bytes:
                 await _abort(context, to_wire(self._reply_too_large(size_bytes)))
@@ -104,7 +109,7 @@ class GrpcCalls:
 
         The call counts neither as running nor among those that `finish` waits for.
         """
-        peer = Peer("grpc", context.peer())
+        peer = self._peer(context, lasts=True)
         self._attending += 1
         try:
             await self._refuse_if_full(self._attending, context)
@@ -148,6 +153,18 @@ class GrpcCalls:
             reply = await loop.run_in_executor(self._pool, settle, reply, request.header, peer)
         return reply
 
+    def _once(self, context: Any) -> Peer:
+        """The caller of a call after which nothing is known about its process."""
+        return self._peer(context, lasts=False)
+
+    def _peer(self, context: Any, lasts: bool) -> Peer:
+        """The caller, admitted if its metadata name a session."""
+        metadata = context.invocation_metadata() or ()
+        session = next((value for key, value in metadata if key == SESSION_METADATA), "")
+        peer = Peer("grpc", context.peer(), lasts)
+        peer.grant = self._grant_of(str(session))
+        return peer
+
     def _refuse_if_stopping(self) -> None:
         if self._stopping:
             raise UnavailableError("The pserver is shutting down.", code=ErrorCode.STOPPING)
@@ -170,11 +187,6 @@ class GrpcCalls:
             self._running -= 1
             if not self._running:
                 self._idle.set()
-
-
-def _once(context: Any) -> Peer:
-    """The caller of a call after which nothing is known about its process."""
-    return Peer("grpc", context.peer(), lasts=False)
 
 
 def _is_short(request: Message) -> bool:

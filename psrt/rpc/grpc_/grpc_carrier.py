@@ -10,12 +10,13 @@ uses `CallLarge` for this method from then on.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 import grpc
 
-from psrt.core.errors import ErrorCode, WireError
+from psrt.core.errors import ErrorCode, WireError, from_code
 from psrt.rpc import pb
+from psrt.rpc.access import identity, prove
 from psrt.rpc.status import ERROR_METADATA, from_grpc
 from psrt.rpc.wire import (
     MAX_FRAME_BYTES,
@@ -28,7 +29,11 @@ from psrt.rpc.wire import (
     split,
 )
 
+Metadata: TypeAlias = tuple[tuple[str, str], ...]
+
 SERVICE = "psrt.v1.Pserver"
+SESSION_METADATA = "psrt-session"
+"""Metadata of each call by which a caller that has proved a token is found again."""
 
 # The piece of a split message and a header of many parts both fit.
 GRPC_OPTIONS: list[tuple[str, Any]] = [
@@ -65,15 +70,20 @@ class GrpcConnection:
         self._unary = self._channel.unary_unary(f"/{SERVICE}/Call")
         self._stream = self._channel.stream_stream(f"/{SERVICE}/CallLarge")
         self._large_replies: set[int] = set()
+        self._metadata: Metadata | None = None
 
     def call(self, message: Message, timeout_s: float) -> Message:
         """Send `message` and wait for its reply; the reply may report an error in its header."""
+        if self._metadata is None:
+            self._metadata = admitted(self._unary, self.where, timeout_s)
         method = message.header.method
         refused = None
         if method not in self._large_replies:
             parts = encode(message)
             if sum(len(part) for part in parts) <= SPLIT_BYTES:
-                refused = self._send(lambda: decode(self._unary(b"".join(parts), timeout_s)))
+                refused = self._send(
+                    lambda: decode(self._unary(b"".join(parts), timeout_s, self._metadata))
+                )
                 if not _reply_too_large(refused):
                     return refused
         reply = self._send(lambda: self._call_large(message, timeout_s))
@@ -91,7 +101,7 @@ class GrpcConnection:
     def _call_large(self, message: Message, timeout_s: float) -> Message:
         check_size(sum(tensor.nbytes for tensor in message.tensors), self._max_bytes)
         joiner = Joiner(self._max_bytes)
-        frames: Iterable[bytes] = self._stream(split(message), timeout_s)
+        frames: Iterable[bytes] = self._stream(split(message), timeout_s, self._metadata)
         for frame in frames:
             joiner.add(frame)
         return joiner.message()
@@ -100,15 +110,39 @@ class GrpcConnection:
         try:
             reply: Message = call()
         except grpc.RpcError as error:
-            return self._reported(error)
+            reply = reported(error, self.where)
+        if reply.header.error.code == ErrorCode.ACCESS_DENIED:
+            self._metadata = None  # a pserver that was started again knows no session
         return reply
 
-    def _reported(self, error: grpc.RpcError) -> Message:
-        """Return the error reply in the trailing metadata; raises if gRPC itself failed."""
-        for key, value in error.trailing_metadata() or ():
-            if key == ERROR_METADATA:
-                return Message(pb.Header(error=pb.Error.FromString(value)))
-        raise from_grpc(error, self.where) from error
+
+def reported(error: grpc.RpcError, where: str) -> Message:
+    """Return the error reply in the trailing metadata; raises if gRPC itself failed."""
+    for key, value in error.trailing_metadata() or ():
+        if key == ERROR_METADATA:
+            return Message(pb.Header(error=pb.Error.FromString(value)))
+    raise from_grpc(error, where) from error
+
+
+def admitted(unary: Any, where: str, timeout_s: float) -> Metadata:
+    """Metadata of the calls of this process, which proves its token if it has one.
+
+    Raises the error of a pserver that does not admit it.
+    """
+    if identity().token is None:
+        return ()
+
+    def call(header: pb.Header) -> pb.Header:
+        try:
+            reply = decode(unary(b"".join(encode(Message(header))), timeout_s))
+        except grpc.RpcError as error:
+            reply = reported(error, where)
+        if reply.header.HasField("error"):
+            failed = reply.header.error
+            raise from_code(failed.code, failed.message, failed.hint)
+        return reply.header
+
+    return ((SESSION_METADATA, prove(call, where)),)
 
 
 def reply_too_large(size_bytes: int) -> WireError:

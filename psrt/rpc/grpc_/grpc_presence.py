@@ -13,13 +13,15 @@ from collections.abc import Iterable
 
 import grpc
 
+from psrt.core.errors import AccessError, PsrtError
 from psrt.core.threads import CrashReport, start_thread
-from psrt.rpc.grpc_.grpc_carrier import CHANNEL_OPTIONS, KEEPALIVE_OPTIONS, SERVICE
+from psrt.rpc.grpc_.grpc_carrier import CHANNEL_OPTIONS, KEEPALIVE_OPTIONS, SERVICE, admitted
 from psrt.rpc.status import ERROR_METADATA
 from psrt.rpc.wire import Message, encode
 
 log = logging.getLogger("psrt.rpc")
 
+_ADMIT_S = 10.0
 AGAIN_S = 1.0
 """Pause before a call that has ended is opened again."""
 
@@ -33,6 +35,7 @@ class GrpcPresence:
         self._closed = threading.Event()
         self._channel = grpc.insecure_channel(where, [*CHANNEL_OPTIONS, *KEEPALIVE_OPTIONS])
         self._attend = self._channel.unary_stream(f"/{SERVICE}/Attend")
+        self._unary = self._channel.unary_unary(f"/{SERVICE}/Call")
         start_thread(self._stay, f"presence {where}", CrashReport())
 
     def close(self) -> None:
@@ -47,12 +50,16 @@ class GrpcPresence:
     def _attended(self) -> bool:
         """Wait for the end of one call; False if no other is worth while."""
         try:
-            replies: Iterable[bytes] = self._attend(self._request)
+            metadata = admitted(self._unary, self._where, _ADMIT_S)
+            replies: Iterable[bytes] = self._attend(self._request, metadata=metadata)
             for _ in replies:
                 pass
         except grpc.RpcError as error:
             log.debug("presence at %s ended: %s", self._where, error)
             return not _is_refused(error)
+        except PsrtError as error:
+            log.debug("presence at %s is not possible: %s", self._where, error)
+            return not isinstance(error, AccessError)
         except ValueError:  # the channel was closed before the call began
             return False
         return True

@@ -13,9 +13,11 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from psrt.core.errors import ErrorCode, UnavailableError
+from psrt.rpc.access import EVERYBODY
 from psrt.rpc.grpc_ import aio_loop
-from psrt.rpc.grpc_.grpc_calls import GrpcCalls
+from psrt.rpc.grpc_.grpc_calls import GrantOf, GrpcCalls
 from psrt.rpc.grpc_.grpc_carrier import GRPC_OPTIONS, KEEPALIVE_OPTIONS, SERVICE
+from psrt.rpc.hosts import split_endpoint
 from psrt.rpc.serving import Handler
 from psrt.rpc.wire import MAX_FRAME_BYTES
 
@@ -31,8 +33,13 @@ class GrpcServer:
     `_loop` is None while the server does not run; then the other private fields are not valid.
     """
 
-    def __init__(self, handler: Handler, max_bytes: int = MAX_FRAME_BYTES) -> None:
-        self._handler = handler
+    def __init__(
+        self,
+        handler: Handler,
+        max_bytes: int = MAX_FRAME_BYTES,
+        grant_of: GrantOf = lambda session: EVERYBODY,
+    ) -> None:
+        self._handler, self._grant_of = handler, grant_of
         self._max_bytes = max_bytes
         self._pool = ThreadPoolExecutor(_POOL_THREADS, thread_name_prefix="psrt-grpc-call")
         self._loop: aio_loop.LoopThread | None = None
@@ -65,7 +72,7 @@ class GrpcServer:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def _start(self, endpoint: str) -> int:
-        self._calls = GrpcCalls(self._handler, self._pool, self._max_bytes)
+        self._calls = GrpcCalls(self._handler, self._pool, self._max_bytes, grant_of=self._grant_of)
         self._health = health.aio.HealthServicer()
         options = [*GRPC_OPTIONS, *KEEPALIVE_OPTIONS, ("grpc.so_reuseport", 0)]
         self._server = grpc.aio.server(options=options)
@@ -95,11 +102,12 @@ class GrpcServer:
 
 
 def _bind(server: Any, endpoint: str) -> int:
+    port = split_endpoint(endpoint)[1]
     try:
         return int(server.add_insecure_port(endpoint))
     except RuntimeError as error:
         raise UnavailableError(
             f"Cannot listen on {endpoint}: {error}.",
             code=ErrorCode.STARTUP_FAILED,
-            hint="Is another process using this port?",
+            hint=f"Stop what uses port {port}, or choose another (--port 0 = any free one).",
         ) from error

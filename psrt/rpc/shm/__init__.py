@@ -4,6 +4,6 @@ segments       shared-memory segments: one end writes them, the other maps them 
 shared_memory  frames whose payload is in a segment: preamble flags and descriptors
 """
 
-from psrt.rpc.shm.shared_memory import ANCILLARY_BYTES, Outgoing, SharedMemory
+from psrt.rpc.shm.shared_memory import ANCILLARY_BYTES, Outgoing, SegmentRefusedError, SharedMemory
 
-__all__ = ["ANCILLARY_BYTES", "Outgoing", "SharedMemory"]
+__all__ = ["ANCILLARY_BYTES", "Outgoing", "SegmentRefusedError", "SharedMemory"]

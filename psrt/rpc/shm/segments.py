@@ -9,6 +9,7 @@ memory is an error here and no signal later.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import logging
 import math
@@ -32,6 +33,7 @@ MIN_PAYLOAD_BYTES = 64 * 1024
 """Smaller payloads reach the peer through the socket before it could open a segment."""
 
 _SMALLEST_BYTES = 1 << 20
+_NOTHING_LEFT = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 
 
@@ -61,7 +63,8 @@ class Segment:
 def attach(fd: int, max_bytes: int) -> U8:
     """Map a segment of another process: (size,) uint8, read-only, of at most `max_bytes`.
 
-    Closes `fd`. Raises `WireError` if it is no sealed memory of a legal size.
+    Closes `fd`. Raises `WireError` if it is no sealed memory of a legal size, and `OSError` where
+    this process has no descriptor or memory left for it.
     """
     try:
         size_bytes = os.fstat(fd).st_size
@@ -74,6 +77,8 @@ def attach(fd: int, max_bytes: int) -> U8:
             )
         return _mapped(fd, size_bytes, mmap.PROT_READ)
     except OSError as error:
+        if error.errno in _NOTHING_LEFT:
+            raise
         raise WireError(f"The peer passed a descriptor that is no memory: {error}.") from error
     finally:
         os.close(fd)

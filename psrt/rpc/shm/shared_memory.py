@@ -8,6 +8,9 @@ copied before they are checked, because their sender could still change them; fl
 A segment is written again only when nobody reads it. The preamble flags of each frame name the
 segments of the peer that its sender still has views of; while all are in use, payloads travel
 through the socket. A connection carries one call at a time, so the flags suffice.
+
+A process without descriptors left gets frames without the one of their segment. A pserver then
+refuses the frame by `SEGMENT_REFUSED`, and its client sends it again through the socket.
 """
 
 from __future__ import annotations
@@ -19,10 +22,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from psrt.core.errors import WireError
+from psrt.core.errors import ErrorCode, WireError
 from psrt.core.types import F32, U8, Shape
+from psrt.rpc import pb
 from psrt.rpc.shm.segments import MAX_SEGMENTS, LocalSegments, RemoteSegments
-from psrt.rpc.wire import Buffer, Message, decode, decode_apart, empty, encode, encode_apart
+from psrt.rpc.wire import Buffer, Message, decode, decode_apart, empty, encode, encode_apart, parse
 
 SHARES, APART, NEW = 1, 2, 4
 """Preamble flags: the sender maps segments; the payload is in one; its descriptor is attached."""
@@ -30,6 +34,19 @@ SHARES, APART, NEW = 1, 2, 4
 _NUMBER_AT, _HELD_AT = 4, 8  # bits of the flags: the segment; those of the peer in use
 _MAX_DESCRIPTORS = 4  # of one sendmsg; ours brings one
 ANCILLARY_BYTES = socket.CMSG_SPACE(_MAX_DESCRIPTORS * 4)
+
+
+class SegmentRefusedError(WireError):
+    """A frame whose segment cannot be mapped here; `header` is that of the call."""
+
+    default_code = ErrorCode.SEGMENT_REFUSED
+
+    def __init__(self, header: pb.Header, why: str) -> None:
+        super().__init__(
+            f"A payload in shared memory was refused: {why}.",
+            hint="Raise the limit of open files of this process (LimitNOFILE, ulimit -n).",
+        )
+        self.header = header
 
 
 class Outgoing(NamedTuple):
@@ -74,11 +91,13 @@ class SharedMemory:
         return Outgoing([head], flags, segment.fd, segment.close_fd)
 
     def take_descriptors(self, ancillary: list[tuple[int, int, bytes]]) -> None:
-        """Keep the descriptors that arrived with some bytes of a frame."""
+        """Keep the descriptors that arrived with some bytes of a frame; raises for too many."""
         for level, kind, data in ancillary:
             if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
                 whole = len(data) // 4
                 self._fds += struct.unpack(f"{whole}i", data[: 4 * whole])
+        if len(self._fds) > MAX_SEGMENTS:
+            raise WireError("The peer passed descriptors that no frame has announced.")
 
     def decoder(self, flags: int) -> Callable[[U8], Message]:
         """Return the function that decodes the frame with these preamble flags."""
@@ -87,16 +106,27 @@ class SharedMemory:
         self._local.set_held(held)
         if flags & NEW:
             if not self._fds:
-                raise WireError(f"The descriptor of segment {number} did not come with its frame.")
-            self._remote.attach(number, self._fds.pop(0))
-        if len(self._fds) > MAX_SEGMENTS:
-            raise WireError("The peer passed descriptors that no frame has announced.")
+                return partial(_refuse, why="its descriptor did not arrive")
+            try:
+                self._remote.attach(number, self._fds.pop(0))
+            except OSError as error:
+                return partial(_refuse, why=str(error))
         if not flags & APART:
             return decode
         return partial(decode_apart, payload=partial(self._remote.payload, number))
+
+    def share_no_more(self) -> None:
+        """Send payloads through the socket from now on."""
+        self._local.close()
 
     def close(self) -> None:
         self._local.close()
         self._remote.close()
         while self._fds:
             os.close(self._fds.pop())
+
+
+def _refuse(frame: U8, why: str) -> Message:
+    """Raise the error of a frame without its segment."""
+    header, _ = parse(frame)
+    raise SegmentRefusedError(header, why)

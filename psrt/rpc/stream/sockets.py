@@ -23,6 +23,7 @@ from typing import TypeVar
 from psrt.core.types import F32, U8, Array, Shape
 from psrt.rpc.busy_poll import NEVER, BusyPoll
 from psrt.rpc.shm import ANCILLARY_BYTES, Outgoing, SharedMemory
+from psrt.rpc.stream.unfinished import UnfinishedFrames
 from psrt.rpc.wire import (
     ALIGNMENT,
     PREAMBLE_BYTES,
@@ -59,7 +60,8 @@ _ARMED_PART = 0.8  # of the time left: the timeout that the kernel gets
 class FrameSocket:
     """Sends and receives whole messages; `max_bytes` bounds a frame in both directions.
 
-    With `shared`, payloads may be in memory that both ends map instead of the socket.
+    With `shared`, payloads may be in memory that both ends map instead of the socket. `unfinished`
+    bounds, at a pserver, the frames that have not arrived as a whole, in bytes and in time.
     """
 
     def __init__(
@@ -68,9 +70,11 @@ class FrameSocket:
         max_bytes: int,
         busy_poll: BusyPoll = NEVER,
         shared: SharedMemory | None = None,
+        unfinished: UnfinishedFrames | None = None,
     ) -> None:
         self._sock = sock
-        self._max_bytes = max_bytes
+        self._max_bytes = self.receive_limit = max_bytes
+        self._unfinished = unfinished
         self._busy_poll = busy_poll
         self._latency = busy_poll.tracker()
         self._shared = shared
@@ -101,6 +105,11 @@ class FrameSocket:
         """Return memory for a tensor of the next message, where sending it needs no copy."""
         return empty(shape) if self._shared is None else self._shared.empty(shape)
 
+    def share_no_more(self) -> None:
+        """Send payloads through the socket from now on."""
+        if self._shared is not None:
+            self._shared.share_no_more()
+
     def receive(self, into: Sequence[Array | None] = ()) -> Message | None:
         """Return the next message, or None when the peer closed between two frames.
 
@@ -113,17 +122,18 @@ class FrameSocket:
             return None
         if got < PREAMBLE_BYTES:
             raise truncated(f"{got} bytes", f"a preamble of {PREAMBLE_BYTES}")
-        announced = parse_preamble(buffer[_BEGIN:ALIGNMENT], self._max_bytes)
+        announced = parse_preamble(buffer[_BEGIN:ALIGNMENT], self.receive_limit)
         read = decode if self._shared is None else self._shared.decoder(announced.flags)
         end, got_end = ALIGNMENT + announced.size_bytes, _BEGIN + got
         if end <= got_end:
             self._ahead = buffer[end:got_end].tobytes() + self._ahead
             return read(buffer[ALIGNMENT:end])
-        if end > len(buffer):
-            buffer, got_end = self._make_room(buffer, got_end, end, trusted=bool(into))
-        if read is not decode:
-            into = ()  # the tensors are not in the frame
-        return self._rest(buffer[ALIGNMENT:end], got_end - ALIGNMENT, into, read)
+        if self._unfinished is None:
+            return self._rest(buffer, got_end, end, into, read)
+        with self._unfinished.expect(announced.size_bytes) as self._deadline:
+            message = self._rest(buffer, got_end, end, into, read)
+        self._deadline = None
+        return message
 
     def drain(self) -> None:
         """Shut down sending and discard input for at most a second, after a refusal.
@@ -190,9 +200,19 @@ class FrameSocket:
                 raise truncated(f"{got - ALIGNMENT} bytes", f"{end - ALIGNMENT}")
 
     def _rest(
-        self, frame: U8, got: int, into: Sequence[Array | None], read: Callable[[U8], Message]
+        self,
+        buffer: U8,
+        got_end: int,
+        end: int,
+        into: Sequence[Array | None],
+        read: Callable[[U8], Message],
     ) -> Message:
-        """Receive all but the first `got` bytes of `frame`, and decode it."""
+        """Receive up to byte `end` of `buffer`, or of a larger one, and decode the frame."""
+        if end > len(buffer):
+            buffer, got_end = self._make_room(buffer, got_end, end, trusted=bool(into))
+        if read is not decode:
+            into = ()  # the tensors are not in the frame
+        frame, got = buffer[ALIGNMENT:end], got_end - ALIGNMENT
         placed = receive_into(frame, got, into) if into else None
         missing = self._fill([frame.data[got:]] if placed is None else placed.gather)
         if missing:

@@ -10,8 +10,16 @@ from __future__ import annotations
 import socket
 import time
 
-from psrt.core.errors import DeadlineError, PsrtError, UnavailableError, WireError, from_code
+from psrt.core.errors import (
+    DeadlineError,
+    ErrorCode,
+    PsrtError,
+    UnavailableError,
+    WireError,
+    from_code,
+)
 from psrt.rpc import pb
+from psrt.rpc.access import prove
 from psrt.rpc.busy_poll import NEVER, BusyPoll
 from psrt.rpc.hosts import split_endpoint
 from psrt.rpc.shm import SharedMemory
@@ -31,13 +39,20 @@ class StreamConnection:
         shared: SharedMemory | None = None,
     ) -> None:
         self.where = where
+        self._is_open = False
         self._frames = FrameSocket(sock, max_bytes, busy_poll, shared)
 
     def call(self, message: Message, timeout_s: float) -> Message:
         """Send `message` and wait for its reply; the reply may report an error in its header."""
         self._frames.expire_at(time.monotonic() + timeout_s)
         try:
-            return self._exchange(message)
+            if not self._is_open:
+                self._open()
+            reply = self._exchange(message)
+            if reply.header.error.code == ErrorCode.SEGMENT_REFUSED:  # nothing was executed
+                self._frames.share_no_more()
+                reply = self._exchange(message)
+            return reply
         except BlockingIOError as error:
             raise DeadlineError(f"{self.where} did not reply within {timeout_s:.3f} s.") from error
         except OSError as error:
@@ -49,6 +64,18 @@ class StreamConnection:
 
     def close(self) -> None:
         self._frames.close()
+
+    def _open(self) -> None:
+        """Make the first call; raises the error of a pserver that refuses the connection."""
+
+        def call(header: pb.Header) -> pb.Header:
+            reply = self._exchange(Message(header)).header
+            if reply.HasField("error"):
+                raise self._unexpected(reply)
+            return reply
+
+        prove(call, self.where)
+        self._is_open = True
 
     def _exchange(self, message: Message) -> Message:
         try:

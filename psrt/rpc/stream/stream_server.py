@@ -6,6 +6,9 @@ floats a call, this moves 9.3–9.7 M rows/s; an event loop with a kernel pool m
 connection costs a thread that sleeps in the kernel. A connection over the limit gets an error reply
 and is closed.
 
+A connection is a stranger's until its first call, OPEN: its frames are small, and it ends after
+OPEN_S. When there are too many strangers, or connections, the oldest stranger makes room.
+
 `stop` closes the listeners and the reading side of every connection, so accepted calls finish and
 their replies are sent; after the grace the rest is cut off.
 """
@@ -19,20 +22,25 @@ import threading
 import time
 from collections.abc import Callable
 
-from psrt.core.errors import UnavailableError, WireError
+from psrt.core.errors import PsrtError, UnavailableError, WireError
 from psrt.core.failpoints import reach
 from psrt.core.threads import CrashReport, start_thread
 from psrt.rpc import pb
 from psrt.rpc.busy_poll import NEVER, BusyPoll
+from psrt.rpc.hosts import listen
 from psrt.rpc.serving import Handler, Later, Peer, begin, error_reply, settle
-from psrt.rpc.shm import SharedMemory
+from psrt.rpc.shm import SegmentRefusedError, SharedMemory
 from psrt.rpc.stream.sockets import FrameSocket
-from psrt.rpc.wire import MAX_FRAME_BYTES, StrangerError, no_memory
+from psrt.rpc.stream.unfinished import UNFINISHED_BYTES, UnfinishedFrames
+from psrt.rpc.wire import GREETING_BYTES, MAX_FRAME_BYTES, StrangerError, no_memory
 
 log = logging.getLogger("psrt.rpc")
 
 MOST_CONNECTIONS = 4096
 """Limit for all listeners together: three connections of each of 1,365 trainers in mode async."""
+
+MOST_STRANGERS = 256
+OPEN_S = 10.0
 
 _BACKLOG = 128
 _ACCEPT_PAUSE_S = 0.1
@@ -42,8 +50,9 @@ _ABORT_JOIN_S = 1.0
 class StreamServer:
     """Listeners and connections of one pserver.
 
-    Invariant: a live connection is in `_connections`, and its thread removes it before it ends.
-    `_stopping` set implies that no connection is added any more.
+    Invariant: a live connection is in `_connections`, and its thread removes it before it ends; it
+    is in `_strangers`, oldest first, until it is opened. `_stopping` set implies that no connection
+    is added any more. Frames that have not arrived as a whole have `unfinished_bytes` together.
     """
 
     def __init__(
@@ -54,24 +63,26 @@ class StreamServer:
         busy_poll: BusyPoll = NEVER,
         most_connections: int = MOST_CONNECTIONS,
         shared_bytes: int = 0,
+        unfinished_bytes: int = UNFINISHED_BYTES,
     ) -> None:
         self._handler = handler
         self._max_bytes = max_bytes
         self._most_connections = most_connections
         self._busy_poll = busy_poll
         self._shared_bytes = shared_bytes
+        self._unfinished = UnfinishedFrames(unfinished_bytes)
         self._crashes = crashes or CrashReport()
         self._stopping = threading.Event()
         self._lock = threading.Lock()
         self._listeners: list[socket.socket] = []
         self._connections: dict[FrameSocket, threading.Thread] = {}
+        self._strangers: dict[FrameSocket, None] = {}
         self._threads: list[threading.Thread] = []
         self._accepted = 0
 
     def listen_tcp(self, host: str, port: int) -> int:
         """Accept connections on `port` (0 picks one); returns the port."""
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        listener = listen(host, port, _BACKLOG)
         bound = int(listener.getsockname()[1])
         self._start(listener, f"tcp-{bound}")
         return bound
@@ -122,7 +133,9 @@ class StreamServer:
     def _add(self, sock: socket.socket, peer: Peer) -> None:
         may_share = sock.family == socket.AF_UNIX and self._shared_bytes
         shared = SharedMemory(self._shared_bytes) if may_share else None
-        frames = FrameSocket(sock, self._max_bytes, self._busy_poll, shared)
+        frames = FrameSocket(sock, self._max_bytes, self._busy_poll, shared, self._unfinished)
+        frames.receive_limit = min(GREETING_BYTES, self._max_bytes)
+        frames.expire_at(time.monotonic() + OPEN_S)
         try:
             with self._lock:
                 self._begin_serving(frames, peer)
@@ -134,8 +147,13 @@ class StreamServer:
             frames.close()
             return
         count = len(self._connections)
-        if count >= self._most_connections:
+        is_full = count >= self._most_connections
+        if is_full and not self._strangers:
             raise _full(count, "as many as it may", "raise max_connections of this one")
+        if is_full or len(self._strangers) >= MOST_STRANGERS:
+            oldest = next(iter(self._strangers))
+            del self._strangers[oldest]
+            oldest.abort()
         self._accepted += 1
         name = f"psrt-{peer.carrier}-{self._accepted}"
         try:
@@ -143,6 +161,7 @@ class StreamServer:
             self._connections[frames] = start_thread(
                 lambda: self._serve(frames, peer), name, self._crashes
             )
+            self._strangers[frames] = None
         except (RuntimeError, MemoryError) as error:
             no_thread = "and cannot start another thread"
             raise _full(count, no_thread, "raise its limits of threads and memory") from error
@@ -158,7 +177,7 @@ class StreamServer:
         try:
             while self._answer_one(frames, peer):
                 pass
-        except WireError as error:
+        except (WireError, UnavailableError) as error:
             self._refuse(frames, peer, error)
         except MemoryError:
             self._refuse(frames, peer, no_memory("a message"))
@@ -169,6 +188,7 @@ class StreamServer:
             frames.close()
             with self._lock:
                 del self._connections[frames]
+                self._strangers.pop(frames, None)
 
     def _answer_one(self, frames: FrameSocket, peer: Peer) -> bool:
         """Serve one call; returns False once the peer has closed.
@@ -176,14 +196,21 @@ class StreamServer:
         Request and reply end with this function, so their buffers are free again. The request ends
         before the reply is sent, because the reply carries the segments that are free.
         """
-        request = frames.receive()
+        try:
+            request = frames.receive()
+        except SegmentRefusedError as error:
+            frames.send(error_reply(error.header, error, peer))
+            return True
         if request is None:
             return False
         request.empty, header = frames.empty, request.header
+        was_open = peer.grant is not None
         reply = begin(self._handler, request, peer)
         del request
         while isinstance(reply, Later):
             reply = settle(reply, header, peer)
+        if peer.grant is not None and not was_open:
+            self._opened(frames)
         try:
             frames.send(reply)
         except WireError as error:  # the reply is at fault: nothing of it was sent
@@ -191,7 +218,14 @@ class StreamServer:
         reach("reply.sent")
         return True
 
-    def _refuse(self, frames: FrameSocket, peer: Peer, error: WireError) -> None:
+    def _opened(self, frames: FrameSocket) -> None:
+        """Serve the calls of a connection that was admitted."""
+        frames.receive_limit = self._max_bytes
+        frames.expire_at(None)
+        with self._lock:
+            self._strangers.pop(frames, None)
+
+    def _refuse(self, frames: FrameSocket, peer: Peer, error: PsrtError) -> None:
         log.warning("closed the connection of %s: %s", peer, error.message)
         with contextlib.suppress(OSError, MemoryError):
             if not isinstance(error, StrangerError):

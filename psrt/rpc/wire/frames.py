@@ -26,6 +26,7 @@ from psrt.core.types import F32, Array, Shape
 from psrt.rpc import pb
 from psrt.rpc.wire.buffers import ALIGNMENT, aligned, aligned_empty
 from psrt.rpc.wire.codes import CODE_OF_DTYPE, DTYPE_OF_CODE
+from psrt.rpc.wire.header_limits import LONGEST_VARINT_BYTES, check_header, read_varint
 from psrt.rpc.wire.preamble import MAX_FRAME_BYTES, truncated
 
 Buffer: TypeAlias = bytes | memoryview
@@ -35,7 +36,6 @@ _TAG_HEADER, _TAG_PAYLOAD = 0x0A, 0x12
 _HEADER, _PAYLOAD = bytes([_TAG_HEADER]), bytes([_TAG_PAYLOAD])
 _TAG_PADDING = b"\xaa\x01"  # field 21 of Header, length-delimited
 _MAX_DIMENSIONS = 8
-_LONGEST_VARINT = 9  # bytes
 
 _WHOLE = tuple(map(np.dtype, ("<i8", "<i4", "u1")))  # ids and counts, which are checked first
 
@@ -192,7 +192,7 @@ def parse(buffer: Any) -> tuple[pb.Header, memoryview]:
         tag = view[position]
         if tag not in (_TAG_HEADER, _TAG_PAYLOAD) or tag in fields:
             raise WireError(f"Byte {position} of a frame holds tag {tag}, which is not a frame's.")
-        size, position = _read_varint(view, position + 1)
+        size, position = read_varint(view, position + 1)
         if size > len(view) - position:
             raise truncated(f"{len(view) - position} bytes of a field", f"{size}")
         fields[tag] = view[position : position + size]
@@ -204,10 +204,10 @@ def parse(buffer: Any) -> tuple[pb.Header, memoryview]:
 
 def head_has_come(frame: memoryview, got: int) -> bool:
     """True if the first `got` bytes of `frame` include all that `parse` reads."""
-    if got <= _LONGEST_VARINT or frame[0] != _TAG_HEADER:
+    if got <= LONGEST_VARINT_BYTES or frame[0] != _TAG_HEADER:
         return False
-    size, position = _read_varint(frame, 1)
-    return position + size + 1 + _LONGEST_VARINT <= got
+    size, position = read_varint(frame, 1)
+    return position + size + 1 + LONGEST_VARINT_BYTES <= got
 
 
 def assemble(header: pb.Header, payload: memoryview) -> Message:
@@ -230,23 +230,11 @@ def _copy(tensor: Array) -> Array:
 
 
 def _parse_header(encoded: memoryview) -> pb.Header:
+    check_header(encoded)
     try:
         return pb.Header.FromString(encoded)
     except DecodeError as error:
         raise WireError(f"The header of a frame is not a protobuf Header: {error}.") from error
-
-
-def _read_varint(view: memoryview, position: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 63, 7):
-        if position >= len(view):
-            raise truncated("half of a length", "all of it")
-        byte = view[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, position
-    raise WireError("A length in a frame has more than 63 bits.")
 
 
 def _view(tensor: pb.Tensor, payload: memoryview) -> Array:

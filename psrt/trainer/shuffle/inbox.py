@@ -76,9 +76,10 @@ class Inbox:
     def _store(self, message: Message) -> Message:
         header = message.header
         sender, sequence = header.trainer, header.push_key.sequence
-        records = records_of(self._layout, self._texts, message.tensors)
         with self._lock:
             self._check_sender(sender, header.push_key.incarnation, is_new=False)
+        records = records_of(self._layout, self._texts, message.tensors)
+        with self._lock:
             if sequence > self._last[sender] + 1 or sequence < 1:
                 raise WireError(
                     f"trainer {sender} handed over batch {sequence} of records after batch "

@@ -12,6 +12,7 @@ from psrt.config.sections import TrainerConfig
 from psrt.core.allocator import keep_freed_memory
 from psrt.core.threads import schedule
 from psrt.kernels import jit
+from psrt.rpc.access import assume_token_of
 
 Say: TypeAlias = Callable[[str], None]
 """Prints one line for the user."""
@@ -32,6 +33,8 @@ def prepared_process(settings: TrainerConfig, say: Say) -> Iterator[None]:
             say("compiling kernels, once for this host and version of psrt")
         compiled.append(name)
 
+    if settings.token_file:
+        assume_token_of(settings.token_file)
     keep_freed_memory()
     schedule(settings.scheduling)
     groups = ("trainer", "data", "pserver") if settings.local else ("trainer", "data")

@@ -117,12 +117,16 @@ def test_an_integer_may_stand_for_a_number(job_file: Path) -> None:
 # --- refusals -------------------------------------------------------------------------------------
 
 
+PORT = "an integer, at least 0, at most 65535"
+
+
 @pytest.mark.parametrize(
     ("line", "value", "expected"),
     [
-        ('port = "6170"', "'6170'", "an integer, at least 0"),
-        ("port = true", "True", "an integer, at least 0"),
-        ("port = -1", "-1", "an integer, at least 0"),
+        ('port = "6170"', "'6170'", PORT),
+        ("port = true", "True", PORT),
+        ("port = -1", "-1", PORT),
+        ("port = 99999", "99999", PORT),
         ("wait_timeout_s = inf", "inf", "a number, at least 0.001"),
         ("host = 1", "1", "a string"),
         ('log_level = "loud"', "'loud'", "one of debug, info, warning, error"),

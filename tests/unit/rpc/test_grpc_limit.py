@@ -30,8 +30,8 @@ def test_one_call_too_many_is_refused_and_room_is_made_as_calls_end(
         waiting.append(message)
         return Later(gate, lambda: Message(pb.Header()))
 
-    def limited(*args: object) -> GrpcCalls:
-        return GrpcCalls(*args, most_calls=2)  # type: ignore[arg-type]
+    def limited(*args: object, **options: object) -> GrpcCalls:
+        return GrpcCalls(*args, most_calls=2, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(grpc_server, "GrpcCalls", limited)
     server = GrpcServer(handler)

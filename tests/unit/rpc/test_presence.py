@@ -157,8 +157,8 @@ def test_a_pserver_that_knows_no_attend_is_used_without_presence(carrier: Carrie
 def test_a_server_refuses_more_presences_than_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = grpc_calls.GrpcCalls
 
-    def with_limit(*arguments: object) -> grpc_calls.GrpcCalls:
-        return calls(*arguments, most_calls=1)  # type: ignore[arg-type]
+    def with_limit(*arguments: object, **options: object) -> grpc_calls.GrpcCalls:
+        return calls(*arguments, most_calls=1, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(grpc_server, "GrpcCalls", with_limit)
     monkeypatch.setattr(grpc_presence, "AGAIN_S", 0.01)

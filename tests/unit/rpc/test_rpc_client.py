@@ -398,7 +398,7 @@ def test_text_that_is_no_endpoint_is_a_config_error_that_says_how_to_write_one()
     with pytest.raises(ConfigError, match="'ps3' is not an endpoint") as caught:
         split_endpoint("ps3")
 
-    assert caught.value.hint == "Write it as host:port."
+    assert caught.value.hint == "Write it as host:port, with a port of at most 65535."
 
 
 def test_call_is_described_by_method_round_and_tables() -> None:

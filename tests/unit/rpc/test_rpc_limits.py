@@ -23,10 +23,11 @@ from psrt.rpc.stream.sockets import FrameSocket
 from psrt.rpc.stream.stream import StreamConnection, connect_tcp, connect_unix
 from psrt.rpc.wire import buffers
 from psrt.rpc.wire.buffers import aligned_empty, room_for
-from psrt.rpc.wire.frames import Message, decode, encode
+from psrt.rpc.wire.frames import Message, encode
 from psrt.rpc.wire.pieces import Joiner, split
-from psrt.rpc.wire.preamble import parse_preamble, preamble
+from psrt.rpc.wire.preamble import preamble
 from tests.support.carriers import AT_ONCE
+from tests.support.raw_stream import error_in, everything, opened
 
 MIB = 1 << 20
 MORE_THAN_THERE_IS = 1 << 60
@@ -68,13 +69,10 @@ def dial(server: Server) -> StreamConnection:
 
 def tell(server: Server, data: bytes) -> pb.Error:
     """Send raw bytes, hang up, and return the error that comes back."""
-    host, _, port = server.data_endpoints[0].rpartition(":")
-    with socket.create_connection((host, int(port)), WAIT_S) as sock:
+    with opened(server) as sock:
         sock.sendall(data)
         sock.shutdown(socket.SHUT_WR)
-        received = b"".join(iter(lambda: sock.recv(1 << 16), b""))
-    assert len(received) == 16 + parse_preamble(received[:16]).size_bytes
-    return decode(received[16:]).header.error
+        return error_in(everything(sock))
 
 
 # --- what is announced ----------------------------------------------------------------------------
@@ -169,9 +167,12 @@ def test_a_connection_that_finds_no_memory_ends_with_a_reason_and_no_other(
     def nothing_left(buffer: object) -> Message:
         raise MemoryError
 
-    with monkeypatch.context() as patched:
+    with opened(server) as sock, monkeypatch.context() as patched:
         patched.setattr(sockets, "decode", nothing_left)
-        error = tell(server, preamble(len(frame)) + frame)
+        sock.sendall(preamble(len(frame)) + frame)
+        sock.shutdown(socket.SHUT_WR)
+        reply_bytes = everything(sock)
+    error = error_in(reply_bytes)
     other = dial(server)
     reply = other.call(PULL, WAIT_S)
     other.close()

@@ -18,6 +18,7 @@ from psrt.rpc.status import ERROR_METADATA
 from psrt.rpc.stream.stream import connect_tcp
 from psrt.rpc.wire.frames import Message, decode, encode
 from psrt.rpc.wire.preamble import parse_preamble, preamble
+from tests.support.raw_stream import error_in, everything, opened
 
 LIMIT = 1 << 20
 WAIT_S = 10.0
@@ -45,21 +46,11 @@ def still_serves(server: Server) -> bool:
 
 def tell(server: Server, data: bytes, *, hang_up: bool = False) -> bytes:
     """Send raw bytes to the stream port and return all that comes back until it closes."""
-    host, _, port = server.data_endpoints[0].rpartition(":")
-    with socket.create_connection((host, int(port)), WAIT_S) as sock:
+    with opened(server) as sock:
         sock.sendall(data)
         if hang_up:
             sock.shutdown(socket.SHUT_WR)
-        received = b""
-        while piece := sock.recv(1 << 16):
-            received += piece
-        return received
-
-
-def error_in(reply: bytes) -> pb.Error:
-    size = parse_preamble(reply[:16]).size_bytes
-    assert len(reply) == 16 + size
-    return decode(reply[16:]).header.error
+        return everything(sock)
 
 
 def call_frame(**fields: int) -> bytes:

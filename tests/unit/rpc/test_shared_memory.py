@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import socket
 import struct
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,16 +16,21 @@ import pytest
 
 from psrt.core.errors import ErrorCode, WireError
 from psrt.rpc import pb
+from psrt.rpc.methods import Method
+from psrt.rpc.server import Server
+from psrt.rpc.serving import Peer
 from psrt.rpc.shm import segments
 from psrt.rpc.shm.segments import MAX_SEGMENTS, MIN_PAYLOAD_BYTES, LocalSegments, Segment, attach
 from psrt.rpc.shm.shared_memory import APART, NEW, SHARES, SharedMemory
 from psrt.rpc.stream.sockets import FrameSocket
+from psrt.rpc.stream.stream import connect_unix
 from psrt.rpc.wire.buffers import address
 from psrt.rpc.wire.frames import Message, encode_apart
 from psrt.rpc.wire.preamble import preamble
 
 MIB = 1 << 20
 LIMIT = 4 * MIB
+WAIT_S = 10.0
 ROWS = MIN_PAYLOAD_BYTES // 64
 """Of 16 numbers: the fewest rows that are put into a segment."""
 
@@ -48,6 +55,10 @@ class Ends:
     def close(self) -> None:
         self.client.close()
         self.pserver.close()
+
+
+def echo(request: Message, peer: Peer) -> Message:
+    return Message(pb.Header(), list(request.tensors))
 
 
 def received(frames: FrameSocket) -> list[Any]:
@@ -382,7 +393,7 @@ def test_a_stranger_that_does_it_right_is_understood(stranger: Stranger) -> None
 @pytest.mark.parametrize(
     ("flags", "fds", "payload_bytes", "text"),
     [
-        (SHARES | APART | NEW, 0, 64, "did not come"),
+        (SHARES | APART | NEW, 0, 64, "did not arrive"),
         (SHARES | APART, 0, 64, "announced in 0"),
         (SHARES | APART | NEW | 2 << 4, 1, 64, "segment 2"),
         (SHARES | APART | 15 << 4, 0, 64, "segment 15"),
@@ -408,7 +419,46 @@ def test_frames_that_make_no_sense_are_refused(
     with pytest.raises(WireError, match=text) as refused:
         stranger.pserver.receive()
 
-    assert refused.value.code in (ErrorCode.WIRE_GARBAGE, ErrorCode.WIRE_TRUNCATED)
+    codes = (ErrorCode.WIRE_GARBAGE, ErrorCode.WIRE_TRUNCATED, ErrorCode.SEGMENT_REFUSED)
+    assert refused.value.code in codes
+
+
+def test_an_unfinished_frame_cannot_hide_descriptors(stranger: Stranger) -> None:
+    passed = [memfd(MIB) for _ in range(4)]
+    data = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack("4i", *passed))]
+    stranger.sock.sendmsg([preamble(1 << 20, flags=SHARES)], data)
+
+    with pytest.raises(WireError, match="no frame has announced"):
+        stranger.pserver.receive()
+
+    for each in passed:
+        os.close(each)
+
+
+def test_a_pserver_without_descriptors_left_gets_the_payload_through_the_socket(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    attach_here = segments.RemoteSegments.attach
+
+    def nothing_left(remote: Any, number: int, fd: int) -> None:
+        if threading.current_thread() is threading.main_thread():
+            return attach_here(remote, number, fd)
+        os.close(fd)
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(segments.RemoteSegments, "attach", nothing_left)
+    server = Server(echo, unix_dir="", shared_bytes=LIMIT)
+    server.start()
+    connection = connect_unix(server.unix_path, WAIT_S, shared_bytes=LIMIT)
+    rows = np.arange(ROWS * 16, dtype=np.float32)
+
+    for request in (1, 2):
+        header = pb.Header(protocol=1, method=Method.PUSH, request_id=request)
+        reply = connection.call(Message(header, [rows]), WAIT_S)
+        assert np.array_equal(reply.tensors[0], rows)
+
+    connection.close()
+    server.stop(0.0)
 
 
 def test_a_tensor_beyond_its_payload_is_refused(stranger: Stranger) -> None:

@@ -146,3 +146,14 @@ def test_a_call_with_too_few_tensors_or_counts_of_other_slots_is_refused() -> No
         records_of(layout, (), [words])
     with pytest.raises(WireError, match="counts of 1 slots"):
         records_of(layout, (), [words, counts[:, :1]])
+
+
+def test_a_number_of_records_that_takes_no_bytes_is_not_believed() -> None:
+    layout = Layout(DENSE)
+    (records,) = pieces_of(layout, [9], 3)
+    words, counts = tensors_of(records, ())
+    many = np.ndarray((1 << 40, 0, 1), np.uint8, buffer=b"")
+    assert counts.shape[1] == 0
+
+    with pytest.raises(WireError, match="1,099,511,627,776 records"):
+        records_of(layout, (), [words, many])

@@ -30,6 +30,7 @@ class Method(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     METHOD_KEEP_STATE: _ClassVar[Method]
     METHOD_READ_STATE: _ClassVar[Method]
     METHOD_REPLICATE: _ClassVar[Method]
+    METHOD_OPEN: _ClassVar[Method]
     METHOD_DEPOSE: _ClassVar[Method]
 
 class DType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
@@ -73,6 +74,7 @@ METHOD_ATTEND: Method
 METHOD_KEEP_STATE: Method
 METHOD_READ_STATE: Method
 METHOD_REPLICATE: Method
+METHOD_OPEN: Method
 METHOD_DEPOSE: Method
 DTYPE_UNSPECIFIED: DType
 DTYPE_FLOAT32: DType
@@ -389,6 +391,18 @@ class Replica(_message.Message):
     waits_for: str
     def __init__(self, part: _Optional[int] = ..., epoch: _Optional[int] = ..., tick: _Optional[int] = ..., piece: _Optional[int] = ..., last: _Optional[bool] = ..., incarnation: _Optional[int] = ..., facts: _Optional[str] = ..., whole: _Optional[bool] = ..., endpoints: _Optional[_Iterable[str]] = ..., serves: _Optional[bool] = ..., is_copy: _Optional[bool] = ..., waits_for: _Optional[str] = ...) -> None: ...
 
+class Access(_message.Message):
+    __slots__ = ("token", "nonce", "proof", "session")
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    PROOF_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    token: str
+    nonce: bytes
+    proof: bytes
+    session: str
+    def __init__(self, token: _Optional[str] = ..., nonce: _Optional[bytes] = ..., proof: _Optional[bytes] = ..., session: _Optional[str] = ...) -> None: ...
+
 class Error(_message.Message):
     __slots__ = ("code", "message", "hint")
     CODE_FIELD_NUMBER: _ClassVar[int]
@@ -400,7 +414,7 @@ class Error(_message.Message):
     def __init__(self, code: _Optional[int] = ..., message: _Optional[str] = ..., hint: _Optional[str] = ...) -> None: ...
 
 class Header(_message.Message):
-    __slots__ = ("protocol", "method", "request_id", "reply", "trainer", "timeout_ms", "push_key", "round", "step", "parts", "tensors", "error", "hello", "hello_reply", "register", "export", "export_reply", "status_json", "payload_bytes", "payload_start", "meet", "meet_reply", "shrink", "shrink_reply", "cut", "cut_part", "complete", "lineage", "state_page", "durable_to", "part", "replica", "deposed", "padding")
+    __slots__ = ("protocol", "method", "request_id", "reply", "trainer", "timeout_ms", "push_key", "round", "step", "parts", "tensors", "error", "hello", "hello_reply", "register", "export", "export_reply", "status_json", "payload_bytes", "payload_start", "meet", "meet_reply", "shrink", "shrink_reply", "cut", "cut_part", "complete", "lineage", "state_page", "durable_to", "part", "replica", "deposed", "process", "access", "padding")
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     METHOD_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
@@ -434,6 +448,8 @@ class Header(_message.Message):
     PART_FIELD_NUMBER: _ClassVar[int]
     REPLICA_FIELD_NUMBER: _ClassVar[int]
     DEPOSED_FIELD_NUMBER: _ClassVar[int]
+    PROCESS_FIELD_NUMBER: _ClassVar[int]
+    ACCESS_FIELD_NUMBER: _ClassVar[int]
     PADDING_FIELD_NUMBER: _ClassVar[int]
     protocol: int
     method: Method
@@ -468,8 +484,10 @@ class Header(_message.Message):
     part: int
     replica: Replica
     deposed: _containers.RepeatedCompositeFieldContainer[Replica]
+    process: int
+    access: Access
     padding: bytes
-    def __init__(self, protocol: _Optional[int] = ..., method: _Optional[_Union[Method, str]] = ..., request_id: _Optional[int] = ..., reply: _Optional[bool] = ..., trainer: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., push_key: _Optional[_Union[PushKey, _Mapping]] = ..., round: _Optional[int] = ..., step: _Optional[int] = ..., parts: _Optional[_Iterable[_Union[Part, _Mapping]]] = ..., tensors: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ..., error: _Optional[_Union[Error, _Mapping]] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., hello_reply: _Optional[_Union[HelloReply, _Mapping]] = ..., register: _Optional[_Union[Register, _Mapping]] = ..., export: _Optional[_Union[Export, _Mapping]] = ..., export_reply: _Optional[_Union[ExportReply, _Mapping]] = ..., status_json: _Optional[str] = ..., payload_bytes: _Optional[int] = ..., payload_start: _Optional[int] = ..., meet: _Optional[_Union[Meet, _Mapping]] = ..., meet_reply: _Optional[_Union[MeetReply, _Mapping]] = ..., shrink: _Optional[_Union[Shrink, _Mapping]] = ..., shrink_reply: _Optional[_Union[ShrinkReply, _Mapping]] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., cut_part: _Optional[_Union[CutPart, _Mapping]] = ..., complete: _Optional[_Union[Complete, _Mapping]] = ..., lineage: _Optional[_Union[Lineage, _Mapping]] = ..., state_page: _Optional[_Union[StatePage, _Mapping]] = ..., durable_to: _Optional[int] = ..., part: _Optional[int] = ..., replica: _Optional[_Union[Replica, _Mapping]] = ..., deposed: _Optional[_Iterable[_Union[Replica, _Mapping]]] = ..., padding: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, protocol: _Optional[int] = ..., method: _Optional[_Union[Method, str]] = ..., request_id: _Optional[int] = ..., reply: _Optional[bool] = ..., trainer: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., push_key: _Optional[_Union[PushKey, _Mapping]] = ..., round: _Optional[int] = ..., step: _Optional[int] = ..., parts: _Optional[_Iterable[_Union[Part, _Mapping]]] = ..., tensors: _Optional[_Iterable[_Union[Tensor, _Mapping]]] = ..., error: _Optional[_Union[Error, _Mapping]] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., hello_reply: _Optional[_Union[HelloReply, _Mapping]] = ..., register: _Optional[_Union[Register, _Mapping]] = ..., export: _Optional[_Union[Export, _Mapping]] = ..., export_reply: _Optional[_Union[ExportReply, _Mapping]] = ..., status_json: _Optional[str] = ..., payload_bytes: _Optional[int] = ..., payload_start: _Optional[int] = ..., meet: _Optional[_Union[Meet, _Mapping]] = ..., meet_reply: _Optional[_Union[MeetReply, _Mapping]] = ..., shrink: _Optional[_Union[Shrink, _Mapping]] = ..., shrink_reply: _Optional[_Union[ShrinkReply, _Mapping]] = ..., cut: _Optional[_Union[Cut, _Mapping]] = ..., cut_part: _Optional[_Union[CutPart, _Mapping]] = ..., complete: _Optional[_Union[Complete, _Mapping]] = ..., lineage: _Optional[_Union[Lineage, _Mapping]] = ..., state_page: _Optional[_Union[StatePage, _Mapping]] = ..., durable_to: _Optional[int] = ..., part: _Optional[int] = ..., replica: _Optional[_Union[Replica, _Mapping]] = ..., deposed: _Optional[_Iterable[_Union[Replica, _Mapping]]] = ..., process: _Optional[int] = ..., access: _Optional[_Union[Access, _Mapping]] = ..., padding: _Optional[bytes] = ...) -> None: ...
 
 class Frame(_message.Message):
     __slots__ = ("header", "payload")

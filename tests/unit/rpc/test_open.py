@@ -1,0 +1,157 @@
+"""OPEN, the first call of a stream connection: what a stranger can occupy before it is little."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from psrt.core.errors import ErrorCode, UnavailableError
+from psrt.rpc import pb
+from psrt.rpc.methods import Method
+from psrt.rpc.server import Server
+from psrt.rpc.serving import Peer
+from psrt.rpc.stream import stream_server, unfinished
+from psrt.rpc.stream.stream import StreamConnection, connect_tcp
+from psrt.rpc.stream.unfinished import UnfinishedFrames
+from psrt.rpc.wire.frames import Message
+from psrt.rpc.wire.header_limits import GREETING_BYTES
+from psrt.rpc.wire.preamble import preamble
+from tests.support.carriers import eventually
+from tests.support.raw_stream import dial, error_in, everything, frame, opened
+
+MIB = 1 << 20
+WAIT_S = 10.0
+
+
+def echo(request: Message, peer: Peer) -> Message:
+    return Message(pb.Header(), list(request.tensors))
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    built = Server(echo, max_connections=8)
+    built.start()
+    yield built
+    built.stop(0.0)
+
+
+def called(server: Server) -> StreamConnection:
+    """A connection that has made a call."""
+    connection = connect_tcp(server.data_endpoints[0], WAIT_S)
+    reply = connection.call(Message(pb.Header(protocol=1, method=Method.PULL)), WAIT_S)
+    assert not reply.header.HasField("error")
+    return connection
+
+
+def test_a_connection_that_begins_with_another_call_is_refused(server: Server) -> None:
+    with dial(server) as sock:
+        sock.sendall(frame(Method.STATUS))
+        sock.shutdown(socket.SHUT_WR)
+
+        error = error_in(everything(sock))
+
+    assert error.code == ErrorCode.ACCESS_DENIED
+    assert "first call of a connection is OPEN" in error.message
+
+
+def test_a_stranger_may_send_a_few_kilobytes_only(server: Server) -> None:
+    with dial(server) as sock:
+        sock.sendall(preamble(GREETING_BYTES + 1))
+
+        error = error_in(everything(sock))
+
+    assert error.code == ErrorCode.WIRE_TOO_LARGE
+    assert f"the limit is {GREETING_BYTES}" in error.message
+
+
+def test_a_stranger_that_stays_silent_is_hung_up_on(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream_server, "OPEN_S", 0.05)
+
+    with dial(server) as sock:
+        assert everything(sock) == b""
+
+
+def test_silent_strangers_do_not_keep_callers_out(server: Server) -> None:
+    opened = called(server)
+    strangers = [dial(server) for _ in range(20)]
+
+    connection = called(server)
+
+    connection.close()
+    opened.close()
+    for each in strangers:
+        each.close()
+
+
+def test_the_oldest_stranger_makes_room(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream_server, "MOST_STRANGERS", 1)
+
+    with dial(server) as first, dial(server) as second:
+        assert everything(first) == b""
+        second.sendall(frame(Method.OPEN))
+        assert second.recv(1) == b"P"
+
+
+def test_a_frame_that_does_not_arrive_in_time_ends_its_connection(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unfinished, "GRACE_S", 0.05)
+    late = frame(Method.PUSH, np.zeros(MIB, np.uint8))
+
+    with opened(server) as sock:
+        sock.sendall(late[: len(late) // 2])
+        assert everything(sock) == b""
+
+
+def test_a_connection_may_be_idle_between_two_calls(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unfinished, "GRACE_S", 0.05)
+    monkeypatch.setattr(stream_server, "OPEN_S", 0.05)
+    large = Message(pb.Header(protocol=1, method=Method.PUSH), [np.zeros(MIB, np.uint8)])
+    connection = called(server)
+    connection.call(large, WAIT_S)
+
+    threading.Event().wait(0.2)  # nothing may happen in this time
+
+    assert len(connection.call(large, WAIT_S).tensors[0]) == MIB
+    connection.close()
+
+
+def test_unfinished_frames_have_a_limit_together() -> None:
+    frames = UnfinishedFrames(10 * MIB)
+
+    with frames.expect(6 * MIB), pytest.raises(UnavailableError, match="6291456 bytes of others"):
+        frames.expect(6 * MIB).__enter__()
+    with frames.expect(30 * MIB):  # one alone may be larger
+        pass
+    with frames.expect(6 * MIB), frames.expect(4 * MIB):
+        pass
+
+
+def test_a_message_beyond_that_limit_is_tried_again_later() -> None:
+    server = Server(echo, unfinished_bytes=3 * MIB)
+    server.start()
+    half = frame(Method.PUSH, np.zeros(2 * MIB, np.uint8))
+    header = pb.Header(protocol=1, method=Method.PUSH, request_id=2)
+    large = Message(header, [np.zeros(2 * MIB, np.uint8)])
+    with opened(server) as sock:
+        sock.sendall(half[:MIB])
+        eventually(lambda: server._stream._unfinished._bytes > 0, "half of a frame", WAIT_S)
+
+        connection = called(server)
+        with pytest.raises(UnavailableError, match="was refused"):
+            connection.call(large, WAIT_S)
+        connection.close()
+
+    eventually(lambda: server._stream._unfinished._bytes == 0, "its end", WAIT_S)
+    connection = called(server)
+    assert len(connection.call(large, WAIT_S).tensors[0]) == 2 * MIB
+    connection.close()
+    server.stop(0.0)
