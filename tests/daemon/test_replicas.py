@@ -61,17 +61,17 @@ def parts_of(job: Path, name: str, pserver: int) -> dict[int, dict[str, Any]]:
         return {}
 
 
-def kill(job: Path, name: str, pserver: int, running: Running, after: int = 0) -> None:
-    """Kill a pserver at once, when trainers have made `after` steps and each part has a copy."""
+def kill(job: Path, name: str, pserver: int, running: Running, after: int, *copied: int) -> None:
+    """Kill a pserver once trainers have made `after` steps and the other one has these copies."""
 
     def has_copies() -> bool:
-        roles = [
-            (part, each["role"]) for p in range(2) for part, each in parts_of(job, name, p).items()
-        ]
         steps = [int(each) for each in re.findall(r"step (\d+)", running.output)]
-        return {(0, "copy"), (1, "copy")} <= set(roles) and max(steps, default=0) >= after
+        if max(steps, default=0) < after:
+            return False
+        held = parts_of(job, name, 1 - pserver)
+        return all(part in held and held[part]["role"] == "copy" for part in copied)
 
-    eventually(has_copies, "copies of both parts", DEADLINE_S)
+    eventually(has_copies, f"copies of parts {copied}", DEADLINE_S)
     os.kill(facts_of(job, name, pserver)["pid"], signal.SIGKILL)
 
 
@@ -80,8 +80,8 @@ def test_in_sync_killed_pservers_change_no_bit(tmp_path: Path) -> None:
     with launched(job, "whole") as whole:
         assert whole.exit_code(LONGEST_S) == 0, whole.output
     with launched(job, "killed") as killed:
-        kill(job, "killed", 1, killed, after=40)
-        kill(job, "killed", 0, killed, after=200)
+        kill(job, "killed", 1, killed, 40, 1)
+        kill(job, "killed", 0, killed, 200, 0, 1)
         assert killed.exit_code(LONGEST_S) == 0, killed.output
 
     assert f"step {STEPS}" in killed.output
@@ -97,7 +97,7 @@ def test_in_sync_killed_pservers_change_no_bit(tmp_path: Path) -> None:
 def test_training_goes_on_with_the_backup(tmp_path: Path, mode: str) -> None:
     job = written_job(tmp_path, mode)
     with launched(job, "killed") as killed:
-        kill(job, "killed", 0, killed, after=40)
+        kill(job, "killed", 0, killed, 40, 0)
         assert killed.exit_code(LONGEST_S) == 0, killed.output
 
     assert "serves part 0" in (tmp_path / "logs-killed" / "pserver.1.log").read_text()
