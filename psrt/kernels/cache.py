@@ -8,7 +8,8 @@ reads a kernel's file only, not the device functions it calls in other files.
 One file lock per directory is held while a kernel is loaded or compiled: numba writes each file
 atomically, but not the index and the data file together (numba#4807). The lock ends with its
 process. A process that cannot get it in time, or cannot write the directory, compiles without a
-cache.
+cache. So does one that finds a directory into which another user may write: indexes are pickles,
+and data files are machine code.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ import fcntl
 import functools
 import hashlib
 import logging
+import os
 import pickle
+import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -82,10 +85,23 @@ def forget(dispatcher: Any) -> None:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    path.mkdir(parents=True, exist_ok=True)
+    path.mkdir(mode=0o755, parents=True, exist_ok=True)
+    for each in (_root, path):
+        _check_owner(each)
     with (path / "lock").open("w") as file:
         _lock_exclusively(file, LOCK_TIMEOUT_S)
         yield
+
+
+def _check_owner(path: Path) -> None:
+    """Raise `PermissionError` for a directory of another user, or one that all may write to.
+
+    A group may: it is the user's own on many hosts. A directory of root's is trusted.
+    """
+    found = path.stat()
+    if found.st_uid not in (0, os.getuid()) or found.st_mode & stat.S_IWOTH:
+        who = f"user {found.st_uid} owns it, its mode is {stat.S_IMODE(found.st_mode):o}"
+        raise PermissionError(f"other users may write to {path}: {who}")
 
 
 def _lock_exclusively(file: IO[str], timeout_s: float) -> None:

@@ -68,5 +68,11 @@ def from_grpc(error: grpc.RpcError, endpoint: str) -> PsrtError:
         case grpc.StatusCode.RESOURCE_EXHAUSTED:
             text = f"gRPC refused a message for {endpoint}: {details}."
             return WireError(text, code=ErrorCode.WIRE_TOO_LARGE)
+        case grpc.StatusCode.UNIMPLEMENTED:
+            return WireError(
+                f"{endpoint} is a gRPC server, but no psrt pserver of this release: {details}.",
+                code=ErrorCode.WIRE_UNKNOWN_METHOD,
+                hint="Compare the endpoint with the line 'psrt pserver ready on' of the pserver.",
+            )
         case _:
             return InternalError(f"gRPC call to {endpoint} ended with {code.name}: {details}.")

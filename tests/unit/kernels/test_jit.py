@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import os
 import pkgutil
 import shutil
 import subprocess
@@ -165,6 +166,27 @@ def test_cache_directory_that_cannot_be_made_is_reported_and_done_without(
         check(fresh())
 
     assert "out of use" in caplog.text
+
+
+def test_cache_directory_that_others_may_write_to_is_done_without(cache_dir, caplog):
+    cache.directory().mkdir()
+    cache.directory().chmod(0o777)
+
+    with caplog.at_level(logging.WARNING, "psrt.kernels"):
+        check(fresh())
+
+    assert "other users may write to" in caplog.text
+    assert not list(cache.directory().rglob("*.nbi"))
+
+
+def test_cache_directory_of_another_user_is_done_without(cache_dir, monkeypatch, caplog):
+    monkeypatch.setattr(cache.os, "getuid", lambda: cache_dir.stat().st_uid + 1)
+    os.chown(cache_dir, 4321, -1) if os.geteuid() == 0 else None
+
+    with caplog.at_level(logging.WARNING, "psrt.kernels"):
+        check(fresh())
+
+    assert "owns it" in caplog.text
 
 
 def test_lock_held_too_long_by_another_is_done_without(cache_dir, monkeypatch, caplog):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import grpc
 import pytest
 
-from psrt.core.errors import CATALOGUE, ErrorCode, InternalError, TableError, from_code
+from psrt.core.errors import CATALOGUE, ErrorCode, InternalError, TableError, WireError, from_code
 from psrt.rpc import pb
 from psrt.rpc.status import from_wire, grpc_status, to_wire
+from tests.support.pserver import onlooker
 
 
 @pytest.mark.parametrize("code", list(ErrorCode))
@@ -53,3 +56,17 @@ def test_a_reply_there_is_no_memory_for_is_no_defect_of_psrt() -> None:
 
     assert wire.code == ErrorCode.WIRE_TOO_LARGE
     assert wire.message.startswith("There is no memory for the reply")
+
+
+def test_another_grpc_server_is_no_defect_of_psrt() -> None:
+    server = grpc.server(ThreadPoolExecutor(1))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        with pytest.raises(
+            WireError, match=f"127.0.0.1:{port} is a gRPC server, but no"
+        ) as refused:
+            onlooker(f"127.0.0.1:{port}")
+        assert refused.value.code is ErrorCode.WIRE_UNKNOWN_METHOD
+    finally:
+        server.stop(None)
