@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from benchmarks.measuring import transport
+
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 READY_TIMEOUT_S = 180.0  # a cold kernel cache on a busy host
 
@@ -43,8 +45,10 @@ class Here:
 def main(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], Figures]) -> None:
     """Run a workload `--repeat` times and print its figures; numbers become min, median, max."""
     parser.add_argument("--repeat", type=int, default=1, metavar="N")
+    parser.add_argument("--transport", choices=transport.TRANSPORTS, default="unix")
     args = parser.parse_args()
-    runs = [run(args) for _ in range(args.repeat)]
+    with transport.over(args.transport):
+        runs = [run(args) | {"transport": args.transport} for _ in range(args.repeat)]
     print(json.dumps(runs[0] if args.repeat == 1 else merge(runs)))
 
 

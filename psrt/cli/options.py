@@ -6,6 +6,7 @@ Options are text, because `psrt.config` parses all sources.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -40,14 +41,32 @@ def options_of(cls: type[Any]) -> Callable[[Command], Command]:
     return decorate
 
 
-token_option = click.option(
-    "--token-file",
-    default="",
-    envvar="PSRT_TRAINER_TOKEN_FILE",
-    metavar="FILE",
-    help="File with the token to prove, for pservers with a token_file.",
-)
-"""The option of commands that call pservers of a running job."""
+_ACCESS = {
+    "token_file": "File with the token to prove, for pservers with a token_file.",
+    "tls_ca": "PEM file of the authority of the pservers' certificates, for those that encrypt.",
+    "tls_cert": "PEM file of the certificate to show to pservers that encrypt.",
+    "tls_key": "PEM file of the key of --tls-cert.",
+}
+
+
+def access_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a command that calls pservers of a running job; it runs as who the options name."""
+
+    @functools.wraps(command)
+    def identified(*, token_file: str, tls_ca: str, tls_cert: str, tls_key: str, **own: Any) -> Any:
+        from psrt.rpc.access import assume_certificates, assume_token_of
+        from psrt.rpc.tls import TlsSettings
+
+        if token_file:
+            assume_token_of(token_file)
+        assume_certificates(TlsSettings(tls_cert, tls_key, tls_ca))
+        return command(**own)
+
+    for name, text in reversed(_ACCESS.items()):
+        flag, variable = f"--{dashed(name)}", f"PSRT_TRAINER_{name.upper()}"
+        option = click.option(flag, name, default="", envvar=variable, metavar="FILE", help=text)
+        identified = option(identified)
+    return identified
 
 
 def _parameter(setting: Setting) -> Callable[[Command], Command]:

@@ -10,14 +10,16 @@ import click
 
 from psrt.cli.options import options_of
 from psrt.config import roles
-from psrt.config.load import environment, load
+from psrt.config.load import environment, load, set_variable
 from psrt.config.sections import PserverConfig
 from psrt.core import failpoints, log
+from psrt.rpc.tls import CIPHERS_VARIABLE, NO_OLDER_TLS
 
 _EPILOG = """\b
 Examples:
   psrt pserver                                  on 127.0.0.1:6170
-  psrt pserver --host 0.0.0.0 --port 6171       for trainers on other hosts
+  psrt pserver --host 0.0.0.0 --tls-cert a.pem --tls-key a.key --tls-ca ca.pem
+                                                for trainers on other hosts
   psrt pserver --port 0 --ready-file ready.json any free port, written to ready.json
   POD_IP=10.0.0.1 PADDLE_PORT=6170 psrt pserver as launchers of PaddlePaddle start it
 """
@@ -38,6 +40,7 @@ def pserver(config: str, standby: bool, **flags: Any) -> int:
     A pserver starts empty: trainers register its tables. It ends when all trainers have completed
     (unless --stay), or on SIGTERM or SIGINT once accepted requests are done.
     """
+    set_variable(CIPHERS_VARIABLE, NO_OLDER_TLS)  # gRPC reads it once, when it is imported
     settings = load(PserverConfig, flags=flags, file=config).config
     log.configure("pserver", settings.log_level)
     if standby:

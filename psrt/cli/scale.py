@@ -7,9 +7,8 @@ import random
 import click
 
 from psrt.cli import results
-from psrt.cli.options import token_option
+from psrt.cli.options import access_options
 from psrt.rpc import pb
-from psrt.rpc.access import assume_token_of
 from psrt.rpc.client import Client
 from psrt.rpc.methods import Method
 
@@ -43,8 +42,8 @@ Examples:
     type=click.FloatRange(min=0.001),
     help="Longest wait for the cut, in seconds.",
 )
-@token_option
-def scale(*, endpoint: str, token_file: str, trainers: int, timeout_s: float) -> None:
+@access_options
+def scale(*, endpoint: str, trainers: int, timeout_s: float) -> None:
     """Change the number of trainers of a running job.
 
     The job makes a cut, at which all trainers stop for a moment. It goes on from there with the new
@@ -58,8 +57,6 @@ def scale(*, endpoint: str, token_file: str, trainers: int, timeout_s: float) ->
     Prints the number of the cut. If the cut cannot be made, nothing changes, and the error has the
     reason. Jobs in mode geo, jobs with durability, and scripts cannot change their number.
     """
-    if token_file:
-        assume_token_of(token_file)
     client = Client(endpoint, 0, random.getrandbits(63), "grpc", pb.Hello())
     try:
         client.connect(min(CONNECT_S, timeout_s))

@@ -27,7 +27,8 @@ from psrt.core.errors import ConfigError, PsrtError
 SUFFIX = ".py"
 ROLE = ("endpoints", "trainers", "trainer_id", "cpu_num")
 """Settings that a script reads by `psrt.init`, a role maker, or from its environment."""
-OF_PROCESS = ("cpu_threads", "cache_dir", "log_level", "token_file")
+_ACCESS = ("token_file", "tls_cert", "tls_key", "tls_ca", "insecure")
+OF_PROCESS = ("cpu_threads", "cache_dir", "log_level", *_ACCESS)
 
 
 def run_script(path: str, flags: Mapping[str, Any], arguments: Sequence[str]) -> int:
@@ -70,10 +71,10 @@ def _prepared(settings: TrainerConfig, given: Mapping[str, Any]) -> Iterator[Non
     """Apply flags for logs, cache and threads; without them a script decides itself."""
     if "log_level" in given:
         log.configure(f"trainer-{settings.trainer_id}", settings.log_level)
-    if settings.token_file:
-        from psrt.rpc.access import assume_token_of
+    if any(getattr(settings, name) for name in _ACCESS):
+        from psrt.trainer.training import assume_identity
 
-        assume_token_of(settings.token_file)
+        assume_identity(settings)
     if settings.cache_dir:
         from psrt.kernels.jit import set_cache_dir
 

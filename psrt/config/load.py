@@ -55,6 +55,11 @@ def export(flags: Mapping[str, GivenValue]) -> None:
     os.environ.update({name: value.text for name, value in flags.items()})
 
 
+def set_variable(name: str, value: str) -> None:
+    """Set a variable for libraries that read their own, unless it has a value."""
+    os.environ.setdefault(name, value)
+
+
 def load(
     cls: type[T],
     *,

@@ -5,6 +5,7 @@ Reading order, which is also import order:
     pb          generated messages of protos/psrt/v1
     wire        messages, frames and their pieces
     methods     the table of calls
+    tls         encrypted connections
     access      tokens, and who may make which call
     status      errors on the wire
     retry       retry policy

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import grp
+import ipaddress
 import os
 import shutil
 import socket
@@ -70,6 +72,27 @@ def reachable(data_endpoint: str, endpoint: str) -> str:
     return join_endpoint(split_endpoint(endpoint)[0], port)
 
 
+def is_loopback(host: str) -> bool:
+    """True if `host` is an address of the loopback interface, or localhost."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:  # a name may be a public address
+        return False
+
+
+def check_loopback(host: str) -> None:
+    """Raise `ConfigError` for a host that others can reach."""
+    if not is_loopback(host):
+        raise ConfigError(
+            f"Listening on {host} without encryption was refused: who can read the network could "
+            "read and change parameters.",
+            hint="Set tls_cert, tls_key and tls_ca (docs/how-to/encrypt-traffic.md), or insecure "
+            "(--insecure) on a network that you trust.",
+        )
+
+
 def is_here(host: str) -> bool:
     """True if `host` is or names an address of this host, on which a socket can listen."""
     try:
@@ -92,10 +115,12 @@ class UnixSocketPath:
     """A path for one Unix socket in a directory that only this user can write.
 
     An empty `directory` means a private temporary one, which `remove` deletes with the socket.
+    Members of `group`, a name, can use the socket, too. Raises `ConfigError`.
     """
 
-    def __init__(self, directory: str, name: str) -> None:
+    def __init__(self, directory: str, name: str, group: str = "") -> None:
         self._private = not directory
+        self.group = _number_of(group) if group else None
         self.directory = Path(directory or tempfile.mkdtemp(prefix="psrt-"))
         self.path = str(self.directory / name)
         if len(os.fsencode(self.path)) > _MAX_UNIX_PATH_BYTES:
@@ -106,6 +131,13 @@ class UnixSocketPath:
             )
         if not self._private:
             self._make_private()
+
+    def admit_group(self) -> None:
+        """Let the group use the socket; raises `OSError` if this user is not in it."""
+        if self.group is not None:
+            for path, mode in ((self.directory, 0o750), (Path(self.path), 0o660)):
+                os.chown(path, -1, self.group)
+                path.chmod(mode)
 
     def clear(self) -> None:
         """Delete the socket file, if any."""
@@ -131,3 +163,12 @@ class UnixSocketPath:
                 f"The directory {self.directory} for the Unix socket is writable by others.",
                 hint="chmod 700 it, or choose another unix_dir.",
             )
+
+
+def _number_of(group: str) -> int:
+    try:
+        return grp.getgrnam(group).gr_gid
+    except KeyError:
+        raise ConfigError(
+            f"This host has no group {group!r}.", hint="Check unix_group, or make it: groupadd."
+        ) from None

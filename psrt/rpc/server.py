@@ -18,10 +18,18 @@ from psrt.rpc import pb
 from psrt.rpc.access import Gate
 from psrt.rpc.busy_poll import NEVER, BusyPoll
 from psrt.rpc.grpc_ import GrpcServer
-from psrt.rpc.hosts import UNIX_DIR_OFF, UnixSocketPath, host_id, join_endpoint, split_endpoint
+from psrt.rpc.hosts import (
+    UNIX_DIR_OFF,
+    UnixSocketPath,
+    check_loopback,
+    host_id,
+    join_endpoint,
+    split_endpoint,
+)
 from psrt.rpc.methods import Method
 from psrt.rpc.serving import Handler, Later, Peer
 from psrt.rpc.stream import MOST_CONNECTIONS, UNFINISHED_BYTES, StreamServer
+from psrt.rpc.tls import TlsFiles
 from psrt.rpc.wire import MAX_FRAME_BYTES, Message
 
 audit = logging.getLogger("psrt.audit")
@@ -34,7 +42,8 @@ class Server:
     the Unix socket: "" means a private temporary one, "off" or None means no Unix socket. Over the
     Unix socket, payloads of up to `shared_bytes` are in shared memory. Each request carries the
     size limit of its reply (`Message.reply_limit`). The `gate` admits callers, by default all;
-    `job_id` returns the job that is served, "" = none.
+    `job_id` returns the job that is served, "" = none. TCP connections are encrypted by `tls`;
+    without it the host must be of loopback, unless `insecure`: raises `ConfigError`.
     """
 
     def __init__(
@@ -45,6 +54,7 @@ class Server:
         *,
         ports_num: int = 1,
         unix_dir: str | None = None,
+        unix_group: str = "",
         max_message_bytes: int = MAX_FRAME_BYTES,
         max_connections: int = MOST_CONNECTIONS,
         shared_bytes: int = 0,
@@ -52,10 +62,14 @@ class Server:
         crashes: CrashReport | None = None,
         busy_poll: BusyPoll = NEVER,
         gate: Gate | None = None,
+        tls: TlsFiles | None = None,
+        insecure: bool = False,
         job_id: Callable[[], str] = lambda: "",
     ) -> None:
         self._gate, self._job_id = gate or Gate(None), job_id
         host = host.strip("[]")
+        if tls is None and not insecure:
+            check_loopback(host)
         self.endpoint = join_endpoint(host, port)
         self.data_endpoints: list[str] = []
         self.unix_path = ""
@@ -64,14 +78,15 @@ class Server:
         self._host = host
         self._ports_num = ports_num
         self._unix_dir = UNIX_DIR_OFF if unix_dir is None else unix_dir
+        self._unix_group = unix_group
         self._shared_bytes = min(shared_bytes, max_message_bytes)
         self._host_id = host_id()
         self._unix: UnixSocketPath | None = None
         self._stop_once = threading.Lock()
-        self._grpc = GrpcServer(self._answer, max_message_bytes, self._gate.grant_of)
+        self._grpc = GrpcServer(self._answer, max_message_bytes, self._gate.grant_of, tls)
         self._stream = StreamServer(
             *(self._answer, max_message_bytes, crashes, busy_poll),
-            *(max_connections, self._shared_bytes, unfinished_bytes),
+            *(max_connections, self._shared_bytes, unfinished_bytes, tls),
         )
 
     def start(self) -> None:
@@ -115,11 +130,13 @@ class Server:
     def _open_unix_socket(self) -> None:
         if self._unix_dir == UNIX_DIR_OFF:
             return
-        self._unix = UnixSocketPath(self._unix_dir, f"psrt-{split_endpoint(self.endpoint)[1]}.sock")
+        name = f"psrt-{split_endpoint(self.endpoint)[1]}.sock"
+        self._unix = UnixSocketPath(self._unix_dir, name, self._unix_group)
         try:
             # The gRPC port in its name is ours, so an existing file belongs to a dead pserver.
             self._unix.clear()
-            self._stream.listen_unix(self._unix.path)
+            self._stream.listen_unix(self._unix.path, self._unix.group)
+            self._unix.admit_group()
         except OSError as error:
             raise UnavailableError(
                 f"Cannot listen for data on {self._unix.path}: {error}.",

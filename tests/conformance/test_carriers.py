@@ -24,14 +24,14 @@ from psrt.rpc import pb
 from psrt.rpc.methods import Method
 from psrt.rpc.serving import Handler, Later, Peer
 from psrt.rpc.wire.frames import Message
-from tests.support.carriers import CARRIERS, INCARNATION, Station, eventually, station
+from tests.support.carriers import CARRIERS, ENCRYPTED, INCARNATION, Station, eventually, station
 
 Serve = Callable[[Handler], Station]
 WAIT_S = 20.0
 MIB = 1 << 20
 
 
-@pytest.fixture(params=CARRIERS)
+@pytest.fixture(params=[*CARRIERS, *ENCRYPTED])
 def serve(request: pytest.FixtureRequest) -> Iterator[Serve]:
     """Put a handler behind the carrier under test."""
     opened = []

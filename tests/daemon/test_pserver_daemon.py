@@ -232,7 +232,7 @@ def test_one_connection_over_the_limit_is_refused_and_the_pserver_serves_on(tmp_
 
 
 def test_listening_beyond_loopback_is_logged_as_unprotected(tmp_path: Path) -> None:
-    with daemon(tmp_path, "--host", "0.0.0.0") as pserver:
+    with daemon(tmp_path, "--host", "0.0.0.0", "--insecure") as pserver:
         pserver.end()
         output = pserver.log.read_text()
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from psrt.core.clock import Clock
 from psrt.rpc import pb
+from psrt.rpc.access import Identity, assume
 from psrt.rpc.client import Client
 from psrt.rpc.dialing import Carrier, Connection, dialer
 from psrt.rpc.methods import Method
@@ -24,10 +25,12 @@ from psrt.rpc.retry import RetryPolicy
 from psrt.rpc.server import Server
 from psrt.rpc.serving import Handler, Later, Peer
 from psrt.rpc.wire.frames import Message
+from tests.support.certificates import cluster_files
 from tests.support.inproc import Fault, InprocServer
 from tests.support.logs import tails
 
 CARRIERS = ("stream-tcp", "stream-unix", "stream-shared", "grpc", "inproc")
+ENCRYPTED = ("stream-tls", "grpc-tls")
 SHARED_BYTES = 16 << 20
 AT_ONCE = RetryPolicy(initial_s=0.001, max_s=0.01)
 INCARNATION = 77
@@ -136,8 +139,10 @@ class Station:
         self._directory = tempfile.TemporaryDirectory(prefix="psrt-test-")
         self._inproc = InprocServer(self._answer)
         self._shared_bytes = SHARED_BYTES if carrier == "stream-shared" else 0
+        tls = cluster_files() if carrier in ENCRYPTED else None
+        assume(Identity(tls=tls))
         self._server = Server(
-            self._answer, unix_dir=str(self._unix_dir), shared_bytes=self._shared_bytes
+            self._answer, unix_dir=str(self._unix_dir), shared_bytes=self._shared_bytes, tls=tls
         )
         self._endpoint = "inproc"
         self._tcp_data_line = self._unix_line = ""
@@ -192,10 +197,11 @@ class Station:
         for line in self._lines:
             line.close()
         self._directory.cleanup()
+        assume(Identity())
 
     @property
     def _kind(self) -> Carrier:
-        kinds: dict[str, Carrier] = {"grpc": "grpc", "inproc": self._inproc}
+        kinds: dict[str, Carrier] = {"grpc": "grpc", "grpc-tls": "grpc", "inproc": self._inproc}
         return kinds.get(self.carrier, "stream")
 
     @property
@@ -246,7 +252,7 @@ class Station:
         hello = reply.header.hello_reply
         hello.data_endpoints.append(self._tcp_data_line)
         hello.unix_path, hello.shared_bytes = self._unix_line, self._shared_bytes
-        if self.carrier == "stream-tcp":
+        if self.carrier in ("stream-tcp", "stream-tls"):
             hello.host_id = "somewhere else"
         return reply
 

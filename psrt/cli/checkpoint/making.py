@@ -7,11 +7,10 @@ import random
 import click
 
 from psrt.cli import results
-from psrt.cli.options import token_option
+from psrt.cli.options import access_options
 from psrt.coordinator.retention import Retention
 from psrt.pserver.checkpoints import Bases, complete_cuts, files_by_cut, remove_cut
 from psrt.rpc import pb
-from psrt.rpc.access import assume_token_of
 from psrt.rpc.client import Client
 from psrt.rpc.methods import Method
 from psrt.storage.directory import Directory
@@ -34,15 +33,13 @@ CONNECT_S = 10.0
     type=click.FloatRange(min=0.001),
     help="Longest wait for the cut, in seconds.",
 )
-@token_option
-def save(*, endpoint: str, token_file: str, timeout_s: float) -> None:
+@access_options
+def save(*, endpoint: str, timeout_s: float) -> None:
     """Ask a running job for a cut now, and wait until it is complete.
 
     Prints the number of the cut. Training goes on meanwhile. While a cut is under way, the command
     waits for that one. The pservers need --checkpoint-dir.
     """
-    if token_file:
-        assume_token_of(token_file)
     client = Client(endpoint, 0, random.getrandbits(63), "grpc", pb.Hello())
     try:
         client.connect(min(CONNECT_S, timeout_s))

@@ -63,6 +63,23 @@ def token_file(whose: str) -> Any:
     return setting("", f"TOML file of tokens, as psrt token create writes it: {whose}.")
 
 
+def tls_cert() -> Any:
+    return setting("", "PEM file of this process's certificate, followed by its chain.")
+
+
+def tls_key() -> Any:
+    return setting("", "PEM file of the key of tls_cert.")
+
+
+def tls_ca(rule: str) -> Any:
+    return setting("", f"PEM file of the authority of all certificates of the cluster: {rule}.")
+
+
+def insecure(what: str) -> Any:
+    help = f"Let {what} listen beyond this host without encryption, on a network that you trust."
+    return setting(False, help)
+
+
 def check_endpoints(endpoints: tuple[str, ...]) -> None:
     for endpoint in endpoints:
         host, _, port = endpoint.rpartition(":")

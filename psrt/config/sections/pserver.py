@@ -37,6 +37,9 @@ class PserverConfig:
     unix_dir: str = setting(
         "", "Directory of the Unix socket for trainers on this host; empty = private, off = none."
     )
+    unix_group: str = setting(
+        "", "Group whose members may use the Unix socket; empty = this user and root alone."
+    )
     shared_mib: int = setting(
         8,
         "Largest payload in memory shared with trainers of this host, in MiB; 0 = none.",
@@ -75,6 +78,16 @@ class PserverConfig:
         "those of all callers, and one of scope admin for calls to other pservers; empty = anyone "
         "may call"
     )
+    tls_cert: str = fields.tls_cert()
+    tls_key: str = fields.tls_key()
+    tls_ca: str = fields.tls_ca("callers need one of these; empty = no encryption")
+    tls_callers: str = setting(
+        "certificate",
+        "What callers need to connect: certificate = one of tls_ca, any = none, where tokens admit "
+        "them.",
+        choices=("certificate", "any"),
+    )
+    insecure: bool = fields.insecure("this pserver")
     stay: bool = setting(False, "Keep serving after all trainers have completed.")
     checkpoint_dir: str = setting(
         "", "Directory or fsspec URL for cuts of the job, the same for all pservers; empty = none."

@@ -9,7 +9,6 @@ the code of the error when the job was aborted or the process could not start.
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import logging
 import os
@@ -33,10 +32,11 @@ from psrt.pserver.process.abandoned_sockets import remove_abandoned_sockets
 from psrt.pserver.process.ending import Ending, signals_end
 from psrt.pserver.replicas import PartHost
 from psrt.pserver.serving import PserverService
-from psrt.rpc.access import Gate, TokenFile, assume_token_of
+from psrt.rpc.access import Gate, TokenFile, assume_certificates, assume_token_of
 from psrt.rpc.busy_poll import BusyPoll
-from psrt.rpc.hosts import split_endpoint
+from psrt.rpc.hosts import is_loopback, split_endpoint
 from psrt.rpc.server import Server
+from psrt.rpc.tls import TlsFiles, TlsSettings
 
 log = logging.getLogger("psrt.pserver")
 
@@ -138,6 +138,7 @@ def _open(config: PserverConfig, host: PartHost, ending: Ending) -> Server:
         config.port,
         ports_num=config.ports_num + config.ports_num_for_sparse,
         unix_dir=config.unix_dir,
+        unix_group=config.unix_group,
         shared_bytes=config.shared_mib << 20,
         max_message_bytes=config.max_message_mib << 20,
         max_connections=config.max_connections,
@@ -145,6 +146,8 @@ def _open(config: PserverConfig, host: PartHost, ending: Ending) -> Server:
         crashes=ending.crashes,
         busy_poll=BusyPoll(config.busy_poll_us, await_input),
         gate=_gate(config),
+        tls=_tls(config),
+        insecure=config.insecure,
         job_id=lambda: host.own.job_id,
     )
     try:
@@ -166,8 +169,19 @@ def _gate(config: PserverConfig) -> Gate:
     return Gate(TokenFile(Path(config.token_file)))
 
 
+def _tls(config: PserverConfig) -> TlsFiles | None:
+    """The certificates of this pserver, by which it also calls other pservers from now on."""
+    any_caller = config.tls_callers == "any"
+    settings = TlsSettings(config.tls_cert, config.tls_key, config.tls_ca, any_caller)
+    if not settings.is_set:
+        return None
+    settings.check(is_pserver=True)
+    assume_certificates(settings)
+    return TlsFiles(settings)
+
+
 def _report_ready(config: PserverConfig, server: Server) -> None:
-    if not _is_loopback(config.host):
+    if not config.tls_cert and not is_loopback(config.host):
         log.warning(
             "listening on %s: traffic is not encrypted%s; let only trusted hosts reach this port",
             config.host,
@@ -219,12 +233,3 @@ def _remove_ready_file(config: PserverConfig) -> None:
         whole_file.remove(Path(config.ready_file))
     except OSError as error:
         log.warning("the ready file %s stays: %s", config.ready_file, error.strerror)
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:  # a host name may be a public address
-        return False

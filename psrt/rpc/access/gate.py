@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from psrt.core.errors import AccessError
 from psrt.rpc import pb
-from psrt.rpc.access.tokens import Token, TokenFile
+from psrt.rpc.access.tokens import OneToken, Token, TokenFile
 from psrt.rpc.methods import METHODS, Method
 
 audit = logging.getLogger("psrt.audit")
@@ -43,7 +43,7 @@ class Gate:
     Of challenges that nobody answers, and of sessions, the oldest are forgotten.
     """
 
-    def __init__(self, file: TokenFile | None) -> None:
+    def __init__(self, file: TokenFile | OneToken | None) -> None:
         self._file = file
         self._lock = threading.Lock()  # guards all of the below
         self._challenges: OrderedDict[bytes, None] = OrderedDict()
@@ -136,6 +136,11 @@ class Gate:
             line = self._file.refresh()
         if line:
             audit.warning("%s", line)
+
+
+def gate_of(token: Token | None) -> Gate:
+    """A gate for callers that have the same token; None admits everybody."""
+    return Gate(None if token is None else OneToken(token))
 
 
 def _scope_of(header: pb.Header) -> str:

@@ -1,4 +1,4 @@
-"""The caller's side of access: the token of this process, and how it is proved to a pserver.
+"""The identity of this process: its token and certificates, and how it is proved to a pserver.
 
 A process has one identity, as it has one user. It is set when the process starts.
 """
@@ -6,21 +6,28 @@ A process has one identity, as it has one user. It is set when the process start
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from psrt.core.errors import AccessError, ConfigError
 from psrt.rpc import pb
 from psrt.rpc.access.tokens import SCOPES, Token, read_tokens
 from psrt.rpc.methods import Method
+from psrt.rpc.tls import TlsFiles, TlsSettings
 from psrt.rpc.wire import PROTOCOL
 
 
 @dataclass(frozen=True)
 class Identity:
-    """The `token` that this process proves; None = it has none."""
+    """The `token` that this process proves, and its certificates; None = it has none.
+
+    With certificates, connections over TCP are encrypted. One that is `insecure` listens beyond
+    loopback without them.
+    """
 
     token: Token | None = None
+    tls: TlsFiles | None = None
+    insecure: bool = False
 
 
 _identity = Identity()
@@ -40,7 +47,23 @@ def assume_token_of(path: str) -> None:
     tokens = read_tokens(Path(path))
     if not tokens:
         raise ConfigError(f"{path}: the file has no token.", hint="Make one: psrt token create.")
-    assume(Identity(max(tokens.values(), key=lambda each: SCOPES.index(each.scope))))
+    widest = max(tokens.values(), key=lambda each: SCOPES.index(each.scope))
+    assume(replace(_identity, token=widest))
+
+
+def assume_certificates(settings: TlsSettings) -> None:
+    """Encrypt connections by the certificates of `settings`, if there are any.
+
+    Raises `ConfigError`.
+    """
+    if settings.is_set:
+        settings.check(is_pserver=False)
+        assume(replace(_identity, tls=TlsFiles(settings)))
+
+
+def assume_insecure() -> None:
+    """Listen beyond loopback without encryption, where a server of this process has to."""
+    assume(replace(_identity, insecure=True))
 
 
 def identity() -> Identity:

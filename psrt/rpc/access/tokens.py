@@ -77,6 +77,16 @@ class TokenFile:
         return f"{self._path} has {len(self.tokens)} tokens from now on"
 
 
+class OneToken:
+    """A list of one token, in place of a file."""
+
+    def __init__(self, token: Token) -> None:
+        self.tokens = {token.name: token}
+
+    def refresh(self) -> str:
+        return ""
+
+
 def read_tokens(path: Path) -> dict[str, Token]:
     """The tokens of a file, by name; raises `ConfigError` for one that is malformed or public."""
     try:

@@ -14,10 +14,11 @@ from typing import Any, TypeAlias
 
 import grpc
 
-from psrt.core.errors import ErrorCode, WireError, from_code
+from psrt.core.errors import ErrorCode, UnavailableError, WireError, from_code
 from psrt.rpc import pb
 from psrt.rpc.access import identity, prove
 from psrt.rpc.status import ERROR_METADATA, from_grpc
+from psrt.rpc.tls import why_refused
 from psrt.rpc.wire import (
     MAX_FRAME_BYTES,
     SPLIT_BYTES,
@@ -59,13 +60,23 @@ CHANNEL_OPTIONS = [
 ]
 
 
+def open_channel(where: str, options: list[tuple[str, Any]]) -> Any:
+    """Open a channel, encrypted if this process has certificates."""
+    tls = identity().tls
+    if tls is None:
+        return grpc.insecure_channel(where, options)
+    files = tls.current()
+    credentials = grpc.ssl_channel_credentials(files.ca, files.key, files.cert)
+    return grpc.secure_channel(where, credentials, options)
+
+
 class GrpcConnection:
     """One channel to `where`, connected at the first call; several threads may use `call`."""
 
     def __init__(self, where: str, max_bytes: int = MAX_FRAME_BYTES) -> None:
         self.where = where
         self._max_bytes = max_bytes
-        self._channel = grpc.insecure_channel(where, CHANNEL_OPTIONS)
+        self._channel = open_channel(where, CHANNEL_OPTIONS)
         # Without serializers the stubs send and return bytes.
         self._unary = self._channel.unary_unary(f"/{SERVICE}/Call")
         self._stream = self._channel.stream_stream(f"/{SERVICE}/CallLarge")
@@ -117,11 +128,17 @@ class GrpcConnection:
 
 
 def reported(error: grpc.RpcError, where: str) -> Message:
-    """Return the error reply in the trailing metadata; raises if gRPC itself failed."""
+    """Return the error reply in the trailing metadata; raises if gRPC itself failed.
+
+    A refused certificate is an `AccessError`.
+    """
     for key, value in error.trailing_metadata() or ():
         if key == ERROR_METADATA:
             return Message(pb.Header(error=pb.Error.FromString(value)))
-    raise from_grpc(error, where) from error
+    failure = from_grpc(error, where)
+    if isinstance(failure, UnavailableError):
+        failure = why_refused(where, identity().tls) or failure
+    raise failure from error
 
 
 def admitted(unary: Any, where: str, timeout_s: float) -> Metadata:

@@ -10,12 +10,19 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterable
+from typing import Any
 
 import grpc
 
 from psrt.core.errors import AccessError, PsrtError
 from psrt.core.threads import CrashReport, start_thread
-from psrt.rpc.grpc_.grpc_carrier import CHANNEL_OPTIONS, KEEPALIVE_OPTIONS, SERVICE, admitted
+from psrt.rpc.grpc_.grpc_carrier import (
+    CHANNEL_OPTIONS,
+    KEEPALIVE_OPTIONS,
+    SERVICE,
+    admitted,
+    open_channel,
+)
 from psrt.rpc.status import ERROR_METADATA
 from psrt.rpc.wire import Message, encode
 
@@ -33,9 +40,7 @@ class GrpcPresence:
         self._where = where
         self._request = b"".join(encode(attend))
         self._closed = threading.Event()
-        self._channel = grpc.insecure_channel(where, [*CHANNEL_OPTIONS, *KEEPALIVE_OPTIONS])
-        self._attend = self._channel.unary_stream(f"/{SERVICE}/Attend")
-        self._unary = self._channel.unary_unary(f"/{SERVICE}/Call")
+        self._channel = self._dial()
         start_thread(self._stay, f"presence {where}", CrashReport())
 
     def close(self) -> None:
@@ -46,12 +51,21 @@ class GrpcPresence:
     def _stay(self) -> None:
         while not self._closed.is_set() and self._attended():
             self._closed.wait(AGAIN_S)
+            self._channel.close()
+            self._channel = self._dial()  # by the newest certificates
+            if self._closed.is_set():
+                self._channel.close()
+
+    def _dial(self) -> Any:
+        return open_channel(self._where, [*CHANNEL_OPTIONS, *KEEPALIVE_OPTIONS])
 
     def _attended(self) -> bool:
         """Wait for the end of one call; False if no other is worth while."""
         try:
-            metadata = admitted(self._unary, self._where, _ADMIT_S)
-            replies: Iterable[bytes] = self._attend(self._request, metadata=metadata)
+            unary = self._channel.unary_unary(f"/{SERVICE}/Call")
+            metadata = admitted(unary, self._where, _ADMIT_S)
+            attend = self._channel.unary_stream(f"/{SERVICE}/Attend")
+            replies: Iterable[bytes] = attend(self._request, metadata=metadata)
             for _ in replies:
                 pass
         except grpc.RpcError as error:

@@ -19,6 +19,7 @@ from psrt.rpc.grpc_.grpc_calls import GrantOf, GrpcCalls
 from psrt.rpc.grpc_.grpc_carrier import GRPC_OPTIONS, KEEPALIVE_OPTIONS, SERVICE
 from psrt.rpc.hosts import split_endpoint
 from psrt.rpc.serving import Handler
+from psrt.rpc.tls import TlsFiles
 from psrt.rpc.wire import MAX_FRAME_BYTES
 
 _POOL_THREADS = 8
@@ -38,8 +39,9 @@ class GrpcServer:
         handler: Handler,
         max_bytes: int = MAX_FRAME_BYTES,
         grant_of: GrantOf = lambda session: EVERYBODY,
+        tls: TlsFiles | None = None,
     ) -> None:
-        self._handler, self._grant_of = handler, grant_of
+        self._handler, self._grant_of, self._tls = handler, grant_of, tls
         self._max_bytes = max_bytes
         self._pool = ThreadPoolExecutor(_POOL_THREADS, thread_name_prefix="psrt-grpc-call")
         self._loop: aio_loop.LoopThread | None = None
@@ -80,7 +82,7 @@ class GrpcServer:
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         await self._set_serving(False)
         try:
-            port = _bind(self._server, endpoint)
+            port = _bind(self._server, endpoint, self._tls)
         except UnavailableError:
             await self._server.stop(None)
             raise
@@ -101,13 +103,34 @@ class GrpcServer:
         await self._server.stop(min(grace_s, _LAST_BYTES_S))
 
 
-def _bind(server: Any, endpoint: str) -> int:
+def _bind(server: Any, endpoint: str, tls: TlsFiles | None) -> int:
     port = split_endpoint(endpoint)[1]
     try:
-        return int(server.add_insecure_port(endpoint))
+        if tls is None:
+            return int(server.add_insecure_port(endpoint))
+        return int(server.add_secure_port(endpoint, _credentials(tls)))
     except RuntimeError as error:
         raise UnavailableError(
             f"Cannot listen on {endpoint}: {error}.",
             code=ErrorCode.STARTUP_FAILED,
             hint=f"Stop what uses port {port}, or choose another (--port 0 = any free one).",
         ) from error
+
+
+def _credentials(tls: TlsFiles) -> Any:
+    """Credentials that are the newest `tls` files at each new connection."""
+    used = [tls.current()]
+
+    def newest() -> Any:
+        loaded = tls.current()
+        if loaded is used[0]:
+            return None
+        used[0] = loaded
+        return configuration()
+
+    def configuration() -> Any:
+        pair = used[0].key, used[0].cert
+        return grpc.ssl_server_certificate_configuration([pair], used[0].ca)
+
+    asks = not tls.settings.any_caller
+    return grpc.dynamic_ssl_server_credentials(configuration(), newest, asks)

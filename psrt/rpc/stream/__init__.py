@@ -2,6 +2,7 @@
 
 sockets        whole messages over a connected socket, used by both sides
 unfinished     limits of frames that have not arrived as a whole
+unix_peers     the user at the other end of a Unix socket
 stream         client side: one connection, one call at a time
 stream_server  server side: a thread per listener, a thread per connection
 """

@@ -24,6 +24,7 @@ from psrt.core.types import F32, U8, Array, Shape
 from psrt.rpc.busy_poll import NEVER, BusyPoll
 from psrt.rpc.shm import ANCILLARY_BYTES, Outgoing, SharedMemory
 from psrt.rpc.stream.unfinished import UnfinishedFrames
+from psrt.rpc.tls import EncryptedSocket
 from psrt.rpc.wire import (
     ALIGNMENT,
     PREAMBLE_BYTES,
@@ -66,7 +67,7 @@ class FrameSocket:
 
     def __init__(
         self,
-        sock: socket.socket,
+        sock: socket.socket | EncryptedSocket,
         max_bytes: int,
         busy_poll: BusyPoll = NEVER,
         shared: SharedMemory | None = None,
@@ -280,7 +281,7 @@ def _timeval(duration_s: float) -> bytes:
     return _TIMEVAL.pack(seconds, microseconds)
 
 
-def _tune(sock: socket.socket) -> None:
+def _tune(sock: socket.socket | EncryptedSocket) -> None:
     sock.setblocking(True)
     buffer_bytes = _UNIX_BUFFER_BYTES
     if sock.family != socket.AF_UNIX:

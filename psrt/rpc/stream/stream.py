@@ -11,6 +11,7 @@ import socket
 import time
 
 from psrt.core.errors import (
+    AccessError,
     DeadlineError,
     ErrorCode,
     PsrtError,
@@ -19,11 +20,12 @@ from psrt.core.errors import (
     from_code,
 )
 from psrt.rpc import pb
-from psrt.rpc.access import prove
+from psrt.rpc.access import identity, prove
 from psrt.rpc.busy_poll import NEVER, BusyPoll
 from psrt.rpc.hosts import split_endpoint
 from psrt.rpc.shm import SharedMemory
 from psrt.rpc.stream.sockets import FrameSocket
+from psrt.rpc.tls import EncryptedSocket, connect_encrypted
 from psrt.rpc.wire import MAX_FRAME_BYTES, Message
 
 
@@ -32,7 +34,7 @@ class StreamConnection:
 
     def __init__(
         self,
-        sock: socket.socket,
+        sock: socket.socket | EncryptedSocket,
         where: str,
         max_bytes: int = MAX_FRAME_BYTES,
         busy_poll: BusyPoll = NEVER,
@@ -99,6 +101,8 @@ class StreamConnection:
         """Receive the error reply that a pserver sends before it closes a refused connection."""
         try:
             reply = self._frames.receive()
+        except AccessError:
+            raise
         except (OSError, PsrtError):
             raise lost from None
         if reply is None:
@@ -109,6 +113,7 @@ class StreamConnection:
 def connect_tcp(
     endpoint: str, timeout_s: float, max_bytes: int = MAX_FRAME_BYTES, busy_poll: BusyPoll = NEVER
 ) -> StreamConnection:
+    """Connect to a data port, encrypted if this process has certificates."""
     try:
         sock = socket.create_connection(split_endpoint(endpoint), timeout_s)
     except OSError as error:
@@ -117,7 +122,9 @@ def connect_tcp(
         # TCP lets a client connect to itself on a free ephemeral port; nobody else listens.
         sock.close()
         raise UnavailableError(f"Cannot connect to {endpoint}: nobody listens.")
-    return StreamConnection(sock, endpoint, max_bytes, busy_poll)
+    tls = identity().tls
+    carried = sock if tls is None else connect_encrypted(sock, tls, endpoint, timeout_s)
+    return StreamConnection(carried, endpoint, max_bytes, busy_poll)
 
 
 def connect_unix(

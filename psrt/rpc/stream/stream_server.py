@@ -22,7 +22,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from psrt.core.errors import PsrtError, UnavailableError, WireError
+from psrt.core.errors import AccessError, PsrtError, UnavailableError, WireError
 from psrt.core.failpoints import reach
 from psrt.core.threads import CrashReport, start_thread
 from psrt.rpc import pb
@@ -32,9 +32,12 @@ from psrt.rpc.serving import Handler, Later, Peer, begin, error_reply, settle
 from psrt.rpc.shm import SegmentRefusedError, SharedMemory
 from psrt.rpc.stream.sockets import FrameSocket
 from psrt.rpc.stream.unfinished import UNFINISHED_BYTES, UnfinishedFrames
+from psrt.rpc.stream.unix_peers import check_unix_peer
+from psrt.rpc.tls import TlsFiles, accept_encrypted
 from psrt.rpc.wire import GREETING_BYTES, MAX_FRAME_BYTES, StrangerError, no_memory
 
 log = logging.getLogger("psrt.rpc")
+audit = logging.getLogger("psrt.audit")
 
 MOST_CONNECTIONS = 4096
 """Limit for all listeners together: three connections of each of 1,365 trainers in mode async."""
@@ -64,8 +67,9 @@ class StreamServer:
         most_connections: int = MOST_CONNECTIONS,
         shared_bytes: int = 0,
         unfinished_bytes: int = UNFINISHED_BYTES,
+        tls: TlsFiles | None = None,
     ) -> None:
-        self._handler = handler
+        self._handler, self._tls = handler, tls
         self._max_bytes = max_bytes
         self._most_connections = most_connections
         self._busy_poll = busy_poll
@@ -79,6 +83,7 @@ class StreamServer:
         self._strangers: dict[FrameSocket, None] = {}
         self._threads: list[threading.Thread] = []
         self._accepted = 0
+        self._unix_group: int | None = None
 
     def listen_tcp(self, host: str, port: int) -> int:
         """Accept connections on `port` (0 picks one); returns the port."""
@@ -87,7 +92,9 @@ class StreamServer:
         self._start(listener, f"tcp-{bound}")
         return bound
 
-    def listen_unix(self, path: str) -> None:
+    def listen_unix(self, path: str, group: int | None = None) -> None:
+        """Accept connections on `path`, of this user, of root, and of the members of `group`."""
+        self._unix_group = group
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         listener.bind(path)
         listener.listen(_BACKLOG)
@@ -124,6 +131,9 @@ class StreamServer:
             try:
                 sock, address = listener.accept()
                 self._add(sock, _peer(sock, address))
+            except AccessError as error:
+                audit.warning("refused %s: %s", name, error.message)
+                sock.close()
             except (OSError, MemoryError) as error:
                 if not self._stopping.is_set():
                     # No descriptors, no memory, or the caller hung up: none may end the listener.
@@ -133,7 +143,11 @@ class StreamServer:
     def _add(self, sock: socket.socket, peer: Peer) -> None:
         may_share = sock.family == socket.AF_UNIX and self._shared_bytes
         shared = SharedMemory(self._shared_bytes) if may_share else None
-        frames = FrameSocket(sock, self._max_bytes, self._busy_poll, shared, self._unfinished)
+        if sock.family == socket.AF_UNIX:
+            check_unix_peer(sock, self._unix_group)
+        tls = None if sock.family == socket.AF_UNIX else self._tls
+        carried = sock if tls is None else accept_encrypted(sock, tls, str(peer))
+        frames = FrameSocket(carried, self._max_bytes, self._busy_poll, shared, self._unfinished)
         frames.receive_limit = min(GREETING_BYTES, self._max_bytes)
         frames.expire_at(time.monotonic() + OPEN_S)
         try:
@@ -177,6 +191,9 @@ class StreamServer:
         try:
             while self._answer_one(frames, peer):
                 pass
+        except AccessError as error:
+            audit.warning("refused %s: %s", peer, error.message)
+            frames.drain()
         except (WireError, UnavailableError) as error:
             self._refuse(frames, peer, error)
         except MemoryError:

@@ -21,10 +21,11 @@ from functools import partial
 from typing import Protocol
 
 from psrt.communicator.requests import EndpointThreads, results
-from psrt.core.errors import PsrtError, from_code
+from psrt.core.errors import ConfigError, PsrtError, from_code
 from psrt.core.threads import CrashReport
 from psrt.data.datasets import Records, Scattering, tensors_of
 from psrt.rpc import pb
+from psrt.rpc.access import gate_of, identity
 from psrt.rpc.client import Client
 from psrt.rpc.dialing import Carrier
 from psrt.rpc.methods import Method
@@ -68,7 +69,7 @@ def exchange(scattering: Scattering, seat: Seat, tell: Tell) -> deque[Records]:
     `timeout_s` of the seat bounds each meeting and the answer to each batch. Raises `PsrtError`.
     """
     inbox = Inbox(scattering, seat.trainers, seat.job_id)
-    server = Server(inbox.handle, seat.host, unix_dir="" if seat.carrier == "stream" else None)
+    server = _server(inbox, seat)
     with _telling_failures(tell), _open(server):
         before = scattering.records
         words = _meet(seat, tell, Word(server.endpoint, scattering.digest()))
@@ -82,6 +83,24 @@ def exchange(scattering: Scattering, seat: Seat, tell: Tell) -> deque[Records]:
         [word.counts for word in has_received],
     )
     return deque(inbox.take())
+
+
+def _server(inbox: Inbox, seat: Seat) -> Server:
+    """The server of a trainer, for others with its token and certificates of its authority."""
+    own = identity()
+    if own.tls is not None and not own.tls.settings.cert:
+        raise ConfigError(
+            "a global shuffle over encrypted connections needs a certificate of each trainer.",
+            hint="Set tls_cert and tls_key of [trainer], too.",
+        )
+    return Server(
+        inbox.handle,
+        seat.host,
+        unix_dir="" if seat.carrier == "stream" else None,
+        gate=gate_of(own.token),
+        tls=own.tls,
+        insecure=own.insecure,
+    )
 
 
 def _meet(seat: Seat, tell: Tell, word: Word) -> list[Word]:

@@ -9,7 +9,7 @@ shrinking         eviction of rows on all pservers at the request of a trainer
 cluster           one trainer's side of the cluster: plan, clients, communicator
 signals           SIGTERM and Ctrl-C, handled at the end of a step
 local_parameters  parameters that a trainer trains itself: Geo, and without pservers
-process           BLAS threads, memory and kernels of a trainer's process
+process           identity, BLAS threads, memory and kernels of a trainer's process
 run_options       replicas, passes, and the place of updates
 training_run      the training step, and everything it passes through
 profiling         the profile of a run
@@ -24,6 +24,7 @@ saved_session     the test of a saved model
 
 from psrt.trainer.training import saved_session, session
 from psrt.trainer.training.connected import ConnectedExecutor
+from psrt.trainer.training.process import assume_identity
 from psrt.trainer.training.shrinking import Shrunk
 
-__all__ = ["ConnectedExecutor", "Shrunk", "saved_session", "session"]
+__all__ = ["ConnectedExecutor", "Shrunk", "assume_identity", "saved_session", "session"]

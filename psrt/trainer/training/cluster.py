@@ -29,6 +29,7 @@ from psrt.rpc.client import Client
 from psrt.rpc.dialing import Carrier
 from psrt.rpc.methods import Method
 from psrt.trainer.inputs import Job, warm_start_of
+from psrt.trainer.training.process import assume_identity_of_variables
 from psrt.trainer.training.shrinking import Shrunk, shrink
 
 PAGE_ROWS = 1 << 17
@@ -156,6 +157,7 @@ def part_of(settings: TrainerConfig, job: Job) -> TrainerProgram:
 
 def clients_of(part: TrainerProgram, carrier: Carrier, busy_poll: BusyPoll = NEVER) -> list[Client]:
     """Make one client per pserver, in the order of the plan, with one incarnation."""
+    assume_identity_of_variables()
     hello = pb.Hello(
         job_id=part.job_id,
         plan_hash=part.plan.hash(),
