@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from psrt.cli.options import options_of
+from psrt.cli.service import reporter_of
 from psrt.config import roles
 from psrt.config.load import environment, load, set_variable
 from psrt.config.sections import PserverConfig
@@ -41,7 +42,11 @@ def pserver(config: str, standby: bool, **flags: Any) -> int:
     (unless --stay), or on SIGTERM or SIGINT once accepted requests are done.
     """
     set_variable(CIPHERS_VARIABLE, NO_OLDER_TLS)  # gRPC reads it once, when it is imported
-    settings = load(PserverConfig, flags=flags, file=config).config
+
+    def read() -> PserverConfig:
+        return load(PserverConfig, flags=flags, file=config).config
+
+    settings = read()
     log.configure("pserver", settings.log_level)
     if standby:
         return _stand_by(settings)
@@ -50,7 +55,8 @@ def pserver(config: str, standby: bool, **flags: Any) -> int:
         logging.getLogger("psrt.cli").warning("%s; the command decides.", warning)
     from psrt.pserver.process import daemon
 
-    return daemon.run(settings)
+    with reporter_of("pserver", "pserver", settings, read) as reporter:
+        return daemon.run(settings, reporter)
 
 
 def _stand_by(settings: PserverConfig) -> int:

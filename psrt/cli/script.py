@@ -17,12 +17,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from psrt.config.load import export, load
+from psrt.config.load import environment, export, load
 from psrt.config.overrides import GivenValue
 from psrt.config.sections import TrainerConfig
 from psrt.config.settings import Setting, settings_of
 from psrt.core import log
 from psrt.core.errors import ConfigError, PsrtError
+from psrt.core.service_manager import reporter_for
 
 SUFFIX = ".py"
 ROLE = ("endpoints", "trainers", "trainer_id", "cpu_num")
@@ -40,7 +41,8 @@ def run_script(path: str, flags: Mapping[str, Any], arguments: Sequence[str]) ->
     _check(path, given)
     settings = load(TrainerConfig, flags=given).config
     export(_by_variable(given))
-    with _prepared(settings, given), _as_main(path, arguments):
+    with _prepared(settings, given), _as_main(path, arguments), reporter_for(environment()) as ours:
+        ours.ready(lambda: f"runs {path}")
         return _run(path)
 
 

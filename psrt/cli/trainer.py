@@ -12,6 +12,7 @@ import click
 
 from psrt.cli.options import options_of
 from psrt.cli.script import SUFFIX, run_script
+from psrt.cli.service import reporter_of
 from psrt.config import roles
 from psrt.config.load import environment, load, load_job
 from psrt.config.sections import TrainerConfig
@@ -54,13 +55,19 @@ def trainer(arguments: tuple[str, ...], **flags: Any) -> int:
         return run_script(flags.pop("job"), flags, arguments)
     if arguments:
         raise click.UsageError(f"{flags['job']} takes no arguments: {' '.join(arguments)}")
-    settings = load(TrainerConfig, flags=flags, file=flags["job"]).config
-    job = load_job(flags["job"]).config
-    log.configure(f"trainer-{settings.trainer_id}", settings.log_level)
+
+    def read() -> TrainerConfig:
+        return load(TrainerConfig, flags=flags, file=flags["job"]).config
+
+    settings, job = read(), load_job(flags["job"]).config
+    role = f"trainer-{settings.trainer_id}"
+    log.configure(role, settings.log_level)
     if warning := roles.contradiction(environment(), roles.TRAINER):
         logging.getLogger("psrt.cli").warning("%s; the command decides.", warning)
     # Imported here, because numba takes a second to load and a mistake in a flag should not.
     from psrt.trainer.training import saved_session, session
 
-    run = saved_session.test_saved if settings.evaluate else session.train
-    return run(settings, job, click.echo)
+    if settings.evaluate:
+        return saved_session.test_saved(settings, job, click.echo)
+    with reporter_of("trainer", role, settings, read) as reporter:
+        return session.train(settings, job, click.echo, reporter)

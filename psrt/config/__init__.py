@@ -9,6 +9,7 @@ Reading order:
     roles            the role of a process, from variables of its launcher
     overrides        settings of this process that override its environment
     load             sections filled from flags, environment and TOML
+    reload           settings that are read again while a process runs
     warm_rules       the file of a warm start's rules
     older_flags      flags of PaddlePaddle's v2, and what to write instead
     init             `psrt.init`

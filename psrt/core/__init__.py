@@ -15,6 +15,7 @@ Reading order:
     counters    counters and timers of a process
     log         log set-up
     threads     threads whose crashes are reported
+    service_manager  notices to the service manager that started this process
     failpoints  points at which tests kill or stop a process
     allocator   freed memory kept for reuse
     columns     text tables

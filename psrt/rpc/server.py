@@ -106,6 +106,10 @@ class Server:
     def set_serving(self, serving: bool) -> None:
         self._grpc.set_serving(serving)
 
+    def check(self) -> None:
+        """Raise an error unless the loop of gRPC works."""
+        self._grpc.check()
+
     def stop(self, grace_s: float) -> None:
         """Finish accepted calls for `grace_s`, then cut them off; closes all listeners."""
         if not self._stop_once.acquire(blocking=False):

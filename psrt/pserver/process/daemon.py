@@ -22,6 +22,7 @@ from psrt.config.sections import PserverConfig, stripes_for
 from psrt.core import whole_file
 from psrt.core.allocator import keep_freed_memory
 from psrt.core.errors import ErrorCode, JobError, PsrtError
+from psrt.core.service_manager import ServiceReporter
 from psrt.core.specs import TableSpec
 from psrt.core.threads import schedule
 from psrt.kernels.jit import on_compile, set_cache_dir, warm_up
@@ -30,6 +31,7 @@ from psrt.pserver.decisions import JobIdentity
 from psrt.pserver.process import beginning
 from psrt.pserver.process.abandoned_sockets import remove_abandoned_sockets
 from psrt.pserver.process.ending import Ending, signals_end
+from psrt.pserver.process.health import check
 from psrt.pserver.replicas import PartHost
 from psrt.pserver.serving import PserverService
 from psrt.rpc.access import Gate, TokenFile, assume_certificates, assume_token_of
@@ -43,13 +45,13 @@ log = logging.getLogger("psrt.pserver")
 GRACE_S = 10.0
 
 
-def run(config: PserverConfig) -> int:
-    """Serve as configured; return the exit code of the process."""
+def run(config: PserverConfig, reporter: ServiceReporter | None = None) -> int:
+    """Serve as configured, and report to a service manager; return the exit code of the process."""
     ending = Ending(config.stay)
     keep_freed_memory()
     try:
         with signals_end(ending):
-            serve_until(ending, config)
+            serve_until(ending, config, reporter=reporter)
     except PsrtError as error:
         print(error.full_text(), file=sys.stderr)
         return error.spec.exit_code
@@ -61,6 +63,7 @@ def serve_until(
     config: PserverConfig,
     job: JobIdentity | None = None,
     tables: Sequence[TableSpec] = (),
+    reporter: ServiceReporter | None = None,
 ) -> None:
     """Serve until there is a reason to end; raises the error that aborted the job.
 
@@ -70,13 +73,17 @@ def serve_until(
     remove_abandoned_sockets(Path(tempfile.gettempdir()))
     _warm_up(config)
     with denormals_flushed():
-        _serve(ending, config, job, tables)
+        _serve(ending, config, job, tables, reporter or ServiceReporter())
     if ending.error is not None:
         raise ending.error
 
 
 def _serve(
-    ending: Ending, config: PserverConfig, job: JobIdentity | None, tables: Sequence[TableSpec]
+    ending: Ending,
+    config: PserverConfig,
+    job: JobIdentity | None,
+    tables: Sequence[TableSpec],
+    reporter: ServiceReporter,
 ) -> None:
     cuts = beginning.cut_settings(config)
     make = partial(
@@ -100,7 +107,9 @@ def _serve(
     host.start()
     try:
         _report_ready(config, server)
+        reporter.ready(partial(check, host, server))
         log.info("stopping: %s", ending.wait(host.own.moments.on_request))
+        reporter.stopping(2 * config.checkpoint_grace_s + GRACE_S)
         if ending.is_signalled:
             host.before_end(ending.is_hurried)
         host.finish(ending.is_hurried)

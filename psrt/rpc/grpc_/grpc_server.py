@@ -6,6 +6,7 @@ with a deadline.
 
 from __future__ import annotations
 
+import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -64,6 +65,11 @@ class GrpcServer:
         """Set the reply of grpc.health.v1, for the whole server and for the psrt service."""
         if self._loop is not None:
             self._loop.run(self._set_serving(serving), _START_S)
+
+    def check(self) -> None:
+        """Raise an error unless the loop runs a coroutine within some seconds."""
+        if self._loop is not None:
+            self._loop.run(asyncio.sleep(0), _START_S)
 
     def stop(self, grace_s: float) -> None:
         """Refuse new calls, let running ones finish for `grace_s`, then cancel them."""

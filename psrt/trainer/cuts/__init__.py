@@ -6,7 +6,7 @@ leaving        the end of training by a signal: at a cut, if the job makes cuts
 """
 
 from psrt.trainer.cuts.executor_cuts import ExecutorCuts, Resumed
-from psrt.trainer.cuts.leaving import Leaving
+from psrt.trainer.cuts.leaving import CUT_S, Leaving
 from psrt.trainer.cuts.scope_values import ScopeValues
 
-__all__ = ["ExecutorCuts", "Leaving", "Resumed", "ScopeValues"]
+__all__ = ["CUT_S", "ExecutorCuts", "Leaving", "Resumed", "ScopeValues"]

@@ -3,7 +3,8 @@
     epoch 1/1  step 120  61,440 examples  38,120 ex/s  loss 0.4711  auc 0.7433
 
 Rate, loss and AUC of a line cover the steps since the previous line, so that a line shows the
-present; the summary's loss and AUC cover the last epoch. Called by the training thread only.
+present; the summary's loss and AUC cover the last epoch. Called by the training thread, except
+`describe`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from psrt.core.clock import Clock
+from psrt.core.errors import DeadlineError
 from psrt.trainer.inputs import Measured
 from psrt.trainer.training.metrics import Tally, number
 
@@ -27,10 +29,27 @@ class Progress:
         self._epoch = 0
         self._epoch_tally, self._line_tally = Tally(), Tally()
         self._started_s = self._line_started_s = self._ended_s = clock.now()
+        self._is_stepping = False
 
     def start(self) -> None:
         """Start the clock: the first batch and its rows have arrived."""
         self._started_s = self._line_started_s = self._ended_s = self._clock.now()
+        self._is_stepping = True
+
+    def end(self) -> None:
+        """Print the last line: no step follows."""
+        self._is_stepping = False
+        self.line()
+
+    def describe(self, patience_s: float) -> str:
+        """Return progress as text; raises `DeadlineError` if a step takes more than `patience_s`.
+
+        Any thread may call this.
+        """
+        idle_s = self._clock.now() - self._ended_s
+        if self._is_stepping and idle_s > patience_s:
+            raise DeadlineError(f"no step has ended for {idle_s:.0f} s.")
+        return f"epoch {self._epoch}/{self._epochs}, step {self.steps}, {self.examples:,} examples"
 
     def step(self, epoch: int, examples: int, measured: Measured) -> None:
         if epoch != self._epoch:

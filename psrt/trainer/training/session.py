@@ -25,10 +25,11 @@ from psrt.communicator.base import Beginning, Position, no_position
 from psrt.config.sections import JobConfig, TrainerConfig
 from psrt.core.clock import MonotonicClock
 from psrt.core.errors import PsrtError
+from psrt.core.service_manager import ServiceReporter
 from psrt.core.types import Array
 from psrt.executor.profiling import Category
 from psrt.trainer import report
-from psrt.trainer.cuts import Leaving, ScopeValues
+from psrt.trainer.cuts import CUT_S, Leaving, ScopeValues
 from psrt.trainer.inputs import (
     Ahead,
     Job,
@@ -57,8 +58,11 @@ STOP_S = 10.0
 """Time limit for completing after a signal."""
 
 
-def train(settings: TrainerConfig, config: JobConfig, say: Say) -> int:
+def train(
+    settings: TrainerConfig, config: JobConfig, say: Say, reporter: ServiceReporter | None = None
+) -> int:
     """Train on this trainer's share; returns the exit code of the process."""
+    reporter = reporter or ServiceReporter()
     warm_start_of(settings, config)  # a mistake raises before any work
     report.check_target(settings.report)
     report.check_target(settings.profile, "--profile")
@@ -66,14 +70,17 @@ def train(settings: TrainerConfig, config: JobConfig, say: Say) -> int:
     report.check_target(kept, "--state")
     if settings.save and settings.trainer_id == 0:
         export.check_target(Path(settings.save))
-    with StopSignals() as signals, prepared_process(settings, say):
+    leaves = partial(reporter.stopping, CUT_S + STOP_S)
+    with StopSignals(leaves) as signals, prepared_process(settings, say):
         job = load_job(config)
-        while trainers := _train_once(settings, job, say, signals):
+        while trainers := _train_once(settings, job, say, signals, reporter):
             settings = replace(settings, trainers=trainers, resume="")
     return signals.exit_code
 
 
-def _train_once(settings: TrainerConfig, job: Job, say: Say, signals: StopSignals) -> int:
+def _train_once(
+    settings: TrainerConfig, job: Job, say: Say, signals: StopSignals, reporter: ServiceReporter
+) -> int:
     """Train until the job has ended, or its number of trainers has changed.
 
     Returns the number with which this trainer joins again; 0 = it ends.
@@ -82,7 +89,7 @@ def _train_once(settings: TrainerConfig, job: Job, say: Say, signals: StopSignal
         closing(run_of(settings, job)) as run,
         closing(cluster_for(settings, job, run, say)) as cluster,
     ):
-        session = Session(settings, job, run, cluster, say)
+        session = Session(settings, job, run, cluster, say, reporter)
         trainers = 0
         try:
             session.run(signals)
@@ -103,8 +110,15 @@ class Session:
     """One training: `train`, perhaps `test_and_save`, `leave`, then `facts`."""
 
     def __init__(
-        self, settings: TrainerConfig, job: Job, run: TrainingRun, cluster: Cluster, say: Say
+        self,
+        settings: TrainerConfig,
+        job: Job,
+        run: TrainingRun,
+        cluster: Cluster,
+        say: Say,
+        reporter: ServiceReporter | None = None,
     ) -> None:
+        self._reporter = reporter or ServiceReporter()
         self._settings, self._job, self._run, self._cluster = settings, job, run, cluster
         self._communicator, self._say = cluster.communicator, say
         data = job.config.data
@@ -190,13 +204,19 @@ class Session:
             leaving,
             signals.quietly(leaving.begin),
         ):
-            position, start = self._position_after, self._progress.start
-            run.run_from(ahead, outputs.names, on_step, start, ended, position)
-            self._progress.line()
+            position = self._position_after
+            run.run_from(ahead, outputs.names, on_step, self._begun, ended, position)
+            self._progress.end()
         self._recorder.write()
         has_trained = self._recorder.reached.epoch > self._job.config.data.epochs
         if self._communicator.makes_cuts and has_trained:
             self._communicator.declare_trained()
+
+    def _begun(self) -> None:
+        """Report that training begins: the first batch and its rows have arrived."""
+        self._progress.start()
+        patience_s = self._settings.connect_timeout_s + 2 * self._settings.call_timeout_s
+        self._reporter.ready(partial(self._progress.describe, patience_s))
 
     def _position_after(
         self, batch: PreparedBatch, following: PreparedBatch | None, fetched: list[Any]

@@ -66,10 +66,13 @@ class Waker:
 
 
 class StopSignals:
-    """Use as a context manager in the main thread. `received` is the signal number, or 0."""
+    """Use as a context manager in the main thread. `received` is the signal number, or 0.
 
-    def __init__(self) -> None:
-        self.received = 0
+    `on_signal` is called in the handler of the first signal.
+    """
+
+    def __init__(self, on_signal: Callable[[], None] = lambda: None) -> None:
+        self.received, self._on_first = 0, on_signal
         self._quiet: Callable[[], None] | None = None
         self._former: dict[signal.Signals, Any] = {}
         self._handled = 0
@@ -111,6 +114,7 @@ class StopSignals:
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
         self.received = number
+        self._on_first()
         if self._quiet is None:
             raise Interrupted(number)
         self._quiet()
