@@ -5,7 +5,7 @@ progress    progress on stderr
 results     results on stdout
 main        the group and its exit codes
 init        `psrt init`, which copies a job from `templates`
-service     psrt as a service of systemd
+service     `psrt service`, and psrt as a service of systemd
 pserver     `psrt pserver`
 script      a Python file as a trainer
 trainer     `psrt trainer`

@@ -70,6 +70,9 @@ SUBCOMMANDS = {
         "checkpoint",
         "Show, check, compare, export, make and delete the cuts of jobs.",
     ),
+    "service": Subcommand(
+        "psrt.cli.service", "service", "Run pservers and trainers as services of systemd."
+    ),
     "data": Subcommand("psrt.cli.data", "data", "Make training files and inspect them."),
     "bench": Subcommand(
         "psrt.cli.bench",
