@@ -7,7 +7,8 @@ it. The program may be any that writes lines, and need not read to the end.
 A failed process raises a `DataError` with the file's name, its exit code and the last lines of its
 standard error; with bash, so does a failure within a `|` of the command. Standard error of a
 successful process is logged as a warning. Stopping early ends the process group, also processes
-left behind. The reader's deadline names the file of a program that writes nothing.
+left behind. So does the death of the reader: a shell in the group waits for the end of a pipe that
+only the reader holds open. The reader's deadline names the file of a program that writes nothing.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ AS_IT_IS = "cat"
 """The command that starts no process."""
 
 _PIPE_BYTES = 1 << 20
+# A grandchild, so that `wait` in the command does not wait for it.
+_WATCHED = '((read _ <&{}; kill -KILL 0) >/dev/null 2>&1 &); eval "$1"'
 _SHOWN_LINES, _LINE_BYTES = 5, 500
 
 
@@ -96,8 +99,10 @@ class _Process:
         self._crashes = CrashReport()
         self._stderr_lines: deque[str] = deque(maxlen=_SHOWN_LINES)
         plain = isinstance(file, io.FileIO)
+        dies_with_us, self._lifeline = os.pipe()
         self._child = subprocess.Popen(
-            [*_shell(), command],
+            [*_shell(), _WATCHED.format(dies_with_us), "sh", command],
+            pass_fds=[dies_with_us],
             bufsize=0,
             pipesize=_PIPE_BYTES,
             stdin=file if plain else subprocess.PIPE,
@@ -105,6 +110,7 @@ class _Process:
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
+        os.close(dies_with_us)
         assert self._child.stdout is not None
         self.output = self._child.stdout
         self._threads = [start_thread(self._read_stderr, "data-pipe-stderr", self._crashes)]
@@ -135,6 +141,7 @@ class _Process:
     def close(self) -> None:
         self.end()
         self._reap()
+        os.close(self._lifeline)
         self.output.close()
 
     def _kill(self) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import logging
 import os
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -15,6 +17,7 @@ from psrt.core.errors import DataError, DeadlineError
 from psrt.data.reading.queue import QueueReader
 from psrt.data.slots import Slot
 from psrt.data.sources.pipe import Piped
+from tests.support.carriers import eventually
 
 PYTHON = sys.executable
 
@@ -148,3 +151,41 @@ def test_a_source_that_was_stopped_starts_nothing_more(file):
 
     assert sum(map(len, blocks)) < 1 << 30
     assert pipe_threads() == []
+
+
+READER = """
+import sys
+from pathlib import Path
+from psrt.data.sources.pipe import Piped
+path = Path(sys.argv[1])
+list(Piped(f"echo $$ > {path}.pid; sleep 1000").blocks(path))
+"""
+
+
+def test_a_program_that_hangs_ends_with_a_reader_that_is_killed(file):
+    said = file.with_name("part-0.pid")
+    reader = subprocess.Popen([PYTHON, "-c", READER, str(file)])
+    try:
+        eventually(lambda: said.exists() and said.read_text().endswith("\n"), "the program")
+    finally:
+        reader.kill()
+        reader.wait()
+
+    group = int(said.read_text())
+    eventually(lambda: not alive_in(group), "the end of the program")
+
+
+def alive_in(group: int) -> list[str]:
+    """Commands of the processes of a group that are not zombies."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            name, _, rest = path.read_text().rpartition(")")
+            state, _, number, *_ = rest.split()
+            if int(number) == group and state != "Z":
+                found.append(name)
+    return found
+
+
+def test_a_program_may_wait_for_its_children(file):
+    assert text("(sleep 0.01; cat) <&0 & wait", file) == "0\n1\n2\n3\n4\n"
