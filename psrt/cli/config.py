@@ -8,6 +8,7 @@ import click
 
 from psrt.cli import results
 from psrt.config import render
+from psrt.config.host_files import SECTIONS as HOST_SECTIONS
 from psrt.config.load import load, load_job
 from psrt.config.sections import (
     LaunchConfig,
@@ -37,8 +38,8 @@ _PROCESSES: dict[str, type[Any]] = {
 def config() -> None:
     """Show settings and where they come from.
 
-    The value of a setting comes from its flag, else the environment, else the TOML file, else its
-    default.
+    The value of a setting comes from its flag, else the environment, else the TOML file, else (of
+    pservers and trainers) the files of the host in /etc/psrt, else its default.
     """
 
 
@@ -61,7 +62,7 @@ def show(origin: bool, job: str) -> None:
         values |= render.job_values(loaded_job.config)
         origins |= loaded_job.origins
     for section, cls in _PROCESSES.items():
-        loaded = load(cls, file=job)
+        loaded = load(cls, file=job, with_host=section in HOST_SECTIONS)
         values |= render.section_values(section, loaded.config)
         origins |= loaded.origins
     results.write(render.show(values, origins if origin else {}), nl=False)

@@ -27,7 +27,12 @@ Examples:
 
 
 @click.command(epilog=_EPILOG)
-@click.option("--config", metavar="FILE", default="", help="TOML file with a section [pserver].")
+@click.option(
+    "--config",
+    metavar="FILE",
+    default="",
+    help="TOML file with a section [pserver], in place of those of the host (/etc/psrt).",
+)
 @click.option(
     "--standby",
     is_flag=True,
@@ -44,7 +49,7 @@ def pserver(config: str, standby: bool, **flags: Any) -> int:
     set_variable(CIPHERS_VARIABLE, NO_OLDER_TLS)  # gRPC reads it once, when it is imported
 
     def read() -> PserverConfig:
-        return load(PserverConfig, flags=flags, file=config).config
+        return load(PserverConfig, flags=flags, file=config, with_host=not config).config
 
     settings = read()
     log.configure("pserver", settings.log_level)

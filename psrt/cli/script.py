@@ -39,7 +39,7 @@ def run_script(path: str, flags: Mapping[str, Any], arguments: Sequence[str]) ->
     """
     given = {name: value for name, value in flags.items() if value is not None}
     _check(path, given)
-    settings = load(TrainerConfig, flags=given).config
+    settings = load(TrainerConfig, flags=given, with_host=True).config
     export(_by_variable(given))
     with _prepared(settings, given), _as_main(path, arguments), reporter_for(environment()) as ours:
         ours.ready(lambda: f"runs {path}")

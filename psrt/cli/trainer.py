@@ -57,7 +57,7 @@ def trainer(arguments: tuple[str, ...], **flags: Any) -> int:
         raise click.UsageError(f"{flags['job']} takes no arguments: {' '.join(arguments)}")
 
     def read() -> TrainerConfig:
-        return load(TrainerConfig, flags=flags, file=flags["job"]).config
+        return load(TrainerConfig, flags=flags, file=flags["job"], with_host=True).config
 
     settings, job = read(), load_job(flags["job"]).config
     role = f"trainer-{settings.trainer_id}"

@@ -7,6 +7,7 @@ Reading order:
     validate         rejection of names that are not declared
     older_variables  older environment variables, translated into the newest names
     roles            the role of a process, from variables of its launcher
+    host_files       configuration files of a host
     overrides        settings of this process that override its environment
     load             sections filled from flags, environment and TOML
     reload           settings that are read again while a process runs

@@ -1,8 +1,9 @@
 """Fills the schema from flags, environment and TOML, and records the origin of each value.
 
 Precedence: flag, then `psrt.init`, then `PSRT_<SECTION>_<FIELD>`, then the role variables of other
-launchers, then the TOML file, then the default. An empty variable counts as unset, because launch
-scripts export empty ones. No other module of psrt reads or writes `os.environ`.
+launchers, then the TOML file, then the files of the host, then a credential of systemd, then the
+default. An empty variable counts as unset, because launch scripts export empty ones.
+No other module of psrt reads or writes `os.environ`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from psrt.config import overrides
+from psrt.config.host_files import host_files
 from psrt.config.overrides import GivenValue, Variables
 from psrt.config.sections import (
     FREE_TABLES,
@@ -66,13 +68,18 @@ def load(
     flags: Mapping[str, Any] | None = None,
     file: str = "",
     environ: Mapping[str, str] | None = None,
+    with_host: bool = False,
 ) -> Loaded[T]:
     """Fill one section: `load(PserverConfig, flags={"port": 0}, file="job.toml").config`.
 
-    A flag is text or already has its type; None means not given. Raises `ConfigError`.
+    A flag is text or already has its type; None means not given. `with_host` also reads the files
+    of the host. Raises `ConfigError`.
     """
     variables = _variables(environ)
     toml = read_toml(file) if file else TomlFile()
+    if with_host:
+        below = host_files(os.environ if environ is None else environ)
+        toml = dataclasses.replace(toml, below=tuple(below))
     section = next(name for name, known in SECTIONS.items() if known is cls)
     return _fill(cls, settings_of(section, cls), toml, variables, flags or {})
 
@@ -170,10 +177,20 @@ def _choose(
         return accept(given, origin), origin
     if value := variables.first((setting.variable, *setting.role_variables)):
         return setting.parse(value.text, value.origin), value.origin
-    values = toml.values(setting.section)
-    if setting.name in values:
-        return setting.accept(values[setting.name], toml.path), toml.path
-    return setting.default, DEFAULT
+    for file in (toml, *toml.below):
+        values = file.values(setting.section)
+        if setting.name in values:
+            return setting.accept(values[setting.name], file.path), file.path
+    return _credential(setting, variables) or (setting.default, DEFAULT)
+
+
+def _credential(setting: Setting, variables: Variables) -> tuple[str, str] | None:
+    """The path of the credential for a setting, if the service manager has passed one."""
+    directory = variables.first(["CREDENTIALS_DIRECTORY"])
+    if directory is None or not setting.credential:
+        return None
+    path = Path(directory.text, setting.credential)
+    return (str(path), f"credential {setting.credential}") if path.is_file() else None
 
 
 def _check_program(job: JobConfig, file: str) -> None:

@@ -20,8 +20,9 @@ _HEADER = """\
 #
 # A setting is taken from, in this order: the flag (--batch-size style, where its command has one),
 # psrt.init in a script, the variable PSRT_<SECTION>_<KEY>, the variables of other launchers named
-# below, a TOML file such as this one, the default. Unknown keys are errors. `psrt config show
-# --origin JOB.toml` prints values and origins. See docs/how-to/start-a-cluster.md.
+# below, a TOML file such as this one, for pservers and trainers those of the host
+# (/etc/psrt/psrt.toml, /etc/psrt/conf.d/*.toml), the default. Unknown keys are errors. `psrt config
+# show --origin JOB.toml` prints values and origins. See docs/how-to/start-a-cluster.md.
 """
 _COMMUNICATION = (
     "Communication of gradients. A mode has the keys `mode`, `wire`, `wire_tables` and its own."
@@ -120,6 +121,8 @@ def _reference_tables() -> str:
 def _help(setting: Setting) -> list[str]:
     variables = ", ".join(setting.role_variables)
     also = f" Also from: {variables}." if variables else ""
+    if setting.credential:
+        also += f" Also from the systemd credential {setting.credential}."
     expected = setting.expected[0].upper() + setting.expected[1:]
     return _comment(f"{setting.help} {expected}.{also}")
 

@@ -34,12 +34,13 @@ def setting(
     choices: tuple[str, ...] = (),
     role_variables: tuple[str, ...] = (),
     positional: str = "",
+    credential: str = "",
 ) -> Any:
     """Declare a dataclass field that is also a flag, a TOML key and a variable.
 
     `role_variables` are names that other launchers export (Open MPI, Slurm, older `PADDLE_*`
     scripts). A `positional` setting is an argument of its command, shown by that text in the help,
-    and cannot be set in a TOML file.
+    and cannot be set in a TOML file. A path may be that of a `credential` of systemd.
     """
     metadata = {
         "help": help,
@@ -48,6 +49,7 @@ def setting(
         "choices": choices,
         "role_variables": role_variables,
         "positional": positional,
+        "credential": credential,
     }
     return dataclasses.field(default=default, metadata=metadata)
 
@@ -66,6 +68,7 @@ class Setting:
     choices: tuple[str, ...] = ()
     role_variables: tuple[str, ...] = ()
     positional: str = ""
+    credential: str = ""
 
     @property
     def key(self) -> str:

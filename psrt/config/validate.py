@@ -21,9 +21,9 @@ from psrt.core.specs import MODES
 
 _PREFIX = "PSRT_"
 _OTHERS = re.compile(
-    r"PSRT_(HOME|FAILPOINT|BENCH_.*|PORT|(.+_)?PORT_\d+_(TCP|UDP|SCTP).*|(.+_)?SERVICE_(HOST|PORT.*))"
+    r"PSRT_(HOME|CONFIG|FAILPOINT|BENCH_.*|PORT|(.+_)?PORT_\d+_(TCP|UDP|SCTP).*|(.+_)?SERVICE_(HOST|PORT.*))"
 )
-"""Installation path, failpoints, variables of benchmarks, service variables of Kubernetes."""
+"""Installation path, file of a host, failpoints, variables of benchmarks and of Kubernetes."""
 
 _LINK = re.compile(r"(tcp|udp|sctp)://")
 """Value of `PSRT_PSERVER_PORT` that Kubernetes sets for a service named `psrt-pserver`."""
@@ -31,10 +31,12 @@ _LINK = re.compile(r"(tcp|udp|sctp)://")
 
 @dataclass(frozen=True)
 class TomlFile:
-    """A parsed TOML file whose sections and keys are all declared."""
+    """A parsed TOML file whose sections and keys are all declared; `below` are those it overrides,
+    the one of highest precedence first."""
 
     path: str = ""
     tables: Mapping[str, Any] = field(default_factory=dict)
+    below: tuple[TomlFile, ...] = ()
 
     def values(self, section: str) -> dict[str, Any]:
         return dict(self.tables.get(section, {}))

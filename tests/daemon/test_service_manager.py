@@ -139,3 +139,20 @@ def test_another_process_of_the_watchdog_sends_no_heartbeat(
         assert pserver.end() == 0
 
     assert "WATCHDOG=1" not in manager.rest()
+
+
+def test_a_hangup_reads_the_files_of_the_host_again(tmp_path: Path, manager: FakeManager) -> None:
+    folder = tmp_path / "psrt" / "conf.d"
+    folder.mkdir(parents=True)
+    (folder / "10.toml").write_text("[pserver]\nports_num = 2\n")
+    with daemon(tmp_path, XDG_CONFIG_HOME=str(tmp_path), **manager.variables) as pserver:
+        assert len(pserver.facts["data_endpoints"]) == 2
+        manager.wait_for("READY=1")
+        (folder / "20.toml").write_text('[pserver]\nlog_level = "warning"\nports_num = 3\n')
+        pserver.process.send_signal(signal.SIGHUP)
+        manager.wait_for("READY=1", after=len(manager.lines))
+        assert pserver.end() == 0
+        output = pserver.log.read_text()
+
+    assert "WARNING pserver.ports_num stays 2" in output
+    assert "stopping" not in output

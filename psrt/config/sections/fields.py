@@ -59,8 +59,9 @@ def endpoints() -> Any:
     )
 
 
-def token_file(whose: str) -> Any:
-    return setting("", f"TOML file of tokens, as psrt token create writes it: {whose}.")
+def token_file(whose: str, credential: str) -> Any:
+    help = f"TOML file of tokens, as psrt token create writes it: {whose}."
+    return setting("", help, credential=credential)
 
 
 def tls_cert() -> Any:

@@ -76,7 +76,8 @@ class PserverConfig:
     )
     token_file: str = fields.token_file(
         "those of all callers, and one of scope admin for calls to other pservers; empty = anyone "
-        "may call"
+        "may call",
+        "psrt.tokens",
     )
     tls_cert: str = fields.tls_cert()
     tls_key: str = fields.tls_key()

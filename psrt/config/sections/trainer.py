@@ -34,7 +34,9 @@ class TrainerConfig:
     )
     local: bool = setting(False, "Train without pservers: this one trainer holds all parameters.")
     carrier: str = fields.carrier()
-    token_file: str = fields.token_file("the one that this trainer proves; empty = none")
+    token_file: str = fields.token_file(
+        "the one that this trainer proves; empty = none", "psrt.token"
+    )
     tls_ca: str = fields.tls_ca("connections are encrypted; empty = they are not")
     tls_cert: str = fields.tls_cert()
     tls_key: str = fields.tls_key()
