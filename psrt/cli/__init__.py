@@ -10,6 +10,7 @@ pserver     `psrt pserver`
 script      a Python file as a trainer
 trainer     `psrt trainer`
 launch      `psrt launch`
+status      `psrt status`
 scale       `psrt scale`
 token       `psrt token`
 plan        `psrt plan`

@@ -59,6 +59,9 @@ SUBCOMMANDS = {
     ),
     "export": Subcommand("psrt.cli.export", "export", "Write a saved model as an ONNX file."),
     "graph": Subcommand("psrt.cli.graph", "graph", "Show the program of a job, as text or drawn."),
+    "status": Subcommand(
+        "psrt.cli.status", "status", "Show a running job, and who waits for whom."
+    ),
     "scale": Subcommand(
         "psrt.cli.scale", "scale", "Change the number of trainers of a running job."
     ),

@@ -1,0 +1,91 @@
+"""The facts of a job as lines of text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from psrt.core.columns import aligned
+from psrt.core.quantities import format_bytes
+from psrt.status.facts import ClusterFacts, PserverFacts, Unreachable
+from psrt.status.waits import waits
+
+_HEAD = ("pserver", "progress", "rows", "tables", "rows/s", "steps/s", "calls/s", "durable lag")
+_NONE = "-"
+
+
+def report(now: ClusterFacts, before: ClusterFacts | None = None) -> list[str]:
+    """Lines that describe a job; rates are those since `before`."""
+    lines = [_title(now), ""]
+    lines += aligned([_HEAD, *_pservers(now, before)], left=(0, 1))
+    lines += ["", *_trainers(now)]
+    found = [*map(str, waits(now)), *_problems(now)]
+    return [*lines, "", *(found or ["nobody waits for long, and no problem is known"])]
+
+
+def _title(now: ClusterFacts) -> str:
+    jobs = sorted({each.job or "no job yet" for each in now.reached})
+    modes = sorted({each.mode for each in now.reached if each.mode})
+    title = ", ".join(jobs) or "no pserver answers"
+    return f"job {title}" + (f" ({', '.join(modes)})" if modes else "")
+
+
+def _pservers(now: ClusterFacts, before: ClusterFacts | None) -> Iterator[tuple[str, ...]]:
+    earlier = {each.endpoint: each for each in (before.reached if before else ())}
+    for each in now.pservers:
+        if isinstance(each, Unreachable):
+            yield (each.endpoint, "does not answer", *[_NONE] * (len(_HEAD) - 2))
+        else:
+            yield _row(each, earlier.get(each.endpoint))
+
+
+def _row(now: PserverFacts, before: PserverFacts | None) -> tuple[str, ...]:
+    # In rounds the step of schedules is that of the round, so both count the same.
+    done = f"round {now.round:,}" if now.round else f"step {now.global_step:,}"
+    return (
+        now.endpoint,
+        done if now.job else "waits for trainers",
+        f"{now.rows:,}",
+        format_bytes(now.table_bytes),
+        _rate(now, before, "pserver_rows_applied"),
+        _steps(now, before),
+        _rate(now, before, "pserver_calls"),
+        f"{now.durable_lag:,}",
+    )
+
+
+def _rate(now: PserverFacts, before: PserverFacts | None, counter: str) -> str:
+    if before is None or before.pid != now.pid:
+        return _NONE
+    more = now.counters.get(counter, 0.0) - before.counters.get(counter, 0.0)
+    return _per_second(more, now, before)
+
+
+def _steps(now: PserverFacts, before: PserverFacts | None) -> str:
+    if before is None or before.pid != now.pid:
+        return _NONE
+    more = max(now.round - before.round, now.global_step - before.global_step)
+    return _per_second(more, now, before)
+
+
+def _per_second(more: float, now: PserverFacts, before: PserverFacts) -> str:
+    rate = max(0.0, more) / max(now.at_s - before.at_s, 1e-9)
+    return f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}"
+
+
+def _trainers(now: ClusterFacts) -> list[str]:
+    """One line: how many trainers are in each state, by the pserver that has seen most of them."""
+    if not now.reached:
+        return []
+    fullest = max(now.reached, key=lambda each: len(each.trainers))
+    states = Counter(each.state for each in fullest.trainers)
+    counted = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
+    return [f"trainers: {counted or 'none yet'}"]
+
+
+def _problems(now: ClusterFacts) -> Iterator[str]:
+    for each in now.pservers:
+        if isinstance(each, Unreachable):
+            yield f"{each.endpoint}: {each.reason}"
+        elif each.problem:
+            yield f"{each.endpoint}: {each.problem}"
