@@ -43,7 +43,8 @@ class Server:
     Unix socket, payloads of up to `shared_bytes` are in shared memory. Each request carries the
     size limit of its reply (`Message.reply_limit`). The `gate` admits callers, by default all;
     `job_id` returns the job that is served, "" = none. TCP connections are encrypted by `tls`;
-    without it the host must be of loopback, unless `insecure`: raises `ConfigError`.
+    without it the host must be of loopback, unless `insecure`: raises `ConfigError`. `meter` wraps
+    the handler of all calls, also of those that the gate refuses.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Server:
         tls: TlsFiles | None = None,
         insecure: bool = False,
         job_id: Callable[[], str] = lambda: "",
+        meter: Callable[[Handler], Handler] = lambda handler: handler,
     ) -> None:
         self._gate, self._job_id = gate or Gate(None), job_id
         host = host.strip("[]")
@@ -83,9 +85,10 @@ class Server:
         self._host_id = host_id()
         self._unix: UnixSocketPath | None = None
         self._stop_once = threading.Lock()
-        self._grpc = GrpcServer(self._answer, max_message_bytes, self._gate.grant_of, tls)
+        answer = meter(self._answer)
+        self._grpc = GrpcServer(answer, max_message_bytes, self._gate.grant_of, tls)
         self._stream = StreamServer(
-            *(self._answer, max_message_bytes, crashes, busy_poll),
+            *(answer, max_message_bytes, crashes, busy_poll),
             *(max_connections, self._shared_bytes, unfinished_bytes, tls),
         )
 

@@ -21,6 +21,14 @@ def log_level() -> Any:
     return setting("info", "Least severe log line that is written.", choices=LEVELS)
 
 
+def metrics() -> Any:
+    help = (
+        "Interface and port, host:port, of /metrics, /healthz, /readyz and /status.json over HTTP, "
+        "which anyone who reaches the port may read; port 0 = any free one, empty = none."
+    )
+    return setting("", help)
+
+
 def scheduling() -> Any:
     help = (
         "Scheduling of threads by the system: batch = a thread that wakes waits for its turn, for "

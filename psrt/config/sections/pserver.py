@@ -139,6 +139,7 @@ class PserverConfig:
     resume: str = setting(
         "", "Begin with this cut of checkpoint_dir: a number, or latest; empty = begin anew."
     )
+    metrics: str = fields.metrics()
     scheduling: str = fields.scheduling()
     busy_poll_us: int = fields.busy_poll_us()
     cache_dir: str = fields.cache_dir()

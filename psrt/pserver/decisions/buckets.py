@@ -20,7 +20,8 @@ from psrt.pserver.decisions.rounds import Rounds
 class BucketRounds:
     """`Rounds` by bucket, created by its first call; bucket 0 always exists.
 
-    `applied` has the pushes of all closed rounds.
+    `applied` has the pushes of all closed rounds, `waited` those of each trainer, with the
+    seconds by which they came after the first one of their round.
     """
 
     def __init__(
@@ -31,6 +32,9 @@ class BucketRounds:
         )
         self._rounds = {0: self._make()}
         self.applied = AdmittedPushes()
+        self.waited: dict[int, tuple[int, float]] = {}
+        self._opened: dict[int, tuple[int, float]] = {}  # round and time of its first push
+        self._counted: dict[tuple[int, int], int] = {}  # newest round, by bucket and trainer
 
     @property
     def aborted(self) -> PsrtError | None:
@@ -55,11 +59,33 @@ class BucketRounds:
         """The trainers with a push in an open round."""
         return sorted({trainer for rounds in self._all() for trainer in rounds.waiting()})
 
+    def open_s(self, now: float) -> float:
+        """The longest time since the first push of an open round, in seconds; 0 = no push."""
+        opened = [
+            self._opened[bucket][1] for bucket, each in self._rounds.items() if each.waiting()
+        ]
+        return now - min(opened, default=now)
+
     def arrive(self, call: WaitingCall, now: float) -> list[Instruction]:
         """See `Rounds.arrive`."""
         if call.bucket not in self._rounds:
             self._rounds[call.bucket] = self._make()
-        return self._rounds[call.bucket].arrive(call, now)
+        rounds = self._rounds[call.bucket]
+        number, instructions = rounds.open, rounds.arrive(call, now)
+        if not any(isinstance(each, SendReply) for each in instructions):
+            self._count(call, number, now)
+        return instructions
+
+    def _count(self, call: WaitingCall, number: int, now: float) -> None:
+        """Count the first call of a push of round `number`."""
+        if self._opened.get(call.bucket, (-1, 0.0))[0] != number:
+            self._opened[call.bucket] = number, now
+        if self._counted.get((call.bucket, call.trainer)) == number:
+            return
+        self._counted[call.bucket, call.trainer] = number
+        pushes, seconds = self.waited.get(call.trainer, (0, 0.0))
+        late_s = now - self._opened[call.bucket][1]
+        self.waited[call.trainer] = pushes + 1, seconds + late_s
 
     def close_if_complete(self) -> list[Instruction]:
         """Close the rounds that wait for no trainer; call it after one may have left."""

@@ -113,6 +113,8 @@ def describe(state: PserverState, now: float) -> dict[str, Any]:
         "round": state.open_round,
         "rounds": rounds.opens() if rounds is not None else [],
         "waiting": rounds.waiting() if rounds is not None else [],
+        "round_open_s": round(rounds.open_s(now), 3) if rounds is not None else 0.0,
+        "round_waits": dict(rounds.waited) if rounds is not None else {},
         "global_step": state.global_step,
         "clocks": state.clocks.describe(),
         "trainers": state.members.records(now),

@@ -6,6 +6,8 @@ In reading order:
     abandoned_sockets  removal of sockets that killed pservers left
     ending             the reason for a process to end, and signals
     health             a check that the process works, and its progress
+    metered_calls      durations and refusals of calls
+    observed           the metrics of a pserver
     daemon             the pserver process: warm up, listen, report ready, serve, stop
     standby            a process that waits to take a killed pserver's place
     in_process         a pserver in the user's own process

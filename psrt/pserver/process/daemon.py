@@ -9,12 +9,14 @@ the code of the error when the job was aborted or the process could not start.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -38,6 +40,7 @@ from psrt.rpc.access import Gate, TokenFile, assume_certificates, assume_token_o
 from psrt.rpc.busy_poll import BusyPoll
 from psrt.rpc.hosts import is_loopback, split_endpoint
 from psrt.rpc.server import Server
+from psrt.rpc.serving import Handler
 from psrt.rpc.tls import TlsFiles, TlsSettings
 
 log = logging.getLogger("psrt.pserver")
@@ -102,11 +105,22 @@ def _serve(
     )
     if job is not None:
         host.own.expect(job, tables)
-    server = _open(config, host, ending)
+    with _observed(config, host, ending) as watched:
+        _run(ending, config, host, watched, reporter)
+
+
+def _run(
+    ending: Ending,
+    config: PserverConfig,
+    host: PartHost,
+    watched: Watched,
+    reporter: ServiceReporter,
+) -> None:
+    server = _open(config, host, ending, watched)
     host.own.serves_as(beginning.name_at(split_endpoint(server.endpoint)[1]))
     host.start()
     try:
-        _report_ready(config, server)
+        _report_ready(config, server, watched)
         reporter.ready(partial(check, host, server))
         log.info("stopping: %s", ending.wait(host.own.moments.on_request))
         reporter.stopping(2 * config.checkpoint_grace_s + GRACE_S)
@@ -114,10 +128,34 @@ def _serve(
             host.before_end(ending.is_hurried)
         host.finish(ending.is_hurried)
     finally:
+        watched.set_ready(False)
         server.set_serving(False)
         host.stop()
         server.stop(GRACE_S)
         _remove_ready_file(config)
+
+
+@dataclass(frozen=True)
+class Watched:
+    """Additions of metrics to a server; by default none."""
+
+    endpoint: str = ""
+    meter: Callable[[Handler], Handler] = lambda handler: handler
+    set_ready: Callable[[bool], None] = lambda is_ready: None
+
+
+@contextlib.contextmanager
+def _observed(config: PserverConfig, host: PartHost, ending: Ending) -> Iterator[Watched]:
+    """Serve metrics, if the configuration asks for them."""
+    if not config.metrics:
+        yield Watched()
+        return
+    from psrt.pserver.process.metered_calls import CallMeter
+    from psrt.pserver.process.observed import observation_of
+
+    meter = CallMeter()
+    with observation_of(host, meter, ending.crashes) as pages:
+        yield Watched(pages.start(config.metrics), meter.wrap, pages.set_ready)
 
 
 def _warm_up(config: PserverConfig) -> None:
@@ -140,7 +178,7 @@ class _LogOnce:
             self._line = ""
 
 
-def _open(config: PserverConfig, host: PartHost, ending: Ending) -> Server:
+def _open(config: PserverConfig, host: PartHost, ending: Ending, watched: Watched) -> Server:
     server = Server(
         host.handle,
         config.host,
@@ -158,6 +196,7 @@ def _open(config: PserverConfig, host: PartHost, ending: Ending) -> Server:
         tls=_tls(config),
         insecure=config.insecure,
         job_id=lambda: host.own.job_id,
+        meter=watched.meter,
     )
     try:
         server.start()
@@ -189,7 +228,7 @@ def _tls(config: PserverConfig) -> TlsFiles | None:
     return TlsFiles(settings)
 
 
-def _report_ready(config: PserverConfig, server: Server) -> None:
+def _report_ready(config: PserverConfig, server: Server, watched: Watched) -> None:
     if not config.tls_cert and not is_loopback(config.host):
         log.warning(
             "listening on %s: traffic is not encrypted%s; let only trusted hosts reach this port",
@@ -197,8 +236,9 @@ def _report_ready(config: PserverConfig, server: Server) -> None:
             "" if config.token_file else ", and anyone may call (token_file)",
         )
     server.set_serving(True)
+    watched.set_ready(True)
     if config.ready_file:
-        _write_ready_file(Path(config.ready_file), _ready_facts(server))
+        _write_ready_file(Path(config.ready_file), _ready_facts(server, watched.endpoint))
     print(f"psrt pserver ready on {server.endpoint}", flush=True)
 
 
@@ -213,12 +253,13 @@ def _report_resized(config: PserverConfig, trainers: int) -> None:
         log.warning("a launcher does not learn of the change: %s", error)
 
 
-def _ready_facts(server: Server) -> str:
+def _ready_facts(server: Server, metrics: str) -> str:
     facts = {
         "endpoint": server.endpoint,
         "data_endpoints": server.data_endpoints,
         "unix_path": server.unix_path,
         "pid": os.getpid(),
+        "metrics": metrics,
     }
     return json.dumps(facts)
 

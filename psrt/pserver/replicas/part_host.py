@@ -193,6 +193,16 @@ class PartHost:
         parts = self._parts.items()
         return {n: (part.epoch, part.service) for n, part in parts if part.service is not None}
 
+    def services(self) -> list[PserverService]:
+        """The services of all parts that this process serves, the home part first."""
+        own = [] if self._is_fenced else [self.own]
+        return [*own, *(service for _, service in self.served().values())]
+
+    def status(self) -> dict[str, Any]:
+        """The content of STATUS as plain data."""
+        parts = {"parts": self.describe()} if self._parts else {}
+        return self.own.status() | parts
+
     def describe(self) -> list[dict[str, Any]]:
         """Facts about all paired parts, for STATUS."""
         return [part.describe() for part in self._all()]

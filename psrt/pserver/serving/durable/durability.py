@@ -49,6 +49,7 @@ class Durability:
         self._confirming = threading.Lock()
         self._index, self._writes_deltas = 0, False
         self._writer: DeltaWriter | None = None
+        self._last_cut_s: float | None = None  # when the newest cut was found complete
         self._points: dict[int, tuple[DurablePoint, int]] = {}  # by number of a cut under way
 
     def greeted(self, hello: pb.Hello) -> None:
@@ -104,6 +105,8 @@ class Durability:
 
     def ended(self, number: int, is_complete: bool) -> None:
         """Record the end of a cut that this process has a part of."""
+        if is_complete:
+            self._last_cut_s = self._clock.now()
         point, newest = self._points.pop(number, (None, 0))
         if is_complete and point is not None and not self.is_replicated:
             self._confirm(point)
@@ -134,7 +137,13 @@ class Durability:
     def describe(self, state: PserverState, now: float) -> dict[str, Any]:
         """Facts for STATUS."""
         problem = self._writer.problem if self._writer is not None else ""
-        return {**self.progress.describe(state, now), "durable_problem": problem}
+        last_cut_age_s = None if self._last_cut_s is None else round(now - self._last_cut_s, 3)
+        return {
+            **self.progress.describe(state, now),
+            "is_durable": self.is_durable,
+            "durable_problem": problem,
+            "last_cut_age_s": last_cut_age_s,
+        }
 
     def _confirm(self, point: DurablePoint) -> None:
         with self._confirming:

@@ -1,0 +1,73 @@
+"""A running pserver and trainer, looked into over HTTP."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from psrt.core.errors import CATALOGUE, ErrorCode, WireError
+from psrt.rpc import pb
+from psrt.rpc.methods import Method
+from tests.support.processes import psrt
+from tests.support.pserver import CALL_TIMEOUT_S, daemon, exchange, joined
+
+OPEN_METRICS = "application/openmetrics-text; version=1.0.0"
+
+
+def get(endpoint: str, path: str, accept: str = OPEN_METRICS) -> tuple[int, str, str]:
+    """Status, type and text of a page."""
+    with closing(http.client.HTTPConnection(endpoint, timeout=60)) as connection:
+        connection.request("GET", path, headers={"Accept": accept})
+        answer = connection.getresponse()
+        return answer.status, answer.headers["Content-Type"], answer.read().decode()
+
+
+def samples(endpoint: str) -> dict[tuple[str, ...], float]:
+    """Name and label values → value."""
+    families = text_string_to_metric_families(get(endpoint, "/metrics")[2])
+    return {(s.name, *s.labels.values()): s.value for f in families for s in f.samples}
+
+
+def test_a_pserver_shows_its_calls_rounds_and_tables(tmp_path: Path) -> None:
+    with daemon(tmp_path, "--metrics", "127.0.0.1:0") as pserver:
+        where = pserver.facts["metrics"]
+        client = joined(pserver.endpoint)
+        for _ in range(3):
+            exchange(client)
+        with pytest.raises(WireError):
+            client.call(Method.PUSH, header=pb.Header(step=1), timeout_s=CALL_TIMEOUT_S)
+        found = samples(where)
+        health, ready = get(where, "/healthz"), get(where, "/readyz")
+        status = json.loads(get(where, "/status.json")[2])
+        classic = get(where, "/metrics", "text/plain")
+        client.close()
+
+    calls = "psrt_pserver_call_duration_seconds_count"
+    assert found[calls, "EXCHANGE"] == 3
+    assert found["psrt_pserver_rounds_total",] == 3
+    assert found["psrt_pserver_round",] == 3
+    assert found["psrt_pserver_round_wait_seconds_count", "0"] == 3
+    assert found["psrt_pserver_trainers", "running"] == 1
+    assert found["psrt_pserver_tables", "dense"] == 1
+    assert found["psrt_pserver_info", "job", "Sync"] == 1
+    assert sum(value for key, value in found.items() if key[0] == "psrt_rejected_total") == 1
+    assert found["process_resident_memory_bytes",] < found["psrt_process_memory_limit_bytes",]
+    assert health[::2] == (200, "ok\n")
+    assert ready[::2] == (200, "ready\n")
+    assert status["job_id"] == "job"
+    assert classic[1].startswith("text/plain; version=0.0.4")
+
+
+def test_an_address_for_metrics_that_is_none_is_refused_at_the_start(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with psrt(log, "pserver", "--port", "0", "--metrics", "9170") as pserver:
+        code = pserver.exit_code()
+        output = pserver.output
+
+    assert code == CATALOGUE[ErrorCode.CONFIG_INVALID].exit_code
+    assert "which is not host:port" in output

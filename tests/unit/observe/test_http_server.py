@@ -1,0 +1,98 @@
+"""The HTTP server: known pages alone, few connections, short ones."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from psrt.core.errors import ConfigError, JobError
+from psrt.core.threads import CrashReport
+from psrt.observe import http_server
+from psrt.observe.http_server import HttpPage, HttpServer
+from psrt.observe.observation import Observation
+
+
+def fail(accept: str) -> HttpPage:
+    raise RuntimeError("a secret detail")
+
+
+@pytest.fixture
+def server() -> Iterator[HttpServer]:
+    pages = {"/a": lambda accept: HttpPage(b"hello " + accept.encode()), "/fails": fail}
+    crashes = CrashReport()
+    server = HttpServer("127.0.0.1:0", pages, crashes)
+    yield server
+    server.close()
+    crashes.check()
+
+
+def ask(server: HttpServer, path: str, method: str = "GET") -> tuple[int, bytes]:
+    with closing(http.client.HTTPConnection(server.endpoint, timeout=30)) as connection:
+        connection.request(method, path, headers={"Accept": "x"})
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+
+
+def opened(server: HttpServer) -> socket.socket:
+    host, _, port = server.endpoint.rpartition(":")
+    return socket.create_connection((host, int(port)), timeout=30)
+
+
+def test_it_answers_get_and_head_of_known_pages(server: HttpServer) -> None:
+    assert ask(server, "/a?query") == (200, b"hello x")
+    assert ask(server, "/a", "HEAD") == (200, b"")
+    assert ask(server, "/") == (200, b"/a\n/fails\n")
+    assert ask(server, "/other")[0] == 404
+    assert ask(server, "/a", "POST")[0] == 501
+
+
+def test_a_page_that_fails_does_not_show_why(server: HttpServer) -> None:
+    status, body = ask(server, "/fails")
+
+    assert status == 500
+    assert b"secret" not in body
+
+
+def test_connections_beyond_the_limit_are_closed_and_others_go_on(
+    server: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_server, "MOST_CONNECTIONS", 1)
+    with opened(server) as silent:
+        with opened(server) as refused:
+            assert refused.recv(1) == b""
+        silent.sendall(b"GET /a HTTP/1.0\r\n\r\n")
+        assert silent.recv(8) == b"HTTP/1.0"
+
+
+def test_a_connection_that_takes_too_long_is_cut_off(
+    server: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_server, "MOST_S", 0.0)
+    with opened(server) as slow:
+        assert slow.recv(1) == b""
+
+
+def test_an_address_that_is_none_or_taken_is_named(server: HttpServer) -> None:
+    for address in ("9170", "host:", "127.0.0.1:70000"):
+        with pytest.raises(ConfigError, match="which is not host:port"):
+            HttpServer(address, {}, CrashReport())
+    with pytest.raises(JobError, match=f"could not be served on {server.endpoint}"):
+        HttpServer(server.endpoint, {}, CrashReport())
+
+
+def test_health_follows_crashes_and_readiness_is_set() -> None:
+    crashes = CrashReport()
+    pages = Observation("pserver", (), lambda page: None, dict, crashes)
+    made = pages.pages()
+
+    before = made["/healthz"]("").status, made["/readyz"]("").status
+    pages.set_ready(True)
+    crashes.report(RuntimeError("x"), "deadlines")
+
+    assert before == (200, 503)
+    assert made["/readyz"]("").status == 200
+    assert made["/healthz"]("") == HttpPage(b"thread deadlines crashed\n", status=503)
