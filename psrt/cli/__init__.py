@@ -11,6 +11,7 @@ script      a Python file as a trainer
 trainer     `psrt trainer`
 launch      `psrt launch`
 status      `psrt status`
+metrics     `psrt metrics`
 scale       `psrt scale`
 token       `psrt token`
 plan        `psrt plan`

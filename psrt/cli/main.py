@@ -60,7 +60,14 @@ SUBCOMMANDS = {
     "export": Subcommand("psrt.cli.export", "export", "Write a saved model as an ONNX file."),
     "graph": Subcommand("psrt.cli.graph", "graph", "Show the program of a job, as text or drawn."),
     "status": Subcommand(
-        "psrt.cli.status", "status", "Show a running job, and who waits for whom."
+        "psrt.cli.status",
+        "status",
+        "Show a running job: its pservers, rates, and who waits for whom.",
+    ),
+    "metrics": Subcommand(
+        "psrt.cli.metrics",
+        "metrics",
+        "Print alert rules of Prometheus, a dashboard of Grafana, or the list of metrics.",
     ),
     "scale": Subcommand(
         "psrt.cli.scale", "scale", "Change the number of trainers of a running job."

@@ -52,7 +52,7 @@ def pserver(config: str, standby: bool, **flags: Any) -> int:
         return load(PserverConfig, flags=flags, file=config, with_host=not config).config
 
     settings = read()
-    log.configure("pserver", settings.log_level)
+    log.configure("pserver", settings.log_level, form=settings.log_format)
     if standby:
         return _stand_by(settings)
     failpoints.arm(environment().get(failpoints.VARIABLE, ""))

@@ -29,7 +29,7 @@ SUFFIX = ".py"
 ROLE = ("endpoints", "trainers", "trainer_id", "cpu_num")
 """Settings that a script reads by `psrt.init`, a role maker, or from its environment."""
 _ACCESS = ("token_file", "tls_cert", "tls_key", "tls_ca", "insecure")
-OF_PROCESS = ("cpu_threads", "cache_dir", "log_level", *_ACCESS)
+OF_PROCESS = ("cpu_threads", "cache_dir", "log_level", "log_format", *_ACCESS)
 
 
 def run_script(path: str, flags: Mapping[str, Any], arguments: Sequence[str]) -> int:
@@ -71,8 +71,9 @@ def _settings() -> list[Setting]:
 @contextlib.contextmanager
 def _prepared(settings: TrainerConfig, given: Mapping[str, Any]) -> Iterator[None]:
     """Apply flags for logs, cache and threads; without them a script decides itself."""
-    if "log_level" in given:
-        log.configure(f"trainer-{settings.trainer_id}", settings.log_level)
+    if "log_level" in given or "log_format" in given:
+        role = f"trainer-{settings.trainer_id}"
+        log.configure(role, settings.log_level, form=settings.log_format)
     if any(getattr(settings, name) for name in _ACCESS):
         from psrt.trainer.training import assume_identity
 

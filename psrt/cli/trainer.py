@@ -61,7 +61,8 @@ def trainer(arguments: tuple[str, ...], **flags: Any) -> int:
 
     settings, job = read(), load_job(flags["job"]).config
     role = f"trainer-{settings.trainer_id}"
-    log.configure(role, settings.log_level)
+    log.configure(role, settings.log_level, form=settings.log_format)
+    log.add_fields(job=job.name, trainer=settings.trainer_id)
     if warning := roles.contradiction(environment(), roles.TRAINER):
         logging.getLogger("psrt.cli").warning("%s; the command decides.", warning)
     # Imported here, because numba takes a second to load and a mistake in a flag should not.

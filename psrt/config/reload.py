@@ -8,7 +8,7 @@ from typing import Any
 
 from psrt.config.settings import Setting, settings_of
 
-RELOADABLE = ("log_level",)
+RELOADABLE = ("log_level", "log_format")
 """Settings that take effect while a process runs."""
 
 

@@ -9,4 +9,5 @@ Reading order:
     process_facts version, memory limit and the standard metrics of a process
     http_server   a small HTTP server: few connections, short timeouts, GET alone
     observation   the pages of a process: /metrics, /healthz, /readyz, /status.json
+    watching      files for Prometheus and Grafana
 """

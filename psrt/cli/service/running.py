@@ -28,7 +28,7 @@ class ConfigurationReload:
     def __call__(self) -> None:
         found = reloaded(self._section, self._running, self._read())
         self._running = found.config
-        log.configure(self._role, self._running.log_level)
+        log.configure(self._role, self._running.log_level, form=self._running.log_format)
         if self._running.token_file:
             from psrt.rpc.access import assume_token_of
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from psrt.config.settings import setting
 from psrt.core.errors import ConfigError
-from psrt.core.log import LEVELS
+from psrt.core.log import FORMATS, LEVELS
 from psrt.core.threads import SCHEDULING
 
 BUSY_POLL_US = 700
@@ -27,6 +27,10 @@ def metrics() -> Any:
         "which anyone who reaches the port may read; port 0 = any free one, empty = none."
     )
     return setting("", help)
+
+
+def log_format() -> Any:
+    return setting("text", "Form of log lines: text, or json for collectors.", choices=FORMATS)
 
 
 def scheduling() -> Any:

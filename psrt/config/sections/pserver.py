@@ -144,3 +144,4 @@ class PserverConfig:
     busy_poll_us: int = fields.busy_poll_us()
     cache_dir: str = fields.cache_dir()
     log_level: str = fields.log_level()
+    log_format: str = fields.log_format()

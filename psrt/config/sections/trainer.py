@@ -74,6 +74,7 @@ class TrainerConfig:
     evaluate: str = setting("", "Saved model to test instead of training.")
     cache_dir: str = fields.cache_dir()
     log_level: str = fields.log_level()
+    log_format: str = fields.log_format()
     log_every_s: float = setting(2.0, "Seconds between progress lines.", minimum=0.0)
 
     def __post_init__(self) -> None:

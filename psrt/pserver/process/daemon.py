@@ -24,6 +24,7 @@ from psrt.config.sections import PserverConfig, stripes_for
 from psrt.core import whole_file
 from psrt.core.allocator import keep_freed_memory
 from psrt.core.errors import ErrorCode, JobError, PsrtError
+from psrt.core.log import add_fields
 from psrt.core.service_manager import ServiceReporter
 from psrt.core.specs import TableSpec
 from psrt.core.threads import schedule
@@ -236,6 +237,7 @@ def _report_ready(config: PserverConfig, server: Server, watched: Watched) -> No
             "" if config.token_file else ", and anyone may call (token_file)",
         )
     server.set_serving(True)
+    add_fields(endpoint=server.endpoint)
     watched.set_ready(True)
     if config.ready_file:
         _write_ready_file(Path(config.ready_file), _ready_facts(server, watched.endpoint))

@@ -1,4 +1,4 @@
-"""The gRPC carrier, server side: one port with psrt.v1.Pserver and grpc.health.v1.
+"""The gRPC carrier, server side: one port with psrt.v1.Pserver, health and reflection.
 
 grpc.aio objects belong to their loop, so every public method passes a coroutine to it and waits
 with a deadline.
@@ -12,6 +12,7 @@ from typing import Any
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
 
 from psrt.core.errors import ErrorCode, UnavailableError
 from psrt.rpc.access import EVERYBODY
@@ -86,6 +87,8 @@ class GrpcServer:
         self._server = grpc.aio.server(options=options)
         self._server.add_generic_rpc_handlers((self._calls.rpc_table(),))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        names = SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME
+        reflection.enable_server_reflection(names, self._server)
         await self._set_serving(False)
         try:
             port = _bind(self._server, endpoint, self._tls)

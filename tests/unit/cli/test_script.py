@@ -201,9 +201,9 @@ def test_blas_has_as_many_threads_as_the_flag_says(
 
 def test_logs_are_set_up_only_for_who_asks(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, ...]] = []
-    monkeypatch.setattr(log, "configure", lambda *given: asked.append(given))
+    monkeypatch.setattr(log, "configure", lambda *given, form: asked.append((*given, form)))
 
     run("")
     run("", "--log-level=error", "--trainers=2", "--trainer-id=1")
 
-    assert asked == [("trainer-1", "error")]
+    assert asked == [("trainer-1", "error", "text")]

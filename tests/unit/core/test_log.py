@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import logging
 from collections.abc import Iterator
 
@@ -11,12 +12,12 @@ import pytest
 from psrt.core import log
 
 
-@pytest.fixture
-def written() -> Iterator[io.StringIO]:
+@pytest.fixture(params=["text"])
+def written(request: pytest.FixtureRequest) -> Iterator[io.StringIO]:
     root = logging.getLogger("psrt")
     former = root.handlers[:], root.level, root.propagate
     stream = io.StringIO()
-    log.configure("pserver", stream=stream)
+    log.configure("pserver", stream=stream, form=request.param)
     yield stream
     root.handlers[:], root.propagate = former[0], former[2]
     root.setLevel(former[1])
@@ -98,3 +99,53 @@ def test_counts_of_places_are_bounded(written: io.StringIO) -> None:
 
     (limit,) = logging.getLogger("psrt").handlers[0].filters
     assert len(limit._places) <= 1_000  # type: ignore[union-attr]
+
+
+# --- JSON ----------------------------------------------------------------------------------------
+
+as_json = pytest.mark.parametrize("written", ["json"], indirect=True)
+
+
+def events(written: io.StringIO) -> list[dict[str, object]]:
+    return [json.loads(line) for line in written.getvalue().splitlines()]
+
+
+@as_json
+def test_a_json_line_has_time_level_role_logger_and_message(written: io.StringIO) -> None:
+    emit(logging.WARNING, "table %s", "a\n\x1b[2J\u202e", at_s=1_700_000_000.25)
+
+    assert events(written) == [
+        {
+            "time": "2023-11-14T22:13:20.250Z",
+            "level": "warning",
+            "role": "pserver",
+            "logger": "psrt.test",
+            "message": "table a\n\x1b[2J\u202e",
+        }
+    ]
+    assert written.getvalue().isascii()
+    assert "\x1b" not in written.getvalue()
+
+
+@as_json
+def test_fields_of_the_process_are_in_each_json_line(
+    written: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log, "_fields", {})
+    log.add_fields(job="ctr", trainer=3)
+    emit(logging.INFO, "begun")
+
+    (event,) = events(written)
+    assert (event["job"], event["trainer"]) == ("ctr", 3)
+
+
+@as_json
+def test_json_lines_have_tracebacks_and_bounds(written: io.StringIO) -> None:
+    try:
+        raise ValueError("bad")
+    except ValueError:
+        logging.getLogger("psrt.test").exception("x" * 10_000)
+
+    (event,) = events(written)
+    assert str(event["message"]).endswith("x… (2,000 more characters)")
+    assert str(event["exception"]).endswith("ValueError: bad")

@@ -12,7 +12,11 @@ from pathlib import Path
 
 import grpc
 import pytest
+from google.protobuf.descriptor_pool import DescriptorPool
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
+    ProtoReflectionDescriptorDatabase,
+)
 
 from psrt.core.errors import ConfigError, ErrorCode, UnavailableError
 from psrt.rpc import pb
@@ -217,3 +221,19 @@ def test_two_servers_live_in_one_process(start: Start) -> None:
     assert len({first.endpoint, second.endpoint}) == 2
     assert list(hello(second).data_endpoints) == second.data_endpoints
     assert list(hello(third).data_endpoints) == third.data_endpoints
+
+
+def test_tools_can_list_the_services_and_their_calls() -> None:
+    server = Server(lambda request, peer: Message(pb.Header()))
+    server.start()
+    try:
+        with grpc.insecure_channel(server.endpoint) as channel:
+            found = ProtoReflectionDescriptorDatabase(channel)
+            pool = DescriptorPool(found)
+            names = set(found.get_services())
+            calls = pool.FindServiceByName("psrt.v1.Pserver").methods_by_name
+    finally:
+        server.stop(0.0)
+
+    assert {"psrt.v1.Pserver", "grpc.health.v1.Health"} <= names
+    assert list(calls) == ["Call", "CallLarge", "Attend"]
