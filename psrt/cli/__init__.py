@@ -10,9 +10,7 @@ pserver     `psrt pserver`
 script      a Python file as a trainer
 trainer     `psrt trainer`
 launch      `psrt launch`
-status      `psrt status`
-metrics     `psrt metrics`
-scale       `psrt scale`
+operating   `psrt status`, `doctor`, `metrics` and `scale`
 token       `psrt token`
 plan        `psrt plan`
 predict     `psrt predict`

@@ -60,17 +60,20 @@ SUBCOMMANDS = {
     "export": Subcommand("psrt.cli.export", "export", "Write a saved model as an ONNX file."),
     "graph": Subcommand("psrt.cli.graph", "graph", "Show the program of a job, as text or drawn."),
     "status": Subcommand(
-        "psrt.cli.status",
+        "psrt.cli.operating.status",
         "status",
         "Show a running job: its pservers, rates, and who waits for whom.",
     ),
+    "doctor": Subcommand(
+        "psrt.cli.operating.doctor", "doctor", "Find what is wrong with this host or a running job."
+    ),
     "metrics": Subcommand(
-        "psrt.cli.metrics",
+        "psrt.cli.operating.metrics",
         "metrics",
         "Print alert rules of Prometheus, a dashboard of Grafana, or the list of metrics.",
     ),
     "scale": Subcommand(
-        "psrt.cli.scale", "scale", "Change the number of trainers of a running job."
+        "psrt.cli.operating.scale", "scale", "Change the number of trainers of a running job."
     ),
     "token": Subcommand(
         "psrt.cli.token", "token", "Make, list and revoke the tokens of a cluster."

@@ -17,6 +17,7 @@ from psrt.config import roles
 from psrt.config.load import environment, load, load_job
 from psrt.config.sections import TrainerConfig
 from psrt.core import log
+from psrt.core.threads import write_stacks_on_sigquit
 
 _EPILOG = """\b
 Examples:
@@ -61,6 +62,7 @@ def trainer(arguments: tuple[str, ...], **flags: Any) -> int:
 
     settings, job = read(), load_job(flags["job"]).config
     role = f"trainer-{settings.trainer_id}"
+    write_stacks_on_sigquit()
     log.configure(role, settings.log_level, form=settings.log_format)
     log.add_fields(job=job.name, trainer=settings.trainer_id)
     if warning := roles.contradiction(environment(), roles.TRAINER):

@@ -14,6 +14,7 @@ Reading order:
     clock       time as an argument
     counters    counters and timers of a process
     log         log set-up
+    process_facts  release, clock and memory of this process
     threads     threads whose crashes are reported
     service_manager  notices to the service manager that started this process
     failpoints  points at which tests kill or stop a process

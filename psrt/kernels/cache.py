@@ -104,6 +104,19 @@ def _check_owner(path: Path) -> None:
         raise PermissionError(f"other users may write to {path}: {who}")
 
 
+def directory_problem(directory: str = "") -> str:
+    """The reason not to keep compiled kernels in `directory`, or the usual one; "" = none."""
+    path = Path(directory) if directory else _root
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        _check_owner(path)
+        if not os.access(path, os.W_OK):
+            raise PermissionError(f"{path} cannot be written")
+    except OSError as error:
+        return str(error)
+    return ""
+
+
 def _lock_exclusively(file: IO[str], timeout_s: float) -> None:
     deadline = time.monotonic() + timeout_s
     while True:

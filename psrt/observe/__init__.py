@@ -6,7 +6,7 @@ Reading order:
     catalogue     every metric: name, type, labels, help
     durations     histograms of durations, counted by each thread for itself
     metric_page   values of one moment, checked against the catalogue, as families of metrics
-    process_facts version, memory limit and the standard metrics of a process
+    process_facts version and memory limit of a process
     http_server   a small HTTP server: few connections, short timeouts, GET alone
     observation   the pages of a process: /metrics, /healthz, /readyz, /status.json
     watching      files for Prometheus and Grafana

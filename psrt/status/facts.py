@@ -56,10 +56,17 @@ class PserverFacts:
     durable_lag: int
     problem: str
     counters: Mapping[str, float]
+    plan_hash: str = ""
+    version: str = ""
+    clock_ahead_s: float | None = None
+    memory_bytes: int = 0
+    memory_limit_bytes: int = 0
 
     @classmethod
-    def of(cls, endpoint: str, at_s: float, status: Mapping[str, Any]) -> Self:
-        """The facts of one reply to STATUS."""
+    def of(
+        cls, endpoint: str, at_s: float, status: Mapping[str, Any], asked_s: float | None = None
+    ) -> Self:
+        """The facts of one reply to STATUS; `asked_s` is the time here then, since 1970."""
         return cls(
             endpoint=endpoint,
             at_s=at_s,
@@ -77,6 +84,11 @@ class PserverFacts:
             durable_lag=int(status.get("durable_lag_pushes", 0)),
             problem=str(status.get("error") or status.get("durable_problem") or ""),
             counters=status.get("counters", {}),
+            plan_hash=str(status.get("plan_hash") or ""),
+            version=str(status.get("version", "")),
+            clock_ahead_s=_difference(status.get("now_s"), asked_s),
+            memory_bytes=int(status.get("memory_bytes", 0)),
+            memory_limit_bytes=int(status.get("memory_limit_bytes", 0)),
         )
 
     @property
@@ -109,6 +121,10 @@ class ClusterFacts:
     @property
     def unreachable(self) -> list[Unreachable]:
         return [each for each in self.pservers if isinstance(each, Unreachable)]
+
+
+def _difference(there: float | None, here: float | None) -> float | None:
+    return None if there is None or here is None else there - here
 
 
 def _clock(record: Mapping[str, Any]) -> ClockFacts:

@@ -44,4 +44,4 @@ class Gatherer:
         except PsrtError as error:
             return Unreachable(client.endpoint, error.message)
         status = json.loads(reply.header.status_json)
-        return PserverFacts.of(client.endpoint, time.monotonic(), status)
+        return PserverFacts.of(client.endpoint, time.monotonic(), status, time.time())

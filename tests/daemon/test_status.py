@@ -9,7 +9,7 @@ from typing import Any
 
 from psrt.core.errors import CATALOGUE, ErrorCode
 from tests.support.carriers import eventually
-from tests.support.processes import psrt
+from tests.support.processes import DEADLINE_S, psrt
 from tests.support.pserver import daemon, joined, onlooker, status
 from tests.support.small_job import lines, write_files
 
@@ -29,7 +29,9 @@ def test_a_job_that_waits_for_a_trainer_says_so(tmp_path: Path) -> None:
         given = "--endpoints", pserver.endpoint, "--trainers", "2", "--trainer-id", "0"
         with psrt(tmp_path / "trainer.log", "trainer", str(job), *given):
             with closing(onlooker(pserver.endpoint)) as client:
-                eventually(lambda: has_met_a_trainer(status(client)), "the first trainer")
+                eventually(
+                    lambda: has_met_a_trainer(status(client)), "the first trainer", DEADLINE_S
+                )
             code, text = shown(tmp_path, pserver.endpoint)
 
     assert code == 0, text

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import random
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -16,6 +15,7 @@ from typing import Any
 
 from psrt.core.clock import Clock, MonotonicClock, hours_since_1970
 from psrt.core.errors import ErrorCode, PsrtError, WireError
+from psrt.core.process_facts import process_facts
 from psrt.core.specs import TableSpec
 from psrt.core.threads import CrashReport
 from psrt.pserver.checkpoints import RecoveredPart, SavedCut, Settings
@@ -217,7 +217,7 @@ class PserverService:
     def status(self) -> dict[str, Any]:
         """The content of STATUS as plain data."""
         return {
-            "pid": os.getpid(),
+            **process_facts(),
             **self._runner.ask(describe),
             **self._runner.ask(self._cuts.durability.describe),
             "tables": self.tables.describe(),

@@ -8,10 +8,11 @@ from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from psrt.core.errors import InternalError
+from psrt.core.process_facts import memory_limit_bytes
 from psrt.observe.catalogue import OF_PROCESSES, OF_PSERVERS
 from psrt.observe.durations import Durations
 from psrt.observe.metric_page import MetricPage
-from psrt.observe.process_facts import add_process_facts, memory_limit_bytes
+from psrt.observe.process_facts import add_process_facts
 
 ALL = (*OF_PROCESSES, *OF_PSERVERS)
 
