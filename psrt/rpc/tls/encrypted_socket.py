@@ -16,7 +16,7 @@ from typing import Any
 from psrt.core.errors import UnavailableError
 from psrt.rpc.hosts import split_endpoint
 from psrt.rpc.tls.certificates import TlsFiles
-from psrt.rpc.tls.refusals import refusal
+from psrt.rpc.tls.refusals import handshaken, refusal
 
 _RECORD_BYTES = 16 * 1024
 _TIMEVAL = struct.Struct("ll")
@@ -116,7 +116,7 @@ def connect_encrypted(
     sock.settimeout(timeout_s)
     host = split_endpoint(endpoint)[0]
     try:
-        encrypted = tls.current().client.wrap_socket(sock, server_hostname=host)
+        encrypted = handshaken(tls.current().client, sock, host)
     except OSError as error:
         sock.close()
         refused = refusal(error, endpoint) if isinstance(error, ssl.SSLError) else None

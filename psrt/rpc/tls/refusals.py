@@ -52,6 +52,8 @@ def _reason(endpoint: str, tls: TlsFiles | None) -> AccessError | None:
     try:
         host, port = split_endpoint(endpoint)
         with socket.create_connection((host, port), _PROBE_S) as sock:
+            if sock.getsockname() == sock.getpeername():
+                return None  # nobody listens, and TCP has connected the socket to itself
             return _asked_in_clear(sock, endpoint) if tls is None else _asked(sock, endpoint, tls)
     except (OSError, ConfigError):
         return None
@@ -60,10 +62,26 @@ def _reason(endpoint: str, tls: TlsFiles | None) -> AccessError | None:
 def _asked(sock: socket.socket, endpoint: str, tls: TlsFiles) -> AccessError | None:
     context, host = tls.current().client, split_endpoint(endpoint)[0]
     try:
-        with context.wrap_socket(sock, server_hostname=host) as encrypted:
+        with handshaken(context, sock, host) as encrypted:
             return None if _is_greeted(encrypted) else _unwelcome(endpoint, tls)
     except ssl.SSLError as error:
         return refusal(error, endpoint)
+
+
+def handshaken(context: ssl.SSLContext, sock: socket.socket, host: str = "") -> ssl.SSLSocket:
+    """The encrypted socket of a client after its handshake; raises `OSError`.
+
+    `wrap_socket` by itself leaves the handshake out where the peer has reset the connection.
+    """
+    encrypted = context.wrap_socket(
+        sock, server_hostname=host or None, do_handshake_on_connect=False
+    )
+    try:
+        encrypted.do_handshake()
+    except BaseException:
+        encrypted.close()
+        raise
+    return encrypted
 
 
 def _is_greeted(encrypted: ssl.SSLSocket) -> bool:
@@ -83,7 +101,7 @@ def _asked_in_clear(sock: socket.socket, endpoint: str) -> AccessError | None:
     """The refusal of a caller without certificates, if `sock` leads to a port that encrypts."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    with contextlib.suppress(ssl.SSLError), context.wrap_socket(sock):
+    with contextlib.suppress(ssl.SSLError), handshaken(context, sock):
         return _refused(f"{endpoint} accepts encrypted connections only.")
     return None
 

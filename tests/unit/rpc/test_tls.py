@@ -24,7 +24,7 @@ from psrt.rpc.methods import Method
 from psrt.rpc.server import Server
 from psrt.rpc.serving import Peer
 from psrt.rpc.stream import connect_tcp
-from psrt.rpc.tls import TlsFiles, TlsSettings, connect_encrypted
+from psrt.rpc.tls import TlsFiles, TlsSettings, connect_encrypted, why_refused
 from psrt.rpc.wire import Message
 from tests.support.carriers import eventually
 from tests.support.certificates import Authority, identified
@@ -181,6 +181,26 @@ def test_callers_without_certificates_are_admitted_where_the_pserver_says_so(
     settings = dataclasses.replace(authority.issue("pserver"), any_caller=True)
     with serving(settings) as server, identified(TlsSettings(ca=str(authority.file))):
         assert ask(server, "grpc") == ask(server, "stream") == [0, 1, 2]
+
+
+@pytest.mark.parametrize("encrypts", [False, True])
+def test_a_peer_that_resets_connections_refuses_nobody(
+    authority: Authority, encrypts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tls = TlsFiles(authority.issue("trainer")) if encrypts else None
+    # Python leaves out the handshake of a socket that is not connected any more.
+    monkeypatch.setattr(socket, "create_connection", lambda *given: socket.socket())
+
+    assert why_refused("127.0.0.1:1", tls) is None
+
+
+def test_a_socket_that_tcp_has_connected_to_itself_refuses_nobody() -> None:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port = sock.getsockname()[1]
+        sock.connect(sock.getsockname())
+
+    assert why_refused(f"127.0.0.1:{port}", None) is None
 
 
 # --- the socket -----------------------------------------------------------------------------------
