@@ -115,5 +115,9 @@ def schedule(policy: str) -> None:
 
 
 def write_stacks_on_sigquit() -> None:
-    """Write the stacks of all threads to stderr when this process gets SIGQUIT, and go on."""
-    faulthandler.register(signal.SIGQUIT, all_threads=True)
+    """Write the stacks of all threads to stderr when this process gets SIGQUIT, and go on.
+
+    Does nothing where stderr is closed or no file.
+    """
+    with contextlib.suppress(OSError, ValueError, RuntimeError):
+        faulthandler.register(signal.SIGQUIT, all_threads=True)

@@ -13,7 +13,10 @@ from psrt.core import log
 
 
 @pytest.fixture(params=["text"])
-def written(request: pytest.FixtureRequest) -> Iterator[io.StringIO]:
+def written(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[io.StringIO]:
+    monkeypatch.setattr(log, "_fields", {})
     root = logging.getLogger("psrt")
     former = root.handlers[:], root.level, root.propagate
     stream = io.StringIO()
@@ -128,10 +131,7 @@ def test_a_json_line_has_time_level_role_logger_and_message(written: io.StringIO
 
 
 @as_json
-def test_fields_of_the_process_are_in_each_json_line(
-    written: io.StringIO, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(log, "_fields", {})
+def test_fields_of_the_process_are_in_each_json_line(written: io.StringIO) -> None:
     log.add_fields(job="ctr", trainer=3)
     emit(logging.INFO, "begun")
 
