@@ -37,7 +37,8 @@ from benchmarks.measuring import harness
 from benchmarks.recovery import trainer
 from benchmarks.recovery.phases import TABLES, KilledPserver, TrainerTimes, figures
 from psrt.core.clock import MonotonicClock
-from psrt.launch.local import LocalCluster
+from psrt.launch.cluster import Cluster
+from psrt.launch.engines import LocalEngine
 from psrt.launch.plan import PSERVER, PSRT, TRAINER, ChildId, Command
 from psrt.launch.supervise import Supervisor
 from psrt.pserver.checkpoints import complete_cuts
@@ -82,8 +83,8 @@ class MeasuredRun:
 
     def train(self) -> None:
         kept = {"recoveries": self._args.kills, "stands_by": self._args.standby}
-        supervisor = Supervisor(GRACE_S, **kept)
-        with LocalCluster(supervisor, MonotonicClock(), self._say) as cluster:
+        engine, supervisor = LocalEngine(self._say), Supervisor(GRACE_S, **kept)
+        with Cluster(engine, supervisor, MonotonicClock(), self._say) as cluster:
             cluster.start(self._pserver(index) for index in range(self._args.pservers))
             endpoints = cluster.wait_ready(WAIT_S)
             cluster.start(self._trainer(index, endpoints) for index in range(self._args.trainers))
@@ -130,7 +131,7 @@ class MeasuredRun:
 
     # --- kills -----------------------------------------------------------------------------------
 
-    def _kill_in_turn(self, cluster: LocalCluster) -> None:
+    def _kill_in_turn(self, cluster: Cluster) -> None:
         try:
             filled = [self._folder / f"filled.{index}" for index in range(self._args.trainers)]
             self._await(cluster, lambda: all(each.exists() for each in filled), "all rows")
@@ -165,11 +166,11 @@ class MeasuredRun:
         text = log.read_text() if log.exists() else ""
         return "stands by" in text and "takes the place" not in text
 
-    def _await_cut(self, cluster: LocalCluster, number: int) -> None:
+    def _await_cut(self, cluster: Cluster, number: int) -> None:
         newest = lambda: max(complete_cuts(self._cuts), default=0)  # noqa: E731
         self._await(cluster, lambda: newest() >= number, f"cut {number}")
 
-    def _await(self, cluster: LocalCluster, is_true: Callable[[], bool], what: str) -> None:
+    def _await(self, cluster: Cluster, is_true: Callable[[], bool], what: str) -> None:
         def is_so() -> bool:
             if any(each.code is not None for each in cluster.processes):
                 raise SystemExit(f"a process ended; see {self._folder}")

@@ -9,7 +9,7 @@ import click
 from psrt.cli.options import options_of
 from psrt.config.load import load
 from psrt.config.sections import LaunchConfig
-from psrt.launch import local
+from psrt.launch import launching
 
 _EPILOG = """\b
 Examples:
@@ -29,4 +29,4 @@ def launch(**flags: Any) -> int:
     its log. Ctrl-C stops all processes; a second Ctrl-C kills them at once.
     """
     loaded = load(LaunchConfig, flags=flags, file=flags["job"])
-    return local.run(loaded, say=click.echo)
+    return launching.run(loaded, say=click.echo)

@@ -1,10 +1,13 @@
-"""launch: the processes of a job on this host.
+"""launch: the processes of a job, on this host or by an engine, and their supervision.
 
 plan       command lines of pservers and trainers
 outputs    directories, and the report of the whole job
 supervise  decisions when a process ends
 ready_files  facts that pservers write for their launcher
-processes  processes: start, output, signals
+children   protocols of a child and of an engine
+processes  processes of this host: start, output, signals
 report     table, merged report and failure of a launch
-local      a cluster on this host
+cluster    the loop of a launch
+engines    the ways to start processes
+launching  a launch from settings to report
 """

@@ -1,15 +1,17 @@
-"""The processes of a local cluster: pure functions from settings to command lines.
+"""The processes of a cluster: pure functions from settings to command lines.
 
-Pservers listen on a free port and write it to a ready file; trainers are started with the endpoints
-from these files. `log_dir` holds all files of one run: a log for each process, ready files of
-pservers, reports of trainers.
+The plan is the same for every engine, except for the addresses of pservers. Pservers listen on a
+free port and write it to a ready file; trainers are started with the endpoints from these files.
+`log_dir` holds all files of one run: a log for each process, ready files of pservers, reports of
+trainers.
 """
 
 from __future__ import annotations
 
 import json
+import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,6 +25,7 @@ TRAINER = "trainer"
 STANDBY = "standby"
 RECOVER = "--recover"
 PSRT = (sys.executable, "-m", "psrt")
+LOOPBACK = "127.0.0.1"
 _THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
 
 
@@ -35,6 +38,10 @@ class ChildId:
 
     def __str__(self) -> str:
         return f"{self.role}.{self.index}"
+
+
+FOLLOWED = ChildId(TRAINER, 0)
+"""The process whose progress a launch prints."""
 
 
 @dataclass(frozen=True)
@@ -70,22 +77,24 @@ class Plan:
         self.cut_s = _cut_s(self.config, environ)
         self._environ = _child_environment(self.config, self._trainer.cpu_threads, environ)
 
-    def pservers(self) -> list[Command]:
-        return [self._pserver(index) for index in range(self.config.pservers)]
+    def pservers(self, host_of: Callable[[ChildId], str]) -> list[Command]:
+        """The commands of all pservers, each with the address that it listens on."""
+        children = [ChildId(PSERVER, index) for index in range(self.config.pservers)]
+        return [self._pserver(child, host_of(child)) for child in children]
 
     def trainers(self, endpoints: Sequence[str], trainers: int = 0) -> list[Command]:
         """The commands of all trainers of a job that has `trainers`, 0 = as configured."""
         trainers = trainers or self.config.trainers
         return [self._trainer_of(index, trainers, endpoints) for index in range(trainers)]
 
-    def _pserver(self, index: int) -> Command:
-        child = ChildId(PSERVER, index)
+    def _pserver(self, child: ChildId, host: str) -> Command:
         ready = self._path(child, ".ready.json")
-        arguments = ["--config", self.config.job, "--host", "127.0.0.1", "--port", "0"]
+        arguments = ["--config", self.config.job, "--host", host, "--port", "0"]
         arguments += ["--num-gradient-servers", str(self.config.trainers)]
         if self.config.checkpoint_dir:
             arguments += ["--checkpoint-dir", self.config.checkpoint_dir]
         arguments += ["--resume", self.config.resume] if self.config.resume else []
+        arguments += shlex.split(self.config.pserver_args)
         return self._command(child, [*arguments, "--ready-file", str(ready)], ready)
 
     def _trainer_of(self, index: int, trainers: int, endpoints: Sequence[str]) -> Command:
@@ -99,6 +108,7 @@ class Plan:
         arguments += ["--save", self.config.save] if self.config.save else []
         arguments += self._warm_start()
         arguments += ["--profile", self._profile_of(index)] if self._trainer.profile else []
+        arguments += shlex.split(self.config.trainer_args)
         return self._command(child, [*arguments, self.config.job], report)
 
     def _warm_start(self) -> list[str]:

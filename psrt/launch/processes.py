@@ -81,6 +81,10 @@ class Process:
     def pid(self) -> int:
         return self._popen.pid
 
+    @property
+    def log(self) -> str:
+        return str(self.command.log)
+
     def has_just_ended(self, now: float) -> bool:
         """Return True once, at the first call after the end."""
         if self.code is not None or self._popen.poll() is None:

@@ -13,8 +13,8 @@ from typing import Any
 
 from psrt.core.columns import aligned
 from psrt.core.errors import CATALOGUE, JobError
+from psrt.launch.children import Child
 from psrt.launch.plan import TRAINER
-from psrt.launch.processes import Process
 
 _SUMS = ("examples_per_s", "examples", "steps")
 _MEANS = ("loss", "train_auc", "auc")
@@ -23,7 +23,7 @@ _TEXTS = (0, 4)  # columns that are flush left
 Report = Mapping[str, Any]
 
 
-def merged(processes: Sequence[Process], exit_code: int, seconds: float) -> dict[str, Any]:
+def merged(processes: Sequence[Child], exit_code: int, seconds: float) -> dict[str, Any]:
     """Return the launcher's report: totals, then each trainer's report, then each process."""
     reports = [_read(p) for p in processes if p.child.role == TRAINER]
     return {
@@ -43,23 +43,23 @@ def totals(reports: Iterable[Report]) -> dict[str, Any]:
     return {**sums, **{name: mean for name, mean in means.items() if mean is not None}}
 
 
-def table(processes: Sequence[Process]) -> str:
+def table(processes: Sequence[Child]) -> str:
     """Return a table of role, pid, exit, seconds and log of processes, and results of trainers."""
     rows = [("process", "pid", "exit", "seconds", "log")]
     for p in processes:
-        rows.append((str(p.child), str(p.pid), str(p.code), f"{p.seconds:.1f}", str(p.command.log)))
+        rows.append((str(p.child), str(p.pid), str(p.code), f"{p.seconds:.1f}", p.log))
     return "\n".join([*aligned(rows, _TEXTS), "", *aligned(_results(processes), _TEXTS)]).rstrip()
 
 
-def failure(process: Process) -> JobError:
+def failure(process: Child) -> JobError:
     """Return the error of a launch that `process` failed."""
     lines = process.last_lines() or "(it wrote nothing)"
     who = f"{process.endpoint}, pid {process.pid}" if process.endpoint else f"pid {process.pid}"
     return JobError(
         f"{process.child} ({who}) {_ended(process.code or 0, process.seconds)}; "
         "psrt stopped the other processes.\n"
-        f"last lines of {process.command.log}:\n{_indented(lines)}",
-        hint=f"Read {process.command.log}, and the other logs in its directory.",
+        f"last lines of {process.log}:\n{_indented(lines)}",
+        hint=f"Read {process.log}, and the other logs in its directory.",
     )
 
 
@@ -77,7 +77,7 @@ def _ended(code: int, seconds: float) -> str:
     return f"exited with code {code}{meaning} {after}"
 
 
-def _read(process: Process) -> dict[str, Any]:
+def _read(process: Child) -> dict[str, Any]:
     try:
         report = json.loads(process.command.result.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -85,14 +85,14 @@ def _read(process: Process) -> dict[str, Any]:
     return report if isinstance(report, dict) else {}
 
 
-def _facts(process: Process) -> dict[str, Any]:
+def _facts(process: Child) -> dict[str, Any]:
     return {
         "role": process.child.role,
         "index": process.child.index,
         "pid": process.pid,
         "exit_code": process.code,
         "seconds": process.seconds,
-        "log": str(process.command.log),
+        "log": process.log,
     }
 
 
@@ -109,7 +109,7 @@ def _mean(reports: Iterable[Report], name: str) -> float | None:
     return sum(w * v for w, v in zip(weights, values, strict=True)) / sum(weights)
 
 
-def _results(processes: Sequence[Process]) -> list[tuple[str, ...]]:
+def _results(processes: Sequence[Child]) -> list[tuple[str, ...]]:
     trainers = [p for p in processes if p.child.role == TRAINER]
     reports: dict[str, Report] = {str(p.child): _read(p) for p in trainers}
     if not any(reports.values()):

@@ -15,7 +15,8 @@ import pytest
 from psrt.config.load import Loaded, load
 from psrt.config.sections import LaunchConfig
 from psrt.core.errors import ConfigError, DeadlineError, ErrorCode, JobError
-from psrt.launch import local
+from psrt.launch import launching
+from psrt.launch.plan import Plan
 
 FAKE = Path(__file__).parents[1] / "support" / "fake_psrt.py"
 PROGRAM = (sys.executable, str(FAKE))
@@ -44,7 +45,7 @@ class Job:
         return load(LaunchConfig, flags=flags, file=str(self.path))
 
     def launch(self, **flags: object) -> int:
-        return local.run(self.loaded(**flags), say=self.said.append, program=PROGRAM)
+        return launching.run(self.loaded(**flags), say=self.said.append, program=PROGRAM)
 
     @property
     def logs(self) -> Path:
@@ -148,7 +149,7 @@ def test_a_report_that_cannot_be_written_hides_no_error_of_a_child(job: Job, fai
         job.said.append(line)
 
     with pytest.raises(JobError if fails else ConfigError) as caught:
-        local.run(job.loaded(report=str(report)), say=say, program=PROGRAM)
+        launching.run(job.loaded(report=str(report)), say=say, program=PROGRAM)
 
     assert ("trainer.1" if fails else "Is a directory") in caught.value.message
     assert "cannot be written (Is a directory)" in job.said[-1]
@@ -262,6 +263,21 @@ def test_trainers_get_the_jobs_settings_unless_launch_was_given_others(
     assert told["PSRT_DATA_EPOCHS"] == "4"
 
 
+def test_further_flags_reach_every_pserver_and_every_trainer_unchanged(job: Job) -> None:
+    flags = {"pserver_args": "--stripes 4 --unix-dir 'a b'", "trainer_args": "--cpu-num 3"}
+    plan = Plan(job.loaded(**flags), {}, PROGRAM)
+
+    pservers = plan.pservers(lambda child: f"10.0.0.{child.index}")
+    trainers = plan.trainers(["a:1"])
+
+    for command in pservers:
+        words = list(command.arguments)
+        at = words.index("--stripes")
+        assert words[at : at + 4] == ["--stripes", "4", "--unix-dir", "a b"]
+        assert words[words.index("--host") + 1] == f"10.0.0.{command.child.index}"
+    assert all(command.arguments[-3:-1] == ("--cpu-num", "3") for command in trainers)
+
+
 def test_children_die_with_a_launcher_that_is_killed(job: Job) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(WAIT_S)
@@ -282,8 +298,8 @@ _LAUNCHER = """
 import sys
 from psrt.config.load import load
 from psrt.config.sections import LaunchConfig
-from psrt.launch import local
+from psrt.launch import launching
 job, fake = sys.argv[1:]
 flags = {"job": job, "log_dir": job + ".logs"}
-local.run(load(LaunchConfig, flags=flags), say=print, program=(sys.executable, fake))
+launching.run(load(LaunchConfig, flags=flags), say=print, program=(sys.executable, fake))
 """

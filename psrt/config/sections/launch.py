@@ -25,6 +25,10 @@ class LaunchConfig:
         "",
         "JSON file for timelines, one per trainer: out.json becomes out.trainer-0.json and so on.",
     )
+    pserver_args: str = setting(
+        "", "Further flags of every pserver, as in a shell, such as '--stripes 4'; no secrets."
+    )
+    trainer_args: str = setting("", "Further flags of every trainer, as in a shell; no secrets.")
     save: str = setting("", "Directory to save the model to (written by trainer 0).")
     checkpoint_dir: str = setting(
         "", "Directory or fsspec URL for cuts, in place of that of [pserver]; empty = that one."

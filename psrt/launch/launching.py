@@ -1,0 +1,89 @@
+"""A launch from its settings to its report, the same for every engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from psrt.config.load import Loaded, environment, load_job
+from psrt.config.sections import JobConfig, LaunchConfig
+from psrt.core.clock import Clock, MonotonicClock
+from psrt.core.errors import ConfigError, PsrtError
+from psrt.launch import report
+from psrt.launch.children import Engine
+from psrt.launch.cluster import Cluster, Say
+from psrt.launch.engines import LocalEngine
+from psrt.launch.outputs import check_report, make_directory, write_report
+from psrt.launch.plan import PSRT, RECOVER, Plan, check_restarts
+from psrt.launch.supervise import Supervisor
+
+
+def run(
+    loaded: Loaded[LaunchConfig],
+    *,
+    say: Say,
+    program: Sequence[str] = PSRT,
+    clock: Clock | None = None,
+) -> int:
+    """Run a job to its end; returns 0 for success, 128 + n if signal n ended it.
+
+    Raises `JobError` when a child failed, `DeadlineError` when the pservers did not get ready.
+    """
+    config, clock = loaded.config, clock or MonotonicClock()
+    # A mistake in the job raises here, not in the log of every child.
+    job = load_job(config.job).config
+    check_restarts(config, job)
+    plan = Plan(loaded, environment(), program)
+    make_directory("log_dir", config.log_dir)
+    make_directory("report", str(Path(config.report).parent))
+    make_directory("profile", str(Path(config.profile).parent))
+    check_report(config.report)
+    cluster = _cluster(_engine(say), plan, job, clock, say)
+    error, started_at = None, clock.now()
+    try:
+        with cluster:
+            _train(cluster, plan, say)
+        cluster.check()
+    except PsrtError as failed:
+        error = failed
+    code = error.spec.exit_code if error else cluster.exit_code
+    say(f"\n{report.table(cluster.processes)}")
+    try:
+        write_report(
+            config.report, report.merged(cluster.processes, code, clock.now() - started_at)
+        )
+    except ConfigError as unwritten:
+        say(unwritten.message)
+        error = error or unwritten
+    if error:
+        raise error
+    return code
+
+
+def _engine(say: Callable[[str], None]) -> Engine:
+    return LocalEngine(say)
+
+
+def _cluster(engine: Engine, plan: Plan, job: JobConfig, clock: Clock, say: Say) -> Cluster:
+    config = plan.config
+    recoveries = config.recoveries if job.retained_bytes > 0 else 0
+    stands_by = config.standby and engine.can_stand_by
+    supervisor = Supervisor(config.grace_s, plan.cut_s, recoveries, config.restarts, stands_by)
+    # With backups a pserver that is started again is empty: it becomes a backup itself.
+    again = () if job.durability == "replica" else (RECOVER,)
+    return Cluster(engine, supervisor, clock, say, again)
+
+
+def _train(cluster: Cluster, plan: Plan, say: Say) -> None:
+    config = plan.config
+    if cluster.wait_open(config.ready_timeout_s):
+        cluster.start(plan.pservers(cluster.host_of))
+        say(f"started {config.pservers} pservers; logs are in {config.log_dir}")
+    endpoints = cluster.wait_ready(config.ready_timeout_s)
+    if endpoints:
+        cluster.start(plan.trainers(endpoints))
+        if plan.cut_s:
+            cluster.follow_resizes(partial(plan.trainers, endpoints), config.trainers)
+        say(f"pservers serve on {', '.join(endpoints)}; started {config.trainers} trainers")
+    cluster.wait_ended()
