@@ -16,5 +16,6 @@ sockets and disks of an operating system. In reading order:
     cluster     one attempt of a round: processes behind proxies, and faults that strike them
     rounds      attempts until the job completes, and what must hold then
     report      lines of progress, failing rounds, totals
+    rounds_of_seeds  the round of a seed, and what is printed of it
     __main__    `bin/faults`
 """

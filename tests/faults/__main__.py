@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import click
 
-from tests.faults.children import plant
 from tests.faults.disks import can_mount
-from tests.faults.drawing import CARRIERS, drawn
+from tests.faults.drawing import CARRIERS
 from tests.faults.ledger_job import MODES
-from tests.faults.report import Totals, failure_of, line_of
-from tests.faults.rounds import remove, run
+from tests.faults.report import Totals, line_of
+from tests.faults.rounds_of_seeds import Draw, round_of
 from tests.sim.mutations import MUTATIONS
+from tests.support.many_seeds import results_of
 
 
 @click.command()
@@ -23,6 +24,9 @@ from tests.sim.mutations import MUTATIONS
 @click.option("--mode", type=click.Choice(list(MODES)), help="One mode only.")
 @click.option("--carrier", type=click.Choice(CARRIERS), help="One carrier only.")
 @click.option("--pservers-die", is_flag=True, help="Kill and recover pservers in running jobs.")
+@click.option("--all", "both", is_flag=True, help="--pservers-die in every other round.")
+@click.option("--jobs", type=click.IntRange(1), default=1, help="Rounds at a time.")
+@click.option("--minutes", type=float, help="Begin no round after this time.")
 @click.option("--planted", type=click.Choice(list(MUTATIONS)), help="Run with this planted bug.")
 @click.option("--show", is_flag=True, help="Print all about every round.")
 @click.option("--keep", is_flag=True, help="Keep the files of failing rounds.")
@@ -33,6 +37,9 @@ def main(
     mode: str | None,
     carrier: str | None,
     pservers_die: bool,
+    both: bool,
+    jobs: int,
+    minutes: float | None,
     planted: str | None,
     show: bool,
     keep: bool,
@@ -43,18 +50,16 @@ def main(
         disks = can_mount(Path(place) / "disk")
     if not disks:
         print("disks have no faults here: this user may not mount one", flush=True)
-    options = "".join(f" --{n} {v}" for n, v in (("mode", mode), ("carrier", carrier)) if v)
-    options += " --pservers-die" if pservers_die else ""
+    die = None if both else pservers_die
+    draw = Draw(mode, carrier, die, disks, planted or "", show, keep)
     totals = Totals()
-    plant(planted or "")
-    for each in range(seed, seed + rounds):
-        outcome = run(drawn(each, mode, carrier, pservers_die, disks))
+    for outcome, text in results_of(
+        partial(round_of, draw), range(seed, seed + rounds), jobs, minutes
+    ):
         totals.add(outcome)
         print(line_of(outcome), flush=True)
-        if show or outcome.violation:
-            print(failure_of(outcome, options), end="\n\n", flush=True)
-        if not (keep and outcome.violation):
-            remove(outcome)
+        if text:
+            print(text, end="\n\n", flush=True)
         if report is not None:
             totals.write(report)
     print(f"{totals.rounds} rounds, {len(totals.broken)} broken; {totals.plain()}")

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from tests.faults.drawing import FaultRound
 from tests.faults.rounds import Outcome
 
 LAST_LINES = 15
@@ -29,6 +30,11 @@ def _summed(ends: dict[str, str]) -> str:
     return ", ".join(f"{count} {end}" for end, count in sorted(counts.items()))
 
 
+def repeat_of(round: FaultRound, options: str) -> str:
+    """The command that runs one round again."""
+    return f"bin/faults --rounds 1 --seed {round.seed}{options}"
+
+
 def failure_of(outcome: Outcome, options: str) -> str:
     """All that is known about a round that broke a promise."""
     state = f"BROKEN: {outcome.violation}" if outcome.violation else "ok"
@@ -41,7 +47,7 @@ def failure_of(outcome: Outcome, options: str) -> str:
         if text:
             where = log.relative_to(outcome.place) if outcome.place else log
             lines += [f"last lines of {where}:", *(f"    {line}" for line in text)]
-    lines.append(f"repeat it: bin/faults --rounds 1 --seed {outcome.round.seed}{options}")
+    lines.append(f"repeat it: {repeat_of(outcome.round, options)}")
     return "\n".join(lines)
 
 
@@ -69,7 +75,8 @@ class Totals:
         for ends in outcome.ends:
             self.ends.update(end.split(":")[0] for end in ends.values())
         if outcome.violation:
-            self.broken.append({"seed": round.seed, "violation": outcome.violation})
+            found = {"violation": outcome.violation, "repeat": outcome.repeat}
+            self.broken.append({"seed": round.seed, **found})
 
     def write(self, path: Path) -> None:
         path.write_text(json.dumps(self.plain(), indent=1) + "\n")

@@ -24,7 +24,10 @@ SHARED_MEMORY = Path("/dev/shm")
 
 @dataclass
 class Outcome:
-    """Result of a round: `violation` or "", ends by attempt, and the faults that struck."""
+    """Result of a round: `violation` or "", ends by attempt, and the faults that struck.
+
+    `repeat` is the command that runs it again.
+    """
 
     round: FaultRound
     violation: str = ""
@@ -35,6 +38,7 @@ class Outcome:
     took_s: float = 0.0
     logs: list[Path] = field(default_factory=list)
     place: Path | None = None
+    repeat: str = ""
 
 
 def run(round: FaultRound, keep: bool = False) -> Outcome:

@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,8 @@ from tests.faults.drawing import CARRIERS, Fault, FaultRound, Strike, drawn
 from tests.faults.ledger_job import MODES, SMALL
 from tests.faults.report import failure_of, line_of
 from tests.faults.rounds import Outcome, remove, run
+from tests.faults.rounds_of_seeds import Draw, round_of
+from tests.support.many_seeds import results_of
 from tests.support.pages import page
 from tests.support.processes import ROOT, psrt
 
@@ -37,6 +40,8 @@ CALM = FaultRound(
     cut_every=8,
     restarts=1,
 )
+
+TWICE = "a push is applied twice"
 
 LONG = replace(CALM, steps=100, pace_s=0.02)
 """Long enough for a fault to strike before the end."""
@@ -78,9 +83,21 @@ def test_seeds_draw_every_mode_carrier_and_fault() -> None:
     assert strikes | {Fault.KILL_PSERVER} == set(Fault)
 
 
+def test_rounds_of_all_kinds_run_in_several_processes_and_say_how_to_repeat_them() -> None:
+    draw = Draw("async", "tcp", pservers_die=None, disks=False, planted=TWICE)
+
+    found = list(results_of(partial(round_of, draw), (4, 7), jobs=2))
+
+    texts = {outcome.round.seed: text for outcome, text in found}
+    planted = f"--mode async --carrier tcp%s --planted '{TWICE}'"
+    assert f"repeat it: bin/faults --rounds 1 --seed 4 {planted % ''}" in texts[4]
+    assert f"repeat it: bin/faults --rounds 1 --seed 7 {planted % ' --pservers-die'}" in texts[7]
+    assert all(outcome.repeat in texts[outcome.round.seed] for outcome, _ in found)
+
+
 @pytest.fixture
 def _twice() -> Iterator[None]:
-    plant("a push is applied twice")
+    plant(TWICE)
     yield
     plant("")
 
@@ -184,8 +201,10 @@ def test_a_command_of_the_page_runs(command: str, tmp_path: Path) -> None:
     )
 
     assert ran.returncode == ("--planted" in command), ran.stdout + ran.stderr
-    if "--report" in command:
-        assert json.loads((tmp_path / "faults.json").read_text())["rounds"] == 1
+    for written in tmp_path.glob("*.json"):
+        totals = json.loads(written.read_text())
+        assert 1 in (totals.get("rounds"), totals.get("histories"))
+    assert any(tmp_path.iterdir()) == ("--report" in command)
 
 
 def test_a_pserver_takes_the_failpoint_of_the_page(tmp_path: Path) -> None:

@@ -22,5 +22,8 @@ history, byte for byte. In reading order:
     mistakes    functions of psrt with a mistake
     mutations   planted bugs that histories must find
     shrinking   the least faults with which a seed still fails
+    resizing    histories in which the number of trainers changes
+    kinds       kinds of histories, and their shares of many
+    report      what a broken history prints, and totals
     __main__    `python -m tests.sim`: many histories, one history, or the planted bugs
 """

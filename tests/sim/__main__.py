@@ -4,65 +4,67 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable
-from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
 
 import click
 
-from tests.sim.history import run
 from tests.sim.mutations import MUTATIONS
-from tests.sim.scenario import MODES, Scenario, drawn, durable, with_backups, with_deltas
-from tests.sim.shrinking import shrunk
+from tests.sim.report import Draw, Totals, result_of
+from tests.sim.scenario import MODES
+from tests.support.many_seeds import results_of
+
+PROGRESS_EVERY = 1000
 
 
 @click.command()
 @click.option("--histories", default=200, show_default=True, help="How many seeds to run.")
 @click.option("--first", default=0, show_default=True, help="The first seed.")
-@click.option("--mode", type=click.Choice(list(MODES)), help="One mode only.")
-@click.option("--show", is_flag=True, help="Print every history, with all frames.")
-@click.option("--durable", "is_durable", is_flag=True, help="Pservers recover from cuts.")
+@click.option("--mode", type=click.Choice(list(MODES)), help="One mode only; not with --all.")
+@click.option("--durable", "kind", flag_value="durable", help="Pservers recover from cuts.")
+@click.option("--deltas", "kind", flag_value="deltas", help="…, and from local cuts.")
+@click.option("--backups", "kind", flag_value="backups", help="Pservers have backups.")
+@click.option("--resizes", "kind", flag_value="resizes", help="The number of trainers changes.")
+@click.option("--all", "kind", flag_value="", help="All kinds and modes, by fixed shares.")
+@click.option("--jobs", type=click.IntRange(1), default=1, help="Processes that run histories.")
+@click.option("--minutes", type=float, help="Begin no history after this time.")
+@click.option("--report", type=click.Path(path_type=Path), help="Write totals to this JSON file.")
 @click.option("--planted", type=click.Choice(list(MUTATIONS)), help="Run with this planted bug.")
-@click.option("--deltas", "has_deltas", is_flag=True, help="…, and from local cuts.")
-@click.option("--backups", "has_backups", is_flag=True, help="Pservers have backups.")
+@click.option("--show", is_flag=True, help="Print every history, with all frames.")
 def main(
     histories: int,
     first: int,
     mode: str | None,
-    show: bool,
-    is_durable: bool,
+    kind: str | None,
+    jobs: int,
+    minutes: float | None,
+    report: Path | None,
     planted: str | None,
-    has_deltas: bool,
-    has_backups: bool,
+    show: bool,
 ) -> None:
     """Run simulated histories; exit 1 if one of them breaks a promise.
 
     A failing history is printed with the fewest faults that it fails with.
     """
-    with MUTATIONS[planted].planted() if planted else nullcontext():
-        draw = with_deltas if has_deltas else durable if is_durable else drawn
-        draw = with_backups if has_backups else draw
-        sys.exit(_run(range(first, first + histories), mode, show, draw))
+    if mode and kind == "":
+        raise click.UsageError("--all has histories of every mode: leave out --mode")
+    draw = Draw("plain" if kind is None else kind, mode, planted or "", show)
+    seeds = range(first, first + histories)
+    totals, began = Totals(), time.perf_counter()
+    for result in results_of(partial(result_of, draw), seeds, jobs, minutes):
+        totals.add(result)
+        if result.text:
+            print(result.text, flush=True)
+        if totals.histories % PROGRESS_EVERY == 0:
+            _tell(totals, time.perf_counter() - began, report)
+    _tell(totals, time.perf_counter() - began, report)
+    sys.exit(bool(totals.broken))
 
 
-def _run(
-    seeds: range, mode: str | None, show: bool, draw: Callable[[int, str | None], Scenario]
-) -> bool:
-    ends: Counter[str] = Counter()
-    broken, cuts, began = 0, 0, time.perf_counter()
-    for seed in seeds:
-        verdict = run(draw(seed, mode))
-        ends.update(end.split(":")[0] for end in verdict.ends.values())
-        cuts += verdict.cuts
-        if show:
-            print("\n".join(verdict.trace))
-        if verdict.violation:
-            broken += 1
-            least = shrunk(verdict.scenario, lambda each: bool(run(each).violation))
-            print(run(least), end="\n\n", flush=True)
-    took_s = time.perf_counter() - began
-    print(f"{len(seeds)} histories in {took_s:.1f} s, {broken} broken, {cuts} cuts; {dict(ends)}")
-    return broken > 0
+def _tell(totals: Totals, took_s: float, report: Path | None) -> None:
+    print(totals.line(took_s), flush=True)
+    if report is not None:
+        totals.write(report, took_s)
 
 
 if __name__ == "__main__":

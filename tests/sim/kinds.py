@@ -1,0 +1,67 @@
+"""Kinds of histories: each draws a scenario from a seed, runs it, and shrinks it if it fails."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from tests.sim.history import Verdict, run
+from tests.sim.resizing import drawn_changes, run_changes
+from tests.sim.scenario import (
+    DURABLE_MODES,
+    MODES,
+    Scenario,
+    drawn,
+    durable,
+    with_backups,
+    with_deltas,
+)
+from tests.sim.shrinking import shrunk
+
+Runner = Callable[[Scenario], Verdict]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """`draw` gives the scenario of a seed and mode, and what runs it; `percent` of all histories
+    of `--all` are of this kind."""
+
+    percent: int
+    modes: Sequence[str]
+    draw: Callable[[int, str | None], tuple[Scenario, Runner]]
+
+    def run(self, seed: int, mode: str | None) -> Verdict:
+        scenario, runner = self.draw(seed, mode)
+        return runner(scenario)
+
+    def shrunk(self, seed: int, mode: str | None) -> Verdict:
+        """The history of a seed that fails, with the fewest faults with which it does."""
+        scenario, runner = self.draw(seed, mode)
+        return runner(shrunk(scenario, lambda each: bool(runner(each).violation)))
+
+
+def _plain(draw: Callable[[int, str | None], Scenario]) -> Callable[..., tuple[Scenario, Runner]]:
+    return lambda seed, mode: (draw(seed, mode), run)
+
+
+def _resizes(seed: int, mode: str | None) -> tuple[Scenario, Runner]:
+    scenario, changes = drawn_changes(seed, mode or random.Random(seed).choice(DURABLE_MODES))
+    return scenario, partial(run_changes, changes=changes)
+
+
+KINDS = {
+    "plain": Kind(30, list(MODES), _plain(drawn)),
+    "durable": Kind(20, DURABLE_MODES, _plain(durable)),
+    "deltas": Kind(20, DURABLE_MODES, _plain(with_deltas)),
+    "backups": Kind(15, DURABLE_MODES, _plain(with_backups)),
+    "resizes": Kind(15, DURABLE_MODES, _resizes),
+}
+
+
+def kind_and_mode_of(seed: int) -> tuple[str, str]:
+    """Kind and mode of a seed among all, kinds by their shares and modes in equal ones."""
+    draw = random.Random(f"kind {seed}")
+    (name,) = draw.choices(list(KINDS), [kind.percent for kind in KINDS.values()])
+    return name, draw.choice(KINDS[name].modes)

@@ -1,0 +1,72 @@
+"""`python -m tests.sim`: many histories in several processes, and what it prints of broken ones."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.sim.__main__ import main
+from tests.sim.kinds import KINDS, kind_and_mode_of
+from tests.sim.scenario import DURABLE_MODES, MODES
+from tests.support.many_seeds import results_of
+
+PLANTED = "a push is applied twice"
+
+
+def test_seeds_draw_every_kind_by_its_share_and_every_mode() -> None:
+    drawn = [kind_and_mode_of(seed) for seed in range(4000)]
+
+    kinds = Counter(kind for kind, _ in drawn)
+    assert {name: round(count / 40) for name, count in kinds.items()} == pytest.approx(
+        {name: kind.percent for name, kind in KINDS.items()}, abs=3
+    )
+    assert {mode for kind, mode in drawn if kind == "plain"} == set(MODES)
+    assert {mode for kind, mode in drawn if kind == "backups"} == set(DURABLE_MODES)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_every_seed_runs_once_in_any_number_of_processes(jobs: int) -> None:
+    assert sorted(results_of(abs, range(-40, 0), jobs)) == list(range(1, 41))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_no_history_begins_once_the_time_is_over(jobs: int) -> None:
+    assert list(results_of(abs, range(10**9), jobs, minutes=1e-9)) == []
+
+
+def test_a_broken_history_is_counted_and_printed_with_the_command_that_repeats_it(
+    tmp_path: Path,
+) -> None:
+    report = tmp_path / "report.json"
+    given = "--histories", "6", "--all", "--jobs", "2", "--planted", PLANTED, "--report", report
+
+    ran = _main(*map(str, given))
+
+    totals = json.loads(report.read_text())
+    assert totals["histories"] == sum(totals["kinds"].values()) == 6
+    assert totals["broken"]
+    assert ran.exit_code == 1
+    for broken in totals["broken"]:
+        assert f"repeat it: {broken['repeat']}\n" in ran.output
+    repeated = _main(*_arguments(totals["broken"][0]["repeat"]))
+    assert totals["broken"][0]["violation"] in repeated.output
+
+
+def test_all_histories_are_of_every_mode() -> None:
+    ran = _main("--all", "--mode", "sync")
+
+    assert ran.exit_code == 2
+    assert "leave out --mode" in ran.output
+
+
+def _main(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+def _arguments(command: str) -> list[str]:
+    return shlex.split(command.removeprefix("python -m tests.sim "))
