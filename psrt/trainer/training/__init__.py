@@ -15,6 +15,7 @@ training_run      the training step, and everything it passes through
 profiling         the profile of a run
 single_trainer    training without pservers
 session_parts     run and cluster of a job
+ending            the end of a job on trainer 0: saves, then tests
 session           the trainer command, from settings to exit code
 lifetime          raises the original error on use after failure
 connected_calls   calls of a connected executor between two steps
