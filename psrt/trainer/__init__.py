@@ -7,5 +7,6 @@ In reading order:
     cuts      the part of a trainer in cuts
     shuffle   records exchanged between trainers
     models    models on disk, predictions, ONNX files
+    observing a running trainer as seen from outside: its pages
     training  the training step, sessions, connected executors
 """

@@ -223,6 +223,7 @@ class PserverService:
             "tables": self.tables.describe(),
             "loading": self._loader.describe(),
             "counters": self.meters.counters.snapshot(),
+            "pushed_rows": self.meters.pushed_rows(),
         }
 
     def _job_time(self) -> int:

@@ -42,6 +42,7 @@ from psrt.trainer.inputs import (
     warm_start_of,
 )
 from psrt.trainer.models import export, manifest_of
+from psrt.trainer.observing import Watchers, observed
 from psrt.trainer.training import evaluate
 from psrt.trainer.training.completion import CompletionWait, await_others, waiting_turn
 from psrt.trainer.training.process import Say, prepared_process
@@ -71,15 +72,16 @@ def train(
     if settings.save and settings.trainer_id == 0:
         export.check_target(Path(settings.save))
     leaves = partial(reporter.stopping, CUT_S + STOP_S)
-    with StopSignals(leaves) as signals, prepared_process(settings, say):
+    seen = observed(settings.metrics, reporter)
+    with StopSignals(leaves) as signals, seen as watchers, prepared_process(settings, say):
         job = load_job(config)
-        while trainers := _train_once(settings, job, say, signals, reporter):
+        while trainers := _train_once(settings, job, say, signals, watchers):
             settings = replace(settings, trainers=trainers, resume="")
     return signals.exit_code
 
 
 def _train_once(
-    settings: TrainerConfig, job: Job, say: Say, signals: StopSignals, reporter: ServiceReporter
+    settings: TrainerConfig, job: Job, say: Say, signals: StopSignals, watchers: Watchers
 ) -> int:
     """Train until the job has ended, or its number of trainers has changed.
 
@@ -89,7 +91,7 @@ def _train_once(
         closing(run_of(settings, job)) as run,
         closing(cluster_for(settings, job, run, say)) as cluster,
     ):
-        session = Session(settings, job, run, cluster, say, reporter)
+        session = Session(settings, job, run, cluster, say, watchers)
         trainers = 0
         try:
             session.run(signals)
@@ -116,9 +118,9 @@ class Session:
         run: TrainingRun,
         cluster: Cluster,
         say: Say,
-        reporter: ServiceReporter | None = None,
+        watchers: Watchers | None = None,
     ) -> None:
-        self._reporter = reporter or ServiceReporter()
+        self._watchers = watchers or Watchers()
         self._settings, self._job, self._run, self._cluster = settings, job, run, cluster
         self._communicator, self._say = cluster.communicator, say
         data = job.config.data
@@ -133,6 +135,9 @@ class Session:
         self._save_to = settings.save if first else ""
         self._results: dict[str, Any] = {}
         self._joined = False
+        self._mode = "local" if settings.local else job.config.mode
+        labels = job.config.name, self._mode, str(settings.trainer_id)
+        self._watchers.begin(labels, run.spans, self._communicator, self._progress.numbers)
 
     def run(self, signals: StopSignals) -> None:
         """Train, test and save, leave; a signal ends the first two."""
@@ -216,7 +221,7 @@ class Session:
         """Report that training begins: the first batch and its rows have arrived."""
         self._progress.start()
         patience_s = self._settings.connect_timeout_s + 2 * self._settings.call_timeout_s
-        self._reporter.ready(partial(self._progress.describe, patience_s))
+        self._watchers.ready(partial(self._progress.describe, patience_s))
 
     def _position_after(
         self, batch: PreparedBatch, following: PreparedBatch | None, fetched: list[Any]
@@ -264,7 +269,7 @@ class Session:
         summary = {**self._progress.summary(), **self._results}
         return {
             "job": config.name,
-            "mode": "local" if settings.local else config.mode,
+            "mode": self._mode,
             "trainer": settings.trainer_id,
             "trainers": settings.trainers,
             "pservers": len(settings.endpoints),
