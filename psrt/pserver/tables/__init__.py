@@ -2,9 +2,8 @@
 
 In reading order:
 
-    weight_backups     dense values that trainers pulled, for delay compensation
     helper_threads     threads that take tasks of large requests while their cores are idle
-    block_values       values or state of a dense block, copied on write while a reader holds them
+    block_values       a dense block, copied on write while a reader holds it, and its backups
     block_update       updates of a dense block: prepared gradient, then the optimizer's formula
     dense_table        one block of a dense parameter: values, optimizer state, version, lock
     fair_lock          a fair readers-writer lock
@@ -17,6 +16,7 @@ In reading order:
     row_walk           walks over all rows, page by page
     sparse_table       rows by id, over a few stripes
     two_part_table     a sparse table whose rows start short
+    memory_limit       the limit of the memory of all tables
     table_registry     the tables of one pserver by name
     eviction           policies and the schedule of sweeps that drop rows
     sweeping           sweeps over all rows of a table, in small slices
