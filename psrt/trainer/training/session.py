@@ -40,11 +40,12 @@ from psrt.trainer.inputs import (
     state,
     warm_start_of,
 )
+from psrt.trainer.measuring import Progress
 from psrt.trainer.models import export
-from psrt.trainer.training.ending import Ending
+from psrt.trainer.observing import Watchers, observed
+from psrt.trainer.training.conclusion import Conclusion
 from psrt.trainer.training.process import Say, prepared_process
 from psrt.trainer.training.profiling import profiled, spanned
-from psrt.trainer.training.progress import Progress
 from psrt.trainer.training.session_parts import Cluster, cluster_for, print_job, run_of
 from psrt.trainer.training.signals import Interrupted, StopSignals
 from psrt.trainer.training.step_values import StepValues
@@ -69,17 +70,18 @@ def train(
     if settings.save and settings.trainer_id == 0:
         export.check_target(Path(settings.save))
     leaves = partial(reporter.stopping, CUT_S + STOP_S)
-    with StopSignals(leaves) as signals, prepared_process(settings, say):
+    seen = observed(settings.metrics, reporter)
+    with StopSignals(leaves) as signals, seen as watchers, prepared_process(settings, say):
         job = load_job(config)
         if settings.trainer_id == 0:
             batches.check_tests(job)
-        while trainers := _train_once(settings, job, say, signals, reporter):
+        while trainers := _train_once(settings, job, say, signals, watchers):
             settings = replace(settings, trainers=trainers, resume="")
     return signals.exit_code
 
 
 def _train_once(
-    settings: TrainerConfig, job: Job, say: Say, signals: StopSignals, reporter: ServiceReporter
+    settings: TrainerConfig, job: Job, say: Say, signals: StopSignals, watchers: Watchers
 ) -> int:
     """Train until the job has ended, or its number of trainers has changed.
 
@@ -89,7 +91,7 @@ def _train_once(
         closing(run_of(settings, job)) as run,
         closing(cluster_for(settings, job, run, say)) as cluster,
     ):
-        session = Session(settings, job, run, cluster, say, reporter)
+        session = Session(settings, job, run, cluster, say, watchers)
         trainers = 0
         try:
             session.run(signals)
@@ -116,9 +118,9 @@ class Session:
         run: TrainingRun,
         cluster: Cluster,
         say: Say,
-        reporter: ServiceReporter | None = None,
+        watchers: Watchers | None = None,
     ) -> None:
-        self._reporter = reporter or ServiceReporter()
+        self._watchers = watchers or Watchers()
         self._settings, self._job, self._run, self._cluster = settings, job, run, cluster
         self._communicator, self._say = cluster.communicator, say
         data = job.config.data
@@ -130,6 +132,9 @@ class Session:
         self._recorder = state.recorder(settings, job.config, self._files)
         self._results: dict[str, Any] = {}
         self._joined = False
+        self._mode = "local" if settings.local else job.config.mode
+        labels = job.config.name, self._mode, str(settings.trainer_id)
+        self._watchers.begin(labels, run.spans, self._communicator, self._progress.numbers)
 
     def run(self, signals: StopSignals) -> None:
         """Train, save and test, leave; a signal ends the first two."""
@@ -213,7 +218,7 @@ class Session:
         """Report that training begins: the first batch and its rows have arrived."""
         self._progress.start()
         patience_s = self._settings.connect_timeout_s + 2 * self._settings.call_timeout_s
-        self._reporter.ready(partial(self._progress.describe, patience_s))
+        self._watchers.ready(partial(self._progress.describe, patience_s))
 
     def _position_after(
         self, batch: PreparedBatch, following: PreparedBatch | None, fetched: list[Any]
@@ -225,10 +230,10 @@ class Session:
         return self._recorder.position_after(batch, following, kept)
 
     def save_and_test(self) -> None:
-        """Save and test on trainer 0; see `ending`."""
+        """Save and test on trainer 0; see `conclusion`."""
         if self._settings.trainer_id == 0:
-            ending = Ending(self._settings, self._job, self._run, self._cluster, self._say)
-            self._results |= ending.save_and_test()
+            parts = self._settings, self._job, self._run, self._cluster, self._say
+            self._results |= Conclusion(*parts).save_and_test()
 
     def leave(self, signal: int) -> None:
         """Complete; after a signal with a short timeout, and without raising."""
@@ -249,7 +254,7 @@ class Session:
         summary = {**self._progress.summary(), **self._results}
         return {
             "job": config.name,
-            "mode": "local" if settings.local else config.mode,
+            "mode": self._mode,
             "trainer": settings.trainer_id,
             "trainers": settings.trainers,
             "pservers": len(settings.endpoints),

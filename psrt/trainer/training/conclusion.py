@@ -13,16 +13,16 @@ from psrt.config.sections import TrainerConfig
 from psrt.core.clock import MonotonicClock
 from psrt.core.types import Array
 from psrt.trainer.inputs import Job, batches
+from psrt.trainer.measuring import evaluate
 from psrt.trainer.models import export, manifest_of
-from psrt.trainer.training import evaluate
 from psrt.trainer.training.completion import CompletionWait, await_others, waiting_turn
 from psrt.trainer.training.process import Say
 from psrt.trainer.training.session_parts import Cluster
 from psrt.trainer.training.training_run import TrainingRun
 
 
-class Ending:
-    """What trainer 0 does after its last step; `save_and_test` once."""
+class Conclusion:
+    """The work of trainer 0 after its last step; call `save_and_test` once."""
 
     def __init__(
         self, settings: TrainerConfig, job: Job, run: TrainingRun, cluster: Cluster, say: Say
