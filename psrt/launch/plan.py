@@ -62,7 +62,8 @@ class Command:
 class Plan:
     """The commands of one launch; `program` runs `psrt` (tests pass a fake).
 
-    `cut_s` is the time that pservers wait for a cut when they end, 0 = the job makes none.
+    `variables` are those that the launch sets in the environment of every process. `cut_s` is the
+    time that pservers wait for a cut when they end, 0 = the job makes none.
     """
 
     def __init__(
@@ -75,7 +76,8 @@ class Plan:
         self._program = tuple(program)
         self._trainer = _trainer_settings(loaded, environ)
         self.cut_s = _cut_s(self.config, environ)
-        self._environ = _child_environment(self.config, self._trainer.cpu_threads, environ)
+        self.variables = _variables(self.config, self._trainer.cpu_threads, environ)
+        self._environ = {**environ, **self.variables}
 
     def pservers(self, host_of: Callable[[ChildId], str]) -> list[Command]:
         """The commands of all pservers, each with the address that it listens on."""
@@ -186,14 +188,14 @@ def _cut_s(config: LaunchConfig, environ: Mapping[str, str]) -> float:
     return settings.checkpoint_grace_s if makes_cuts else 0.0
 
 
-def _child_environment(
+def _variables(
     config: LaunchConfig, cpu_threads: int, environ: Mapping[str, str]
 ) -> dict[str, str]:
-    """The launcher's environment with limited BLAS threads, unbuffered output and overrides."""
-    threads = dict.fromkeys(_THREAD_VARIABLES, str(cpu_threads))
+    """Limited BLAS threads, unless `environ` has them, unbuffered output and overrides."""
+    threads = {name: environ.get(name, str(cpu_threads)) for name in _THREAD_VARIABLES}
     overrides = {}
     if config.mode:
         overrides["PSRT_COMMUNICATION_MODE"] = config.mode
     if config.epochs:
         overrides["PSRT_DATA_EPOCHS"] = str(config.epochs)
-    return {**threads, **environ, "PYTHONUNBUFFERED": "1", **overrides}
+    return {**threads, "PYTHONUNBUFFERED": "1", **overrides}

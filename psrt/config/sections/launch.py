@@ -1,4 +1,4 @@
-"""The section `[launch]`: settings of a cluster on this host."""
+"""The section `[launch]`: settings of a cluster, on this host or by an engine on others."""
 
 from __future__ import annotations
 
@@ -8,12 +8,18 @@ from psrt.config.sections import fields
 from psrt.config.settings import setting
 from psrt.core.specs import MODES
 
+ENGINES = {"local": "processes of this host"}
+"""Engines that start processes: name → description; `psrt.launch.engines.table` has their rows."""
+
+_ON = "The processes are " + "; ".join(f"{name} = {what}" for name, what in ENGINES.items()) + "."
+
 
 @dataclass(frozen=True)
 class LaunchConfig:
-    """A local cluster: pservers and trainers as processes of this host."""
+    """A cluster: pservers and trainers as processes of this host, or by an engine on others."""
 
     job: str = setting("", "Job file (TOML).", positional="JOB.toml")
+    on: str = setting("local", _ON, choices=tuple(ENGINES))
     pservers: int = setting(2, "Number of pservers to start.", minimum=1)
     trainers: int = setting(2, "Number of trainers to start.", minimum=1)
     log_dir: str = setting("logs", "Directory for one log file per process.")
