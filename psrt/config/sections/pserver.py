@@ -96,6 +96,13 @@ class PserverConfig:
     )
     insecure: bool = fields.insecure("this pserver")
     stay: bool = setting(False, "Keep serving after all trainers have completed.")
+    stopped_exit_code: int = setting(
+        0,
+        "Exit code after SIGTERM or SIGINT; Jobs of Kubernetes replace a pserver that was stopped "
+        "only if it is not 0.",
+        minimum=0,
+        maximum=255,
+    )
     checkpoint_dir: str = setting(
         "", "Directory or fsspec URL for cuts of the job, the same for all pservers; empty = none."
     )

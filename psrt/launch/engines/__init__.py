@@ -2,6 +2,7 @@
 
 table  one row for each engine
 local  processes of this host
+ssh    processes of other hosts, over SSH
 """
 
 from psrt.launch.engines.local import LocalEngine

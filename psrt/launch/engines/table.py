@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from psrt.launch.children import Engine
-from psrt.launch.engines.local import LocalEngine, described
+from psrt.launch.engines import local, ssh
 from psrt.launch.plan import Plan
 
 
@@ -21,5 +21,8 @@ class EngineKind:
     describe: Callable[[Plan], str]
 
 
-TABLE = {"local": EngineKind(lambda plan, say: LocalEngine(say), described)}
+TABLE = {
+    "local": EngineKind(lambda plan, say: local.LocalEngine(say), local.described),
+    "ssh": EngineKind(ssh.ssh_engine, ssh.described),
+}
 """Name, one of `ENGINES` in `psrt.config.sections` → its row."""

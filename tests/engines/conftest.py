@@ -1,0 +1,34 @@
+"""The engines of `psrt launch` that run here, each with the flags that choose it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from psrt.launch.engines import TABLE
+from tests.support.launched_job import Job
+from tests.support.pipe_engine import PIPES
+from tests.support.ssh_hosts import HOSTS, ssh_hosts
+
+Flags = dict[str, str]
+
+
+@pytest.fixture(scope="session")
+def ssh_flags(tmp_path_factory: pytest.TempPathFactory):
+    with ssh_hosts(tmp_path_factory.mktemp("ssh")) as config:
+        yield {"on": "ssh", "hosts": ",".join(f"{host}:2" for host in HOSTS), "ssh_config": config}
+
+
+@pytest.fixture(params=["pipe", "ssh"])
+def on(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Flags:
+    """Flags of `psrt launch` for one engine; the test is skipped where it is not installed."""
+    if request.param == "pipe":
+        monkeypatch.setitem(TABLE, "ssh", PIPES)
+        return {"on": "ssh"}
+    return {name: str(value) for name, value in request.getfixturevalue("ssh_flags").items()}
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    return Job(tmp_path)
