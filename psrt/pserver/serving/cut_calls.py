@@ -5,11 +5,10 @@ The first pserver of a job coordinates its cuts; every pserver writes its own pa
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from psrt.coordinator.part_chain import PartOutcome
 from psrt.core.clock import Clock
@@ -39,8 +38,6 @@ from psrt.rpc.dialing import Carrier
 from psrt.rpc.methods import Method
 from psrt.rpc.serving import Later, deadline_of
 from psrt.rpc.wire import Message
-
-log = logging.getLogger("psrt.pserver")
 
 Found: TypeAlias = Sequence[tuple[str, int]]
 """Endpoint and incarnation of each pserver of a job, in the order of the plan."""
@@ -123,7 +120,7 @@ class CutCalls:
                 term = self._recovered.term if self._recovered is not None else None
                 self._coordination = Coordination(
                     self.resuming.kept_by(self._settings),
-                    *(endpoints, self._clock, steps, self._crashes, term),
+                    *(endpoints, self._clock, steps, self._crashes, term, self._cutting.history),
                 )
                 if self._recovered is not None:  # a local cut may be behind one without files
                     self._coordination.seen(self._recovered.state["cut"])
@@ -182,6 +179,11 @@ class CutCalls:
     @property
     def settings(self) -> Settings | None:
         return self._settings
+
+    def describe(self) -> dict[str, Any] | None:
+        """Facts for STATUS; None if this pserver makes no cuts."""
+        known = {"complete": self.complete or self.newest_complete, "proposed": self.proposed}
+        return None if self._cutting is None else known | self._cutting.history.describe()
 
     @property
     def first(self) -> str:
@@ -289,7 +291,8 @@ class CutCalls:
         ask = partial(report_part, self.first, self._carrier, self._incarnation, part, timeout_s)
         if self._coordination is not None:
             ask = partial(report_here, self._coordination, part)
-        outcome = outcome_of(part, ask)
+        outcome, why = outcome_of(part, ask)
+        self._cutting.history.ended(number, outcome, why)
         self.durability.ended(number, outcome is PartOutcome.COMPLETE)
         self._on_ended(number, outcome)
         return outcome

@@ -65,18 +65,18 @@ def report_here(coordination: Coordination, part: pb.CutPart) -> int:
     return caller.number
 
 
-def outcome_of(part: pb.CutPart, report: Callable[[], int]) -> PartOutcome:
-    """The end of the cut of a part, from `report()`, or from its error."""
+def outcome_of(part: pb.CutPart, report: Callable[[], int]) -> tuple[PartOutcome, str]:
+    """The end of the cut of a part, from `report()` or from its error, and why it was given up."""
     try:
         complete = report()
     except PsrtError as error:
         if error.code is ErrorCode.CUT_GIVEN_UP:
-            return PartOutcome.GIVEN_UP
+            return PartOutcome.GIVEN_UP, error.message
         log.warning("it is unknown whether cut %d is complete: %s", part.number, error)
         complete = 0
     if part.problem:  # without this part there is no cut
-        return PartOutcome.GIVEN_UP
-    return PartOutcome.COMPLETE if complete == part.number else PartOutcome.UNKNOWN
+        return PartOutcome.GIVEN_UP, part.problem
+    return (PartOutcome.COMPLETE if complete == part.number else PartOutcome.UNKNOWN), ""
 
 
 def await_cut(
