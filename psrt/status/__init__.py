@@ -3,6 +3,7 @@
 facts      what one pserver reports, as values
 gathering  facts of all pservers of a job, asked side by side
 waits      who waits for whom, and which trainer or pserver holds a job up
+summaries  cuts and errors of a whole job
 report     the facts as lines of text
 """
 

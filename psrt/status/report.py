@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from psrt.core.columns import aligned
 from psrt.core.quantities import format_bytes
 from psrt.status.facts import ClusterFacts, PserverFacts, Unreachable
+from psrt.status.summaries import JobCuts, cuts_of, errors_of
 from psrt.status.waits import waits
 
 _HEAD = ("pserver", "progress", "rows", "tables", "rows/s", "steps/s", "calls/s", "durable lag")
@@ -18,8 +19,8 @@ def report(now: ClusterFacts, before: ClusterFacts | None = None) -> list[str]:
     """Lines that describe a job; rates are those since `before`."""
     lines = [_title(now), ""]
     lines += aligned([_HEAD, *_pservers(now, before)], left=(0, 1))
-    lines += ["", *_trainers(now)]
-    found = [*map(str, waits(now)), *_problems(now)]
+    lines += ["", *_trainers(now), *_cuts(cuts_of(now))]
+    found = [*map(str, waits(now)), *_problems(now), *_errors(now)]
     return [*lines, "", *(found or ["nobody waits for long, and no problem is known"])]
 
 
@@ -81,6 +82,31 @@ def _trainers(now: ClusterFacts) -> list[str]:
     states = Counter(each.state for each in fullest.trainers)
     counted = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
     return [f"trainers: {counted or 'none yet'}"]
+
+
+def _cuts(cuts: JobCuts | None) -> Iterator[str]:
+    """One line about the cuts of a job that makes some."""
+    if cuts is None:
+        return
+    said = []
+    if cuts.newest is not None:
+        size = cuts.newest.get("bytes")
+        age = f", {cuts.newest['age_s']:.0f} s ago" if "age_s" in cuts.newest else ""
+        of_size = "" if size is None else f" of {format_bytes(size)}"
+        said.append(f"{cuts.newest['number']} is complete{of_size}{age}")
+    if cuts.writing is not None:
+        said.append(f"{cuts.writing['number']} is being written, {cuts.writing['for_s']:.0f} s")
+    if cuts.given_up is not None:
+        said.append(f"{cuts.given_up['number']} was given up: {cuts.given_up['why']}")
+    yield f"cuts: {'; '.join(said) or 'none yet'}"
+
+
+def _errors(now: ClusterFacts) -> Iterator[str]:
+    """A line for each code of errors that callers got."""
+    for each in errors_of(now):
+        newest = each.newest
+        text = f"{newest.message} {newest.hint}".strip()
+        yield f"{each.count} × {newest.code}, last {newest.age_s:.0f} s ago: {text}"
 
 
 def _problems(now: ClusterFacts) -> Iterator[str]:

@@ -199,6 +199,7 @@ def _open(config: PserverConfig, host: PartHost, ending: Ending, watched: Watche
         insecure=config.insecure,
         job_id=lambda: host.own.job_id,
         meter=watched.meter,
+        on_refused=host.own.meters.refuse,
     )
     try:
         server.start()

@@ -123,6 +123,9 @@ class SparseTable(FreezableRows):
             "refused": self.refused,
             "waiting_bytes": self.waiting_bytes,
             "hot_ids": self._hot_ids.top(),
+            "stripes": [
+                [*shards, s.rows] for shards, s in zip(self._shards, self._stripes, strict=True)
+            ],
         }
 
     def time(self, now: int) -> int:
