@@ -75,8 +75,12 @@ class Recovery:
             raise pushes_lost(trainer)
 
     def check_predecessor(self, members: Membership, trainer: int, predecessor: int) -> None:
-        """Raise `JobError` if this pserver has not met the process that `trainer` replaces."""
+        """Raise `JobError` if this pserver has not met the process that `trainer` replaces.
+
+        Later processes are refused, too, though they replace one that was met: the refused one.
+        """
         if self.is_recovered and predecessor and not members.has_met(trainer, predecessor):
+            self._given_up[trainer] = predecessor
             raise pushes_lost(trainer)
 
 
