@@ -47,6 +47,13 @@ class Recovery:
         self.left(trainer)
         return None
 
+    def begins(self, trainer: int) -> None:
+        """Record that a trainer has not pushed here yet: it has nothing to send again.
+
+        The killed predecessor had its HELLO only, which the trainer may not know.
+        """
+        self.left(trainer)
+
     def left(self, trainer: int) -> None:
         """Record that a trainer has completed: it sends nothing again."""
         self._awaited.pop(trainer, None)

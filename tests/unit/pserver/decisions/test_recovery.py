@@ -242,6 +242,17 @@ def test_every_later_process_is_refused_once_one_was() -> None:
         again.attend(1, 888, 0.0)
 
 
+def test_a_trainer_that_has_not_pushed_yet_is_not_awaited() -> None:
+    """The reply to its HELLO came late: it has met this process first, and sends no RESENT."""
+    again = recovered(state_of(Async()))
+    rejoin(again, 0)
+    again.resent(0, 100, 0.0, 3)
+    rejoin(again, 1)
+    again.register(1, 101, {}, 0.0, begins=True)
+
+    again.pull(0, 100, 0.0, acknowledges=False)
+
+
 def test_a_trainer_that_does_not_come_back_is_given_up_by_the_policy_of_the_job() -> None:
     again = recovered(state_of(Async(on_trainer_loss="shrink")), now=50.0)
     rejoin(again, 0, now=50.0)
