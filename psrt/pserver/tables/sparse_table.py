@@ -71,8 +71,8 @@ class SparseTable(FreezableRows):
         self.layout = table_layout(spec, len(self._rule.first_state(spec.width)))
         router = StripeRouter(spec, stripes)
         self.route = router.route  # bound once: small pulls are dominated by calls
-        self._shards = router.shards
         self._stripes = [self._stripe(*shards) for shards in router.shards]
+        self._shards = list(zip(router.shards, self._stripes, strict=True))
         self._walk = RowWalk(self._stripes)
         self._version_lock = threading.Lock()
         self._turns = itertools.count()
@@ -123,9 +123,7 @@ class SparseTable(FreezableRows):
             "refused": self.refused,
             "waiting_bytes": self.waiting_bytes,
             "hot_ids": self._hot_ids.top(),
-            "stripes": [
-                [*shards, s.rows] for shards, s in zip(self._shards, self._stripes, strict=True)
-            ],
+            "stripes": [[*shards, s.rows] for shards, s in self._shards],
         }
 
     def time(self, now: int) -> int:
