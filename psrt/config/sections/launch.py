@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from psrt.config.sections import fields
 from psrt.config.settings import setting
+from psrt.core.errors import ConfigError
 from psrt.core.specs import MODES
 
 ENGINES = {
@@ -50,6 +51,11 @@ class LaunchConfig:
     carrier: str = fields.carrier()
     cpu_threads: int = fields.cpu_threads()
     cpu_num: int = fields.cpu_num()
+    metrics: str = setting(
+        "",
+        "Interface and first port, host:port, of metrics: the pservers take it and those behind it "
+        "in their order, then the trainers in theirs; port 0 = any free ones, empty = none.",
+    )
     report: str = setting("", "JSON file for the merged summary of the run.")
     profile: str = setting(
         "",
@@ -99,3 +105,11 @@ class LaunchConfig:
         "", "Communication mode in place of the job's; empty = the job's.", choices=("", *MODES)
     )
     epochs: int = setting(0, "Epochs in place of the job's; 0 = the job's.", minimum=0)
+
+    def __post_init__(self) -> None:
+        host, _, port = self.metrics.rpartition(":")
+        if self.metrics and not (host and port.isdecimal()):
+            raise ConfigError(
+                f"metrics is {self.metrics!r}, which is not host:port.",
+                hint="Write --metrics 127.0.0.1:9170; port 0 is any free one for each process.",
+            )
