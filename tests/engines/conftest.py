@@ -8,6 +8,7 @@ import pytest
 
 from psrt.launch.engines import TABLE
 from tests.support.launched_job import Job
+from tests.support.mpi_flags import mpi_flags
 from tests.support.pipe_engine import PIPES
 from tests.support.ssh_hosts import HOSTS, ssh_hosts
 
@@ -20,12 +21,14 @@ def ssh_flags(tmp_path_factory: pytest.TempPathFactory):
         yield {"on": "ssh", "hosts": ",".join(f"{host}:2" for host in HOSTS), "ssh_config": config}
 
 
-@pytest.fixture(params=["pipe", "ssh"])
+@pytest.fixture(params=["pipe", "ssh", "mpi"])
 def on(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Flags:
     """Flags of `psrt launch` for one engine; the test is skipped where it is not installed."""
     if request.param == "pipe":
         monkeypatch.setitem(TABLE, "ssh", PIPES)
         return {"on": "ssh"}
+    if request.param == "mpi":
+        return mpi_flags()
     return {name: str(value) for name, value in request.getfixturevalue("ssh_flags").items()}
 
 

@@ -9,7 +9,11 @@ from psrt.config.settings import setting
 from psrt.core.errors import ConfigError
 from psrt.core.specs import MODES
 
-ENGINES = {"local": "processes of this host", "ssh": "processes of --hosts, over SSH"}
+ENGINES = {
+    "local": "processes of this host",
+    "ssh": "processes of --hosts, over SSH",
+    "mpi": "ranks of one mpirun",
+}
 """Engines that start processes: name → description; `psrt.launch.engines.table` has their rows."""
 
 _ON = "The processes are " + "; ".join(f"{name} = {what}" for name, what in ENGINES.items()) + "."
@@ -33,6 +37,14 @@ class LaunchConfig:
         "", "Python of the hosts, with psrt installed; empty = the path of this one."
     )
     ssh_config: str = setting("", "Configuration file of OpenSSH; empty = ~/.ssh/config.")
+    mpirun: str = setting(
+        "mpirun", "Command of MPI with further flags, as in a shell, for --on mpi."
+    )
+    address: str = setting(
+        "",
+        "Own address that the ranks of --on mpi reach; empty = that towards the first of --hosts, "
+        "or 127.0.0.1 without any.",
+    )
     pservers: int = setting(2, "Number of pservers to start.", minimum=1)
     trainers: int = setting(2, "Number of trainers to start.", minimum=1)
     log_dir: str = setting("logs", "Directory for one log file per process.")

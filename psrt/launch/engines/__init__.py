@@ -3,6 +3,7 @@
 table  one row for each engine
 local  processes of this host
 ssh    processes of other hosts, over SSH
+mpi    processes of one mpirun
 """
 
 from psrt.launch.engines.local import LocalEngine

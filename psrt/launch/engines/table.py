@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from psrt.launch.children import Engine
-from psrt.launch.engines import local, ssh
+from psrt.launch.engines import local, mpi, ssh
 from psrt.launch.plan import Plan
 
 
@@ -24,5 +24,6 @@ class EngineKind:
 TABLE = {
     "local": EngineKind(lambda plan, say: local.LocalEngine(say), local.described),
     "ssh": EngineKind(ssh.ssh_engine, ssh.described),
+    "mpi": EngineKind(mpi.mpi_engine, mpi.described),
 }
 """Name, one of `ENGINES` in `psrt.config.sections` → its row."""
