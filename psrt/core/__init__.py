@@ -13,6 +13,7 @@ Reading order:
     specs       frozen descriptions of tables, optimizers and modes
     clock       time as an argument
     counters    counters and timers of a process
+    tracing     spans of traces: the stops on a gradient's path
     log         log set-up
     process_facts  release, clock and memory of this process
     threads     threads whose crashes are reported

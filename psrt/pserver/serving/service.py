@@ -51,9 +51,8 @@ class PserverService:
     trainers, 0 = any number. Large requests use up to `helper_threads` threads in addition to the
     one that handles them.
 
-    `on_registered` gets the pservers of a job with `durability = "replica"`, in the order of the
-    plan, and the number of this one. A part of another pserver has the `incarnation` of its tables.
-    `on_resized` gets the number of trainers each time that it has changed.
+    `on_registered` is an `OnRegistered`. A part of another pserver has the `incarnation` of its
+    tables. `on_resized` gets the number of trainers each time that it has changed.
     """
 
     def __init__(
@@ -72,7 +71,7 @@ class PserverService:
         carrier: Carrier = "stream",
         recovered: RecoveredPart | None = None,
         incarnation: int = 0,
-        on_registered: OnRegistered = lambda endpoints, part: None,
+        on_registered: OnRegistered = lambda job, endpoints, part, is_replicated: None,
         on_resized: Callable[[int], None] = lambda trainers: None,
     ) -> None:
         self._crashes = crashes or CrashReport()

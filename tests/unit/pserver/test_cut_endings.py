@@ -270,7 +270,7 @@ def test_a_part_that_cannot_be_written_leaves_no_files(tmp_path: Path, point: st
 
 
 def late_outcome(directory: LocalDirectory, number: int) -> PartOutcome:
-    """What becomes of a part of cut `number` whose coordinator does not answer any more."""
+    """The end of a part of cut `number` whose coordinator does not answer any more."""
 
     def unanswered() -> int:
         raise UnavailableError("no pserver answers.")
