@@ -14,6 +14,7 @@ Reading order:
     clock       time as an argument
     counters    counters and timers of a process
     error_counts  errors of a process by code, with the newest of each
+    tracing     spans of traces: the stops on a gradient's path
     log         log set-up
     process_facts  release, clock and memory of this process
     threads     threads whose crashes are reported

@@ -11,5 +11,6 @@ Reading order:
     process_facts version and memory limit of a process
     http_server   a small HTTP server: few connections, short timeouts, GET alone
     observation   the pages of a process: /metrics, /healthz, /readyz, /status.json
+    traces        spans of a process to a collector, by OpenTelemetry
     watching      files for Prometheus and Grafana
 """

@@ -153,6 +153,11 @@ class PserverConfig:
         "", "Begin with this cut of checkpoint_dir: a number, or latest; empty = begin anew."
     )
     metrics: str = fields.metrics()
+    traces: bool = setting(
+        False,
+        "Send spans of the calls of traced steps by OpenTelemetry, whose variables name the "
+        "collector (OTEL_*).",
+    )
     scheduling: str = fields.scheduling()
     busy_poll_us: int = fields.busy_poll_us()
     cache_dir: str = fields.cache_dir()

@@ -74,8 +74,7 @@ class SparseTable(FreezableRows):
         self._stripes = [self._stripe(*shards) for shards in router.shards]
         self._shards = list(zip(router.shards, self._stripes, strict=True))
         self._walk = RowWalk(self._stripes)
-        self._version_lock = threading.Lock()
-        self._turns = itertools.count()
+        self._version_lock, self._turns = threading.Lock(), itertools.count()
         self._hot_ids = HotIds()
 
     @property

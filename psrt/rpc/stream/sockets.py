@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
+from psrt.core.tracing import span
 from psrt.core.types import F32, U8, Array, Shape
 from psrt.rpc.busy_poll import NEVER, BusyPoll
 from psrt.rpc.shm import ANCILLARY_BYTES, Outgoing, SharedMemory
@@ -91,7 +92,8 @@ class FrameSocket:
 
     def send(self, message: Message) -> None:
         shared = self._shared
-        outgoing = Outgoing(encode(message)) if shared is None else shared.outgoing(message)
+        with span("reply" if message.header.reply else "frame"):
+            outgoing = Outgoing(encode(message)) if shared is None else shared.outgoing(message)
         parts, ancillary = outgoing.parts, outgoing.ancillary
         size_bytes = sum(map(len, parts))
         check_size(size_bytes, self._max_bytes)
