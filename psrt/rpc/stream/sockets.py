@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
+from psrt.core.errors import PsrtError
 from psrt.core.types import F32, U8, Array, Shape
 from psrt.rpc.busy_poll import NEVER, BusyPoll
 from psrt.rpc.shm import ANCILLARY_BYTES, Outgoing, SharedMemory
@@ -143,7 +144,7 @@ class FrameSocket:
         """
         self._deadline = time.monotonic() + _DRAIN_S
         scratch = memoryview(bytearray(64 * 1024))
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, PsrtError):  # too many descriptors are an error, too
             self._sock.shutdown(socket.SHUT_WR)
             while self._read([scratch]):
                 pass
