@@ -27,7 +27,7 @@ DEADLINE_S = 120.0
 
 
 def missing() -> str:
-    """What this host lacks for a box; "" if nothing."""
+    """The part of a box that this host lacks; "" if none."""
     if os.getuid() != 0:
         return "needs root"
     if shutil.which("unshare") is None or not Path("/lib/systemd/systemd").exists():
