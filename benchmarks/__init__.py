@@ -18,6 +18,7 @@ In reading order:
     cut_chains        full and incremental cuts, restored and merged (a folder)
     frozen_tables     freezes of a table while others push to it (a folder)
     recovery          pauses of trainers when pservers are killed (a folder)
+    sandbox           W1 as services of systemd, inside their sandbox and outside (a folder)
     startup           time until a pserver is ready
     stress            many trainers, with every sum checked
     accuracy_by_mode  test AUC in every mode
