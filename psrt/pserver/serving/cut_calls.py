@@ -26,6 +26,7 @@ from psrt.pserver.checkpoints import (
     served_job,
 )
 from psrt.pserver.decisions import Freeze, JobIdentity, PserverState, WaitingCall
+from psrt.pserver.eviction import Upkeep
 from psrt.pserver.serving.cut_requests import PartReports, cut_reply, outcome_of, report_here
 from psrt.pserver.serving.durable import Durability
 from psrt.pserver.serving.effect_runner import EffectRunner, PendingReply
@@ -33,7 +34,7 @@ from psrt.pserver.serving.part_facts import part_facts
 from psrt.pserver.serving.request_headers import caller_of
 from psrt.pserver.serving.resuming import Resuming
 from psrt.pserver.serving.state_pages import StateCalls
-from psrt.pserver.tables import TableRegistry, Upkeep
+from psrt.pserver.tables import TableRegistry
 from psrt.rpc import pb
 from psrt.rpc.dialing import Carrier
 from psrt.rpc.methods import Method

@@ -24,10 +24,11 @@ from psrt.pserver.checkpoints import (
     find_cut,
 )
 from psrt.pserver.decisions import JobIdentity
+from psrt.pserver.eviction import Upkeep
 from psrt.pserver.serving.cut_calls import CutCalls
 from psrt.pserver.serving.cut_requests import outcome_of
 from psrt.pserver.serving.service import PserverService
-from psrt.pserver.tables import Meters, TableRegistry, Upkeep
+from psrt.pserver.tables import Meters, TableRegistry
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.dialing import Connection
@@ -270,7 +271,7 @@ def test_a_part_that_cannot_be_written_leaves_no_files(tmp_path: Path, point: st
 
 
 def late_outcome(directory: LocalDirectory, number: int) -> PartOutcome:
-    """The end of a part of cut `number` whose coordinator does not answer any more."""
+    """The end of a part of cut `number` whose coordinator answers no more."""
 
     def unanswered() -> int:
         raise UnavailableError("no pserver answers.")

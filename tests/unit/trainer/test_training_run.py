@@ -21,9 +21,8 @@ from psrt.graph.model import Model
 from psrt.partition.transpile import trainer_program
 from psrt.trainer.inputs.outputs import Measured, Outputs
 from psrt.trainer.inputs.prefetch import BatchPreparer, PreparedBatch
+from psrt.trainer.measuring import AucHistogram, Mean, Progress
 from psrt.trainer.observing.spans import SpanTimes
-from psrt.trainer.training.metrics import AucHistogram, Mean
-from psrt.trainer.training.progress import Progress
 from psrt.trainer.training.run_options import RunOptions
 from psrt.trainer.training.training_run import TrainingRun
 from tests.support.clock import ManualClock

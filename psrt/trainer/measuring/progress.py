@@ -15,7 +15,7 @@ from typing import Any
 from psrt.core.clock import Clock
 from psrt.core.errors import DeadlineError
 from psrt.trainer.inputs import Measured
-from psrt.trainer.training.metrics import Tally, number
+from psrt.trainer.measuring.metrics import Tally, number
 
 
 class Progress:
