@@ -74,7 +74,9 @@ def in_call(call: str, caller: int | None = None) -> AbstractContextManager[None
 
 class _InCall:
     def __init__(self, call: str, caller: int | None) -> None:
-        self._fields = {"call": call} if caller is None else {"call": call, "caller": caller}
+        self._fields: dict[str, str | int] = {"call": call}
+        if caller is not None:
+            self._fields["caller"] = caller
 
     def __enter__(self) -> None:
         self._token = _call.set(self._fields)

@@ -101,7 +101,7 @@ def no_facts(*args: Any, **kwargs: Any) -> Facts:
 
 
 def traced(
-    name: str, facts: Callable[_P, Facts] = no_facts
+    name: str, facts: Callable[..., Facts] = no_facts
 ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     """A decorator: each call is a span inside a traced step, with `facts` of its arguments."""
 
