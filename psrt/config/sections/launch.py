@@ -13,6 +13,7 @@ ENGINES = {
     "local": "processes of this host",
     "ssh": "processes of --hosts, over SSH",
     "mpi": "ranks of one mpirun",
+    "slurm": "a job of Slurm, or steps of the one that this is",
 }
 """Engines that start processes: name → description; `psrt.launch.engines.table` has their rows."""
 
@@ -39,6 +40,11 @@ class LaunchConfig:
     ssh_config: str = setting("", "Configuration file of OpenSSH; empty = ~/.ssh/config.")
     mpirun: str = setting(
         "mpirun", "Command of MPI with further flags, as in a shell, for --on mpi."
+    )
+    slurm: str = setting(
+        "",
+        "Flags of sbatch for pservers and for trainers, as in a shell, such as '--time=4:00:00 "
+        "--partition=cpu'.",
     )
     address: str = setting(
         "",
@@ -71,7 +77,9 @@ class LaunchConfig:
         "", "Directory or fsspec URL for cuts, in place of that of [pserver]; empty = that one."
     )
     resume: str = setting(
-        "", "Begin with this cut of checkpoint_dir: a number, or latest; empty = begin anew."
+        "",
+        "Begin with this cut of checkpoint_dir: a number, latest, or auto = the latest if there is "
+        "one; empty = begin anew.",
     )
     recoveries: int = setting(
         10,

@@ -150,7 +150,9 @@ class PserverConfig:
         "the newest state of it in checkpoint_dir. Without one, begin anew.",
     )
     resume: str = setting(
-        "", "Begin with this cut of checkpoint_dir: a number, or latest; empty = begin anew."
+        "",
+        "Begin with this cut of checkpoint_dir: a number, latest, or auto = the latest if there is "
+        "one; empty = begin anew.",
     )
     metrics: str = fields.metrics()
     traces: bool = setting(
