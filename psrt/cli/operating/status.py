@@ -13,14 +13,16 @@ import click
 from psrt.cli import results
 from psrt.cli.options import access_options
 from psrt.core.errors import ErrorCode, UnavailableError
+from psrt.core.threads import CrashReport
 from psrt.rpc.hosts import split_endpoint
-from psrt.status import ClusterFacts, Gatherer, report, waits
+from psrt.status import ClusterFacts, Gatherer, others_of_plan, report, waits
 
 _EPILOG = """\b
 Examples:
   psrt status 127.0.0.1:41217 127.0.0.1:41219      endpoints as psrt launch prints them
   psrt status host-a:6170 host-b:6170 --watch
   psrt status host-a:6170 --json
+  psrt status host-a:6170 --web                    the job as a page, for a browser on this host
 """
 
 
@@ -36,6 +38,14 @@ Examples:
     help="Seconds between two looks of --watch.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a look.")
+@click.option("--web", is_flag=True, help="Serve the page of the job on this host, until Ctrl-C.")
+@click.option(
+    "--port",
+    default=0,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="Port of --web; 0 = any free one.",
+)
 @click.option(
     "--timeout-s",
     default=5.0,
@@ -45,25 +55,66 @@ Examples:
 )
 @access_options
 def status(
-    *, endpoints: tuple[str, ...], watch: bool, every_s: float, as_json: bool, timeout_s: float
+    *,
+    endpoints: tuple[str, ...],
+    watch: bool,
+    every_s: float,
+    as_json: bool,
+    web: bool,
+    port: int,
+    timeout_s: float,
 ) -> None:
     """Show a running job: its pservers, rates, and who waits for whom.
 
-    Asks each pserver for its facts, which takes no time of the training. Rates need two looks, so
-    without --watch the command looks twice, a second apart.
+    Asks each pserver for its facts, which takes no time of the training; one endpoint is enough,
+    the others are those of the plan. Rates need two looks, so without --watch the command looks
+    twice, a second apart.
     """
     for endpoint in endpoints:
         split_endpoint(endpoint)
     with closing(Gatherer(endpoints, timeout_s)) as gatherer:
-        before = gatherer.gather()
-        _check_any(before)
+        first = gatherer.gather()
+        _check_any(first)
+        others = others_of_plan(first)
+        if not others:
+            _go_on(gatherer, first, every_s if watch else None, as_json, port if web else None)
+            return
+    with closing(Gatherer([*endpoints, *others], timeout_s)) as gatherer:
+        first = gatherer.gather()
+        _go_on(gatherer, first, every_s if watch else None, as_json, port if web else None)
+
+
+def _go_on(
+    gatherer: Gatherer, before: ClusterFacts, every_s: float | None, as_json: bool, port: int | None
+) -> None:
+    """Serve the page at `port`; without one look again and again, or once without `every_s`."""
+    if port is not None:
+        _serve(gatherer, port)
+        return
+    while True:
+        time.sleep(every_s or 1.0)
+        now = gatherer.gather()
+        _show(now, before, as_json=as_json, clears=bool(every_s) and sys.stdout.isatty())
+        if every_s is None:
+            return
+        before = now
+
+
+def _serve(gatherer: Gatherer, port: int) -> None:
+    """Serve the page on this host alone: who reads it has the token of this command."""
+    from psrt.observe.http_server import HttpServer
+    from psrt.status.page import JobPage
+
+    crashes, page = CrashReport(), JobPage(gatherer.gather)
+    address = f"127.0.0.1:{port}"
+    server = HttpServer(address, page.pages(), crashes, (), "the page", "--port")
+    try:
+        results.write(f"http://{server.endpoint}/")
         while True:
-            time.sleep(every_s if watch else 1.0)
-            now = gatherer.gather()
-            _show(now, before, as_json=as_json, clears=watch and sys.stdout.isatty())
-            if not watch:
-                return
-            before = now
+            time.sleep(3600.0)
+    finally:
+        page.close()
+        server.close()
 
 
 def _check_any(facts: ClusterFacts) -> None:

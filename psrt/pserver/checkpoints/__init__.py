@@ -17,10 +17,11 @@ In reading order:
     cut_history    the ends of the cuts of this pserver, for STATUS
     cutting        freezes and writes this pserver's part of a cut
     waiting_caller a call that waits for a cut
-    coordination   the coordinator of a job in its first pserver: calls, timer, manifests
+    coordinated_cuts  the directory in the hands of the coordinator: term, manifests, old cuts
+    coordination   the coordinator of a job in its first pserver: calls and timer
 """
 
-from psrt.pserver.checkpoints import delta_files, served_job
+from psrt.pserver.checkpoints import delta_files, served_job, term_file
 from psrt.pserver.checkpoints.compaction import compact
 from psrt.pserver.checkpoints.coordination import Coordination
 from psrt.pserver.checkpoints.cutting import Cutting, Settings
@@ -49,3 +50,4 @@ __all__ += [
     "find_cut",
 ]
 __all__ += ["DeltaSchedule", "LocalCut", "LocalCuts", "delta_files", "remove_cut", "served_job"]
+__all__ += ["term_file"]

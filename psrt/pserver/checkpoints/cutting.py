@@ -26,7 +26,8 @@ from psrt.pserver.checkpoints.cut_history import CutHistory
 from psrt.pserver.checkpoints.part_writer import Frozen, size_of_part, write_part
 from psrt.pserver.checkpoints.stored_cuts import remove_part
 from psrt.pserver.checkpoints.trainer_states import TrainerStates
-from psrt.pserver.tables import DenseTable, TableRegistry, Upkeep
+from psrt.pserver.eviction import Upkeep
+from psrt.pserver.tables import DenseTable, TableRegistry
 from psrt.storage.directory import Directory
 
 log = logging.getLogger("psrt.pserver")

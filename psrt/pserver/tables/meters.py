@@ -42,6 +42,20 @@ class Meters:
         self._staleness = [_staleness(counters, i) for i in range(len(_STALENESS_BOUNDS) + 1)]
         self._of_trainers: dict[int, tuple[int, int, int]] = {}
         self._lock = threading.Lock()
+        self._rows_of: dict[str, Counter] = {}
+
+    def pushed(self, table: str, rows: int) -> None:
+        """Count rows that a push updates."""
+        self.rows_applied.add(rows)
+        found = self._rows_of.get(table)
+        if found is None:
+            new = Counter("rows_of_a_table", "counter", "rows updated")
+            found = self._rows_of.setdefault(table, new)
+        found.add(rows)
+
+    def pushed_rows(self) -> dict[str, int]:
+        """Rows updated, by table."""
+        return {table: int(rows.value) for table, rows in list(self._rows_of.items())}
 
     def refuse(self, error: PsrtError, trainer: int | None = None) -> None:
         """Count a call that is answered with an error, to `trainer` if that is known."""
@@ -73,6 +87,7 @@ class Meters:
             of_trainers = dict(self._of_trainers)
         return {
             "counters": self.counters.snapshot(),
+            "pushed_rows": self.pushed_rows(),
             "staleness": of_trainers,
             "errors": self.errors.describe(),
         }
