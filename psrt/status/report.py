@@ -1,9 +1,11 @@
-"""The facts of a job as lines of text."""
+"""The facts of a job in words: rows and lines, as plain text or to be drawn."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Self
 
 from psrt.core.columns import aligned
 from psrt.core.quantities import format_bytes
@@ -12,17 +14,49 @@ from psrt.status.rates import earlier, rate, steps
 from psrt.status.summaries import JobCuts, cuts_of, errors_of
 from psrt.status.waits import waits
 
-_HEAD = ("pserver", "progress", "rows", "tables", "rows/s", "steps/s", "calls/s", "durable lag")
 _NONE = "-"
 
 
-def report(now: ClusterFacts, before: ClusterFacts | None = None) -> list[str]:
-    """Lines that describe a job; rates are those since `before`."""
-    lines = [_title(now), ""]
-    lines += aligned([_HEAD, *_pservers(now, before)], left=(0, 1))
-    lines += ["", *_trainers(now), *_cuts(cuts_of(now))]
-    found = [*map(str, waits(now)), *_problems(now), *_errors(now)]
-    return [*lines, "", *(found or ["nobody waits for long, and no problem is known"])]
+@dataclass(frozen=True)
+class Report:
+    """A job in words: a title, a row for each pserver below `HEAD`, and lines."""
+
+    title: str
+    rows: list[tuple[str, ...]]
+    summary: list[str]
+    waits: list[str]
+    problems: list[str]
+    errors: list[str]
+
+    HEAD: ClassVar = (
+        *("pserver", "progress", "rows", "tables", "rows/s", "steps/s", "calls/s"),
+        "durable lag",
+    )
+    LEFT: ClassVar = (0, 1)
+    """The columns of text; the others are of numbers."""
+
+    @classmethod
+    def of(cls, now: ClusterFacts, before: ClusterFacts | None = None) -> Self:
+        """The report of a job; rates are those since `before`."""
+        return cls(
+            _title(now),
+            list(_pservers(now, before)),
+            [*_trainers(now), *_cuts(cuts_of(now))],
+            list(map(str, waits(now))),
+            list(_problems(now)),
+            list(_errors(now)),
+        )
+
+    @property
+    def found(self) -> list[str]:
+        """Waits, problems and errors, or that there are none."""
+        lines = [*self.waits, *self.problems, *self.errors]
+        return lines or ["nobody waits for long, and no problem is known"]
+
+    def lines(self) -> list[str]:
+        """The report as plain text."""
+        table = aligned([self.HEAD, *self.rows], left=self.LEFT)
+        return [self.title, "", *table, "", *self.summary, "", *self.found]
 
 
 def _title(now: ClusterFacts) -> str:
@@ -36,7 +70,7 @@ def _pservers(now: ClusterFacts, before: ClusterFacts | None) -> Iterator[tuple[
     known = earlier(before)
     for each in now.pservers:
         if isinstance(each, Unreachable):
-            yield (each.endpoint, "does not answer", *[_NONE] * (len(_HEAD) - 2))
+            yield (each.endpoint, "does not answer", *[_NONE] * (len(Report.HEAD) - 2))
         else:
             yield _row(each, known.get(each.endpoint))
 

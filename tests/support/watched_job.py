@@ -1,4 +1,4 @@
-"""A real job of 2 pservers and 2 trainers with a page, whose trainers can be made to hang."""
+"""A real job of 2 pservers with a page, whose trainers can be made to hang."""
 
 from __future__ import annotations
 
@@ -34,11 +34,16 @@ class WatchedJob:
 
 
 @contextlib.contextmanager
-def watched_job(folder: Path, job: Path, *flags: str) -> Iterator[WatchedJob]:
-    """Run `job` with pages of its pservers, until the end of the block; it should be a long one."""
+def watched_job(
+    folder: Path, job: Path, *flags: str, trainers: int = 2, of_pservers: str = ""
+) -> Iterator[WatchedJob]:
+    """Run `job` with pages of its pservers, until the end of the block; it should be a long one.
+
+    `flags` are those of the launch, `of_pservers` further ones of its pservers.
+    """
     logs = folder / "logs"
-    given = "--pservers", "2", "--trainers", "2", "--log-dir", str(logs), *flags
-    pages = "--pserver-args", "--metrics 127.0.0.1:0"
+    given = "--pservers", "2", "--trainers", str(trainers), "--log-dir", str(logs), *flags
+    pages = "--pserver-args", f"--metrics 127.0.0.1:0 {of_pservers}"
     with psrt(folder / "launch.log", "launch", *given, *pages, str(job)) as running:
         ready = [logs / f"pserver.{number}.ready.json" for number in (0, 1)]
         eventually(lambda: all(map(Path.exists, ready)), "the pservers", DEADLINE_S, logs=[logs])

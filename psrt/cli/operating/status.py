@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sys
 import time
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 
 import click
 
 from psrt.cli import results
+from psrt.cli.operating.watching import watching
 from psrt.cli.options import access_options
 from psrt.core.errors import ErrorCode, UnavailableError
 from psrt.core.threads import CrashReport
 from psrt.rpc.hosts import split_endpoint
-from psrt.status import ClusterFacts, Gatherer, others_of_plan, report, waits
+from psrt.status import ClusterFacts, Gatherer, Report, others_of_plan, waits
 
 _EPILOG = """\b
 Examples:
@@ -72,32 +73,42 @@ def status(
     """
     for endpoint in endpoints:
         split_endpoint(endpoint)
-    with closing(Gatherer(endpoints, timeout_s)) as gatherer:
-        first = gatherer.gather()
+    with _gathering(endpoints, timeout_s) as (gatherer, first):
+        if web:
+            _serve(gatherer, port)
+        else:
+            _look(gatherer, first, every_s if watch else None, as_json)
+
+
+@contextmanager
+def _gathering(
+    endpoints: Sequence[str], timeout_s: float
+) -> Iterator[tuple[Gatherer, ClusterFacts]]:
+    """The pservers of a job that has those at `endpoints`, and a first look at them."""
+    with closing(Gatherer(endpoints, timeout_s)) as asked:
+        first = asked.gather()
         _check_any(first)
         others = others_of_plan(first)
         if not others:
-            _go_on(gatherer, first, every_s if watch else None, as_json, port if web else None)
+            yield asked, first
             return
     with closing(Gatherer([*endpoints, *others], timeout_s)) as gatherer:
-        first = gatherer.gather()
-        _go_on(gatherer, first, every_s if watch else None, as_json, port if web else None)
+        yield gatherer, gatherer.gather()
 
 
-def _go_on(
-    gatherer: Gatherer, before: ClusterFacts, every_s: float | None, as_json: bool, port: int | None
-) -> None:
-    """Serve the page at `port`; without one look again and again, or once without `every_s`."""
-    if port is not None:
-        _serve(gatherer, port)
-        return
-    while True:
-        time.sleep(every_s or 1.0)
-        now = gatherer.gather()
-        _show(now, before, as_json=as_json, clears=bool(every_s) and sys.stdout.isatty())
-        if every_s is None:
-            return
-        before = now
+def _look(gatherer: Gatherer, before: ClusterFacts, every_s: float | None, as_json: bool) -> None:
+    """Look again and again, or once more without `every_s`."""
+    with watching(is_drawn=every_s is not None and not as_json) as show:
+        while True:
+            time.sleep(every_s or 1.0)
+            now = gatherer.gather()
+            if as_json:
+                _show_json(now)
+            else:
+                show(Report.of(now, before))
+            if every_s is None:
+                return
+            before = now
 
 
 def _serve(gatherer: Gatherer, port: int) -> None:
@@ -128,11 +139,6 @@ def _check_any(facts: ClusterFacts) -> None:
         )
 
 
-def _show(now: ClusterFacts, before: ClusterFacts, *, as_json: bool, clears: bool) -> None:
-    if as_json:
-        plain = {"pservers": list(map(dataclasses.asdict, now.pservers))}
-        results.write(json.dumps({**plain, "waits": list(map(str, waits(now)))}))
-        return
-    if clears:
-        click.clear()
-    results.write("\n".join(report(now, before)))
+def _show_json(now: ClusterFacts) -> None:
+    plain = {"pservers": list(map(dataclasses.asdict, now.pservers))}
+    results.write(json.dumps({**plain, "waits": list(map(str, waits(now)))}))

@@ -49,6 +49,7 @@ const PSERVER = { width: 168, height: 50 };
 const SMALL = { width: 140, height: 50 };
 const NARROW = 480;
 const GAP = 16;
+const ARC_GAP = 38;
 const MOST_WIRES = 96;
 const MOST_ARCS = 32;
 const MOST_NODES = 60;
@@ -56,9 +57,9 @@ const MOST_NODES = 60;
 /** Pservers above, trainers below, and an arrow from each trainer that waits to those awaited. */
 export function topology(pservers, trainers, arrows, width) {
   const size = width < NARROW ? SMALL : PSERVER;
-  const above = placed(pservers.slice(0, MOST_NODES), size, width, 4);
+  const above = placed(pservers.slice(0, MOST_NODES), size, width, 4, GAP);
   const between = above.bottom + 64;
-  const below = placed(trainers.slice(0, MOST_NODES), TRAINER, width, between);
+  const below = placed(trainers.slice(0, MOST_NODES), TRAINER, width, between, arrows.length ? ARC_GAP : GAP);
   const depth = arrows.length ? 44 : 8;
   const height = below.bottom + depth;
   const picture = draw("svg", { class: "topology", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": described(pservers, trainers, arrows) });
@@ -66,7 +67,7 @@ export function topology(pservers, trainers, arrows, width) {
   if (pservers.length * trainers.length <= MOST_WIRES) picture.append(...wires(above.nodes, below.nodes));
   for (const [from, to] of arrows.slice(0, MOST_ARCS)) {
     const [start, end] = [below.at.get(from), below.at.get(to)];
-    if (start && end) picture.append(arc(start, end));
+    if (start && end) picture.append(arc(start, end, start.y + TRAINER.height < below.bottom ? ARC_GAP - 8 : 40));
   }
   picture.append(...above.nodes.map((node) => box(node, size, `pserver ${node.className}`)));
   picture.append(...below.nodes.map((node) => box(node, TRAINER, `trainer ${node.className}`)));
@@ -79,7 +80,7 @@ function described(pservers, trainers, arrows) {
 }
 
 /** Rows of nodes, centred; returns them with x and y, by key, and where they end. */
-function placed(nodes, size, width, top) {
+function placed(nodes, size, width, top, gap) {
   const across = Math.max(1, Math.floor((width + GAP) / (size.width + GAP)));
   const columns = Math.ceil(nodes.length / Math.ceil(nodes.length / across)) || 1;
   const found = nodes.map((node, at) => {
@@ -87,10 +88,10 @@ function placed(nodes, size, width, top) {
     const inRow = Math.min(columns, nodes.length - row * columns);
     const left = (width - inRow * size.width - (inRow - 1) * GAP) / 2;
     const x = left + (at % columns) * (size.width + GAP);
-    return { ...node, x, y: top + row * (size.height + GAP), middle: x + size.width / 2 };
+    return { ...node, x, y: top + row * (size.height + gap), middle: x + size.width / 2 };
   });
   const rows = Math.ceil(nodes.length / columns);
-  const bottom = top + rows * (size.height + GAP) - (rows ? GAP : 0);
+  const bottom = top + rows * (size.height + gap) - (rows ? gap : 0);
   return { nodes: found, bottom, at: new Map(found.map((node) => [node.key, node])) };
 }
 
@@ -109,10 +110,14 @@ function box(node, size, className) {
     draw("text", { ...middle, y: node.y + 39, class: "soft" }, node.text));
 }
 
-function arc(from, to) {
-  const y = Math.max(from.y, to.y) + TRAINER.height;
-  const [start, end] = [from.y + TRAINER.height, to.y + TRAINER.height + 7];
-  const bend = y + Math.min(40, 18 + Math.abs(from.middle - to.middle) / 8);
+/** An arrow to another trainer: below both if they stand in one row, else from row to row. */
+function arc(from, to, most) {
+  const under = TRAINER.height;
+  const isBeside = from.y === to.y;
+  const isDown = from.y < to.y;
+  const start = isBeside || isDown ? from.y + under : from.y;
+  const end = isDown ? to.y - 7 : to.y + under + 7;
+  const bend = isBeside ? start + Math.min(most, 18 + Math.abs(from.middle - to.middle) / 8) : (start + end) / 2;
   return draw("path", {
     class: "arc", "marker-end": "url(#head)",
     d: `M${from.middle},${start} C${from.middle},${bend} ${to.middle},${bend} ${to.middle},${end}`,

@@ -70,7 +70,7 @@ function tiles(view) {
     ["Rows pulled a second", "pulled_rows_per_s", count],
     ["Calls a second", "calls_per_s", count],
     ["Rows", "rows", count],
-    ["Tables", "table_bytes", bytes],
+    ["Memory of tables", "table_bytes", bytes],
   ];
   $("tiles").replaceChildren(...figures.map(([title, name, format]) => {
     const value = view.totals[name];
@@ -176,7 +176,7 @@ function shards(view) {
   $("shard-map").replaceChildren(...(rows.length ? rows : [none("No sparse tables.")]));
 }
 
-/** The stripes of a table over its virtual shards; denser ones are darker. */
+/** The stripes of a table over its virtual shards; denser ones are stronger. */
 function pieces(view, table) {
   const stripes = table.shards.flatMap((part) => part.stripes.map(([first, last, rows]) => ({
     endpoint: part.endpoint, first, last, rows, dense: rows / Math.max(1, last - first),
