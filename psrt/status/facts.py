@@ -29,7 +29,7 @@ class TableFacts:
 
     A sparse one has the virtual shards from the first to before the last of `shards`, out of
     `virtual_shards`; `stripes` are groups of them, with the rows of each. `hot_ids` are the ids
-    pulled most, with their fractions of the ids pulled here.
+    pulled most, with their fractions of the ids pulled here, of which `sampled_ids` were looked at.
     """
 
     name: str
@@ -41,6 +41,7 @@ class TableFacts:
     virtual_shards: int = 0
     stripes: tuple[tuple[int, int, int], ...] = ()
     hot_ids: tuple[tuple[int, float], ...] = ()
+    sampled_ids: int = 0
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,7 @@ class PserverFacts:
     open_cut: OpenCutFacts | None = None
     cuts: CutFacts | None = None
     errors: tuple[ErrorFacts, ...] = ()
+    is_durable: bool = False
 
     @classmethod
     def of(
@@ -159,6 +161,7 @@ class PserverFacts:
             open_cut=_open_cut(status.get("open_cut")),
             cuts=_cuts(status.get("cuts")),
             errors=tuple(map(_error, status.get("errors", ()))),
+            is_durable=bool(status.get("is_durable")),
         )
 
     @property
@@ -261,4 +264,5 @@ def _table(record: Mapping[str, Any]) -> TableFacts:
         int(record.get("virtual_shards", 0)),
         tuple((first, last, rows) for first, last, rows in record.get("stripes", ())),
         tuple((number, fraction) for number, fraction in record.get("hot_ids", ())),
+        int(record.get("sampled_ids", 0)),
     )

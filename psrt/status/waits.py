@@ -73,7 +73,7 @@ def _round(pserver: PserverFacts) -> Iterator[Wait]:
     arrived = set(pserver.in_round)
     absent = [t for t in pserver.trainers if t.state == RUNNING and t.trainer not in arrived]
     if arrived and absent:
-        on = f"in round {pserver.round}"
+        on = f"in round {pserver.round:,}"
         yield _of_trainers(pserver, sorted(arrived), absent, on, pserver.waiting_s)
 
 

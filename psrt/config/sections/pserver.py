@@ -154,11 +154,16 @@ class PserverConfig:
         "Begin with this cut of checkpoint_dir: a number, latest, or auto = the latest if there is "
         "one; empty = begin anew.",
     )
-    metrics: str = fields.metrics()
+    metrics: str = fields.metrics("the page of the job at /, ")
     traces: bool = setting(
         False,
         "Send spans of the calls of traced steps by OpenTelemetry, whose variables name the "
         "collector (OTEL_*).",
+    )
+    metrics_names: tuple[str, ...] = setting(
+        (),
+        "Names, besides IP addresses and the host's own name, by which browsers may open the page "
+        "of metrics, such as one of a proxy.",
     )
     scheduling: str = fields.scheduling()
     busy_poll_us: int = fields.busy_poll_us()

@@ -153,11 +153,12 @@ def _observed(config: PserverConfig, host: PartHost, ending: Ending) -> Iterator
         yield Watched()
         return
     from psrt.pserver.process.metered_calls import CallMeter
-    from psrt.pserver.process.observed import observation_of
+    from psrt.pserver.process.observed import observed
 
     meter = CallMeter()
-    with observation_of(host, meter, ending.crashes) as pages:
-        yield Watched(pages.start(config.metrics), meter.wrap, pages.set_ready)
+    with observed(host, meter, ending.crashes) as pages:
+        endpoint = pages.start(config.metrics, config.metrics_names)
+        yield Watched(endpoint, meter.wrap, pages.set_ready)
 
 
 def _warm_up(config: PserverConfig) -> None:

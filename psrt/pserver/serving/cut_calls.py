@@ -157,10 +157,7 @@ class CutCalls:
         self.states = StateCalls(self._cutting, self.resumed)
 
     def trainers_from(self, number: int) -> int:
-        """The number of trainers with which the job goes on from the proposed cut `number`.
-
-        0 = it stays, or this is not the first pserver.
-        """
+        """The number of trainers from the proposed cut `number` on; 0 = it stays, or elsewhere."""
         first = self._coordination
         return first.trainers if first is not None and first.proposed == number else 0
 

@@ -109,8 +109,7 @@ class SparseTable(FreezableRows):
     def describe(self) -> dict[str, Any]:
         """Facts for STATUS.
 
-        `load` is the fraction of index cells in use. `hot_ids` are the ids pulled most, each with
-        its fraction of all ids pulled (see `HotIds`).
+        `load` is the fraction of index cells in use; ids pulled most are those of `HotIds`.
         """
         cells = sum(stripe.cells for stripe in self._stripes)
         return {
@@ -121,7 +120,7 @@ class SparseTable(FreezableRows):
             "logged_ids": self.logged_ids,
             "refused": self.refused,
             "waiting_bytes": self.waiting_bytes,
-            "hot_ids": self._hot_ids.top(),
+            **self._hot_ids.describe(),
             "stripes": [[*shards, s.rows] for shards, s in self._shards],
         }
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from psrt.status import ClusterFacts, PserverFacts, Unreachable, report, waits
+from psrt.status import ClusterFacts, PserverFacts, Report, Unreachable, waits
 from psrt.status.summaries import cuts_of, errors_of
 
 ENDPOINT = "a:6170"
@@ -23,6 +23,10 @@ def facts(endpoint: str = ENDPOINT, at_s: float = 0.0, **status: Any) -> Pserver
 
 def texts(**status: Any) -> list[str]:
     return list(map(str, waits(ClusterFacts((facts(**status),)))))
+
+
+def report(now: ClusterFacts, before: ClusterFacts | None = None) -> list[str]:
+    return Report.of(now, before).lines()
 
 
 def test_nobody_waits_between_two_rounds() -> None:
