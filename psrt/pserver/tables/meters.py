@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from psrt.core.counters import Counter, Counters
-from psrt.core.error_counts import ErrorCounts
 from psrt.core.errors import PsrtError
+from psrt.observe.error_counts import ErrorCounts
 
 _STALENESS_BOUNDS = (0, 1, 3, 7, 15, 31)
 

@@ -72,7 +72,7 @@ class SparseTable(FreezableRows):
         router = StripeRouter(spec, stripes)
         self.route = router.route  # bound once: small pulls are dominated by calls
         self._stripes = [self._stripe(*shards) for shards in router.shards]
-        self._shards = list(zip(router.shards, self._stripes, strict=True))
+        self._shards = router.shards
         self._walk = RowWalk(self._stripes)
         self._version_lock, self._turns = threading.Lock(), itertools.count()
         self._hot_ids = HotIds()
@@ -121,7 +121,7 @@ class SparseTable(FreezableRows):
             "refused": self.refused,
             "waiting_bytes": self.waiting_bytes,
             **self._hot_ids.describe(),
-            "stripes": [[*shards, s.rows] for shards, s in self._shards],
+            "stripes": [[*at, s.rows] for at, s in zip(self._shards, self._stripes, strict=True)],
         }
 
     def time(self, now: int) -> int:
