@@ -9,6 +9,7 @@ import pytest
 from psrt.launch.engines import TABLE
 from tests.support.launched_job import Job
 from tests.support.pipe_engine import PIPES
+from tests.support.ray_cluster import Network, ray_cluster
 from tests.support.ssh_hosts import HOSTS, ssh_hosts
 
 Flags = dict[str, str]
@@ -20,12 +21,26 @@ def ssh_flags(tmp_path_factory: pytest.TempPathFactory):
         yield {"on": "ssh", "hosts": ",".join(f"{host}:2" for host in HOSTS), "ssh_config": config}
 
 
-@pytest.fixture(params=["pipe", "ssh"])
+@pytest.fixture(scope="session")
+def ray_network(tmp_path_factory: pytest.TempPathFactory):
+    with ray_cluster(tmp_path_factory.mktemp("ray")) as network:
+        yield network
+
+
+@pytest.fixture
+def ray_flags(ray_network: Network):
+    with ray_network.entered():
+        yield {"on": "ray", "ray_address": ray_network.address}
+
+
+@pytest.fixture(params=["pipe", "ssh", "ray"])
 def on(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Flags:
     """Flags of `psrt launch` for one engine; the test is skipped where it is not installed."""
     if request.param == "pipe":
         monkeypatch.setitem(TABLE, "ssh", PIPES)
         return {"on": "ssh"}
+    if request.param == "ray":
+        return dict(request.getfixturevalue("ray_flags"))
     return {name: str(value) for name, value in request.getfixturevalue("ssh_flags").items()}
 
 

@@ -8,7 +8,11 @@ from psrt.config.sections import fields
 from psrt.config.settings import setting
 from psrt.core.specs import MODES
 
-ENGINES = {"local": "processes of this host", "ssh": "processes of --hosts, over SSH"}
+ENGINES = {
+    "local": "processes of this host",
+    "ssh": "processes of --hosts, over SSH",
+    "ray": "actors of a Ray cluster",
+}
 """Engines that start processes: name → description; `psrt.launch.engines.table` has their rows."""
 
 _ON = "The processes are " + "; ".join(f"{name} = {what}" for name, what in ENGINES.items()) + "."
@@ -32,6 +36,9 @@ class LaunchConfig:
         "", "Python of the hosts, with psrt installed; empty = the path of this one."
     )
     ssh_config: str = setting("", "Configuration file of OpenSSH; empty = ~/.ssh/config.")
+    ray_address: str = setting(
+        "", "Address of the head of the Ray cluster, host:port; empty = RAY_ADDRESS, or that here."
+    )
     pservers: int = setting(2, "Number of pservers to start.", minimum=1)
     trainers: int = setting(2, "Number of trainers to start.", minimum=1)
     log_dir: str = setting("logs", "Directory for one log file per process.")

@@ -3,6 +3,8 @@
 table  one row for each engine
 local  processes of this host
 ssh    processes of other hosts, over SSH
+ray_actor  a process of an actor of Ray
+ray    actors of a Ray cluster
 """
 
 from psrt.launch.engines.local import LocalEngine
