@@ -46,6 +46,15 @@ class Pserver:
 
     def serve(self) -> None:
         self._ready()
+        self._serve_trainers()
+
+    def outlive(self) -> None:
+        """Serve two groups of trainers, one after the other."""
+        self._ready()
+        self._serve_trainers()
+        self._serve_trainers()
+
+    def _serve_trainers(self) -> None:
         connections = [self.listener.accept()[0] for _ in range(self.trainers)]
         for connection in connections:
             connection.recv(1)
@@ -111,6 +120,16 @@ class Trainer:
 
     def interrupt(self) -> None:
         os.kill(int(str(self.script["launcher"])), signal.SIGINT)
+        signal.pause()
+
+    def orphan(self) -> None:
+        """Lose the process that has started this one; succeed when started again."""
+        begun = Path(self.arguments.job).with_name("begun")
+        if begun.exists():
+            self.serve()
+            return
+        begun.touch()
+        os.kill(os.getppid(), signal.SIGKILL)
         signal.pause()
 
     def hold(self) -> None:

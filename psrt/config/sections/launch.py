@@ -14,6 +14,7 @@ ENGINES = {
     "ssh": "processes of --hosts, over SSH",
     "mpi": "ranks of one mpirun",
     "slurm": "a job of Slurm, or steps of the one that this is",
+    "ray": "actors of a Ray cluster",
 }
 """Engines that start processes: name → description; `psrt.launch.engines.table` has their rows."""
 
@@ -50,6 +51,9 @@ class LaunchConfig:
         "",
         "Own address that the ranks of --on mpi reach; empty = that towards the first of --hosts, "
         "or 127.0.0.1 without any.",
+    )
+    ray_address: str = setting(
+        "", "Address of the head of the Ray cluster, host:port; empty = RAY_ADDRESS, or that here."
     )
     pservers: int = setting(2, "Number of pservers to start.", minimum=1)
     trainers: int = setting(2, "Number of trainers to start.", minimum=1)
