@@ -31,15 +31,8 @@ SUFFIX = ".py"
 ROLE = ("endpoints", "trainers", "trainer_id", "cpu_num")
 """Settings that a script reads by `psrt.init`, a role maker, or from its environment."""
 _ACCESS = ("token_file", "tls_cert", "tls_key", "tls_ca", "insecure")
-OF_PROCESS = (
-    "cpu_threads",
-    "cache_dir",
-    "log_level",
-    "log_format",
-    "metrics",
-    "trace_every",
-    *_ACCESS,
-)
+_WATCHED = ("log_level", "log_format", "metrics", "trace_every")
+OF_PROCESS = ("cpu_threads", "cache_dir", *_WATCHED, *_ACCESS)
 
 
 def run_script(path: str, flags: Mapping[str, Any], arguments: Sequence[str]) -> int:

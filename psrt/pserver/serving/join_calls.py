@@ -105,9 +105,11 @@ class JoinCalls:
         self._join(header)
         specs = [read_spec(text) for text in header.register.specs]
         found = [(each.endpoint, each.incarnation) for each in header.register.pservers]
+        begins = header.HasField("cut") and not header.cut.last_push
+        replaces = header.register.predecessor
         job = self._runner.ask(
             lambda state, now: state.register(
-                *caller_of(header), dict(found), now, header.register.predecessor
+                *caller_of(header), dict(found), now, replaces, begins
             )
         )
         report = self._open_warm_start(header.register, job)

@@ -202,7 +202,7 @@ class PserverService:
                 self._connections.track(message.header, peer)
             return reply
         except PsrtError as error:
-            self.meters.refused.add()
+            self.meters.refuse(error, message.header.trainer)
             log.debug("refused method %d of %s: %s", message.header.method, peer, error)
             raise
         except MemoryError as error:  # while a request was read or its reply made
@@ -219,10 +219,11 @@ class PserverService:
             **process_facts(),
             **self._runner.ask(describe),
             **self._runner.ask(self._cuts.durability.describe),
+            "incarnation": self._incarnation,
+            "cuts": self._cuts.describe(),
             "tables": self.tables.describe(),
             "loading": self._loader.describe(),
-            "counters": self.meters.counters.snapshot(),
-            "pushed_rows": self.meters.pushed_rows(),
+            **self.meters.describe(),
         }
 
     def _job_time(self) -> int:

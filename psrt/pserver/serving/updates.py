@@ -49,7 +49,7 @@ def close_round(pushes: Sequence[Sequence[Push]], round: int, meters: Meters) ->
 def apply_now(pushes: Sequence[Push], step: int, trainer: int, meters: Meters) -> None:
     """Apply the gradients of one push of `trainer`; `step` counts mini-batches of all trainers."""
     meters.pushes.add()
-    _count(pushes, meters)
+    _count(pushes, meters, trainer)
     with meters.apply.time():
         for push in pushes:
             _apply(push, step, trainer)
@@ -176,10 +176,10 @@ def _summed_counts(count: int, positions: Sequence[I32], pushes: Sequence[RowsPu
     return _summed(count, [where for where, _ in sent], [counts for _, counts in sent])
 
 
-def _count(pushes: Sequence[Push], meters: Meters) -> None:
-    """Count gradients that are about to be applied."""
+def _count(pushes: Sequence[Push], meters: Meters, trainer: int | None = None) -> None:
+    """Count gradients, of one `trainer` or of a round, that are about to be applied."""
     rows = [push for push in pushes if isinstance(push, RowsPush)]
     for push in rows:
         meters.pushed(push.table.spec.name, len(push.rows.ids))
     meters.blocks_applied.add(len(pushes) - len(rows))
-    meters.staleness([push.table.version - push.version for push in pushes])
+    meters.staleness([push.table.version - push.version for push in pushes], trainer)

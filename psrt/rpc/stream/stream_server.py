@@ -201,6 +201,8 @@ class StreamServer:
             self._refuse(frames, peer, no_memory("a message"))
         except OSError as error:
             log.debug("connection of %s lost: %s", peer, error)
+        except Exception:  # a defect: a peer that finds one may end its own connection, no more
+            log.exception("a defect of psrt ended the connection of %s", peer)
         finally:
             peer.has_left = True
             frames.close()
