@@ -84,8 +84,9 @@ class GrpcCalls:
         with self._counted():
             await self._refuse_if_full(self._running, context)
             request = await self._read(partial(self._decode, frame), context)
-            with span_of_request(request.header):
-                reply = await self._reply(request, context, self._once(context))
+            peer = self._once(context)
+            with span_of_request(request.header, peer):
+                reply = await self._reply(request, context, peer)
                 with span("reply"):
                     parts = encode(reply)
             size_bytes = sum(len(part) for part in parts)
@@ -104,8 +105,9 @@ class GrpcCalls:
             except WireError as error:
                 await _abort(context, to_wire(error))
             request = await self._read(joiner.message, context)
-            with span_of_request(request.header):
-                reply = await self._reply(request, context, self._once(context))
+            peer = self._once(context)
+            with span_of_request(request.header, peer):
+                reply = await self._reply(request, context, peer)
             size_bytes = sum(tensor.nbytes for tensor in reply.tensors)
             if size_bytes > self._max_bytes:
                 await _abort(context, to_wire(self._reply_too_large(size_bytes)))

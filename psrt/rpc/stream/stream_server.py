@@ -225,7 +225,7 @@ class StreamServer:
             return False
         request.empty, header = frames.empty, request.header
         was_open = peer.grant is not None
-        with span_of_request(header):
+        with span_of_request(header, peer):
             reply = begin(self._handler, request, peer)
             del request
             while isinstance(reply, Later):

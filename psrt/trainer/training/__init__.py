@@ -17,6 +17,7 @@ conclusion        the end of a job on trainer 0: saves, then tests
 session           the trainer command, from settings to exit code
 lifetime          raises the original error on use after failure
 connected_calls   calls of a connected executor between two steps
+watched_scripts   the pages of a script
 connected         `ConnectedExecutor`, for users' own loops
 saved_session     the test of a saved model
 """

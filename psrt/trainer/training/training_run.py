@@ -55,7 +55,7 @@ class TrainingRun:
 
     Frozen parameters and counters of metrics get their first values in `scope`, unless it has them;
     `profiler` records named stops of a step and, while it is set, ops and calls to pservers;
-    `spans` has it, and what else records the stops and calls.
+    `spans` has it, and what else records the stops and calls. `steps` and `examples` were trained.
     """
 
     def __init__(self, program: Program, scope: Scope, options: RunOptions) -> None:
@@ -70,7 +70,7 @@ class TrainingRun:
         self._batch: PreparedBatch | None = None
         self._expected: PreparedBatch | None = None
         self._rows: Mapping[str, F32] = {}
-        self.spans = SpanRecorders()
+        self.spans, self.steps, self.examples = SpanRecorders(), 0, 0
         self._waiting: Category = "communicate"
         fill_untrained(scope, program)
 
@@ -174,6 +174,7 @@ class TrainingRun:
         if position is not None:
             self.communicator.continues_at(position(fetched))
         gradients, self._gradients = self._gradients, {}
+        self.steps, self.examples = self.steps + 1, self.examples + batch.examples
         if may_hold and batch.wanted and self.communicator.one_call_step:
             self._hold(gradients)
         else:
