@@ -110,20 +110,23 @@ def test_a_stopped_pserver_leaves_a_durable_cut(box: SystemdBox) -> None:
     box.run(f"systemctl stop {job.trainer}; systemctl reset-failed {job.trainer} || true")
 
 
-def test_the_sandbox_leaves_sockets_shared_memory_and_compiled_kernels(box: SystemdBox) -> None:
+def test_the_sandbox_leaves_sockets_shared_memory_stacks_and_compiled_kernels(box: SystemdBox) -> None:
     job = ServiceJob(box, 4, epochs=1_000_000, durability="none")
     job.start()
     job.wait_for_round(10)
     pids = [box.fact(unit, "MainPID") for unit in (job.pserver, job.trainer)]
     maps = [box.run(f"cat /proc/{pid}/maps") for pid in pids]
     sockets = box.run("cat /proc/net/unix")
+    report = box.run(f"{PSRT} doctor --dump || true")
     box.run(f"systemctl stop {job.trainer} {job.pserver}")
     begun = box.cursor()
     box.run(f"systemctl start {job.pserver}")
     second_start = box.journal(job.pserver, begun)
     box.run(f"systemctl stop {job.pserver}")
 
-    assert all("/memfd:psrt" in each for each in maps)
+    assert all("/memfd:psrt " in each for each in maps)
+    assert all(f"\nprocess {pid}: " in report for pid in pids)
+    assert "psrt/pserver/process" in report
     assert f"/run/psrt/pserver-{job.port}/psrt-{job.port}.sock" in sockets
     assert "kernels ready in" in second_start
     assert "compiling kernels" not in second_start
