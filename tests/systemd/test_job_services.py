@@ -110,7 +110,7 @@ def test_a_stopped_pserver_leaves_a_durable_cut(box: SystemdBox) -> None:
     box.run(f"systemctl stop {job.trainer}; systemctl reset-failed {job.trainer} || true")
 
 
-def test_the_sandbox_leaves_sockets_shared_memory_stacks_and_compiled_kernels(box: SystemdBox) -> None:
+def test_the_sandbox_leaves_what_processes_share_and_keep(box: SystemdBox) -> None:
     job = ServiceJob(box, 4, epochs=1_000_000, durability="none")
     job.start()
     job.wait_for_round(10)
