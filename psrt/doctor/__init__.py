@@ -18,9 +18,9 @@ from psrt.doctor.dump import dump
 from psrt.doctor.findings import Finding
 from psrt.doctor.host_checks import check_host
 from psrt.doctor.host_facts import HostFacts, host_facts
-from psrt.doctor.processes import process_reports
+from psrt.doctor.processes import process_reports, pservers_here
 from psrt.doctor.reachability import check_addresses, check_reachability
 
 __all__ = ["SILENT_S", "Finding", "HostFacts", "check_addresses", "check_cluster", "check_cuts"]
 __all__ += ["check_host", "check_needs", "check_reachability", "dump", "host_facts"]
-__all__ += ["process_reports"]
+__all__ += ["process_reports", "pservers_here"]

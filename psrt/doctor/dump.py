@@ -18,26 +18,25 @@ def dump(
     findings: Sequence[Finding],
     facts: ClusterFacts | None,
     processes: Iterable[ProcessReport],
+    roles: Mapping[int, str],
 ) -> Iterator[str]:
-    """Lines of the report; `facts` are those of the job, if one was named."""
+    """Lines of the report.
+
+    `facts` are those of the job, if one was named, and `roles` the endpoints of its pservers on
+    this host by the number of their process.
+    """
     moment = at.astimezone(UTC).isoformat(timespec="seconds")
     yield f"psrt doctor --dump on {os.uname().nodename} at {moment}, psrt {version}"
     yield from _section("Findings", [*map(str, findings)] or ["none"])
     if facts is not None:
         yield from _section("Who waits for whom", [*map(str, waits(facts))] or ["nobody"])
         yield from _section("The job", report(facts))
-    roles = _roles(facts)
     described = [line for each in processes for line in _process(each, roles)]
     yield from _section("Processes of psrt on this host", described or ["none"])
 
 
 def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
     yield from ("", f"## {title}", "", *lines)
-
-
-def _roles(facts: ClusterFacts | None) -> Mapping[int, str]:
-    """Endpoints by the number of their process, which may be one of another host."""
-    return {each.pid: each.endpoint for each in facts.reached} if facts else {}
 
 
 def _process(found: ProcessReport, roles: Mapping[int, str]) -> Iterator[str]:

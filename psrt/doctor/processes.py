@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterator
+import socket
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from psrt.core import stacks
+from psrt.rpc.hosts import split_endpoint
+from psrt.status import PserverFacts
 
 _PASSWORD = re.compile(r"(://)[^/@\s]+@")
 _STATES = {"T": "stopped", "t": "stopped", "D": "waiting for a disk", "Z": "a zombie"}
@@ -34,6 +37,22 @@ def process_reports() -> Iterator[ProcessReport]:
         if pid != os.getpid():
             with contextlib.suppress(OSError):
                 yield _report(pid)
+
+
+def pservers_here(pservers: Iterable[PserverFacts]) -> dict[int, str]:
+    """Endpoints of those pservers that run on this host, by the number of their process."""
+    return {each.pid: each.endpoint for each in pservers if _is_here(each.endpoint)}
+
+
+def _is_here(endpoint: str) -> bool:
+    """True if the address of an endpoint is one of this host: only such a one can be bound."""
+    host, port = split_endpoint(endpoint)
+    with contextlib.suppress(OSError):
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, socket.SOCK_DGRAM) as sock:
+            sock.bind((address[0], 0))
+            return True
+    return False
 
 
 def without_passwords(text: str) -> str:

@@ -50,7 +50,9 @@ class ServiceJob:
 
     def _write_job(self, inside: Path, epochs: int, durability: str) -> None:
         job = write_files(inside, [lines(40 * BATCH, seed=1)], epochs=epochs)
-        job.write_text(job.read_text().replace("[job]", f'[job]\ndurability = "{durability}"', 1))
+        text = job.read_text().replace("[job]", f'[job]\ndurability = "{durability}"', 1)
+        # The process of a trainer that systemd starts again takes over.
+        job.write_text(text.replace('mode = "sync"', 'mode = "sync"\non_trainer_loss = "wait"'))
         program, narrow = inside / "program.py", "layers.concat([pooled, x], axis=1)"
         wide = f"layers.fc({narrow}, 20_000)"  # payloads that go into shared memory
         program.write_text(program.read_text().replace(narrow, wide))
@@ -92,6 +94,24 @@ def test_a_job_goes_on_after_a_pserver_hung(box: SystemdBox) -> None:
     assert box.fact(job.trainer, "Result") == "success"
     assert box.fact(job.trainer, "NRestarts") == "0"
     assert "Failed with result 'watchdog'" in box.journal(job.pserver)
+
+
+def test_a_killed_trainer_is_started_again_and_goes_on(box: SystemdBox) -> None:
+    job = ServiceJob(box, 5, epochs=1_000_000, durability="none")
+    job.start()
+    job.wait_for_round(10)
+
+    box.run(f"systemctl kill -s KILL {job.trainer}")
+    box.wait_for(job.trainer, "NRestarts", "1")
+    box.wait_for(job.trainer, "ActiveState", "active")
+    reached = job.round()
+    job.wait_for_round(reached + 10)
+    box.run(f"systemctl stop {job.trainer}")
+    box.run(f"systemctl stop {job.pserver}")
+
+    assert reached >= 10
+    assert box.fact(job.trainer, "Result") == "success"
+    assert box.fact(job.pserver, "NRestarts") == "0"
 
 
 def test_a_stopped_pserver_leaves_a_durable_cut(box: SystemdBox) -> None:

@@ -27,6 +27,7 @@ from psrt.doctor import (
     dump,
     host_facts,
     process_reports,
+    pservers_here,
 )
 from psrt.rpc.hosts import split_endpoint
 from psrt.status import ClusterFacts, Gatherer
@@ -87,8 +88,9 @@ def doctor(*, endpoints: tuple[str, ...], as_json: bool, **own: Any) -> int:
     facts = _facts(endpoints, own["timeout_s"]) if endpoints else None
     found = _findings(facts, endpoints, needs, own)
     if own["dumps"]:
-        report = dump(datetime.now(UTC), psrt.__version__, found, facts, process_reports())
-        results.write("\n".join(report))
+        roles = pservers_here(facts.reached) if facts else {}
+        now, processes = datetime.now(UTC), process_reports()
+        results.write("\n".join(dump(now, psrt.__version__, found, facts, processes, roles)))
     elif as_json:
         results.write(json.dumps(list(map(dataclasses.asdict, found)), indent=2))
     else:
