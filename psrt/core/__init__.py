@@ -17,6 +17,7 @@ Reading order:
     log         log set-up
     control_group  limits of the control groups of this process
     process_facts  release, clock and memory of this process
+    stacks      stacks of all threads, on request
     threads     threads whose crashes are reported
     service_manager  notices to the service manager that started this process
     failpoints  points at which tests kill or stop a process
