@@ -127,14 +127,15 @@ class Coordination:
         self._execute(instructions)
         return caller
 
-    def request(self, trainers: int = 0) -> WaitingCaller:
+    def request(self, trainers: int = 0, anew: bool = False) -> WaitingCaller:
         """A caller that is answered when a cut proposed now is complete, or fails with its error.
 
-        With `trainers` the job goes on from it with this number of trainers.
+        The cut under way is one, too, unless `anew`. With `trainers` the job goes on from it with
+        this number of trainers.
         """
         caller = WaitingCaller(0.0)
         with self._lock:
-            instructions = self._cuts.request(caller, self._clock.now(), trainers)
+            instructions = self._cuts.request(caller, self._clock.now(), trainers, anew)
         self._execute(instructions)
         return caller
 
