@@ -13,14 +13,8 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
-from psrt.coordinator.coordinator import (
-    Announce,
-    Commit,
-    CutCoordinator,
-    CutInstruction,
-    Discard,
-    Done,
-)
+from psrt.coordinator.coordinator import CutCoordinator
+from psrt.coordinator.instructions import Announce, Commit, CutInstruction, Discard, Done
 from psrt.coordinator.term import Term
 from psrt.core.clock import Clock
 from psrt.core.errors import PsrtError

@@ -7,7 +7,8 @@ import random
 
 import pytest
 
-from psrt.coordinator.coordinator import Announce, Commit, CutCoordinator, Discard, Done
+from psrt.coordinator.coordinator import CutCoordinator
+from psrt.coordinator.instructions import Announce, Commit, Discard, Done
 from psrt.coordinator.retention import Retention, closure
 from psrt.coordinator.schedule import CutSchedule
 from psrt.core.errors import ErrorCode, StorageError
