@@ -196,8 +196,9 @@ class JobCalls:
         return self._clients[self.trainer % len(self._clients)]
 
     def request_cut(self, timeout_s: float) -> int:
-        """Ask the first pserver for a cut, or for the one under way; its number once complete."""
-        reply = self._clients[0].call(Method.CHECKPOINT, timeout_s=timeout_s)
+        """Ask the first pserver for a cut that begins now; its number once complete."""
+        header = pb.Header(cut=pb.Cut(anew=True))
+        reply = self._clients[0].call(Method.CHECKPOINT, header=header, timeout_s=timeout_s)
         number = int(reply.header.cut.number)
         if self.durable is not None:
             self.durable.completed(number)

@@ -283,8 +283,9 @@ class PserverService:
         """Handle CHECKPOINT; lingering trainers join the cut at the end of the job."""
         if self._cuts.coordination is not None and not self.is_recording:
             self.moments.refuse_without_trainers()
-        ask = self._resizes.request if message.header.cut.trainers else self._cuts.checkpoint
-        return ask(message)
+        if message.header.cut.trainers:
+            return self._resizes.request(message)
+        return self._cuts.checkpoint(message, self.is_recording)
 
     def _shrink(self, message: Message) -> Message:
         header = message.header
