@@ -280,6 +280,7 @@ class PserverService:
 
     def _checkpoint(self, message: Message) -> Message | Later:
         """Handle CHECKPOINT; lingering trainers join the cut at the end of the job."""
+        self._resizes.check(message)
         if self._cuts.coordination is not None and not self.is_recording:
             self.moments.refuse_without_trainers()
         ask = self._resizes.request if message.header.cut.trainers else self._cuts.checkpoint
