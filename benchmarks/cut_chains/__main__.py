@@ -42,8 +42,9 @@ from psrt.core.errors import PsrtError
 from psrt.core.threads import CrashReport
 from psrt.kernels.jit import warm_up
 from psrt.pserver.checkpoints import Coordination, Cutting, SavedCut, Settings, compact, find_cut
+from psrt.pserver.eviction import Upkeep
 from psrt.pserver.loading import TableLoad, TableLoader
-from psrt.pserver.tables import TableRegistry, Upkeep
+from psrt.pserver.tables import TableRegistry
 from psrt.pserver.tables.meters import Meters
 from psrt.storage.local_directory import LocalDirectory
 

@@ -41,9 +41,10 @@ def trainer(arguments: tuple[str, ...], **flags: Any) -> int:
     """Run one trainer, of a job file or a script.
 
     With a JOB.toml, a trainer waits for the pservers, trains on its share of the files ([data]
-    shard selects it; text files are cut if there are too few) and completes. Trainer 0 then
-    evaluates the test files and, with --save, writes the model. SIGTERM or Ctrl-C ends a trainer
-    after the running step, with exit code 143 or 130, without test or model.
+    shard selects it; text files are cut if there are too few) and completes. Trainer 0 reads
+    the test files before it begins; at the end it writes the model, with --save, and tests it.
+    SIGTERM or Ctrl-C ends a trainer after the running step, with exit code 143 or 130, without
+    model or test.
 
     With --local there are no pservers: this trainer holds and updates all parameters. Data,
     progress, test, --save, --report and signals work as in a cluster.

@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 from psrt.communicator.base import (
+    Backlog,
     Beginning,
     BeginsAt,
     Gradient,
@@ -54,6 +55,10 @@ class LocalCommunicator:
 
     def watch(self, timeline: Timeline | None) -> None:
         """Do nothing: no call leaves the process."""
+
+    def backlog(self) -> Backlog:
+        """Return nothing: a step ends when its gradients are applied."""
+        return Backlog()
 
     def start(self, timeout_s: float) -> dict[str, F32]:
         """Return nothing: the parameters are in the scope."""

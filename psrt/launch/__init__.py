@@ -1,6 +1,7 @@
 """launch: the processes of a job, on this host or by an engine, and their supervision.
 
 plan       command lines of pservers and trainers
+plan_text  a plan as text, for people
 outputs    directories, and the report of the whole job
 supervise  decisions when a process ends
 ready_files  facts that pservers write for their launcher

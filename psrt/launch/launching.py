@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from psrt.core.errors import ConfigError, PsrtError
 from psrt.launch import report
 from psrt.launch.children import Engine
 from psrt.launch.cluster import Cluster, Say
-from psrt.launch.engines import LocalEngine
+from psrt.launch.engines import TABLE
 from psrt.launch.outputs import check_report, make_directory, write_report
 from psrt.launch.plan import PSRT, RECOVER, Plan, check_restarts
 from psrt.launch.supervise import Supervisor
@@ -25,21 +25,26 @@ def run(
     say: Say,
     program: Sequence[str] = PSRT,
     clock: Clock | None = None,
+    dry_run: bool = False,
 ) -> int:
     """Run a job to its end; returns 0 for success, 128 + n if signal n ended it.
 
-    Raises `JobError` when a child failed, `DeadlineError` when the pservers did not get ready.
+    A `dry_run` says what would be started, and starts and writes nothing. Raises `JobError` when a
+    child failed, `DeadlineError` when the pservers did not get ready.
     """
     config, clock = loaded.config, clock or MonotonicClock()
     # A mistake in the job raises here, not in the log of every child.
     job = load_job(config.job).config
     check_restarts(config, job)
-    plan = Plan(loaded, environment(), program)
+    plan, kind = Plan(loaded, environment(), program), TABLE[config.on]
+    if dry_run:
+        say(kind.describe(plan))
+        return 0
     make_directory("log_dir", config.log_dir)
     make_directory("report", str(Path(config.report).parent))
     make_directory("profile", str(Path(config.profile).parent))
     check_report(config.report)
-    cluster = _cluster(_engine(say), plan, job, clock, say)
+    cluster = _cluster(kind.make(plan, say), plan, job, clock, say)
     error, started_at = None, clock.now()
     try:
         with cluster:
@@ -59,10 +64,6 @@ def run(
     if error:
         raise error
     return code
-
-
-def _engine(say: Callable[[str], None]) -> Engine:
-    return LocalEngine(say)
 
 
 def _cluster(engine: Engine, plan: Plan, job: JobConfig, clock: Clock, say: Say) -> Cluster:

@@ -62,7 +62,8 @@ class Command:
 class Plan:
     """The commands of one launch; `program` runs `psrt` (tests pass a fake).
 
-    `cut_s` is the time that pservers wait for a cut when they end, 0 = the job makes none.
+    `variables` are those that the launch sets in the environment of every process. `cut_s` is the
+    time that pservers wait for a cut when they end, 0 = the job makes none.
     """
 
     def __init__(
@@ -75,7 +76,8 @@ class Plan:
         self._program = tuple(program)
         self._trainer = _trainer_settings(loaded, environ)
         self.cut_s = _cut_s(self.config, environ)
-        self._environ = _child_environment(self.config, self._trainer.cpu_threads, environ)
+        self.variables = _variables(self.config, self._trainer.cpu_threads, environ)
+        self._environ = {**environ, **self.variables}
 
     def pservers(self, host_of: Callable[[ChildId], str]) -> list[Command]:
         """The commands of all pservers, each with the address that it listens on."""
@@ -94,6 +96,7 @@ class Plan:
         if self.config.checkpoint_dir:
             arguments += ["--checkpoint-dir", self.config.checkpoint_dir]
         arguments += ["--resume", self.config.resume] if self.config.resume else []
+        arguments += self._metrics_of(child)
         arguments += shlex.split(self.config.pserver_args)
         return self._command(child, [*arguments, "--ready-file", str(ready)], ready)
 
@@ -108,8 +111,17 @@ class Plan:
         arguments += ["--save", self.config.save] if self.config.save else []
         arguments += self._warm_start()
         arguments += ["--profile", self._profile_of(index)] if self._trainer.profile else []
+        arguments += self._metrics_of(child)
         arguments += shlex.split(self.config.trainer_args)
         return self._command(child, [*arguments, self.config.job], report)
+
+    def _metrics_of(self, child: ChildId) -> list[str]:
+        """The flags of a process for its own port of metrics."""
+        if not self.config.metrics:
+            return []
+        host, _, port = self.config.metrics.rpartition(":")
+        before = child.index + (self.config.pservers if child.role == TRAINER else 0)
+        return ["--metrics", f"{host}:{int(port) + before if int(port) else 0}"]
 
     def _warm_start(self) -> list[str]:
         """The flags of trainers for a warm start; relative paths are those of the launcher."""
@@ -186,14 +198,14 @@ def _cut_s(config: LaunchConfig, environ: Mapping[str, str]) -> float:
     return settings.checkpoint_grace_s if makes_cuts else 0.0
 
 
-def _child_environment(
+def _variables(
     config: LaunchConfig, cpu_threads: int, environ: Mapping[str, str]
 ) -> dict[str, str]:
-    """The launcher's environment with limited BLAS threads, unbuffered output and overrides."""
-    threads = dict.fromkeys(_THREAD_VARIABLES, str(cpu_threads))
+    """Limited BLAS threads, unless `environ` has them, unbuffered output and overrides."""
+    threads = {name: environ.get(name, str(cpu_threads)) for name in _THREAD_VARIABLES}
     overrides = {}
     if config.mode:
         overrides["PSRT_COMMUNICATION_MODE"] = config.mode
     if config.epochs:
         overrides["PSRT_DATA_EPOCHS"] = str(config.epochs)
-    return {**threads, **environ, "PYTHONUNBUFFERED": "1", **overrides}
+    return {**threads, "PYTHONUNBUFFERED": "1", **overrides}

@@ -18,6 +18,7 @@ from prometheus_client.registry import Collector
 
 from psrt.core.threads import CrashReport
 from psrt.observe.catalogue import MetricSpec
+from psrt.observe.gil_probe import GilProbe
 from psrt.observe.http_server import HttpPage, HttpServer, MakePage
 from psrt.observe.metric_page import MetricPage
 from psrt.observe.process_facts import add_process_facts
@@ -44,15 +45,17 @@ class Observation:
         crashes: CrashReport,
     ) -> None:
         self.is_ready = False
-        self._status, self._crashes = status, crashes
+        self._status, self._fill, self._crashes = status, fill, crashes
+        self._gil: GilProbe | None = None
         self._registry = CollectorRegistry(auto_describe=False)
-        self._registry.register(_Values(role, tuple(specs), fill))
+        self._registry.register(_Values(role, tuple(specs), self._values))
         ProcessCollector(registry=self._registry)
         self._server: HttpServer | None = None
 
     def start(self, address: str) -> str:
         """Serve; returns the endpoint. See `HttpServer` for errors."""
         self._server = HttpServer(address, self.pages(), self._crashes)
+        self._gil = GilProbe(self._crashes)
         log.info("metrics on http://%s/metrics", self._server.endpoint)
         return self._server.endpoint
 
@@ -67,6 +70,8 @@ class Observation:
         self.close()
 
     def close(self) -> None:
+        if self._gil is not None:
+            self._gil.close()
         if self._server is not None:
             self._server.close()
 
@@ -78,6 +83,12 @@ class Observation:
             "/readyz": self._readiness,
             "/status.json": self._facts,
         }
+
+    def _values(self, page: MetricPage) -> None:
+        if self._gil is not None:
+            page.add("psrt_process_gil_wait_seconds_total", self._gil.waited_s)
+            page.add("psrt_process_gil_probes_total", self._gil.probes)
+        self._fill(page)
 
     def _metrics(self, accept: str) -> HttpPage:
         encode, content_type = choose_encoder(accept)

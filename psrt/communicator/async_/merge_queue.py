@@ -172,6 +172,13 @@ class MergeQueue:
         with self._changed:
             return sum(queue.waiting for queue in self._queues.values())
 
+    @property
+    def unanswered(self) -> int:
+        """The number of steps put that pservers do not have as a whole."""
+        with self._changed:
+            under_way = sum(merged.steps for merged in self._under_way)
+            return len(self._steps) + under_way
+
     # --- the senders ------------------------------------------------------------------------------
 
     def take(self) -> Merged | None:

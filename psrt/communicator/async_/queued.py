@@ -73,6 +73,9 @@ class QueuedCommunicator(BaseCommunicator):
             self._trained()
         return self._pservers.pull_all_dense(time_left(deadline))
 
+    def _on_its_way(self) -> tuple[int, int]:
+        return self._sender.on_its_way()
+
     def close(self) -> None:
         self._background.close()
         self._end(0.0)

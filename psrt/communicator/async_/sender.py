@@ -93,6 +93,10 @@ class Sender:
         """Return where the trainer goes on after the last step that was put."""
         return self._queue.position()
 
+    def on_its_way(self) -> tuple[int, int]:
+        """Return the gradients that wait, and the ended steps not answered yet."""
+        return self._queue.waiting, self._queue.unanswered
+
     def drain(self, timeout_s: float) -> None:
         """Wait until the pservers have everything that was put; raises `DeadlineError`."""
         if self._queue.drain(timeout_s):

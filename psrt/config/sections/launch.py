@@ -1,4 +1,4 @@
-"""The section `[launch]`: settings of a cluster on this host."""
+"""The section `[launch]`: settings of a cluster, on this host or by an engine on others."""
 
 from __future__ import annotations
 
@@ -6,20 +6,32 @@ from dataclasses import dataclass
 
 from psrt.config.sections import fields
 from psrt.config.settings import setting
+from psrt.core.errors import ConfigError
 from psrt.core.specs import MODES
+
+ENGINES = {"local": "processes of this host"}
+"""Engines that start processes: name → description; `psrt.launch.engines.table` has their rows."""
+
+_ON = "The processes are " + "; ".join(f"{name} = {what}" for name, what in ENGINES.items()) + "."
 
 
 @dataclass(frozen=True)
 class LaunchConfig:
-    """A local cluster: pservers and trainers as processes of this host."""
+    """A cluster: pservers and trainers as processes of this host, or by an engine on others."""
 
     job: str = setting("", "Job file (TOML).", positional="JOB.toml")
+    on: str = setting("local", _ON, choices=tuple(ENGINES))
     pservers: int = setting(2, "Number of pservers to start.", minimum=1)
     trainers: int = setting(2, "Number of trainers to start.", minimum=1)
     log_dir: str = setting("logs", "Directory for one log file per process.")
     carrier: str = fields.carrier()
     cpu_threads: int = fields.cpu_threads()
     cpu_num: int = fields.cpu_num()
+    metrics: str = setting(
+        "",
+        "Interface and first port, host:port, of metrics: the pservers take it and those behind it "
+        "in their order, then the trainers in theirs; port 0 = any free ones, empty = none.",
+    )
     report: str = setting("", "JSON file for the merged summary of the run.")
     profile: str = setting(
         "",
@@ -69,3 +81,11 @@ class LaunchConfig:
         "", "Communication mode in place of the job's; empty = the job's.", choices=("", *MODES)
     )
     epochs: int = setting(0, "Epochs in place of the job's; 0 = the job's.", minimum=0)
+
+    def __post_init__(self) -> None:
+        host, _, port = self.metrics.rpartition(":")
+        if self.metrics and not (host and port.isdecimal()):
+            raise ConfigError(
+                f"metrics is {self.metrics!r}, which is not host:port.",
+                hint="Write --metrics 127.0.0.1:9170; port 0 is any free one for each process.",
+            )

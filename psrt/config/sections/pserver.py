@@ -74,6 +74,12 @@ class PserverConfig:
         "messages are refused until some have.",
         minimum=1,
     )
+    max_table_mib: int = setting(
+        0,
+        "Most memory of all tables, in MiB; tables and new rows that do not fit are refused, rows "
+        "that exist are still updated; 0 = no limit.",
+        minimum=0,
+    )
     token_file: str = fields.token_file(
         "those of all callers, and one of scope admin for calls to other pservers; empty = anyone "
         "may call",

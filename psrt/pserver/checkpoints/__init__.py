@@ -15,10 +15,11 @@ In reading order:
     served_job     tables that a killed pserver recovers
     stored_cuts    all cuts in a directory, complete or not: their files, bases and removal
     cutting        freezes and writes this pserver's part of a cut
-    coordination   the coordinator of a job in its first pserver: calls, timer, manifests
+    coordinated_cuts  the directory in the hands of the coordinator: term, manifests, old cuts
+    coordination   the coordinator of a job in its first pserver: calls and timer
 """
 
-from psrt.pserver.checkpoints import delta_files, served_job
+from psrt.pserver.checkpoints import delta_files, served_job, term_file
 from psrt.pserver.checkpoints.compaction import compact
 from psrt.pserver.checkpoints.coordination import Coordination, WaitingCaller
 from psrt.pserver.checkpoints.cutting import Cutting, Settings
@@ -46,3 +47,4 @@ __all__ += [
     "find_cut",
 ]
 __all__ += ["DeltaSchedule", "LocalCut", "LocalCuts", "delta_files", "remove_cut", "served_job"]
+__all__ += ["term_file"]

@@ -25,7 +25,8 @@ from psrt.core.threads import CrashReport, start_thread
 from psrt.pserver.checkpoints.part_writer import Frozen, write_part
 from psrt.pserver.checkpoints.stored_cuts import remove_part
 from psrt.pserver.checkpoints.trainer_states import TrainerStates
-from psrt.pserver.tables import DenseTable, TableRegistry, Upkeep
+from psrt.pserver.eviction import Upkeep
+from psrt.pserver.tables import DenseTable, TableRegistry
 from psrt.storage.directory import Directory
 
 log = logging.getLogger("psrt.pserver")

@@ -98,6 +98,7 @@ def _serve(
         crashes=ending.crashes,
         helper_threads=(os.cpu_count() or 1) - 1,
         on_resized=partial(_report_resized, config),
+        table_bytes=config.max_table_mib << 20,
     )
     host = PartHost(
         *(make, ending.job_ended, config.replica_every_ms / 1000, ending.crashes, cuts),

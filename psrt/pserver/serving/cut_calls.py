@@ -26,14 +26,15 @@ from psrt.pserver.checkpoints import (
     served_job,
 )
 from psrt.pserver.decisions import Freeze, JobIdentity, PserverState, WaitingCall
-from psrt.pserver.serving.cut_requests import cut_reply, outcome_of, report_here, report_part
+from psrt.pserver.eviction import Upkeep
+from psrt.pserver.serving.cut_requests import PartReports, cut_reply, outcome_of, report_here
 from psrt.pserver.serving.durable import Durability
 from psrt.pserver.serving.effect_runner import EffectRunner, PendingReply
 from psrt.pserver.serving.part_facts import part_facts
 from psrt.pserver.serving.request_headers import caller_of
 from psrt.pserver.serving.resuming import Resuming
 from psrt.pserver.serving.state_pages import StateCalls
-from psrt.pserver.tables import TableRegistry, Upkeep
+from psrt.pserver.tables import TableRegistry
 from psrt.rpc import pb
 from psrt.rpc.dialing import Carrier
 from psrt.rpc.methods import Method
@@ -80,7 +81,8 @@ class CutCalls:
         self.resuming = Resuming(resumed)
         self._recovered, self._tables = recovered, tables
         self._goes_on = takes_over or recovered is not None
-        self._clock, self._crashes, self._carrier = clock, crashes, carrier
+        self._clock, self._crashes = clock, crashes
+        self._reports = PartReports(carrier, incarnation)
         self._joining = threading.Lock()
         self._endpoints: tuple[str, ...] = ()
         self._coordination: Coordination | None = None
@@ -209,6 +211,7 @@ class CutCalls:
 
     def finish(self, timeout_s: float) -> bool:
         """Wait like `await_ended`, for a local cut, and on the first pserver for other parts."""
+        self._reports.hurry()
         is_done = self.await_ended(timeout_s) and self.durability.finish(timeout_s)
         return is_done and (self._coordination is None or self._coordination.finish(timeout_s))
 
@@ -286,10 +289,10 @@ class CutCalls:
         mine = self._endpoints[self._cutting.index]
         part = pb.CutPart(number=number, endpoint=mine, record=record, problem=problem)
         timeout_s = self._settings.timeout_s + REPORT_S
-        ask = partial(report_part, self.first, self._carrier, self._incarnation, part, timeout_s)
+        ask = partial(self._reports.send, self.first, part, timeout_s)
         if self._coordination is not None:
             ask = partial(report_here, self._coordination, part)
-        outcome = outcome_of(part, ask)
+        outcome = outcome_of(part, ask, self._settings.directory)
         self.durability.ended(number, outcome is PartOutcome.COMPLETE)
         self._on_ended(number, outcome)
         return outcome

@@ -12,11 +12,12 @@ from psrt.core.errors import ConfigError, ErrorCode, UnavailableError
 from psrt.core.specs import Async, Geo, TableSpec
 from psrt.pserver.checkpoints import RecoveredPart
 from psrt.pserver.decisions import JobIdentity, read_spec, restore
+from psrt.pserver.eviction import Upkeep
 from psrt.pserver.loading import TableLoad, TableLoader
 from psrt.pserver.serving.cut_calls import CutCalls
 from psrt.pserver.serving.effect_runner import EffectRunner
 from psrt.pserver.serving.request_headers import caller_of, job_of, lineage_reply
-from psrt.pserver.tables import TableRegistry, Upkeep
+from psrt.pserver.tables import TableRegistry
 from psrt.pserver.warm import WarmTables
 from psrt.rpc import pb
 from psrt.rpc.wire import Message

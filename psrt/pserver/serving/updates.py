@@ -167,7 +167,8 @@ def _summed_counts(count: int, positions: Sequence[I32], pushes: Sequence[RowsPu
 
 def _count(pushes: Sequence[Push], meters: Meters) -> None:
     """Count gradients that are about to be applied."""
-    rows = [len(push.rows.ids) for push in pushes if isinstance(push, RowsPush)]
-    meters.rows_applied.add(sum(rows))
+    rows = [push for push in pushes if isinstance(push, RowsPush)]
+    for push in rows:
+        meters.pushed(push.table.spec.name, len(push.rows.ids))
     meters.blocks_applied.add(len(pushes) - len(rows))
     meters.staleness([push.table.version - push.version for push in pushes])

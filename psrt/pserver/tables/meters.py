@@ -33,6 +33,20 @@ class Meters:
         self.rows_read = counters.counter("pserver_rows_read", "rows read by trainers")
         self.blocks_read = counters.counter("pserver_blocks_read", "dense blocks read by trainers")
         self._staleness = [_staleness(counters, i) for i in range(len(_STALENESS_BOUNDS) + 1)]
+        self._rows_of: dict[str, Counter] = {}
+
+    def pushed(self, table: str, rows: int) -> None:
+        """Count rows that a push updates."""
+        self.rows_applied.add(rows)
+        found = self._rows_of.get(table)
+        if found is None:
+            new = Counter("rows_of_a_table", "counter", "rows updated")
+            found = self._rows_of.setdefault(table, new)
+        found.add(rows)
+
+    def pushed_rows(self) -> dict[str, int]:
+        """Rows updated, by table."""
+        return {table: int(rows.value) for table, rows in list(self._rows_of.items())}
 
     def staleness(self, versions: Sequence[int]) -> None:
         """Count gradients by the number of updates since the values they were computed on."""

@@ -192,6 +192,11 @@ class SparseTable(FreezableRows):
             for index in moved:
                 self._apply(index, routed, update)
 
+    def missing(self, routed: RoutedIds) -> int:
+        """The number of these ids that have no row; changes the slots of `routed`."""
+        given = ((stripe, routed.of(i), routed.found(i)) for i, stripe in enumerate(self._stripes))
+        return sum(stripe.missing(routed.ids, order, found) for stripe, order, found in given)
+
     def put_facts(self, meta: Meta) -> None:
         super().put_facts(meta)
         if self._log is not None:
@@ -215,8 +220,7 @@ class SparseTable(FreezableRows):
     def log(self, trainer: int, routed: RoutedIds) -> None:
         """Record that `trainer` has pushed these rows.
 
-        Called after they are applied: a trainer that reads a row because of the log must get the
-        change.
+        Called after they are applied: who reads a row because of the log must get the change.
         """
         if self._log is None:
             return
@@ -247,9 +251,8 @@ class SparseTable(FreezableRows):
     def export(self, cursor: int, max_rows: int) -> tuple[I64, F32, int]:
         """A page of the rows: ids (n,), weights (n, width), and the next cursor (0 = the end).
 
-        Begins at cursor 0. The pages contain every row that exists all the time: once, and once
-        more each time that rows are dropped meanwhile and it moves. Rows created meanwhile may be
-        missing.
+        Begins at cursor 0. A row that exists all the time comes once, and again each time that rows
+        are dropped and it moves. Rows created meanwhile may be missing.
         """
         return self._walk.export(cursor, max_rows, self.spec.width)
 

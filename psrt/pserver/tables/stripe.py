@@ -115,6 +115,12 @@ class Stripe:
                 self._apply(update, order[part], found[part])
                 self._preallocate()
 
+    def missing(self, ids: I64, order: I32, found: I32) -> int:
+        """The number of rows `ids[i]`, i in `order`, that do not exist; `found` as in `read`."""
+        with self._lock.reads:
+            self._store.find(ids, order, found)
+        return int(np.count_nonzero(found < 0))
+
     def ids(self) -> I64:
         """A copy of the ids of all rows."""
         with self._lock.writes:

@@ -33,9 +33,10 @@ from psrt.core.specs import CommunicationMode, Geo
 from psrt.core.types import F32, I64
 from psrt.executor.memory import Scope, initial_values
 from psrt.executor.parallel import PASSES, ParallelExecutor
-from psrt.executor.profiling import Category, Profiler, span_of
+from psrt.executor.profiling import Category, Profiler
 from psrt.graph.program import Program, Role
 from psrt.trainer.inputs import PreparedBatch, bind, with_counts
+from psrt.trainer.observing import SpanRecorders
 from psrt.trainer.training.local_parameters import LocalDenseParameters
 from psrt.trainer.training.run_options import RunOptions
 
@@ -53,7 +54,8 @@ class TrainingRun:
     """One trainer's training: `open`, then `step` or `run_from`, then `close`.
 
     Frozen parameters and counters of metrics get their first values in `scope`, unless it has them;
-    `profiler` records named stops of a step and, while it is set, ops and calls to pservers.
+    `profiler` records named stops of a step and, while it is set, ops and calls to pservers;
+    `spans` has it, and what else records the stops and calls.
     """
 
     def __init__(self, program: Program, scope: Scope, options: RunOptions) -> None:
@@ -68,7 +70,7 @@ class TrainingRun:
         self._batch: PreparedBatch | None = None
         self._expected: PreparedBatch | None = None
         self._rows: Mapping[str, F32] = {}
-        self._profiler: Profiler | None = None
+        self.spans = SpanRecorders()
         self._waiting: Category = "communicate"
         fill_untrained(scope, program)
 
@@ -83,8 +85,7 @@ class TrainingRun:
         """
         self._fill(communicator.start(timeout_s))
         self._communicator, self._waiting = communicator, waiting
-        if self._profiler is not None:
-            communicator.watch(self._profiler)
+        communicator.watch(self.spans.or_none())
 
     def stop(self, timeout_s: float) -> None:
         """Apply everything queued, write the last parameters, report completion."""
@@ -111,13 +112,13 @@ class TrainingRun:
 
     @property
     def profiler(self) -> Profiler | None:
-        return self._profiler
+        return self.spans.profiler
 
     @profiler.setter
     def profiler(self, profiler: Profiler | None) -> None:
-        self._profiler = self.executor.profiler = profiler
+        self.spans.profiler = self.executor.profiler = profiler
         if self._communicator is not None:
-            self._communicator.watch(profiler)
+            self._communicator.watch(self.spans.or_none())
 
     # --- steps ------------------------------------------------------------------------------------
 
@@ -214,7 +215,7 @@ class TrainingRun:
     # --- inside -----------------------------------------------------------------------------------
 
     def _span(self, name: str, category: Category) -> AbstractContextManager[None]:
-        return span_of(self._profiler, name, category)
+        return self.spans.span(name, category)
 
     def _next_of(self, batches: Iterator[PreparedBatch]) -> PreparedBatch | None:
         with self._span("feed", "data"):
