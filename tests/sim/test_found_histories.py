@@ -15,6 +15,7 @@ FOUND = [
     ("deltas", "ssp", 30000472),
     ("deltas", "async-merging", 30006765),
     ("deltas", "sync-shrink", 30013040),
+    ("backups", "ssp", 30006486),
     ("plain", "async-merging", 30005953),
     ("plain", "sync-shrink", 30008915),
     ("resizes", "half-async", 30002040),
