@@ -24,8 +24,9 @@ from psrt.rpc.wire import Message
 
 log = logging.getLogger("psrt.pserver")
 
-OnRegistered: TypeAlias = Callable[[Sequence[str], int], None]
-"""Called with the endpoints of a job's pservers, and the number of this one among them."""
+OnRegistered: TypeAlias = Callable[[JobIdentity, Sequence[str], int, bool], None]
+"""Called by REGISTER with the job, the endpoints of its pservers in the order of the plan, the
+number of this one among them, and whether the job has `durability = "replica"`."""
 
 
 class JoinCalls:
@@ -115,8 +116,9 @@ class JoinCalls:
         self.create(specs, job)
         self._cuts.joined(job, found, self._job_time)
         mine = [part for part, (_, each) in enumerate(found) if each == self._incarnation]
-        if self._is_replicated and mine:
-            self._on_registered([endpoint for endpoint, _ in found], mine[0])
+        if mine:
+            endpoints = [endpoint for endpoint, _ in found]
+            self._on_registered(job, endpoints, mine[0], self._is_replicated)
         cut = self._cuts.beginning_of(header.trainer, job.trainers)
         members = self._runner.ask(lambda state, now: state.members)
         known = self._runner.ask(
