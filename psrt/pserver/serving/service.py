@@ -281,6 +281,7 @@ class PserverService:
 
     def _checkpoint(self, message: Message) -> Message | Later:
         """Handle CHECKPOINT; lingering trainers join the cut at the end of the job."""
+        self._resizes.check(message)
         if self._cuts.coordination is not None and not self.is_recording:
             self.moments.refuse_without_trainers()
         if message.header.cut.trainers:
