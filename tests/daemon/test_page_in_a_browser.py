@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
+from psrt.core.specs import Sync, to_json
+from psrt.rpc import pb
+from psrt.rpc.client import Client
 from tests.support.browser import chromium
 from tests.support.processes import DEADLINE_S
+from tests.support.pserver import CALL_TIMEOUT_S, TABLE, daemon, register
 from tests.support.small_job import lines, write_files
 from tests.support.watched_job import WatchedJob, watched_job
 
@@ -84,6 +89,24 @@ def test_a_stopped_trainer_is_named_with_those_that_wait_for_it(
     assert all(endpoint in listed for endpoint in job.endpoints)
     assert [text.startswith("trainer 1") for text in boxes] == [True]
     assert hosts == {urlsplit(job.url).netloc}
+
+
+def test_names_that_look_like_html_are_shown_as_text(browser: Any, tmp_path: Path) -> None:
+    name = '<img src="x" onerror="document.title=1">'
+    with daemon(tmp_path, "--metrics", "127.0.0.1:0") as pserver:
+        spec = replace(TABLE, name=name, parameter=name)
+        hello = pb.Hello(job_id=name, plan_hash="p", trainers=1, mode=to_json(Sync("wait")))
+        with contextlib.closing(Client(pserver.endpoint, 0, 7, "stream", hello)) as client:
+            client.connect(CALL_TIMEOUT_S)
+            register(client, spec)
+            job = WatchedJob(pserver, [pserver.endpoint], f"http://{pserver.facts['metrics']}/")
+            with opened(browser, job) as page:
+                page.wait_for_selector("#memory-map .row", timeout=SOON_MS)
+                shown = page.inner_text("#job"), page.inner_text("#memory-map .row .label span")
+                images = page.locator("main img").count()
+
+    assert shown == (name, name)
+    assert images == 0
 
 
 def test_all_that_acts_is_reached_by_the_keyboard(browser: Any, job: WatchedJob) -> None:
