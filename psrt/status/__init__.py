@@ -11,8 +11,8 @@ page       the job as a live page for browsers
 
 from psrt.status.facts import ClusterFacts, PserverFacts, Unreachable
 from psrt.status.gathering import Gatherer, PlanGatherer, others_of_plan
-from psrt.status.report import JobReport
+from psrt.status.report import StatusReport
 from psrt.status.waits import Wait, waits
 
-__all__ = ["ClusterFacts", "Gatherer", "JobReport", "PlanGatherer", "PserverFacts"]
+__all__ = ["ClusterFacts", "Gatherer", "PlanGatherer", "PserverFacts", "StatusReport"]
 __all__ += ["Unreachable", "Wait", "others_of_plan", "waits"]

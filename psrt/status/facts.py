@@ -175,10 +175,11 @@ class PserverFacts:
 
 @dataclass(frozen=True)
 class Unreachable:
-    """A pserver that did not answer, and why."""
+    """A pserver that did not answer, and why; `code` is the name of the error."""
 
     endpoint: str
     reason: str
+    code: str = ""
 
 
 @dataclass(frozen=True)

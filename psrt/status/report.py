@@ -18,7 +18,7 @@ _NONE = "-"
 
 
 @dataclass(frozen=True)
-class JobReport:
+class StatusReport:
     """A job in words: a title, a row for each pserver below `HEAD`, and lines."""
 
     title: str
@@ -70,7 +70,7 @@ def _pservers(now: ClusterFacts, before: ClusterFacts | None) -> Iterator[tuple[
     known = earlier(before)
     for each in now.pservers:
         if isinstance(each, Unreachable):
-            yield (each.endpoint, "does not answer", *[_NONE] * (len(JobReport.HEAD) - 2))
+            yield (each.endpoint, "does not answer", *[_NONE] * (len(StatusReport.HEAD) - 2))
         else:
             yield _row(each, known.get(each.endpoint))
 

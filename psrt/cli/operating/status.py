@@ -16,7 +16,7 @@ from psrt.cli.options import access_options
 from psrt.core.errors import ErrorCode, UnavailableError
 from psrt.core.threads import CrashReport
 from psrt.rpc.hosts import split_endpoint
-from psrt.status import ClusterFacts, Gatherer, JobReport, others_of_plan, waits
+from psrt.status import ClusterFacts, Gatherer, StatusReport, others_of_plan, waits
 
 _EPILOG = """\b
 Examples:
@@ -105,7 +105,7 @@ def _look(gatherer: Gatherer, before: ClusterFacts, every_s: float | None, as_js
             if as_json:
                 _show_json(now)
             else:
-                show(JobReport.of(now, before))
+                show(StatusReport.of(now, before))
             if every_s is None:
                 return
             before = now

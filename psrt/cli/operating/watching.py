@@ -15,9 +15,9 @@ import click
 
 from psrt.cli import results
 from psrt.core.extras import found
-from psrt.status import JobReport
+from psrt.status import StatusReport
 
-Show: TypeAlias = Callable[[JobReport], None]
+Show: TypeAlias = Callable[[StatusReport], None]
 
 
 @contextlib.contextmanager
@@ -32,16 +32,16 @@ def watching(is_drawn: bool) -> Iterator[Show]:
         yield lambda report: drawn.update(drawing_of(report), refresh=True)
 
 
-def _in_place(report: JobReport) -> None:
+def _in_place(report: StatusReport) -> None:
     click.clear()
     _below(report)
 
 
-def _below(report: JobReport) -> None:
+def _below(report: StatusReport) -> None:
     results.write("\n".join(report.lines()))
 
 
-def drawing_of(report: JobReport) -> Any:
+def drawing_of(report: StatusReport) -> Any:
     """The report for a terminal: a table, waits in yellow, problems and errors in red."""
     console, text = found("rich.console"), found("rich.text")
     assert console is not None
@@ -56,7 +56,7 @@ def drawing_of(report: JobReport) -> Any:
     return console.Group(title, "", _table(report), "", *summary, "", *(lines or [quiet]))
 
 
-def _table(report: JobReport) -> Any:
+def _table(report: StatusReport) -> Any:
     table, text = found("rich.table"), found("rich.text")
     assert table is not None
     assert text is not None

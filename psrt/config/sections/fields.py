@@ -29,6 +29,14 @@ def metrics(more: str = "") -> Any:
     return setting("", help)
 
 
+def trace_every() -> Any:
+    help = (
+        "Trace one step of so many by OpenTelemetry, whose variables name the collector (OTEL_*); "
+        "0 = none."
+    )
+    return setting(0, help, minimum=0)
+
+
 def log_format() -> Any:
     return setting("text", "Form of log lines: text, or json for collectors.", choices=FORMATS)
 

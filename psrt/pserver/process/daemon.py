@@ -3,8 +3,8 @@
     run ─▶ warm_up ─▶ Server.start ─▶ ready file, "ready on" line ─▶ wait ─▶ stop ─▶ exit code
 
 The calling thread waits; carriers start their own threads. The exit code is 0 when all trainers
-have completed (unless `stay`) and after SIGTERM or SIGINT, once accepted calls are finished. It is
-the code of the error when the job was aborted or the process could not start.
+have completed (unless `stay`), `stopped_exit_code` after SIGTERM or SIGINT, once accepted calls are
+finished, and the code of the error when the job was aborted or the process could not start.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def run(config: PserverConfig, reporter: ServiceReporter | None = None) -> int:
     except PsrtError as error:
         print(error.full_text(), file=sys.stderr)
         return error.spec.exit_code
-    return 0
+    return config.stopped_exit_code if ending.is_signalled else 0
 
 
 def serve_until(

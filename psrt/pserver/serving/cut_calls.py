@@ -283,8 +283,7 @@ class CutCalls:
 
     def _written(self, number: int, record: str, problem: str) -> PartOutcome:
         """Report this pserver's part to the coordinator; returns what became of the cut."""
-        assert self._cutting is not None
-        assert self._settings is not None
+        assert self._cutting is not None and self._settings is not None  # noqa: PT018
         mine = self._endpoints[self._cutting.index]
         part = pb.CutPart(number=number, endpoint=mine, record=record, problem=problem)
         timeout_s = self._settings.timeout_s + REPORT_S

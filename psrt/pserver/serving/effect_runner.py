@@ -20,6 +20,7 @@ from psrt.core.clock import Clock
 from psrt.core.errors import ErrorCode, JobError, PsrtError, UnavailableError
 from psrt.core.failpoints import reach
 from psrt.core.threads import CrashReport, start_thread
+from psrt.core.tracing import span
 from psrt.pserver.decisions import (
     Apply,
     Close,
@@ -177,7 +178,7 @@ class EffectRunner:
 
     def decide(self, event: Callable[[PserverState, float], list[Instruction]]) -> None:
         """Run `event(state, now)` under the lock, then execute the instructions it returns."""
-        with self._lock:
+        with span("admit"), self._lock:
             if self._is_paused:
                 self._changed.wait_for(lambda: not self._is_paused)
             instructions = self._frozen(event(self._state, self._clock.now()))

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from psrt.core.counters import Counter, Counters
-from psrt.core.error_counts import ErrorCounts
 from psrt.core.errors import PsrtError
+from psrt.observe.error_counts import ErrorCounts
 
 _STALENESS_BOUNDS = (0, 1, 3, 7, 15, 31)
 
@@ -40,9 +40,9 @@ class Meters:
         self.rows_read = counters.counter("pserver_rows_read", "rows read by trainers")
         self.blocks_read = counters.counter("pserver_blocks_read", "dense blocks read by trainers")
         self._staleness = [_staleness(counters, i) for i in range(len(_STALENESS_BOUNDS) + 1)]
+        self._rows_of: dict[str, Counter] = {}
         self._of_trainers: dict[int, tuple[int, int, int]] = {}
         self._lock = threading.Lock()
-        self._rows_of: dict[str, Counter] = {}
 
     def pushed(self, table: str, rows: int) -> None:
         """Count rows that a push updates."""
@@ -52,10 +52,6 @@ class Meters:
             new = Counter("rows_of_a_table", "counter", "rows updated")
             found = self._rows_of.setdefault(table, new)
         found.add(rows)
-
-    def pushed_rows(self) -> dict[str, int]:
-        """Rows updated, by table."""
-        return {table: int(rows.value) for table, rows in list(self._rows_of.items())}
 
     def refuse(self, error: PsrtError, trainer: int | None = None) -> None:
         """Count a call that is answered with an error, to `trainer` if that is known."""
@@ -80,14 +76,14 @@ class Meters:
     def describe(self) -> dict[str, Any]:
         """Facts for STATUS.
 
-        `staleness` has by trainer: gradients, the sum of their staleness, and the worst of the
-        newest push.
+        `pushed_rows` has rows updated by table, `staleness` by trainer: gradients, the sum of their
+        staleness, and the worst of the newest push.
         """
         with self._lock:
             of_trainers = dict(self._of_trainers)
         return {
             "counters": self.counters.snapshot(),
-            "pushed_rows": self.pushed_rows(),
+            "pushed_rows": {name: int(rows.value) for name, rows in list(self._rows_of.items())},
             "staleness": of_trainers,
             "errors": self.errors.describe(),
         }

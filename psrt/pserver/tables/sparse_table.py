@@ -71,11 +71,10 @@ class SparseTable(FreezableRows):
         self.layout = table_layout(spec, len(self._rule.first_state(spec.width)))
         router = StripeRouter(spec, stripes)
         self.route = router.route  # bound once: small pulls are dominated by calls
-        self._shards = router.shards
         self._stripes = [self._stripe(*shards) for shards in router.shards]
+        self._shards = router.shards
         self._walk = RowWalk(self._stripes)
-        self._version_lock = threading.Lock()
-        self._turns = itertools.count()
+        self._version_lock, self._turns = threading.Lock(), itertools.count()
         self._hot_ids = HotIds()
 
     @property

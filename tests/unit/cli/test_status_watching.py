@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from psrt.cli.operating import watching
-from psrt.status import JobReport
+from psrt.status import StatusReport
 
-REPORT = JobReport(
+REPORT = StatusReport(
     "job ctr (Sync)",
     [("a:6170", "round 7", "1,200", "3 MiB", "4,000", "25", "60", "0")],
     ["trainers: 2 running"],
@@ -47,7 +47,7 @@ def test_rich_draws_all_that_the_text_has_and_no_markup_of_the_job() -> None:
 def test_without_waits_rich_says_so() -> None:
     console = pytest.importorskip("rich.console", reason="rich is not installed")
     out = io.StringIO()
-    quiet = JobReport(REPORT.title, REPORT.rows, [], [], [], [])
+    quiet = StatusReport(REPORT.title, REPORT.rows, [], [], [], [])
 
     console.Console(file=out, width=120).print(watching.drawing_of(quiet))
 

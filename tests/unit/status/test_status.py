@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from psrt.status import ClusterFacts, JobReport, PserverFacts, Unreachable, waits
+from psrt.status import ClusterFacts, PserverFacts, StatusReport, Unreachable, waits
 from psrt.status.summaries import cuts_of, errors_of
 
 ENDPOINT = "a:6170"
@@ -26,7 +26,7 @@ def texts(**status: Any) -> list[str]:
 
 
 def report(now: ClusterFacts, before: ClusterFacts | None = None) -> list[str]:
-    return JobReport.of(now, before).lines()
+    return StatusReport.of(now, before).lines()
 
 
 def test_nobody_waits_between_two_rounds() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from psrt.core.error_counts import MOST_LETTERS, ErrorCounts
 from psrt.core.errors import DeadlineError, TableError
+from psrt.observe.error_counts import MOST_LETTERS, ErrorCounts
 from tests.support.clock import ManualClock
 
 
