@@ -120,7 +120,7 @@ def test_frames_through_a_door_are_answered_or_hung_up_on(
 
 
 def test_an_honest_trainer_is_served_while_strangers_attack(tmp_path: Path) -> None:
-    found = attack(tmp_path, seconds=2.0, turns=1, connections=100, seed=1)
+    found = attack(tmp_path, seconds=2.0, turns=1, connections=100, seed=1, nice=0)
 
     report = found.report()
     assert found.defects == []
