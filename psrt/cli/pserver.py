@@ -11,12 +11,11 @@ import click
 from psrt.cli.options import options_of
 from psrt.cli.service import reporter_of
 from psrt.config import roles
-from psrt.config.load import environment, load, set_variable
+from psrt.config.load import environment, load
 from psrt.config.sections import PserverConfig
 from psrt.core import failpoints, log
 from psrt.core.stacks import write_stacks_on_request
 from psrt.observe.traces import traces
-from psrt.rpc.tls import CIPHERS_VARIABLE, NO_OLDER_TLS
 
 _EPILOG = """\b
 Examples:
@@ -48,7 +47,6 @@ def pserver(config: str, standby: bool, **flags: Any) -> int:
     A pserver starts empty: trainers register its tables. It ends when all trainers have completed
     (unless --stay), or on SIGTERM or SIGINT once accepted requests are done.
     """
-    set_variable(CIPHERS_VARIABLE, NO_OLDER_TLS)  # gRPC reads it once, when it is imported
 
     def read() -> PserverConfig:
         return load(PserverConfig, flags=flags, file=config, with_host=not config).config

@@ -8,9 +8,10 @@ No other module of psrt reads or writes `os.environ`.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -57,9 +58,16 @@ def export(flags: Mapping[str, GivenValue]) -> None:
     os.environ.update({name: value.text for name, value in flags.items()})
 
 
-def set_variable(name: str, value: str) -> None:
-    """Set a variable for libraries that read their own, unless it has a value."""
+@contextlib.contextmanager
+def variable(name: str, value: str) -> Iterator[None]:
+    """Set a variable, unless it has a value, for a library that reads it inside the block."""
+    has_value = name in os.environ
     os.environ.setdefault(name, value)
+    try:
+        yield
+    finally:
+        if not has_value:
+            del os.environ[name]
 
 
 def load(

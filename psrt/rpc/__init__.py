@@ -6,6 +6,7 @@ Reading order, which is also import order:
     wire        messages, frames and their pieces
     methods     the table of calls
     tls         encrypted connections
+    grpc_library  gRPC, imported so that it speaks TLS 1.3 alone
     access      tokens, and who may make which call
     status      errors on the wire
     retry       retry policy
@@ -13,6 +14,8 @@ Reading order, which is also import order:
     traced_calls  spans of calls, at both ends
     hosts       host identity, endpoints, paths of Unix sockets
     busy_poll   polling for a message before sleeping
+    host_shares  shares of one host in what all may use
+    unfinished  limits of messages that have not arrived as a whole
     shm         payloads in shared memory
     stream      the carrier over TCP and Unix sockets
     grpc_       the carrier over gRPC

@@ -18,6 +18,7 @@ from psrt.rpc import pb
 from psrt.rpc.access import Gate
 from psrt.rpc.busy_poll import NEVER, BusyPoll
 from psrt.rpc.grpc_ import GrpcServer
+from psrt.rpc.host_shares import HOST_SHARE
 from psrt.rpc.hosts import (
     UNIX_DIR_OFF,
     UnixSocketPath,
@@ -28,8 +29,9 @@ from psrt.rpc.hosts import (
 )
 from psrt.rpc.methods import Method
 from psrt.rpc.serving import Handler, Later, Peer
-from psrt.rpc.stream import MOST_CONNECTIONS, UNFINISHED_BYTES, StreamServer
+from psrt.rpc.stream import MOST_CONNECTIONS, StreamServer
 from psrt.rpc.tls import TlsFiles
+from psrt.rpc.unfinished import UNFINISHED_BYTES, UnfinishedFrames
 from psrt.rpc.wire import MAX_FRAME_BYTES, Message
 
 audit = logging.getLogger("psrt.audit")
@@ -40,8 +42,9 @@ class Server:
 
     `port` 0 picks a free port, as do the `ports_num` stream ports. `unix_dir` is the directory of
     the Unix socket: "" means a private temporary one, "off" or None means no Unix socket. Over the
-    Unix socket, payloads of up to `shared_bytes` are in shared memory. Each request carries the
-    size limit of its reply (`Message.reply_limit`). The `gate` admits callers, by default all;
+    Unix socket, payloads of up to `shared_bytes` are in shared memory. One host may use
+    `host_share` of the connections and of the bytes under way. Each request carries the size limit
+    of its reply (`Message.reply_limit`). The `gate` admits callers, by default all;
     `job_id` returns the job that is served, "" = none. TCP connections are encrypted by `tls`;
     without it the host must be of loopback, unless `insecure`: raises `ConfigError`. `meter` wraps
     the handler of all calls, also of those that the gate refuses; `on_refused` gets the errors of
@@ -61,6 +64,7 @@ class Server:
         max_connections: int = MOST_CONNECTIONS,
         shared_bytes: int = 0,
         unfinished_bytes: int = UNFINISHED_BYTES,
+        host_share: float = HOST_SHARE,
         crashes: CrashReport | None = None,
         busy_poll: BusyPoll = NEVER,
         gate: Gate | None = None,
@@ -88,10 +92,15 @@ class Server:
         self._unix: UnixSocketPath | None = None
         self._stop_once = threading.Lock()
         answer = meter(self._answer)
-        self._grpc = GrpcServer(answer, max_message_bytes, self._gate.grant_of, tls)
+        unfinished = UnfinishedFrames(unfinished_bytes, host_share)
+        self._grpc = GrpcServer(
+            answer, max_message_bytes, self._gate.grant_of, tls, unfinished, host_share
+        )
         self._stream = StreamServer(
-            *(answer, max_message_bytes, crashes, busy_poll),
-            *(max_connections, self._shared_bytes, unfinished_bytes, tls),
+            *(answer, max_message_bytes, crashes, busy_poll, max_connections, self._shared_bytes),
+            tls=tls,
+            unfinished=unfinished,
+            host_share=host_share,
         )
 
     def start(self) -> None:

@@ -46,6 +46,12 @@ class Peer:
     has_left: bool = False
     grant: Grant | None = None
 
+    @property
+    def host(self) -> str:
+        """The address without its port; of a Unix socket, its path."""
+        host = self.address.rpartition(":")[0] or self.address
+        return host.removeprefix("ipv4:").removeprefix("ipv6:")
+
     def __str__(self) -> str:
         return f"{self.carrier} {self.address}"
 

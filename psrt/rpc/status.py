@@ -7,8 +7,6 @@ that any gRPC client understands the failure and a psrt client loses nothing.
 
 from __future__ import annotations
 
-import grpc
-
 from psrt.core.errors import (
     CATALOGUE,
     DeadlineError,
@@ -20,6 +18,7 @@ from psrt.core.errors import (
     from_code,
 )
 from psrt.rpc import pb
+from psrt.rpc.grpc_library import grpc
 from psrt.rpc.wire import no_memory
 
 ERROR_METADATA = "psrt-error-bin"

@@ -6,6 +6,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from psrt.rpc.hosts import split_endpoint
 from psrt.rpc.tls import TlsFiles, TlsSettings
 from tests.support.certificates import Authority, flags_of
 from tests.support.processes import ROOT, psrt
-from tests.support.pserver import DaemonProcess, daemon
+from tests.support.pserver import daemon
 from tests.support.small_job import lines, write_files
 
 DENIED = CATALOGUE[ErrorCode.ACCESS_DENIED].exit_code
@@ -85,10 +86,10 @@ def test_commands_find_their_certificates(tmp_path: Path, authority: Authority) 
             assert "accepts encrypted connections only" in running.output
 
 
-def older_version_is_refused(pserver: DaemonProcess, settings: TlsSettings) -> bool:
+def older_version_is_refused(endpoint: str, settings: TlsSettings) -> bool:
     older = TlsFiles(settings).current().client
     older.minimum_version = older.maximum_version = ssl.TLSVersion.TLSv1_2
-    host, port = split_endpoint(pserver.endpoint)
+    host, port = split_endpoint(endpoint)
     with socket.create_connection((host, port), WAIT_S) as sock:
         try:
             older.wrap_socket(sock, server_hostname=host).close()
@@ -97,11 +98,51 @@ def older_version_is_refused(pserver: DaemonProcess, settings: TlsSettings) -> b
     return False
 
 
+SCRIPT = """
+import sys
+{first}
+from psrt.rpc.server import Server
+from psrt.rpc.tls import TlsFiles, TlsSettings
+
+server = Server(lambda message, peer: message, tls=TlsFiles(TlsSettings(*sys.argv[1:])))
+server.start()
+print(server.endpoint, flush=True)
+sys.stdin.read()
+server.stop(0.0)
+"""
+
+
+def script(settings: TlsSettings, first: str = "") -> subprocess.Popen[str]:
+    """A process that opens an encrypted gRPC port by itself."""
+    code = SCRIPT.format(first=first)
+    command = sys.executable, "-c", code, settings.cert, settings.key, settings.ca
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, text=True, cwd=ROOT, **pipes)
+
+
+def test_the_grpc_port_of_a_script_refuses_older_versions_of_tls(authority: Authority) -> None:
+    with script(authority.issue("pserver")) as process:
+        assert process.stdout is not None
+        endpoint = process.stdout.readline().strip()
+
+        assert older_version_is_refused(endpoint, authority.issue("trainer"))
+        process.communicate()
+
+
+def test_a_script_that_imports_grpc_before_psrt_opens_no_encrypted_port(
+    authority: Authority,
+) -> None:
+    with script(authority.issue("pserver"), first="import grpc") as process:
+        _, said = process.communicate()
+
+    assert process.returncode != 0
+    assert "gRPC was imported before psrt" in said
+
+
 def test_the_grpc_port_refuses_older_versions_of_tls(tmp_path: Path, authority: Authority) -> None:
-    # gRPC reads its settings when it is imported, so before a fork.
     flags = flags_of(authority.issue("pserver"))
-    with daemon(tmp_path, *flags, is_forked=False) as pserver:
-        assert older_version_is_refused(pserver, authority.issue("trainer"))
+    with daemon(tmp_path, *flags) as pserver:
+        assert older_version_is_refused(pserver.endpoint, authority.issue("trainer"))
 
 
 def test_listening_beyond_this_host_without_certificates_is_refused(tmp_path: Path) -> None:

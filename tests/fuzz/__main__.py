@@ -22,6 +22,7 @@ MOST_GROWTH = 1.15
 
 @click.command()
 @click.option("--frames", default=100_000, show_default=True, help="Frames inside processes.")
+@click.option("--frame-minutes", type=float, help="Draw no further frames after this time.")
 @click.option("--guided", "of_guided", default=0.2, show_default=True, help="Share by coverage.")
 @click.option("--minutes", default=1.0, show_default=True, help="Time of the attack on ports.")
 @click.option("--turns", default=4, show_default=True, help="Turns of the attack.")
@@ -31,6 +32,7 @@ MOST_GROWTH = 1.15
 @click.option("--report", type=click.Path(path_type=Path), help="Write the JSON to this file, too.")
 def main(
     frames: int,
+    frame_minutes: float | None,
     of_guided: float,
     minutes: float,
     turns: int,
@@ -42,7 +44,7 @@ def main(
     """Fuzz, and print what happened as JSON; exit 1 for a defect."""
     began, found, defects = time.monotonic(), dict[str, Any](), list[str]()
     if frames:
-        inside = drawn(round(frames * (1 - of_guided)), seed, jobs, None)
+        inside = drawn(round(frames * (1 - of_guided)), seed, jobs, frame_minutes)
         found["drawn"] = inside.report()
         defects += inside.defects
     if round(frames * of_guided):

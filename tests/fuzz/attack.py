@@ -94,14 +94,16 @@ class Attack:
         }
 
 
-def attack(folder: Path, seconds: float, turns: int, connections: int, seed: int) -> Attack:
-    """Attack for `seconds`, in `turns`, with a crowd of `connections`."""
+def attack(
+    folder: Path, seconds: float, turns: int, connections: int, seed: int, nice: int = 19
+) -> Attack:
+    """Attack for `seconds`, in `turns`, with a crowd of `connections`, at a priority."""
     found = Attack()
-    with _servers(folder) as (guarded, victim, honest):
+    with _servers(folder, nice) as (guarded, victim, honest):
         processes = {"guarded": guarded["pid"], "victim": victim["pid"]}
         for turn in range(turns):
             found.calm.append(_speed(honest, _CALM_SHARE * seconds / turns))
-            enemies = _strangers(folder, seed + 2 * turn, connections)
+            enemies = _strangers(folder, seed + 2 * turn, connections, nice)
             found.attacked.append(_speed(honest, seconds / turns))
             _add(found, enemies)
             for name, pid in processes.items():
@@ -112,13 +114,13 @@ def attack(folder: Path, seconds: float, turns: int, connections: int, seed: int
     return found
 
 
-def _strangers(folder: Path, seed: int, connections: int) -> list[Child]:
+def _strangers(folder: Path, seed: int, connections: int, nice: int) -> list[Child]:
     """Those who send frames to both servers, and the crowd; all have begun."""
     enemies = [
-        Child("thrower", str(folder / f"{name}.json"), str(seed + number), nice=19)
+        Child("thrower", str(folder / f"{name}.json"), str(seed + number), nice=nice)
         for number, name in enumerate(("guarded", "victim"))
     ]
-    enemies.append(Child("crowd", str(folder / "all.json"), str(connections), nice=19))
+    enemies.append(Child("crowd", str(folder / "all.json"), str(connections), nice=nice))
     eventually(lambda: all(each.lines for each in enemies), "the strangers", READY_S)
     return enemies
 
@@ -137,7 +139,7 @@ def _add(found: Attack, enemies: list[Child]) -> None:
 
 
 @contextlib.contextmanager
-def _servers(folder: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any], Child]]:
+def _servers(folder: Path, nice: int) -> Iterator[tuple[dict[str, Any], dict[str, Any], Child]]:
     """The guarded pserver, the victim, and the honest trainer; both must survive."""
     tokens = folder / "tokens.toml"
     text = "\n".join(text_of(Token(name, new_key(), name)) for name in ("admin", "train"))
@@ -145,7 +147,7 @@ def _servers(folder: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any], Chi
     tokens.write_text(text)
     flags = "--token-file", str(tokens), "--stay", "--metrics", "127.0.0.1:0"
     with daemon(folder, *flags, is_forked=False) as pserver, contextlib.ExitStack() as stack:
-        victim = Child("victim", str(folder / "victim.json"), nice=19)
+        victim = Child("victim", str(folder / "victim.json"), nice=nice)
         stack.callback(victim.end)
         eventually(lambda: (folder / "victim.json").exists(), "the victim", READY_S)
         honest = Child("honest", pserver.endpoint, str(tokens))

@@ -8,7 +8,7 @@ reaches those of its call.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from google.protobuf.descriptor import FieldDescriptor as Field
@@ -17,6 +17,7 @@ from psrt.core.errors import PsrtError
 from psrt.rpc.wire.frames import frame_head, parse
 
 MOST_BYTES = 1 << 16
+_NEIGHBOURS = 5
 WHOLE = (0, 1, 2, 3, 7, 8, 63, 64, 127, 128, 255, 1 << 16, (1 << 31) - 1, 1 << 31, (1 << 32) - 1)
 LARGE = (1 << 32, 1 << 40, (1 << 62), (1 << 63) - 1, 1 << 63, (1 << 64) - 1)
 FLOATS = (0.0, -0.0, 1.0, -1.0, 1e-45, 3e38, float("inf"), float("-inf"), float("nan"))
@@ -43,13 +44,22 @@ def mutated(frame: bytes, draw: random.Random, others: Sequence[bytes]) -> bytes
     return frame[:MOST_BYTES]
 
 
+def neighbours(frame: bytes, draw: random.Random, others: Sequence[bytes]) -> Iterator[bytes]:
+    """A mutated frame, and some that differ from it in a few bytes: these cost little."""
+    first = mutated(frame, draw, others)
+    yield first
+    for _ in range(_NEIGHBOURS):
+        change = _OF_BYTES[int(draw.random() * len(_OF_BYTES))]
+        yield change(first, draw, others)[:MOST_BYTES]
+
+
 # --- bytes ----------------------------------------------------------------------------------------
 
 
 def _flip(frame: bytes, draw: random.Random, others: Sequence[bytes]) -> bytes:
-    changed = bytearray(frame or b"\0")
-    for _ in range(draw.choice((1, 1, 2, 8))):
-        changed[draw.randrange(len(changed))] ^= 1 << draw.randrange(8)
+    changed, bits = bytearray(frame or b"\0"), draw.getrandbits(10)
+    for _ in range((1, 1, 2, 8)[bits & 3]):
+        changed[int(draw.random() * len(changed))] ^= 1 << (bits >> 2 & 7)
     return bytes(changed)
 
 

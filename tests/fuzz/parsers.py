@@ -11,7 +11,7 @@ import random
 import re
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
@@ -27,7 +27,7 @@ from psrt.rpc.wire import Joiner, Message, decode, parse_preamble
 from psrt.rpc.wire.frames import decode_apart
 from psrt.rpc.wire.preamble import PREAMBLE_BYTES
 from psrt.trainer.shuffle.inbox import Inbox
-from tests.fuzz.mutate import mutated
+from tests.fuzz.mutate import neighbours
 from tests.fuzz.seeds import JOB, TRAINERS, frames, joining, nothing
 
 SLOW_S = 2.0
@@ -169,12 +169,20 @@ class Fuzzer:
         self.tally = Tally()
 
     def run(self, count: int) -> None:
+        """Try `count` frames, a few of a kind at a time."""
+        frames_of_kind: Iterator[bytes] = iter(())
         for _ in range(count):
-            name = self._draw.choice(self._names)
-            frame = self._draw.choice(self._corpus)
-            if self._draw.random() < MUTATED_SHARE:
-                frame = mutated(frame, self._draw, self._corpus)
+            frame = next(frames_of_kind, None)
+            if frame is None:
+                name, frames_of_kind = self._draw.choice(self._names), self._kind()
+                frame = next(frames_of_kind)
             self._one(name, frame)
+
+    def _kind(self) -> Iterator[bytes]:
+        frame = self._draw.choice(self._corpus)
+        if self._draw.random() < MUTATED_SHARE:
+            return neighbours(frame, self._draw, self._corpus)
+        return iter([frame])
 
     def close(self) -> None:
         self._targets.close()

@@ -56,6 +56,7 @@ def drawn(count: int, seed: int, jobs: int, minutes: float | None) -> Drawn:
         totals.defects += part.defects
         totals.slowest_s = max(totals.slowest_s, part.slowest_s)
         totals.rss_mib += part.rss_mib
+        print(f"{sum(totals.frames.values()):,} frames", file=sys.stderr, flush=True)
     return totals
 
 

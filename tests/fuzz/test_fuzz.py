@@ -29,7 +29,7 @@ def test_mutated_frames_are_refused_by_name_and_nothing_else() -> None:
 
     assert totals.defects == []
     assert len(totals.frames) == len(parsers.Targets().by_name)
-    assert len(totals.outcomes) > 100
+    assert len(totals.outcomes) > 50
 
 
 def test_a_seed_repeats_its_frames() -> None:
@@ -120,7 +120,7 @@ def test_frames_through_a_door_are_answered_or_hung_up_on(
 
 
 def test_an_honest_trainer_is_served_while_strangers_attack(tmp_path: Path) -> None:
-    found = attack(tmp_path, seconds=2.0, turns=1, connections=100, seed=1)
+    found = attack(tmp_path, seconds=2.0, turns=1, connections=100, seed=1, nice=0)
 
     report = found.report()
     assert found.defects == []

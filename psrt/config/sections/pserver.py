@@ -74,6 +74,13 @@ class PserverConfig:
         "messages are refused until some have.",
         minimum=1,
     )
+    max_host_share: float = setting(
+        0.75,
+        "Part of max_connections, of max_unfinished_mib and of calls over gRPC that one host may "
+        "use.",
+        minimum=0.01,
+        maximum=1.0,
+    )
     max_table_mib: int = setting(
         0,
         "Most memory of all tables, in MiB; tables and new rows that do not fit are refused, rows "

@@ -193,6 +193,7 @@ def _open(config: PserverConfig, host: PartHost, ending: Ending, watched: Watche
         max_message_bytes=config.max_message_mib << 20,
         max_connections=config.max_connections,
         unfinished_bytes=config.max_unfinished_mib << 20,
+        host_share=config.max_host_share,
         crashes=ending.crashes,
         busy_poll=BusyPoll(config.busy_poll_us, await_input),
         gate=_gate(config),

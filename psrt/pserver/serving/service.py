@@ -233,8 +233,7 @@ class PserverService:
     # --- methods -----------------------------------------------------------------------------
 
     def _complete(self, message: Message) -> Message:
-        header = message.header
-        complete = header.complete
+        header, complete = message.header, message.header.complete
         asked = complete.will_confirm, complete.confirms, complete.position
         members = self._runner.ask(lambda state, now: state.members_of_job(header.trainer))
         is_first = not members.has_completed(header.trainer)

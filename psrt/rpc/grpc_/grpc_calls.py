@@ -10,28 +10,46 @@ in its trailing metadata. `Attend` is answered at once and stays open until a si
 from __future__ import annotations
 
 import asyncio
+import logging
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any, TypeAlias
 
-import grpc
-
-from psrt.core.errors import ErrorCode, PsrtError, UnavailableError, WireError
+from psrt.core.errors import (
+    AccessError,
+    DeadlineError,
+    ErrorCode,
+    PsrtError,
+    UnavailableError,
+    WireError,
+)
 from psrt.core.tracing import carried, span
 from psrt.rpc import pb
 from psrt.rpc.access import EVERYBODY, Grant
+from psrt.rpc.grpc_.call_limits import CallLimits
 from psrt.rpc.grpc_.grpc_carrier import SERVICE, SESSION_METADATA, reply_too_large
+from psrt.rpc.grpc_library import grpc
 from psrt.rpc.methods import Method
 from psrt.rpc.serving import Handler, Later, Peer, begin, settle
 from psrt.rpc.status import ERROR_METADATA, grpc_status, to_wire
 from psrt.rpc.traced_calls import span_of_request
-from psrt.rpc.wire import SPLIT_BYTES, Joiner, Message, check_size, decode, encode, split, too_large
+from psrt.rpc.unfinished import GRACE_S
+from psrt.rpc.wire import (
+    GREETING_BYTES,
+    SPLIT_BYTES,
+    Joiner,
+    Message,
+    check_size,
+    decode,
+    encode,
+    split,
+    too_large,
+)
 
-MOST_CALLS = 4096
-"""Limit of concurrent calls, each with its message in memory: a gRPC channel carries any number of
-calls, a connection of the stream carrier one."""
+audit = logging.getLogger("psrt.audit")
 
 GrantOf: TypeAlias = Callable[[str], Grant | None]
 """The grant of a caller that names its session, None = none."""
@@ -47,14 +65,12 @@ class GrpcCalls:
         self,
         handler: Handler,
         pool: ThreadPoolExecutor,
-        max_bytes: int,
-        most_calls: int = MOST_CALLS,
+        limits: CallLimits,
         grant_of: GrantOf = lambda session: EVERYBODY,
     ) -> None:
         self._handler, self._grant_of = handler, grant_of
-        self._pool = pool
-        self._max_bytes = max_bytes
-        self._most_calls = most_calls
+        self._pool, self._limits = pool, limits
+        self._max_bytes = limits.max_bytes
         self._running = self._attending = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -81,10 +97,10 @@ class GrpcCalls:
 
     async def _call(self, frame: bytes, context: Any) -> bytes:
         """Serve one frame with one frame."""
-        with self._counted():
-            await self._refuse_if_full(self._running, context)
-            request = await self._read(partial(self._decode, frame), context)
-            peer = self._once(context)
+        peer = self._peer(context, lasts=False)
+        with self._counted(peer.host) as full:
+            await _refuse_if(full, context)
+            request = await self._read(partial(self._decode, frame, peer), context)
             with span_of_request(request.header, peer):
                 reply = await self._reply(request, context, peer)
                 with span("reply"):
@@ -96,16 +112,16 @@ class GrpcCalls:
 
     async def _call_large(self, frames: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
         """Serve a split message with a split reply."""
-        with self._counted():
-            await self._refuse_if_full(self._running, context)
+        peer = self._peer(context, lasts=False)
+        with self._counted(peer.host) as full:
+            await _refuse_if(full, context)
             joiner = Joiner(self._max_bytes)
             try:
-                async for frame in frames:
-                    joiner.add(frame)
-            except WireError as error:
+                _check_admitted(peer)
+                await self._join(joiner, frames, peer)
+            except PsrtError as error:
                 await _abort(context, to_wire(error))
             request = await self._read(joiner.message, context)
-            peer = self._once(context)
             with span_of_request(request.header, peer):
                 reply = await self._reply(request, context, peer)
             size_bytes = sum(tensor.nbytes for tensor in reply.tensors)
@@ -113,6 +129,22 @@ class GrpcCalls:
                 await _abort(context, to_wire(self._reply_too_large(size_bytes)))
             for piece in split(reply):
                 yield piece
+
+    async def _join(self, joiner: Joiner, frames: AsyncIterator[bytes], peer: Peer) -> None:
+        """Receive a split message, in the bytes and the time that unfinished ones have."""
+        with ExitStack() as counted:
+            try:
+                async with asyncio.timeout(GRACE_S) as in_time:
+                    async for frame in frames:
+                        joiner.add(frame)
+                        if joiner.is_first:
+                            expected = self._limits.unfinished.expect(peer.host, joiner.size_bytes)
+                            left_s = counted.enter_context(expected) - time.monotonic()
+                            in_time.reschedule(asyncio.get_running_loop().time() + left_s)
+            except TimeoutError:
+                raise DeadlineError(
+                    f"A message of {peer} was given up: it did not arrive in time."
+                ) from None
 
     async def _attend(self, request: bytes, context: Any) -> AsyncIterator[bytes]:
         """Serve ATTEND until the caller or this server leaves.
@@ -122,8 +154,8 @@ class GrpcCalls:
         peer = self._peer(context, lasts=True)
         self._attending += 1
         try:
-            await self._refuse_if_full(self._attending, context)
-            attend = await self._read(partial(self._decode, request), context)
+            await _refuse_if(self._limits.full(self._attending), context)
+            attend = await self._read(partial(self._decode, request, peer), context)
             reply = await self._reply(attend, context, peer)
             yield b"".join(encode(reply))
             await self._stopped.wait()
@@ -131,8 +163,9 @@ class GrpcCalls:
             self._attending -= 1
             peer.has_left = True
 
-    def _decode(self, request: bytes) -> Message:
-        check_size(len(request), self._max_bytes)
+    def _decode(self, request: bytes, peer: Peer) -> Message:
+        is_stranger = peer.grant is None
+        check_size(len(request), GREETING_BYTES if is_stranger else self._max_bytes)
         return decode(request)
 
     def _reply_too_large(self, size_bytes: int) -> WireError:
@@ -171,12 +204,11 @@ class GrpcCalls:
             reply = await loop.run_in_executor(self._pool, finish)
         return reply
 
-    def _once(self, context: Any) -> Peer:
-        """The caller of a call after which nothing is known about its process."""
-        return self._peer(context, lasts=False)
-
     def _peer(self, context: Any, lasts: bool) -> Peer:
-        """The caller, admitted if its metadata name a session."""
+        """The caller, admitted if its metadata name a session.
+
+        After a call that does not last, nothing is known about its process.
+        """
         metadata = context.invocation_metadata() or ()
         session = next((value for key, value in metadata if key == SESSION_METADATA), "")
         peer = Peer("grpc", context.peer(), lasts)
@@ -187,24 +219,31 @@ class GrpcCalls:
         if self._stopping:
             raise UnavailableError("The pserver is shutting down.", code=ErrorCode.STOPPING)
 
-    async def _refuse_if_full(self, under_way: int, context: Any) -> None:
-        if under_way > self._most_calls:
-            full = UnavailableError(
-                f"This pserver has {self._most_calls} gRPC calls under way; one more was refused.",
-                hint="Let trainers use the stream carrier, or use more pservers.",
-            )
-            await _abort(context, to_wire(full))
-
     @contextmanager
-    def _counted(self) -> Iterator[None]:
+    def _counted(self, host: str) -> Iterator[UnavailableError | None]:
+        """Count a call inside the block; gives the error of one too many."""
         self._running += 1
         self._idle.clear()
+        full = self._limits.take(self._running, host)
         try:
-            yield
+            yield full
         finally:
+            if full is None:
+                self._limits.hosts.give_back(host)
             self._running -= 1
             if not self._running:
                 self._idle.set()
+
+
+def _check_admitted(peer: Peer) -> None:
+    """Raise `AccessError` for a stranger, before a large message is received."""
+    if peer.grant is None:
+        error = AccessError(
+            "A large call was refused: its caller was not admitted.",
+            hint="Give it a token_file, and install the same release.",
+        )
+        audit.warning("refused %s: %s", peer, error.message)
+        raise error
 
 
 def _is_short(request: Message) -> bool:
@@ -225,6 +264,11 @@ async def _done(future: Future[None], loop: asyncio.AbstractEventLoop) -> None:
 
     future.add_done_callback(wake)
     await done.wait()
+
+
+async def _refuse_if(full: UnavailableError | None, context: Any) -> None:
+    if full is not None:
+        await _abort(context, to_wire(full))
 
 
 async def _abort(context: Any, error: pb.Error) -> None:

@@ -12,12 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-import grpc
-
 from psrt.core.errors import ErrorCode, UnavailableError, WireError, from_code
 from psrt.core.tracing import span
 from psrt.rpc import pb
 from psrt.rpc.access import identity, prove
+from psrt.rpc.grpc_library import grpc
 from psrt.rpc.status import ERROR_METADATA, from_grpc
 from psrt.rpc.tls import why_refused
 from psrt.rpc.traced_calls import span_of_carrier

@@ -12,8 +12,6 @@ import threading
 from collections.abc import Iterable
 from typing import Any
 
-import grpc
-
 from psrt.core.errors import AccessError, PsrtError
 from psrt.core.threads import CrashReport, start_thread
 from psrt.rpc.grpc_.grpc_carrier import (
@@ -23,6 +21,7 @@ from psrt.rpc.grpc_.grpc_carrier import (
     admitted,
     open_channel,
 )
+from psrt.rpc.grpc_library import grpc
 from psrt.rpc.status import ERROR_METADATA
 from psrt.rpc.wire import Message, encode
 

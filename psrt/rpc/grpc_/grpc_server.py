@@ -10,21 +10,29 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from psrt.core.errors import ErrorCode, UnavailableError
 from psrt.rpc.access import EVERYBODY
 from psrt.rpc.grpc_ import aio_loop
+from psrt.rpc.grpc_.call_limits import CallLimits
 from psrt.rpc.grpc_.grpc_calls import GrantOf, GrpcCalls
 from psrt.rpc.grpc_.grpc_carrier import GRPC_OPTIONS, KEEPALIVE_OPTIONS, SERVICE
+from psrt.rpc.grpc_library import check_newest_only, grpc
+from psrt.rpc.host_shares import HOST_SHARE
 from psrt.rpc.hosts import split_endpoint
 from psrt.rpc.serving import Handler
 from psrt.rpc.tls import TlsFiles
+from psrt.rpc.unfinished import UNFINISHED_BYTES, UnfinishedFrames
 from psrt.rpc.wire import MAX_FRAME_BYTES
 
 _POOL_THREADS = 8
+_STRANGER_OPTIONS: list[tuple[str, Any]] = [
+    ("grpc.so_reuseport", 0),
+    ("grpc.server_handshake_timeout_ms", 10_000),  # a connection without it, of TLS or HTTP/2, ends
+    ("grpc.max_concurrent_streams", 1_024),  # calls of one connection
+]
 _START_S = 10.0
 _LAST_BYTES_S = 0.2
 _STOP_SLACK_S = 5.0
@@ -42,9 +50,13 @@ class GrpcServer:
         max_bytes: int = MAX_FRAME_BYTES,
         grant_of: GrantOf = lambda session: EVERYBODY,
         tls: TlsFiles | None = None,
+        unfinished: UnfinishedFrames | None = None,
+        host_share: float = HOST_SHARE,
     ) -> None:
         self._handler, self._grant_of, self._tls = handler, grant_of, tls
-        self._max_bytes = max_bytes
+        self._limits = CallLimits(
+            max_bytes, unfinished or UnfinishedFrames(UNFINISHED_BYTES), host_share
+        )
         self._pool = ThreadPoolExecutor(_POOL_THREADS, thread_name_prefix="psrt-grpc-call")
         self._loop: aio_loop.LoopThread | None = None
         self._server: Any
@@ -81,9 +93,9 @@ class GrpcServer:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def _start(self, endpoint: str) -> int:
-        self._calls = GrpcCalls(self._handler, self._pool, self._max_bytes, grant_of=self._grant_of)
+        self._calls = GrpcCalls(self._handler, self._pool, self._limits, self._grant_of)
         self._health = health.aio.HealthServicer()
-        options = [*GRPC_OPTIONS, *KEEPALIVE_OPTIONS, ("grpc.so_reuseport", 0)]
+        options = [*GRPC_OPTIONS, *KEEPALIVE_OPTIONS, *_STRANGER_OPTIONS]
         self._server = grpc.aio.server(options=options)
         self._server.add_generic_rpc_handlers((self._calls.rpc_table(),))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
@@ -128,6 +140,7 @@ def _bind(server: Any, endpoint: str, tls: TlsFiles | None) -> int:
 
 def _credentials(tls: TlsFiles) -> Any:
     """Credentials that are the newest `tls` files at each new connection."""
+    check_newest_only()
     used = [tls.current()]
 
     def newest() -> Any:

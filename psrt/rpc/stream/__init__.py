@@ -2,7 +2,7 @@
 
 socket_options buffers and timeouts of a connected socket
 sockets        whole messages over a connected socket, used by both sides
-unfinished     limits of frames that have not arrived as a whole
+strangers      connections that have not made their first call
 unix_peers     the user at the other end of a Unix socket
 stream         client side: one connection, one call at a time
 stream_server  server side: a thread per listener, a thread per connection
@@ -10,6 +10,5 @@ stream_server  server side: a thread per listener, a thread per connection
 
 from psrt.rpc.stream.stream import connect_tcp, connect_unix
 from psrt.rpc.stream.stream_server import MOST_CONNECTIONS, StreamServer
-from psrt.rpc.stream.unfinished import UNFINISHED_BYTES
 
-__all__ = ["MOST_CONNECTIONS", "UNFINISHED_BYTES", "StreamServer", "connect_tcp", "connect_unix"]
+__all__ = ["MOST_CONNECTIONS", "StreamServer", "connect_tcp", "connect_unix"]

@@ -17,6 +17,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import TypeVar
 
@@ -26,7 +27,6 @@ from psrt.core.types import F32, U8, Array, Shape
 from psrt.rpc.busy_poll import NEVER, BusyPoll
 from psrt.rpc.shm import ANCILLARY_BYTES, Outgoing, SharedMemory
 from psrt.rpc.stream.socket_options import tune
-from psrt.rpc.stream.unfinished import UnfinishedFrames
 from psrt.rpc.tls import EncryptedSocket
 from psrt.rpc.wire import (
     ALIGNMENT,
@@ -60,7 +60,7 @@ class FrameSocket:
     """Sends and receives whole messages; `max_bytes` bounds a frame in both directions.
 
     With `shared`, payloads may be in memory that both ends map instead of the socket. `unfinished`
-    bounds, at a pserver, the frames that have not arrived as a whole, in bytes and in time.
+    counts, at a pserver, the bytes of a frame that is expected, and returns by when.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class FrameSocket:
         max_bytes: int,
         busy_poll: BusyPoll = NEVER,
         shared: SharedMemory | None = None,
-        unfinished: UnfinishedFrames | None = None,
+        unfinished: Callable[[int], AbstractContextManager[float]] | None = None,
     ) -> None:
         self._sock = sock
         self._max_bytes = self.receive_limit = max_bytes
@@ -130,7 +130,7 @@ class FrameSocket:
             return read(buffer[ALIGNMENT:end])
         if self._unfinished is None:
             return self._rest(buffer, got_end, end, into, read)
-        with self._unfinished.expect(announced.size_bytes) as self._deadline:
+        with self._unfinished(announced.size_bytes) as self._deadline:
             message = self._rest(buffer, got_end, end, into, read)
         self._deadline = None
         return message

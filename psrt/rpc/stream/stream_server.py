@@ -7,7 +7,8 @@ connection costs a thread that sleeps in the kernel. A connection over the limit
 and is closed.
 
 A connection is a stranger's until its first call, OPEN: its frames are small, and it ends after
-OPEN_S. When there are too many strangers, or connections, the oldest stranger makes room.
+OPEN_S. When there are too many strangers, or connections, the oldest stranger of the host that
+has most of them makes room.
 
 `stop` closes the listeners and the reading side of every connection, so accepted calls finish and
 their replies are sent; after the grace the rest is cut off.
@@ -20,21 +21,25 @@ import logging
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
+from functools import partial
 
 from psrt.core.errors import AccessError, PsrtError, UnavailableError, WireError
 from psrt.core.failpoints import reach
 from psrt.core.threads import CrashReport, start_thread
 from psrt.rpc import pb
 from psrt.rpc.busy_poll import NEVER, BusyPoll
+from psrt.rpc.host_shares import HOST_SHARE
 from psrt.rpc.hosts import listen
 from psrt.rpc.serving import Handler, Later, Peer, begin, error_reply, settle
 from psrt.rpc.shm import SegmentRefusedError, SharedMemory
 from psrt.rpc.stream.sockets import FrameSocket
-from psrt.rpc.stream.unfinished import UNFINISHED_BYTES, UnfinishedFrames
+from psrt.rpc.stream.strangers import Strangers
 from psrt.rpc.stream.unix_peers import check_unix_peer
 from psrt.rpc.tls import TlsFiles, accept_encrypted
 from psrt.rpc.traced_calls import span_of_request
+from psrt.rpc.unfinished import UNFINISHED_BYTES, UnfinishedFrames
 from psrt.rpc.wire import GREETING_BYTES, MAX_FRAME_BYTES, StrangerError, no_memory
 
 log = logging.getLogger("psrt.rpc")
@@ -43,11 +48,9 @@ audit = logging.getLogger("psrt.audit")
 MOST_CONNECTIONS = 4096
 """Limit for all listeners together: three connections of each of 1,365 trainers in mode async."""
 
-MOST_STRANGERS = 256
-OPEN_S = 10.0
+MOST_STRANGERS, OPEN_S = 256, 10.0
 
-_BACKLOG = 128
-_ACCEPT_PAUSE_S = 0.1
+_BACKLOG, _ACCEPT_PAUSE_S = 128, 0.1
 _ABORT_JOIN_S = 1.0
 
 
@@ -55,8 +58,9 @@ class StreamServer:
     """Listeners and connections of one pserver.
 
     Invariant: a live connection is in `_connections`, and its thread removes it before it ends; it
-    is in `_strangers`, oldest first, until it is opened. `_stopping` set implies that no connection
-    is added any more. Frames that have not arrived as a whole have `unfinished_bytes` together.
+    is in `_strangers` until it is opened. `_stopping` set implies that no connection
+    is added any more. `unfinished` are the frames that have not arrived as a whole; a host has at
+    most `host_share` of the connections.
     """
 
     def __init__(
@@ -67,21 +71,24 @@ class StreamServer:
         busy_poll: BusyPoll = NEVER,
         most_connections: int = MOST_CONNECTIONS,
         shared_bytes: int = 0,
-        unfinished_bytes: int = UNFINISHED_BYTES,
         tls: TlsFiles | None = None,
+        unfinished: UnfinishedFrames | None = None,
+        host_share: float = HOST_SHARE,
     ) -> None:
         self._handler, self._tls = handler, tls
         self._max_bytes = max_bytes
         self._most_connections = most_connections
         self._busy_poll = busy_poll
         self._shared_bytes = shared_bytes
-        self._unfinished = UnfinishedFrames(unfinished_bytes)
+        self._unfinished = unfinished or UnfinishedFrames(UNFINISHED_BYTES)
+        self._most_of_host = max(1, int(host_share * most_connections))
+        self._of_host: Counter[str] = Counter()  # connections
         self._crashes = crashes or CrashReport()
         self._stopping = threading.Event()
         self._lock = threading.Lock()
         self._listeners: list[socket.socket] = []
         self._connections: dict[FrameSocket, threading.Thread] = {}
-        self._strangers: dict[FrameSocket, None] = {}
+        self._strangers = Strangers()
         self._threads: list[threading.Thread] = []
         self._accepted = 0
         self._unix_group: int | None = None
@@ -148,7 +155,8 @@ class StreamServer:
             check_unix_peer(sock, self._unix_group)
         tls = None if sock.family == socket.AF_UNIX else self._tls
         carried = sock if tls is None else accept_encrypted(sock, tls, str(peer))
-        frames = FrameSocket(carried, self._max_bytes, self._busy_poll, shared, self._unfinished)
+        expect = partial(self._unfinished.expect, peer.host)
+        frames = FrameSocket(carried, self._max_bytes, self._busy_poll, shared, expect)
         frames.receive_limit = min(GREETING_BYTES, self._max_bytes)
         frames.expire_at(time.monotonic() + OPEN_S)
         try:
@@ -162,13 +170,7 @@ class StreamServer:
             frames.close()
             return
         count = len(self._connections)
-        is_full = count >= self._most_connections
-        if is_full and not self._strangers:
-            raise _full(count, "as many as it may", "raise max_connections of this one")
-        if is_full or len(self._strangers) >= MOST_STRANGERS:
-            oldest = next(iter(self._strangers))
-            del self._strangers[oldest]
-            oldest.abort()
+        self._make_room(peer.host, count)
         self._accepted += 1
         name = f"psrt-{peer.carrier}-{self._accepted}"
         try:
@@ -176,10 +178,28 @@ class StreamServer:
             self._connections[frames] = start_thread(
                 lambda: self._serve(frames, peer), name, self._crashes
             )
-            self._strangers[frames] = None
+            self._strangers.add(frames, peer.host)
+            self._of_host[peer.host] += 1
         except (RuntimeError, MemoryError) as error:
             no_thread = "and cannot start another thread"
             raise _full(count, no_thread, "raise its limits of threads and memory") from error
+
+    def _make_room(self, host: str, count: int) -> None:
+        """Make room for a connection of `host` behind `count` others; raises if there is none."""
+        of_host = self._of_host[host]
+        if of_host >= self._most_of_host:
+            if not self._strangers.has_of(host):
+                raise UnavailableError(
+                    f"Host {host} has {of_host} connections, as many as one host may; one more "
+                    "was refused.",
+                    hint="Spread the trainers over more hosts, use more pservers, or raise "
+                    "max_host_share of this one.",
+                )
+            self._strangers.send_away(host)
+        elif count >= self._most_connections and not self._strangers:
+            raise _full(count, "as many as it may", "raise max_connections of this one")
+        elif count >= self._most_connections or len(self._strangers) >= MOST_STRANGERS:
+            self._strangers.send_away()
 
     def _turn_away(self, frames: FrameSocket, peer: Peer, error: UnavailableError) -> None:
         """Send the error and close at once: the listener has other connections to accept."""
@@ -208,7 +228,8 @@ class StreamServer:
             frames.close()
             with self._lock:
                 del self._connections[frames]
-                self._strangers.pop(frames, None)
+                self._strangers.discard(frames)
+                self._of_host -= Counter([peer.host])
 
     def _answer_one(self, frames: FrameSocket, peer: Peer) -> bool:
         """Serve one call; returns False once the peer has closed.
@@ -244,7 +265,7 @@ class StreamServer:
         frames.receive_limit = self._max_bytes
         frames.expire_at(None)
         with self._lock:
-            self._strangers.pop(frames, None)
+            self._strangers.discard(frames)
 
     def _refuse(self, frames: FrameSocket, peer: Peer, error: PsrtError) -> None:
         log.warning("closed the connection of %s: %s", peer, error.message)

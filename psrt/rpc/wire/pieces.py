@@ -64,10 +64,21 @@ class Joiner:
         self._max_bytes = max_bytes
         self._header: pb.Header | None = None
         self._payload = aligned_empty(0)
-        self._size = self._end = 0
+        self._size = self._end = self._frames = 0
+
+    @property
+    def is_first(self) -> bool:
+        """True after the first frame."""
+        return self._frames == 1
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of the payload that the first frame announced."""
+        return self._size
 
     def add(self, frame: bytes) -> None:
         header, piece = parse(frame)
+        self._frames += 1
         if self._header is None:
             check_size(header.payload_bytes, self._max_bytes)
             self._header, self._size = header, header.payload_bytes

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from psrt.core.errors import ErrorCode, UnavailableError
-from psrt.rpc import pb
+from psrt.rpc import pb, unfinished
 from psrt.rpc.methods import Method
 from psrt.rpc.server import Server
 from psrt.rpc.serving import Peer
-from psrt.rpc.stream import stream_server, unfinished
+from psrt.rpc.stream import stream_server
 from psrt.rpc.stream.stream import StreamConnection, connect_tcp
-from psrt.rpc.stream.unfinished import UnfinishedFrames
+from psrt.rpc.unfinished import UnfinishedFrames
 from psrt.rpc.wire.frames import Message
 from psrt.rpc.wire.header_limits import GREETING_BYTES
 from psrt.rpc.wire.preamble import preamble
@@ -125,18 +125,21 @@ def test_a_connection_may_be_idle_between_two_calls(
 
 
 def test_unfinished_frames_have_a_limit_together() -> None:
-    frames = UnfinishedFrames(10 * MIB)
+    frames = UnfinishedFrames(10 * MIB, host_share=1.0)
 
-    with frames.expect(6 * MIB), pytest.raises(UnavailableError, match="6291456 bytes of others"):
-        frames.expect(6 * MIB).__enter__()
-    with frames.expect(30 * MIB):  # one alone may be larger
+    with (
+        frames.expect("a", 6 * MIB),
+        pytest.raises(UnavailableError, match="6291456 bytes of others"),
+    ):
+        frames.expect("a", 6 * MIB).__enter__()
+    with frames.expect("a", 30 * MIB):  # one alone may be larger
         pass
-    with frames.expect(6 * MIB), frames.expect(4 * MIB):
+    with frames.expect("a", 6 * MIB), frames.expect("a", 4 * MIB):
         pass
 
 
 def test_a_message_beyond_that_limit_is_tried_again_later() -> None:
-    server = Server(echo, unfinished_bytes=3 * MIB)
+    server = Server(echo, unfinished_bytes=3 * MIB, host_share=1.0)
     server.start()
     half = frame(Method.PUSH, np.zeros(2 * MIB, np.uint8))
     header = pb.Header(protocol=1, method=Method.PUSH, request_id=2)
@@ -155,3 +158,53 @@ def test_a_message_beyond_that_limit_is_tried_again_later() -> None:
     assert len(connection.call(large, WAIT_S).tensors[0]) == 2 * MIB
     connection.close()
     server.stop(0.0)
+
+
+# --- shares of hosts ------------------------------------------------------------------------------
+
+
+def test_a_host_may_have_a_share_of_the_bytes_under_way() -> None:
+    frames = UnfinishedFrames(10 * MIB, host_share=0.5)
+
+    with frames.expect("a", 4 * MIB):
+        with pytest.raises(UnavailableError, match="Host a has 4194304 bytes under way"):
+            frames.expect("a", 4 * MIB).__enter__()
+        with frames.expect("b", 4 * MIB):
+            pass
+    with frames.expect("a", 9 * MIB):  # one alone may be larger
+        pass
+
+
+def test_a_host_may_have_a_share_of_the_connections() -> None:
+    server = Server(echo, max_connections=8, host_share=0.25)
+    server.start()
+    connections = [called(server) for _ in range(2)]
+
+    refused = connect_tcp(server.data_endpoints[0], WAIT_S)
+    with pytest.raises(UnavailableError, match=r"Host 127.0.0.1 has 2 connections"):
+        refused.call(Message(pb.Header(protocol=1, method=Method.PULL)), WAIT_S)
+    refused.close()
+    connections.pop().close()
+    eventually(lambda: len(server._stream._connections) == 1, "the end of a connection", WAIT_S)
+    connections.append(called(server))
+
+    for each in connections:
+        each.close()
+    server.stop(0.0)
+
+
+def test_strangers_of_one_host_do_not_drive_out_those_of_another(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream_server, "MOST_STRANGERS", 3)
+    host, port = server.data_endpoints[0].rsplit(":", 1)
+
+    with socket.create_connection((host, int(port)), WAIT_S, ("127.0.0.9", 0)) as honest:
+        eventually(lambda: len(server._stream._strangers) == 1, "the first stranger", WAIT_S)
+        crowd = [dial(server) for _ in range(20)]
+        eventually(lambda: server._stream._accepted == 21, "the crowd", WAIT_S)
+        honest.sendall(frame(Method.OPEN))
+
+        assert honest.recv(1) == b"P"
+    for each in crowd:
+        each.close()

@@ -16,11 +16,13 @@ from psrt.core.errors import ErrorCode, UnavailableError, WireError
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.dialing import Carrier
-from psrt.rpc.grpc_ import grpc_calls, grpc_carrier, grpc_presence, grpc_server
+from psrt.rpc.grpc_ import grpc_carrier, grpc_presence, grpc_server
+from psrt.rpc.grpc_.call_limits import CallLimits
 from psrt.rpc.methods import Method
 from psrt.rpc.server import Server
 from psrt.rpc.serving import Later, Peer, begin, settle
 from psrt.rpc.stream.stream import connect_tcp
+from psrt.rpc.unfinished import UnfinishedFrames
 from psrt.rpc.wire import Message
 from tests.support.carriers import CuttableLine, eventually
 
@@ -155,12 +157,10 @@ def test_a_pserver_that_knows_no_attend_is_used_without_presence(carrier: Carrie
 
 
 def test_a_server_refuses_more_presences_than_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = grpc_calls.GrpcCalls
+    def limited(max_bytes: int, frames: UnfinishedFrames, share: float) -> CallLimits:
+        return CallLimits(max_bytes, frames, 1.0, most_calls=1)
 
-    def with_limit(*arguments: object, **options: object) -> grpc_calls.GrpcCalls:
-        return calls(*arguments, most_calls=1, **options)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(grpc_server, "GrpcCalls", with_limit)
+    monkeypatch.setattr(grpc_server, "CallLimits", limited)
     monkeypatch.setattr(grpc_presence, "AGAIN_S", 0.01)
     with place_of() as place, attending(place, "grpc"):
         other = place.client("grpc")

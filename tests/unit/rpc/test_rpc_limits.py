@@ -188,7 +188,7 @@ def test_a_connection_that_finds_no_memory_ends_with_a_reason_and_no_other(
 def test_one_connection_too_many_is_refused_by_name_and_room_is_made_as_others_close(
     start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
-    server = start(max_connections=2)
+    server = start(max_connections=2, host_share=1.0)
     first, second = dial(server), connect_unix(server.unix_path, WAIT_S)
     served = [connection.call(PULL, WAIT_S) for connection in (first, second)]
 
@@ -210,7 +210,7 @@ def test_one_connection_too_many_is_refused_by_name_and_room_is_made_as_others_c
 
 
 def test_a_caller_who_sends_much_at_once_still_reads_why_it_was_refused(start: Start) -> None:
-    server = start(max_connections=1)
+    server = start(max_connections=1, host_share=1.0)
     only = dial(server)
     only.call(PULL, WAIT_S)
     header = pb.Header(protocol=1, method=Method.PUSH, request_id=3)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 
 from psrt.core.errors import UnavailableError
+from psrt.rpc.host_shares import HOST_SHARE, HostShares
 
 UNFINISHED_BYTES = 8 << 30
 """Limit of the bytes of unfinished frames, unless a pserver has its own."""
@@ -21,26 +22,36 @@ _SMALL_BYTES = 1 << 20  # a frame of this size fits the buffer that its connecti
 
 
 class UnfinishedFrames:
-    """The unfinished frames of all connections of a pserver, `limit_bytes` at most together."""
+    """The unfinished frames of all callers of a pserver, `limit_bytes` at most together.
 
-    def __init__(self, limit_bytes: int) -> None:
+    Those of one host have at most `host_share` of it.
+    """
+
+    def __init__(self, limit_bytes: int, host_share: float = HOST_SHARE) -> None:
         self._limit_bytes = limit_bytes
+        self._hosts = HostShares("bytes under way", int(limit_bytes * host_share))
         self._lock = threading.Lock()
         self._bytes = 0
 
     @contextlib.contextmanager
-    def expect(self, size_bytes: int) -> Iterator[float]:
-        """Count a frame inside the block; returns the time by which it has to be complete.
+    def expect(self, host: str, size_bytes: int) -> Iterator[float]:
+        """Count a frame of `host` inside the block; returns when it has to be complete.
 
         The time is one of `time.monotonic`. Raises `UnavailableError` if there is no room.
         """
-        counted = size_bytes if size_bytes > _SMALL_BYTES else 0
-        self._add(counted)
+        by_s = time.monotonic() + GRACE_S + size_bytes / LEAST_BYTES_PER_S
+        if size_bytes <= _SMALL_BYTES:
+            yield by_s
+            return
+        self._add(size_bytes)
         try:
-            yield time.monotonic() + GRACE_S + size_bytes / LEAST_BYTES_PER_S
+            self._hosts.take(host, size_bytes)
+            try:
+                yield by_s
+            finally:
+                self._hosts.give_back(host, size_bytes)
         finally:
-            with self._lock:
-                self._bytes -= counted
+            self._remove(size_bytes)
 
     def _add(self, size_bytes: int) -> None:
         with self._lock:
@@ -52,3 +63,7 @@ class UnfinishedFrames:
                     "more pservers.",
                 )
             self._bytes += size_bytes
+
+    def _remove(self, size_bytes: int) -> None:
+        with self._lock:
+            self._bytes -= size_bytes
