@@ -105,6 +105,7 @@ class Plan:
             arguments += ["--checkpoint-dir", self._here(self.config.checkpoint_dir)]
         arguments += ["--resume", self.config.resume] if self.config.resume else []
         arguments += self._metrics_of(child)
+        arguments += ["--traces"] if self.config.trace_every else []
         arguments += shlex.split(self.config.pserver_args)
         return self._command(child, [*arguments, "--ready-file", str(ready)], ready)
 
@@ -120,6 +121,8 @@ class Plan:
         arguments += self._warm_start()
         arguments += ["--profile", self._profile_of(index)] if self._trainer.profile else []
         arguments += self._metrics_of(child)
+        every = self.config.trace_every
+        arguments += ["--trace-every", str(every)] if every else []
         arguments += shlex.split(self.config.trainer_args)
         return self._command(child, [*arguments, self._job], report)
 

@@ -62,6 +62,7 @@ class LaunchConfig:
         "Interface and first port, host:port, of metrics: the pservers take it and those behind it "
         "in their order, then the trainers in theirs; port 0 = any free ones, empty = none.",
     )
+    trace_every: int = fields.trace_every()
     report: str = setting("", "JSON file for the merged summary of the run.")
     profile: str = setting(
         "",
