@@ -95,7 +95,8 @@ def test_a_process_that_ignores_the_request_to_end_is_killed(on: Flags, job: Job
     code = job.launch(grace_s=0.2, **on)
 
     assert code == 130
-    assert "killing trainer.1" in job.said
+    # On a busy host others may not have ended within the grace either.
+    assert any(line.startswith("killing") and "trainer.1" in line for line in job.said)
 
 
 def test_processes_end_with_a_launcher_that_is_killed(
