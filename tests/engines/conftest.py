@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from psrt.launch.engines import TABLE
-from tests.support.launched_job import Job
+from tests.support.fake_cluster import fake_cluster
+from tests.support.launched_job import FAKE, Job
 from tests.support.pipe_engine import PIPES
 from tests.support.ray_cluster import Network, ray_cluster
 from tests.support.ssh_hosts import HOSTS, ssh_hosts
@@ -33,14 +35,22 @@ def ray_flags(ray_network: Network):
         yield {"on": "ray", "ray_address": ray_network.address}
 
 
-@pytest.fixture(params=["pipe", "ssh", "ray"])
+@pytest.fixture
+def kubernetes_flags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Flags:
+    """A `kubectl` on the PATH whose pods are processes of `fake_psrt`."""
+    pytest.importorskip("helm_python", reason="needs helm-python-sdk, which renders charts")
+    pytest.importorskip("yaml")
+    return fake_cluster(tmp_path / "cluster", monkeypatch, [sys.executable, str(FAKE)])
+
+
+@pytest.fixture(params=["pipe", "ssh", "ray", "kubernetes"])
 def on(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Flags:
     """Flags of `psrt launch` for one engine; the test is skipped where it is not installed."""
     if request.param == "pipe":
         monkeypatch.setitem(TABLE, "ssh", PIPES)
         return {"on": "ssh"}
-    if request.param == "ray":
-        return dict(request.getfixturevalue("ray_flags"))
+    if request.param in ("ray", "kubernetes"):
+        return dict(request.getfixturevalue(f"{request.param}_flags"))
     return {name: str(value) for name, value in request.getfixturevalue("ssh_flags").items()}
 
 

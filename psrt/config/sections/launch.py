@@ -11,6 +11,7 @@ from psrt.core.specs import MODES
 ENGINES = {
     "local": "processes of this host",
     "ssh": "processes of --hosts, over SSH",
+    "kubernetes": "pods of the Helm chart of psrt",
     "ray": "actors of a Ray cluster",
 }
 """Engines that start processes: name → description; `psrt.launch.engines.table` has their rows."""
@@ -36,6 +37,10 @@ class LaunchConfig:
         "", "Python of the hosts, with psrt installed; empty = the path of this one."
     )
     ssh_config: str = setting("", "Configuration file of OpenSSH; empty = ~/.ssh/config.")
+    namespace: str = setting("", "Namespace of Kubernetes; empty = that of kubectl's context.")
+    chart_values: str = setting(
+        "", "YAML file of values for the Helm chart, such as image, tls, volumes and resources."
+    )
     ray_address: str = setting(
         "", "Address of the head of the Ray cluster, host:port; empty = RAY_ADDRESS, or that here."
     )

@@ -5,6 +5,7 @@ local  processes of this host
 ssh    processes of other hosts, over SSH
 ray_actor  a process of an actor of Ray
 ray    actors of a Ray cluster
+kubernetes  pods of the Helm chart
 """
 
 from psrt.launch.engines.local import LocalEngine

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from psrt.launch.children import Engine
-from psrt.launch.engines import local, ray, ssh
+from psrt.launch.engines import kubernetes, local, ray, ssh
 from psrt.launch.plan import Plan
 
 
@@ -24,6 +24,7 @@ class EngineKind:
 TABLE = {
     "local": EngineKind(lambda plan, say: local.LocalEngine(say), local.described),
     "ssh": EngineKind(ssh.ssh_engine, ssh.described),
+    "kubernetes": EngineKind(kubernetes.kubernetes_engine, kubernetes.described),
     "ray": EngineKind(ray.ray_engine, ray.described),
 }
 """Name, one of `ENGINES` in `psrt.config.sections` → its row."""
