@@ -8,6 +8,7 @@ slurm  processes of an allocation of Slurm
 slurm_job  a launch as a job of Slurm
 ray_actor  a process of an actor of Ray
 ray    actors of a Ray cluster
+kubernetes  pods of the Helm chart
 """
 
 from psrt.launch.engines.local import LocalEngine

@@ -22,13 +22,15 @@
 {{- $_ := set $own "connect_timeout_s" 600 -}}
 {{- if $v.tokens.trainers.secret -}}{{- $_ := set $own "token_file" (printf "/etc/psrt/tokens/%s" $v.tokens.trainers.key) -}}{{- end -}}
 {{- end -}}
-- {name: PYTHONUNBUFFERED, value: "1"}
 - {name: HOME, value: /tmp}
 {{- range $section, $keys := mergeOverwrite (dict .role $own) (deepCopy $v.settings) }}
 {{- range $key, $value := $keys }}
 - name: {{ printf "PSRT_%s_%s" $section $key | upper }}
   value: {{ if kindIs "slice" $value }}{{ join "," $value | quote }}{{ else }}{{ toString $value | quote }}{{ end }}
 {{- end }}
+{{- end }}
+{{- range $name, $value := $v.variables }}
+- {name: {{ $name }}, value: {{ $value | quote }}}
 {{- end }}
 {{- if eq .role "trainer" }}
 - name: PSRT_TRAINER_TRAINER_ID
