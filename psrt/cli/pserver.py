@@ -14,7 +14,7 @@ from psrt.config import roles
 from psrt.config.load import environment, load
 from psrt.config.sections import PserverConfig
 from psrt.core import failpoints, log
-from psrt.core.stacks import write_stacks_on_request
+from psrt.core.process import write_stacks_on_request
 from psrt.observe.traces import traces
 
 _EPILOG = """\b

@@ -17,7 +17,7 @@ from psrt.config import roles
 from psrt.config.load import environment, load, load_job
 from psrt.config.sections import TrainerConfig
 from psrt.core import log
-from psrt.core.stacks import write_stacks_on_request
+from psrt.core.process import write_stacks_on_request
 from psrt.observe.traces import traces
 
 _EPILOG = """\b

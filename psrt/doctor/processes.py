@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from psrt.core import stacks
+from psrt.core.process import stacks
 from psrt.rpc.hosts import split_endpoint
 from psrt.status import PserverFacts
 

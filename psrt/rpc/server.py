@@ -82,8 +82,7 @@ class Server:
         self.data_endpoints: list[str] = []
         self.unix_path = ""
         self._handler = handler
-        self._max_bytes = max_message_bytes
-        self._host = host
+        self._max_bytes, self._host = max_message_bytes, host
         self._ports_num = ports_num
         self._unix_dir = UNIX_DIR_OFF if unix_dir is None else unix_dir
         self._unix_group = unix_group

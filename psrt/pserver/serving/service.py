@@ -15,7 +15,7 @@ from typing import Any
 
 from psrt.core.clock import Clock, MonotonicClock, hours_since_1970
 from psrt.core.errors import ErrorCode, PsrtError, WireError
-from psrt.core.process_facts import process_facts
+from psrt.core.process import process_facts
 from psrt.core.specs import TableSpec
 from psrt.core.threads import CrashReport
 from psrt.pserver.checkpoints import RecoveredPart, SavedCut, Settings

@@ -56,7 +56,7 @@ def test_a_process_runs_among_the_files_of_the_job_and_its_end_is_reported(
     found = polled(actor, "ended")
 
     assert found[0]["kind"] == "started"
-    assert [each["text"] for each in found if each["kind"] == "output"] == ["1\n"]
+    assert "".join(each["text"] for each in found if each["kind"] == "output") == "1\n"
     assert found[-1] == {"kind": "ended", "child": "pserver.0", "code": 0}
 
 
