@@ -113,6 +113,8 @@ class Plan:
         if self.config.checkpoint_dir:
             arguments += ["--checkpoint-dir", self._here(self.config.checkpoint_dir)]
         arguments += ["--resume", self.config.resume] if self.config.resume else []
+        arguments += self._metrics_of(child)
+        arguments += ["--traces"] if self.config.trace_every else []
         arguments += shlex.split(self.config.pserver_args)
         return self._command(child, [*arguments, "--ready-file", str(ready)], ready)
 
@@ -127,8 +129,19 @@ class Plan:
         arguments += ["--save", self._here(self.config.save)] if self.config.save else []
         arguments += self._warm_start()
         arguments += ["--profile", self._profile_of(index)] if self._trainer.profile else []
+        arguments += self._metrics_of(child)
+        every = self.config.trace_every
+        arguments += ["--trace-every", str(every)] if every else []
         arguments += shlex.split(self.config.trainer_args)
         return self._command(child, [*arguments, self._job], report)
+
+    def _metrics_of(self, child: ChildId) -> list[str]:
+        """The flags of a process for its own port of metrics."""
+        if not self.config.metrics:
+            return []
+        host, _, port = self.config.metrics.rpartition(":")
+        before = child.index + (self.config.pservers if child.role == TRAINER else 0)
+        return ["--metrics", f"{host}:{int(port) + before if int(port) else 0}"]
 
     def _warm_start(self) -> list[str]:
         """The flags of trainers for a warm start; relative paths are those of the launcher."""

@@ -242,6 +242,24 @@ def test_further_flags_reach_every_pserver_and_every_trainer_unchanged(job: Job)
     assert all(command.arguments[-3:-1] == ("--cpu-num", "3") for command in trainers)
 
 
+def test_each_process_gets_a_port_of_its_own_for_metrics(job: Job) -> None:
+    numbered = Plan(job.loaded(metrics="127.0.0.1:9170", pservers=2), {}, PROGRAM)
+    free = Plan(job.loaded(metrics="127.0.0.1:0"), {}, PROGRAM)
+
+    assert metrics_of(numbered) == [f"127.0.0.1:{port}" for port in (9170, 9171, 9172, 9173)]
+    assert set(metrics_of(free)) == {"127.0.0.1:0"}
+
+
+def metrics_of(plan: Plan) -> list[str]:
+    commands = [*plan.pservers(lambda child: "127.0.0.1"), *plan.trainers(["a:1"])]
+    return [each.arguments[each.arguments.index("--metrics") + 1] for each in commands]
+
+
+def test_an_address_of_metrics_without_a_port_is_refused(job: Job) -> None:
+    with pytest.raises(ConfigError, match="not host:port"):
+        job.loaded(metrics="9170")
+
+
 def test_children_die_with_a_launcher_that_is_killed(job: Job) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(WAIT_S)

@@ -39,11 +39,13 @@ class Job:
         flags = {"job": str(self.path), "log_dir": str(self.logs), "grace_s": 30.0, **flags}
         return load(LaunchConfig, flags=flags, file=str(self.path))
 
-    def launch(self, **flags: object) -> int:
+    def launch(self, **flags: Any) -> int:
         return self.launch_saying(self.said.append, **flags)
 
-    def launch_saying(self, say: Callable[[str], None], **flags: object) -> int:
-        return launching.run(self.loaded(**flags), say=say, program=PROGRAM)
+    def launch_saying(
+        self, say: Callable[[str], None], dry_run: bool = False, **flags: object
+    ) -> int:
+        return launching.run(self.loaded(**flags), say=say, program=PROGRAM, dry_run=dry_run)
 
     def report_of(self, child: str) -> dict[str, Any]:
         return json.loads((self.logs / f"{child}.report.json").read_text())

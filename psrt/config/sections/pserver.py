@@ -74,6 +74,12 @@ class PserverConfig:
         "messages are refused until some have.",
         minimum=1,
     )
+    max_table_mib: int = setting(
+        0,
+        "Most memory of all tables, in MiB; tables and new rows that do not fit are refused, rows "
+        "that exist are still updated; 0 = no limit.",
+        minimum=0,
+    )
     token_file: str = fields.token_file(
         "those of all callers, and one of scope admin for calls to other pservers; empty = anyone "
         "may call",
@@ -144,9 +150,21 @@ class PserverConfig:
         "the newest state of it in checkpoint_dir. Without one, begin anew.",
     )
     resume: str = setting(
-        "", "Begin with this cut of checkpoint_dir: a number, or latest; empty = begin anew."
+        "",
+        "Begin with this cut of checkpoint_dir: a number, latest, or auto = the latest if there is "
+        "one; empty = begin anew.",
     )
-    metrics: str = fields.metrics()
+    metrics: str = fields.metrics("the page of the job at /, ")
+    traces: bool = setting(
+        False,
+        "Send spans of the calls of traced steps by OpenTelemetry, whose variables name the "
+        "collector (OTEL_*).",
+    )
+    metrics_names: tuple[str, ...] = setting(
+        (),
+        "Names, besides IP addresses and the host's own name, by which browsers may open the page "
+        "of metrics, such as one of a proxy.",
+    )
     scheduling: str = fields.scheduling()
     busy_poll_us: int = fields.busy_poll_us()
     cache_dir: str = fields.cache_dir()

@@ -12,7 +12,6 @@ import hmac
 import os
 import secrets
 import socket
-from collections.abc import Iterator
 
 from psrt.core.errors import JobError
 from psrt.launch.runners.messages import LineSplitter, Message, message_in, packed
@@ -53,18 +52,29 @@ def own_streams() -> Uplink:
 def dialed(endpoint: str, key: bytes, rank: int) -> Uplink:
     """Connect to a launcher as the runner of a rank; raises `JobError` if it lacks the key."""
     host, _, port = endpoint.rpartition(":")
-    connection = socket.create_connection((host.strip("[]"), int(port)), _DIAL_TIMEOUT_S)
-    lines = _read_lines(connection)
+    try:
+        connection = socket.create_connection((host.strip("[]"), int(port)), _DIAL_TIMEOUT_S)
+    except OSError as error:
+        raise JobError(f"the launcher at {endpoint} cannot be reached: {error}") from error
+    try:
+        _prove(connection, endpoint, key, rank)
+        own = str(connection.getsockname()[0])
+        connection.settimeout(None)
+        descriptor = connection.detach()
+    finally:
+        connection.close()
+    return Uplink(descriptor, descriptor, own)
+
+
+def _prove(connection: socket.socket, endpoint: str, key: bytes, rank: int) -> None:
+    """Check that the launcher has the key, and show that this runner has it."""
     nonce = secrets.token_hex(16)
-    connection.sendall(packed("dial", rank=rank, nonce=nonce))
-    answer = message_in(next(lines))
+    connection.sendall(packed("dial", rank=rank, host=socket.gethostname(), nonce=nonce))
+    answer = _read(connection)
     if not hmac.compare_digest(proof_of(key, "launcher", nonce), str(answer.get("proof"))):
         raise JobError(f"the process at {endpoint} is not the launcher of this job.")
     connection.sendall(packed("prove", proof=proof_of(key, "runner", str(answer["nonce"]))))
-    connection.settimeout(None)
-    own = connection.getsockname()[0]
-    descriptor = connection.detach()
-    return Uplink(descriptor, descriptor, own)
+    _read(connection)  # its welcome
 
 
 def proof_of(key: bytes, role: str, nonce: str) -> str:
@@ -72,8 +82,12 @@ def proof_of(key: bytes, role: str, nonce: str) -> str:
     return hmac.new(key, f"{role} {nonce}".encode(), hashlib.sha256).hexdigest()
 
 
-def _read_lines(connection: socket.socket) -> Iterator[bytes]:
-    lines = LineSplitter()
-    while chunk := connection.recv(_CHUNK_BYTES):
-        yield from lines.feed(chunk)
-    raise JobError("the launcher closed the connection.")
+def _read(connection: socket.socket) -> Message:
+    """Read one message, and nothing beyond it, which is for the uplink."""
+    line = b""
+    while not line.endswith(b"\n"):
+        byte = connection.recv(1)
+        if not byte:
+            raise JobError("the launcher closed the connection: the key of the launch is not its.")
+        line += byte
+    return message_in(line)

@@ -98,6 +98,7 @@ def _serve(
         crashes=ending.crashes,
         helper_threads=(os.cpu_count() or 1) - 1,
         on_resized=partial(_report_resized, config),
+        table_bytes=config.max_table_mib << 20,
     )
     host = PartHost(
         *(make, ending.job_ended, config.replica_every_ms / 1000, ending.crashes, cuts),
@@ -152,11 +153,12 @@ def _observed(config: PserverConfig, host: PartHost, ending: Ending) -> Iterator
         yield Watched()
         return
     from psrt.pserver.process.metered_calls import CallMeter
-    from psrt.pserver.process.observed import observation_of
+    from psrt.pserver.process.observed import observed
 
     meter = CallMeter()
-    with observation_of(host, meter, ending.crashes) as pages:
-        yield Watched(pages.start(config.metrics), meter.wrap, pages.set_ready)
+    with observed(host, meter, ending.crashes) as pages:
+        endpoint = pages.start(config.metrics, config.metrics_names)
+        yield Watched(endpoint, meter.wrap, pages.set_ready)
 
 
 def _warm_up(config: PserverConfig) -> None:
@@ -198,6 +200,7 @@ def _open(config: PserverConfig, host: PartHost, ending: Ending, watched: Watche
         insecure=config.insecure,
         job_id=lambda: host.own.job_id,
         meter=watched.meter,
+        on_refused=host.own.meters.refuse,
     )
     try:
         server.start()

@@ -12,7 +12,7 @@ from psrt.pserver.serving.cut_calls import CutCalls
 from psrt.pserver.serving.effect_runner import EffectRunner, PendingReply
 from psrt.pserver.serving.id_list_cache import IdListCache
 from psrt.pserver.serving.kept_reads import KeptReads
-from psrt.pserver.serving.parts import RequestParts, bucket_of, parse
+from psrt.pserver.serving.parts import RequestParts, RowsPush, bucket_of, parse
 from psrt.pserver.serving.request_headers import caller_of, progress_of, sequence_of
 from psrt.pserver.serving.updates import read
 from psrt.pserver.tables import Meters, TableRegistry
@@ -59,7 +59,7 @@ class StepCalls:
     def push(self, message: Message) -> Message | Later:
         """Apply gradients on arrival, then read."""
         header = message.header
-        pending = PendingReply(self._parts(message))
+        pending = PendingReply(self._pushed(message))
         facts = *caller_of(header), sequence_of(header), math.inf
         call = WaitingCall(*facts, content=pending, progress=progress_of(header))
         self._runner.decide(lambda state, now: state.push(call, header.step, now))
@@ -75,7 +75,7 @@ class StepCalls:
     def exchange(self, message: Message) -> Message | Later:
         """Add gradients to a round of Sync, and read once it is closed."""
         header = message.header
-        pending = PendingReply(self._parts(message), header.step)
+        pending = PendingReply(self._pushed(message), header.step)
         started = self._clock.now()
         call = WaitingCall(
             *(*caller_of(header), sequence_of(header), deadline_of(header, started)),
@@ -133,6 +133,13 @@ class StepCalls:
         )
         reply = pb.MeetReply(slowest=slowest, notes=notes, begin=begin)
         return Message(pb.Header(meet_reply=reply))
+
+    def _pushed(self, message: Message) -> RequestParts:
+        """Parts whose new rows have room."""
+        parts = self._parts(message)
+        pushed = (push for push in parts.pushes if isinstance(push, RowsPush))
+        self._tables.limit.check_rows((push.table, push.rows) for push in pushed)
+        return parts
 
     def _parts(self, message: Message) -> RequestParts:
         return parse(self._tables, self._id_lists, message)

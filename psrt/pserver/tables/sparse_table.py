@@ -71,11 +71,10 @@ class SparseTable(FreezableRows):
         self.layout = table_layout(spec, len(self._rule.first_state(spec.width)))
         router = StripeRouter(spec, stripes)
         self.route = router.route  # bound once: small pulls are dominated by calls
-        self._shards = router.shards
         self._stripes = [self._stripe(*shards) for shards in router.shards]
+        self._shards = router.shards
         self._walk = RowWalk(self._stripes)
-        self._version_lock = threading.Lock()
-        self._turns = itertools.count()
+        self._version_lock, self._turns = threading.Lock(), itertools.count()
         self._hot_ids = HotIds()
 
     @property
@@ -110,8 +109,7 @@ class SparseTable(FreezableRows):
     def describe(self) -> dict[str, Any]:
         """Facts for STATUS.
 
-        `load` is the fraction of index cells in use. `hot_ids` are the ids pulled most, each with
-        its fraction of all ids pulled (see `HotIds`).
+        `load` is the fraction of index cells in use; ids pulled most are those of `HotIds`.
         """
         cells = sum(stripe.cells for stripe in self._stripes)
         return {
@@ -122,7 +120,8 @@ class SparseTable(FreezableRows):
             "logged_ids": self.logged_ids,
             "refused": self.refused,
             "waiting_bytes": self.waiting_bytes,
-            "hot_ids": self._hot_ids.top(),
+            **self._hot_ids.describe(),
+            "stripes": [[*at, s.rows] for at, s in zip(self._shards, self._stripes, strict=True)],
         }
 
     def time(self, now: int) -> int:
@@ -192,6 +191,11 @@ class SparseTable(FreezableRows):
             for index in moved:
                 self._apply(index, routed, update)
 
+    def missing(self, routed: RoutedIds) -> int:
+        """The number of these ids that have no row; changes the slots of `routed`."""
+        given = ((stripe, routed.of(i), routed.found(i)) for i, stripe in enumerate(self._stripes))
+        return sum(stripe.missing(routed.ids, order, found) for stripe, order, found in given)
+
     def put_facts(self, meta: Meta) -> None:
         super().put_facts(meta)
         if self._log is not None:
@@ -215,8 +219,7 @@ class SparseTable(FreezableRows):
     def log(self, trainer: int, routed: RoutedIds) -> None:
         """Record that `trainer` has pushed these rows.
 
-        Called after they are applied: a trainer that reads a row because of the log must get the
-        change.
+        Called after they are applied: who reads a row because of the log must get the change.
         """
         if self._log is None:
             return
@@ -247,9 +250,8 @@ class SparseTable(FreezableRows):
     def export(self, cursor: int, max_rows: int) -> tuple[I64, F32, int]:
         """A page of the rows: ids (n,), weights (n, width), and the next cursor (0 = the end).
 
-        Begins at cursor 0. The pages contain every row that exists all the time: once, and once
-        more each time that rows are dropped meanwhile and it moves. Rows created meanwhile may be
-        missing.
+        Begins at cursor 0. A row that exists all the time comes once, and again each time that rows
+        are dropped and it moves. Rows created meanwhile may be missing.
         """
         return self._walk.export(cursor, max_rows, self.spec.width)
 

@@ -115,6 +115,12 @@ class Stripe:
                 self._apply(update, order[part], found[part])
                 self._preallocate()
 
+    def missing(self, ids: I64, order: I32, found: I32) -> int:
+        """The number of rows `ids[i]`, i in `order`, that do not exist; `found` as in `read`."""
+        with self._lock.reads:
+            self._store.find(ids, order, found)
+        return int(np.count_nonzero(found < 0))
+
     def ids(self) -> I64:
         """A copy of the ids of all rows."""
         with self._lock.writes:
@@ -184,6 +190,11 @@ class Stripe:
         with self._lock.writes:
             self._recorder = self._recorder or ChangeRecorder(self._store, self._waiting)
             return self._recorder.freeze(is_delta, self._lock.reads, consumer)
+
+    def expect(self, rows: int) -> None:
+        """Prepare an empty stripe for about so many rows of a freeze."""
+        with self._lock.writes:
+            self._store.expect(rows)
 
     def put_rows(self, rows: F32) -> None:
         """Insert or replace rows (n, words) as a freeze has them."""

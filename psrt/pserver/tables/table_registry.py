@@ -7,7 +7,7 @@ refused, and then nothing of that call is registered.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from psrt.core.clock import hours_since_1970
@@ -16,6 +16,7 @@ from psrt.core.specs import DenseTableSpec, TableSpec, differences
 from psrt.pserver.tables.change_log import ChangeLog
 from psrt.pserver.tables.dense_table import DenseTable
 from psrt.pserver.tables.helper_threads import NO_HELPERS, HelperThreads
+from psrt.pserver.tables.memory_limit import NO_LIMIT, MemoryLimit
 from psrt.pserver.tables.slab_preallocator import SlabPreallocator
 from psrt.pserver.tables.sparse_table import SparseTable
 from psrt.pserver.tables.two_part_table import RowsTable, TwoPartTable
@@ -31,6 +32,7 @@ class TableRegistry:
     `loading` are the tables whose values are still being read: nobody uses them meanwhile.
     `stripes` is the number of stripes of each sparse table, `hours` the time since 1970.
     `preallocator` allocates memory ahead of their rows, `helpers` take part in large requests.
+    All tables have `limit_bytes` together.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class TableRegistry:
         hours: Callable[[], int] = hours_since_1970,
         preallocator: SlabPreallocator | None = None,
         helpers: HelperThreads = NO_HELPERS,
+        limit_bytes: int = NO_LIMIT,
     ) -> None:
         self._stripes = stripes
         self._shared = (hours, preallocator, helpers)
@@ -46,6 +49,7 @@ class TableRegistry:
         self._tables: dict[str, Table] = {}
         self.loading: frozenset[str] = frozenset()
         self._registering = threading.Lock()
+        self.limit = MemoryLimit(limit_bytes, lambda: _bytes_of(self._tables.values()))
 
     def __len__(self) -> int:
         return len(self._tables)
@@ -64,17 +68,14 @@ class TableRegistry:
         `compensation` is the λ of DC-ASGD for dense tables, 0 = none. With `logs_changes` sparse
         tables log the rows that each trainer changes. `prepare` gets each new table before any
         other call can find it; unless they `are_loaded` by it, all are `loading` then. Raises
-        `TableError` for another spec of an existing table, or without memory.
+        `TableError` for another spec of an existing table, without memory, or over its limit.
         """
         with self._registering:
             known = {name: table.spec for name, table in self._tables.items()}
             for spec in specs:
                 _check_conflict(known.setdefault(spec.name, spec), spec)
             missing = {spec.name: spec for spec in specs if spec.name not in self._tables}
-            created = {
-                name: self._create(spec, compensation, logs_changes)
-                for name, spec in missing.items()
-            }
+            created = self._create_all(missing, compensation, logs_changes)
             for table in created.values():
                 prepare(table)
             if not are_loaded:
@@ -130,6 +131,17 @@ class TableRegistry:
         more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
         return f"{', '.join(names[:_NAMES_SHOWN])}{more}"
 
+    def _create_all(
+        self, specs: Mapping[str, TableSpec], compensation: float, logs_changes: bool
+    ) -> dict[str, Table]:
+        created: dict[str, Table] = {}
+        used, count = _bytes_of(self._tables.values()), len(self._tables)
+        for name, spec in specs.items():
+            self.limit.check_table(spec, count + len(created), used)
+            created[name] = self._create(spec, compensation, logs_changes)
+            used += created[name].nbytes
+        return created
+
     def _create(self, spec: TableSpec, compensation: float, logs_changes: bool) -> Table:
         try:
             if isinstance(spec, DenseTableSpec):
@@ -163,8 +175,15 @@ def _check_conflict(registered: TableSpec, spec: TableSpec) -> None:
         )
 
 
+def _bytes_of(tables: Iterable[Table]) -> int:
+    return sum(table.nbytes for table in tables)
+
+
 def _describe(table: Table) -> dict[str, Any]:
     common = {"name": table.spec.name, "version": table.version, "bytes": table.nbytes}
     if isinstance(table, DenseTable):
-        return {"kind": "dense", **common, "size": table.spec.size}
-    return {"kind": "sparse", **common, **table.describe()}
+        block = {"parameter": table.spec.parameter, "offset": table.spec.offset}
+        return {"kind": "dense", **common, **block, "size": table.spec.size}
+    spec = table.spec
+    shards = {"shards": [spec.first_shard, spec.last_shard], "virtual_shards": spec.virtual_shards}
+    return {"kind": "sparse", **common, **shards, **table.describe()}

@@ -2,8 +2,9 @@
 
 A segment is an unnamed file in memory (memfd): nothing of it is left when its processes have ended,
 however they end. Its owner passes the descriptor through a Unix socket. The size is sealed, so a
-truncation cannot kill a reader that maps it. All pages are allocated at creation, so a lack of
-memory is an error here and no signal later.
+truncation cannot kill a reader that maps it, and nobody but its owner can write it. All pages are
+allocated at creation, so a lack of memory is an error here and no signal later. Huge pages are
+refused: their owner could return one to a pool that is empty when the reader needs it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import math
 import mmap
 import os
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +37,7 @@ MIN_PAYLOAD_BYTES = 64 * 1024
 _SMALLEST_BYTES = 1 << 20
 _NOTHING_LEFT = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+_SEAL_FUTURE_WRITE = 0x10  # linux/fcntl.h; Python has no name for it
 
 
 class Segment:
@@ -46,8 +49,8 @@ class Segment:
         self.fd: int | None = os.memfd_create("psrt", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
             os.posix_fallocate(self.fd, 0, rounded)
-            fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, _SEALS)
             self.memory = _mapped(self.fd, rounded, mmap.PROT_READ | mmap.PROT_WRITE)
+            _seal(self.fd)
         except BaseException:
             self.close_fd()
             raise
@@ -67,9 +70,12 @@ def attach(fd: int, max_bytes: int) -> U8:
     this process has no descriptor or memory left for it.
     """
     try:
-        size_bytes = os.fstat(fd).st_size
+        state = os.fstat(fd)
+        size_bytes = state.st_size
         if fcntl.fcntl(fd, fcntl.F_GET_SEALS) & _SEALS != _SEALS:
             raise WireError("The peer passed memory whose size it could still change.")
+        if state.st_dev != _device_of_segments():
+            raise WireError("The peer passed memory of another kind than that of a memfd.")
         if not 0 < size_bytes <= max_bytes:
             raise WireError(
                 f"The peer passed {size_bytes} bytes of memory; the limit is {max_bytes}.",
@@ -80,6 +86,24 @@ def attach(fd: int, max_bytes: int) -> U8:
         if error.errno in _NOTHING_LEFT:
             raise
         raise WireError(f"The peer passed a descriptor that is no memory: {error}.") from error
+    finally:
+        os.close(fd)
+
+
+def _seal(fd: int) -> None:
+    """Fix the size of a memfd, and let only the mappings that exist write it."""
+    try:
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _SEALS | _SEAL_FUTURE_WRITE)
+    except OSError:  # Linux before 5.1
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _SEALS)
+
+
+@cache
+def _device_of_segments() -> int:
+    """The device of each memfd without huge pages."""
+    fd = os.memfd_create("psrt", os.MFD_CLOEXEC)
+    try:
+        return os.fstat(fd).st_dev
     finally:
         os.close(fd)
 

@@ -4,7 +4,7 @@
 
 Rate, loss and AUC of a line cover the steps since the previous line, so that a line shows the
 present; the summary's loss and AUC cover the last epoch. Called by the training thread, except
-`describe`.
+`describe` and `numbers`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from psrt.core.clock import Clock
 from psrt.core.errors import DeadlineError
 from psrt.trainer.inputs import Measured
-from psrt.trainer.training.metrics import Tally, number
+from psrt.trainer.measuring.metrics import Tally, number
 
 
 class Progress:
@@ -27,7 +27,7 @@ class Progress:
         self._epochs, self._every_s, self._clock, self._write = epochs, every_s, clock, write
         self.steps = self.examples = 0
         self._epoch = 0
-        self._epoch_tally, self._line_tally = Tally(), Tally()
+        self._epoch_tally, self._line_tally, self._newest = Tally(), Tally(), Tally()
         self._started_s = self._line_started_s = self._ended_s = clock.now()
         self._is_stepping = False
 
@@ -62,6 +62,16 @@ class Progress:
         if self._ended_s - self._line_started_s >= self._every_s:
             self.line()
 
+    def numbers(self) -> dict[str, float | None]:
+        """Counts so far, loss and AUC of the last line; None = unknown. Any thread may call it."""
+        return {
+            "steps": self.steps,
+            "examples": self.examples,
+            "epoch": self._epoch or None,
+            "loss": number(self._newest.loss.value()),
+            "auc": number(self._newest.auc.value()),
+        }
+
     def tally_before(self, epoch: int) -> Tally:
         """A copy of the sums of this epoch up to its next step."""
         return Tally.of(self._epoch_tally.arrays()) if epoch == self._epoch else Tally()
@@ -79,7 +89,7 @@ class Progress:
             f"epoch {self._epoch}/{self._epochs}  step {self.steps}  {self.examples:,} examples"
             f"  {tally.examples / max(seconds, 1e-9):,.0f} ex/s  {tally.text()}"
         )
-        self._line_started_s, self._line_tally = self._ended_s, Tally()
+        self._line_started_s, self._line_tally, self._newest = self._ended_s, Tally(), tally
 
     def summary(self) -> dict[str, Any]:
         """Return the numbers of the report; None for those not measured."""

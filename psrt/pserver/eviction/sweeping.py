@@ -13,8 +13,8 @@ import numpy as np
 
 from psrt.core.types import F32, I64, U8
 from psrt.kernels.tables import AGE_BINS, KEPT, REASONS, VERSION_MASK, row_eviction
-from psrt.pserver.tables.eviction import Dropped, EvictionPolicy
-from psrt.pserver.tables.two_part_table import RowsTable
+from psrt.pserver.eviction.policies import Dropped, EvictionPolicy
+from psrt.pserver.tables import RowsTable
 
 Pause: TypeAlias = Callable[[], None]
 

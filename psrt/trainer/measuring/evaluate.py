@@ -15,7 +15,7 @@ from psrt.executor.memory import Scope
 from psrt.executor.ports import ParamSource
 from psrt.executor.program import Executor
 from psrt.trainer.inputs import PREPARED_AHEAD, Ahead, Job, Outputs, PreparedBatch, bind
-from psrt.trainer.training.metrics import Tally, number
+from psrt.trainer.measuring.metrics import Tally, number
 
 PULLED_AHEAD = 2
 

@@ -20,7 +20,7 @@ from psrt.core.clock import hours_since_1970
 from psrt.core.errors import DeadlineError, WireError
 from psrt.core.specs import SparseTableSpec
 from psrt.core.threads import CrashReport, start_thread
-from psrt.pserver.tables.eviction import (
+from psrt.pserver.eviction.policies import (
     Dropped,
     SweepSchedule,
     by_age,
@@ -29,9 +29,8 @@ from psrt.pserver.tables.eviction import (
     is_too_narrow,
     rows_too_many,
 )
-from psrt.pserver.tables.meters import Meters
-from psrt.pserver.tables.sweeping import Pause, ages, sweep
-from psrt.pserver.tables.two_part_table import RowsTable
+from psrt.pserver.eviction.sweeping import Pause, ages, sweep
+from psrt.pserver.tables import Meters, RowsTable
 
 log = logging.getLogger("psrt.pserver")
 
