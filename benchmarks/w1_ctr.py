@@ -11,7 +11,7 @@
 `--update-frequency` is the number of steps between two exchanges of geo; its peer uses 400, too.
 With `--durability` cut or delta, pservers write cuts every 30 s to a temporary directory. Steps are
 marked as `psrt trainer` marks them, so that a successor can go on; `--no-marks` leaves it out.
-With `--observed` all processes serve metrics, which are read once a second, and write JSON logs.
+With `--observed` all processes serve metrics, which somebody reads, and write JSON logs.
 
     examples_per_s           total of all trainers after 20 warm-up steps
     gemm_examples_per_s      total of as many processes that compute only the network's matrix

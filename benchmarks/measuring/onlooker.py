@@ -6,12 +6,14 @@ import contextlib
 import http.client
 import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 
-PAGES = ("/metrics", "/status.json")
+STATUS, METRICS = "/status.json", "/metrics"
 EVERY_S = 1.0
-"""Fifteen times as often as Prometheus scrapes by default."""
+"""Seconds between two looks at the status of the first process, as if its page were open."""
+SCRAPED_EVERY = 5
+"""Looks between two scrapes of all processes: three times as often as Prometheus by default."""
 FLAGS = ("--log-format", "json", "--log-level", "info")
 """Further flags of a process that is looked into."""
 
@@ -25,7 +27,7 @@ def free_addresses(count: int) -> list[str]:
 
 
 class Onlooker:
-    """Gets every page of `addresses` each second inside a `with` block; `pages` counts them."""
+    """Gets status and metrics of `addresses` inside a `with` block; `pages` counts them."""
 
     def __init__(self, addresses: Sequence[str], every_s: float = EVERY_S) -> None:
         self.pages, self._every_s = 0, every_s
@@ -41,11 +43,13 @@ class Onlooker:
         self._thread.join()
 
     def _look(self) -> None:
+        looks = 0
         while not self._ended.wait(self._every_s):
-            self.pages += sum(_answers(*each) for each in self._all())
-
-    def _all(self) -> Iterator[tuple[str, str]]:
-        return ((address, page) for address in self._addresses for page in PAGES)
+            scraped = self._addresses if looks % SCRAPED_EVERY == 0 else ()
+            asked = [(each, STATUS) for each in self._addresses[:1]]
+            asked += [(each, METRICS) for each in scraped]
+            self.pages += sum(_answers(*each) for each in asked)
+            looks += 1
 
 
 def _answers(address: str, page: str) -> bool:

@@ -11,7 +11,8 @@ from tests.support.carriers import eventually
 
 def test_pages_of_all_processes_are_read_and_a_dead_one_is_left_out() -> None:
     (dead,) = free_addresses(1)
-    pages = {path: lambda accept: HttpPage(b"found") for path in onlooker.PAGES}
+    paths = onlooker.STATUS, onlooker.METRICS
+    pages = {path: lambda accept: HttpPage(b"found") for path in paths}
     server = HttpServer("127.0.0.1:0", pages, CrashReport())
     try:
         with Onlooker([server.endpoint, dead], every_s=0.001) as looked:
