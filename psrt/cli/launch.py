@@ -1,4 +1,4 @@
-"""`psrt launch`: a cluster on this host, for one job."""
+"""`psrt launch`: a cluster for one job, on this host or by an engine on others."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ Examples:
   psrt launch ctr_dnn.toml                      2 pservers, 2 trainers
   psrt launch --mode async --epochs 3 --report run.json ctr_dnn.toml
   psrt launch --pservers 1 --trainers 1 --save model/ ctr_dnn.toml
+  psrt launch --dry-run ctr_dnn.toml            print the commands, start nothing
 """
 
 
 @click.command(epilog=_EPILOG)
 @options_of(LaunchConfig)
-def launch(**flags: Any) -> int:
-    """Run a job on a local cluster.
+@click.option("--dry-run", is_flag=True, help="Print what would be started, and start nothing.")
+def launch(dry_run: bool, **flags: Any) -> int:
+    """Run a job on a cluster.
 
-    Starts pservers, then trainers, on this host and prints the progress of trainer 0. Every process
-    has its own log in --log-dir. If a process fails, psrt stops the others and prints the end of
-    its log. Ctrl-C stops all processes; a second Ctrl-C kills them at once.
+    Starts pservers, then trainers, on this host or --on another engine, and prints the progress of
+    trainer 0. Every process has its own log in --log-dir. If a process fails, psrt stops the others
+    and prints the end of its log. Ctrl-C stops all processes; a second Ctrl-C kills them at once.
     """
     loaded = load(LaunchConfig, flags=flags, file=flags["job"])
-    return launching.run(loaded, say=click.echo)
+    return launching.run(loaded, say=click.echo, dry_run=dry_run)

@@ -18,6 +18,7 @@ from psrt.config.load import environment, load, load_job
 from psrt.config.sections import TrainerConfig
 from psrt.core import log
 from psrt.core.threads import write_stacks_on_sigquit
+from psrt.observe.traces import traces
 
 _EPILOG = """\b
 Examples:
@@ -41,9 +42,10 @@ def trainer(arguments: tuple[str, ...], **flags: Any) -> int:
     """Run one trainer, of a job file or a script.
 
     With a JOB.toml, a trainer waits for the pservers, trains on its share of the files ([data]
-    shard selects it; text files are cut if there are too few) and completes. Trainer 0 then
-    evaluates the test files and, with --save, writes the model. SIGTERM or Ctrl-C ends a trainer
-    after the running step, with exit code 143 or 130, without test or model.
+    shard selects it; text files are cut if there are too few) and completes. Trainer 0 reads
+    the test files before it begins; at the end it writes the model, with --save, and tests it.
+    SIGTERM or Ctrl-C ends a trainer after the running step, with exit code 143 or 130, without
+    model or test.
 
     With --local there are no pservers: this trainer holds and updates all parameters. Data,
     progress, test, --save, --report and signals work as in a cluster.
@@ -72,5 +74,7 @@ def trainer(arguments: tuple[str, ...], **flags: Any) -> int:
 
     if settings.evaluate:
         return saved_session.test_saved(settings, job, click.echo)
-    with reporter_of("trainer", role, settings, read) as reporter:
+    every, trainer = settings.trace_every, settings.trainer_id
+    traced = traces("trainer", every > 0, environment(), every, job=job.name, trainer=trainer)
+    with traced, reporter_of("trainer", role, settings, read) as reporter:
         return session.train(settings, job, click.echo, reporter)

@@ -22,9 +22,8 @@ The next call raises the error of a background thread.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from psrt.communicator.cut_participant import (
     Beginning,
@@ -33,7 +32,7 @@ from psrt.communicator.cut_participant import (
     Position,
     no_position,
 )
-from psrt.core.counters import Counters
+from psrt.communicator.watchable import Backlog, Timeline, Watchable
 from psrt.core.tensors import SelectedRows
 from psrt.core.types import F32, I64
 
@@ -56,27 +55,12 @@ class Pulled:
     rows: dict[str, F32] = field(default_factory=dict)
 
 
-class Timeline(Protocol):
-    """A recorder of what each thread of a communicator does."""
-
-    def span(self, name: str, category: Literal["communicate"], /) -> AbstractContextManager[None]:
-        """Record that the calling thread does `name` inside: a call to a pserver, or a wait."""
-        ...
-
-
-class Communicator(CutParticipant, Protocol):
+class Communicator(CutParticipant, Watchable, Protocol):
     """Moves gradients up and parameters down, in one communication mode."""
 
     one_call_step: bool
     """True if `finish` is one call that also returns the rows named by `begin`. A caller can then
     hold gradients back until it has its next batch, and saves a round trip."""
-
-    @property
-    def counters(self) -> Counters: ...
-
-    def watch(self, timeline: Timeline | None) -> None:
-        """Record every call and every wait in `timeline` from now on; None stops that."""
-        ...
 
     def start(self, timeout_s: float) -> dict[str, F32]:
         """Reach all pservers, register the tables and pull every dense parameter."""
@@ -121,5 +105,13 @@ class Communicator(CutParticipant, Protocol):
         ...
 
 
-__all__ = ["Beginning", "BeginsAt", "Communicator", "CutParticipant", "Gradient", "Gradients"]
+__all__ = [
+    "Backlog",
+    "Beginning",
+    "BeginsAt",
+    "Communicator",
+    "CutParticipant",
+    "Gradient",
+    "Gradients",
+]
 __all__ += ["Position", "Pulled", "Timeline", "Versions", "no_position"]

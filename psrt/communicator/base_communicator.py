@@ -16,7 +16,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 
-from psrt.communicator.base import Beginning, BeginsAt, Position, Timeline, Versions, no_position
+from psrt.communicator.base import (
+    Backlog,
+    Beginning,
+    BeginsAt,
+    Position,
+    Timeline,
+    Versions,
+    no_position,
+)
 from psrt.communicator.requests import CutWatch, PserverGroup, take_part
 from psrt.core.counters import Counters
 from psrt.core.errors import ErrorCode, InternalError, PsrtError, UnavailableError
@@ -64,6 +72,16 @@ class BaseCommunicator(ABC):
 
     def watch(self, timeline: Timeline | None) -> None:
         self._pservers.timeline = timeline
+
+    def backlog(self) -> Backlog:
+        """See `Communicator.backlog`."""
+        durable = self._pservers.durable
+        kept = (0, 0) if durable is None else durable.kept
+        return Backlog(*self._on_its_way(), *kept)
+
+    def _on_its_way(self) -> tuple[int, int]:
+        """Gradients that wait to be pushed, and ended steps that are not in the parameters."""
+        return 0, 0
 
     def pull_rows(self, wanted: Mapping[str, I64]) -> dict[str, F32]:
         """See `Communicator.pull_rows`."""

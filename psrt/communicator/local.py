@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 from psrt.communicator.base import (
+    Backlog,
     Beginning,
     BeginsAt,
     Gradient,
@@ -25,6 +26,7 @@ from psrt.communicator.base import (
 from psrt.core.counters import Counters
 from psrt.core.errors import ConfigError
 from psrt.core.tensors import SelectedRows
+from psrt.core.tracing import traced
 from psrt.core.types import F32, I64
 
 
@@ -54,6 +56,10 @@ class LocalCommunicator:
 
     def watch(self, timeline: Timeline | None) -> None:
         """Do nothing: no call leaves the process."""
+
+    def backlog(self) -> Backlog:
+        """Return nothing: a step ends when its gradients are applied."""
+        return Backlog()
 
     def start(self, timeout_s: float) -> dict[str, F32]:
         """Return nothing: the parameters are in the scope."""
@@ -102,6 +108,7 @@ class LocalCommunicator:
     def declare_trained(self) -> None:
         """Do nothing: nobody waits for this trainer."""
 
+    @traced("finish")
     def finish(self, gradients: Gradients) -> Pulled:
         """Update the tables and read the rows of the next step."""
         for name, gradient in gradients.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -11,9 +11,8 @@ from psrt.config.sections import JobConfig, LaunchConfig
 from psrt.core.clock import Clock, MonotonicClock
 from psrt.core.errors import ConfigError, PsrtError
 from psrt.launch import report
-from psrt.launch.children import Engine
 from psrt.launch.cluster import Cluster, Say
-from psrt.launch.engines import LocalEngine
+from psrt.launch.engines import TABLE, EngineKind
 from psrt.launch.outputs import check_report, make_directory, write_report
 from psrt.launch.plan import PSRT, RECOVER, Plan, check_restarts
 from psrt.launch.supervise import Supervisor
@@ -25,21 +24,28 @@ def run(
     say: Say,
     program: Sequence[str] = PSRT,
     clock: Clock | None = None,
+    dry_run: bool = False,
 ) -> int:
     """Run a job to its end; returns 0 for success, 128 + n if signal n ended it.
 
-    Raises `JobError` when a child failed, `DeadlineError` when the pservers did not get ready.
+    A `dry_run` says what would be started, and starts and writes nothing. Raises `JobError` when a
+    child failed, `DeadlineError` when the pservers did not get ready.
     """
     config, clock = loaded.config, clock or MonotonicClock()
     # A mistake in the job raises here, not in the log of every child.
     job = load_job(config.job).config
     check_restarts(config, job)
-    plan = Plan(loaded, environment(), program)
+    plan, kind = Plan(loaded, environment(), program), TABLE[config.on]
+    if dry_run:
+        say(kind.describe(plan))
+        return 0
     make_directory("log_dir", config.log_dir)
     make_directory("report", str(Path(config.report).parent))
     make_directory("profile", str(Path(config.profile).parent))
     check_report(config.report)
-    cluster = _cluster(_engine(say), plan, job, clock, say)
+    if kind.submit is not None and (code := kind.submit(plan, say)) is not None:
+        return code
+    cluster = _cluster(kind, plan, job, clock, say)
     error, started_at = None, clock.now()
     try:
         with cluster:
@@ -58,21 +64,20 @@ def run(
         error = error or unwritten
     if error:
         raise error
+    if cluster.has_met_limit and kind.again is not None:
+        kind.again(say)
     return code
 
 
-def _engine(say: Callable[[str], None]) -> Engine:
-    return LocalEngine(say)
-
-
-def _cluster(engine: Engine, plan: Plan, job: JobConfig, clock: Clock, say: Say) -> Cluster:
-    config = plan.config
+def _cluster(kind: EngineKind, plan: Plan, job: JobConfig, clock: Clock, say: Say) -> Cluster:
+    config, engine = plan.config, kind.make(plan, say)
     recoveries = config.recoveries if job.retained_bytes > 0 else 0
     stands_by = config.standby and engine.can_stand_by
     supervisor = Supervisor(config.grace_s, plan.cut_s, recoveries, config.restarts, stands_by)
     # With backups a pserver that is started again is empty: it becomes a backup itself.
     again = () if job.durability == "replica" else (RECOVER,)
-    return Cluster(engine, supervisor, clock, say, again)
+    limit = kind.limit_signal if plan.cut_s else None
+    return Cluster(engine, supervisor, clock, say, again, limit)
 
 
 def _train(cluster: Cluster, plan: Plan, say: Say) -> None:

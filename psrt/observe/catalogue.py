@@ -35,6 +35,16 @@ OF_PROCESSES = (
         "gauge",
         "Memory that this process may use: of its control group, else of the host.",
     ),
+    MetricSpec(
+        "psrt_process_gil_wait_seconds_total",
+        "counter",
+        "Time that a probe, a thread that does nothing else, waited for the interpreter's lock.",
+    ),
+    MetricSpec(
+        "psrt_process_gil_probes_total",
+        "counter",
+        "How often the probe asked for it, four times a second; the ratio is the mean wait.",
+    ),
     MetricSpec("process_virtual_memory_bytes", "gauge", "Virtual memory size in bytes."),
     MetricSpec("process_resident_memory_bytes", "gauge", "Resident memory size in bytes."),
     MetricSpec("process_start_time_seconds", "gauge", "Start time of the process since 1970."),
@@ -69,7 +79,7 @@ OF_PSERVERS = (
     MetricSpec(
         "psrt_pserver_pushes_repeated_total", "counter", "Pushes that came again, not applied."
     ),
-    MetricSpec("psrt_pserver_pushed_rows_total", "counter", "Rows updated by pushes."),
+    MetricSpec("psrt_pserver_pushed_rows_total", "counter", "Rows updated by pushes.", ("table",)),
     MetricSpec("psrt_pserver_pushed_blocks_total", "counter", "Dense blocks updated by pushes."),
     MetricSpec("psrt_pserver_pulled_rows_total", "counter", "Rows read by trainers."),
     MetricSpec("psrt_pserver_pulled_blocks_total", "counter", "Dense blocks read by trainers."),
@@ -104,7 +114,8 @@ OF_PSERVERS = (
     MetricSpec(
         "psrt_pserver_durable_lag_pushes",
         "gauge",
-        "Pushes that are applied and not durable, if durability of [job] is not none.",
+        "Pushes of a trainer that are applied and not durable, if durability of [job] is not none.",
+        ("trainer",),
     ),
     MetricSpec(
         "psrt_pserver_durable_age_seconds",
@@ -118,3 +129,45 @@ OF_PSERVERS = (
     ),
 )
 """Metrics of a pserver alone. What is not known, such as the time of a first cut, is left out."""
+
+OF_TRAINERS = (
+    MetricSpec("psrt_trainer_info", "gauge", "Always 1.", ("job", "mode", "trainer")),
+    MetricSpec("psrt_trainer_ready", "gauge", "1 from the first batch on, as /readyz says."),
+    MetricSpec("psrt_trainer_steps_total", "counter", "Mini-batches trained."),
+    MetricSpec("psrt_trainer_examples_total", "counter", "Examples trained."),
+    MetricSpec("psrt_trainer_epoch", "gauge", "Number of the running epoch, from 1."),
+    MetricSpec("psrt_trainer_loss", "gauge", "Mean loss of the steps of the last progress line."),
+    MetricSpec("psrt_trainer_auc", "gauge", "Area under the ROC curve of the same steps."),
+    MetricSpec("psrt_trainer_step_duration_seconds", "histogram", "Time of a whole step."),
+    MetricSpec(
+        "psrt_trainer_call_duration_seconds",
+        "histogram",
+        "Time of a call to a pserver, retries included: pull_rows, pull_dense, push, exchange = "
+        "push, round and pull in one, meet.",
+        ("call",),
+    ),
+    MetricSpec(
+        "psrt_trainer_wait_seconds_total",
+        "counter",
+        "Time that steps waited: data = for the next batch, pservers = for calls, queue = for room "
+        "for gradients, trainers = for slower trainers (ssp).",
+        ("on",),
+    ),
+    MetricSpec("psrt_trainer_pushed_bytes_total", "counter", "Bytes of tensors sent to pservers."),
+    MetricSpec("psrt_trainer_pulled_bytes_total", "counter", "Bytes of tensors received."),
+    MetricSpec(
+        "psrt_trainer_queued_gradients", "gauge", "Gradients that wait to be pushed (async, ssp)."
+    ),
+    MetricSpec(
+        "psrt_trainer_staleness_steps",
+        "gauge",
+        "Ended steps of this trainer that are not in the parameters yet.",
+    ),
+    MetricSpec(
+        "psrt_trainer_durable_lag_pushes",
+        "gauge",
+        "Pushes that this trainer keeps because they are not durable yet.",
+    ),
+    MetricSpec("psrt_trainer_retained_bytes", "gauge", "Memory of these pushes."),
+)
+"""Metrics of a trainer alone."""

@@ -58,9 +58,13 @@ class MetricPage:
     def durations(self, name: str, totals: Mapping[str, Histogram]) -> None:
         """Set a histogram of seconds for each value of its one label."""
         for label, found in totals.items():
-            self._check(name, (label,), "histogram")
-            buckets = _buckets(BOUNDS_S, found.counts)
-            self._histograms.setdefault(name, {})[(label,)] = buckets, found.sum_s
+            self.duration(name, found, label)
+
+    def duration(self, name: str, found: Histogram, *labels: str) -> None:
+        """Set one histogram of seconds."""
+        self._check(name, labels, "histogram")
+        buckets = _buckets(BOUNDS_S, found.counts)
+        self._histograms.setdefault(name, {})[labels] = buckets, found.sum_s
 
     def families(self) -> Iterator[Metric]:
         """All metrics that have values, in the order of the catalogue."""

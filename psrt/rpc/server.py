@@ -47,7 +47,8 @@ class Server:
     of its reply (`Message.reply_limit`). The `gate` admits callers, by default all;
     `job_id` returns the job that is served, "" = none. TCP connections are encrypted by `tls`;
     without it the host must be of loopback, unless `insecure`: raises `ConfigError`. `meter` wraps
-    the handler of all calls, also of those that the gate refuses.
+    the handler of all calls, also of those that the gate refuses; `on_refused` gets the errors of
+    these.
     """
 
     def __init__(
@@ -71,18 +72,17 @@ class Server:
         insecure: bool = False,
         job_id: Callable[[], str] = lambda: "",
         meter: Callable[[Handler], Handler] = lambda handler: handler,
+        on_refused: Callable[[AccessError], None] = lambda error: None,
     ) -> None:
-        self._gate, self._job_id = gate or Gate(None), job_id
+        self._gate, self._job_id, self._on_refused = gate or Gate(None), job_id, on_refused
         host = host.strip("[]")
         if tls is None and not insecure:
             check_loopback(host)
         self.endpoint = join_endpoint(host, port)
         self.data_endpoints: list[str] = []
         self.unix_path = ""
-        self._handler = handler
-        self._max_bytes = max_message_bytes
-        self._host = host
-        self._ports_num = ports_num
+        self._handler, self._max_bytes = handler, max_message_bytes
+        self._host, self._ports_num = host, ports_num
         self._unix_dir = UNIX_DIR_OFF if unix_dir is None else unix_dir
         self._unix_group = unix_group
         self._shared_bytes = min(shared_bytes, max_message_bytes)
@@ -91,9 +91,8 @@ class Server:
         self._stop_once = threading.Lock()
         answer = meter(self._answer)
         unfinished = UnfinishedFrames(unfinished_bytes, host_share)
-        self._grpc = GrpcServer(
-            answer, max_message_bytes, self._gate.grant_of, tls, unfinished, host_share
-        )
+        of_callers = self._gate.grant_of, tls, unfinished, host_share
+        self._grpc = GrpcServer(answer, max_message_bytes, *of_callers)
         self._stream = StreamServer(
             *(answer, max_message_bytes, crashes, busy_poll, max_connections, self._shared_bytes),
             tls=tls,
@@ -183,6 +182,7 @@ class Server:
 
     def _recorded(self, error: AccessError, peer: Peer) -> AccessError:
         audit.warning("refused %s: %s", peer, error.message)
+        self._on_refused(error)
         return error
 
     def _introduce(self, reply: Message) -> None:

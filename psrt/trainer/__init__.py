@@ -6,6 +6,8 @@ In reading order:
     inputs    the job file, its batches and the rows they need
     cuts      the part of a trainer in cuts
     shuffle   records exchanged between trainers
+    measuring loss, AUC and metrics; progress lines; tests on held-back batches
     models    models on disk, predictions, ONNX files
+    observing a running trainer as seen from outside: its pages
     training  the training step, sessions, connected executors
 """

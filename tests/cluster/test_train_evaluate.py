@@ -15,6 +15,7 @@ import pytest
 
 from psrt.config.load import load_job
 from psrt.config.sections import JobConfig, TrainerConfig
+from psrt.core.errors import DataError
 from psrt.kernels import jit
 from psrt.pserver.serving.service import PserverService
 from psrt.rpc.server import Server
@@ -79,7 +80,7 @@ def run_trainer(config: JobConfig, settings: TrainerConfig) -> dict[str, Any]:
     ):
         session = Session(settings, job, run, cluster, print)
         session.train(StopSignals())
-        session.test_and_save()
+        session.save_and_test()
         session.leave(0)
     return session.facts(0)
 
@@ -106,6 +107,16 @@ def test_trainers_with_unequal_data_do_not_hang(
     reports = run_trainers(config, 2, save=str(tmp_path / "model"))
 
     assert [report["examples"] for report in reports] == list(rows)
+    assert load(tmp_path / "model").manifest.rows(TABLE) == TABLE_ROWS
+
+
+def test_a_test_that_fails_costs_no_model(tmp_path: Path) -> None:
+    config = write_job(tmp_path, [lines(1000, seed=1)])
+    (tmp_path / "test-0").write_text("1 0 2 7\n")
+
+    with pytest.raises(DataError, match="test-0, line 1"):
+        run_trainers(config, 1, save=str(tmp_path / "model"))
+
     assert load(tmp_path / "model").manifest.rows(TABLE) == TABLE_ROWS
 
 

@@ -16,9 +16,9 @@ import pytest
 
 from psrt.core import specs
 from psrt.kernels.tables.initialize import fill_rows
-from psrt.pserver.tables.eviction import Dropped, EvictionPolicy, by_shrink
+from psrt.pserver.eviction.policies import Dropped, EvictionPolicy, by_shrink
+from psrt.pserver.eviction.sweeping import sweep
 from psrt.pserver.tables.sparse_table import SparseTable
-from psrt.pserver.tables.sweeping import sweep
 from psrt.pserver.tables.two_part_table import RowsTable, TwoPartTable
 from tests.support.optimizer_formulas import CTR, OPTIMIZERS, Published
 

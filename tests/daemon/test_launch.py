@@ -12,48 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from psrt.config.load import Loaded, load
-from psrt.config.sections import LaunchConfig
 from psrt.core.errors import ConfigError, DeadlineError, ErrorCode, JobError
 from psrt.launch import launching
 from psrt.launch.plan import Plan
+from tests.support.launched_job import FAKE, PROGRAM, Job
 
-FAKE = Path(__file__).parents[1] / "support" / "fake_psrt.py"
-PROGRAM = (sys.executable, str(FAKE))
 WAIT_S = 60.0
-
-
-class Job:
-    """A job file in a directory of its own, and what the children shall do."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.path = directory / "job.toml"
-        self.said: list[str] = []
-        (directory / "train.py").write_text("")
-        self.write('[job]\nprogram = "train.py"\n')
-
-    def write(self, text: str) -> None:
-        self.path.write_text(text)
-
-    def behave(self, **behaviour: object) -> None:
-        script = {name.replace("_", "."): value for name, value in behaviour.items()}
-        (self.directory / "behaviour.json").write_text(json.dumps({"trainers": 2, **script}))
-
-    def loaded(self, **flags: object) -> Loaded[LaunchConfig]:
-        flags = {"job": str(self.path), "log_dir": str(self.logs), "grace_s": 30.0, **flags}
-        return load(LaunchConfig, flags=flags, file=str(self.path))
-
-    def launch(self, **flags: object) -> int:
-        return launching.run(self.loaded(**flags), say=self.said.append, program=PROGRAM)
-
-    @property
-    def logs(self) -> Path:
-        return self.directory / "logs"
-
-    @property
-    def output(self) -> str:
-        return "\n".join(self.said)
 
 
 @pytest.fixture
@@ -276,6 +240,24 @@ def test_further_flags_reach_every_pserver_and_every_trainer_unchanged(job: Job)
         assert words[at : at + 4] == ["--stripes", "4", "--unix-dir", "a b"]
         assert words[words.index("--host") + 1] == f"10.0.0.{command.child.index}"
     assert all(command.arguments[-3:-1] == ("--cpu-num", "3") for command in trainers)
+
+
+def test_each_process_gets_a_port_of_its_own_for_metrics(job: Job) -> None:
+    numbered = Plan(job.loaded(metrics="127.0.0.1:9170", pservers=2), {}, PROGRAM)
+    free = Plan(job.loaded(metrics="127.0.0.1:0"), {}, PROGRAM)
+
+    assert metrics_of(numbered) == [f"127.0.0.1:{port}" for port in (9170, 9171, 9172, 9173)]
+    assert set(metrics_of(free)) == {"127.0.0.1:0"}
+
+
+def metrics_of(plan: Plan) -> list[str]:
+    commands = [*plan.pservers(lambda child: "127.0.0.1"), *plan.trainers(["a:1"])]
+    return [each.arguments[each.arguments.index("--metrics") + 1] for each in commands]
+
+
+def test_an_address_of_metrics_without_a_port_is_refused(job: Job) -> None:
+    with pytest.raises(ConfigError, match="not host:port"):
+        job.loaded(metrics="9170")
 
 
 def test_children_die_with_a_launcher_that_is_killed(job: Job) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 from contextlib import closing
 from pathlib import Path
 
@@ -13,9 +14,12 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from psrt.core.errors import CATALOGUE, ErrorCode, WireError
 from psrt.rpc import pb
 from psrt.rpc.methods import Method
+from tests.support.carriers import eventually
 from tests.support.processes import psrt
 from tests.support.pserver import CALL_TIMEOUT_S, daemon, exchange, joined
+from tests.support.small_job import BATCH, lines, write_files
 
+WAITS = {"data", "pservers", "queue"}
 OPEN_METRICS = "application/openmetrics-text; version=1.0.0"
 
 
@@ -61,6 +65,36 @@ def test_a_pserver_shows_its_calls_rounds_and_tables(tmp_path: Path) -> None:
     assert ready[::2] == (200, "ready\n")
     assert status["job_id"] == "job"
     assert classic[1].startswith("text/plain; version=0.0.4")
+
+
+def test_a_trainer_shows_its_steps_waits_and_calls(tmp_path: Path) -> None:
+    job = write_files(tmp_path / "job", [lines(4 * BATCH, seed=1)], mode="async", epochs=100_000)
+    with daemon(tmp_path) as pserver:
+        flags = "--endpoints", pserver.endpoint, "--metrics", "127.0.0.1:0", str(job)
+        with psrt(tmp_path / "trainer.log", "trainer", *flags) as trainer:
+            trainer.wait_for("epoch")
+            where = re.search(r"metrics on http://(\S+)/metrics", trainer.output)[1]
+            eventually(lambda: samples(where)["psrt_trainer_steps_total",] >= 20, "twenty steps")
+            found, ready = samples(where), get(where, "/readyz")
+            status = json.loads(get(where, "/status.json")[2])
+            trainer.process.terminate()
+            trainer.exit_code()
+
+    steps = found["psrt_trainer_steps_total",]
+    assert found["psrt_trainer_info", "small", "async", "0"] == 1
+    assert found["psrt_trainer_examples_total",] == pytest.approx(steps * BATCH, abs=BATCH)
+    assert found["psrt_trainer_step_duration_seconds_count",] == pytest.approx(steps, abs=2)
+    assert 0 < found["psrt_trainer_loss",] < 1
+    assert found["psrt_trainer_epoch",] >= 5
+    assert found["psrt_trainer_call_duration_seconds_count", "pull_rows"] >= 20
+    assert found["psrt_trainer_pushed_bytes_total",] > 0
+    assert {key[1] for key in found if key[0] == "psrt_trainer_wait_seconds_total"} == WAITS
+    assert found["psrt_trainer_staleness_steps",] >= 0
+    assert found["psrt_trainer_durable_lag_pushes",] == 0
+    assert found["psrt_process_gil_probes_total",] >= 0
+    assert ready[::2] == (200, "ready\n")
+    assert (status["job"], status["trainer"], status["ready"]) == ("small", 0, True)
+    assert status["counters"]["push_bytes"] > 0
 
 
 def test_an_address_for_metrics_that_is_none_is_refused_at_the_start(tmp_path: Path) -> None:

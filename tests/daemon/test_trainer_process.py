@@ -166,3 +166,16 @@ def test_a_malformed_line_ends_training_with_file_line_and_slot(tmp_path: Path) 
     assert "slot 'x'" in error
     assert "'often'" in error
     assert "Traceback" not in trainer.output
+
+
+def test_a_malformed_line_of_a_test_file_is_found_before_training(tmp_path: Path) -> None:
+    job, model = write_files(tmp_path, [lines(2 * BATCH, seed=1)]), tmp_path / "model"
+    test = tmp_path / "test-0"
+    test.write_text(test.read_text() + "1 0 2 7\n")
+    with psrt(tmp_path / "log", "trainer", "--local", "--save", str(model), str(job)) as trainer:
+        code = trainer.exit_code()
+
+    assert code == exit_code(ErrorCode.DATA_MALFORMED)
+    assert f"{test}, line {TEST_ROWS + 1}, " in trainer.output
+    assert "step" not in trainer.output
+    assert not model.exists()

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 from pathlib import Path
 
+from psrt.pserver.checkpoints import complete_cuts
+from psrt.storage.local_directory import LocalDirectory
 from tests.faults.books import Books
 from tests.faults.children import Child, start_trainer
 from tests.faults.disks import CutsDisk
@@ -42,6 +44,8 @@ class Attempt:
     struck: list[str] = field(default_factory=list)
     cuts_asked: list[Future[int]] = field(default_factory=list)
     restarts: int = 0
+    lost_a_pserver: bool = False
+    """True once a pserver was killed before the first complete cut: its job ends by name."""
 
     def __post_init__(self) -> None:
         self._timers: list[tuple[float, Callable[[], None]]] = []
@@ -116,7 +120,7 @@ class Attempt:
         job = TrainerJob(
             *(number, process, round.trainers, round.mode, round.carrier, self._endpoints),
             str(self.place / "doors.json"),
-            *(round.steps, round.pace_s, round.elements, self._replaces_pservers),
+            *(round.steps, round.pace_s, round.elements, round.replaces_pservers),
         )
         log = self.place / f"trainer.{number}.{start}.log"
         variables = {"TMPDIR": str(self.place.parent / "tmp")}
@@ -191,11 +195,7 @@ class Attempt:
     def _lacks_a_pserver(self) -> bool:
         """True if a pserver has ended for good: the keeper starts no more trainers."""
         ended = [p for p in self.pservers if p.child is not None and not p.child.is_alive]
-        return bool(ended) and not self._replaces_pservers
-
-    @property
-    def _replaces_pservers(self) -> bool:
-        return any(s.fault is Fault.REPLACE_PSERVER for s in self.round.strikes)
+        return bool(ended) and not self.round.replaces_pservers
 
     def _wake_stopped(self) -> None:
         """Let a process go on that a failpoint has stopped."""
@@ -234,6 +234,7 @@ class Attempt:
                 self._after(strike.for_s, pserver.proxy.gate.release)
             case Fault.REPLACE_PSERVER if pserver is not None:
                 child.kill()
+                self.lost_a_pserver |= not complete_cuts(LocalDirectory(self.disk.path))
                 self._after(0.3, lambda: self._replace(pserver))
             case Fault.KILL_ALL:
                 self._kill_all()

@@ -100,14 +100,22 @@ class FaultRound:
         return kills or any(strike.fault in ENDING for strike in self.strikes)
 
     @property
+    def replaces_pservers(self) -> bool:
+        """True if a killed pserver is started again while its job goes on."""
+        return any(strike.fault is Fault.REPLACE_PSERVER for strike in self.strikes)
+
+    @property
     def is_gentle(self) -> bool:
-        """True if the first attempt survives every fault: all its trainers must complete."""
+        """True if the first attempt survives every fault: all its trainers must complete.
+
+        A pserver that goes on from a cut refuses the successor of a trainer whose pushes it lacks.
+        """
         killed = [s.name for s in self.strikes if s.fault is Fault.KILL_TRAINER]
         return (
             not self.ends_a_pserver
             and not any(fault.swallows for _, fault in self.links)
             and all(killed.count(name) <= self.restarts for name in killed)
-            and not (killed and self.mode == "sync-abort")
+            and not (killed and (self.mode == "sync-abort" or self.replaces_pservers))
             and self.delay_s < SURVIVED_S
         )
 

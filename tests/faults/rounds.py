@@ -117,7 +117,8 @@ class _Judge:
     def _check_promised_end(self, attempt: Attempt) -> None:
         round, number = self._round, attempt.number
         restored = bool(round.restore) and number == 1
-        must_complete = round.is_gentle if number == 0 else not restored
+        survives = round.is_gentle and not attempt.lost_a_pserver
+        must_complete = survives if number == 0 else not restored
         if must_complete:
             assert attempt.has_completed, f"attempt {number} did not complete: {attempt.ends}"
             self._outcome.checks.append("completes")

@@ -15,7 +15,8 @@ from psrt.core.errors import PsrtError
 from psrt.core.specs import DenseTableSpec, SparseTableSpec, Sync, TableSpec, to_plain
 from psrt.core.threads import CrashReport
 from psrt.pserver.checkpoints import Coordination, Cutting, SavedCut, Settings
-from psrt.pserver.tables import TableRegistry, Upkeep
+from psrt.pserver.eviction import Upkeep
+from psrt.pserver.tables import TableRegistry
 from psrt.pserver.tables.meters import Meters
 from psrt.storage.directory import Directory
 from tests.support.clock import ManualClock

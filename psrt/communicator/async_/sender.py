@@ -18,6 +18,7 @@ from psrt.communicator.base import Gradient, Gradients, Position, Versions, no_p
 from psrt.communicator.requests import BACKSTOP_S, PserverGroup, Request, count_steps
 from psrt.core.counters import Counters
 from psrt.core.errors import DeadlineError
+from psrt.core.tracing import within
 from psrt.rpc.methods import Method
 
 
@@ -93,6 +94,10 @@ class Sender:
         """Return where the trainer goes on after the last step that was put."""
         return self._queue.position()
 
+    def on_its_way(self) -> tuple[int, int]:
+        """Return the gradients that wait, and the ended steps not answered yet."""
+        return self._queue.waiting, self._queue.unanswered
+
     def drain(self, timeout_s: float) -> None:
         """Wait until the pservers have everything that was put; raises `DeadlineError`."""
         if self._queue.drain(timeout_s):
@@ -129,7 +134,8 @@ class Sender:
 
     def _send(self) -> None:
         while (merged := self._queue.take()) is not None:
-            self._push(merged)
+            with within(merged.span):
+                self._push(merged)
             self._queue.sent(merged)
 
     def _push(self, merged: Merged) -> None:

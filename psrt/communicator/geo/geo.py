@@ -43,6 +43,7 @@ from psrt.core.counters import Counters
 from psrt.core.errors import DeadlineError, InternalError, PsrtError
 from psrt.core.specs import Geo
 from psrt.core.tensors import SelectedRows
+from psrt.core.tracing import traced
 from psrt.core.types import F32, I64
 from psrt.kernels.tables import rows as row_kernels
 from psrt.rpc.methods import TRAINED, Method
@@ -87,7 +88,7 @@ class GeoCommunicator(BaseCommunicator):
         self._threads = pservers.endpoint_threads("geo")
         self._under_way: PendingExchange | None = None
         self._wanted: Mapping[str, I64] = {}
-        self._own_steps = self._other_steps = 0
+        self._own_steps = self._other_steps = self._answered_steps = 0
         self._turns = CutTurns()
         self._copy: list[StatePage] = []
         self._metrics = GeoMetrics(pservers.counters)
@@ -113,6 +114,7 @@ class GeoCommunicator(BaseCommunicator):
     def offer(self, name: str, gradient: Gradient) -> None:
         """Gradients are not sent."""
 
+    @traced("finish")
     def finish(self, gradients: Gradients) -> Pulled:
         """Update the tables, exchange if one is due, and read the rows of the next step."""
         self._check()
@@ -130,6 +132,9 @@ class GeoCommunicator(BaseCommunicator):
             self._start(given, self._pservers.call_timeout_s, exact=False)
         wanted, self._wanted = self._wanted, {}
         return Pulled(rows=self.pull_rows(wanted))
+
+    def _on_its_way(self) -> tuple[int, int]:
+        return 0, self._own_steps - self._answered_steps
 
     def flush(self, timeout_s: float, final: bool = False) -> dict[str, F32]:
         """Push all changes of this trainer, to the last bit, and take those of others."""
@@ -214,6 +219,7 @@ class GeoCommunicator(BaseCommunicator):
             state.finish()
             counts = state.counts
             self._own_steps, self._other_steps, self._schedule.uncounted_steps = counts
+            self._answered_steps = self._own_steps - self._schedule.uncounted_steps
             self._agreement.count_others(self._other_steps)
         return state
 
@@ -248,6 +254,7 @@ class GeoCommunicator(BaseCommunicator):
         self._schedule.merged()
         self._agreement.take(exchange.given.answer, exchange.requests)
         global_step = max(request.global_step for request in exchange.requests)
+        self._answered_steps = exchange.own_steps
         self._other_steps = global_step - exchange.own_steps
         self._agreement.count_others(self._other_steps)
 

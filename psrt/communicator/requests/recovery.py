@@ -107,6 +107,11 @@ class DurablePushes:
         if sequence:
             self._retained.durable(endpoint, sequence)
 
+    @property
+    def kept(self) -> tuple[int, int]:
+        """The number of pushes kept, and their bytes."""
+        return self._retained.count, self._retained.size_bytes
+
     def takes_part(self, number: int) -> None:
         """Record that this trainer takes part in a cut."""
         self._retained.takes_part(number)

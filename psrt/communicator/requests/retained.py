@@ -51,6 +51,12 @@ class RetainedPushes:
         self._changed = threading.Condition()
 
     @property
+    def count(self) -> int:
+        """The number of pushes kept."""
+        with self._changed:
+            return sum(map(len, self._kept))
+
+    @property
     def seen_cut(self) -> int:
         """The newest cut that this trainer has heard of."""
         return max([self.complete, *self._cuts])

@@ -9,7 +9,7 @@ show` are derived from these dataclasses; `psrt.config.load` fills them.
     job            `[job]`, `[data]` and `[partition]`: a job file
     pserver        `[pserver]`: a pserver process
     trainer        `[trainer]`: a trainer process
-    launch         `[launch]`: a cluster on this host
+    launch         `[launch]`: a cluster on this host or by an engine
     plan           `[plan]`: `psrt plan`
     size           `[size]`: the cluster that `psrt plan --size` sizes
     predict        `[predict]`: `psrt predict`
@@ -20,7 +20,7 @@ from typing import Any
 from psrt.config.sections import communication, tables
 from psrt.config.sections.fields import BUSY_POLL_US, CARRIERS
 from psrt.config.sections.job import DATA_FORMATS, SHARES, DataConfig, JobConfig, PartitionConfig
-from psrt.config.sections.launch import LaunchConfig
+from psrt.config.sections.launch import ENGINES, LaunchConfig
 from psrt.config.sections.plan import PlanConfig
 from psrt.config.sections.predict import PredictConfig
 from psrt.config.sections.pserver import PserverConfig
@@ -28,8 +28,8 @@ from psrt.config.sections.size import SizeConfig, stripes_for
 from psrt.config.sections.tables import TableConfig, section_of
 from psrt.config.sections.trainer import TrainerConfig
 
-__all__ = ["BUSY_POLL_US", "CARRIERS", "DATA_FORMATS", "FREE_TABLES", "SECTIONS", "SHARES"]
-__all__ += ["DataConfig", "JobConfig", "LaunchConfig", "PartitionConfig", "PlanConfig"]
+__all__ = ["BUSY_POLL_US", "CARRIERS", "DATA_FORMATS", "ENGINES", "FREE_TABLES", "SECTIONS"]
+__all__ += ["SHARES", "DataConfig", "JobConfig", "LaunchConfig", "PartitionConfig", "PlanConfig"]
 __all__ += ["PredictConfig", "PserverConfig", "SizeConfig", "TableConfig", "TrainerConfig"]
 __all__ += ["communication", "section_of", "stripes_for", "tables"]
 

@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 
-from psrt.launch.plan import FOLLOWED, LOOPBACK, PSERVER, ChildId, Command
+from psrt.launch.plan import FOLLOWED, LOOPBACK, PSERVER, ChildId, Command, Plan
+from psrt.launch.plan_text import commands_text
 from psrt.launch.processes import Follower, Process, Standby
+
+
+def described(plan: Plan) -> str:
+    """The processes of this host and their commands, for people."""
+    return commands_text(plan, lambda child: LOOPBACK)
 
 
 class LocalEngine:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from importlib import resources
 
-from psrt.observe.catalogue import OF_PROCESSES, OF_PSERVERS, MetricSpec
+from psrt.observe.catalogue import OF_PROCESSES, OF_PSERVERS, OF_TRAINERS, MetricSpec
 
 __all__ = ["FILES", "list_of_metrics", "text_of"]
 
@@ -22,8 +22,8 @@ def text_of(name: str) -> str:
 
 
 def list_of_metrics() -> str:
-    """All metrics as two tables of Markdown."""
-    parts = (("Pservers", OF_PSERVERS), ("All processes", OF_PROCESSES))
+    """All metrics as tables of Markdown."""
+    parts = ("Pservers", OF_PSERVERS), ("Trainers", OF_TRAINERS), ("All processes", OF_PROCESSES)
     return "\n\n".join(f"## {title}\n\n" + "\n".join(_table(specs)) for title, specs in parts)
 
 

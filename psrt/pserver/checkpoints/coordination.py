@@ -1,4 +1,4 @@
-"""The coordinator of a job in its first pserver: calls that wait, a timer, manifests on disk.
+"""The coordinator of a job in its first pserver: calls that wait, and a timer.
 
 Handler threads call `watch`, `request` and `part`; a thread proposes cuts that are due and ends
 waits. All decisions are those of `CutCoordinator`, under one lock.
@@ -11,8 +11,6 @@ import logging
 import math
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
-from datetime import UTC, datetime
 
 from psrt.coordinator.coordinator import (
     Announce,
@@ -27,11 +25,13 @@ from psrt.core.clock import Clock
 from psrt.core.errors import PsrtError
 from psrt.core.failpoints import reach
 from psrt.core.threads import CrashReport, start_thread
-from psrt.pserver.checkpoints import cut_files, term_file
+from psrt.pserver.checkpoints import term_file
+from psrt.pserver.checkpoints.coordinated_cuts import CoordinatedCuts
+from psrt.pserver.checkpoints.cut_history import CutHistory
 from psrt.pserver.checkpoints.cutting import Settings
 from psrt.pserver.checkpoints.saved_cut import complete_cuts
-from psrt.pserver.checkpoints.stored_cuts import Bases, files_by_cut, remove_cut
-from psrt.storage import json_file
+from psrt.pserver.checkpoints.stored_cuts import files_by_cut
+from psrt.pserver.checkpoints.waiting_caller import WaitingCaller
 
 log = logging.getLogger("psrt.pserver")
 
@@ -39,33 +39,11 @@ CHECK_S = 0.1
 """Seconds between two checks of the schedule and of waits."""
 
 
-class WaitingCaller:
-    """A WATCH or CHECKPOINT; `future` has the number of a cut once it is answered.
-
-    `trainers` is the number with which the job goes on from that cut, 0 = it stays.
-    """
-
-    def __init__(self, deadline_s: float, known: int = 0) -> None:
-        self.future: Future[None] = Future()
-        self.deadline_s, self.number, self.trainers = deadline_s, known, 0
-        self._lock = threading.Lock()
-
-    def answer(self, number: int, error: PsrtError | None = None) -> None:
-        """Answer the call, or fail it; later answers are ignored."""
-        with self._lock:
-            if self.future.done():
-                return
-            self.number = number
-            if error is None:
-                self.future.set_result(None)
-            else:
-                self.future.set_exception(error)
-
-
 class Coordination:
     """Cuts of one job, whose pservers are `endpoints`; `steps()` counts rounds or mini-batches.
 
-    `term` is taken already by a process that goes on for a killed one.
+    `term` is taken already by a process that goes on for a killed one. `history` records cuts that
+    were given up.
     """
 
     def __init__(
@@ -76,15 +54,16 @@ class Coordination:
         steps: Callable[[], int],
         crashes: CrashReport,
         term: Term | None = None,
+        history: CutHistory | None = None,
     ) -> None:
-        self._settings, self._endpoints, self._clock = settings, tuple(endpoints), clock
-        self._term = term or self._taken()  # before the lists of cuts
+        self._directory, self._clock = settings.directory, clock
+        self._history = history or CutHistory()
+        self._files = CoordinatedCuts(settings, endpoints, term)  # takes a term; then lists cuts
         newest = max(files_by_cut(settings.directory), default=0)
         complete = max(complete_cuts(settings.directory), default=0)
         self._cuts = CutCoordinator(
-            self._endpoints, settings.schedule, settings.timeout_s, newest, steps, complete
+            tuple(endpoints), settings.schedule, settings.timeout_s, newest, steps, complete
         )
-        self._bases = Bases(settings.directory)
         self._lock = threading.Lock()
         self._watches: list[WaitingCaller] = []
         self._stopped = threading.Event()
@@ -183,6 +162,8 @@ class Coordination:
         for caller in watches:
             caller.answer(caller.number)
         self._execute(instructions)
+        if not self._cuts.proposed:  # else a manifest is under way
+            self._files.close(self._cuts.newest)
 
     def _tick(self) -> None:
         while not self._stopped.wait(CHECK_S):
@@ -208,26 +189,25 @@ class Coordination:
                     self._execute(self._commit(instruction))
                 case Discard(number, why):
                     log.warning("cut %d was given up: %s", number, why)
-                    self._remove(number)
+                    self._history.given_up(number, why)
+                    self._files.remove(number)
                 case Done(call, number, error):
                     call.answer(number, error)
 
     def _commit(self, commit: Commit) -> list[CutInstruction]:
-        directory, number = self._settings.directory, commit.number
-        is_written = False
+        number, is_written = commit.number, False
         try:
-            term = self._term = self._term or term_file.take(directory)
-            term_file.check(directory, term)
+            self._files.check_term()
             reach("cut.before_manifest")
-            directory.commit(cut_files.manifest_name(number), self._manifest(commit))
+            self._files.commit(commit)
             is_written = True
-            term_file.check(directory, term)
+            self._files.check_term()
         except PsrtError as error:
             return self._not_committed(number, error, is_written)
-        log.info("cut %d is complete in %s", number, directory.location)
+        log.info("cut %d is complete in %s", number, self._directory.location)
         with self._lock:
             instructions = self._cuts.committed(number)
-        self._remove_old()
+        self._files.remove_old()
         return instructions
 
     def _not_committed(
@@ -241,58 +221,3 @@ class Coordination:
             instructions = self._cuts.left_open(number, error, is_superseded)
         log.warning("it is unknown whether cut %d is complete: %s", number, error)
         return instructions
-
-    def _taken(self) -> Term | None:
-        """The term of this process; None, to be taken later, if the storage fails now."""
-        try:
-            return term_file.take(self._settings.directory)
-        except PsrtError as error:
-            log.warning("the directory of cuts cannot be written now: %s", error)
-            return None
-
-    def _remove_old(self) -> None:
-        """Delete cuts that retention drops, and parts of older ones that were given up.
-
-        A storage that fails now costs no cut.
-        """
-        try:
-            reach("cut.after_manifest")
-            found = files_by_cut(self._settings.directory)
-        except PsrtError as error:
-            log.warning("older cuts were not deleted: %s", error)
-            return
-        complete = [n for n, names in found.items() if cut_files.manifest_name(n) in names]
-        torn = {n for n in found if n < complete[-1]} - set(complete)
-        dropped = self._settings.retention.dropped(complete, self._bases.of)
-        for number in (*dropped, *sorted(torn)):
-            self._remove(number)
-
-    def _manifest(self, commit: Commit) -> bytes:
-        """The facts of the first pserver's part, and the records of all parts."""
-        records = [json.loads(commit.parts[endpoint]) for endpoint in self._endpoints]
-        first = records[0]
-        parts = [
-            {
-                "endpoint": endpoint,
-                "name": cut_files.part_name(commit.number, index),
-                "xxh3": cut_files.digest_of(commit.parts[endpoint].encode("ascii")),
-            }
-            for index, endpoint in enumerate(self._endpoints)
-        ]
-        members = {
-            "number": commit.number,
-            "written": datetime.now(UTC).isoformat(timespec="seconds"),
-            **{name: first[name] for name in ("job", "round", "step")},
-            "positions": {str(trainer): at for trainer, _, at in first["participants"]},
-            "bases": sorted({record["base"] for record in records} - {0}),
-            "parts": parts,
-        }
-        return json_file.encode(cut_files.FORMAT_MANIFEST, cut_files.VERSION, members)
-
-    def _remove(self, number: int) -> None:
-        try:
-            if self._term is not None:
-                term_file.check(self._settings.directory, self._term)
-            remove_cut(self._settings.directory, number)
-        except PsrtError as error:
-            log.warning("cut %d was not deleted: %s", number, error)

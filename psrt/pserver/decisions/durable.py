@@ -69,11 +69,15 @@ class DurableProgress:
         return trainer in self._confirmed.completed
 
     def describe(self, state: PserverState, now: float) -> dict[str, Any]:
-        """Facts for STATUS: pushes that are applied and not durable, and seconds since the newest
-        confirmation, None before the first."""
+        """Facts for STATUS: pushes that are applied and not durable, in all and by trainer, and
+        seconds since the newest confirmation, None before the first."""
         applied = state.pushes.admitted if state.rounds is None else state.rounds.applied
         age_s = None if math.isnan(self._confirmed_s) else round(now - self._confirmed_s, 3)
         return {
             "durable_lag_pushes": applied.count - self._confirmed.pushes,
+            "durable_lags": {
+                trainer: sequence - self.durable_to(trainer, incarnation)
+                for trainer, (incarnation, sequence) in applied.prefixes().items()
+            },
             "durable_age_s": age_s,
         }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from psrt.core.threads import CrashReport
@@ -13,12 +14,16 @@ from psrt.observe.metric_page import MetricPage
 from psrt.observe.observation import Observation
 from psrt.pserver.process.metered_calls import CallMeter
 from psrt.pserver.replicas import PartHost
+from psrt.status import PlanGatherer
+from psrt.status.page import JobPage
+
+PATIENCE_S = 2.0
+"""Longest wait for another pserver, whose facts the page shows, too."""
 
 _COUNTERS = {
     "psrt_pserver_calls_total": "pserver_calls",
     "psrt_pserver_pushes_total": "pserver_pushes",
     "psrt_pserver_pushes_repeated_total": "pserver_pushes_repeated",
-    "psrt_pserver_pushed_rows_total": "pserver_rows_applied",
     "psrt_pserver_pushed_blocks_total": "pserver_blocks_applied",
     "psrt_pserver_pulled_rows_total": "pserver_rows_read",
     "psrt_pserver_pulled_blocks_total": "pserver_blocks_read",
@@ -29,8 +34,21 @@ _COUNTERS = {
 _STALENESS = "pserver_staleness_"
 
 
-def observation_of(host: PartHost, meter: CallMeter, crashes: CrashReport) -> Observation:
-    """The pages of a pserver, not served yet."""
+@contextlib.contextmanager
+def observed(host: PartHost, meter: CallMeter, crashes: CrashReport) -> Iterator[Observation]:
+    """The pages of a pserver, and the page of its whole job; not served yet."""
+    gatherer = PlanGatherer(host.status, PATIENCE_S)
+    page = JobPage(gatherer.gather)
+    with contextlib.closing(gatherer), _observation_of(host, meter, crashes, page) as pages:
+        try:
+            yield pages
+        finally:
+            page.close()  # before the server, whose readers it holds
+
+
+def _observation_of(
+    host: PartHost, meter: CallMeter, crashes: CrashReport, job_page: JobPage
+) -> Observation:
 
     def fill(page: MetricPage) -> None:
         page.add("psrt_pserver_ready", observation.is_ready)
@@ -46,7 +64,8 @@ def observation_of(host: PartHost, meter: CallMeter, crashes: CrashReport) -> Ob
             _add_counters(page, counters)
 
     specs = *OF_PROCESSES, *OF_PSERVERS
-    observation = Observation("pserver", specs, fill, host.status, crashes)
+    more = job_page.pages()
+    observation = Observation("pserver", specs, fill, host.status, crashes, more)
     return observation
 
 
@@ -89,8 +108,7 @@ def _add_rounds(page: MetricPage, status: Mapping[str, Any]) -> None:
     page.raise_to("psrt_pserver_round", status["round"])
     page.raise_to("psrt_pserver_round_open_seconds", status["round_open_s"])
     for trainer, (pushes, seconds) in status["round_waits"].items():
-        label = str(trainer) if trainer < MOST_TRAINERS else OTHERS
-        page.summary("psrt_pserver_round_wait_seconds", pushes, seconds, label)
+        page.summary("psrt_pserver_round_wait_seconds", pushes, seconds, _label_of(trainer))
 
 
 def _add_tables(page: MetricPage, status: Mapping[str, Any]) -> None:
@@ -102,15 +120,21 @@ def _add_tables(page: MetricPage, status: Mapping[str, Any]) -> None:
             continue
         name = table["name"] if number < MOST_TABLES else OTHERS
         page.add("psrt_pserver_rows", table["rows"], name)
+        pushed = status["pushed_rows"].get(table["name"], 0)
+        page.add("psrt_pserver_pushed_rows_total", pushed, name)
         page.add("psrt_pserver_memory_bytes", table["bytes"], name, "stored")
         page.add("psrt_pserver_memory_bytes", table["waiting_bytes"], name, "waiting")
 
 
 def _add_durability(page: MetricPage, status: Mapping[str, Any]) -> None:
-    if status["is_durable"]:
-        page.add("psrt_pserver_durable_lag_pushes", status["durable_lag_pushes"])
+    for trainer, pushes in status["durable_lags"].items() if status["is_durable"] else ():
+        page.add("psrt_pserver_durable_lag_pushes", pushes, _label_of(trainer))
     if status["is_durable"] and status["durable_age_s"] is not None:
         page.raise_to("psrt_pserver_durable_age_seconds", status["durable_age_s"])
     if status["last_cut_age_s"] is not None:
         seen_s = time.time() - status["last_cut_age_s"]
         page.raise_to("psrt_last_cut_timestamp_seconds", seen_s)
+
+
+def _label_of(trainer: int) -> str:
+    return str(trainer) if trainer < MOST_TRAINERS else OTHERS

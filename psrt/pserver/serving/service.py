@@ -20,6 +20,7 @@ from psrt.core.specs import TableSpec
 from psrt.core.threads import CrashReport
 from psrt.pserver.checkpoints import RecoveredPart, SavedCut, Settings
 from psrt.pserver.decisions import JobIdentity, Member, PserverState, describe, take_over
+from psrt.pserver.eviction import Upkeep
 from psrt.pserver.loading import TableLoader, handled_later
 from psrt.pserver.serving.connections import TrainerConnections
 from psrt.pserver.serving.cut_calls import CutCalls
@@ -33,7 +34,7 @@ from psrt.pserver.serving.request_headers import caller_of, no_memory
 from psrt.pserver.serving.resizes import Resizes
 from psrt.pserver.serving.step_calls import StepCalls
 from psrt.pserver.serving.table_calls import export, shrink
-from psrt.pserver.tables import HelperThreads, Meters, SlabPreallocator, TableRegistry, Upkeep
+from psrt.pserver.tables import HelperThreads, Meters, SlabPreallocator, TableRegistry
 from psrt.rpc import pb
 from psrt.rpc.dialing import Carrier
 from psrt.rpc.methods import Method
@@ -50,10 +51,9 @@ class PserverService:
     job was aborted, or when its last trainers left without completing. A job must have `trainers`
     trainers, 0 = any number. Large requests use up to `helper_threads` more threads.
 
-    `on_registered` gets the pservers of a job with `durability = "replica"`, in the order of the
-    plan, and the number of this one. A part of another pserver has the `incarnation` of its tables.
-    `on_resized` gets the number of trainers each time that it has changed. Tables have at most
-    `table_bytes`, 0 = no limit.
+    `on_registered` is an `OnRegistered`. A part of another pserver has the `incarnation` of its
+    tables. `on_resized` gets the number of trainers each time that it has changed. Tables have at
+    most `table_bytes`, 0 = no limit.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class PserverService:
         carrier: Carrier = "stream",
         recovered: RecoveredPart | None = None,
         incarnation: int = 0,
-        on_registered: OnRegistered = lambda endpoints, part: None,
+        on_registered: OnRegistered = lambda job, endpoints, part, is_replicated: None,
         on_resized: Callable[[int], None] = lambda trainers: None,
         table_bytes: int = 0,
     ) -> None:
@@ -202,7 +202,7 @@ class PserverService:
                 self._connections.track(message.header, peer)
             return reply
         except PsrtError as error:
-            self.meters.refused.add()
+            self.meters.refuse(error, message.header.trainer)
             log.debug("refused method %d of %s: %s", message.header.method, peer, error)
             raise
         except MemoryError as error:  # while a request was read or its reply made
@@ -219,9 +219,11 @@ class PserverService:
             **process_facts(),
             **self._runner.ask(describe),
             **self._runner.ask(self._cuts.durability.describe),
+            "incarnation": self._incarnation,
+            "cuts": self._cuts.describe(),
             "tables": self.tables.describe(),
             "loading": self._loader.describe(),
-            "counters": self.meters.counters.snapshot(),
+            **self.meters.describe(),
         }
 
     def _job_time(self) -> int:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from psrt.core.errors import WireError
-from psrt.pserver.tables import TableRegistry, Upkeep
+from psrt.pserver.eviction import Upkeep
+from psrt.pserver.tables import TableRegistry
 from psrt.rpc import pb
 from psrt.rpc.wire import Message
 

@@ -1,9 +1,10 @@
-"""Dense blocks and sparse rows in memory, their updates, sweeps and limits.
+"""Dense blocks and sparse rows in memory, their updates and limits.
 
 In reading order:
 
+    weight_backups     dense values that trainers pulled, for delay compensation
     helper_threads     threads that take tasks of large requests while their cores are idle
-    block_values       a dense block, copied on write while a reader holds it, and its backups
+    block_values       values or state of a dense block, copied on write while a reader holds them
     block_update       updates of a dense block: prepared gradient, then the optimizer's formula
     dense_table        one block of a dense parameter: values, optimizer state, version, lock
     fair_lock          a fair readers-writer lock
@@ -18,10 +19,7 @@ In reading order:
     two_part_table     a sparse table whose rows start short
     memory_limit       the limit of the memory of all tables
     table_registry     the tables of one pserver by name
-    eviction           policies and the schedule of sweeps that drop rows
-    sweeping           sweeps over all rows of a table, in small slices
     meters             the metrics of a pserver
-    upkeep             sweeps that keep tables within their limits, and shrinks on request
 """
 
 from psrt.pserver.tables.dense_table import DenseTable
@@ -32,7 +30,6 @@ from psrt.pserver.tables.sparse_table import SparseTable
 from psrt.pserver.tables.stripe_router import RoutedIds
 from psrt.pserver.tables.table_registry import TableRegistry
 from psrt.pserver.tables.two_part_table import RowsTable
-from psrt.pserver.tables.upkeep import Upkeep
 
 __all__ = ["DenseTable", "HelperThreads", "Meters", "RoutedIds", "RowsTable", "SlabPreallocator"]
-__all__ += ["SparseTable", "TableRegistry", "Upkeep"]
+__all__ += ["SparseTable", "TableRegistry"]

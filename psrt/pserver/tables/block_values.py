@@ -4,25 +4,15 @@ A reply is sent from the memory that the next update writes to, unless it is sti
 `to_change` checks by the reference count whether a view exists. For 64 MiB, the copy and fresh
 memory for it would cost 25 ms a step. The table calls all of this under its lock; a reader may drop
 its view at any time.
-
-Snapshots that trainers pulled are kept for delay compensation, as the w_bak of DC-ASGD (Zheng et
-al. 2017). All trainers that pulled a version share its snapshot, so T trainers keep at most as many
-copies as they have distinct versions.
 """
 
 from __future__ import annotations
-
-from collections import deque
 
 import numpy as np
 
 from psrt.core.types import F32
 from psrt.kernels.optimizers import elementwise
 from psrt.rpc.wire import is_unreferenced
-
-KEPT = 4
-"""Versions kept per trainer: those that its gradients under way were computed on, and newer ones
-that it has pulled meanwhile. An older gradient counts as one of the oldest version kept."""
 
 
 class BlockValues:
@@ -61,32 +51,3 @@ class BlockValues:
         copy = self._memory[1] if is_free else np.empty_like(self._memory[0])
         elementwise.copy(self._memory[0], copy)
         return copy
-
-
-class WeightBackups:
-    """Backups of one dense table by trainer, in the order of its pulls."""
-
-    def __init__(self) -> None:
-        self._of_trainer: dict[int, deque[tuple[int, F32]]] = {}
-
-    def keep(self, trainer: int, version: int, values: F32) -> None:
-        """Keep the read-only `values` (size,) that `trainer` pulled."""
-        kept = self._of_trainer.setdefault(trainer, deque(maxlen=KEPT))
-        if not kept or kept[-1][0] < version:
-            kept.append((version, values))
-
-    def computed_on(self, trainer: int, version: int) -> F32 | None:
-        """The values (size,) for a gradient of `version`; None if `trainer` pulled nothing.
-
-        Drops older backups, since a trainer's gradients come in the order of their versions.
-        """
-        kept = self._of_trainer.get(trainer)
-        if not kept:
-            return None
-        while len(kept) > 1 and kept[1][0] <= version:
-            kept.popleft()
-        return kept[0][1]
-
-    def release(self, trainer: int) -> None:
-        """Drop the backups of `trainer`, which has completed."""
-        self._of_trainer.pop(trainer, None)

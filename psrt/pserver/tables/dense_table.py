@@ -29,8 +29,9 @@ from psrt.pserver.frozen import (
     facts_of,
 )
 from psrt.pserver.tables.block_update import BlockUpdate, Source, compensated, mean_of
-from psrt.pserver.tables.block_values import BlockValues, WeightBackups
+from psrt.pserver.tables.block_values import BlockValues
 from psrt.pserver.tables.helper_threads import NO_HELPERS, HelperThreads
+from psrt.pserver.tables.weight_backups import WeightBackups
 
 
 class DenseTable:

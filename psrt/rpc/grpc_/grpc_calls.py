@@ -15,6 +15,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from typing import Any, TypeAlias
 
 from psrt.core.errors import (
@@ -25,15 +26,17 @@ from psrt.core.errors import (
     UnavailableError,
     WireError,
 )
+from psrt.core.tracing import carried, span
 from psrt.rpc import pb
 from psrt.rpc.access import EVERYBODY, Grant
+from psrt.rpc.grpc_.call_limits import CallLimits
 from psrt.rpc.grpc_.grpc_carrier import SERVICE, SESSION_METADATA, reply_too_large
 from psrt.rpc.grpc_library import grpc
-from psrt.rpc.host_shares import HOST_SHARE, HostShares
 from psrt.rpc.methods import Method
 from psrt.rpc.serving import Handler, Later, Peer, begin, settle
 from psrt.rpc.status import ERROR_METADATA, grpc_status, to_wire
-from psrt.rpc.unfinished import GRACE_S, UnfinishedFrames
+from psrt.rpc.traced_calls import span_of_request
+from psrt.rpc.unfinished import GRACE_S
 from psrt.rpc.wire import (
     GREETING_BYTES,
     SPLIT_BYTES,
@@ -48,48 +51,11 @@ from psrt.rpc.wire import (
 
 audit = logging.getLogger("psrt.audit")
 
-MOST_CALLS = 4096
-"""Limit of concurrent calls, each with its message in memory: a gRPC channel carries any number of
-calls, a connection of the stream carrier one."""
-
 GrantOf: TypeAlias = Callable[[str], Grant | None]
 """The grant of a caller that names its session, None = none."""
 
 _SHORT = (Method.PULL, Method.PUSH)
 _SHORT_BYTES = 1 << 20
-
-
-class CallLimits:
-    """Limits of the calls of one server; a host has `host_share` of all."""
-
-    def __init__(
-        self,
-        max_bytes: int,
-        unfinished: UnfinishedFrames,
-        host_share: float = HOST_SHARE,
-        most_calls: int = MOST_CALLS,
-    ) -> None:
-        self.max_bytes, self.unfinished, self.most_calls = max_bytes, unfinished, most_calls
-        self.hosts = HostShares("gRPC calls under way", max(1, int(host_share * most_calls)))
-
-    def full(self, under_way: int) -> UnavailableError | None:
-        """The error of the last of so many calls, None = it may be served."""
-        if under_way <= self.most_calls:
-            return None
-        return UnavailableError(
-            f"This pserver has {self.most_calls} gRPC calls under way; one more was refused.",
-            hint="Let trainers use the stream carrier, or use more pservers.",
-        )
-
-    def take(self, under_way: int, host: str) -> UnavailableError | None:
-        """Count a call of `host`, unless it is one too many: then returns the error."""
-        full = self.full(under_way)
-        if full is None:
-            try:
-                self.hosts.take(host)
-            except UnavailableError as error:
-                return error
-        return full
 
 
 class GrpcCalls:
@@ -129,13 +95,16 @@ class GrpcCalls:
         with suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._idle.wait(), grace_s)
 
-    async def _call(self, request: bytes, context: Any) -> bytes:
+    async def _call(self, frame: bytes, context: Any) -> bytes:
         """Serve one frame with one frame."""
         peer = self._peer(context, lasts=False)
         with self._counted(peer.host) as full:
             await _refuse_if(full, context)
-            reply = await self._reply(lambda: self._decode(request, peer), context, peer)
-            parts = encode(reply)
+            request = await self._read(partial(self._decode, frame, peer), context)
+            with span_of_request(request.header):
+                reply = await self._reply(request, context, peer)
+                with span("reply"):
+                    parts = encode(reply)
             size_bytes = sum(len(part) for part in parts)
             if size_bytes > min(SPLIT_BYTES, self._max_bytes):
                 await _abort(context, to_wire(self._reply_too_large(size_bytes)))
@@ -152,7 +121,9 @@ class GrpcCalls:
                 await self._join(joiner, frames, peer)
             except PsrtError as error:
                 await _abort(context, to_wire(error))
-            reply = await self._reply(joiner.message, context, peer)
+            request = await self._read(joiner.message, context)
+            with span_of_request(request.header):
+                reply = await self._reply(request, context, peer)
             size_bytes = sum(tensor.nbytes for tensor in reply.tensors)
             if size_bytes > self._max_bytes:
                 await _abort(context, to_wire(self._reply_too_large(size_bytes)))
@@ -184,7 +155,8 @@ class GrpcCalls:
         self._attending += 1
         try:
             await _refuse_if(self._limits.full(self._attending), context)
-            reply = await self._reply(lambda: self._decode(request, peer), context, peer)
+            attend = await self._read(partial(self._decode, request, peer), context)
+            reply = await self._reply(attend, context, peer)
             yield b"".join(encode(reply))
             await self._stopped.wait()
         finally:
@@ -202,13 +174,17 @@ class GrpcCalls:
             return reply_too_large(size_bytes)
         return too_large(size_bytes, self._max_bytes)
 
-    async def _reply(self, read: Callable[[], Message], context: Any, peer: Peer) -> Message:
-        """Decode, run the handler and wait for a `Later`; a reported error ends the call here."""
+    async def _read(self, read: Callable[[], Message], context: Any) -> Message:
+        """The request that `read` decodes; an error ends the call here."""
         try:
             self._refuse_if_stopping()
-            request = read()
+            return read()
         except PsrtError as error:
             await _abort(context, to_wire(error))
+            raise
+
+    async def _reply(self, request: Message, context: Any, peer: Peer) -> Message:
+        """Run the handler and wait for a `Later`; a reported error ends the call here."""
         reply = await self._execute(request, peer)
         if reply.header.HasField("error"):
             await _abort(context, reply.header.error)
@@ -219,10 +195,13 @@ class GrpcCalls:
         if self._running == 1 and _is_short(request):
             reply = begin(self._handler, request, peer)
         else:
-            reply = await loop.run_in_executor(self._pool, begin, self._handler, request, peer)
+            handle = carried(partial(begin, self._handler, request, peer))
+            reply = await loop.run_in_executor(self._pool, handle)
         while isinstance(reply, Later):
-            await _done(reply.future, loop)
-            reply = await loop.run_in_executor(self._pool, settle, reply, request.header, peer)
+            with span("wait"):
+                await _done(reply.future, loop)
+            finish = carried(partial(settle, reply, request.header, peer))
+            reply = await loop.run_in_executor(self._pool, finish)
         return reply
 
     def _peer(self, context: Any, lasts: bool) -> Peer:

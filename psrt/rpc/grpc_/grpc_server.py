@@ -16,7 +16,8 @@ from grpc_reflection.v1alpha import reflection
 from psrt.core.errors import ErrorCode, UnavailableError
 from psrt.rpc.access import EVERYBODY
 from psrt.rpc.grpc_ import aio_loop
-from psrt.rpc.grpc_.grpc_calls import CallLimits, GrantOf, GrpcCalls
+from psrt.rpc.grpc_.call_limits import CallLimits
+from psrt.rpc.grpc_.grpc_calls import GrantOf, GrpcCalls
 from psrt.rpc.grpc_.grpc_carrier import GRPC_OPTIONS, KEEPALIVE_OPTIONS, SERVICE
 from psrt.rpc.grpc_library import check_newest_only, grpc
 from psrt.rpc.host_shares import HOST_SHARE

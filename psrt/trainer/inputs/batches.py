@@ -13,10 +13,13 @@ from psrt.core.counters import Counters
 from psrt.core.errors import ConfigError
 from psrt.data.formats import Format, TextFormat, format_named
 from psrt.data.reading import QueueReader
-from psrt.data.sources import DataFile, files, shard_files, shards_of
+from psrt.data.sources import STDIN, DataFile, files, shard_files, shards_of
 from psrt.trainer.inputs.job import Job
 from psrt.trainer.inputs.prefetch import BatchPreparer, PreparedBatch
 from psrt.trainer.inputs.state import AT_THE_START, Reached
+
+CHECKED_BYTES = 1 << 30
+"""Text of test files that is read before training begins."""
 
 PREPARED_AHEAD = 2
 """Prepared batches that may wait for the trainer; parsed ones wait in the reader's queue."""
@@ -49,6 +52,24 @@ def _sharding(job: Job) -> tuple[str, bool]:
 def test_files(job: Job) -> list[Path | str]:
     """The held-back files; none if the job has no test data."""
     return files.expand(job.config.data.test, job.config.resolve(""))
+
+
+def check_tests(job: Job) -> None:
+    """Read the test files, up to `CHECKED_BYTES`; raises the `DataError` of a bad line.
+
+    So a mistake in them costs no training. Training goes on for minutes without its trainer 0 if
+    they are large, so what lies behind is read by the test alone.
+    """
+    data, counters = job.config.data, Counters()
+    paths = [path for path in test_files(job) if path != STDIN]
+    if not paths:
+        return
+    options = data.batch_size, data.reader_threads, data.queue_batches
+    read = QueueReader(paths, job.slots, *options, format=format_of(job), counters=counters)
+    with read as batches:
+        for _ in batches:
+            if counters.snapshot()["data_bytes"] > CHECKED_BYTES:
+                return
 
 
 def format_of(job: Job) -> Format:

@@ -1,9 +1,6 @@
 """The training runtime and its shells.
 
-metrics           area under the ROC curve and mean loss, in constant memory
-progress          progress lines and the summary of a run
 step_values       counters and sums that outlive a step, kept for cuts
-evaluate          tests on held-back batches, forward only
 completion        waiting until every other trainer has completed
 shrinking         eviction of rows on all pservers at the request of a trainer
 cluster           one trainer's side of the cluster: plan, clients, communicator
@@ -15,6 +12,7 @@ training_run      the training step, and everything it passes through
 profiling         the profile of a run
 single_trainer    training without pservers
 session_parts     run and cluster of a job
+conclusion        the end of a job on trainer 0: saves, then tests
 session           the trainer command, from settings to exit code
 lifetime          raises the original error on use after failure
 connected_calls   calls of a connected executor between two steps

@@ -1,7 +1,7 @@
 """One trainer process that trains, from settings to exit code.
 
-    load the job · warm up kernels · reach the pservers · train · [trainer 0: wait for the others,
-    test, save] · complete · report
+    load the job · warm up kernels · [trainer 0: check test files] · reach the pservers · train ·
+    [trainer 0: wait for the others, save, test] · complete · report
 
 Trainer 0 completes last, because pservers end once all trainers have completed (see `completion`).
 A signal ends training after the running step: the trainer still completes, so that the others go on
@@ -26,7 +26,6 @@ from psrt.config.sections import JobConfig, TrainerConfig
 from psrt.core.clock import MonotonicClock
 from psrt.core.errors import PsrtError
 from psrt.core.service_manager import ServiceReporter
-from psrt.core.types import Array
 from psrt.executor.profiling import Category
 from psrt.trainer import report
 from psrt.trainer.cuts import CUT_S, Leaving, ScopeValues
@@ -41,12 +40,12 @@ from psrt.trainer.inputs import (
     state,
     warm_start_of,
 )
-from psrt.trainer.models import export, manifest_of
-from psrt.trainer.training import evaluate
-from psrt.trainer.training.completion import CompletionWait, await_others, waiting_turn
+from psrt.trainer.measuring import Progress
+from psrt.trainer.models import export
+from psrt.trainer.observing import Watchers, observed
+from psrt.trainer.training.conclusion import Conclusion
 from psrt.trainer.training.process import Say, prepared_process
 from psrt.trainer.training.profiling import profiled, spanned
-from psrt.trainer.training.progress import Progress
 from psrt.trainer.training.session_parts import Cluster, cluster_for, print_job, run_of
 from psrt.trainer.training.signals import Interrupted, StopSignals
 from psrt.trainer.training.step_values import StepValues
@@ -71,15 +70,18 @@ def train(
     if settings.save and settings.trainer_id == 0:
         export.check_target(Path(settings.save))
     leaves = partial(reporter.stopping, CUT_S + STOP_S)
-    with StopSignals(leaves) as signals, prepared_process(settings, say):
+    seen = observed(settings.metrics, reporter)
+    with StopSignals(leaves) as signals, seen as watchers, prepared_process(settings, say):
         job = load_job(config)
-        while trainers := _train_once(settings, job, say, signals, reporter):
+        if settings.trainer_id == 0:
+            batches.check_tests(job)
+        while trainers := _train_once(settings, job, say, signals, watchers):
             settings = replace(settings, trainers=trainers, resume="")
     return signals.exit_code
 
 
 def _train_once(
-    settings: TrainerConfig, job: Job, say: Say, signals: StopSignals, reporter: ServiceReporter
+    settings: TrainerConfig, job: Job, say: Say, signals: StopSignals, watchers: Watchers
 ) -> int:
     """Train until the job has ended, or its number of trainers has changed.
 
@@ -89,7 +91,7 @@ def _train_once(
         closing(run_of(settings, job)) as run,
         closing(cluster_for(settings, job, run, say)) as cluster,
     ):
-        session = Session(settings, job, run, cluster, say, reporter)
+        session = Session(settings, job, run, cluster, say, watchers)
         trainers = 0
         try:
             session.run(signals)
@@ -107,7 +109,7 @@ def _train_once(
 
 
 class Session:
-    """One training: `train`, perhaps `test_and_save`, `leave`, then `facts`."""
+    """One training: `train`, perhaps `save_and_test`, `leave`, then `facts`."""
 
     def __init__(
         self,
@@ -116,9 +118,9 @@ class Session:
         run: TrainingRun,
         cluster: Cluster,
         say: Say,
-        reporter: ServiceReporter | None = None,
+        watchers: Watchers | None = None,
     ) -> None:
-        self._reporter = reporter or ServiceReporter()
+        self._watchers = watchers or Watchers()
         self._settings, self._job, self._run, self._cluster = settings, job, run, cluster
         self._communicator, self._say = cluster.communicator, say
         data = job.config.data
@@ -128,18 +130,18 @@ class Session:
         self._values = StepValues(scope_values, self._progress, self._outputs)
         self._files = batches.training_files(job, settings.trainer_id, settings.trainers)
         self._recorder = state.recorder(settings, job.config, self._files)
-        first = settings.trainer_id == 0
-        self._tests = batches.test_files(job) if first else []
-        self._save_to = settings.save if first else ""
         self._results: dict[str, Any] = {}
         self._joined = False
+        self._mode = "local" if settings.local else job.config.mode
+        labels = job.config.name, self._mode, str(settings.trainer_id)
+        self._watchers.begin(labels, run.spans, self._communicator, self._progress.numbers)
 
     def run(self, signals: StopSignals) -> None:
-        """Train, test and save, leave; a signal ends the first two."""
+        """Train, save and test, leave; a signal ends the first two."""
         try:
             self.train(signals)
             if not signals.received:
-                self.test_and_save()
+                self.save_and_test()
         except Interrupted:
             pass
         self.leave(signals.received)
@@ -216,7 +218,7 @@ class Session:
         """Report that training begins: the first batch and its rows have arrived."""
         self._progress.start()
         patience_s = self._settings.connect_timeout_s + 2 * self._settings.call_timeout_s
-        self._reporter.ready(partial(self._progress.describe, patience_s))
+        self._watchers.ready(partial(self._progress.describe, patience_s))
 
     def _position_after(
         self, batch: PreparedBatch, following: PreparedBatch | None, fetched: list[Any]
@@ -227,23 +229,11 @@ class Session:
         kept = self._values.after(batch.epoch, batch.examples, fetched)
         return self._recorder.position_after(batch, following, kept)
 
-    def test_and_save(self) -> None:
-        """Test and save on trainer 0, once all others have completed (see `completion`)."""
-        if not self._tests and not self._save_to:
-            return
-        self._run.flush(self._settings.call_timeout_s, final=True)
-        self._communicator.declare_trained()
-        arrive = waiting_turn(self._communicator, self._job.config.communication)
-        await_others(self._waiting(), self._cluster.members, arrive)
-        self._communicator.is_alone()
-        self._run.flush(self._settings.call_timeout_s, final=True)
-        if self._tests:
-            source = batches.feed(self._job, self._tests)
-            tested = evaluate.test(self._job, self._run.scope, source, self._communicator)
-            self._say(f"test  {tested.examples:,} examples  {tested.text()}")
-            self._results |= evaluate.summary(tested)
-        if self._save_to:
-            self._save(Path(self._save_to))
+    def save_and_test(self) -> None:
+        """Save and test on trainer 0; see `conclusion`."""
+        if self._settings.trainer_id == 0:
+            parts = self._settings, self._job, self._run, self._cluster, self._say
+            self._results |= Conclusion(*parts).save_and_test()
 
     def leave(self, signal: int) -> None:
         """Complete; after a signal with a short timeout, and without raising."""
@@ -264,7 +254,7 @@ class Session:
         summary = {**self._progress.summary(), **self._results}
         return {
             "job": config.name,
-            "mode": "local" if settings.local else config.mode,
+            "mode": self._mode,
             "trainer": settings.trainer_id,
             "trainers": settings.trainers,
             "pservers": len(settings.endpoints),
@@ -274,21 +264,3 @@ class Session:
             "auc": summary.get("test_auc"),
             "counters": self._communicator.counters.snapshot(),
         }
-
-    def _waiting(self) -> CompletionWait:
-        me, patience_s = self._settings.trainer_id, self._settings.call_timeout_s
-        policy = self._job.config.communication.on_trainer_loss
-        return CompletionWait(me, patience_s, policy, MonotonicClock(), self._say)
-
-    def _save(self, directory: Path) -> None:
-        job, cluster = self._job, self._cluster
-        manifest = manifest_of(job)
-        sparse = {table: partial(cluster.rows, table) for table in cluster.tables}
-        export.save(directory, manifest, self._dense(), sparse)
-        rows = sum(manifest.rows(table) for table in manifest.sparse)
-        self._say(f"saved {directory}: {len(manifest.dense)} dense parameters, {rows:,} rows")
-
-    def _dense(self) -> dict[str, Array]:
-        """Every dense parameter, trained or not."""
-        parameters = self._job.program.parameters.values()
-        return {p.name: self._run.scope[p.name] for p in parameters if not p.sparse}

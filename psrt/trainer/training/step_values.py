@@ -14,8 +14,7 @@ from psrt.communicator.base import Beginning
 from psrt.core.types import Array
 from psrt.trainer.cuts import ScopeValues
 from psrt.trainer.inputs import Kept, Outputs, kept_of, plain_of
-from psrt.trainer.training.metrics import Tally
-from psrt.trainer.training.progress import Progress
+from psrt.trainer.measuring import Progress, Tally
 
 _TALLY, _EPOCH = "tally ", "epoch"
 

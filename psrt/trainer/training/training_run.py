@@ -25,18 +25,18 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from psrt.communicator.base import Communicator, Gradient, Gradients, Position
 from psrt.core.errors import InternalError
 from psrt.core.specs import CommunicationMode, Geo
+from psrt.core.tracing import first_traced, traced
 from psrt.core.types import F32, I64
-from psrt.executor.memory import Scope, initial_values
+from psrt.executor.memory import Scope
 from psrt.executor.parallel import PASSES, ParallelExecutor
-from psrt.executor.profiling import Category, Profiler, span_of
+from psrt.executor.profiling import Category, Profiler
 from psrt.graph.program import Program, Role
 from psrt.trainer.inputs import PreparedBatch, bind, with_counts
-from psrt.trainer.training.local_parameters import LocalDenseParameters
+from psrt.trainer.observing import SpanRecorders
+from psrt.trainer.training.local_parameters import LocalDenseParameters, fill_untrained
 from psrt.trainer.training.run_options import RunOptions
 
 WITH_UPDATES: tuple[Role, ...] = ("forward", "backward", "optimize")
@@ -53,7 +53,8 @@ class TrainingRun:
     """One trainer's training: `open`, then `step` or `run_from`, then `close`.
 
     Frozen parameters and counters of metrics get their first values in `scope`, unless it has them;
-    `profiler` records named stops of a step and, while it is set, ops and calls to pservers.
+    `profiler` records named stops of a step and, while it is set, ops and calls to pservers;
+    `spans` has it, and what else records the stops and calls.
     """
 
     def __init__(self, program: Program, scope: Scope, options: RunOptions) -> None:
@@ -68,7 +69,7 @@ class TrainingRun:
         self._batch: PreparedBatch | None = None
         self._expected: PreparedBatch | None = None
         self._rows: Mapping[str, F32] = {}
-        self._profiler: Profiler | None = None
+        self.spans = SpanRecorders()
         self._waiting: Category = "communicate"
         fill_untrained(scope, program)
 
@@ -83,8 +84,7 @@ class TrainingRun:
         """
         self._fill(communicator.start(timeout_s))
         self._communicator, self._waiting = communicator, waiting
-        if self._profiler is not None:
-            communicator.watch(self._profiler)
+        communicator.watch(self.spans.or_none())
 
     def stop(self, timeout_s: float) -> None:
         """Apply everything queued, write the last parameters, report completion."""
@@ -111,13 +111,13 @@ class TrainingRun:
 
     @property
     def profiler(self) -> Profiler | None:
-        return self._profiler
+        return self.spans.profiler
 
     @profiler.setter
     def profiler(self, profiler: Profiler | None) -> None:
-        self._profiler = self.executor.profiler = profiler
+        self.spans.profiler = self.executor.profiler = profiler
         if self._communicator is not None:
-            self._communicator.watch(profiler)
+            self._communicator.watch(self.spans.or_none())
 
     # --- steps ------------------------------------------------------------------------------------
 
@@ -148,6 +148,7 @@ class TrainingRun:
                 on_step(batch, following, found)
             batch = following
 
+    @first_traced("step")
     def step(
         self,
         batch: PreparedBatch,
@@ -203,6 +204,7 @@ class TrainingRun:
         """Pass a final gradient of the running step on; see `GradSink.offer`."""
         self.communicator.offer(name, self._counted(name, gradient))
 
+    @traced("sink")
     def push(self, gradients: Gradients) -> None:
         """Keep the gradients of the running step that the program itself does not apply."""
         self._gradients = {
@@ -214,7 +216,7 @@ class TrainingRun:
     # --- inside -----------------------------------------------------------------------------------
 
     def _span(self, name: str, category: Category) -> AbstractContextManager[None]:
-        return span_of(self._profiler, name, category)
+        return self.spans.span(name, category)
 
     def _next_of(self, batches: Iterator[PreparedBatch]) -> PreparedBatch | None:
         with self._span("feed", "data"):
@@ -234,6 +236,7 @@ class TrainingRun:
         with self._span("pull", self._waiting):
             return self.communicator.pull_rows(batch.wanted)
 
+    @traced("run")
     def _run(
         self, batch: PreparedBatch, fetch: Sequence[str], rows: Mapping[str, F32], merged: bool
     ) -> list[Any]:
@@ -277,6 +280,7 @@ class TrainingRun:
             return gradient
         return with_counts(gradient, batch.wanted[name], batch.counts[name])
 
+    @traced("scope")
     def _fill(self, dense: Mapping[str, F32]) -> None:
         for name, values in dense.items():
             self.scope[name] = values
@@ -286,13 +290,3 @@ def _updated_by(program: Program) -> frozenset[str]:
     """The vars that the update ops of a program write."""
     updates = (op for op in program.ops if op.role == "optimize")
     return frozenset(name for op in updates for name in op.writes())
-
-
-def fill_untrained(scope: Scope, program: Program) -> None:
-    """Give frozen dense parameters and counters of metrics their first values."""
-    for parameter in program.parameters.values():
-        if not (parameter.trainable or parameter.sparse or parameter.name in scope):
-            scope[parameter.name] = initial_values(parameter)
-    for var in program.vars.values():
-        if var.kind == "state" and var.name not in scope:
-            scope[var.name] = np.zeros(var.shape, var.dtype)

@@ -72,6 +72,19 @@ def test_a_single_sparse_gradient_with_repeated_ids_leaves_with_distinct_ones() 
     assert (merged.ids.tolist(), merged.values.tolist()) == ([3], [[3]])
 
 
+def test_a_step_is_unanswered_until_its_push_is_answered() -> None:
+    queue = queue_of(max_merge=1)
+    for _ in range(2):
+        put(queue, w=dense(1.0))
+    assert (queue.waiting, queue.unanswered) == (2, 2)
+
+    first = take(queue)
+    assert (queue.waiting, queue.unanswered) == (1, 2)
+    queue.sent(first)
+
+    assert (queue.waiting, queue.unanswered) == (1, 1)
+
+
 def test_the_caller_may_overwrite_its_arrays_after_put() -> None:
     queue = queue_of()
     gradient, sparse = dense(1.0), rows([5], [[2.0]])

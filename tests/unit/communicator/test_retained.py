@@ -53,6 +53,15 @@ def test_a_kept_push_has_its_key_and_its_ids_and_no_pulls(kept: RetainedPushes) 
     assert rows.tolist() == [[1.0, 1.0]] * 4
 
 
+def test_kept_pushes_are_counted_until_they_are_durable(kept: RetainedPushes) -> None:
+    kept.add(Method.PUSH, [request(), request(endpoint=1), request(round=1)])
+    assert kept.count == 3
+
+    kept.durable(0, 1)
+
+    assert kept.count == 2
+
+
 def test_a_kept_push_does_not_change_with_the_gradient(kept: RetainedPushes) -> None:
     gradient = np.ones(3, np.float32)
     pushed = Request(0)

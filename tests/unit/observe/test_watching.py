@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from psrt.observe.catalogue import OF_PROCESSES, OF_PSERVERS
+from psrt.observe.catalogue import OF_PROCESSES, OF_PSERVERS, OF_TRAINERS
 from psrt.observe.watching import FILES, list_of_metrics, text_of
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "metrics.md"
@@ -30,7 +30,14 @@ tests:
       - {series: 'psrt_process_memory_limit_bytes{instance="a"}', values: "100x30"}
       - {series: 'psrt_pserver_ready{job="psrt", instance="c"}', values: "1 1 1 1"}
       - {series: 'up{job="psrt", instance="c"}', values: "1 1 1 0 0 0 0 0 0 0"}
+      - {series: 'psrt_trainer_steps_total{instance="t"}', values: "5x60"}
+      - {series: 'psrt_trainer_steps_total{instance="u"}', values: "5+1x60"}
+      - {series: 'psrt_trainer_ready{instance="t"}', values: "1x60"}
+      - {series: 'psrt_trainer_ready{instance="u"}', values: "1x60"}
     alert_rule_test:
+      - {eval_time: 1m, alertname: PsrtTrainerStalled, exp_alerts: []}
+      - {eval_time: 5m, alertname: PsrtTrainerStalled, exp_alerts: [
+          {exp_labels: {severity: warning, instance: t}}]}
       - {eval_time: 30s, alertname: PsrtRoundStalled, exp_alerts: [
           {exp_labels: {severity: critical, job: psrt, instance: a}}]}
       - {eval_time: 10s, alertname: PsrtRoundStalled, exp_alerts: []}
@@ -43,7 +50,7 @@ def known() -> set[str]:
     """Names of all series."""
     return {"up"} | {
         spec.name + suffix
-        for spec in (*OF_PROCESSES, *OF_PSERVERS)
+        for spec in (*OF_PROCESSES, *OF_PSERVERS, *OF_TRAINERS)
         for suffix in SUFFIXES.get(spec.kind, ("",))
     }
 
@@ -73,7 +80,7 @@ def test_the_dashboard_names_metrics_that_exist() -> None:
 def test_the_alerts_name_metrics_that_exist() -> None:
     lines = [line for line in text_of("alerts").splitlines() if "expr:" in line]
 
-    assert len(lines) == 7
+    assert len(lines) == 8
     assert metrics_in(" ".join(lines)) - known() == set()
 
 
@@ -93,7 +100,7 @@ def promtool(folder: Path, *arguments: str) -> None:
 def test_prometheus_accepts_the_alerts_and_every_expression(tmp_path: Path) -> None:
     (tmp_path / FILES["alerts"]).write_text(text_of("alerts"))
     rules = [
-        {"record": f"dashboard:expression:{number}", "expr": each.replace("$pserver", ".*")}
+        {"record": f"dashboard:expression:{number}", "expr": re.sub(r"[$]\w+", ".*", each)}
         for number, each in enumerate(expressions(json.loads(text_of("dashboard"))))
     ]
     named = tmp_path / "dashboard.yml"

@@ -12,7 +12,7 @@ import pytest
 
 from psrt.coordinator.part_chain import PartOutcome
 from psrt.core import failpoints
-from psrt.core.errors import ErrorCode, JobError
+from psrt.core.errors import ErrorCode, JobError, UnavailableError
 from psrt.core.specs import Async, to_json
 from psrt.core.threads import CrashReport
 from psrt.pserver.checkpoints import (
@@ -24,9 +24,11 @@ from psrt.pserver.checkpoints import (
     find_cut,
 )
 from psrt.pserver.decisions import JobIdentity
+from psrt.pserver.eviction import Upkeep
 from psrt.pserver.serving.cut_calls import CutCalls
+from psrt.pserver.serving.cut_requests import outcome_of
 from psrt.pserver.serving.service import PserverService
-from psrt.pserver.tables import Meters, TableRegistry, Upkeep
+from psrt.pserver.tables import Meters, TableRegistry
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.dialing import Connection
@@ -263,3 +265,42 @@ def test_a_part_that_cannot_be_written_leaves_no_files(tmp_path: Path, point: st
     assert (number, record) == (1, "")
     assert point in problem
     assert files_by_cut(directory) == {}
+
+
+# --- reports that come after the first pserver has ended ------------------------------------------
+
+
+def late_outcome(directory: LocalDirectory, number: int) -> PartOutcome:
+    """The end of a part of cut `number` whose coordinator answers no more."""
+
+    def unanswered() -> int:
+        raise UnavailableError("no pserver answers.")
+
+    part = pb.CutPart(number=number, endpoint=ENDPOINTS[1])
+    return outcome_of(part, unanswered, directory)[0]
+
+
+def test_a_part_is_not_wanted_whose_coordinator_has_ended_without_it(tmp_path: Path) -> None:
+    directory = LocalDirectory(tmp_path)
+    with coordination(directory) as cuts:
+        cuts.request()
+
+    assert late_outcome(directory, 1) is PartOutcome.GIVEN_UP
+
+
+def test_a_part_is_kept_whose_coordinator_has_ended_with_a_manifest(tmp_path: Path) -> None:
+    directory = LocalDirectory(tmp_path)
+    with coordination(directory) as cuts:
+        cuts.request()
+        for index, endpoint in enumerate(ENDPOINTS):
+            cuts.part(1, endpoint, written_part(directory, 1, index), "")
+
+    assert late_outcome(directory, 1) is PartOutcome.COMPLETE
+
+
+def test_a_part_is_kept_while_its_coordinator_may_still_write_a_manifest(tmp_path: Path) -> None:
+    directory = LocalDirectory(tmp_path)
+    with coordination(directory) as cuts:
+        cuts.request()
+
+        assert late_outcome(directory, 1) is PartOutcome.UNKNOWN

@@ -12,7 +12,7 @@ import pytest
 from psrt.core.errors import ErrorCode
 from psrt.rpc import pb, unfinished
 from psrt.rpc.grpc_ import grpc_calls, grpc_server
-from psrt.rpc.grpc_.grpc_calls import CallLimits
+from psrt.rpc.grpc_.call_limits import CallLimits
 from psrt.rpc.grpc_.grpc_carrier import SERVICE, GrpcConnection
 from psrt.rpc.grpc_.grpc_server import GrpcServer
 from psrt.rpc.grpc_library import grpc

@@ -16,7 +16,8 @@ from psrt.core.errors import ErrorCode, UnavailableError, WireError
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.dialing import Carrier
-from psrt.rpc.grpc_ import grpc_calls, grpc_carrier, grpc_presence, grpc_server
+from psrt.rpc.grpc_ import grpc_carrier, grpc_presence, grpc_server
+from psrt.rpc.grpc_.call_limits import CallLimits
 from psrt.rpc.methods import Method
 from psrt.rpc.server import Server
 from psrt.rpc.serving import Later, Peer, begin, settle
@@ -156,8 +157,8 @@ def test_a_pserver_that_knows_no_attend_is_used_without_presence(carrier: Carrie
 
 
 def test_a_server_refuses_more_presences_than_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    def limited(max_bytes: int, frames: UnfinishedFrames, share: float) -> grpc_calls.CallLimits:
-        return grpc_calls.CallLimits(max_bytes, frames, 1.0, most_calls=1)
+    def limited(max_bytes: int, frames: UnfinishedFrames, share: float) -> CallLimits:
+        return CallLimits(max_bytes, frames, 1.0, most_calls=1)
 
     monkeypatch.setattr(grpc_server, "CallLimits", limited)
     monkeypatch.setattr(grpc_presence, "AGAIN_S", 0.01)

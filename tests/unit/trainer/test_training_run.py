@@ -14,14 +14,15 @@ import psrt
 from psrt.communicator.base import Pulled
 from psrt.core.counters import Counters
 from psrt.core.types import F32, I64, Array
+from psrt.executor.profiling import Profiler
 from psrt.graph import layers
 from psrt.graph.builder import program
 from psrt.graph.model import Model
 from psrt.partition.transpile import trainer_program
 from psrt.trainer.inputs.outputs import Measured, Outputs
 from psrt.trainer.inputs.prefetch import BatchPreparer, PreparedBatch
-from psrt.trainer.training.metrics import AucHistogram, Mean
-from psrt.trainer.training.progress import Progress
+from psrt.trainer.measuring import AucHistogram, Mean, Progress
+from psrt.trainer.observing.spans import SpanTimes
 from psrt.trainer.training.run_options import RunOptions
 from psrt.trainer.training.training_run import TrainingRun
 from tests.support.clock import ManualClock
@@ -144,6 +145,28 @@ def test_a_batch_computes_on_the_rows_and_parameters_that_came_back() -> None:
 
     # Rows of batches 1 and 2 are read in rounds 0 and 1 …, the bias counts rounds.
     np.testing.assert_allclose(losses, [1.0, 2.1 + 1.0, 3.2 + 2.0], rtol=1e-6)
+
+
+def test_the_spans_of_steps_are_timed_for_those_that_ask() -> None:
+    trained, loss = a_program()
+    run, times = TrainingRun(trained, psrt.Scope(), RunOptions()), SpanTimes()
+    run.spans.times = times
+    run.open(Journal(), 1.0)
+
+    run.run_from(batches(run, 1, 2, 3), [loss], ignore)
+
+    counts = {name: sum(found.counts) for name, found in times.durations.totals().items()}
+    assert counts == {"feed": 4, "pull": 1, "step": 3, "prefetch": 2, "push-pull": 3}
+
+
+def test_times_and_a_profile_are_taken_together() -> None:
+    run, loss = opened(Journal())
+    run.spans.times, run.profiler = SpanTimes(), Profiler()
+
+    run.run_from(batches(run, 1), [loss], ignore)
+
+    assert sum(run.spans.times.durations.totals()["step"].counts) == 1
+    assert run.profiler.step_time().steps == 1
 
 
 def test_a_trainer_without_data_does_nothing() -> None:

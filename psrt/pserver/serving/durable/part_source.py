@@ -8,9 +8,10 @@ from typing import Any
 from psrt.core.clock import Clock
 from psrt.pserver.checkpoints import LocalCut, LocalCuts
 from psrt.pserver.decisions import DurablePoint, DurableProgress, PserverState, point_of
+from psrt.pserver.eviction import Upkeep
 from psrt.pserver.serving.effect_runner import EffectRunner
 from psrt.pserver.serving.part_facts import local_facts
-from psrt.pserver.tables import TableRegistry, Upkeep
+from psrt.pserver.tables import TableRegistry
 
 REPLICA = "replica"
 """The consumer of changes for a backup."""

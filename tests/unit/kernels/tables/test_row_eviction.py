@@ -10,7 +10,7 @@ from psrt.core.specs.policy_rules import MOST_ROUNDS
 from psrt.kernels.optimizers.row_headers import VERSION_WORD
 from psrt.kernels.tables import row_eviction
 from psrt.kernels.tables.row_eviction import AGE_BINS, REASONS
-from psrt.pserver.tables.eviction import (
+from psrt.pserver.eviction.policies import (
     LONGEST_WITHOUT,
     Dropped,
     EvictionPolicy,

@@ -149,10 +149,12 @@ def test_replies_name_the_newest_point_that_is_confirmed() -> None:
 
 def test_status_has_the_pushes_that_a_kill_would_make_trainers_send_again() -> None:
     state, progress = state_of(Async()), DurableProgress()
-    assert progress.describe(state, 0.0) == {"durable_lag_pushes": 0, "durable_age_s": None}
+    nothing = {"durable_lag_pushes": 0, "durable_lags": {}, "durable_age_s": None}
+    assert progress.describe(state, 0.0) == nothing
     for sequence in (1, 2, 3):
         state.applied(push(state, sequence))
         if sequence == 1:
             progress.confirm(point_of(state, 5.0), 6.0)
 
-    assert progress.describe(state, 8.5) == {"durable_lag_pushes": 2, "durable_age_s": 2.5}
+    lags = {"durable_lag_pushes": 2, "durable_lags": {0: 2}}
+    assert progress.describe(state, 8.5) == {**lags, "durable_age_s": 2.5}

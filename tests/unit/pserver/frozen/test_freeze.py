@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from psrt.core.errors import InternalError, TableError
+from psrt.pserver.eviction.policies import by_shrink
+from psrt.pserver.eviction.sweeping import sweep
 from psrt.pserver.frozen.frozen_records import FrozenRecords
 from psrt.pserver.frozen.frozen_rows import FrozenRows
 from psrt.pserver.tables.change_log import ChangeLog
-from psrt.pserver.tables.eviction import by_shrink
 from psrt.pserver.tables.sparse_table import SparseTable
-from psrt.pserver.tables.sweeping import sweep
 from psrt.pserver.tables.two_part_table import TwoPartTable
 from tests.support.frozen import (
     DENSE,

@@ -15,8 +15,8 @@ import pytest
 from psrt.core import specs
 from psrt.core.errors import PsrtError
 from psrt.kernels.tables.initialize import fill_block
-from psrt.pserver.tables.block_values import KEPT, WeightBackups
 from psrt.pserver.tables.dense_table import DenseTable
+from psrt.pserver.tables.weight_backups import KEPT, WeightBackups
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.methods import Method

@@ -14,12 +14,12 @@ import pytest
 
 from psrt.core import specs
 from psrt.core.errors import TableError, WireError
-from psrt.pserver.tables.eviction import LONGEST_WITHOUT, SweepSchedule, by_memory
+from psrt.pserver.eviction.policies import LONGEST_WITHOUT, SweepSchedule, by_memory
+from psrt.pserver.eviction.sweeping import ages, sweep
+from psrt.pserver.eviction.upkeep import Upkeep
 from psrt.pserver.tables.meters import Meters
 from psrt.pserver.tables.sparse_table import SparseTable
-from psrt.pserver.tables.sweeping import ages, sweep
 from psrt.pserver.tables.two_part_table import TwoPartTable
-from psrt.pserver.tables.upkeep import Upkeep
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.methods import Method

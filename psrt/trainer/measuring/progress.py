@@ -1,0 +1,106 @@
+"""Counts steps and examples, prints one line every few seconds, and sums up the run.
+
+    epoch 1/1  step 120  61,440 examples  38,120 ex/s  loss 0.4711  auc 0.7433
+
+Rate, loss and AUC of a line cover the steps since the previous line, so that a line shows the
+present; the summary's loss and AUC cover the last epoch. Called by the training thread, except
+`describe` and `numbers`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from psrt.core.clock import Clock
+from psrt.core.errors import DeadlineError
+from psrt.trainer.inputs import Measured
+from psrt.trainer.measuring.metrics import Tally, number
+
+
+class Progress:
+    """Counts of one training; epochs count from 1."""
+
+    def __init__(
+        self, epochs: int, every_s: float, clock: Clock, write: Callable[[str], None]
+    ) -> None:
+        self._epochs, self._every_s, self._clock, self._write = epochs, every_s, clock, write
+        self.steps = self.examples = 0
+        self._epoch = 0
+        self._epoch_tally, self._line_tally, self._newest = Tally(), Tally(), Tally()
+        self._started_s = self._line_started_s = self._ended_s = clock.now()
+        self._is_stepping = False
+
+    def start(self) -> None:
+        """Start the clock: the first batch and its rows have arrived."""
+        self._started_s = self._line_started_s = self._ended_s = self._clock.now()
+        self._is_stepping = True
+
+    def end(self) -> None:
+        """Print the last line: no step follows."""
+        self._is_stepping = False
+        self.line()
+
+    def describe(self, patience_s: float) -> str:
+        """Return progress as text; raises `DeadlineError` if a step takes more than `patience_s`.
+
+        Any thread may call this.
+        """
+        idle_s = self._clock.now() - self._ended_s
+        if self._is_stepping and idle_s > patience_s:
+            raise DeadlineError(f"no step has ended for {idle_s:.0f} s.")
+        return f"epoch {self._epoch}/{self._epochs}, step {self.steps}, {self.examples:,} examples"
+
+    def step(self, epoch: int, examples: int, measured: Measured) -> None:
+        if epoch != self._epoch:
+            self._epoch, self._epoch_tally = epoch, Tally()
+        self.steps += 1
+        self.examples += examples
+        self._ended_s = self._clock.now()
+        for tally in (self._epoch_tally, self._line_tally):
+            tally.update(measured, examples)
+        if self._ended_s - self._line_started_s >= self._every_s:
+            self.line()
+
+    def numbers(self) -> dict[str, float | None]:
+        """Counts so far, loss and AUC of the last line; None = unknown. Any thread may call it."""
+        return {
+            "steps": self.steps,
+            "examples": self.examples,
+            "epoch": self._epoch or None,
+            "loss": number(self._newest.loss.value()),
+            "auc": number(self._newest.auc.value()),
+        }
+
+    def tally_before(self, epoch: int) -> Tally:
+        """A copy of the sums of this epoch up to its next step."""
+        return Tally.of(self._epoch_tally.arrays()) if epoch == self._epoch else Tally()
+
+    def go_on(self, epoch: int, tally: Tally) -> None:
+        """Count on from the sums of an epoch that an earlier process began."""
+        self._epoch, self._epoch_tally = epoch, tally
+
+    def line(self) -> None:
+        """Print the steps since the previous line, if there are any."""
+        tally, seconds = self._line_tally, self._ended_s - self._line_started_s
+        if not tally.examples:
+            return
+        self._write(
+            f"epoch {self._epoch}/{self._epochs}  step {self.steps}  {self.examples:,} examples"
+            f"  {tally.examples / max(seconds, 1e-9):,.0f} ex/s  {tally.text()}"
+        )
+        self._line_started_s, self._line_tally, self._newest = self._ended_s, Tally(), tally
+
+    def summary(self) -> dict[str, Any]:
+        """Return the numbers of the report; None for those not measured."""
+        seconds, tally = self._ended_s - self._started_s, self._epoch_tally
+        return {
+            "steps": self.steps,
+            "examples": self.examples,
+            "epochs": self._epoch,
+            "seconds": seconds,
+            "examples_per_s": self.examples / seconds if seconds > 0 else None,
+            "loss": number(tally.loss.value()),
+            "train_auc": number(tally.auc.value()),
+            "metrics": {name: number(value) for name, value in tally.metrics.items()},
+        }
