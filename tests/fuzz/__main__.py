@@ -27,6 +27,7 @@ MOST_GROWTH = 1.15
 @click.option("--minutes", default=1.0, show_default=True, help="Time of the attack on ports.")
 @click.option("--turns", default=4, show_default=True, help="Turns of the attack.")
 @click.option("--connections", default=1_000, show_default=True, help="Size of the crowd.")
+@click.option("--nice", default=19, show_default=True, help="Priority of the strangers.")
 @click.option("--seed", default=0, show_default=True, help="The first seed.")
 @click.option("--jobs", type=click.IntRange(1), default=1, help="Processes that draw frames.")
 @click.option("--report", type=click.Path(path_type=Path), help="Write the JSON to this file, too.")
@@ -37,6 +38,7 @@ def main(
     minutes: float,
     turns: int,
     connections: int,
+    nice: int,
     seed: int,
     jobs: int,
     report: Path | None,
@@ -53,7 +55,7 @@ def main(
     if minutes:
         with tempfile.TemporaryDirectory(prefix="psrt-fuzz-") as folder:
             crowd = usable_connections(connections)
-            ports = attack(Path(folder), 60 * minutes, turns, crowd, seed)
+            ports = attack(Path(folder), 60 * minutes, turns, crowd, seed, nice)
         found["ports"] = ports.report()
         defects += [*ports.defects, *_broken(found["ports"])]
     total = sum(each["frames"] for each in found.values())

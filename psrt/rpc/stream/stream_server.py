@@ -181,23 +181,19 @@ class StreamServer:
             self._strangers.add(frames, peer.host)
             self._of_host[peer.host] += 1
         except (RuntimeError, MemoryError) as error:
-            no_thread = "and cannot start another thread"
-            raise _full(count, no_thread, "raise its limits of threads and memory") from error
+            here, no_thread = f"{count} connections", "and cannot start another thread"
+            raise _full(here, no_thread, "raise its limits of threads and memory") from error
 
     def _make_room(self, host: str, count: int) -> None:
         """Make room for a connection of `host` behind `count` others; raises if there is none."""
         of_host = self._of_host[host]
         if of_host >= self._most_of_host:
             if not self._strangers.has_of(host):
-                raise UnavailableError(
-                    f"Host {host} has {of_host} connections, as many as one host may; one more "
-                    "was refused.",
-                    hint="Spread the trainers over more hosts, use more pservers, or raise "
-                    "max_host_share of this one.",
-                )
+                of = f"{of_host} connections of host {host}"
+                raise _full(of, "as many as one may have", "raise max_host_share of this one")
             self._strangers.send_away(host)
         elif count >= self._most_connections and not self._strangers:
-            raise _full(count, "as many as it may", "raise max_connections of this one")
+            raise _full(f"{count} connections", "as many as it may", "raise max_connections")
         elif count >= self._most_connections or len(self._strangers) >= MOST_STRANGERS:
             self._strangers.send_away()
 
@@ -287,9 +283,9 @@ class StreamServer:
             thread.join(max(0.0, deadline - time.monotonic()))
 
 
-def _full(connections: int, why: str, remedy: str) -> UnavailableError:
+def _full(connections: str, why: str, remedy: str) -> UnavailableError:
     return UnavailableError(
-        f"This pserver has {connections} connections, {why}; one more was refused.",
+        f"This pserver has {connections}, {why}; one more was refused.",
         hint=f"Use more pservers, or {remedy}.",
     )
 

@@ -181,7 +181,7 @@ def test_a_host_may_have_a_share_of_the_connections() -> None:
     connections = [called(server) for _ in range(2)]
 
     refused = connect_tcp(server.data_endpoints[0], WAIT_S)
-    with pytest.raises(UnavailableError, match=r"Host 127.0.0.1 has 2 connections"):
+    with pytest.raises(UnavailableError, match=r"has 2 connections of host 127.0.0.1"):
         refused.call(Message(pb.Header(protocol=1, method=Method.PULL)), WAIT_S)
     refused.close()
     connections.pop().close()
