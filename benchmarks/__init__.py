@@ -20,6 +20,7 @@ In reading order:
     durability_cost      W1 with each kind of durability (a folder)
     frozen_tables        freezes of a table while others push to it (a folder)
     recovery             pauses of trainers when pservers are killed (a folder)
+    sandbox              W1 as services of systemd, inside their sandbox and outside (a folder)
     startup              time until a pserver is ready
     stress               many trainers, with every sum checked
     accuracy_by_mode     test AUC in every mode

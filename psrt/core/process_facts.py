@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import psrt
+from psrt.core.control_group import group_limit_bytes
 
 _STATM = Path("/proc/self/statm")
-_CGROUPS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
 def process_facts() -> dict[str, Any]:
@@ -25,10 +24,10 @@ def process_facts() -> dict[str, Any]:
     }
 
 
-def memory_limit_bytes(files: Sequence[Path] = _CGROUPS) -> int:
-    """The least of the limits of the control group and the memory of the host."""
+def memory_limit_bytes() -> int:
+    """The least of the limits of the control groups and the memory of the host."""
     host = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return min([host, *filter(None, map(_limit_in, files))])
+    return min(host, group_limit_bytes() or host)
 
 
 def _resident_bytes() -> int:
@@ -36,11 +35,3 @@ def _resident_bytes() -> int:
         return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
         return 0
-
-
-def _limit_in(path: Path) -> int | None:
-    """The number in a file of a control group; None for `max`, or without such a file."""
-    try:
-        return int(path.read_text())
-    except (OSError, ValueError):
-        return None

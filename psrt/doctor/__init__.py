@@ -3,17 +3,19 @@
 findings        one thing that is wrong, and its remedy
 host_facts      facts of this host, read once
 host_checks     findings of a host
-reachability    why a pserver does not answer: name, port, encryption, another server
+reachability    why a pserver does not answer: name, port, encryption, token, another server
 cluster_checks  findings of a job, from the facts of its pservers
+cut_checks      damaged cuts
 
 Facts are read first; checks are plain functions of them.
 """
 
-from psrt.doctor.cluster_checks import check_cluster
+from psrt.doctor.cluster_checks import SILENT_S, check_cluster, check_needs
+from psrt.doctor.cut_checks import check_cuts
 from psrt.doctor.findings import Finding
 from psrt.doctor.host_checks import check_host
 from psrt.doctor.host_facts import HostFacts, host_facts
-from psrt.doctor.reachability import check_reachability
+from psrt.doctor.reachability import check_addresses, check_reachability
 
-__all__ = ["Finding", "HostFacts", "check_cluster", "check_host", "check_reachability"]
-__all__ += ["host_facts"]
+__all__ = ["SILENT_S", "Finding", "HostFacts", "check_addresses", "check_cluster", "check_cuts"]
+__all__ += ["check_host", "check_needs", "check_reachability", "host_facts"]

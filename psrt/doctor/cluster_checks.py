@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from psrt.core.quantities import format_bytes
 from psrt.doctor.findings import Finding
@@ -16,14 +16,17 @@ LEAST_APPLY_S = 1.0
 FULL = 0.9
 
 
-def check_cluster(facts: ClusterFacts, own_version: str) -> list[Finding]:
+def check_cluster(
+    facts: ClusterFacts, own_version: str, silent_s: float = SILENT_S
+) -> list[Finding]:
+    """A trainer that others wait for is silent once it has not called for `silent_s`."""
     pservers = facts.reached
     return [
         *_same_job(pservers),
         *_releases(pservers, own_version),
         *(found for each in pservers for found in _one(each)),
         *_slow(pservers),
-        *_waits(facts),
+        *_waits(facts, silent_s),
     ]
 
 
@@ -97,19 +100,34 @@ def _slow(pservers: Sequence[PserverFacts]) -> Iterator[Finding]:
             )
 
 
-def _waits(facts: ClusterFacts) -> Iterator[Finding]:
+def check_needs(facts: ClusterFacts, needs: Mapping[str, float]) -> Iterator[Finding]:
+    """Pservers with less memory than a plan of their job needs; `needs` are bytes by endpoint."""
+    for each in facts.reached:
+        need = needs.get(each.endpoint, 0.0)
+        if each.memory_limit_bytes and need > each.memory_limit_bytes:
+            yield Finding(
+                "plan-memory",
+                each.endpoint,
+                f"the job takes {format_bytes(need)} there, and the pserver may use "
+                f"{format_bytes(each.memory_limit_bytes)}.",
+                "Use more pservers (psrt plan --size finds how many), or raise MemoryMax= or the "
+                "limit of the container.",
+            )
+
+
+def _waits(facts: ClusterFacts, silent_s: float) -> Iterator[Finding]:
     for wait in waits(facts):
-        if wait.since_s is not None and wait.since_s >= SILENT_S:
+        if wait.silent_s is not None and wait.silent_s >= silent_s:
             yield Finding(
                 "silent-trainer",
                 wait.where,
-                f"{wait.waiting} for {wait.awaited}, silent for {wait.since_s:.0f} s.",
+                f"{wait.text}, silent for {wait.silent_s:.0f} s.",
                 "See the log of the awaited trainer; kill -QUIT writes its stacks there.",
             )
         elif wait.awaited.endswith("to start"):
             yield Finding(
                 "missing-trainer",
                 wait.where,
-                f"{wait.waiting} for {wait.awaited}.",
+                f"{wait.text}.",
                 "Start it with the same --trainers and job, and its own --trainer-id.",
             )

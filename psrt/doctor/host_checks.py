@@ -10,6 +10,7 @@ from psrt.doctor.host_facts import HostFacts
 
 LEAST_FILES = 4096
 LEAST_BYTES = 1 << 30
+LEAST_SHM_BYTES = 64 << 20
 SLOW_SYNC_S = 0.05
 HERE = "this host"
 
@@ -43,6 +44,15 @@ def _memory(facts: HostFacts) -> Iterator[Finding]:
             HERE,
             f"the control group allows {format_bytes(facts.limit_bytes)} of memory.",
             "Raise MemoryMax= of the service, or the limit of the container.",
+        )
+    if facts.shm_bytes is not None and facts.shm_bytes <= LEAST_SHM_BYTES:
+        yield Finding(
+            "dev-shm",
+            HERE,
+            f"/dev/shm has {format_bytes(facts.shm_bytes)}: data loaders of PyTorch with workers "
+            "fail with a bus error. psrt itself does not use it.",
+            "mount -o remount,size=2g /dev/shm; of a container --shm-size, of a pod a volume of "
+            "medium Memory.",
         )
     if facts.huge_pages == "never":
         yield Finding(

@@ -6,20 +6,19 @@ import contextlib
 import os
 import resource
 import shutil
-import stat
 import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from psrt.config.load import environment
+from psrt.core.control_group import group_cores, group_limit_bytes
 from psrt.kernels.cache import directory_problem
 
-_CGROUP2_CPU = Path("/sys/fs/cgroup/cpu.max")
-_CGROUP1_CPU = Path("/sys/fs/cgroup/cpu")
 _THP = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 _THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 _SYNCS = 5
+_SHM = "/dev/shm"
 
 
 @dataclass(frozen=True)
@@ -34,6 +33,7 @@ class HostFacts:
     huge_pages: str
     blas_threads: int | None
     cache_problem: str
+    shm_bytes: int | None = None
     directory: str = ""
     directory_problem: str = ""
     free_bytes: int | None = None
@@ -42,13 +42,15 @@ class HostFacts:
 
 def host_facts(cache_dir: str = "", directory: str = "") -> HostFacts:
     """Read the facts; `directory` is one for cuts, "" = none."""
-    problem, free_bytes, sync_s = _directory(directory) if directory else ("", None, None)
+    is_here = directory and "://" not in directory
+    problem, free_bytes, sync_s = _directory(directory) if is_here else ("", None, None)
     return HostFacts(
         cores=os.cpu_count() or 1,
-        cpu_quota=_cpu_quota(),
+        cpu_quota=group_cores(),
         open_files_limit=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
         available_bytes=_available_bytes(),
-        limit_bytes=_number_in(Path("/sys/fs/cgroup/memory.max")),
+        limit_bytes=group_limit_bytes(),
+        shm_bytes=_shm_bytes(),
         huge_pages=_chosen(_THP),
         blas_threads=_blas_threads(),
         cache_problem=directory_problem(cache_dir),
@@ -57,16 +59,6 @@ def host_facts(cache_dir: str = "", directory: str = "") -> HostFacts:
         free_bytes=free_bytes,
         sync_s=sync_s,
     )
-
-
-def _cpu_quota() -> float | None:
-    """The cores that the control group allows, by version 2 or 1."""
-    with contextlib.suppress(OSError, ValueError):
-        quota, period = _CGROUP2_CPU.read_text().split()
-        return None if quota == "max" else int(quota) / int(period)
-    quota_us = _number_in(_CGROUP1_CPU / "cpu.cfs_quota_us")
-    period_us = _number_in(_CGROUP1_CPU / "cpu.cfs_period_us")
-    return quota_us / period_us if quota_us and period_us and quota_us > 0 else None
 
 
 def _available_bytes() -> int | None:
@@ -107,8 +99,7 @@ def _sync_s(descriptor: int) -> float:
     return time.monotonic() - started_s
 
 
-def _number_in(path: Path) -> int | None:
-    with contextlib.suppress(OSError, ValueError):
-        if stat.S_ISREG(path.stat().st_mode):
-            return int(path.read_text())
+def _shm_bytes() -> int | None:
+    with contextlib.suppress(OSError):
+        return shutil.disk_usage(_SHM).total
     return None

@@ -4,22 +4,37 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from typing import Any
 
 import click
 
 import psrt
 from psrt.cli import results
 from psrt.cli.options import access_options
-from psrt.doctor import Finding, check_cluster, check_host, check_reachability, host_facts
+from psrt.cli.plan import memory_needs
+from psrt.doctor import (
+    SILENT_S,
+    Finding,
+    check_addresses,
+    check_cluster,
+    check_cuts,
+    check_host,
+    check_needs,
+    check_reachability,
+    host_facts,
+)
 from psrt.rpc.hosts import split_endpoint
 from psrt.status import Gatherer
 
+_MOST_AT_ONCE = 32
 _EPILOG = """\b
 Examples:
   psrt doctor                                     this host
   psrt doctor host-a:6170 host-b:6170             and a running job
-  psrt doctor --checkpoint-dir /srv/cuts          and the disk of its cuts
+  psrt doctor host-a:6170 --job job.toml          and whether its pservers have enough memory
+  psrt doctor --checkpoint-dir /srv/cuts          and the disk of its cuts, and the cuts
 Exit code: 0 = nothing was found, 1 = something was.
 """
 
@@ -28,26 +43,40 @@ Exit code: 0 = nothing was found, 1 = something was.
 @click.argument("endpoints", nargs=-1, metavar="[HOST:PORT...]")
 @click.option("--checkpoint-dir", default="", metavar="DIR", help="Directory of cuts to test.")
 @click.option("--cache-dir", default="", metavar="DIR", help="Directory of compiled kernels.")
+@click.option(
+    "--job",
+    default="",
+    metavar="JOB.toml",
+    help="Compare the memory of pservers with the plan of this job; builds its program.",
+)
+@click.option(
+    "--silent-s",
+    default=SILENT_S,
+    show_default=True,
+    type=click.FloatRange(min=0.0),
+    help="Name a trainer that others have waited for this long, in seconds.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as one JSON array.")
 @click.option(
     "--timeout-s",
-    default=5.0,
+    default=3.0,
     show_default=True,
     type=click.FloatRange(min=0.001),
-    help="Longest wait for a pserver, in seconds.",
+    help="Longest wait for the facts of a pserver, in seconds.",
 )
 @access_options
-def doctor(
-    *, endpoints: tuple[str, ...], checkpoint_dir: str, cache_dir: str, as_json: bool, **own: float
-) -> int:
+def doctor(*, endpoints: tuple[str, ...], as_json: bool, **own: Any) -> int:
     """Find what is wrong with this host or a running job.
 
     Each finding names the place, what is wrong, and what to do. Nothing is changed: the command
     reads facts, and writes and deletes one small file in --checkpoint-dir.
     """
-    found = check_host(host_facts(cache_dir, checkpoint_dir))
+    cuts = own["checkpoint_dir"]
+    found = check_host(host_facts(own["cache_dir"], cuts))
+    if cuts:
+        found += check_cuts(cuts)
     if endpoints:
-        found += _of_job(endpoints, own["timeout_s"])
+        found += _of_job(endpoints, own["timeout_s"], own["silent_s"], own["job"])
     if as_json:
         results.write(json.dumps(list(map(dataclasses.asdict, found)), indent=2))
     else:
@@ -55,9 +84,20 @@ def doctor(
     return 1 if found else 0
 
 
-def _of_job(endpoints: tuple[str, ...], timeout_s: float) -> list[Finding]:
+def _of_job(
+    endpoints: tuple[str, ...], timeout_s: float, silent_s: float, job: str
+) -> list[Finding]:
     for endpoint in endpoints:
         split_endpoint(endpoint)  # raises for what is none
+    needs = memory_needs(job, endpoints) if job else {}
     with closing(Gatherer(endpoints, timeout_s)) as gatherer:
         facts = gatherer.gather()
-    return [*map(check_reachability, facts.unreachable), *check_cluster(facts, psrt.__version__)]
+    with ThreadPoolExecutor(_MOST_AT_ONCE) as pool:
+        reasons = pool.map(check_reachability, facts.unreachable)
+        names = pool.map(check_addresses, endpoints)
+    return [
+        *reasons,
+        *(found for each in names for found in each),
+        *check_cluster(facts, psrt.__version__, silent_s),
+        *check_needs(facts, needs),
+    ]

@@ -28,7 +28,7 @@ Next:
                                                 {config}/trainer/0.env
   {systemctl} enable psrt.target                to start them at boot
   {systemctl} status psrt-pserver@6170          its state; journalctl {journal}-u psrt-pserver@6170
-Settings: {config}/psrt.toml, {config}/conf.d/*.toml, {config}/pserver/6170.env"""
+Settings: {config}/psrt.toml, {config}/conf.d/*.toml, {config}/pserver/6170.env{examples}"""
 
 
 def _place_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -162,4 +162,7 @@ def _next_steps(target: InstallTarget) -> str:
     config = f"{target.config_home}/psrt" if target.is_user else "/etc/psrt"
     of_user = " --user" if target.is_user else ""
     journal = "--user " if target.is_user else ""
-    return _NEXT.format(systemctl=f"systemctl{of_user}", config=config, journal=journal)
+    examples = "" if target.is_user else "; examples beside them"
+    return _NEXT.format(
+        systemctl=f"systemctl{of_user}", config=config, journal=journal, examples=examples
+    )

@@ -14,6 +14,12 @@ from psrt.core.errors import ConfigError
 
 TEMPLATES = Path(__file__).with_name("units")
 UNITS = ("psrt-pserver@.service", "psrt-trainer@.service", "psrt.target")
+EXAMPLES = {
+    "psrt.toml.example": "psrt.toml.example",
+    "pserver.env.example": "pserver/PORT.env.example",
+    "trainer.env.example": "trainer/NUMBER.env.example",
+}
+"""Examples of settings, and their places in the directory of settings."""
 _PROGRAM = "/usr/bin/psrt"
 _OF_USERS = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")
 _FOR_SYSTEM = {
@@ -53,6 +59,11 @@ class InstallTarget:
             return self._below(f"{self.prefix}/lib/{kind}")
         return self._below(f"{self.config_home}/{kind}" if self.is_user else f"/etc/{kind}")
 
+    @property
+    def examples(self) -> Path:
+        """The directory of examples: that of settings, or of a package's data."""
+        return self._below(f"{self.prefix}/share/psrt" if self.prefix else "/etc/psrt")
+
     def _below(self, path: str) -> Path:
         return self.root / path.lstrip("/")
 
@@ -66,7 +77,8 @@ def files(target: InstallTarget, command: str) -> Mapping[Path, str]:
         target.directory(kind) / "psrt.conf": _template(f"psrt.{kind}.conf")
         for kind in ("sysusers", "tmpfiles")
     }
-    return units | others
+    examples = {target.examples / place: _template(name) for name, place in EXAMPLES.items()}
+    return units | others | examples
 
 
 def own_command() -> str:

@@ -85,7 +85,7 @@ def test_an_installation_may_be_repeated_and_removed(
         assert run(["service", *words, *place]) == 0
         outputs.append([line.split()[0] for line in capsys.readouterr().out.splitlines()])
 
-    assert outputs == [["wrote"] * 5, ["unchanged"] * 5, ["removed"] * 5, ["nothing"]]
+    assert outputs == [["wrote"] * 8, ["unchanged"] * 8, ["removed"] * 8, ["nothing"]]
     assert [path for path in (tmp_path / "root").rglob("*") if path.is_file()] == []
 
 
@@ -102,7 +102,7 @@ def test_the_status_names_files_of_another_psrt(
     states = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
 
     assert (same, other) == (0, 1)
-    assert states == ["differs"] * 2 + ["installed"] * 3
+    assert states == ["differs"] * 2 + ["installed"] * 6
 
 
 def test_a_dry_run_prints_files_and_commands_and_writes_nothing(

@@ -22,6 +22,7 @@ GOOD = HostFacts(
     huge_pages="madvise",
     blas_threads=None,
     cache_problem="",
+    shm_bytes=8 << 30,
     directory="/srv/cuts",
     free_bytes=1 << 40,
     sync_s=0.002,
@@ -30,6 +31,7 @@ HOST_FAULTS: dict[str, dict[str, Any]] = {
     "open-files": {"open_files_limit": 1024},
     "memory": {"available_bytes": 500 << 20},
     "memory-limit": {"limit_bytes": 512 << 20},
+    "dev-shm": {"shm_bytes": 64 << 20},
     "huge-pages": {"huge_pages": "never"},
     "cpu-quota": {"cpu_quota": 2.0},
     "blas-threads": {"blas_threads": 64},
@@ -125,7 +127,7 @@ def test_a_server_that_says_nothing_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(0.0)
 
-        assert reason(f"127.0.0.1:{listener.getsockname()[1]}") == "no-answer"
+        assert reason(f"127.0.0.1:{listener.getsockname()[1]}") == "hung"
 
 
 # --- facts ----------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from psrt.core.errors import InternalError
-from psrt.core.process_facts import memory_limit_bytes
 from psrt.observe.catalogue import OF_PROCESSES, OF_PSERVERS
 from psrt.observe.durations import Durations
 from psrt.observe.metric_page import MetricPage
@@ -81,13 +80,9 @@ def test_names_follow_the_conventions() -> None:
     assert [s.name for s in ALL if not s.help.endswith((".", "since 1970."))] == []
 
 
-def test_the_limit_of_the_control_group_counts_if_it_is_less_than_the_host_has(tmp_path) -> None:
-    (tmp_path / "max").write_text("max\n")
-    (tmp_path / "low").write_text("1048576\n")
+def test_facts_of_a_process_are_on_its_page() -> None:
     page = MetricPage(OF_PROCESSES)
 
     add_process_facts(page, "pserver")
 
-    assert memory_limit_bytes([tmp_path / "low", tmp_path / "none"]) == 1 << 20
-    assert memory_limit_bytes([tmp_path / "max"]) > 1 << 20
     assert any(key[0] == "psrt_build_info" for key in samples(page))

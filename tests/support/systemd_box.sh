@@ -2,9 +2,9 @@
 # A real systemd as process 1 of namespaces of its own, over a copy-on-write view of this host's
 # files. Needs root and cgroups of version 1 or both versions; leaves nothing behind.
 #
-#   box.sh up DIR [PATH:PATH_INSIDE ...]   boot; DIR holds the box, the paths are bound read-only
-#   box.sh in DIR COMMAND ...              run a command inside
-#   box.sh down DIR                        kill everything inside, and remove the box
+#   systemd_box.sh up DIR [PATH:PATH_INSIDE ...]   boot; DIR holds the box, the paths are bound read-only
+#   systemd_box.sh in DIR COMMAND ...              run a command inside
+#   systemd_box.sh down DIR                        kill everything inside, and remove the box
 #
 # /tmp, /run and /dev inside are empty at first. A path inside cannot be below /tmp.
 set -e

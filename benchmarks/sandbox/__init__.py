@@ -1,0 +1,1 @@
+"""W1 as services of systemd, inside their sandbox and outside of it."""
