@@ -5,11 +5,11 @@
                                 [--carrier stream|grpc] [--wire float32|float16|bfloat16|int8]
                                 [--scheduling normal|batch] [--pservers 2] [--trainers 2]
                                 [--update-frequency 400]
-                                [--durability none|cut|delta] [--no-marks]
+                                [--durability none|cut|delta|replica] [--no-marks]
                                 [--repeat N]
 
 `--update-frequency` is the number of steps between two exchanges of geo; its peer uses 400, too.
-With `--durability` cut or delta pservers write cuts every 30 s to a temporary directory. Steps are
+With `--durability` cut or delta, pservers write cuts every 30 s to a temporary directory. Steps are
 marked as `psrt trainer` marks them, so that a successor can go on; `--no-marks` leaves it out.
 
     examples_per_s           total of all trainers after 20 warm-up steps
@@ -111,7 +111,7 @@ def run(args: argparse.Namespace) -> harness.Figures:
 
 def cut_flags(args: argparse.Namespace, directory: str) -> list[str]:
     """Flags of pservers by which a job can be durable."""
-    if args.durability == "none":
+    if args.durability in ("none", "replica"):
         return []
     return [f"--checkpoint-dir={directory}", "--checkpoint-every-s=30"]
 
@@ -238,7 +238,7 @@ if __name__ == "__main__":
     parser.add_argument("--wire", choices=PRECISIONS, default="float32")
     parser.add_argument("--scheduling", choices=SCHEDULING, default=None)
     parser.add_argument("--update-frequency", type=int, default=400, metavar="STEPS")
-    parser.add_argument("--durability", choices=("none", "cut", "delta"), default="none")
+    parser.add_argument("--durability", choices=("none", "cut", "delta", "replica"), default="none")
     parser.add_argument("--no-marks", action="store_true")
     parser.add_argument("--pservers", type=int, default=2)
     parser.add_argument("--trainers", type=int, default=2)

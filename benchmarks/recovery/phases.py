@@ -11,22 +11,12 @@ import re
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from benchmarks.measuring.harness import Figures
 
 KERNELS = re.compile(r"kernels ready in ([\d.]+) s")
 TABLES = re.compile(r"restored \d+ tables in ([\d.]+) s")
-
-
-@dataclass(frozen=True)
-class KilledPserver:
-    """One kill: its time, that of the new process's start, and of its ready file."""
-
-    pserver: int
-    killed: float
-    started: float
-    ready: float
-    log: str
 
 
 @dataclass(frozen=True)
@@ -56,7 +46,60 @@ class TrainerTimes:
         return next(times, None)
 
 
-def figures(kills: Sequence[KilledPserver], trainers: Sequence[TrainerTimes]) -> Figures:
+class Recovery(Protocol):
+    """One kill and what followed."""
+
+    killed: float
+
+    def phases(self, end: float, trainers: Sequence[TrainerTimes]) -> dict[str, float | None]:
+        """Seconds of each part, of events before `end`; None where nothing was logged."""
+        ...
+
+
+@dataclass(frozen=True)
+class Failover:
+    """One kill of a pserver whose backup takes over."""
+
+    pserver: int
+    killed: float
+
+    def phases(self, end: float, trainers: Sequence[TrainerTimes]) -> dict[str, float | None]:
+        noticed = times_of("deposed", self.killed, end, trainers)
+        served = times_of("served", self.killed, end, trainers)
+        return {
+            "noticed": min(noticed) - self.killed if noticed else None,
+            "served": max(served) - min(noticed) if noticed and served else None,
+            "whole": max(served) - self.killed if served else None,
+        }
+
+
+@dataclass(frozen=True)
+class KilledPserver:
+    """One kill: its time, that of the new process's start, and of its ready file."""
+
+    pserver: int
+    killed: float
+    started: float
+    ready: float
+    log: str
+
+    def phases(self, end: float, trainers: Sequence[TrainerTimes]) -> dict[str, float | None]:
+        kernels, tables = seconds_of(KERNELS, self.log), seconds_of(TABLES, self.log)
+        whole = self.ready - self.started
+        met = times_of("met", self.killed, end, trainers)
+        resent = times_of("resent", self.killed, end, trainers)
+        return {
+            "noticed": self.started - self.killed,
+            "process": whole - (kernels or 0.0),
+            "kernels": kernels,
+            "load": tables,
+            "met": max(met) - self.ready if met else None,
+            "resend": max(resent) - max(met) if met and resent else None,
+            "whole": max(resent) - self.killed if resent else None,
+        }
+
+
+def figures(kills: Sequence[Recovery], trainers: Sequence[TrainerTimes]) -> Figures:
     """Gaps of all trainers after all kills, gaps without a kill, and medians of the phases."""
     ends = [each.killed for each in kills[1:]] + [float("inf")]
     gaps = [
@@ -65,7 +108,7 @@ def figures(kills: Sequence[KilledPserver], trainers: Sequence[TrainerTimes]) ->
         for trainer in trainers
     ]
     quiet = [each.longest_before(kills[0].killed) for each in trainers]
-    parts = [phases(kill, end, trainers) for kill, end in zip(kills, ends, strict=True)]
+    parts = [kill.phases(end, trainers) for kill, end in zip(kills, ends, strict=True)]
     return {
         "gap_median_s": round(statistics.median(gaps), 3),
         "gap_worst_s": round(max(gaps), 3),
@@ -76,23 +119,12 @@ def figures(kills: Sequence[KilledPserver], trainers: Sequence[TrainerTimes]) ->
     }
 
 
-def phases(
-    kill: KilledPserver, end: float, trainers: Sequence[TrainerTimes]
-) -> dict[str, float | None]:
-    """Seconds of each part of one recovery; None where nothing was logged."""
-    kernels, tables = seconds_of(KERNELS, kill.log), seconds_of(TABLES, kill.log)
-    whole = kill.ready - kill.started
-    met = [at for each in trainers if (at := each.after("met", kill.killed, end)) is not None]
-    resent = [at for each in trainers if (at := each.after("resent", kill.killed, end)) is not None]
-    return {
-        "noticed": kill.started - kill.killed,
-        "process": whole - (kernels or 0.0),
-        "kernels": kernels,
-        "load": tables,
-        "met": max(met) - kill.ready if met else None,
-        "resend": max(resent) - max(met) if met and resent else None,
-        "whole": max(resent) - kill.killed if resent else None,
-    }
+def times_of(
+    event: str, first: float, last: float, trainers: Sequence[TrainerTimes]
+) -> list[float]:
+    """The time of an event between two times, of each trainer that has logged it."""
+    times = [each.after(event, first, last) for each in trainers]
+    return [at for at in times if at is not None]
 
 
 def seconds_of(pattern: re.Pattern[str], log: str) -> float | None:

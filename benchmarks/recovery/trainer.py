@@ -30,6 +30,8 @@ IDS = ctr_data.BATCH * ctr_data.SLOTS
 EVENTS = {
     "pserver %s was started again and is sent what it has lost": "met",
     "pserver %s has %d pushes again": "resent",
+    "pserver %s is gone; asks %s to serve its part": "deposed",
+    "part %d is served by %s, epoch %d": "served",
 }
 
 

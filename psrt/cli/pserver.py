@@ -14,7 +14,8 @@ from psrt.config import roles
 from psrt.config.load import environment, load, set_variable
 from psrt.config.sections import PserverConfig
 from psrt.core import failpoints, log
-from psrt.core.stacks import write_stacks_on_request
+from psrt.core.process import write_stacks_on_request
+from psrt.observe.traces import traces
 from psrt.rpc.tls import CIPHERS_VARIABLE, NO_OLDER_TLS
 
 _EPILOG = """\b
@@ -62,7 +63,8 @@ def pserver(config: str, standby: bool, **flags: Any) -> int:
         logging.getLogger("psrt.cli").warning("%s; the command decides.", warning)
     from psrt.pserver.process import daemon
 
-    with reporter_of("pserver", "pserver", settings, read) as reporter:
+    traced = traces("pserver", settings.traces, environment())
+    with traced, reporter_of("pserver", "pserver", settings, read) as reporter:
         return daemon.run(settings, reporter)
 
 

@@ -24,12 +24,13 @@ from psrt.config.settings import Setting, settings_of
 from psrt.core import log
 from psrt.core.errors import ConfigError, PsrtError
 from psrt.core.service_manager import reporter_for
+from psrt.observe.traces import traces
 
 SUFFIX = ".py"
 ROLE = ("endpoints", "trainers", "trainer_id", "cpu_num")
 """Settings that a script reads by `psrt.init`, a role maker, or from its environment."""
 _ACCESS = ("token_file", "tls_cert", "tls_key", "tls_ca", "insecure")
-OF_PROCESS = ("cpu_threads", "cache_dir", "log_level", "log_format", *_ACCESS)
+OF_PROCESS = ("cpu_threads", "cache_dir", "log_level", "log_format", "trace_every", *_ACCESS)
 
 
 def run_script(path: str, flags: Mapping[str, Any], arguments: Sequence[str]) -> int:
@@ -41,7 +42,10 @@ def run_script(path: str, flags: Mapping[str, Any], arguments: Sequence[str]) ->
     _check(path, given)
     settings = load(TrainerConfig, flags=given, with_host=True).config
     export(_by_variable(given))
-    with _prepared(settings, given), _as_main(path, arguments), reporter_for(environment()) as ours:
+    every = settings.trace_every
+    traced = traces("trainer", every > 0, environment(), every, trainer=settings.trainer_id)
+    prepared = _prepared(settings, given)
+    with traced, prepared, _as_main(path, arguments), reporter_for(environment()) as ours:
         ours.ready(lambda: f"runs {path}")
         return _run(path)
 

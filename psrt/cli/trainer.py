@@ -17,7 +17,8 @@ from psrt.config import roles
 from psrt.config.load import environment, load, load_job
 from psrt.config.sections import TrainerConfig
 from psrt.core import log
-from psrt.core.stacks import write_stacks_on_request
+from psrt.core.process import write_stacks_on_request
+from psrt.observe.traces import traces
 
 _EPILOG = """\b
 Examples:
@@ -73,5 +74,7 @@ def trainer(arguments: tuple[str, ...], **flags: Any) -> int:
 
     if settings.evaluate:
         return saved_session.test_saved(settings, job, click.echo)
-    with reporter_of("trainer", role, settings, read) as reporter:
+    every, trainer = settings.trace_every, settings.trainer_id
+    traced = traces("trainer", every > 0, environment(), every, job=job.name, trainer=trainer)
+    with traced, reporter_of("trainer", role, settings, read) as reporter:
         return session.train(settings, job, click.echo, reporter)

@@ -26,6 +26,7 @@ from psrt.communicator.base import (
 from psrt.core.counters import Counters
 from psrt.core.errors import ConfigError
 from psrt.core.tensors import SelectedRows
+from psrt.core.tracing import traced
 from psrt.core.types import F32, I64
 
 
@@ -107,6 +108,7 @@ class LocalCommunicator:
     def declare_trained(self) -> None:
         """Do nothing: nobody waits for this trainer."""
 
+    @traced("finish")
     def finish(self, gradients: Gradients) -> Pulled:
         """Update the tables and read the rows of the next step."""
         for name, gradient in gradients.items():

@@ -13,10 +13,9 @@ Reading order:
     specs       frozen descriptions of tables, optimizers and modes
     clock       time as an argument
     counters    counters and timers of a process
+    tracing     spans of traces: the stops on a gradient's path
     log         log set-up
-    control_group  limits of the control groups of this process
-    process_facts  release, clock and memory of this process
-    stacks      stacks of all threads, on request
+    process     facts of this process, and stacks of processes
     threads     threads whose crashes are reported
     service_manager  notices to the service manager that started this process
     failpoints  points at which tests kill or stop a process

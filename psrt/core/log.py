@@ -13,8 +13,13 @@ import json
 import logging
 import re
 import sys
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import TextIO
+
+from psrt.core import tracing
 
 LEVELS = ("debug", "info", "warning", "error")
 FORMATS = ("text", "json")
@@ -31,6 +36,9 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u20
 
 
 _fields: dict[str, str | int] = {}
+_writes_json = False
+_NOTHING = nullcontext()
+_call: ContextVar[Mapping[str, str | int] | None] = ContextVar("psrt_call", default=None)
 
 
 def configure(
@@ -39,8 +47,10 @@ def configure(
     """Send the `psrt` loggers to `stream` (stderr).
 
     As text, a line is `time role level message`. As json, it is an object with these fields, that
-    of the logger, and those of `add_fields`; times are in UTC.
+    of the logger, those of `add_fields`, of the call and of the trace; times are in UTC.
     """
+    global _writes_json
+    _writes_json = form == "json"
     handler = logging.StreamHandler(stream or sys.stderr)
     line = f"%(asctime)s {role} %(levelname)s %(message)s"
     text = _TextLines(line, "%Y-%m-%dT%H:%M:%S")
@@ -55,6 +65,31 @@ def configure(
 def add_fields(**fields: str | int) -> None:
     """Add `fields` to all lines of this process that are JSON, such as job="ctr"."""
     _fields.update(fields)
+
+
+def in_call(call: str, caller: int | None = None) -> AbstractContextManager[None]:
+    """A block that makes `call`, or handles that of trainer `caller`: its JSON lines say so."""
+    return _InCall(call, caller) if _writes_json else _NOTHING
+
+
+class _InCall:
+    def __init__(self, call: str, caller: int | None) -> None:
+        self._fields: dict[str, str | int] = {"call": call}
+        if caller is not None:
+            self._fields["caller"] = caller
+
+    def __enter__(self) -> None:
+        self._token = _call.set(self._fields)
+
+    def __exit__(self, *ended: object) -> None:
+        _call.reset(self._token)
+
+
+def follow(logger: str) -> None:
+    """Send the warnings of another package's logger where those of psrt go."""
+    theirs, ours = logging.getLogger(logger), logging.getLogger("psrt")
+    theirs.handlers[:], theirs.propagate = ours.handlers, not ours.handlers
+    theirs.setLevel(logging.WARNING)
 
 
 def _bounded(message: str) -> str:
@@ -80,7 +115,13 @@ class _JsonLines(logging.Formatter):
         }
         if record.exc_info:
             event["exception"] = self.formatException(record.exc_info)
-        return json.dumps(event | _fields)
+        return json.dumps({**event, **_fields, **(_call.get() or {}), **_trace_fields()})
+
+
+def _trace_fields() -> dict[str, str]:
+    """Trace and span of a traced step, from W3C's text of them."""
+    _, *ids = tracing.traceparent().split("-")
+    return {"trace_id": ids[0], "span_id": ids[1]} if ids else {}
 
 
 class _TextLines(logging.Formatter):

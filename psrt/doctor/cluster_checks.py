@@ -117,17 +117,17 @@ def check_needs(facts: ClusterFacts, needs: Mapping[str, float]) -> Iterator[Fin
 
 def _waits(facts: ClusterFacts, silent_s: float) -> Iterator[Finding]:
     for wait in waits(facts):
-        if wait.since_s is not None and wait.since_s >= silent_s:
+        if wait.silent_s is not None and wait.silent_s >= silent_s:
             yield Finding(
                 "silent-trainer",
                 wait.where,
-                f"{wait.waiting} for {wait.awaited}, silent for {wait.since_s:.0f} s.",
+                f"{wait.text}, silent for {wait.silent_s:.0f} s.",
                 "See the log of the awaited trainer; kill -QUIT writes its stacks there.",
             )
         elif wait.awaited.endswith("to start"):
             yield Finding(
                 "missing-trainer",
                 wait.where,
-                f"{wait.waiting} for {wait.awaited}.",
+                f"{wait.text}.",
                 "Start it with the same --trainers and job, and its own --trainer-id.",
             )

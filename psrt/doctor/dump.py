@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from psrt.core.quantities import format_bytes
 from psrt.doctor.findings import Finding
 from psrt.doctor.processes import ProcessReport
-from psrt.status import ClusterFacts, report, waits
+from psrt.status import ClusterFacts, StatusReport, waits
 
 
 def dump(
@@ -30,7 +30,7 @@ def dump(
     yield from _section("Findings", [*map(str, findings)] or ["none"])
     if facts is not None:
         yield from _section("Who waits for whom", [*map(str, waits(facts))] or ["nobody"])
-        yield from _section("The job", report(facts))
+        yield from _section("The job", StatusReport.of(facts).lines())
     described = [line for each in processes for line in _process(each, roles)]
     yield from _section("Processes of psrt on this host", described or ["none"])
 

@@ -30,6 +30,9 @@ class Child(Protocol):
     def pid(self) -> int: ...
 
     @property
+    def host(self) -> str: ...
+
+    @property
     def log(self) -> str: ...
 
     def has_just_ended(self, now: float) -> bool:

@@ -31,6 +31,7 @@ class Cluster:
 
     Within its `with` block, SIGINT and SIGTERM go to the supervisor instead of raising, and SIGUSR1
     to the first pserver; after it no child runs. A pserver that is started again has flags `again`.
+    With `limit_signal` that signal ends the job instead, as SIGTERM does: its time limit is near.
     """
 
     def __init__(
@@ -40,18 +41,20 @@ class Cluster:
         clock: Clock,
         say: Say,
         again: Sequence[str] = (RECOVER,),
+        limit_signal: signal.Signals | None = None,
     ) -> None:
         self.processes: list[Child] = []
         self._engine, self._supervisor, self._again = engine, supervisor, again
         self._clock = clock
         self._say = say
+        self._limit_signal = limit_signal
         self._signals: list[int] = []
         self._exits = ExitStack()
         self._trainers = 0  # 0: their number does not change
         self._trainers_of: TrainersOf = no_trainers
 
     def __enter__(self) -> Cluster:
-        self._exits.enter_context(_captured(self._signals))
+        self._exits.enter_context(captured(self._signals))
         self._exits.callback(self._engine.close)
         return self
 
@@ -60,6 +63,11 @@ class Cluster:
 
     def host_of(self, child: ChildId) -> str:
         return self._engine.host_of(child)
+
+    @property
+    def has_met_limit(self) -> bool:
+        """True if `limit_signal` has ended the job."""
+        return self._supervisor.outcome.signal == self._limit_signal is not None
 
     @property
     def exit_code(self) -> int:
@@ -172,7 +180,7 @@ class Cluster:
             self.start(replace(commands[child], keeps_log=again) for child in instruction.children)
 
     def _handle(self, number: int, now: float) -> None:
-        if number != signal.SIGUSR1:
+        if number != signal.SIGUSR1 or number == self._limit_signal:
             self._execute(self._supervisor.interrupted(number, now))
         elif self._supervisor.phase is Phase.TRAINING:
             for process in self.processes:
@@ -217,7 +225,7 @@ def _names(children: Iterable[ChildId]) -> str:
 
 
 @contextmanager
-def _captured(signals: list[int]) -> Iterator[None]:
+def captured(signals: list[int]) -> Iterator[None]:
     """Append SIGINT, SIGTERM and SIGUSR1 to `signals`; restores the former handlers at the end."""
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
     before = [signal.signal(number, lambda caught, _: signals.append(caught)) for number in numbers]

@@ -11,9 +11,8 @@ from psrt.config.sections import JobConfig, LaunchConfig
 from psrt.core.clock import Clock, MonotonicClock
 from psrt.core.errors import ConfigError, PsrtError
 from psrt.launch import report
-from psrt.launch.children import Engine
 from psrt.launch.cluster import Cluster, Say
-from psrt.launch.engines import TABLE
+from psrt.launch.engines import TABLE, EngineKind
 from psrt.launch.outputs import check_report, make_directory, write_report
 from psrt.launch.plan import PSRT, RECOVER, Plan, check_restarts
 from psrt.launch.supervise import Supervisor
@@ -44,7 +43,9 @@ def run(
     make_directory("report", str(Path(config.report).parent))
     make_directory("profile", str(Path(config.profile).parent))
     check_report(config.report)
-    cluster = _cluster(kind.make(plan, say), plan, job, clock, say)
+    if kind.submit is not None and (code := kind.submit(plan, say)) is not None:
+        return code
+    cluster = _cluster(kind, plan, job, clock, say)
     error, started_at = None, clock.now()
     try:
         with cluster:
@@ -63,17 +64,20 @@ def run(
         error = error or unwritten
     if error:
         raise error
+    if cluster.has_met_limit and kind.again is not None:
+        kind.again(say)
     return code
 
 
-def _cluster(engine: Engine, plan: Plan, job: JobConfig, clock: Clock, say: Say) -> Cluster:
-    config = plan.config
+def _cluster(kind: EngineKind, plan: Plan, job: JobConfig, clock: Clock, say: Say) -> Cluster:
+    config, engine = plan.config, kind.make(plan, say)
     recoveries = config.recoveries if job.retained_bytes > 0 else 0
     stands_by = config.standby and engine.can_stand_by
     supervisor = Supervisor(config.grace_s, plan.cut_s, recoveries, config.restarts, stands_by)
     # With backups a pserver that is started again is empty: it becomes a backup itself.
     again = () if job.durability == "replica" else (RECOVER,)
-    return Cluster(engine, supervisor, clock, say, again)
+    limit = kind.limit_signal if plan.cut_s else None
+    return Cluster(engine, supervisor, clock, say, again, limit)
 
 
 def _train(cluster: Cluster, plan: Plan, say: Say) -> None:

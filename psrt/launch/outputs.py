@@ -1,13 +1,25 @@
-"""Places of a launch's own output: directories, and the report of the whole job."""
+"""Places of a launch's own output: directories, logs, and the report of the whole job."""
 
 from __future__ import annotations
 
 import json
+from collections import deque
 from pathlib import Path
 from typing import Any
 
 from psrt.core import whole_file
 from psrt.core.errors import ConfigError
+
+LAST_LINES = 20
+
+
+def last_lines(log: Path, count: int = LAST_LINES) -> str:
+    """Return the end of a log; empty if there is none."""
+    try:
+        with log.open(encoding="utf-8", errors="replace") as lines:
+            return "".join(deque(lines, maxlen=count)).rstrip()
+    except FileNotFoundError:
+        return ""
 
 
 def make_directory(name: str, path: str) -> None:

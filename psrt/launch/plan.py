@@ -15,10 +15,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from psrt.config.load import DEFAULT, Loaded, load
+from psrt.config.load import DEFAULT, Loaded, load, load_job
 from psrt.config.sections import JobConfig, LaunchConfig, PserverConfig, TrainerConfig
 from psrt.core.errors import ConfigError
 from psrt.core.specs import MODES, Geo
+from psrt.core.urls import is_url
+from psrt.launch.brought import brought_files
 
 PSERVER = "pserver"
 TRAINER = "trainer"
@@ -27,6 +29,8 @@ RECOVER = "--recover"
 PSRT = (sys.executable, "-m", "psrt")
 LOOPBACK = "127.0.0.1"
 _THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
+_CARRIED = ("CPU_NUM", "PYTHONPATH", "TZ")
+_CARRIED_PREFIXES = ("PSRT_", "PADDLE_", "FLAGS_", "OMP_", "OPENBLAS_", "MKL_", "NUMBA_", "GRPC_")
 
 
 @dataclass(frozen=True, order=True)
@@ -62,8 +66,10 @@ class Command:
 class Plan:
     """The commands of one launch; `program` runs `psrt` (tests pass a fake).
 
-    `variables` are those that the launch sets in the environment of every process. `cut_s` is the
-    time that pservers wait for a cut when they end, 0 = the job makes none.
+    `variables` are those that the launch sets in the environment of every process; `carried` are
+    those of the launcher that processes on other hosts get as well. `files` go to hosts that do not
+    share the job's directory, see `brought_files`; none = they do. `cut_s` is the time that
+    pservers wait for a cut when they end, 0 = the job makes none.
     """
 
     def __init__(
@@ -73,8 +79,10 @@ class Plan:
         program: Sequence[str] = PSRT,
     ) -> None:
         self.config = loaded.config
-        self._program = tuple(program)
+        self._program = _with_python(program, self.config.python)
+        self.files = _files(self.config, environ)
         self._trainer = _trainer_settings(loaded, environ)
+        self.carried = _carried(environ)
         self.cut_s = _cut_s(self.config, environ)
         self.variables = _variables(self.config, self._trainer.cpu_threads, environ)
         self._environ = {**environ, **self.variables}
@@ -91,12 +99,13 @@ class Plan:
 
     def _pserver(self, child: ChildId, host: str) -> Command:
         ready = self._path(child, ".ready.json")
-        arguments = ["--config", self.config.job, "--host", host, "--port", "0"]
+        arguments = ["--config", self._job, "--host", host, "--port", "0"]
         arguments += ["--num-gradient-servers", str(self.config.trainers)]
         if self.config.checkpoint_dir:
-            arguments += ["--checkpoint-dir", self.config.checkpoint_dir]
+            arguments += ["--checkpoint-dir", self._here(self.config.checkpoint_dir)]
         arguments += ["--resume", self.config.resume] if self.config.resume else []
         arguments += self._metrics_of(child)
+        arguments += ["--traces"] if self.config.trace_every else []
         arguments += shlex.split(self.config.pserver_args)
         return self._command(child, [*arguments, "--ready-file", str(ready)], ready)
 
@@ -108,12 +117,14 @@ class Plan:
         arguments += ["--carrier", self._trainer.carrier]
         arguments += ["--cpu-threads", str(self._trainer.cpu_threads)]
         arguments += ["--cpu-num", str(self._trainer.cpu_num), "--report", str(report)]
-        arguments += ["--save", self.config.save] if self.config.save else []
+        arguments += ["--save", self._here(self.config.save)] if self.config.save else []
         arguments += self._warm_start()
         arguments += ["--profile", self._profile_of(index)] if self._trainer.profile else []
         arguments += self._metrics_of(child)
+        every = self.config.trace_every
+        arguments += ["--trace-every", str(every)] if every else []
         arguments += shlex.split(self.config.trainer_args)
-        return self._command(child, [*arguments, self.config.job], report)
+        return self._command(child, [*arguments, self._job], report)
 
     def _metrics_of(self, child: ChildId) -> list[str]:
         """The flags of a process for its own port of metrics."""
@@ -127,16 +138,26 @@ class Plan:
         """The flags of trainers for a warm start; relative paths are those of the launcher."""
         config = self.config
         given = {"--warm-start": config.warm_start, "--warm-start-map": config.warm_start_map}
-        arguments = [word for flag, value in given.items() if value for word in (flag, value)]
+        named = ((flag, self._here(value)) for flag, value in given.items() if value)
+        arguments = [word for pair in named for word in pair]
         return [*arguments, "--warm-start-strict"] if config.warm_start_strict else arguments
 
     def _profile_of(self, index: int) -> str:
         whole = Path(self._trainer.profile)
-        return str(whole.with_name(f"{whole.stem}.trainer-{index}{whole.suffix}"))
+        return self._here(str(whole.with_name(f"{whole.stem}.trainer-{index}{whole.suffix}")))
 
     def _command(self, child: ChildId, arguments: list[str], result: Path) -> Command:
         whole = (*self._program, child.role, *arguments)
         return Command(child, whole, self._environ, self._path(child, ".log"), result)
+
+    @property
+    def _job(self) -> str:
+        """The job file as processes find it: they run in the directory of brought files."""
+        return Path(self.config.job).name if self.files else self.config.job
+
+    def _here(self, path: str) -> str:
+        """A path of the launcher, for processes that may run in another directory."""
+        return str(Path(path).absolute()) if self.files and not is_url(path) else path
 
     def _path(self, child: ChildId, suffix: str) -> Path:
         return Path(self.config.log_dir) / f"{child}{suffix}"
@@ -196,6 +217,25 @@ def _cut_s(config: LaunchConfig, environ: Mapping[str, str]) -> float:
     settings = load(PserverConfig, flags={}, file=config.job, environ=environ).config
     makes_cuts = config.checkpoint_dir or settings.checkpoint_dir
     return settings.checkpoint_grace_s if makes_cuts else 0.0
+
+
+def _files(config: LaunchConfig, environ: Mapping[str, str]) -> dict[str, bytes]:
+    if not config.bring or config.on == "local":
+        return {}
+    return brought_files(config, load_job(config.job, environ=environ).config)
+
+
+def _with_python(program: Sequence[str], python: str) -> tuple[str, ...]:
+    return (python, *program[1:]) if python and tuple(program) == PSRT else tuple(program)
+
+
+def _carried(environ: Mapping[str, str]) -> dict[str, str]:
+    """Variables for psrt and its libraries that processes on other hosts get from the launcher."""
+    return {
+        name: value
+        for name, value in environ.items()
+        if name in _CARRIED or name.startswith(_CARRIED_PREFIXES)
+    }
 
 
 def _variables(

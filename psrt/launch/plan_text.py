@@ -16,7 +16,8 @@ def commands_text(plan: Plan, host_of: Callable[[ChildId], str]) -> str:
     pservers = plan.pservers(host_of)
     endpoints = [f"{host_of(each.child)}:PORT_OF_PSERVER_{each.child.index}" for each in pservers]
     lines = ["# environment of every process"]
-    lines += [f"{name}={shlex.quote(value)}" for name, value in sorted(plan.variables.items())]
+    variables = plan.variables if plan.config.on == "local" else {**plan.carried, **plan.variables}
+    lines += [f"{name}={shlex.quote(value)}" for name, value in sorted(variables.items())]
     for command in (*pservers, *plan.trainers(endpoints)):
         lines += ["", f"# {command.child} on {host_of(command.child)}, log {command.log}"]
         lines.append(command_line(command))

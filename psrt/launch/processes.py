@@ -15,19 +15,18 @@ import selectors
 import signal
 import subprocess
 import sys
-from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
-from psrt.launch.plan import ChildId, Command, take_over_line
+from psrt.launch.outputs import last_lines
+from psrt.launch.plan import LOOPBACK, ChildId, Command, take_over_line
 
-LAST_LINES = 20
 _CHUNK_BYTES = 65536
 _PR_SET_PDEATHSIG = 1
 _prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
     """Request SIGKILL at the end of the parent; runs in the child before exec."""
     if _prctl is not None:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -43,7 +42,7 @@ def _started(command: Command, stdin: int, stdout: int | None = None) -> subproc
             stdout=log if stdout is None else stdout,
             stderr=log,
             process_group=0,
-            preexec_fn=_die_with_parent,
+            preexec_fn=die_with_parent,
         )
 
 
@@ -82,6 +81,10 @@ class Process:
         return self._popen.pid
 
     @property
+    def host(self) -> str:
+        return LOOPBACK
+
+    @property
     def log(self) -> str:
         return str(self.command.log)
 
@@ -100,9 +103,8 @@ class Process:
             self._popen.kill()
             self._popen.wait()
 
-    def last_lines(self, count: int = LAST_LINES) -> str:
-        with self.command.log.open(encoding="utf-8", errors="replace") as lines:
-            return "".join(deque(lines, maxlen=count)).rstrip()
+    def last_lines(self) -> str:
+        return last_lines(self.command.log)
 
 
 class Standby:

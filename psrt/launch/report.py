@@ -14,12 +14,12 @@ from typing import Any
 from psrt.core.columns import aligned
 from psrt.core.errors import CATALOGUE, JobError
 from psrt.launch.children import Child
-from psrt.launch.plan import TRAINER
+from psrt.launch.plan import LOOPBACK, TRAINER
 
 _SUMS = ("examples_per_s", "examples", "steps")
 _MEANS = ("loss", "train_auc", "auc")
 _COLUMNS = (*_SUMS, *_MEANS)
-_TEXTS = (0, 4)  # columns that are flush left
+_TEXTS = (0, 4, 5)  # columns that are flush left
 Report = Mapping[str, Any]
 
 
@@ -44,17 +44,20 @@ def totals(reports: Iterable[Report]) -> dict[str, Any]:
 
 
 def table(processes: Sequence[Child]) -> str:
-    """Return a table of role, pid, exit, seconds and log of processes, and results of trainers."""
-    rows = [("process", "pid", "exit", "seconds", "log")]
+    """Return a table of processes, with their hosts if there are others, and trainers' results."""
+    hosts = {p.host for p in processes} - {LOOPBACK}
+    rows = [("process", "pid", "exit", "seconds", "log", *(["host"] if hosts else []))]
     for p in processes:
-        rows.append((str(p.child), str(p.pid), str(p.code), f"{p.seconds:.1f}", p.log))
+        host = [p.host] if hosts else []
+        rows.append((str(p.child), str(p.pid), str(p.code), f"{p.seconds:.1f}", p.log, *host))
     return "\n".join([*aligned(rows, _TEXTS), "", *aligned(_results(processes), _TEXTS)]).rstrip()
 
 
 def failure(process: Child) -> JobError:
     """Return the error of a launch that `process` failed."""
     lines = process.last_lines() or "(it wrote nothing)"
-    who = f"{process.endpoint}, pid {process.pid}" if process.endpoint else f"pid {process.pid}"
+    where = process.endpoint or ("" if process.host == LOOPBACK else f"on {process.host}")
+    who = ", ".join(filter(None, (where, f"pid {process.pid}")))
     return JobError(
         f"{process.child} ({who}) {_ended(process.code or 0, process.seconds)}; "
         "psrt stopped the other processes.\n"
@@ -89,6 +92,7 @@ def _facts(process: Child) -> dict[str, Any]:
     return {
         "role": process.child.role,
         "index": process.child.index,
+        "host": process.host,
         "pid": process.pid,
         "exit_code": process.code,
         "seconds": process.seconds,

@@ -1,6 +1,7 @@
 """A small HTTP server: few connections, short timeouts, GET and HEAD of known pages alone.
 
-It reads no body and holds no state, so a client can only take a connection for some seconds.
+It reads no body and holds no state, so a client can only take a connection for some seconds, or one
+of few streams. Pages for browsers are answered under names of this host alone (`host_names`).
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ import socket
 import socketserver
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
 from psrt.core.errors import ConfigError, ErrorCode, JobError
 from psrt.core.threads import CrashReport, start_thread
+from psrt.observe.host_names import HostNames
 
 log = logging.getLogger("psrt.observe")
 
@@ -26,6 +28,12 @@ MOST_CONNECTIONS = 16
 """Connections at a time; further ones are closed at once."""
 MOST_S = 10.0
 """Seconds of one connection; then it is cut off."""
+MOST_STREAMS = 8
+"""Connections at a time that get a stream; they are cut off after `MOST_STREAM_S` seconds."""
+MOST_STREAM_S = 3600.0
+FOR_MACHINES = frozenset({"/metrics", "/healthz", "/readyz"})
+"""Pages that are answered under any name: monitoring calls a process by names that it cannot know.
+They are of no use to a browser."""
 _SILENCE_S = 5.0
 _LOOK_EVERY_S = 0.5
 
@@ -37,27 +45,47 @@ class HttpPage:
     body: bytes
     content_type: str = "text/plain; charset=utf-8"
     status: int = 200
+    headers: Sequence[tuple[str, str]] = ()
 
 
-MakePage: TypeAlias = Callable[[str], HttpPage]
+@dataclass(frozen=True)
+class HttpStream:
+    """An answer without an end: `chunks` waits for each, and is closed when the reader leaves."""
+
+    chunks: Callable[[], Generator[bytes]]
+    content_type: str = "text/event-stream"
+    headers: Sequence[tuple[str, str]] = ()
+
+
+MakePage: TypeAlias = Callable[[str], HttpPage | HttpStream]
 """Makes a page from the header Accept of the request."""
 
 
 class HttpServer:
     """Serves `pages` by path at `host:port` from construction to `close`; port 0 is any free one.
 
-    Raises `ConfigError` if `address` is not host:port, and `JobError` if it cannot be listened on.
+    Browsers may call it by `names` besides those of this host. `subject` and `flag` are what errors
+    name. Raises `ConfigError` if `address` is not host:port, and `JobError` if it cannot be
+    listened on.
     """
 
-    def __init__(self, address: str, pages: Mapping[str, MakePage], crashes: CrashReport) -> None:
+    def __init__(
+        self,
+        address: str,
+        pages: Mapping[str, MakePage],
+        crashes: CrashReport,
+        names: Sequence[str] = (),
+        subject: str = "metrics",
+        flag: str = "--metrics",
+    ) -> None:
         host, port = _split(address)
         try:
-            self._server = _Listener((host, port), pages, crashes)
+            self._server = _Listener((host, port), pages, crashes, HostNames((host, *names)))
         except OSError as error:
             raise JobError(
-                f"metrics could not be served on {address}: {error}.",
+                f"{subject} could not be served on {address}: {error}.",
                 code=ErrorCode.STARTUP_FAILED,
-                hint="Choose another address for --metrics; port 0 is any free one.",
+                hint=f"Choose another address for {flag}; port 0 is any free one.",
             ) from error
         bound = self._server.server_address[1]
         self.endpoint = f"[{host}]:{bound}" if ":" in host else f"{host}:{bound}"
@@ -78,12 +106,17 @@ class _Listener(http.server.HTTPServer):
     request_queue_size = MOST_CONNECTIONS
 
     def __init__(
-        self, where: tuple[str, int], pages: Mapping[str, MakePage], crashes: CrashReport
+        self,
+        where: tuple[str, int],
+        pages: Mapping[str, MakePage],
+        crashes: CrashReport,
+        names: HostNames,
     ) -> None:
         self.address_family = socket.AF_INET6 if ":" in where[0] else socket.AF_INET
-        self.pages, self._crashes = pages, crashes
+        self.pages, self.names, self._crashes = pages, names, crashes
         self._lock = threading.Lock()
-        self._open: dict[socket.socket, float] = {}  # when each connection began
+        self._open: dict[socket.socket, float] = {}  # when each connection is cut off
+        self._streams: set[socket.socket] = set()
         super().__init__(where, _Answer)
 
     def server_bind(self) -> None:
@@ -96,7 +129,7 @@ class _Listener(http.server.HTTPServer):
         with self._lock:
             is_taken = len(self._open) < MOST_CONNECTIONS
             if is_taken:
-                self._open[request] = time.monotonic()
+                self._open[request] = time.monotonic() + MOST_S
         if not is_taken:
             self.shutdown_request(request)
             return
@@ -109,10 +142,19 @@ class _Listener(http.server.HTTPServer):
 
     def cut_off(self, now_s: float) -> None:
         with self._lock:
-            late = [each for each, began_s in self._open.items() if now_s - began_s > MOST_S]
+            late = [each for each, ends_s in self._open.items() if now_s > ends_s]
         for each in late:
             with contextlib.suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
+
+    def may_stream(self, request: socket.socket) -> bool:
+        """Give a connection the time of a stream, unless there are too many."""
+        with self._lock:
+            if len(self._streams) >= MOST_STREAMS or request not in self._open:
+                return False
+            self._streams.add(request)
+            self._open[request] = time.monotonic() + MOST_STREAM_S
+            return True
 
     def _answer(self, request: socket.socket, client_address: Any) -> None:
         try:
@@ -122,6 +164,7 @@ class _Listener(http.server.HTTPServer):
         finally:
             with self._lock:
                 self._open.pop(request, None)
+                self._streams.discard(request)
             self.shutdown_request(request)
 
 
@@ -145,16 +188,37 @@ class _Answer(http.server.BaseHTTPRequestHandler):
 
     def _send(self, has_body: bool) -> None:
         page = self._page()
-        self.send_response(page.status)
-        self.send_header("Content-Type", page.content_type)
-        self.send_header("Content-Length", str(len(page.body)))
-        self.send_header("X-Content-Type-Options", "nosniff")
-        self.end_headers()
+        if isinstance(page, HttpStream) and has_body:
+            if self.server.may_stream(self.connection):
+                self._stream(page)
+                return
+            page = _TOO_MANY
+        body = page.body if isinstance(page, HttpPage) else b""
+        self.send_response(page.status if isinstance(page, HttpPage) else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self._end_headers(page)
         if has_body:
-            self.wfile.write(page.body)
+            self.wfile.write(body)
 
-    def _page(self) -> HttpPage:
+    def _stream(self, page: HttpStream) -> None:
+        """Send chunks until the reader leaves, or takes none for some seconds."""
+        self.send_response(200)
+        self._end_headers(page)
+        with contextlib.closing(page.chunks()) as chunks:
+            for chunk in chunks:
+                self.wfile.write(chunk)
+
+    def _end_headers(self, page: HttpPage | HttpStream) -> None:
+        self.send_header("Content-Type", page.content_type)
+        self.send_header("X-Content-Type-Options", "nosniff")
+        for name, value in page.headers:
+            self.send_header(name, value)
+        self.end_headers()
+
+    def _page(self) -> HttpPage | HttpStream:
         path = self.path.partition("?")[0]
+        if path not in FOR_MACHINES and (refused := self._refused()) is not None:
+            return refused
         make = self.server.pages.get(path)
         if make is None:
             known = "".join(f"{each}\n" for each in self.server.pages)
@@ -164,6 +228,24 @@ class _Answer(http.server.BaseHTTPRequestHandler):
         except Exception:
             log.exception("the page %s could not be made", path)
             return HttpPage(b"see the log of this process\n", status=500)
+
+    def _refused(self) -> HttpPage | None:
+        """The answer to a browser that another site sends here; None for other callers."""
+        host = self.headers.get("Host", "")
+        if not self.server.names.has(host):
+            log.warning("a browser asked for %r, which is no name of this host", host[:100])
+            return _OTHER_NAME
+        if self.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none"):
+            return _OTHER_SITE
+        return None
+
+
+_OTHER_NAME = HttpPage(
+    b"This name is not one of this host. Use its IP address, or add the name to metrics_names.\n",
+    status=421,
+)
+_OTHER_SITE = HttpPage(b"Another site may not ask for this.\n", status=403)
+_TOO_MANY = HttpPage(b"Too many pages are open.\n", status=503)
 
 
 def _split(address: str) -> tuple[str, int]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -28,12 +29,14 @@ log = logging.getLogger("psrt.observe")
 Fill: TypeAlias = Callable[[MetricPage], None]
 """Adds the values of this moment to a page."""
 
+NO_PAGES: Mapping[str, MakePage] = MappingProxyType({})
+
 
 class Observation:
     """The pages of one process of `role`, at `address` from `start` to `close`.
 
     `fill` adds values of `specs`, `status` returns what /status.json shows. The process is not
-    ready before `set_ready(True)`. A context manager that closes.
+    ready before `set_ready(True)`. `more` pages are served, too. A context manager that closes.
     """
 
     def __init__(
@@ -43,18 +46,19 @@ class Observation:
         fill: Fill,
         status: Callable[[], dict[str, Any]],
         crashes: CrashReport,
+        more: Mapping[str, MakePage] = NO_PAGES,
     ) -> None:
         self.is_ready = False
-        self._status, self._fill, self._crashes = status, fill, crashes
+        self._status, self._fill, self._crashes, self._more = status, fill, crashes, more
         self._gil: GilProbe | None = None
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(_Values(role, tuple(specs), self._values))
         ProcessCollector(registry=self._registry)
         self._server: HttpServer | None = None
 
-    def start(self, address: str) -> str:
-        """Serve; returns the endpoint. See `HttpServer` for errors."""
-        self._server = HttpServer(address, self.pages(), self._crashes)
+    def start(self, address: str, names: Sequence[str] = ()) -> str:
+        """Serve; returns the endpoint. See `HttpServer` for `names` and errors."""
+        self._server = HttpServer(address, self.pages(), self._crashes, names)
         self._gil = GilProbe(self._crashes)
         log.info("metrics on http://%s/metrics", self._server.endpoint)
         return self._server.endpoint
@@ -82,6 +86,7 @@ class Observation:
             "/healthz": self._health,
             "/readyz": self._readiness,
             "/status.json": self._facts,
+            **self._more,
         }
 
     def _values(self, page: MetricPage) -> None:

@@ -19,6 +19,7 @@ from functools import partial
 
 from psrt.core.clock import Clock, MonotonicClock
 from psrt.core.errors import DeadlineError, ErrorCode, PsrtError, UnavailableError, WireError
+from psrt.core.log import in_call
 from psrt.core.types import Array
 from psrt.rpc import pb
 from psrt.rpc.busy_poll import NEVER, BusyPoll
@@ -36,10 +37,8 @@ from psrt.rpc.wire import PROTOCOL, Message
 
 log = logging.getLogger("psrt.rpc")
 
-_HELLO_S = 5.0
-_LEAST_S = 0.001
-_WAIT_REPORT_S = 5.0
-_HURRIED_S = 1.0
+_HELLO_S, _LEAST_S = 5.0, 0.001
+_WAIT_REPORT_S, _HURRIED_S = 5.0, 1.0
 _COMPLETE_S = 5.0  # of one attempt; COMPLETE waits for no other trainer
 _CONFIRM_S = 1.0
 _POLICY = RetryPolicy(max_s=0.5)
@@ -137,7 +136,8 @@ class Client:
         """
         message = self._fill(method, header, tensors)
         message.into = into
-        return self._reported(message, self._try(message, timeout_s))
+        with in_call(method.name):
+            return self._reported(message, self._try(message, timeout_s))
 
     def complete(self, timeout_s: float, position: str = "") -> pb.Complete:
         """Report that this trainer has finished; the reply tells if all others have, too.

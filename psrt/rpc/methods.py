@@ -37,6 +37,10 @@ class Method(enum.IntEnum):
     OPEN = 40
 
 
+NAMES: dict[int, str] = {int(method): method.name for method in Method}
+UNKNOWN = "UNKNOWN"
+"""The name of every number that no method has."""
+
 TRAINED = "trained"
 """The clock of MEET that reaches 1 after the last push of a trainer, at the first pserver."""
 

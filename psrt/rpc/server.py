@@ -44,7 +44,8 @@ class Server:
     size limit of its reply (`Message.reply_limit`). The `gate` admits callers, by default all;
     `job_id` returns the job that is served, "" = none. TCP connections are encrypted by `tls`;
     without it the host must be of loopback, unless `insecure`: raises `ConfigError`. `meter` wraps
-    the handler of all calls, also of those that the gate refuses.
+    the handler of all calls, also of those that the gate refuses; `on_refused` gets the errors of
+    these.
     """
 
     def __init__(
@@ -67,8 +68,9 @@ class Server:
         insecure: bool = False,
         job_id: Callable[[], str] = lambda: "",
         meter: Callable[[Handler], Handler] = lambda handler: handler,
+        on_refused: Callable[[AccessError], None] = lambda error: None,
     ) -> None:
-        self._gate, self._job_id = gate or Gate(None), job_id
+        self._gate, self._job_id, self._on_refused = gate or Gate(None), job_id, on_refused
         host = host.strip("[]")
         if tls is None and not insecure:
             check_loopback(host)
@@ -174,6 +176,7 @@ class Server:
 
     def _recorded(self, error: AccessError, peer: Peer) -> AccessError:
         audit.warning("refused %s: %s", peer, error.message)
+        self._on_refused(error)
         return error
 
     def _introduce(self, reply: Message) -> None:

@@ -11,14 +11,17 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from psrt.core.errors import ErrorCode, PsrtError, WireError
+from psrt.core.log import in_call
+from psrt.core.tracing import span
 from psrt.rpc import pb
 from psrt.rpc.access import Grant
-from psrt.rpc.methods import METHODS
+from psrt.rpc.methods import METHODS, NAMES, UNKNOWN
 from psrt.rpc.status import to_wire
 from psrt.rpc.wire import PROTOCOL, Message, check_version
 
@@ -79,11 +82,12 @@ def keep_deadline(header: pb.Header, deadline_s: float, now: float) -> None:
 
 def begin(handler: Handler, request: Message, peer: Peer) -> Message | Later:
     """Run the handler; returns a finished reply or a `Later` for `settle`."""
-    try:
-        _check(request.header)
-        outcome = handler(request, peer)
-    except Exception as error:
-        return error_reply(request.header, error, peer)
+    with _logged(request.header):
+        try:
+            _check(request.header)
+            outcome = handler(request, peer)
+        except Exception as error:
+            return error_reply(request.header, error, peer)
     if isinstance(outcome, Later):
         # A reply that is ready needs no second turn on the carrier's pool.
         return settle(outcome, request.header, peer) if outcome.future.done() else outcome
@@ -96,20 +100,29 @@ def settle(later: Later, request: pb.Header, peer: Peer) -> Message | Later:
     The error of the future is not raised: its traceback would refer to this frame, and so keep the
     caller's connection after its end.
     """
+    if not later.future.done():
+        with span("wait"):
+            wait([later.future])
     failure = later.future.exception()
     if failure is not None:
         return error_reply(request, failure, peer)
-    try:
-        outcome = later.finish()
-        return outcome if isinstance(outcome, Later) else _addressed(outcome, request)
-    except Exception as error:
-        return error_reply(request, error, peer)
+    with _logged(request):
+        try:
+            outcome = later.finish()
+            return outcome if isinstance(outcome, Later) else _addressed(outcome, request)
+        except Exception as error:
+            return error_reply(request, error, peer)
 
 
 def error_reply(request: pb.Header, error: BaseException, peer: Peer) -> Message:
     if not isinstance(error, PsrtError):
         log.error("call %s of %s failed", request.method, peer, exc_info=error)
     return _addressed(Message(pb.Header(error=to_wire(error))), request)
+
+
+def _logged(header: pb.Header) -> AbstractContextManager[None]:
+    """Lines of the block name the call and its caller."""
+    return in_call(NAMES.get(header.method, UNKNOWN), header.trainer)
 
 
 def _check(header: pb.Header) -> None:

@@ -3,12 +3,16 @@
 facts      what one pserver reports, as values
 gathering  facts of all pservers of a job, asked side by side
 waits      who waits for whom, and which trainer or pserver holds a job up
+summaries  cuts and errors of a whole job
+rates      rates of a pserver between two looks
 report     the facts as lines of text
+page       the job as a live page for browsers
 """
 
 from psrt.status.facts import ClusterFacts, PserverFacts, Unreachable
-from psrt.status.gathering import Gatherer
-from psrt.status.report import report
+from psrt.status.gathering import Gatherer, PlanGatherer, others_of_plan
+from psrt.status.report import StatusReport
 from psrt.status.waits import Wait, waits
 
-__all__ = ["ClusterFacts", "Gatherer", "PserverFacts", "Unreachable", "Wait", "report", "waits"]
+__all__ = ["ClusterFacts", "Gatherer", "PlanGatherer", "PserverFacts", "StatusReport"]
+__all__ += ["Unreachable", "Wait", "others_of_plan", "waits"]

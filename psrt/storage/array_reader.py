@@ -70,6 +70,11 @@ class ArrayFileReader:
         data = self._file.read(extent.offset, extent.size_bytes)
         return self._tried(number, lambda: _verified(data, number, extent))
 
+    def read_ahead(self, number: int) -> None:
+        """Announce that page `number` is read soon."""
+        extent = self._extents[number]
+        self._file.read_ahead(extent.offset, extent.size_bytes)
+
     def shapes(self, number: int) -> dict[str, Shape]:
         """Read and verify the header of page `number`; returns the shape of each array by name."""
         return {entry.name: entry.shape for entry in self._header(number).arrays}

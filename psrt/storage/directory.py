@@ -37,6 +37,10 @@ class RangeReader(Protocol):
         """Return exactly these bytes, read-only; raises `StorageError` naming the file."""
         ...
 
+    def read_ahead(self, offset: int, size_bytes: int) -> None:
+        """Announce a read of these bytes; returns at once, and fails never."""
+        ...
+
 
 class Directory(Protocol):
     """Files by name. All errors are `StorageError`s that name the file."""

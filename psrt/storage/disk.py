@@ -31,6 +31,10 @@ class DiskFile(Protocol):
         """Fill `buffer` from byte `offset` on; returns how much was there."""
         ...
 
+    def read_ahead(self, offset: int, size_bytes: int) -> None:
+        """Begin to read these bytes into the cache of the disk, without waiting."""
+        ...
+
     def close(self) -> None:
         """Close it; a second call does nothing."""
         ...
@@ -86,6 +90,9 @@ class RealFile:
                 break
             done += count
         return done
+
+    def read_ahead(self, offset: int, size_bytes: int) -> None:
+        os.posix_fadvise(self._descriptor, offset, size_bytes, os.POSIX_FADV_WILLNEED)
 
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, _CLOSED

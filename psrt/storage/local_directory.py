@@ -195,3 +195,7 @@ class LocalReader:
         if count < size_bytes:
             raise damaged(self.name, f"it ends at byte {offset + count}")
         return data.toreadonly()
+
+    def read_ahead(self, offset: int, size_bytes: int) -> None:
+        with suppress(OSError):
+            self._file.read_ahead(offset, size_bytes)

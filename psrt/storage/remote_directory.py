@@ -178,3 +178,6 @@ class RemoteReader:
         if len(data) != size_bytes:
             raise damaged(self.name, f"it ends at byte {offset + len(data)}")
         return memoryview(data).toreadonly()
+
+    def read_ahead(self, offset: int, size_bytes: int) -> None:
+        """Do nothing: a second request would bring the bytes twice."""

@@ -23,7 +23,7 @@ from psrt.rpc.shm.segments import Segment
 from psrt.rpc.wire import Message, decode, encode_apart
 from psrt.rpc.wire.preamble import PREAMBLE_BYTES, parse_preamble, preamble
 from tests.support.pserver import DaemonProcess, daemon, onlooker, status
-from tests.support.raw_stream import WAIT_S, frame
+from tests.support.raw_stream import WAIT_S, everything, frame
 
 MIB = 1 << 20
 APART = 1 | 2 | 4  # SHARES | APART | NEW
@@ -119,6 +119,23 @@ def test_memory_that_could_fail_under_the_pserver_is_refused(
     assert error.code in REFUSALS, error
     check_alive(pserver)
     assert len(os.listdir(f"/proc/{pserver.process.pid}/fd")) <= before + 1
+
+
+def test_descriptors_behind_a_refused_frame_do_not_end_the_pserver(pserver: DaemonProcess) -> None:
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.settimeout(WAIT_S)
+        sock.connect(str(pserver.facts["unix_path"]))
+        sock.sendall(b"not a frame at all")
+        fds = [memory(4096) for _ in range(4)]
+        with contextlib.suppress(OSError):  # refused already
+            for _ in range(3):
+                socket.send_fds(sock, [b"x"], fds)
+            sock.shutdown(socket.SHUT_WR)
+            everything(sock)
+
+    check_alive(pserver)
+    for fd in fds:
+        os.close(fd)
 
 
 def test_memory_of_huge_pages_is_refused(pserver: DaemonProcess) -> None:

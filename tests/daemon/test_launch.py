@@ -12,48 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from psrt.config.load import Loaded, load
-from psrt.config.sections import LaunchConfig
 from psrt.core.errors import ConfigError, DeadlineError, ErrorCode, JobError
 from psrt.launch import launching
 from psrt.launch.plan import Plan
+from tests.support.launched_job import FAKE, PROGRAM, Job
 
-FAKE = Path(__file__).parents[1] / "support" / "fake_psrt.py"
-PROGRAM = (sys.executable, str(FAKE))
 WAIT_S = 60.0
-
-
-class Job:
-    """A job file in a directory of its own, and what the children shall do."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.path = directory / "job.toml"
-        self.said: list[str] = []
-        (directory / "train.py").write_text("")
-        self.write('[job]\nprogram = "train.py"\n')
-
-    def write(self, text: str) -> None:
-        self.path.write_text(text)
-
-    def behave(self, **behaviour: object) -> None:
-        script = {name.replace("_", "."): value for name, value in behaviour.items()}
-        (self.directory / "behaviour.json").write_text(json.dumps({"trainers": 2, **script}))
-
-    def loaded(self, **flags: object) -> Loaded[LaunchConfig]:
-        flags = {"job": str(self.path), "log_dir": str(self.logs), "grace_s": 30.0, **flags}
-        return load(LaunchConfig, flags=flags, file=str(self.path))
-
-    def launch(self, **flags: object) -> int:
-        return launching.run(self.loaded(**flags), say=self.said.append, program=PROGRAM)
-
-    @property
-    def logs(self) -> Path:
-        return self.directory / "logs"
-
-    @property
-    def output(self) -> str:
-        return "\n".join(self.said)
 
 
 @pytest.fixture

@@ -168,6 +168,13 @@ def test_a_signal_ends_it_in_order_while_a_trainer_is_connected(
     assert "Traceback" not in output
 
 
+def test_a_stopped_pserver_ends_with_the_exit_code_that_its_supervisor_needs(
+    tmp_path: Path,
+) -> None:
+    with daemon(tmp_path, "--stopped-exit-code", "143") as pserver:
+        assert pserver.end(signal.SIGTERM) == 143
+
+
 def test_with_stay_it_goes_on_after_all_trainers_completed(tmp_path: Path) -> None:
     with daemon(tmp_path, "--stay") as pserver:
         client = joined(pserver.endpoint)

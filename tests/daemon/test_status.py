@@ -48,7 +48,9 @@ def test_json_has_the_facts_of_each_pserver(tmp_path: Path) -> None:
     known, missing = json.loads(text)["pservers"]
     assert code == 0
     assert known["job"] == "job"
-    assert known["tables"] == [{"name": "w", "kind": "dense", "size_bytes": 16, "rows": None}]
+    (table,) = known["tables"]
+    facts = table["name"], table["kind"], table["size_bytes"], table["rows"]
+    assert facts == ("w", "dense", 16, None)
     assert missing["endpoint"] == "127.0.0.1:1"
     assert "cannot be reached" in missing["reason"]
 

@@ -189,29 +189,36 @@ class SimCluster:
 
         def main() -> None:
             self.world.note(f"{pserver.endpoint} starts")
-            if self.scenario.has_backups:
-                start_with_backups(self, pserver, process)
-                return
-            directory, name = self.directory(pserver.endpoint), pserver.endpoint.partition(":")[0]
-            is_again = self.scenario.is_durable and pserver.starts > 1
-            recovered = served_job.take_over(directory, name) if is_again else None
-            pserver.is_anew |= pserver.starts > 1 and recovered is None
-            service = PserverService(
-                stripes=1,
-                wait_timeout_s=WAIT_TIMEOUT_S,
-                on_end=lambda error: self.pserver_ended(pserver, process, error),
-                cuts=self._cut_settings(pserver.endpoint),
-                carrier=self.network.dial(process),
-                recovered=recovered,
-            )
-            service.serves_as(name)
-            pserver.service = service
-            service.start()
-            self.network.listen(pserver.endpoint, process, service.handle)
-            if self.scenario.cuts_in_a_row > 1:
-                visit(self.world, lambda: service.tables)
+            try:
+                self._serve(pserver, process)
+            except PsrtError as error:
+                self.pserver_ended(pserver, process, error)
 
         self.world.spawn(process, "main", main)
+
+    def _serve(self, pserver: SimPserver, process: Process) -> None:
+        """Begin to serve; raises the error of a predecessor's files that cannot be recovered."""
+        if self.scenario.has_backups:
+            start_with_backups(self, pserver, process)
+            return
+        directory, name = self.directory(pserver.endpoint), pserver.endpoint.partition(":")[0]
+        is_again = self.scenario.is_durable and pserver.starts > 1
+        recovered = served_job.take_over(directory, name) if is_again else None
+        pserver.is_anew |= pserver.starts > 1 and recovered is None
+        service = PserverService(
+            stripes=1,
+            wait_timeout_s=WAIT_TIMEOUT_S,
+            on_end=lambda error: self.pserver_ended(pserver, process, error),
+            cuts=self._cut_settings(pserver.endpoint),
+            carrier=self.network.dial(process),
+            recovered=recovered,
+        )
+        service.serves_as(name)
+        pserver.service = service
+        service.start()
+        self.network.listen(pserver.endpoint, process, service.handle)
+        if self.scenario.cuts_in_a_row > 1:
+            visit(self.world, lambda: service.tables)
 
     def pserver_ended(self, pserver: SimPserver, process: Process, error: PsrtError | None) -> None:
         """The daemon leaves some seconds after its job has ended."""

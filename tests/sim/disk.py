@@ -247,6 +247,9 @@ class SimulatedFile:
         buffer[: len(data)] = data
         return len(data)
 
+    def read_ahead(self, offset: int, size_bytes: int) -> None:
+        """Do nothing."""
+
     def close(self) -> None:
         self._disk.alive()
 

@@ -121,13 +121,19 @@ class SimConnection:
         self.cut()
 
     def close(self) -> None:
-        self.peer = None
+        self._left()
 
     def cut(self) -> None:
         """Break the connection for both ends."""
-        self._broken, self.peer = True, None
+        self._broken = True
+        self._left()
         if self._awaits is not None:
             self._world.wake(self._awaits[0])
+
+    def _left(self) -> None:
+        """Let the listening process see the end, whoever still refers to the peer."""
+        if self.peer is not None:
+            self.peer.has_left, self.peer = True, None
 
     def _send(self, what: str, arrive: Callable[[], None]) -> None:
         fault, delay_s = self._network.frame(what)

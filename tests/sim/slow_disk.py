@@ -72,5 +72,8 @@ class SlowFile:
     def read_into(self, buffer: memoryview, offset: int) -> int:
         return self._file.read_into(buffer, offset)
 
+    def read_ahead(self, offset: int, size_bytes: int) -> None:
+        """Do nothing."""
+
     def close(self) -> None:
         self._file.close()

@@ -54,6 +54,9 @@ class MemoryReader:
             raise damaged(self.name, f"it ends at byte {self.size_bytes}")
         return memoryview(self._data)[offset : offset + size_bytes]
 
+    def read_ahead(self, offset: int, size_bytes: int) -> None:
+        """Do nothing."""
+
 
 def written(pages: Sequence[Content] = PAGES) -> tuple[bytes, Seal]:
     """Return the bytes and the seal of a file of these pages."""

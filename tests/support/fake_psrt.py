@@ -21,7 +21,7 @@ def main() -> int:
     script = json.loads((job.parent / "behaviour.json").read_text())
     index = arguments.trainer_id or 0
     if arguments.role == "pserver":
-        index = int(Path(arguments.ready_file).name.split(".")[1])
+        index = int(Path(arguments.ready_file).name.split(".")[1])  # of pserver.1.ready.json
     behaviour = script.get(f"{arguments.role}.{index}", "serve")
     role = Pserver(arguments, script) if arguments.role == "pserver" else Trainer(arguments, script)
     return int(getattr(role, behaviour)() or 0)
@@ -93,7 +93,8 @@ class Trainer:
         """Succeed, with the report telling what this process was given."""
         names = ("OMP_NUM_THREADS", "PSRT_COMMUNICATION_MODE", "PSRT_DATA_EPOCHS")
         given = {name: os.environ.get(name) for name in names}
-        Path(self.arguments.report).write_text(json.dumps({"argv": sys.argv[1:], **given}))
+        here = {"directory": os.getcwd(), "files": sorted(os.listdir())}
+        Path(self.arguments.report).write_text(json.dumps({"argv": sys.argv[1:], **given, **here}))
 
     def fail(self) -> int:
         for number in range(30):
@@ -109,7 +110,7 @@ class Trainer:
         signal.pause()
 
     def interrupt(self) -> None:
-        os.kill(os.getppid(), signal.SIGINT)
+        os.kill(int(str(self.script["launcher"])), signal.SIGINT)
         signal.pause()
 
     def hold(self) -> None:

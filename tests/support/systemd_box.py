@@ -27,7 +27,7 @@ DEADLINE_S = 120.0
 
 
 def missing() -> str:
-    """The part of a box that this host lacks; "" if none."""
+    """The thing that this host lacks for a box; "" if nothing."""
     if os.getuid() != 0:
         return "needs root"
     if shutil.which("unshare") is None or not Path("/lib/systemd/systemd").exists():

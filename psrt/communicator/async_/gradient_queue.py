@@ -15,6 +15,7 @@ import numpy as np
 from psrt.communicator.base import Gradient, Versions
 from psrt.communicator.requests import WHOLE, Settled, Steps
 from psrt.core.tensors import SelectedRows
+from psrt.core.tracing import TracedSpan
 from psrt.core.types import F32
 from psrt.kernels.tables import rows as row_kernels
 
@@ -126,7 +127,8 @@ class Merged:
 
     `versions` are those that the oldest of these steps computed on. A push before the end of its
     step counts 0: the next one counts the step. A push `is_late` if it waited for a sender that had
-    another one under way. `settled` are the steps that were answered before it.
+    another one under way. `settled` are the steps that were answered before it. `span` is that of
+    the first traced step among them.
     """
 
     groups: dict[str, Group]
@@ -136,6 +138,7 @@ class Merged:
     is_late: bool = False
     counted: int = 1
     settled: Settled = NOTHING_SETTLED
+    span: TracedSpan | None = None
 
     @property
     def first(self) -> int:

@@ -17,6 +17,7 @@ from collections import deque
 from psrt.communicator.async_.gradient_queue import GradientQueue, Merged
 from psrt.communicator.base import Gradient, Gradients, Position, Versions, no_position
 from psrt.communicator.requests import Settled
+from psrt.core import tracing
 from psrt.core.errors import DeadlineError
 
 EARLY_BYTES = 2 << 20
@@ -65,6 +66,7 @@ class MergeQueue:
         self._under_way: list[Merged] = []
         self._last_step = self._counted = self._apart_to = 0  # last steps: put, counted, not merged
         self._places = {0: ""}  # where data go on, by step
+        self._spans: dict[int, tracing.TracedSpan] = {}  # of traced steps that are not counted
         self._draining = False
         self._paused = False
         self._closed = False
@@ -122,6 +124,8 @@ class MergeQueue:
             self._last_step += 1
             self._places[self._last_step] = place
             self._steps.append(versions)
+            if (span := tracing.current()) is not None:
+                self._spans[self._last_step] = span
             self.position = position
             self._offered.clear()
             self._offered_bytes, self._newest = 0, None
@@ -257,7 +261,9 @@ class MergeQueue:
             self._steps.popleft()
         counted, self._counted = self._counted + 1, self._counted + steps
         settled = self._settled([group.first for group in groups.values()], counted)
-        merged = Merged(groups, steps, versions, self._average, is_late, counted, settled)
+        spans = [self._spans.pop(step, None) for step in range(counted, counted + steps)]
+        span = next(filter(None, spans), None)
+        merged = Merged(groups, steps, versions, self._average, is_late, counted, settled, span)
         self._under_way.append(merged)
         return merged
 

@@ -24,6 +24,7 @@ from psrt.communicator.async_.sender import OnAnswer, Sender
 from psrt.communicator.base import Gradient, Gradients, Position, Pulled, Versions
 from psrt.communicator.base_communicator import BaseCommunicator, time_left
 from psrt.communicator.requests import PserverGroup, Request, Snapshots
+from psrt.core.tracing import traced
 from psrt.core.types import F32
 
 
@@ -58,6 +59,7 @@ class QueuedCommunicator(BaseCommunicator):
     def offer(self, name: str, gradient: Gradient) -> None:
         self._sender.offer(name, gradient, self._versions)
 
+    @traced("finish")
     def finish(self, gradients: Gradients) -> Pulled:
         self._check()
         self._sender.put(gradients, self._versions, self._next_position)

@@ -18,6 +18,7 @@ from psrt.communicator.base import Gradient, Gradients, Position, Versions, no_p
 from psrt.communicator.requests import BACKSTOP_S, PserverGroup, Request, count_steps
 from psrt.core.counters import Counters
 from psrt.core.errors import DeadlineError
+from psrt.core.tracing import within
 from psrt.rpc.methods import Method
 
 
@@ -133,7 +134,8 @@ class Sender:
 
     def _send(self) -> None:
         while (merged := self._queue.take()) is not None:
-            self._push(merged)
+            with within(merged.span):
+                self._push(merged)
             self._queue.sent(merged)
 
     def _push(self, merged: Merged) -> None:

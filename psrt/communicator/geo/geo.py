@@ -43,6 +43,7 @@ from psrt.core.counters import Counters
 from psrt.core.errors import DeadlineError, InternalError, PsrtError
 from psrt.core.specs import Geo
 from psrt.core.tensors import SelectedRows
+from psrt.core.tracing import traced
 from psrt.core.types import F32, I64
 from psrt.kernels.tables import rows as row_kernels
 from psrt.rpc.methods import TRAINED, Method
@@ -113,6 +114,7 @@ class GeoCommunicator(BaseCommunicator):
     def offer(self, name: str, gradient: Gradient) -> None:
         """Gradients are not sent."""
 
+    @traced("finish")
     def finish(self, gradients: Gradients) -> Pulled:
         """Update the tables, exchange if one is due, and read the rows of the next step."""
         self._check()

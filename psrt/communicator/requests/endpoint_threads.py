@@ -17,6 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from psrt.core.errors import DeadlineError, InternalError
 from psrt.core.threads import CrashReport, start_thread
+from psrt.core.tracing import carried
 
 T = TypeVar("T")
 _Inbox: TypeAlias = "SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None]"
@@ -46,7 +47,7 @@ class EndpointThreads:
             if self._closed:
                 future.set_exception(InternalError("a call was made after the threads ended"))
             else:
-                self._inboxes[endpoint].put((job, future))
+                self._inboxes[endpoint].put((carried(job), future))
         return future
 
     def close(self) -> None:

@@ -245,7 +245,7 @@ class JobCalls:
 
     def _register(self, client: Client, timeout_s: float) -> pb.Header:
         specs = [to_json(spec) for spec in self.plan.specs_for(client.endpoint)]
-        header = pb.Header(register=self._found)
+        header = pb.Header(register=self._found, cut=pb.Cut(last_push=client.last_push))
         header.register.specs.extend(specs)
         header.register.warm_start = self.plan.warm_start
         if self.plan.warm_start:

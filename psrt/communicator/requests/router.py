@@ -26,6 +26,7 @@ from psrt.core.errors import ConfigError, ErrorCode, TableError
 from psrt.core.precision import WirePrecision
 from psrt.core.specs import DenseTableSpec, SparseTableSpec, moves_all_rows
 from psrt.core.tensors import SelectedRows
+from psrt.core.tracing import traced
 from psrt.core.types import F32, I32, I64
 from psrt.kernels import jit
 from psrt.kernels.precision import narrow
@@ -73,6 +74,7 @@ class Router:
         """Empty requests: bucket 0 of each endpoint in the order of the plan, then bucket 1, …"""
         return [Request(bucket.endpoint, bucket.number) for bucket in self._buckets]
 
+    @traced("route")
     def push(
         self,
         requests: list[Request],

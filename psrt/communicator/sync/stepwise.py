@@ -18,6 +18,7 @@ from psrt.communicator.base_communicator import BaseCommunicator
 from psrt.communicator.requests import PserverGroup, Request, Snapshots
 from psrt.communicator.sync.repeated_step import RepeatedStep
 from psrt.core.errors import DeadlineError
+from psrt.core.tracing import traced
 from psrt.core.types import F32, I64
 
 
@@ -47,6 +48,7 @@ class StepwiseCommunicator(BaseCommunicator):
         """Store the ids: rows of the next step must be read after this step's gradients."""
         self._wanted = wanted
 
+    @traced("finish")
     def finish(self, gradients: Gradients) -> Pulled:
         self._check()
         wanted, self._wanted = self._wanted, {}

@@ -21,12 +21,20 @@ def log_level() -> Any:
     return setting("info", "Least severe log line that is written.", choices=LEVELS)
 
 
-def metrics() -> Any:
+def metrics(more: str = "") -> Any:
     help = (
-        "Interface and port, host:port, of /metrics, /healthz, /readyz and /status.json over HTTP, "
-        "which anyone who reaches the port may read; port 0 = any free one, empty = none."
+        f"Interface and port, host:port, of {more}/metrics, /healthz, /readyz and /status.json by "
+        "HTTP, which anyone who reaches the port may read; port 0 = any free one, empty = none."
     )
     return setting("", help)
+
+
+def trace_every() -> Any:
+    help = (
+        "Trace one step of so many by OpenTelemetry, whose variables name the collector (OTEL_*); "
+        "0 = none."
+    )
+    return setting(0, help, minimum=0)
 
 
 def log_format() -> Any:

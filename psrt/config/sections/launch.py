@@ -9,7 +9,12 @@ from psrt.config.settings import setting
 from psrt.core.errors import ConfigError
 from psrt.core.specs import MODES
 
-ENGINES = {"local": "processes of this host"}
+ENGINES = {
+    "local": "processes of this host",
+    "ssh": "processes of --hosts, over SSH",
+    "mpi": "ranks of one mpirun",
+    "slurm": "a job of Slurm, or steps of the one that this is",
+}
 """Engines that start processes: name → description; `psrt.launch.engines.table` has their rows."""
 
 _ON = "The processes are " + "; ".join(f"{name} = {what}" for name, what in ENGINES.items()) + "."
@@ -21,6 +26,31 @@ class LaunchConfig:
 
     job: str = setting("", "Job file (TOML).", positional="JOB.toml")
     on: str = setting("local", _ON, choices=tuple(ENGINES))
+    hosts: str = setting(
+        "", "Hosts for the processes: a list with slots, such as a:2,b:2, or a file, one a line."
+    )
+    bring: tuple[str, ...] = setting(
+        (),
+        "Files to send to the hosts along with job file and program: patterns below the job's "
+        "directory, such as *.py; empty = the hosts share that directory.",
+    )
+    python: str = setting(
+        "", "Python of the hosts, with psrt installed; empty = the path of this one."
+    )
+    ssh_config: str = setting("", "Configuration file of OpenSSH; empty = ~/.ssh/config.")
+    mpirun: str = setting(
+        "mpirun", "Command of MPI with further flags, as in a shell, for --on mpi."
+    )
+    slurm: str = setting(
+        "",
+        "Flags of sbatch for pservers and for trainers, as in a shell, such as '--time=4:00:00 "
+        "--partition=cpu'.",
+    )
+    address: str = setting(
+        "",
+        "Own address that the ranks of --on mpi reach; empty = that towards the first of --hosts, "
+        "or 127.0.0.1 without any.",
+    )
     pservers: int = setting(2, "Number of pservers to start.", minimum=1)
     trainers: int = setting(2, "Number of trainers to start.", minimum=1)
     log_dir: str = setting("logs", "Directory for one log file per process.")
@@ -32,6 +62,7 @@ class LaunchConfig:
         "Interface and first port, host:port, of metrics: the pservers take it and those behind it "
         "in their order, then the trainers in theirs; port 0 = any free ones, empty = none.",
     )
+    trace_every: int = fields.trace_every()
     report: str = setting("", "JSON file for the merged summary of the run.")
     profile: str = setting(
         "",
@@ -46,7 +77,9 @@ class LaunchConfig:
         "", "Directory or fsspec URL for cuts, in place of that of [pserver]; empty = that one."
     )
     resume: str = setting(
-        "", "Begin with this cut of checkpoint_dir: a number, or latest; empty = begin anew."
+        "",
+        "Begin with this cut of checkpoint_dir: a number, latest, or auto = the latest if there is "
+        "one; empty = begin anew.",
     )
     recoveries: int = setting(
         10,

@@ -96,6 +96,13 @@ class PserverConfig:
     )
     insecure: bool = fields.insecure("this pserver")
     stay: bool = setting(False, "Keep serving after all trainers have completed.")
+    stopped_exit_code: int = setting(
+        0,
+        "Exit code after SIGTERM or SIGINT; Jobs of Kubernetes replace a pserver that was stopped "
+        "only if it is not 0.",
+        minimum=0,
+        maximum=255,
+    )
     checkpoint_dir: str = setting(
         "", "Directory or fsspec URL for cuts of the job, the same for all pservers; empty = none."
     )
@@ -143,9 +150,21 @@ class PserverConfig:
         "the newest state of it in checkpoint_dir. Without one, begin anew.",
     )
     resume: str = setting(
-        "", "Begin with this cut of checkpoint_dir: a number, or latest; empty = begin anew."
+        "",
+        "Begin with this cut of checkpoint_dir: a number, latest, or auto = the latest if there is "
+        "one; empty = begin anew.",
     )
-    metrics: str = fields.metrics()
+    metrics: str = fields.metrics("the page of the job at /, ")
+    traces: bool = setting(
+        False,
+        "Send spans of the calls of traced steps by OpenTelemetry, whose variables name the "
+        "collector (OTEL_*).",
+    )
+    metrics_names: tuple[str, ...] = setting(
+        (),
+        "Names, besides IP addresses and the host's own name, by which browsers may open the page "
+        "of metrics, such as one of a proxy.",
+    )
     scheduling: str = fields.scheduling()
     busy_poll_us: int = fields.busy_poll_us()
     cache_dir: str = fields.cache_dir()

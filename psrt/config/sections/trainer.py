@@ -73,6 +73,7 @@ class TrainerConfig:
     save: str = setting("", "Directory to save the model to (written by trainer 0).")
     evaluate: str = setting("", "Saved model to test instead of training.")
     metrics: str = fields.metrics()
+    trace_every: int = fields.trace_every()
     cache_dir: str = fields.cache_dir()
     log_level: str = fields.log_level()
     log_format: str = fields.log_format()

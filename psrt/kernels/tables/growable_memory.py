@@ -59,6 +59,17 @@ class Slab:
             self._grow(max(rows, 2 * len(self.rows)))
         self._reached_bytes = max(self._reached_bytes, rows * self._words * 4)
 
+    def make(self, rows: int) -> None:
+        """Have memory made for `rows` rows, which are reserved, and are all written soon.
+
+        One call for many pages costs half of what their first accesses do (1.4 µs a page)."""
+        end = _page_up(rows * self._words * 4)
+        with self._moving:
+            start = min(self._prepared_bytes, end)
+            if end - start >= _STEP_BYTES:
+                _madvise(self.rows.ctypes.data + start, end - start, _POPULATE_WRITE)
+                self._prepared_bytes = end
+
     def trim(self, rows: int) -> None:
         """Give back memory behind the first `rows` rows, if it is worth a system call.
 

@@ -72,6 +72,21 @@ class IdIndex:
         self._arrays = None
         self._hashes.reserve(rows)
 
+    def expect(self, rows: int) -> None:
+        """Make the leaves of an empty index that `rows` ids will have split it into."""
+        self._arrays = None
+        found = leaves.leaves_of(rows)
+        count, depth = len(found), max(depth for _, depth in found)
+        self._cells.reserve(count)
+        self._cells.make(count)
+        self._directory = np.zeros(1 << depth, np.int32)
+        self._facts = np.zeros((max(16, count), FACTS), np.int32)
+        for leaf, (prefix, bits) in enumerate(found):
+            self._facts[leaf] = (0, leaves.limit_of(prefix, bits), bits, prefix)
+            self._directory[prefix :: 1 << bits] = leaf
+        self._leaves = count
+        self.arrays.cells[: count * CELLS] = EMPTY
+
     def grow(self, leaf: int) -> None:
         """Split a leaf that is full.
 

@@ -45,6 +45,8 @@ FACTS = 4
 """Of a leaf: ids in it, ids at which it is full, number of its directory bits, and those bits."""
 
 _LEAST_LOAD, _LOADS = 0.5, 0.38
+_MARGIN = 0.93
+"""A leaf of evenly spread ids has less than this part of its limit, or it is likely to be split."""
 _SLOT_MASK = np.uint32(SLOTS)
 _ID = ID_WORD // 2  # of a row in words of 8 bytes
 
@@ -54,6 +56,19 @@ def limit_of(prefix: int, depth: int) -> int:
     neighbours evenly."""
     share = ((prefix + (1 << depth)) * 0.6180339887498949) % 1.0
     return int(CELLS * (_LEAST_LOAD + _LOADS * share))
+
+
+def leaves_of(ids: int) -> list[tuple[int, int]]:
+    """The leaves of an index of `ids` ids whose hashes are spread evenly: prefix and depth of
+    each."""
+    found, open_ = [], [(0, 0)]
+    while open_:
+        prefix, depth = open_.pop()
+        if depth < MOST_DEPTH and ids / (1 << depth) > _MARGIN * limit_of(prefix, depth):
+            open_ += [(prefix | 1 << depth, depth + 1), (prefix, depth + 1)]
+        else:
+            found.append((prefix, depth))
+    return found
 
 
 @device

@@ -120,6 +120,7 @@ class RowStore:
         has them; `found` as of `touch`, and errors."""
         first, end = self.rows, 0
         self._reserve(first + len(order))
+        self.slab.make(first + len(order))
         try:
             while (end := self._touch(ids, order, found, end, (-1, -1, 0))) < len(order):
                 self._index.grow(~int(found[end]) >> leaves.CELL_BITS)
@@ -127,6 +128,12 @@ class RowStore:
             self._begin(first, self.rows)
             raise
         row_kernels.scatter(self.slab.rows, found, rows)
+
+    def expect(self, rows: int) -> None:
+        """Prepare an empty store for about so many rows, which `put` brings: the index does not
+        split its leaves one by one."""
+        if not self.rows:
+            self._index.expect(rows)
 
     def count(self, found: I32, order: I32, counts: F32) -> None:
         """Add up shows and clicks (n, 2) in rows that keep them: see `row_eviction.count_`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from psrt.core.tracing import traced
 from psrt.core.types import F32, I32, I64
 from psrt.kernels.optimizers import Decay, OptimizerRule, RowTable, TouchedRows
 from psrt.kernels.tables.row_eviction import ONE_SHOW_EACH
@@ -28,6 +29,7 @@ class RowUpdate:
     hour: int = 0
     counts: F32 = field(default_factory=lambda: ONE_SHOW_EACH)
 
+    @traced("kernel")
     def apply(self, store: RowStore, order: I32, found: I32) -> None:
         """Update the rows at positions `order` of the batch; `found` (n,) becomes their slots
         (see `RowStore.find`)."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from psrt.core.tensors import SelectedRows
+from psrt.core.tracing import traced
 from psrt.core.types import F32, I32, I64, U8
 from psrt.kernels.jit import kernel
 from psrt.kernels.lowlevel import (
@@ -191,6 +192,7 @@ def scatter_add_groups_(out: F32, index: I32, values: F32, rows: int, apart: int
             at += width
 
 
+@traced("merge")
 def merge(rows: SelectedRows) -> SelectedRows:
     """The gradient with each id once: values and counts of equal ids are summed in order."""
     if rows.unique:

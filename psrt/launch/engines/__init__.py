@@ -2,6 +2,10 @@
 
 table  one row for each engine
 local  processes of this host
+ssh    processes of other hosts, over SSH
+mpi    processes of one mpirun
+slurm  processes of an allocation of Slurm
+slurm_job  a launch as a job of Slurm
 """
 
 from psrt.launch.engines.local import LocalEngine

@@ -14,14 +14,16 @@ In reading order:
     delta_schedule the times of local cuts, and when one is full
     served_job     tables that a killed pserver recovers
     stored_cuts    all cuts in a directory, complete or not: their files, bases and removal
+    cut_history    the ends of the cuts of this pserver, for STATUS
     cutting        freezes and writes this pserver's part of a cut
+    waiting_caller a call that waits for a cut
     coordinated_cuts  the directory in the hands of the coordinator: term, manifests, old cuts
     coordination   the coordinator of a job in its first pserver: calls and timer
 """
 
 from psrt.pserver.checkpoints import delta_files, served_job, term_file
 from psrt.pserver.checkpoints.compaction import compact
-from psrt.pserver.checkpoints.coordination import Coordination, WaitingCaller
+from psrt.pserver.checkpoints.coordination import Coordination
 from psrt.pserver.checkpoints.cutting import Cutting, Settings
 from psrt.pserver.checkpoints.delta_schedule import DeltaSchedule
 from psrt.pserver.checkpoints.local_cut import LocalCut, LocalCuts
@@ -35,6 +37,7 @@ from psrt.pserver.checkpoints.saved_cut import (
 from psrt.pserver.checkpoints.served_job import RecoveredPart
 from psrt.pserver.checkpoints.stored_cuts import Bases, files_by_cut, remove_cut
 from psrt.pserver.checkpoints.trainer_states import SentPage
+from psrt.pserver.checkpoints.waiting_caller import WaitingCaller
 
 __all__ = ["Bases", "Coordination", "Cutting", "RecoveredPart", "SavedCut", "SentPage", "Settings"]
 __all__ += [

@@ -11,7 +11,6 @@ import logging
 import math
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 
 from psrt.coordinator.coordinator import (
     Announce,
@@ -28,9 +27,11 @@ from psrt.core.failpoints import reach
 from psrt.core.threads import CrashReport, start_thread
 from psrt.pserver.checkpoints import term_file
 from psrt.pserver.checkpoints.coordinated_cuts import CoordinatedCuts
+from psrt.pserver.checkpoints.cut_history import CutHistory
 from psrt.pserver.checkpoints.cutting import Settings
 from psrt.pserver.checkpoints.saved_cut import complete_cuts
 from psrt.pserver.checkpoints.stored_cuts import files_by_cut
+from psrt.pserver.checkpoints.waiting_caller import WaitingCaller
 
 log = logging.getLogger("psrt.pserver")
 
@@ -38,33 +39,11 @@ CHECK_S = 0.1
 """Seconds between two checks of the schedule and of waits."""
 
 
-class WaitingCaller:
-    """A WATCH or CHECKPOINT; `future` has the number of a cut once it is answered.
-
-    `trainers` is the number with which the job goes on from that cut, 0 = it stays.
-    """
-
-    def __init__(self, deadline_s: float, known: int = 0) -> None:
-        self.future: Future[None] = Future()
-        self.deadline_s, self.number, self.trainers = deadline_s, known, 0
-        self._lock = threading.Lock()
-
-    def answer(self, number: int, error: PsrtError | None = None) -> None:
-        """Answer the call, or fail it; later answers are ignored."""
-        with self._lock:
-            if self.future.done():
-                return
-            self.number = number
-            if error is None:
-                self.future.set_result(None)
-            else:
-                self.future.set_exception(error)
-
-
 class Coordination:
     """Cuts of one job, whose pservers are `endpoints`; `steps()` counts rounds or mini-batches.
 
-    `term` is taken already by a process that goes on for a killed one.
+    `term` is taken already by a process that goes on for a killed one. `history` records cuts that
+    were given up.
     """
 
     def __init__(
@@ -75,8 +54,10 @@ class Coordination:
         steps: Callable[[], int],
         crashes: CrashReport,
         term: Term | None = None,
+        history: CutHistory | None = None,
     ) -> None:
         self._directory, self._clock = settings.directory, clock
+        self._history = history or CutHistory()
         self._files = CoordinatedCuts(settings, endpoints, term)  # takes a term; then lists cuts
         newest = max(files_by_cut(settings.directory), default=0)
         complete = max(complete_cuts(settings.directory), default=0)
@@ -208,6 +189,7 @@ class Coordination:
                     self._execute(self._commit(instruction))
                 case Discard(number, why):
                     log.warning("cut %d was given up: %s", number, why)
+                    self._history.given_up(number, why)
                     self._files.remove(number)
                 case Done(call, number, error):
                     call.answer(number, error)

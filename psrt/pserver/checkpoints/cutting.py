@@ -22,7 +22,8 @@ from psrt.coordinator.schedule import CutSchedule
 from psrt.core.errors import JobError, PsrtError
 from psrt.core.failpoints import reach
 from psrt.core.threads import CrashReport, start_thread
-from psrt.pserver.checkpoints.part_writer import Frozen, write_part
+from psrt.pserver.checkpoints.cut_history import CutHistory
+from psrt.pserver.checkpoints.part_writer import Frozen, size_of_part, write_part
 from psrt.pserver.checkpoints.stored_cuts import remove_part
 from psrt.pserver.checkpoints.trainer_states import TrainerStates
 from psrt.pserver.eviction import Upkeep
@@ -76,7 +77,7 @@ class Cutting:
     ) -> None:
         self.index = 0
         self.complete = 0  # the newest cut that is complete for certain
-        self.states = TrainerStates(settings.directory)
+        self.states, self.history = TrainerStates(settings.directory), CutHistory()
         self._directory, self._timeout_s = settings.directory, settings.timeout_s
         self._tables, self._crashes = tables, crashes
         self._upkeep = upkeep
@@ -109,6 +110,7 @@ class Cutting:
             raise
         self.states.expect(number, self.index, processes)
         self._writing = self._newest = number
+        self.history.began(number)
         self._is_idle.clear()
         dense = [f for f, t in zip(frozen, tables, strict=True) if isinstance(t, DenseTable)]
         sparse = [f for f, t in zip(frozen, tables, strict=True) if not isinstance(t, DenseTable)]
@@ -155,6 +157,7 @@ class Cutting:
                 base=base,
                 states=states,
             )
+            self.history.written(number, size_of_part(record))
         except (PsrtError, OSError) as error:
             problem = str(error)
             log.warning("cut %d was not written: %s", number, problem)

@@ -6,6 +6,7 @@ table, its file, and the seal of the file, by which any changed byte is found.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -58,6 +59,12 @@ def write_part(
     directory.commit(cut_files.part_name(number, index, kind), record)
     reach("cut.after_part")
     return record.decode("ascii")
+
+
+def size_of_part(record: str) -> int:
+    """Bytes of the files of a part, by its record."""
+    files: list[dict[str, Any]] = json.loads(record)["files"]
+    return sum(int(each["seal"]["bytes"]) for each in files) + len(record)
 
 
 def write_tables(

@@ -54,7 +54,10 @@ def record(directory: Directory, name: str, incarnation: int) -> None:
 
 
 def forget(directory: Directory, name: str) -> None:
-    """Delete the file and local cuts, if there are some: the job of pserver `name` has ended."""
+    """Delete the file and local cuts, if there are some: the job of pserver `name` has ended.
+
+    The file goes first: a process that is killed in between leaves nothing that one recovers.
+    """
     try:
         directory.remove(*directory.names(_file(name)))
         delta_files.remove(directory, name)

@@ -34,7 +34,8 @@ class BucketRounds:
         self.applied = AdmittedPushes()
         self.waited: dict[int, tuple[int, float]] = {}
         self._opened: dict[int, tuple[int, float]] = {}  # round and time of its first push
-        self._counted: dict[tuple[int, int], int] = {}  # newest round, by bucket and trainer
+        # newest round, and the time of its push, by bucket and trainer
+        self._counted: dict[tuple[int, int], tuple[int, float]] = {}
 
     @property
     def aborted(self) -> PsrtError | None:
@@ -66,6 +67,15 @@ class BucketRounds:
         ]
         return now - min(opened, default=now)
 
+    def waiting_s(self, now: float) -> dict[int, float]:
+        """Seconds since the push of each trainer in an open round; the longest over buckets."""
+        waits: dict[int, float] = {}
+        for bucket, each in self._rounds.items():
+            for trainer in each.waiting():
+                _, since_s = self._counted.get((bucket, trainer), (0, now))
+                waits[trainer] = max(waits.get(trainer, 0.0), round(now - since_s, 3))
+        return waits
+
     def arrive(self, call: WaitingCall, now: float) -> list[Instruction]:
         """See `Rounds.arrive`."""
         if call.bucket not in self._rounds:
@@ -80,9 +90,9 @@ class BucketRounds:
         """Count the first call of a push of round `number`."""
         if self._opened.get(call.bucket, (-1, 0.0))[0] != number:
             self._opened[call.bucket] = number, now
-        if self._counted.get((call.bucket, call.trainer)) == number:
+        if self._counted.get((call.bucket, call.trainer), (-1, 0.0))[0] == number:
             return
-        self._counted[call.bucket, call.trainer] = number
+        self._counted[call.bucket, call.trainer] = number, now
         pushes, seconds = self.waited.get(call.trainer, (0, 0.0))
         late_s = now - self._opened[call.bucket][1]
         self.waited[call.trainer] = pushes + 1, seconds + late_s

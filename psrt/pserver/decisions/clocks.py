@@ -144,13 +144,17 @@ class Clocks:
     def next_deadline(self) -> float | None:
         return min((wait.deadline_s for wait in self._waits), default=None)
 
-    def describe(self) -> list[dict[str, Any]]:
-        """One record per clock, for STATUS: the time of each trainer, and the waiting ones."""
+    def describe(self, now: float) -> list[dict[str, Any]]:
+        """One record per clock, for STATUS: the time of each trainer, and the waiting ones.
+
+        `waiting_s` has the seconds that each of these has waited.
+        """
         return [
             {
                 "clock": name,
                 "reached": [times.get(member.trainer, 0) for member in self._members.members],
-                "waiting": sorted({w.call.trainer for w in self._waits if w.meeting.clock == name}),
+                "waiting": sorted(waiting := self._waiting_s(name, now)),
+                "waiting_s": waiting,
             }
             for name, times in self._times.items()
         ]
@@ -163,6 +167,15 @@ class Clocks:
             assert wait.call.trainer not in others, "a trainer waits for itself"
 
     # --- inside ------------------------------------------------------------------------------
+
+    def _waiting_s(self, clock: str, now: float) -> dict[int, float]:
+        """Seconds since the first call of each trainer that waits on a clock."""
+        since_s: dict[int, float] = {}
+        for wait in self._waits:
+            if wait.meeting.clock == clock:
+                trainer = wait.call.trainer
+                since_s[trainer] = min(since_s.get(trainer, now), wait.since_s)
+        return {trainer: round(now - began_s, 3) for trainer, began_s in since_s.items()}
 
     def _clock(self, name: str) -> dict[int, int]:
         if name not in self._times and (

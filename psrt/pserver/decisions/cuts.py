@@ -18,6 +18,7 @@ fails again. A trainer that joins late takes part like the others; one that is l
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from psrt.core.errors import ErrorCode, JobError, PsrtError
 from psrt.pserver.decisions.calls import Fail, Freeze, Instruction, NoPart, SendReply, WaitingCall
@@ -40,6 +41,7 @@ class Cuts:
         self._members, self._wait_s, self._proposed = members, wait_s, proposed
         self._announced = (0, 0)  # a round of Sync, and the cut behind it that its replies name
         self._deadline_s: float | None = None
+        self._opened_s = 0.0
         self._calls: dict[int, list[WaitingCall]] = {}
         self._pushed: dict[tuple[int, int], int] = {}  # last sequence by trainer and incarnation
 
@@ -62,6 +64,7 @@ class Cuts:
         if number > self.number:
             ended = self.give_up("a newer one was proposed")
             self.number, self._deadline_s = number, now + self._wait_s
+            self._opened_s = now
             self.trainers = trainers
         self._calls.setdefault(call.trainer, []).append(call)
         if trainers != self.trainers:
@@ -157,6 +160,17 @@ class Cuts:
         self.number = self.frozen_number = number
 
     # --- questions ---------------------------------------------------------------------------
+
+    def describe(self, now: float) -> dict[str, Any] | None:
+        """The cut that trainers wait to take part in, for STATUS; None if there is none."""
+        if not self._is_open:
+            return None
+        return {
+            "number": self.number,
+            "waiting": sorted(self._calls),
+            "missing": [trainer for trainer in self._running() if trainer not in self._calls],
+            "for_s": round(now - self._opened_s, 3),
+        }
 
     def next_deadline(self) -> float | None:
         """The time at which the cut is given up: its own, or that of the first call."""

@@ -66,14 +66,18 @@ class Joining(ABC):
         pservers: Mapping[str, int],
         now: float,
         predecessor: int = 0,
+        begins: bool = False,
     ) -> JobIdentity:
         """Record a REGISTER of a trainer that found these `pservers`, incarnations by endpoint.
 
-        `predecessor` is the process that it replaces at any of them.
+        `predecessor` is the process that it replaces at any of them. It `begins` if it has not
+        pushed to this one yet.
         """
         job = self.called(trainer, incarnation, now)
         self.pservers.check_same(pservers, trainer)
         self.recovery.check_predecessor(self.members, trainer, predecessor)
+        if begins:
+            self.recovery.begins(trainer)
         return job
 
     def resent(self, trainer: int, incarnation: int, now: float, cut: int) -> list[Instruction]:

@@ -256,10 +256,12 @@ class Membership:
         return self.member(trainer).state is MemberState.COMPLETED
 
     def held_by(self, trainer: int, incarnation: int) -> int:
-        """The incarnation of another process that runs as this trainer, 0 = none."""
+        """The incarnation of another process that is, or was, this trainer, 0 = none.
+
+        One that has completed counts: it stays, to send a killed pserver its pushes again.
+        """
         member = self.member(trainer)
-        is_other = member.state is MemberState.RUNNING and member.incarnation != incarnation
-        return member.incarnation if is_other else 0
+        return member.incarnation if member.incarnation != incarnation else 0
 
     def member(self, trainer: int) -> Member:
         if not 0 <= trainer < len(self.members):

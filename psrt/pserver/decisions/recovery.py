@@ -47,6 +47,13 @@ class Recovery:
         self.left(trainer)
         return None
 
+    def begins(self, trainer: int) -> None:
+        """Record that a trainer has not pushed here yet: it has nothing to send again.
+
+        The killed predecessor had its HELLO only, which the trainer may not know.
+        """
+        self.left(trainer)
+
     def left(self, trainer: int) -> None:
         """Record that a trainer has completed: it sends nothing again."""
         self._awaited.pop(trainer, None)
@@ -75,8 +82,12 @@ class Recovery:
             raise pushes_lost(trainer)
 
     def check_predecessor(self, members: Membership, trainer: int, predecessor: int) -> None:
-        """Raise `JobError` if this pserver has not met the process that `trainer` replaces."""
+        """Raise `JobError` if this pserver has not met the process that `trainer` replaces.
+
+        Later processes are refused, too, though they replace one that was met: the refused one.
+        """
         if self.is_recovered and predecessor and not members.has_met(trainer, predecessor):
+            self._given_up[trainer] = predecessor
             raise pushes_lost(trainer)
 
 

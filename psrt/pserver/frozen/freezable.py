@@ -21,7 +21,7 @@ from psrt.kernels.tables import RowLayout
 from psrt.pserver.frozen.change_marks import CUTS
 from psrt.pserver.frozen.frozen_rows import FrozenRows
 from psrt.pserver.frozen.frozen_stripe import FrozenStripe
-from psrt.pserver.frozen.pages import Meta, Page, facts_of, part_of
+from psrt.pserver.frozen.pages import Meta, Page, facts_of, part_of, rows_of
 from psrt.pserver.frozen.restoring import FrozenPages, check_layout, name_of, restore
 from psrt.pserver.frozen.update_gate import UpdateGate
 
@@ -37,6 +37,8 @@ class FreezableStripe(Protocol):
     def forget_changes(self, consumer: str) -> None: ...
 
     def freeze(self, is_delta: bool, consumer: str) -> FrozenStripe: ...
+
+    def expect(self, rows: int) -> None: ...
 
     def put_rows(self, rows: F32) -> None: ...
 
@@ -139,6 +141,8 @@ class FreezableRows:
             self.restored_from[meta["spec"]["first_shard"]] = meta
             self.version = max(self.version, meta["version"])
             self._time = max(self._time, meta["time"])
+            for stripe, shards in zip(self._stripes, self._shards, strict=True):
+                stripe.expect(sum(rows_of(each, *shards) for each in self.restored_from.values()))
 
     def _refused_before(self) -> int:
         """Refused updates of the tables that this one was restored from."""

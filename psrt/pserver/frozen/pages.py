@@ -91,6 +91,14 @@ def part_of(page: Page, first_shard: int, last_shard: int) -> slice:
     return slice(int(page["starts"][first]), int(page["starts"][last]))
 
 
+def rows_of(meta: Meta, first_shard: int, last_shard: int) -> int:
+    """About so many rows of a freeze belong to virtual shards from `first_shard` to `last_shard` −
+    1."""
+    first, last = meta["spec"]["first_shard"], meta["spec"]["last_shard"]
+    common = max(0, min(last, last_shard) - max(first, first_shard))
+    return int(meta["rows"] * common // (last - first))
+
+
 def check_page(table: str, page: Page, name: str, dtype: type[np.generic], width: int) -> None:
     """Raise `TableError` if the records `name` of a page are not (n, `width`) of `dtype`, or for
     width 0 (n,), or if its shards do not fit them."""

@@ -79,14 +79,22 @@ class TableLoad:
         self.table.restore([FrozenPages(each.facts, each.pages()) for each in freezes])
 
     def _stages_of(self, stored: StoredTable) -> list[list[Task]]:
-        pages: list[Task] = [partial(self._put, stored, each) for each in in_turn(stored.numbers)]
+        order = in_turn(stored.numbers)
+        pages: list[Task] = [
+            partial(self._put, stored, number, order[place + HANDS : place + HANDS + 1])
+            for place, number in enumerate(order)
+        ]
         if stored.facts["kind"] == "full":
             return [pages]
         return [[partial(self._delete, stored)], pages]
 
-    def _put(self, stored: StoredTable, number: int) -> None:
-        """Put one page of rows; deleted ids of a delta are gone already."""
-        page = self._reader(stored).page(number).arrays
+    def _put(self, stored: StoredTable, number: int, later: list[int]) -> None:
+        """Put one page of rows, while the disk reads later ones; deleted ids of a delta are gone
+        already."""
+        reader = self._reader(stored)
+        for each in later:
+            reader.read_ahead(each)
+        page = reader.page(number).arrays
         if stored.facts["kind"] == "full" or not _has_deleted(page):
             self.table.put_page(page)
 

@@ -9,10 +9,20 @@ from psrt.config.sections import PserverConfig
 from psrt.coordinator.retention import Retention
 from psrt.coordinator.schedule import CutSchedule
 from psrt.core.errors import ConfigError
-from psrt.pserver.checkpoints import RecoveredPart, SavedCut, Settings, find_cut, served_job
+from psrt.pserver.checkpoints import (
+    RecoveredPart,
+    SavedCut,
+    Settings,
+    complete_cuts,
+    find_cut,
+    served_job,
+)
 from psrt.storage.locate import directory_at
 
 log = logging.getLogger("psrt.pserver")
+
+AUTO = "auto"
+"""The `resume` of jobs that a scheduler may start again: the latest cut, if there is one."""
 
 
 def cut_settings(config: PserverConfig) -> Settings | None:
@@ -41,7 +51,13 @@ def resumed(config: PserverConfig, cuts: Settings | None) -> SavedCut | None:
         return None
     if cuts is None:
         raise ConfigError("--resume needs a directory of cuts.", hint="Give --checkpoint-dir, too.")
-    found = find_cut(cuts.directory, config.resume)
+    which = config.resume
+    if which == AUTO:
+        if not complete_cuts(cuts.directory):
+            log.info("no complete cut in %s: begins anew", config.checkpoint_dir)
+            return None
+        which = "latest"
+    found = find_cut(cuts.directory, which)
     log.info("begins with cut %d of %s", found.number, config.checkpoint_dir)
     return found
 

@@ -3,8 +3,8 @@
     run ─▶ warm_up ─▶ Server.start ─▶ ready file, "ready on" line ─▶ wait ─▶ stop ─▶ exit code
 
 The calling thread waits; carriers start their own threads. The exit code is 0 when all trainers
-have completed (unless `stay`) and after SIGTERM or SIGINT, once accepted calls are finished. It is
-the code of the error when the job was aborted or the process could not start.
+have completed (unless `stay`), `stopped_exit_code` after SIGTERM or SIGINT, once accepted calls are
+finished, and the code of the error when the job was aborted or the process could not start.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def run(config: PserverConfig, reporter: ServiceReporter | None = None) -> int:
     except PsrtError as error:
         print(error.full_text(), file=sys.stderr)
         return error.spec.exit_code
-    return 0
+    return config.stopped_exit_code if ending.is_signalled else 0
 
 
 def serve_until(
@@ -153,11 +153,12 @@ def _observed(config: PserverConfig, host: PartHost, ending: Ending) -> Iterator
         yield Watched()
         return
     from psrt.pserver.process.metered_calls import CallMeter
-    from psrt.pserver.process.observed import observation_of
+    from psrt.pserver.process.observed import observed
 
     meter = CallMeter()
-    with observation_of(host, meter, ending.crashes) as pages:
-        yield Watched(pages.start(config.metrics), meter.wrap, pages.set_ready)
+    with observed(host, meter, ending.crashes) as pages:
+        endpoint = pages.start(config.metrics, config.metrics_names)
+        yield Watched(endpoint, meter.wrap, pages.set_ready)
 
 
 def _warm_up(config: PserverConfig) -> None:
@@ -199,6 +200,7 @@ def _open(config: PserverConfig, host: PartHost, ending: Ending, watched: Watche
         insecure=config.insecure,
         job_id=lambda: host.own.job_id,
         meter=watched.meter,
+        on_refused=host.own.meters.refuse,
     )
     try:
         server.start()

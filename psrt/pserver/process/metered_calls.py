@@ -10,12 +10,9 @@ from functools import partial
 
 from psrt.core.errors import ErrorCode, PsrtError
 from psrt.observe.durations import Durations
-from psrt.rpc.methods import Method
+from psrt.rpc.methods import NAMES, UNKNOWN
 from psrt.rpc.serving import Handler, Later, Peer
 from psrt.rpc.wire import Message
-
-_NAMES = {int(method): method.name for method in Method}
-_UNKNOWN = "UNKNOWN"
 
 
 class CallMeter:
@@ -40,7 +37,7 @@ class CallMeter:
 
     def _handle(self, handler: Handler, message: Message, peer: Peer) -> Message | Later:
         started_s = time.perf_counter()
-        name = _NAMES.get(message.header.method, _UNKNOWN)
+        name = NAMES.get(message.header.method, UNKNOWN)
         try:
             reply = handler(message, peer)
         except Exception as error:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from psrt.core.threads import CrashReport
@@ -13,6 +14,11 @@ from psrt.observe.metric_page import MetricPage
 from psrt.observe.observation import Observation
 from psrt.pserver.process.metered_calls import CallMeter
 from psrt.pserver.replicas import PartHost
+from psrt.status import PlanGatherer
+from psrt.status.page import JobPage
+
+PATIENCE_S = 2.0
+"""Longest wait for another pserver, whose facts the page shows, too."""
 
 _COUNTERS = {
     "psrt_pserver_calls_total": "pserver_calls",
@@ -28,8 +34,21 @@ _COUNTERS = {
 _STALENESS = "pserver_staleness_"
 
 
-def observation_of(host: PartHost, meter: CallMeter, crashes: CrashReport) -> Observation:
-    """The pages of a pserver, not served yet."""
+@contextlib.contextmanager
+def observed(host: PartHost, meter: CallMeter, crashes: CrashReport) -> Iterator[Observation]:
+    """The pages of a pserver, and the page of its whole job; not served yet."""
+    gatherer = PlanGatherer(host.status, PATIENCE_S)
+    page = JobPage(gatherer.gather)
+    with contextlib.closing(gatherer), _observation_of(host, meter, crashes, page) as pages:
+        try:
+            yield pages
+        finally:
+            page.close()  # before the server, whose readers it holds
+
+
+def _observation_of(
+    host: PartHost, meter: CallMeter, crashes: CrashReport, job_page: JobPage
+) -> Observation:
 
     def fill(page: MetricPage) -> None:
         page.add("psrt_pserver_ready", observation.is_ready)
@@ -45,7 +64,8 @@ def observation_of(host: PartHost, meter: CallMeter, crashes: CrashReport) -> Ob
             _add_counters(page, counters)
 
     specs = *OF_PROCESSES, *OF_PSERVERS
-    observation = Observation("pserver", specs, fill, host.status, crashes)
+    more = job_page.pages()
+    observation = Observation("pserver", specs, fill, host.status, crashes, more)
     return observation
 
 

@@ -13,9 +13,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from psrt.core.errors import PsrtError
+from psrt.core.log import add_fields
 from psrt.core.threads import CrashReport, start_thread
 from psrt.pserver.checkpoints import Settings
-from psrt.pserver.decisions import Member
+from psrt.pserver.decisions import JobIdentity, Member
 from psrt.pserver.replicas.paired_part import PairedPart, finish, is_fenced
 from psrt.pserver.replicas.replicator import Replicator
 from psrt.pserver.serving import PserverService
@@ -209,8 +210,16 @@ class PartHost:
 
     # --- inside ----------------------------------------------------------------------------------
 
-    def _registered(self, endpoints: Sequence[str], part: int) -> None:
-        """Send the home part to its backup from now on; called by each trainer that joins."""
+    def _registered(
+        self, job: JobIdentity, endpoints: Sequence[str], part: int, is_replicated: bool
+    ) -> None:
+        """Send the home part to its backup from now on, if the job has some.
+
+        Called by each trainer that joins.
+        """
+        add_fields(job=job.job_id, pserver=part)
+        if not is_replicated:
+            return
         with self._lock:
             self._has_begun, self._home = True, part
             if self._replicator is not None or self._is_fenced:

@@ -5,11 +5,10 @@ The first pserver of a job coordinates its cuts; every pserver writes its own pa
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from psrt.coordinator.part_chain import PartOutcome
 from psrt.core.clock import Clock
@@ -40,8 +39,6 @@ from psrt.rpc.dialing import Carrier
 from psrt.rpc.methods import Method
 from psrt.rpc.serving import Later, deadline_of
 from psrt.rpc.wire import Message
-
-log = logging.getLogger("psrt.pserver")
 
 Found: TypeAlias = Sequence[tuple[str, int]]
 """Endpoint and incarnation of each pserver of a job, in the order of the plan."""
@@ -125,7 +122,7 @@ class CutCalls:
                 term = self._recovered.term if self._recovered is not None else None
                 self._coordination = Coordination(
                     self.resuming.kept_by(self._settings),
-                    *(endpoints, self._clock, steps, self._crashes, term),
+                    *(endpoints, self._clock, steps, self._crashes, term, self._cutting.history),
                 )
                 if self._recovered is not None:  # a local cut may be behind one without files
                     self._coordination.seen(self._recovered.state["cut"])
@@ -160,10 +157,7 @@ class CutCalls:
         self.states = StateCalls(self._cutting, self.resumed)
 
     def trainers_from(self, number: int) -> int:
-        """The number of trainers with which the job goes on from the proposed cut `number`.
-
-        0 = it stays, or this is not the first pserver.
-        """
+        """The number of trainers from the proposed cut `number` on; 0 = it stays, or elsewhere."""
         first = self._coordination
         return first.trainers if first is not None and first.proposed == number else 0
 
@@ -184,6 +178,11 @@ class CutCalls:
     @property
     def settings(self) -> Settings | None:
         return self._settings
+
+    def describe(self) -> dict[str, Any] | None:
+        """Facts for STATUS; None if this pserver makes no cuts."""
+        known = {"complete": self.complete or self.newest_complete, "proposed": self.proposed}
+        return None if self._cutting is None else known | self._cutting.history.describe()
 
     @property
     def first(self) -> str:
@@ -284,15 +283,15 @@ class CutCalls:
 
     def _written(self, number: int, record: str, problem: str) -> PartOutcome:
         """Report this pserver's part to the coordinator; returns what became of the cut."""
-        assert self._cutting is not None
-        assert self._settings is not None
+        assert self._cutting is not None and self._settings is not None  # noqa: PT018
         mine = self._endpoints[self._cutting.index]
         part = pb.CutPart(number=number, endpoint=mine, record=record, problem=problem)
         timeout_s = self._settings.timeout_s + REPORT_S
         ask = partial(self._reports.send, self.first, part, timeout_s)
         if self._coordination is not None:
             ask = partial(report_here, self._coordination, part)
-        outcome = outcome_of(part, ask, self._settings.directory)
+        outcome, why = outcome_of(part, ask, self._settings.directory)
+        self._cutting.history.ended(number, outcome, why)
         self.durability.ended(number, outcome is PartOutcome.COMPLETE)
         self._on_ended(number, outcome)
         return outcome

@@ -87,29 +87,37 @@ def report_here(coordination: Coordination, part: pb.CutPart) -> int:
     return caller.number
 
 
-def outcome_of(part: pb.CutPart, report: Callable[[], int], directory: Directory) -> PartOutcome:
-    """The end of the cut of a part, from `report()`, its error, or what `directory` records."""
+def outcome_of(
+    part: pb.CutPart, report: Callable[[], int], directory: Directory
+) -> tuple[PartOutcome, str]:
+    """The end of the cut of a part, from `report()`, its error, or what `directory` records.
+
+    A cut that was given up has the reason, too.
+    """
     try:
         complete = report()
     except PsrtError as error:
         if error.code is ErrorCode.CUT_GIVEN_UP or part.problem:
-            return PartOutcome.GIVEN_UP
+            return PartOutcome.GIVEN_UP, part.problem or error.message
         return _recorded_outcome(part.number, error, directory)
     if part.problem:  # without this part there is no cut
-        return PartOutcome.GIVEN_UP
-    return PartOutcome.COMPLETE if complete == part.number else PartOutcome.UNKNOWN
+        return PartOutcome.GIVEN_UP, part.problem
+    return (PartOutcome.COMPLETE if complete == part.number else PartOutcome.UNKNOWN), ""
 
 
-def _recorded_outcome(number: int, error: PsrtError, directory: Directory) -> PartOutcome:
+def _recorded_outcome(
+    number: int, error: PsrtError, directory: Directory
+) -> tuple[PartOutcome, str]:
     """The end of a cut whose coordinator did not answer."""
     try:
         if term_file.has_decided(directory, number):
-            is_complete = number in complete_cuts(directory)
-            return PartOutcome.COMPLETE if is_complete else PartOutcome.GIVEN_UP
+            if number in complete_cuts(directory):
+                return PartOutcome.COMPLETE, ""
+            return PartOutcome.GIVEN_UP, "the first pserver had ended without it."
     except PsrtError as unreadable:
         error = unreadable
     log.warning("it is unknown whether cut %d is complete: %s", number, error)
-    return PartOutcome.UNKNOWN
+    return PartOutcome.UNKNOWN, ""
 
 
 def await_cut(

@@ -20,6 +20,7 @@ from psrt.core.clock import Clock
 from psrt.core.errors import ErrorCode, JobError, PsrtError, UnavailableError
 from psrt.core.failpoints import reach
 from psrt.core.threads import CrashReport, start_thread
+from psrt.core.tracing import span
 from psrt.pserver.decisions import (
     Apply,
     Close,
@@ -71,16 +72,20 @@ class PendingReply:
         """Return True if the trainer has a gradient, be it for tables of other pservers only."""
         return self.steps > 0 or bool(self.parts.pushes)
 
-    def resolve(self, error: PsrtError | None = None) -> None:
-        """Let the call have its reply, or fail with `error`; called once."""
+    def resolve(self, error: PsrtError | None = None) -> bool:
+        """Let the call have its reply, or fail with `error`; called once.
+
+        Returns True if the call waits; otherwise it is still being handled.
+        """
         with self._lock:
             self._is_resolved, self._error = True, error
         if self._future is None:
-            return
+            return False
         if error is None:
             self._future.set_result(None)
         else:
             self._future.set_exception(error)
+        return True
 
     def reply(self, finish: Callable[[], Message]) -> Message | Later:
         """The message that `finish` builds, at once or when resolved; raises the call's error."""
@@ -173,7 +178,7 @@ class EffectRunner:
 
     def decide(self, event: Callable[[PserverState, float], list[Instruction]]) -> None:
         """Run `event(state, now)` under the lock, then execute the instructions it returns."""
-        with self._lock:
+        with span("admit"), self._lock:
             if self._is_paused:
                 self._changed.wait_for(lambda: not self._is_paused)
             instructions = self._frozen(event(self._state, self._clock.now()))
@@ -201,7 +206,8 @@ class EffectRunner:
                         self._meters.repeats.add()
                     call.content.resolve()
                 case Fail(call, error):
-                    call.content.resolve(error)
+                    if call.content.resolve(error):
+                        self._meters.refuse(error, call.trainer)
                 case Forget(trainer):
                     self._forget(trainer)
                 case NoPart(number, why):

@@ -24,8 +24,9 @@ from psrt.rpc.wire import Message
 
 log = logging.getLogger("psrt.pserver")
 
-OnRegistered: TypeAlias = Callable[[Sequence[str], int], None]
-"""Called with the endpoints of a job's pservers, and the number of this one among them."""
+OnRegistered: TypeAlias = Callable[[JobIdentity, Sequence[str], int, bool], None]
+"""Called by REGISTER with the job, the endpoints of its pservers in the order of the plan, the
+number of this one among them, and whether the job has `durability = "replica"`."""
 
 
 class JoinCalls:
@@ -104,17 +105,20 @@ class JoinCalls:
         self._join(header)
         specs = [read_spec(text) for text in header.register.specs]
         found = [(each.endpoint, each.incarnation) for each in header.register.pservers]
+        begins = header.HasField("cut") and not header.cut.last_push
+        replaces = header.register.predecessor
         job = self._runner.ask(
             lambda state, now: state.register(
-                *caller_of(header), dict(found), now, header.register.predecessor
+                *caller_of(header), dict(found), now, replaces, begins
             )
         )
         report = self._open_warm_start(header.register, job)
         self.create(specs, job)
         self._cuts.joined(job, found, self._job_time)
         mine = [part for part, (_, each) in enumerate(found) if each == self._incarnation]
-        if self._is_replicated and mine:
-            self._on_registered([endpoint for endpoint, _ in found], mine[0])
+        if mine:
+            endpoints = [endpoint for endpoint, _ in found]
+            self._on_registered(job, endpoints, mine[0], self._is_replicated)
         cut = self._cuts.beginning_of(header.trainer, job.trainers)
         members = self._runner.ask(lambda state, now: state.members)
         known = self._runner.ask(

@@ -15,7 +15,7 @@ from typing import Any
 
 from psrt.core.clock import Clock, MonotonicClock, hours_since_1970
 from psrt.core.errors import ErrorCode, PsrtError, WireError
-from psrt.core.process_facts import process_facts
+from psrt.core.process import process_facts
 from psrt.core.specs import TableSpec
 from psrt.core.threads import CrashReport
 from psrt.pserver.checkpoints import RecoveredPart, SavedCut, Settings
@@ -51,10 +51,9 @@ class PserverService:
     job was aborted, or when its last trainers left without completing. A job must have `trainers`
     trainers, 0 = any number. Large requests use up to `helper_threads` more threads.
 
-    `on_registered` gets the pservers of a job with `durability = "replica"`, in the order of the
-    plan, and the number of this one. A part of another pserver has the `incarnation` of its tables.
-    `on_resized` gets the number of trainers each time that it has changed. Tables have at most
-    `table_bytes`, 0 = no limit.
+    `on_registered` is an `OnRegistered`. A part of another pserver has the `incarnation` of its
+    tables. `on_resized` gets the number of trainers each time that it has changed. Tables have at
+    most `table_bytes`, 0 = no limit.
     """
 
     def __init__(
@@ -73,7 +72,7 @@ class PserverService:
         carrier: Carrier = "stream",
         recovered: RecoveredPart | None = None,
         incarnation: int = 0,
-        on_registered: OnRegistered = lambda endpoints, part: None,
+        on_registered: OnRegistered = lambda job, endpoints, part, is_replicated: None,
         on_resized: Callable[[int], None] = lambda trainers: None,
         table_bytes: int = 0,
     ) -> None:
@@ -203,7 +202,7 @@ class PserverService:
                 self._connections.track(message.header, peer)
             return reply
         except PsrtError as error:
-            self.meters.refused.add()
+            self.meters.refuse(error, message.header.trainer)
             log.debug("refused method %d of %s: %s", message.header.method, peer, error)
             raise
         except MemoryError as error:  # while a request was read or its reply made
@@ -220,10 +219,11 @@ class PserverService:
             **process_facts(),
             **self._runner.ask(describe),
             **self._runner.ask(self._cuts.durability.describe),
+            "incarnation": self._incarnation,
+            "cuts": self._cuts.describe(),
             "tables": self.tables.describe(),
             "loading": self._loader.describe(),
-            "counters": self.meters.counters.snapshot(),
-            "pushed_rows": self.meters.pushed_rows(),
+            **self.meters.describe(),
         }
 
     def _job_time(self) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from psrt.core.specs import rate_at
+from psrt.core.tracing import traced
 from psrt.core.types import F32, I32, I64, Array
 from psrt.kernels.optimizers import scale_
 from psrt.kernels.precision import narrow
@@ -30,6 +31,7 @@ from psrt.rpc import pb
 from psrt.rpc.wire import PULL_CHANGED, PULL_DENSE, PULL_ROWS, Empty, Message
 
 
+@traced("round", lambda pushes, round, meters: {"round": round, "pushes": len(pushes)})
 def close_round(pushes: Sequence[Sequence[Push]], round: int, meters: Meters) -> None:
     """Apply one round: `pushes` of each trainer that took part, in trainer order.
 
@@ -47,17 +49,23 @@ def close_round(pushes: Sequence[Sequence[Push]], round: int, meters: Meters) ->
 def apply_now(pushes: Sequence[Push], step: int, trainer: int, meters: Meters) -> None:
     """Apply the gradients of one push of `trainer`; `step` counts mini-batches of all trainers."""
     meters.pushes.add()
-    _count(pushes, meters)
+    _count(pushes, meters, trainer)
     with meters.apply.time():
         for push in pushes:
-            rate = rate_at(push.table.spec.learning_rate, step)
-            if isinstance(push, DensePush):
-                push.table.apply(push.gradient, rate, trainer, push.version)
-            else:
-                push.table.apply(push.rows, push.gradients, rate, push.counts, step + 1)
-                push.table.log(trainer, push.rows)
+            _apply(push, step, trainer)
 
 
+@traced("apply", lambda push, step, trainer: {"table": push.table.spec.name})
+def _apply(push: Push, step: int, trainer: int) -> None:
+    rate = rate_at(push.table.spec.learning_rate, step)
+    if isinstance(push, DensePush):
+        push.table.apply(push.gradient, rate, trainer, push.version)
+    else:
+        push.table.apply(push.rows, push.gradients, rate, push.counts, step + 1)
+        push.table.log(trainer, push.rows)
+
+
+@traced("read")
 def read(
     parts: RequestParts, trainer: int, reply: pb.Header, lists: IdListCache, meters: Meters
 ) -> Message:
@@ -78,6 +86,7 @@ def read(
     return Message(reply, tensors)
 
 
+@traced("snapshot", lambda pull, trainer, reply: {"table": pull.table.spec.name})
 def _read_block(pull: DensePull, trainer: int, reply: pb.Header) -> tuple[Array, ...]:
     values, version = pull.table.read(trainer)
     reply.parts.add(kind=PULL_DENSE, table=pull.table.spec.name, version=version)
@@ -104,6 +113,7 @@ def _read_changed(
     return ids, rows
 
 
+@traced("snapshot", lambda table, routed, meters, empty: {"table": table.spec.name})
 def _rows(table: RowsTable, routed: RoutedIds, meters: Meters, empty: Empty) -> tuple[F32, int]:
     """Rows (n, width) and the version read."""
     rows = empty((len(routed.ids), table.spec.width))
@@ -121,6 +131,7 @@ def _by_table(pushes: Sequence[Sequence[Push]]) -> list[list[Push]]:
     return list(groups.values())
 
 
+@traced("apply", lambda pushes, trainers, round, meters: {"table": pushes[0].table.spec.name})
 def _apply_mean(pushes: list[Push], trainers: int, round: int, meters: Meters) -> None:
     _count(pushes, meters)
     rate = rate_at(pushes[0].table.spec.learning_rate, round)
@@ -165,10 +176,10 @@ def _summed_counts(count: int, positions: Sequence[I32], pushes: Sequence[RowsPu
     return _summed(count, [where for where, _ in sent], [counts for _, counts in sent])
 
 
-def _count(pushes: Sequence[Push], meters: Meters) -> None:
-    """Count gradients that are about to be applied."""
+def _count(pushes: Sequence[Push], meters: Meters, trainer: int | None = None) -> None:
+    """Count gradients, of one `trainer` or of a round, that are about to be applied."""
     rows = [push for push in pushes if isinstance(push, RowsPush)]
     for push in rows:
         meters.pushed(push.table.spec.name, len(push.rows.ids))
     meters.blocks_applied.add(len(pushes) - len(rows))
-    meters.staleness([push.table.version - push.version for push in pushes])
+    meters.staleness([push.table.version - push.version for push in pushes], trainer)

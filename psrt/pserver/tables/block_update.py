@@ -18,6 +18,7 @@ from typing import TypeAlias
 import numpy as np
 
 from psrt.core.specs import LAYER_WISE, DenseTableSpec
+from psrt.core.tracing import traced
 from psrt.core.types import F32
 from psrt.kernels.optimizers import compensate, decay_of, elementwise, rule_of
 from psrt.pserver.tables.block_values import BlockValues
@@ -94,6 +95,7 @@ class BlockUpdate:
         """The optimizer state."""
         return self.state.now().nbytes
 
+    @traced("kernel")
     def __call__(self, weights: F32, source: Source, rate: float, version: int) -> None:
         """Update `weights` (n,) and state by the gradient of `source`; `version` counts updates."""
         is_ready = not callable(source) and self._decay is None

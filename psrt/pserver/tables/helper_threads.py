@@ -22,6 +22,7 @@ from typing import TypeAlias
 import numpy as np
 
 from psrt.core.threads import CrashReport, start_thread
+from psrt.core.tracing import carried
 from psrt.core.types import I64
 from psrt.kernels.lowlevel import announce, await_change
 
@@ -58,7 +59,7 @@ class HelperThreads:
         If one raises, tasks that have not begun are dropped, the others are awaited, and then the
         error is raised: that of the caller's thread rather than one of a helper.
         """
-        group, errors = _TaskGroup(tasks), list[BaseException]()
+        group, errors = _TaskGroup([*map(carried, tasks)]), list[BaseException]()
         try:
             self._call(group, len(tasks) - 1)
             group.work()

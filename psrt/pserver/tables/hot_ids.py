@@ -11,6 +11,7 @@ n) for a fraction p. Old counts fade: n is halved once it reaches `_MEMORY`.
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,8 @@ class HotIds:
         self._sampled = 0
         self._ids: I64 = np.empty(0, np.int64)
         self._counts: I64 = np.empty(0, np.int64)
-        self._seen = 0
+        self._seen = 0  # fades
+        self._total = 0
 
     def count(self, ids: I64) -> None:
         """Count pulled `ids` (n,), unless another thread is counting: this is a sample only, and a
@@ -51,11 +53,16 @@ class HotIds:
             fractions = self._counts[first] / max(1, self._seen)
             return list(zip(self._ids[first].tolist(), fractions.tolist(), strict=True))
 
+    def describe(self) -> dict[str, Any]:
+        """Facts for STATUS: the ids pulled most, and how many were sampled in all."""
+        return {"hot_ids": self.top(), "sampled_ids": self._total}
+
     def _add(self, ids: I64) -> None:
         if self._skipped >= len(ids):  # as in most small pulls
             self._skipped -= len(ids)
             return
         sample = ids[self._skipped :: EVERY]
+        self._total += len(sample)
         self._skipped = (self._skipped - len(ids)) % EVERY
         while len(sample):
             taken = sample[: _SAMPLE - self._sampled]

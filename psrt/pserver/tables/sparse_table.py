@@ -71,11 +71,10 @@ class SparseTable(FreezableRows):
         self.layout = table_layout(spec, len(self._rule.first_state(spec.width)))
         router = StripeRouter(spec, stripes)
         self.route = router.route  # bound once: small pulls are dominated by calls
-        self._shards = router.shards
         self._stripes = [self._stripe(*shards) for shards in router.shards]
+        self._shards = router.shards
         self._walk = RowWalk(self._stripes)
-        self._version_lock = threading.Lock()
-        self._turns = itertools.count()
+        self._version_lock, self._turns = threading.Lock(), itertools.count()
         self._hot_ids = HotIds()
 
     @property
@@ -110,8 +109,7 @@ class SparseTable(FreezableRows):
     def describe(self) -> dict[str, Any]:
         """Facts for STATUS.
 
-        `load` is the fraction of index cells in use. `hot_ids` are the ids pulled most, each with
-        its fraction of all ids pulled (see `HotIds`).
+        `load` is the fraction of index cells in use; ids pulled most are those of `HotIds`.
         """
         cells = sum(stripe.cells for stripe in self._stripes)
         return {
@@ -122,7 +120,8 @@ class SparseTable(FreezableRows):
             "logged_ids": self.logged_ids,
             "refused": self.refused,
             "waiting_bytes": self.waiting_bytes,
-            "hot_ids": self._hot_ids.top(),
+            **self._hot_ids.describe(),
+            "stripes": [[*at, s.rows] for at, s in zip(self._shards, self._stripes, strict=True)],
         }
 
     def time(self, now: int) -> int:

@@ -191,6 +191,11 @@ class Stripe:
             self._recorder = self._recorder or ChangeRecorder(self._store, self._waiting)
             return self._recorder.freeze(is_delta, self._lock.reads, consumer)
 
+    def expect(self, rows: int) -> None:
+        """Prepare an empty stripe for about so many rows of a freeze."""
+        with self._lock.writes:
+            self._store.expect(rows)
+
     def put_rows(self, rows: F32) -> None:
         """Insert or replace rows (n, words) as a freeze has them."""
         ids, found = ids_of(rows), no_hints(len(rows))

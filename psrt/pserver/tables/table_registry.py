@@ -182,5 +182,8 @@ def _bytes_of(tables: Iterable[Table]) -> int:
 def _describe(table: Table) -> dict[str, Any]:
     common = {"name": table.spec.name, "version": table.version, "bytes": table.nbytes}
     if isinstance(table, DenseTable):
-        return {"kind": "dense", **common, "size": table.spec.size}
-    return {"kind": "sparse", **common, **table.describe()}
+        block = {"parameter": table.spec.parameter, "offset": table.spec.offset}
+        return {"kind": "dense", **common, **block, "size": table.spec.size}
+    spec = table.spec
+    shards = {"shards": [spec.first_shard, spec.last_shard], "virtual_shards": spec.virtual_shards}
+    return {"kind": "sparse", **common, **shards, **table.describe()}

@@ -142,7 +142,9 @@ def _key(path: Path, name: str, text: Any) -> bytes:
 
 
 def _check_private(path: Path, state: os.stat_result) -> None:
-    if stat.S_IMODE(state.st_mode) & 0o077:
+    is_roots = state.st_uid == 0 != os.getuid()  # as secrets of Kubernetes are
+    group_may = stat.S_IRGRP if is_roots else 0
+    if stat.S_IMODE(state.st_mode) & 0o077 & ~group_may:
         raise ConfigError(
             f"{path}: others can read or write the tokens of this file; it was refused.",
             hint=f"chmod 600 {path}, and make new keys if others may have read these.",

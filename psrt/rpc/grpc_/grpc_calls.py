@@ -13,17 +13,20 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, TypeAlias
 
 import grpc
 
 from psrt.core.errors import ErrorCode, PsrtError, UnavailableError, WireError
+from psrt.core.tracing import carried, span
 from psrt.rpc import pb
 from psrt.rpc.access import EVERYBODY, Grant
 from psrt.rpc.grpc_.grpc_carrier import SERVICE, SESSION_METADATA, reply_too_large
 from psrt.rpc.methods import Method
 from psrt.rpc.serving import Handler, Later, Peer, begin, settle
 from psrt.rpc.status import ERROR_METADATA, grpc_status, to_wire
+from psrt.rpc.traced_calls import span_of_request
 from psrt.rpc.wire import SPLIT_BYTES, Joiner, Message, check_size, decode, encode, split, too_large
 
 MOST_CALLS = 4096
@@ -76,12 +79,15 @@ class GrpcCalls:
         with suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._idle.wait(), grace_s)
 
-    async def _call(self, request: bytes, context: Any) -> bytes:
+    async def _call(self, frame: bytes, context: Any) -> bytes:
         """Serve one frame with one frame."""
         with self._counted():
             await self._refuse_if_full(self._running, context)
-            reply = await self._reply(lambda: self._decode(request), context, self._once(context))
-            parts = encode(reply)
+            request = await self._read(partial(self._decode, frame), context)
+            with span_of_request(request.header):
+                reply = await self._reply(request, context, self._once(context))
+                with span("reply"):
+                    parts = encode(reply)
             size_bytes = sum(len(part) for part in parts)
             if size_bytes > min(SPLIT_BYTES, self._max_bytes):
                 await _abort(context, to_wire(self._reply_too_large(size_bytes)))
@@ -97,7 +103,9 @@ class GrpcCalls:
                     joiner.add(frame)
             except WireError as error:
                 await _abort(context, to_wire(error))
-            reply = await self._reply(joiner.message, context, self._once(context))
+            request = await self._read(joiner.message, context)
+            with span_of_request(request.header):
+                reply = await self._reply(request, context, self._once(context))
             size_bytes = sum(tensor.nbytes for tensor in reply.tensors)
             if size_bytes > self._max_bytes:
                 await _abort(context, to_wire(self._reply_too_large(size_bytes)))
@@ -113,7 +121,8 @@ class GrpcCalls:
         self._attending += 1
         try:
             await self._refuse_if_full(self._attending, context)
-            reply = await self._reply(lambda: self._decode(request), context, peer)
+            attend = await self._read(partial(self._decode, request), context)
+            reply = await self._reply(attend, context, peer)
             yield b"".join(encode(reply))
             await self._stopped.wait()
         finally:
@@ -130,13 +139,17 @@ class GrpcCalls:
             return reply_too_large(size_bytes)
         return too_large(size_bytes, self._max_bytes)
 
-    async def _reply(self, read: Callable[[], Message], context: Any, peer: Peer) -> Message:
-        """Decode, run the handler and wait for a `Later`; a reported error ends the call here."""
+    async def _read(self, read: Callable[[], Message], context: Any) -> Message:
+        """The request that `read` decodes; an error ends the call here."""
         try:
             self._refuse_if_stopping()
-            request = read()
+            return read()
         except PsrtError as error:
             await _abort(context, to_wire(error))
+            raise
+
+    async def _reply(self, request: Message, context: Any, peer: Peer) -> Message:
+        """Run the handler and wait for a `Later`; a reported error ends the call here."""
         reply = await self._execute(request, peer)
         if reply.header.HasField("error"):
             await _abort(context, reply.header.error)
@@ -147,10 +160,13 @@ class GrpcCalls:
         if self._running == 1 and _is_short(request):
             reply = begin(self._handler, request, peer)
         else:
-            reply = await loop.run_in_executor(self._pool, begin, self._handler, request, peer)
+            handle = carried(partial(begin, self._handler, request, peer))
+            reply = await loop.run_in_executor(self._pool, handle)
         while isinstance(reply, Later):
-            await _done(reply.future, loop)
-            reply = await loop.run_in_executor(self._pool, settle, reply, request.header, peer)
+            with span("wait"):
+                await _done(reply.future, loop)
+            finish = carried(partial(settle, reply, request.header, peer))
+            reply = await loop.run_in_executor(self._pool, finish)
         return reply
 
     def _once(self, context: Any) -> Peer:

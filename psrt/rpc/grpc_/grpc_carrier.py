@@ -15,10 +15,12 @@ from typing import Any, TypeAlias
 import grpc
 
 from psrt.core.errors import ErrorCode, UnavailableError, WireError, from_code
+from psrt.core.tracing import span
 from psrt.rpc import pb
 from psrt.rpc.access import identity, prove
 from psrt.rpc.status import ERROR_METADATA, from_grpc
 from psrt.rpc.tls import why_refused
+from psrt.rpc.traced_calls import span_of_carrier
 from psrt.rpc.wire import (
     MAX_FRAME_BYTES,
     SPLIT_BYTES,
@@ -87,10 +89,15 @@ class GrpcConnection:
         """Send `message` and wait for its reply; the reply may report an error in its header."""
         if self._metadata is None:
             self._metadata = admitted(self._unary, self.where, timeout_s)
+        with span_of_carrier(message.header, self.where):
+            return self._call(message, timeout_s)
+
+    def _call(self, message: Message, timeout_s: float) -> Message:
         method = message.header.method
         refused = None
         if method not in self._large_replies:
-            parts = encode(message)
+            with span("frame"):
+                parts = encode(message)
             if sum(len(part) for part in parts) <= SPLIT_BYTES:
                 refused = self._send(
                     lambda: decode(self._unary(b"".join(parts), timeout_s, self._metadata))

@@ -1,5 +1,6 @@
 """stream: the carrier over TCP and Unix sockets.
 
+socket_options buffers and timeouts of a connected socket
 sockets        whole messages over a connected socket, used by both sides
 unfinished     limits of frames that have not arrived as a whole
 unix_peers     the user at the other end of a Unix socket

@@ -20,9 +20,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
+from psrt.core.errors import PsrtError
+from psrt.core.tracing import span
 from psrt.core.types import F32, U8, Array, Shape
 from psrt.rpc.busy_poll import NEVER, BusyPoll
 from psrt.rpc.shm import ANCILLARY_BYTES, Outgoing, SharedMemory
+from psrt.rpc.stream.socket_options import tune
 from psrt.rpc.stream.unfinished import UnfinishedFrames
 from psrt.rpc.tls import EncryptedSocket
 from psrt.rpc.wire import (
@@ -44,11 +47,6 @@ from psrt.rpc.wire import (
 
 T = TypeVar("T")
 
-_TCP_BUFFER_BYTES = 4 << 20  # the kernel caps it; a whole mini-batch of rows should fit
-# A mini-batch of rows fits, so its sender need not wait until the other end has woken: a step
-# of 13,312 rows of 16 takes 8 to 12 % less time than with 128 KiB, 2 MB of parameters 7 % less.
-# With 4 MiB, bytes have left the cache before they are copied out: 64 MiB take a third longer.
-_UNIX_BUFFER_BYTES = 1 << 20
 _IOV_MAX = os.sysconf("SC_IOV_MAX")
 _TIMEVAL = struct.Struct("ll")
 _DRAIN_S = 1.0
@@ -83,7 +81,7 @@ class FrameSocket:
         self._ahead = b""  # bytes received behind the last frame
         self._deadline: float | None = None
         self._armed_s = {socket.SO_RCVTIMEO: 0.0, socket.SO_SNDTIMEO: 0.0}
-        _tune(sock)
+        tune(sock)
 
     def expire_at(self, deadline: float | None) -> None:
         """After this time of `time.monotonic`, `send` and `receive` raise `BlockingIOError`."""
@@ -91,7 +89,8 @@ class FrameSocket:
 
     def send(self, message: Message) -> None:
         shared = self._shared
-        outgoing = Outgoing(encode(message)) if shared is None else shared.outgoing(message)
+        with span("reply" if message.header.reply else "frame"):
+            outgoing = Outgoing(encode(message)) if shared is None else shared.outgoing(message)
         parts, ancillary = outgoing.parts, outgoing.ancillary
         size_bytes = sum(map(len, parts))
         check_size(size_bytes, self._max_bytes)
@@ -143,7 +142,7 @@ class FrameSocket:
         """
         self._deadline = time.monotonic() + _DRAIN_S
         scratch = memoryview(bytearray(64 * 1024))
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, PsrtError):  # too many descriptors are an error, too
             self._sock.shutdown(socket.SHUT_WR)
             while self._read([scratch]):
                 pass
@@ -279,20 +278,3 @@ def _timeval(duration_s: float) -> bytes:
     """
     seconds, microseconds = divmod(int(duration_s * 1e6) + 1, 1_000_000)
     return _TIMEVAL.pack(seconds, microseconds)
-
-
-def _tune(sock: socket.socket | EncryptedSocket) -> None:
-    sock.setblocking(True)
-    buffer_bytes = _UNIX_BUFFER_BYTES
-    if sock.family != socket.AF_UNIX:
-        buffer_bytes = _TCP_BUFFER_BYTES
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # A host that vanished sends no FIN; keep-alive ends its connections after 90 s.
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
-        # Keep-alive does not run while bytes wait for an acknowledgement: the same 90 s for them.
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 90_000)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffer_bytes)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer_bytes)

@@ -26,6 +26,7 @@ from psrt.rpc.hosts import split_endpoint
 from psrt.rpc.shm import SharedMemory
 from psrt.rpc.stream.sockets import FrameSocket
 from psrt.rpc.tls import EncryptedSocket, connect_encrypted
+from psrt.rpc.traced_calls import span_of_carrier
 from psrt.rpc.wire import MAX_FRAME_BYTES, Message
 
 
@@ -50,11 +51,12 @@ class StreamConnection:
         try:
             if not self._is_open:
                 self._open()
-            reply = self._exchange(message)
-            if reply.header.error.code == ErrorCode.SEGMENT_REFUSED:  # nothing was executed
-                self._frames.share_no_more()
+            with span_of_carrier(message.header, self.where):
                 reply = self._exchange(message)
-            return reply
+                if reply.header.error.code == ErrorCode.SEGMENT_REFUSED:  # nothing was executed
+                    self._frames.share_no_more()
+                    reply = self._exchange(message)
+                return reply
         except BlockingIOError as error:
             raise DeadlineError(f"{self.where} did not reply within {timeout_s:.3f} s.") from error
         except OSError as error:

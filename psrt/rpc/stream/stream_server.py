@@ -34,6 +34,7 @@ from psrt.rpc.stream.sockets import FrameSocket
 from psrt.rpc.stream.unfinished import UNFINISHED_BYTES, UnfinishedFrames
 from psrt.rpc.stream.unix_peers import check_unix_peer
 from psrt.rpc.tls import TlsFiles, accept_encrypted
+from psrt.rpc.traced_calls import span_of_request
 from psrt.rpc.wire import GREETING_BYTES, MAX_FRAME_BYTES, StrangerError, no_memory
 
 log = logging.getLogger("psrt.rpc")
@@ -200,6 +201,8 @@ class StreamServer:
             self._refuse(frames, peer, no_memory("a message"))
         except OSError as error:
             log.debug("connection of %s lost: %s", peer, error)
+        except Exception:  # a defect: a peer that finds one may end its own connection, no more
+            log.exception("a defect of psrt ended the connection of %s", peer)
         finally:
             peer.has_left = True
             frames.close()
@@ -222,16 +225,17 @@ class StreamServer:
             return False
         request.empty, header = frames.empty, request.header
         was_open = peer.grant is not None
-        reply = begin(self._handler, request, peer)
-        del request
-        while isinstance(reply, Later):
-            reply = settle(reply, header, peer)
-        if peer.grant is not None and not was_open:
-            self._opened(frames)
-        try:
-            frames.send(reply)
-        except WireError as error:  # the reply is at fault: nothing of it was sent
-            frames.send(error_reply(header, error, peer))
+        with span_of_request(header):
+            reply = begin(self._handler, request, peer)
+            del request
+            while isinstance(reply, Later):
+                reply = settle(reply, header, peer)
+            if peer.grant is not None and not was_open:
+                self._opened(frames)
+            try:
+                frames.send(reply)
+            except WireError as error:  # the reply is at fault: nothing of it was sent
+                frames.send(error_reply(header, error, peer))
         reach("reply.sent")
         return True
 

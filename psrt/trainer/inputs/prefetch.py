@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from psrt.core.tensors import Ragged
+from psrt.core.tracing import traced
 from psrt.core.types import F32, I32, I64, Array
 from psrt.data.slots import batch_rows
 from psrt.data.sources import BEGINNING, Place
@@ -101,6 +102,7 @@ def checked(program: Program, batch: PreparedBatch) -> PreparedBatch:
     return batch
 
 
+@traced("bind")
 def bind(prepared: PreparedBatch, rows: Mapping[str, F32]) -> dict[str, RowBatch]:
     """Join the pulled rows of each table with their index, as the executor reads them."""
     return {

@@ -1,4 +1,4 @@
-"""Parameters that a trainer trains itself: in Geo, and without pservers."""
+"""Parameters that a trainer trains itself: in Geo, and without pservers; and untrained ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from psrt.communicator.geo import GeoTable, UpdateState
 from psrt.core.errors import InternalError
 from psrt.core.specs import SparseTableSpec, to_plain
 from psrt.core.types import F32, I64
-from psrt.executor.memory import Scope, rows_of_whole
+from psrt.executor.memory import Scope, initial_values, rows_of_whole
 from psrt.executor.parallel import ParallelExecutor
 from psrt.executor.program import Executor
 from psrt.graph.program import Parameter, Program
@@ -79,3 +79,13 @@ class WholeTable:
 def table_specs(parameters: Iterable[Parameter]) -> Sequence[SparseTableSpec]:
     """The sparse tables among `parameters`, with the optimizers the program gives them."""
     return build_plan(parameters, ["here"]).sparse
+
+
+def fill_untrained(scope: Scope, program: Program) -> None:
+    """Give frozen dense parameters and counters of metrics their first values."""
+    for parameter in program.parameters.values():
+        if not (parameter.trainable or parameter.sparse or parameter.name in scope):
+            scope[parameter.name] = initial_values(parameter)
+    for var in program.vars.values():
+        if var.kind == "state" and var.name not in scope:
+            scope[var.name] = np.zeros(var.shape, var.dtype)

@@ -12,8 +12,8 @@ from psrt.trainer import report
 from psrt.trainer.inputs import batches, load_job
 from psrt.trainer.measuring import evaluate
 from psrt.trainer.models import check_fits, load
+from psrt.trainer.training.local_parameters import fill_untrained
 from psrt.trainer.training.process import Say, prepared_process
-from psrt.trainer.training.training_run import fill_untrained
 
 
 def test_saved(settings: TrainerConfig, config: JobConfig, say: Say) -> int:

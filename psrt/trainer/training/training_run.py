@@ -25,19 +25,18 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from psrt.communicator.base import Communicator, Gradient, Gradients, Position
 from psrt.core.errors import InternalError
 from psrt.core.specs import CommunicationMode, Geo
+from psrt.core.tracing import first_traced, traced
 from psrt.core.types import F32, I64
-from psrt.executor.memory import Scope, initial_values
+from psrt.executor.memory import Scope
 from psrt.executor.parallel import PASSES, ParallelExecutor
 from psrt.executor.profiling import Category, Profiler
 from psrt.graph.program import Program, Role
 from psrt.trainer.inputs import PreparedBatch, bind, with_counts
 from psrt.trainer.observing import SpanRecorders
-from psrt.trainer.training.local_parameters import LocalDenseParameters
+from psrt.trainer.training.local_parameters import LocalDenseParameters, fill_untrained
 from psrt.trainer.training.run_options import RunOptions
 
 WITH_UPDATES: tuple[Role, ...] = ("forward", "backward", "optimize")
@@ -149,6 +148,7 @@ class TrainingRun:
                 on_step(batch, following, found)
             batch = following
 
+    @first_traced("step")
     def step(
         self,
         batch: PreparedBatch,
@@ -204,6 +204,7 @@ class TrainingRun:
         """Pass a final gradient of the running step on; see `GradSink.offer`."""
         self.communicator.offer(name, self._counted(name, gradient))
 
+    @traced("sink")
     def push(self, gradients: Gradients) -> None:
         """Keep the gradients of the running step that the program itself does not apply."""
         self._gradients = {
@@ -235,6 +236,7 @@ class TrainingRun:
         with self._span("pull", self._waiting):
             return self.communicator.pull_rows(batch.wanted)
 
+    @traced("run")
     def _run(
         self, batch: PreparedBatch, fetch: Sequence[str], rows: Mapping[str, F32], merged: bool
     ) -> list[Any]:
@@ -278,6 +280,7 @@ class TrainingRun:
             return gradient
         return with_counts(gradient, batch.wanted[name], batch.counts[name])
 
+    @traced("scope")
     def _fill(self, dense: Mapping[str, F32]) -> None:
         for name, values in dense.items():
             self.scope[name] = values
@@ -287,13 +290,3 @@ def _updated_by(program: Program) -> frozenset[str]:
     """The vars that the update ops of a program write."""
     updates = (op for op in program.ops if op.role == "optimize")
     return frozenset(name for op in updates for name in op.writes())
-
-
-def fill_untrained(scope: Scope, program: Program) -> None:
-    """Give frozen dense parameters and counters of metrics their first values."""
-    for parameter in program.parameters.values():
-        if not (parameter.trainable or parameter.sparse or parameter.name in scope):
-            scope[parameter.name] = initial_values(parameter)
-    for var in program.vars.values():
-        if var.kind == "state" and var.name not in scope:
-            scope[var.name] = np.zeros(var.shape, var.dtype)

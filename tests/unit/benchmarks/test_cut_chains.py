@@ -23,6 +23,7 @@ def test_an_incremental_cut_is_smaller_and_the_chain_restores_every_row(tmp_path
     figures = cut_chains.run(args)
 
     assert 0 < figures["size_ratio"] < 0.5
-    assert min(figures["restore_chain"], figures["load_chain"], figures["load_cold"]) > 0
+    assert min(figures["restore_chain"], figures["load_chain"], figures["load"]) > 0
+    assert min(*figures["write_shares"], *figures["load_shares"], figures["new_share"]) > 0
     assert figures["compact"]["mb"] > figures["delta"]["mb"]
     assert list(tmp_path.iterdir()) == []

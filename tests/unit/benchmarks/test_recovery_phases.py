@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from benchmarks.recovery.phases import (
     TABLES,
+    Failover,
     KilledPserver,
     TrainerTimes,
     figures,
-    phases,
     seconds_of,
 )
 
@@ -34,7 +34,7 @@ def test_a_gap_after_a_kill_may_have_begun_before_it() -> None:
 def test_the_parts_of_a_recovery_add_up() -> None:
     events = (("met", 12.125), ("resent", 12.5))
 
-    found = phases(FIRST, 20.0, [trainer(events=events), trainer(events=(("met", 12.0625),))])
+    found = FIRST.phases(20.0, [trainer(events=events), trainer(events=(("met", 12.0625),))])
 
     assert found == {
         "noticed": 0.25,
@@ -48,7 +48,7 @@ def test_the_parts_of_a_recovery_add_up() -> None:
 
 
 def test_a_recovery_that_no_trainer_reports_has_no_times() -> None:
-    found = phases(SECOND, 30.0, [trainer()])
+    found = SECOND.phases(30.0, [trainer()])
 
     assert (found["kernels"], found["met"], found["whole"]) == (None, None, None)
 
@@ -66,3 +66,12 @@ def test_gaps_are_those_of_every_trainer_after_every_kill() -> None:
 
 def test_the_last_line_of_a_log_counts() -> None:
     assert seconds_of(TABLES, LOG + LOG.replace("0.25", "0.75")) == 0.75
+
+
+def test_a_failover_lasts_until_the_last_trainer_goes_on_with_the_backup() -> None:
+    one = trainer(9.0, 11.0, events=(("deposed", 10.25), ("served", 10.5)))
+    other = trainer(9.5, 11.5, events=(("deposed", 10.375), ("served", 10.75)))
+
+    found = Failover(1, killed=10.0).phases(20.0, [one, other])
+
+    assert found == {"noticed": 0.25, "served": 0.5, "whole": 0.75}

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from psrt.core import log
+from psrt.core import log, tracing
 
 
 @pytest.fixture(params=["text"])
@@ -22,6 +22,7 @@ def written(
     stream = io.StringIO()
     log.configure("pserver", stream=stream, form=request.param)
     yield stream
+    log.configure("psrt")
     root.handlers[:], root.propagate = former[0], former[2]
     root.setLevel(former[1])
 
@@ -149,3 +150,42 @@ def test_json_lines_have_tracebacks_and_bounds(written: io.StringIO) -> None:
     (event,) = events(written)
     assert str(event["message"]).endswith("x… (2,000 more characters)")
     assert str(event["exception"]).endswith("ValueError: bad")
+
+
+@pytest.mark.parametrize("written", ["json"], indirect=True)
+def test_lines_of_a_call_name_it_and_its_caller(written: io.StringIO) -> None:
+    with log.in_call("PUSH", caller=3):
+        emit(logging.WARNING, "late")
+    emit(logging.WARNING, "later")
+
+    within, behind = map(json.loads, written.getvalue().splitlines())
+    assert (within["call"], within["caller"]) == ("PUSH", 3)
+    assert "call" not in behind
+
+
+@pytest.mark.parametrize("written", ["json"], indirect=True)
+def test_lines_of_a_traced_step_name_its_trace(written: io.StringIO) -> None:
+    class OneSpan:
+        traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+        def end(self, error: BaseException | None) -> None: ...
+
+    with tracing.within(OneSpan()):
+        emit(logging.WARNING, "late")
+    emit(logging.WARNING, "later")
+
+    within, behind = map(json.loads, written.getvalue().splitlines())
+    assert within["trace_id"] == "0af7651916cd43dd8448eb211c80319c"
+    assert within["span_id"] == "b7ad6b7169203331"
+    assert "trace_id" not in behind
+
+
+def test_warnings_of_another_package_go_where_those_of_psrt_go(written: io.StringIO) -> None:
+    theirs = logging.getLogger("another_package")
+    log.follow(theirs.name)
+
+    theirs.warning("no answer")
+    theirs.info("all is well")
+
+    assert written.getvalue().endswith("pserver WARNING no answer\n")
+    theirs.handlers.clear()

@@ -30,7 +30,14 @@ tests:
       - {series: 'psrt_process_memory_limit_bytes{instance="a"}', values: "100x30"}
       - {series: 'psrt_pserver_ready{job="psrt", instance="c"}', values: "1 1 1 1"}
       - {series: 'up{job="psrt", instance="c"}', values: "1 1 1 0 0 0 0 0 0 0"}
+      - {series: 'psrt_trainer_steps_total{instance="t"}', values: "5x60"}
+      - {series: 'psrt_trainer_steps_total{instance="u"}', values: "5+1x60"}
+      - {series: 'psrt_trainer_ready{instance="t"}', values: "1x60"}
+      - {series: 'psrt_trainer_ready{instance="u"}', values: "1x60"}
     alert_rule_test:
+      - {eval_time: 1m, alertname: PsrtTrainerStalled, exp_alerts: []}
+      - {eval_time: 5m, alertname: PsrtTrainerStalled, exp_alerts: [
+          {exp_labels: {severity: warning, instance: t}}]}
       - {eval_time: 30s, alertname: PsrtRoundStalled, exp_alerts: [
           {exp_labels: {severity: critical, job: psrt, instance: a}}]}
       - {eval_time: 10s, alertname: PsrtRoundStalled, exp_alerts: []}

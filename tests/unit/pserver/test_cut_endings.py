@@ -276,7 +276,8 @@ def late_outcome(directory: LocalDirectory, number: int) -> PartOutcome:
     def unanswered() -> int:
         raise UnavailableError("no pserver answers.")
 
-    return outcome_of(pb.CutPart(number=number, endpoint=ENDPOINTS[1]), unanswered, directory)
+    part = pb.CutPart(number=number, endpoint=ENDPOINTS[1])
+    return outcome_of(part, unanswered, directory)[0]
 
 
 def test_a_part_is_not_wanted_whose_coordinator_has_ended_without_it(tmp_path: Path) -> None:

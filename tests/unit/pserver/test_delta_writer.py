@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,13 +28,27 @@ from tests.support.pserver import AT_ONCE, CALL_TIMEOUT_S, TABLE
 NAME, WAIT_S = "host-6170", 30.0
 
 
+class RemovingSlowly(LocalDirectory):
+    """A directory that a process which is killed while it removes files leaves; `left` has what
+    there was before each removal."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.left: list[set[str]] = []
+
+    def remove(self, *names: str) -> None:
+        for name in names:
+            self.left.append(set(self.names()))
+            super().remove(name)
+
+
 class DurableJob:
     """A pserver of a job with deltas, and a client of its only trainer."""
 
     def __init__(
         self, folder: Path, mode: CommunicationMode, recovered: RecoveredPart | None = None
     ) -> None:
-        self.directory = LocalDirectory(folder)
+        self.directory = RemovingSlowly(folder)
         self.service = PserverService(
             stripes=1,
             wait_timeout_s=WAIT_S,
@@ -236,3 +250,26 @@ def test_a_local_cut_waits_for_the_push_under_way_and_holds_others_back(
 
     assert found == [[0]]
     assert applied == [0, 1]
+
+
+def test_one_that_is_killed_while_it_deletes_its_files_leaves_no_damaged_ones(
+    tmp_path: Path,
+) -> None:
+    """Its successor finds nothing to recover, or all of it."""
+    with job(tmp_path, Async()) as running:
+        for sequence in (1, 2, 3):
+            running.push()
+            running.await_durable(sequence)
+        running.directory.left.clear()
+        running.client.complete(CALL_TIMEOUT_S)
+        running.client.confirm()
+        eventually(lambda: not _own(running.directory.names()), "the end of the files", WAIT_S)
+        left = [_own(names) for names in running.directory.left]
+
+    assert any("served-host-6170.json" in names for names in left)
+    assert all(names == left[0] for names in left if "served-host-6170.json" in names)
+
+
+def _own(names: Iterable[str]) -> set[str]:
+    """The files by which one pserver recovers."""
+    return {name for name in names if name.startswith(("served-", "deltas-"))}

@@ -119,7 +119,7 @@ def test_a_meeting_whose_message_suffers_is_held_once_more(fault: Fault) -> None
 
         assert meet(two, 1, 1) == 1
         assert pserver.service.status()["clocks"] == [
-            {"clock": "step", "reached": [1, 1], "waiting": []}
+            {"clock": "step", "reached": [1, 1], "waiting": [], "waiting_s": {}}
         ]
 
 

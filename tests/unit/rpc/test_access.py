@@ -11,7 +11,7 @@ import pytest
 
 from psrt.core.errors import AccessError, ConfigError
 from psrt.rpc import pb
-from psrt.rpc.access import Gate, Grant, Identity, Token, TokenFile, assume, new_key
+from psrt.rpc.access import Gate, Grant, Identity, Token, TokenFile, assume, new_key, tokens
 from psrt.rpc.access import gate as gates
 from psrt.rpc.access.tokens import read_tokens, text_of
 from psrt.rpc.methods import METHODS, Method
@@ -198,6 +198,22 @@ def test_a_file_that_others_can_read_is_refused(path: Path) -> None:
 
     with pytest.raises(ConfigError, match="others can read or write the tokens"):
         read_tokens(path)
+
+
+def test_a_group_may_read_a_file_of_roots_as_secrets_of_kubernetes_are(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path_mode = path.stat().st_mode
+    monkeypatch.setattr(os, "getuid", lambda: 10001)
+
+    def of_root(mode: int) -> os.stat_result:
+        return os.stat_result((path_mode & ~0o777 | mode, 1, 1, 1, 0, 10001, 0, 0, 0, 0))
+
+    tokens._check_private(path, of_root(0o440))
+    with pytest.raises(ConfigError, match="others can read or write"):
+        tokens._check_private(path, of_root(0o460))
+    with pytest.raises(ConfigError, match="others can read or write"):
+        tokens._check_private(path, of_root(0o444))
 
 
 @pytest.mark.parametrize(

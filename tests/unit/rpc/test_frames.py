@@ -79,8 +79,16 @@ def bfloat16_message() -> Message:
     return Message(pb.Header(protocol=1, method=3, request_id=2, reply=True, parts=parts), [rows])
 
 
+def traced_message() -> Message:
+    """The pull, of a traced step."""
+    message = pull_message()
+    message.header.traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    return message
+
+
 GOLDEN_FRAMES = [
     ("push", push_message),
+    ("pull_traced", traced_message),
     ("pull", pull_message),
     ("push_narrow", narrow_push_message),
     ("pull_narrow", narrow_pull_message),

@@ -13,7 +13,7 @@ from psrt.executor.memory import Scope
 from psrt.graph import layers
 from psrt.trainer.cuts import ScopeValues
 from psrt.trainer.inputs.kept_values import kept_of, plain_of
-from psrt.trainer.training.training_run import fill_untrained
+from psrt.trainer.training.local_parameters import fill_untrained
 
 
 def position(**arrays: np.ndarray) -> str:

@@ -68,13 +68,13 @@ class DeltaWriter:
             self._changed.notify_all()
 
     def end(self) -> None:
-        """Write no more, and leave no files: the job has ended."""
+        """Write no more, as the job has ended; one that is being written is deleted.
+
+        The others stay: without some of them no pserver could recover, so they go when none would.
+        """
         with self._changed:
             self._stopped = self._is_over = True
-            is_writing = self._is_writing
             self._changed.notify_all()
-        if self._name and not is_writing:
-            self._remove(None)
 
     def wait(self, timeout_s: float) -> bool:
         """Wait for a local cut that is being written; False at the deadline."""

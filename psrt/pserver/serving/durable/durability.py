@@ -87,7 +87,7 @@ class Durability:
             self._writer.stop()
 
     def job_ended(self) -> None:
-        """Leave no local cuts: nothing is left to recover."""
+        """Write no more local cuts: nothing is left to recover."""
         if self._writer is not None:
             self._writer.end()
 

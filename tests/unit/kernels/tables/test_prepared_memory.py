@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+
 import numpy as np
 import pytest
 
@@ -79,3 +82,20 @@ def test_a_system_that_refuses_leaves_it_to_the_rows(monkeypatch: pytest.MonkeyP
 
     assert not slab.is_short
     slab.rows[:] = 1.0
+
+
+def test_memory_is_made_for_the_rows_that_are_asked_for() -> None:
+    slab = slab_of(2 * LARGE_BYTES)
+
+    slab.make(LARGE_BYTES // ROW_BYTES)
+
+    assert present_pages(slab) == LARGE_BYTES // mmap.PAGESIZE
+
+
+def present_pages(slab: Slab) -> int:
+    """Pages of a slab that the system has made."""
+    flags = np.zeros(slab.rows.nbytes // mmap.PAGESIZE, np.uint8)
+    address = ctypes.c_void_p(slab.rows.ctypes.data)
+    size = ctypes.c_size_t(len(flags) * mmap.PAGESIZE)
+    assert ctypes.CDLL(None).mincore(address, size, ctypes.c_void_p(flags.ctypes.data)) == 0
+    return int(np.count_nonzero(flags & 1))

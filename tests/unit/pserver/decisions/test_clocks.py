@@ -213,7 +213,7 @@ def join(state: PserverState, trainer: int, now: float = 0.0) -> None:
 
 
 def record_of(state: PserverState, clock: str = "step") -> dict[str, Any]:
-    (record,) = [r for r in state.clocks.describe() if r["clock"] == clock]
+    (record,) = [r for r in state.clocks.describe(0.0) if r["clock"] == clock]
     return record
 
 
@@ -338,6 +338,7 @@ def test_clocks_of_different_names_are_independent() -> None:
         "clock": "trained",
         "reached": [1, 0],
         "waiting": [waits.trainer],
+        "waiting_s": {waits.trainer: 0.0},
     }
 
 

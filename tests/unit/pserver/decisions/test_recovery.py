@@ -9,7 +9,7 @@ import pytest
 
 from psrt.core.errors import ErrorCode, JobError, PsrtError
 from psrt.core.specs import Async, CommunicationMode, Sync
-from psrt.pserver.decisions import JobIdentity, PserverState, describe, dump, restore
+from psrt.pserver.decisions import JobIdentity, MemberState, PserverState, describe, dump, restore
 from psrt.pserver.decisions.calls import Apply, Close, SendReply, WaitingCall
 from psrt.pserver.serving.part_facts import local_facts
 
@@ -210,6 +210,47 @@ def test_a_trainer_that_joined_after_the_cut_is_known_by_its_successor() -> None
     with pytest.raises(JobError, match="are lost"):
         again.register(0, 100, {}, 0.0, predecessor=555)
     again.register(0, 100, {}, 0.0, predecessor=100)
+
+
+@pytest.mark.parametrize("end", ["completed", "lost"])
+def test_a_process_that_has_ended_is_named_to_its_successor(end: str) -> None:
+    """It may have pushed to another pserver, which was killed before it met the process."""
+    state = state_of(Async(on_trainer_loss="shrink"))
+    if end == "completed":
+        state.complete(1, 101, 0.0)
+    else:
+        state.members.lose([1])
+
+    assert state.members.held_by(1, 777) == 101
+    assert state.members.held_by(1, 101) == 0
+    assert state_of(Async()).members.held_by(0, 100) == 0
+
+
+def test_every_later_process_is_refused_once_one_was() -> None:
+    again = recovered(state_of(Async(), trainers=2))
+    job = again.job
+    assert job is not None
+    again.members.member(1).state = MemberState.UNSEEN  # it joined after the cut
+    again.recovery.left(1)
+    again.hello(1, 777, job, 0.0)
+    again.attend(1, 777, 0.0)
+    with pytest.raises(JobError, match="are lost"):
+        again.register(1, 777, {}, 0.0, predecessor=555)
+    again.hello(1, 888, job, 0.0)
+
+    with pytest.raises(JobError, match="are lost"):
+        again.attend(1, 888, 0.0)
+
+
+def test_a_trainer_that_has_not_pushed_yet_is_not_awaited() -> None:
+    """The reply to its HELLO came late: it has met this process first, and sends no RESENT."""
+    again = recovered(state_of(Async()))
+    rejoin(again, 0)
+    again.resent(0, 100, 0.0, 3)
+    rejoin(again, 1)
+    again.register(1, 101, {}, 0.0, begins=True)
+
+    again.pull(0, 100, 0.0, acknowledges=False)
 
 
 def test_a_trainer_that_does_not_come_back_is_given_up_by_the_policy_of_the_job() -> None:
