@@ -15,7 +15,7 @@ Reading order:
     counters    counters and timers of a process
     tracing     spans of traces: the stops on a gradient's path
     log         log set-up
-    process     this process: its facts, limits and stacks
+    process     facts of this process, and stacks of processes
     threads     threads whose crashes are reported
     service_manager  notices to the service manager that started this process
     failpoints  points at which tests kill or stop a process

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from psrt.core.process import stacks
+from psrt.core.process import processes_with_stacks, stacks_of
 from psrt.rpc.hosts import split_endpoint
 from psrt.status import PserverFacts
 
@@ -33,7 +33,7 @@ class ProcessReport:
 
 def process_reports() -> Iterator[ProcessReport]:
     """Each process of psrt on this host that this user may look into; this one is left out."""
-    for pid in stacks.processes_with_stacks():
+    for pid in processes_with_stacks():
         if pid != os.getpid():
             with contextlib.suppress(OSError):
                 yield _report(pid)
@@ -68,7 +68,7 @@ def _report(pid: int) -> ProcessReport:
     if state in _STATES:
         problem = f"the process is {_STATES[state]}, so its stacks are unknown"
     else:
-        text = stacks.stacks_of(pid)
+        text = stacks_of(pid)
         problem = "" if text else "the process wrote no stacks in time"
     return ProcessReport(
         pid,

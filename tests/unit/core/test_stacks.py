@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from psrt.core.process import stacks
+from psrt.core import process as stacks
 
 WAITS = """
 import sys
-from psrt.core.process.stacks import write_stacks_on_request
+from psrt.core.process import write_stacks_on_request
 
 def waits_for_a_line():
     print("ready", flush=True)
