@@ -5,6 +5,7 @@ In reading order:
 
     limits               memory, a loopback socket and matrix products of this machine
     w1_ctr               a CTR network, trained by pserver and trainer processes
+    observed             the cost of metrics, JSON logs and polled pages in W1 (a folder)
     w2_rows              rows, pulled and pushed by one trainer
     w3_dense             one large dense parameter
     w4_kernels           optimizer kernels on one thread

@@ -5,12 +5,13 @@
                                 [--carrier stream|grpc] [--wire float32|float16|bfloat16|int8]
                                 [--scheduling normal|batch] [--pservers 2] [--trainers 2]
                                 [--update-frequency 400]
-                                [--durability none|cut|delta|replica] [--no-marks]
+                                [--durability none|cut|delta|replica] [--no-marks] [--observed]
                                 [--repeat N]
 
 `--update-frequency` is the number of steps between two exchanges of geo; its peer uses 400, too.
 With `--durability` cut or delta, pservers write cuts every 30 s to a temporary directory. Steps are
 marked as `psrt trainer` marks them, so that a successor can go on; `--no-marks` leaves it out.
+With `--observed` all processes serve metrics, which are read once a second, and write JSON logs.
 
     examples_per_s           total of all trainers after 20 warm-up steps
     gemm_examples_per_s      total of as many processes that compute only the network's matrix
@@ -36,12 +37,15 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.measuring import harness, processes
+from benchmarks.measuring import harness, onlooker, processes
+from benchmarks.measuring.onlooker import Onlooker
 from benchmarks.workloads import ctr_data
 from benchmarks.workloads.gemm import gemm_figures
 from psrt.communicator.base import Communicator, Position, no_position
 from psrt.config.sections import JobConfig, TrainerConfig
+from psrt.core import log
 from psrt.core.precision import PRECISIONS, WirePrecision
+from psrt.core.service_manager import ServiceReporter
 from psrt.core.specs import Async, CommunicationMode, Geo, HalfAsync, Ssp, Sync
 from psrt.core.threads import SCHEDULING
 from psrt.data.reading import Ahead
@@ -49,6 +53,7 @@ from psrt.trainer.inputs.job import Job, load_job
 from psrt.trainer.inputs.outputs import Outputs
 from psrt.trainer.inputs.prefetch import PreparedBatch, prepare
 from psrt.trainer.inputs.state import Reached
+from psrt.trainer.observing import observed
 from psrt.trainer.training.cluster import cluster_of
 from psrt.trainer.training.process import prepared_process
 from psrt.trainer.training.session import run_of
@@ -73,12 +78,18 @@ def run(args: argparse.Namespace) -> harness.Figures:
     flags.append(f"--update-frequency={args.update_frequency}")
     gemm = harness.together("w1_ctr", [["--as-gemm"]] * args.trainers)
     scheduling = f"--scheduling={args.scheduling or scheduling_of(args.mode)}"
+    pages = onlooker.free_addresses(args.trainers) if args.observed else [""] * args.trainers
+    seen = ("--metrics", "127.0.0.1:0", *onlooker.FLAGS) if args.observed else ()
     with (
         tempfile.TemporaryDirectory(prefix="psrt-bench-cuts-") as cuts,
-        harness.daemons(args.pservers, scheduling, *cut_flags(args, cuts)) as daemons,
+        harness.daemons(args.pservers, scheduling, *cut_flags(args, cuts), *seen) as daemons,
+        Onlooker([d.metrics for d in daemons] + pages if args.observed else []) as looked,
     ):
         where = f"--endpoints={','.join(daemon.endpoint for daemon in daemons)}"
-        roles = [[*flags, scheduling, where, f"--as-trainer={t}"] for t in range(args.trainers)]
+        roles = [
+            [*flags, scheduling, where, f"--as-trainer={t}", f"--metrics={pages[t]}"]
+            for t in range(args.trainers)
+        ]
         cpu_s = -sum(processes.cpu_s(daemon.pid) for daemon in daemons)
         trained = harness.together("w1_ctr", roles)
         cpu_s += sum(processes.cpu_s(daemon.pid) for daemon in daemons)
@@ -94,6 +105,7 @@ def run(args: argparse.Namespace) -> harness.Figures:
         "wire": args.wire,
         "durability": args.durability,
         "marks": not args.no_marks,
+        "pages_read": looked.pages,
         "pservers": args.pservers,
         "trainers": args.trainers,
         "scheduling": args.scheduling or scheduling_of(args.mode),
@@ -148,6 +160,18 @@ class Stopwatch:
             self.is_over.set()
             self._cpu_ended = time.process_time()  # up to 0.1 ms on a guest: not in each step
 
+    def numbers(self) -> dict[str, float | None]:
+        """Counts for the pages of a trainer."""
+        steps = len(self.losses)
+        loss = self.losses[-1] if steps else None
+        return {
+            "steps": steps,
+            "examples": steps * ctr_data.BATCH,
+            "epoch": 1,
+            "loss": loss,
+            "auc": None,
+        }
+
     def figures(self) -> harness.Figures:
         steps = len(self.losses) - WARM_UP_STEPS
         window = self.losses[200:250]
@@ -179,12 +203,16 @@ def trainer(args: argparse.Namespace) -> harness.Figures:
         scheduling=args.scheduling,
     )
     say = lambda text: print(text, file=sys.stderr)  # noqa: E731
+    log.configure(f"trainer-{args.as_trainer}", "info", form="json" if args.metrics else "text")
     with prepared_process(settings, say):
         job = load_job(config)
         run, mode = run_of(settings, job), config.communication
         with closing(cluster_of(settings, job, say, run.local_parameters(mode))) as cluster:
-            marks = not args.no_marks
-            return measure(job, run, cluster.communicator, batches, args.seconds, marks)
+            marks, watch = not args.no_marks, Stopwatch(args.seconds)
+            with observed(args.metrics, ServiceReporter()) as watchers:
+                labels = config.name, args.mode, str(args.as_trainer)
+                watchers.begin(labels, run.spans, cluster.communicator, watch.numbers)
+                return measure(job, run, cluster.communicator, batches, watch, marks)
 
 
 def measure(
@@ -192,10 +220,10 @@ def measure(
     run: TrainingRun,
     communicator: Communicator,
     batches: list[ctr_data.Batch],
-    seconds: float,
+    watch: Stopwatch,
     marks: bool,
 ) -> harness.Figures:
-    watch, outputs = Stopwatch(seconds), Outputs(job.model)
+    outputs = Outputs(job.model)
     run.open(communicator, 60.0)
     with Ahead(prepared(job, batches), 2) as ahead:
         run.run_from(
@@ -240,6 +268,8 @@ if __name__ == "__main__":
     parser.add_argument("--update-frequency", type=int, default=400, metavar="STEPS")
     parser.add_argument("--durability", choices=("none", "cut", "delta", "replica"), default="none")
     parser.add_argument("--no-marks", action="store_true")
+    parser.add_argument("--observed", action="store_true")
+    parser.add_argument("--metrics", default="", help=argparse.SUPPRESS)
     parser.add_argument("--pservers", type=int, default=2)
     parser.add_argument("--trainers", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=15.0)

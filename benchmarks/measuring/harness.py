@@ -72,6 +72,7 @@ class Daemon(NamedTuple):
 
     endpoint: str
     pid: int
+    metrics: str
 
 
 @contextlib.contextmanager
@@ -125,7 +126,7 @@ def _ready(ready: Path, child: subprocess.Popen[bytes]) -> Daemon:
             raise SystemExit(f"pserver {child.pid} was not ready within {READY_TIMEOUT_S:.0f} s")
         time.sleep(0.02)
     facts = json.loads(ready.read_text())
-    return Daemon(str(facts["endpoint"]), int(facts["pid"]))
+    return Daemon(str(facts["endpoint"]), int(facts["pid"]), str(facts["metrics"]))
 
 
 def together(module: str, flags: list[list[str]], timeout_s: float = 600.0) -> list[Figures]:

@@ -17,6 +17,8 @@ Examples:
   psrt launch --mode async --epochs 3 --report run.json ctr_dnn.toml
   psrt launch --pservers 1 --trainers 1 --save model/ ctr_dnn.toml
   psrt launch --dry-run ctr_dnn.toml            print the commands, start nothing
+  psrt launch --on ssh --hosts a:2,b:2 ctr_dnn.toml
+  psrt launch --on slurm --slurm '--time=4:00:00' ctr_dnn.toml
 """
 
 

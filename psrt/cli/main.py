@@ -48,7 +48,7 @@ SUBCOMMANDS = {
     "trainer": Subcommand(
         "psrt.cli.trainer", "trainer", "Run one trainer, of a job file or a script."
     ),
-    "launch": Subcommand("psrt.cli.launch", "launch", "Run a job on a local cluster."),
+    "launch": Subcommand("psrt.cli.launch", "launch", "Run a job on a cluster."),
     "plan": Subcommand(
         "psrt.cli.plan",
         "plan",

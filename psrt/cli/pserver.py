@@ -14,7 +14,7 @@ from psrt.config import roles
 from psrt.config.load import environment, load
 from psrt.config.sections import PserverConfig
 from psrt.core import failpoints, log
-from psrt.core.threads import write_stacks_on_sigquit
+from psrt.core.process import write_stacks_on_request
 from psrt.observe.traces import traces
 
 _EPILOG = """\b
@@ -52,7 +52,7 @@ def pserver(config: str, standby: bool, **flags: Any) -> int:
         return load(PserverConfig, flags=flags, file=config, with_host=not config).config
 
     settings = read()
-    write_stacks_on_sigquit()
+    write_stacks_on_request()
     log.configure("pserver", settings.log_level, form=settings.log_format)
     if standby:
         return _stand_by(settings)

@@ -13,6 +13,7 @@ import runpy
 import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -30,7 +31,8 @@ SUFFIX = ".py"
 ROLE = ("endpoints", "trainers", "trainer_id", "cpu_num")
 """Settings that a script reads by `psrt.init`, a role maker, or from its environment."""
 _ACCESS = ("token_file", "tls_cert", "tls_key", "tls_ca", "insecure")
-OF_PROCESS = ("cpu_threads", "cache_dir", "log_level", "log_format", "trace_every", *_ACCESS)
+_WATCHED = ("log_level", "log_format", "metrics", "trace_every")
+OF_PROCESS = ("cpu_threads", "cache_dir", *_WATCHED, *_ACCESS)
 
 
 def run_script(path: str, flags: Mapping[str, Any], arguments: Sequence[str]) -> int:
@@ -86,12 +88,15 @@ def _prepared(settings: TrainerConfig, given: Mapping[str, Any]) -> Iterator[Non
         from psrt.kernels.jit import set_cache_dir
 
         set_cache_dir(settings.cache_dir)
-    if "cpu_threads" not in given:
-        yield
-        return
-    from threadpoolctl import threadpool_limits
+    with ExitStack() as stack:
+        if settings.metrics:
+            from psrt.trainer.observing import observed_script
 
-    with threadpool_limits(settings.cpu_threads, user_api="blas"):
+            stack.enter_context(observed_script(settings.metrics))
+        if "cpu_threads" in given:
+            from threadpoolctl import threadpool_limits
+
+            stack.enter_context(threadpool_limits(settings.cpu_threads, user_api="blas"))
         yield
 
 

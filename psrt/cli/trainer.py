@@ -17,7 +17,7 @@ from psrt.config import roles
 from psrt.config.load import environment, load, load_job
 from psrt.config.sections import TrainerConfig
 from psrt.core import log
-from psrt.core.threads import write_stacks_on_sigquit
+from psrt.core.process import write_stacks_on_request
 from psrt.observe.traces import traces
 
 _EPILOG = """\b
@@ -54,6 +54,7 @@ def trainer(arguments: tuple[str, ...], **flags: Any) -> int:
     --trainer-id and --cpu-num from psrt.init, role makers or the environment. The exit code is that
     of the script.
     """
+    write_stacks_on_request()
     if flags["job"].endswith(SUFFIX):
         return run_script(flags.pop("job"), flags, arguments)
     if arguments:
@@ -64,7 +65,6 @@ def trainer(arguments: tuple[str, ...], **flags: Any) -> int:
 
     settings, job = read(), load_job(flags["job"]).config
     role = f"trainer-{settings.trainer_id}"
-    write_stacks_on_sigquit()
     log.configure(role, settings.log_level, form=settings.log_format)
     log.add_fields(job=job.name, trainer=settings.trainer_id)
     if warning := roles.contradiction(environment(), roles.TRAINER):

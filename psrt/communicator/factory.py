@@ -36,14 +36,15 @@ def make(
     clients. `own` are the parameters that the trainer updates itself, for `Geo` only. `wire` is the
     precision of tensors in calls, float32 by default. Pushes are kept in up to `retained_bytes`
     until they are durable, 0 = not at all. Raises `ConfigError` for `Geo` without `own`, or with
-    `retained_bytes`.
+    backups.
     """
     if wire is not None and isinstance(mode, Geo):
         wire = wire.only_dense([spec.name for spec in plan.sparse])
-    if retained_bytes and isinstance(mode, Geo):
+    if isinstance(mode, Geo) and clients[0].hello.durability == "replica":
         raise ConfigError(
-            "mode Geo cannot recover a pserver yet: durability must be none.",
-            hint="Take another mode, or leave durability out of [job].",
+            "mode geo has no backups: each trainer holds a copy of the parameters, and a backup "
+            "that takes over does not know what each of them has pulled.",
+            hint="Set durability = delta or cut in [job]: a killed pserver is started again.",
         )
     waits_for_deltas = clients[0].hello.durability in ("delta", "replica")
     retained = RetainedPushes(clients, retained_bytes, waits_for_deltas) if retained_bytes else None

@@ -14,53 +14,12 @@ of the newest cut or part that lies in the directory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
 
+from psrt.coordinator.instructions import Announce, Caller, Commit, CutInstruction, Discard, Done
 from psrt.coordinator.schedule import CutSchedule
 from psrt.core.errors import ErrorCode, JobError, PsrtError
-
-Caller: TypeAlias = Any
-"""A call that waits; opaque here."""
-
-
-@dataclass(frozen=True)
-class Announce:
-    """Answer a WATCH with the proposed cut; see `CutCoordinator.trainers`."""
-
-    call: Caller
-    number: int
-    trainers: int = 0
-
-
-@dataclass(frozen=True)
-class Commit:
-    """Write the manifest of cut `number` from the records of its parts by endpoint, then report
-    `committed` or `failed`."""
-
-    number: int
-    parts: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Discard:
-    """Delete what was written for cut `number`."""
-
-    number: int
-    why: str
-
-
-@dataclass(frozen=True)
-class Done:
-    """Answer a CHECKPOINT or PART: cut `number` is complete, or `error` says why there is none."""
-
-    call: Caller
-    number: int
-    error: PsrtError | None = None
-
-
-CutInstruction: TypeAlias = Announce | Commit | Discard | Done
 
 
 @dataclass
@@ -101,6 +60,7 @@ class CutCoordinator:
         self._last_step = 0
         self._watches: list[tuple[Caller, int]] = []
         self._requests: list[Caller] = []
+        self._later: list[Caller] = []  # wait for the end of the cut under way, then for the next
         self._changes: list[tuple[Caller, int]] = []
         self._superseded: PsrtError | None = None
 
@@ -115,14 +75,19 @@ class CutCoordinator:
         """Forget a WATCH whose caller has gone."""
         self._watches = [each for each in self._watches if each[0] is not call]
 
-    def request(self, call: Caller, now: float, trainers: int = 0) -> list[CutInstruction]:
+    def request(
+        self, call: Caller, now: float, trainers: int = 0, anew: bool = False
+    ) -> list[CutInstruction]:
         """Add a CHECKPOINT; it waits for the cut under way, or for a new one.
 
-        A cut from which the job goes on with `trainers` trainers is proposed once the cut under
-        way, and earlier changes of their number, have ended.
+        With `anew` a cut under way does not count: it may lack what was acknowledged before this
+        call. A cut from which the job goes on with `trainers` trainers is proposed once the cut
+        under way, and earlier changes of their number, have ended.
         """
         if trainers:
             self._changes.append((call, trainers))
+        elif anew and self._proposal is not None:
+            self._later.append(call)
         else:
             self._requests.append(call)
         return self._propose(now) if self._proposal is None else []
@@ -130,7 +95,8 @@ class CutCoordinator:
     def tick(self, now: float) -> list[CutInstruction]:
         """Propose a cut that is due or asked for, give up one that takes too long."""
         if self._proposal is None:
-            return self._propose(now) if self._changes or self._is_due(now) else []
+            is_asked = bool(self._changes or self._later)
+            return self._propose(now) if is_asked or self._is_due(now) else []
         proposal = self._proposal
         if proposal.committing or now < proposal.began_s + self._timeout_s:
             return []
@@ -218,8 +184,11 @@ class CutCoordinator:
         return [*done, *(self._end(why) if self.trainers else [])]
 
     def end(self, why: str) -> list[CutInstruction]:
-        """Give up the cut: the pserver ends. A manifest under way is still written."""
-        return [*self.give_up_changes(why), *self._end(why)]
+        """Give up the cut, and those asked for: the pserver ends. A manifest under way is still
+        written."""
+        waiting, self._later = self._later, []
+        done = [Done(call, 0, _given_up(self.newest + 1, why)) for call in waiting]
+        return [*done, *self.give_up_changes(why), *self._end(why)]
 
     def _end(self, why: str) -> list[CutInstruction]:
         if self._proposal is None or self._proposal.committing:
@@ -260,6 +229,8 @@ class CutCoordinator:
         return self._schedule.is_due(self._steps() - self._last_step, now - self._began_s(now))
 
     def _propose(self, now: float) -> list[CutInstruction]:
+        self._requests += self._later
+        self._later = []
         if self._superseded is not None:
             changes, self._changes = self._changes, []
             asked = (*self._take_requests(), *(call for call, _ in changes))

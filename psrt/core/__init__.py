@@ -15,8 +15,7 @@ Reading order:
     counters    counters and timers of a process
     tracing     spans of traces: the stops on a gradient's path
     log         log set-up
-    control_group  limits of the control groups of this process
-    process_facts  release, clock and memory of this process
+    process     this process: its facts, limits and stacks
     threads     threads whose crashes are reported
     service_manager  notices to the service manager that started this process
     failpoints  points at which tests kill or stop a process

@@ -32,6 +32,7 @@ class ErrorCode(enum.IntEnum):
     CONFIG_UNKNOWN_KEY = 2
     PROGRAM_INVALID = 10
     SHAPE_MISMATCH = 11
+    NOT_FINITE = 12
     DATA_MALFORMED = 20
     DATA_MISSING = 21
     WIRE_GARBAGE = 30
@@ -85,6 +86,7 @@ CATALOGUE: dict[ErrorCode, ErrorSpec] = {
     ErrorCode.CONFIG_UNKNOWN_KEY: ErrorSpec("INVALID_ARGUMENT", 2, "a setting does not exist"),
     ErrorCode.PROGRAM_INVALID: ErrorSpec("INVALID_ARGUMENT", 10, "a program is not legal"),
     ErrorCode.SHAPE_MISMATCH: ErrorSpec("INVALID_ARGUMENT", 11, "shapes of an op do not fit"),
+    ErrorCode.NOT_FINITE: ErrorSpec("FAILED_PRECONDITION", 12, "a number is infinite or none"),
     ErrorCode.DATA_MALFORMED: ErrorSpec("INVALID_ARGUMENT", 20, "a data file is malformed"),
     ErrorCode.DATA_MISSING: ErrorSpec("NOT_FOUND", 21, "a data file is missing or unreadable"),
     ErrorCode.WIRE_GARBAGE: ErrorSpec("INVALID_ARGUMENT", 30, "bytes are not a psrt frame"),
@@ -216,6 +218,7 @@ _CLASS_OF_CODE: dict[ErrorCode, type[PsrtError]] = {
     **{error.default_code: error for error in PsrtError.__subclasses__()},
     ErrorCode.CONFIG_UNKNOWN_KEY: ConfigError,
     ErrorCode.SHAPE_MISMATCH: ProgramError,
+    ErrorCode.NOT_FINITE: ProgramError,
     ErrorCode.DATA_MISSING: DataError,
     ErrorCode.MODEL_UNREADABLE: DataError,
     ErrorCode.FILE_DAMAGED: StorageError,

@@ -7,10 +7,8 @@ and passes it to a callback (a daemon stops, a trainer's next wait raises).
 from __future__ import annotations
 
 import contextlib
-import faulthandler
 import logging
 import os
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -112,12 +110,3 @@ def schedule(policy: str) -> None:
     if policy == "batch" and hasattr(os, "SCHED_BATCH"):
         with contextlib.suppress(OSError):
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-
-
-def write_stacks_on_sigquit() -> None:
-    """Write the stacks of all threads to stderr when this process gets SIGQUIT, and go on.
-
-    Does nothing where stderr is closed or no file.
-    """
-    with contextlib.suppress(OSError, ValueError, RuntimeError):
-        faulthandler.register(signal.SIGQUIT, all_threads=True)

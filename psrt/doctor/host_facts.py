@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from psrt.config.load import environment
-from psrt.core.control_group import group_cores, group_limit_bytes
+from psrt.core.process import group_cores, group_limit_bytes
 from psrt.kernels.cache import directory_problem
 
 _THP = Path("/sys/kernel/mm/transparent_hugepage/enabled")

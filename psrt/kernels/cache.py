@@ -7,9 +7,9 @@ reads a kernel's file only, not the device functions it calls in other files.
 
 One file lock per directory is held while a kernel is loaded or compiled: numba writes each file
 atomically, but not the index and the data file together (numba#4807). The lock ends with its
-process. A process that cannot get it in time, or cannot write the directory, compiles without a
-cache. So does one that finds a directory into which another user may write: indexes are pickles,
-and data files are machine code.
+process. A process that cannot get it in time compiles without a cache. So does one that finds a
+directory into which another user may write: indexes are pickles, and data files are machine code.
+A directory that cannot be written, such as that of an image, is read without a lock.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ UNUSABLE = (EOFError, pickle.UnpicklingError, OSError)
 LOCK_TIMEOUT_S = 120.0
 _POLL_S = 0.01
 
+_config: Any = numba.config  # its names are made at run time
 _root = Path.home() / ".cache" / "psrt" / "kernels"
 
 
@@ -54,10 +55,17 @@ def directory() -> Path:
 @functools.cache
 def fingerprint() -> str:
     """Name of the cache directory, such as `numba-0.68.1-icelake-server-0f3a9c41d2e7`."""
-    digest = hashlib.sha256(llvm.get_host_cpu_features().flatten().encode())
+    digest = hashlib.sha256(_cpu_features().encode())
     for source in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(source.read_bytes())
-    return f"numba-{numba.__version__}-{llvm.get_host_cpu_name()}-{digest.hexdigest()[:12]}"
+    cpu = _config.CPU_NAME or llvm.get_host_cpu_name()
+    return f"numba-{numba.__version__}-{cpu}-{digest.hexdigest()[:12]}"
+
+
+def _cpu_features() -> str:
+    """Those of the variable NUMBA_CPU_FEATURES, for images that fit several CPUs, or the host's."""
+    given = _config.CPU_FEATURES
+    return llvm.get_host_cpu_features().flatten() if given is None else str(given)
 
 
 @contextlib.contextmanager
@@ -65,8 +73,10 @@ def opened(dispatcher: Any) -> Iterator[bool]:
     """Attach the cache to one dispatcher, locked; yields whether its code is already there."""
     with contextlib.ExitStack() as stack:
         try:
-            stack.enter_context(_locked(directory()))
+            is_writable = stack.enter_context(_locked(directory()))
             attached = _attach(dispatcher)
+            if not (attached or is_writable):
+                dispatcher._cache = caching.NullCache()  # its code could not be stored
         except OSError as error:
             log.warning("kernel cache %s is out of use (%s); compiling anew", directory(), error)
             attached = False
@@ -84,13 +94,17 @@ def forget(dispatcher: Any) -> None:
 
 
 @contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _locked(path: Path) -> Iterator[bool]:
+    """Lock a directory; yields whether it can be written."""
     path.mkdir(mode=0o755, parents=True, exist_ok=True)
     for each in (_root, path):
         _check_owner(each)
+    if not os.access(path, os.W_OK):
+        yield False
+        return
     with (path / "lock").open("w") as file:
         _lock_exclusively(file, LOCK_TIMEOUT_S)
-        yield
+        yield True
 
 
 def _check_owner(path: Path) -> None:
@@ -150,10 +164,15 @@ class _Locator(caching._CacheLocator):
     def get_disambiguator(self) -> str:
         return str(self._line)
 
+    def ensure_cache_path(self) -> None:
+        """Make the folder; unlike numba's, it may be one that can only be read."""
+        if not Path(self._folder).is_dir():
+            super().ensure_cache_path()  # type: ignore[no-untyped-call]
+
     @classmethod
     def from_function(cls, py_func: Any, py_file: str) -> _Locator:
         locator = cls(py_func, py_file)
-        locator.ensure_cache_path()  # type: ignore[no-untyped-call]
+        locator.ensure_cache_path()
         return locator
 
 

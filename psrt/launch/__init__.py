@@ -13,6 +13,7 @@ processes  processes of this host: start, output, signals
 report     table, merged report and failure of a launch
 cluster    the loop of a launch
 runners    processes on other hosts that start those of a launch
+kubernetes  a release of the Helm chart
 engines    the ways to start processes
 launching  a launch from settings to report
 """

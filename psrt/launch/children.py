@@ -1,7 +1,7 @@
 """Children of a launch and the engines that start them, as protocols.
 
-An engine is the way processes get started: by the system of this host, over SSH, by `mpirun` or
-`srun`. The plan, the supervision and the report are the same for all of them.
+An engine starts processes: by the system of this host, over SSH, by `mpirun` or `srun`. The plan,
+the supervision and the report are the same for all of them.
 """
 
 from __future__ import annotations

@@ -87,6 +87,15 @@ class Plan:
         self.variables = _variables(self.config, self._trainer.cpu_threads, environ)
         self._environ = {**environ, **self.variables}
 
+    @property
+    def job_name(self) -> str:
+        return load_job(self.config.job, environ=self._environ).config.name
+
+    @property
+    def trainer_cores(self) -> int:
+        """The cores that a trainer uses."""
+        return self._trainer.cpu_num * self._trainer.cpu_threads
+
     def pservers(self, host_of: Callable[[ChildId], str]) -> list[Command]:
         """The commands of all pservers, each with the address that it listens on."""
         children = [ChildId(PSERVER, index) for index in range(self.config.pservers)]

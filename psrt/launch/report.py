@@ -56,8 +56,9 @@ def table(processes: Sequence[Child]) -> str:
 def failure(process: Child) -> JobError:
     """Return the error of a launch that `process` failed."""
     lines = process.last_lines() or "(it wrote nothing)"
-    where = process.endpoint or ("" if process.host == LOOPBACK else f"on {process.host}")
-    who = ", ".join(filter(None, (where, f"pid {process.pid}")))
+    is_shown = process.host == LOOPBACK or process.host in process.endpoint
+    host = "" if is_shown else f"on {process.host}"
+    who = ", ".join(filter(None, (process.endpoint, host, f"pid {process.pid}")))
     return JobError(
         f"{process.child} ({who}) {_ended(process.code or 0, process.seconds)}; "
         "psrt stopped the other processes.\n"

@@ -201,12 +201,20 @@ class _Answer(http.server.BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def _stream(self, page: HttpStream) -> None:
-        """Send chunks until the reader leaves, or takes none for some seconds."""
+        """Send chunks until the reader leaves, or takes none for some seconds.
+
+        An error of what makes them ends this stream alone.
+        """
         self.send_response(200)
         self._end_headers(page)
         with contextlib.closing(page.chunks()) as chunks:
-            for chunk in chunks:
-                self.wfile.write(chunk)
+            try:
+                for chunk in chunks:
+                    self.wfile.write(chunk)
+            except OSError:
+                raise
+            except Exception:
+                log.exception("the stream %s could not go on", self.path.partition("?")[0])
 
     def _end_headers(self, page: HttpPage | HttpStream) -> None:
         self.send_header("Content-Type", page.content_type)

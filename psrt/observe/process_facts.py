@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 
 import psrt
-from psrt.core.process_facts import memory_limit_bytes
+from psrt.core.process import memory_limit_bytes
 from psrt.observe.metric_page import MetricPage
 
 

@@ -10,8 +10,8 @@ Reading order, which is also import order:
     access      tokens, and who may make which call
     status      errors on the wire
     retry       retry policy
-    traced_calls  spans of calls, at both ends
     serving     the contract between carriers and handlers
+    traced_calls  spans of calls, at both ends
     hosts       host identity, endpoints, paths of Unix sockets
     busy_poll   polling for a message before sleeping
     host_shares  shares of one host in what all may use

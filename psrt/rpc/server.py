@@ -81,8 +81,9 @@ class Server:
         self.endpoint = join_endpoint(host, port)
         self.data_endpoints: list[str] = []
         self.unix_path = ""
-        self._handler, self._max_bytes = handler, max_message_bytes
-        self._host, self._ports_num = host, ports_num
+        self._handler = handler
+        self._max_bytes, self._host = max_message_bytes, host
+        self._ports_num = ports_num
         self._unix_dir = UNIX_DIR_OFF if unix_dir is None else unix_dir
         self._unix_group = unix_group
         self._shared_bytes = min(shared_bytes, max_message_bytes)
@@ -91,8 +92,9 @@ class Server:
         self._stop_once = threading.Lock()
         answer = meter(self._answer)
         unfinished = UnfinishedFrames(unfinished_bytes, host_share)
-        of_callers = self._gate.grant_of, tls, unfinished, host_share
-        self._grpc = GrpcServer(answer, max_message_bytes, *of_callers)
+        self._grpc = GrpcServer(
+            answer, max_message_bytes, self._gate.grant_of, tls, unfinished, host_share
+        )
         self._stream = StreamServer(
             *(answer, max_message_bytes, crashes, busy_poll, max_connections, self._shared_bytes),
             tls=tls,

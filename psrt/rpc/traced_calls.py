@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from psrt.core import tracing
 from psrt.rpc import pb
 from psrt.rpc.methods import NAMES, UNKNOWN
+from psrt.rpc.serving import Peer
 
 _NOTHING = nullcontext()
 
@@ -17,9 +18,9 @@ def span_of_carrier(header: pb.Header, where: str) -> AbstractContextManager[Non
     return _NOTHING if tracing.current() is None else _named(header, where)
 
 
-def span_of_request(header: pb.Header) -> AbstractContextManager[None]:
-    """A span of a call that came in with this header, if its caller is traced."""
-    if not header.traceparent:
+def span_of_request(header: pb.Header, peer: Peer) -> AbstractContextManager[None]:
+    """A span of a call that came in with this header, if its caller is traced, and admitted."""
+    if not header.traceparent or peer.grant is None:
         return _NOTHING
     method = NAMES.get(header.method, UNKNOWN)
     facts = {"rpc.method": method, "psrt.trainer": header.trainer}

@@ -94,7 +94,7 @@ def test_in_sync_a_pserver_that_is_killed_twice_changes_no_bit(tmp_path: Path) -
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("mode", ["async", "half_async"])
+@pytest.mark.parametrize("mode", ["async", "half_async", "geo"])
 def test_training_goes_on_when_a_pserver_is_killed_twice(tmp_path: Path, mode: str) -> None:
     job = written_job(tmp_path, mode)
     with launched(job, "killed") as killed:

@@ -193,7 +193,8 @@ def test_a_child_that_ignores_the_request_to_end_is_killed_after_the_grace(job: 
     code = job.launch(grace_s=0.2)
 
     assert code == 130
-    assert "killing trainer.1" in job.said
+    # On a busy host others may not have ended within the grace either.
+    assert any(line.startswith("killing") and "trainer.1" in line for line in job.said)
 
 
 def test_files_of_an_earlier_run_are_not_taken_for_this_run(job: Job) -> None:

@@ -97,6 +97,51 @@ def test_a_trainer_shows_its_steps_waits_and_calls(tmp_path: Path) -> None:
     assert status["counters"]["push_bytes"] > 0
 
 
+SCRIPT = """
+import pathlib, sys
+import numpy as np
+import psrt
+from psrt import layers
+from psrt.core.specs import Sync
+from psrt.partition.transpiler import DistributeTranspiler
+from psrt.trainer.training.connected import ConnectedExecutor
+
+with psrt.program(seed=3) as made:
+    ids = layers.data("ids", shape=(1,), dtype="int64")
+    row = layers.embedding(ids, (100, 4), is_sparse=True, is_distributed=True)
+    psrt.optimizer.Adagrad(0.1).minimize(layers.mean(layers.fc(layers.flatten(row), 2)))
+transpiler = DistributeTranspiler()
+transpiler.transpile(made, 0, [sys.argv[1]], 1, Sync())
+with ConnectedExecutor(transpiler.get_trainer_program()) as executor:
+    while not pathlib.Path(sys.argv[2]).exists():
+        executor.run({"ids": np.array([[7], [8]], np.int64)})
+"""
+
+
+def test_a_script_shows_the_steps_of_its_executor(tmp_path: Path) -> None:
+    script, end = tmp_path / "train.py", tmp_path / "end"
+    script.write_text(SCRIPT)
+    with daemon(tmp_path) as pserver:
+        flags = "--metrics", "127.0.0.1:0", "--log-level", "info", str(script)
+        arguments = "--", pserver.endpoint, str(end)
+        with psrt(tmp_path / "trainer.log", "trainer", *flags, *arguments) as trainer:
+            trainer.wait_for("/metrics")
+            where = re.search(r"metrics on http://(\S+)/metrics", trainer.output)[1]
+            eventually(lambda: steps_at(where) >= 5, "five steps", logs=[trainer.log])
+            found = samples(where)
+            end.touch()
+            assert trainer.exit_code() == 0, trainer.output
+
+    assert found["psrt_trainer_examples_total",] >= 10
+    assert found["psrt_trainer_step_duration_seconds_count",] >= 4
+    assert {key[2] for key in found if key[0] == "psrt_trainer_info"} == {"sync"}
+    assert ("psrt_trainer_loss",) not in found
+
+
+def steps_at(where: str) -> float:
+    return samples(where).get(("psrt_trainer_steps_total",), 0.0)
+
+
 def test_an_address_for_metrics_that_is_none_is_refused_at_the_start(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with psrt(log, "pserver", "--port", "0", "--metrics", "9170") as pserver:

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
+from psrt.core.specs import Sync, to_json
+from psrt.rpc import pb
+from psrt.rpc.client import Client
 from tests.support.browser import chromium
 from tests.support.processes import DEADLINE_S
+from tests.support.pserver import CALL_TIMEOUT_S, TABLE, daemon, register
 from tests.support.small_job import lines, write_files
 from tests.support.watched_job import WatchedJob, watched_job
 
 SOON_MS = DEADLINE_S * 1000
 LEAST_CONTRAST = 4.5
+REACHED = "document.activeElement.ariaLabel || document.activeElement.textContent"
+OUTLINE = "getComputedStyle(document.activeElement).outlineStyle + document.activeElement.hash"
 CONTRASTS = (Path(__file__).parent / "contrasts.js").read_text(encoding="utf-8")
 
 pytestmark = pytest.mark.slow
@@ -86,15 +93,32 @@ def test_a_stopped_trainer_is_named_with_those_that_wait_for_it(
     assert hosts == {urlsplit(job.url).netloc}
 
 
+def test_names_that_look_like_html_are_shown_as_text(browser: Any, tmp_path: Path) -> None:
+    name = '<img src="x" onerror="document.title=1">'
+    with daemon(tmp_path, "--metrics", "127.0.0.1:0") as pserver:
+        spec = replace(TABLE, name=name, parameter=name)
+        hello = pb.Hello(job_id=name, plan_hash="p", trainers=1, mode=to_json(Sync("wait")))
+        with contextlib.closing(Client(pserver.endpoint, 0, 7, "stream", hello)) as client:
+            client.connect(CALL_TIMEOUT_S)
+            register(client, spec)
+            job = WatchedJob(pserver, [pserver.endpoint], f"http://{pserver.facts['metrics']}/")
+            with opened(browser, job) as page:
+                page.wait_for_selector("#memory-map .row", timeout=SOON_MS)
+                shown = page.inner_text("#job"), page.inner_text("#memory-map .row .label span")
+                images = page.locator("main img").count()
+
+    assert shown == (name, name)
+    assert images == 0
+
+
 def test_all_that_acts_is_reached_by_the_keyboard(browser: Any, job: WatchedJob) -> None:
     with opened(browser, job) as page:
         reached = []
-        for _ in range(9):
+        for _ in range(12):
             page.keyboard.press("Tab")
-            reached.append(page.evaluate("document.activeElement.textContent"))
-        outlined = page.evaluate(
-            "getComputedStyle(document.activeElement).outlineStyle + document.activeElement.hash"
-        )
+            reached.append(page.evaluate(REACHED))
+            if reached[-1] == "Errors":
+                outlined = page.evaluate(OUTLINE)
         page.focus("#pause")
         page.keyboard.press("Space")
         paused = page.get_attribute("#pause", "aria-pressed"), page.inner_text("#state")
@@ -105,7 +129,8 @@ def test_all_that_acts_is_reached_by_the_keyboard(browser: Any, job: WatchedJob)
         place = page.evaluate("location.hash")
 
     sections = ["Waits", "Trainers", "Pservers", "Tables", "Hot ids", "Cuts", "Errors"]
-    assert reached == ["Skip to the waits", "Pause", *sections]
+    regions = ["Table of trainers", "Table of pservers", "Ids pulled most"]  # that may scroll
+    assert reached == ["Skip to the waits", "Pause", *sections, *regions]
     assert outlined == "solid#errors"
     assert paused == ("true", "paused")
     assert place == "#waits"

@@ -83,7 +83,7 @@ def test_in_sync_killed_pservers_change_no_bit(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("mode", ["async", "ssp", "half_async"])
+@pytest.mark.parametrize("mode", ["async", "ssp", "half_async", "geo"])
 def test_training_goes_on_without_a_killed_pserver_until_it_is_back(
     tmp_path: Path, mode: str
 ) -> None:

@@ -254,6 +254,11 @@ class Attempt:
         port = pserver.endpoint.rpartition(":")[2]
         self._all.append(self._pservers.start(pserver, "--port", port, *RECOVER))
         self._pservers.open_doors(pserver)
+        pserver.is_anew |= self._pservers.found_nothing(pserver)
+        if all(each.is_anew for each in self.pservers):  # trainers began anew, too: none goes on
+            self.books.begin_anew()
+            for each in self.pservers:
+                each.is_anew = False
 
     def _kill_all(self) -> None:
         self._is_ended_by_fault = True

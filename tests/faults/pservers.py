@@ -26,7 +26,10 @@ _END = re.compile(r"^  ([A-Z_]+) \(exit (\d+)\)", re.M)
 
 @dataclass
 class Pserver:
-    """A pserver: its present process, its place behind a gate, and its real addresses."""
+    """A pserver: its present process, its place behind a gate, and its real addresses.
+
+    It `is_anew` if its process found nothing to recover.
+    """
 
     number: int
     proxy: FaultProxy
@@ -34,6 +37,7 @@ class Pserver:
     child: Child | None = None
     endpoint: str = ""
     starts: int = 0
+    is_anew: bool = False
 
 
 class Pservers:
@@ -110,6 +114,12 @@ class Pservers:
             path.unlink(missing_ok=True)
             self._doors[facts["unix_path"]] = pserver.proxy.unix_door(facts["unix_path"], path)
         write_doors(self._place / "doors.json", self._doors)
+
+    @staticmethod
+    def found_nothing(pserver: Pserver) -> bool:
+        """True if the process of a pserver was to recover, and there was nothing."""
+        log = pserver.directory / f"{pserver.starts - 1}.log"
+        return "nothing to recover" in log.read_text()
 
     @staticmethod
     def waits_for_newcomers(pserver: Pserver) -> bool:

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
@@ -31,14 +31,17 @@ def check_files(dist: Path) -> None:
     (wheel,) = dist.glob("psrt-*.whl")
     with zipfile.ZipFile(wheel) as archive:
         packed = {name for name in archive.namelist() if ".dist-info/" not in name}
-    present = {str(path.relative_to(ROOT)) for path in (ROOT / "psrt").rglob("*") if is_ours(path)}
+    present = {str(path.relative_to(ROOT)) for path in files_below(ROOT / "psrt")}
     assert packed == present, f"{wheel.name} differs in {sorted(packed ^ present)}"
     assert {"psrt/py.typed", "psrt/cli/templates/ctr_dnn/job.toml"} <= packed
     print(f"{wheel.name}: {len(packed)} files, those of psrt/")
 
 
-def is_ours(path: Path) -> bool:
-    return path.is_file() and "__pycache__" not in path.parts
+def files_below(directory: Path) -> Iterator[Path]:
+    """All files, those behind links to directories as well; the chart is one."""
+    for folder, _, names in os.walk(directory, followlinks=True):
+        if "__pycache__" not in Path(folder).parts:
+            yield from (Path(folder, name) for name in names)
 
 
 def check_training(venv: Path) -> None:

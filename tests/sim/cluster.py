@@ -32,7 +32,7 @@ from tests.sim.passing_rows import visit
 from tests.sim.primitives import HeldLock
 from tests.sim.scenario import MODES, ProcessFault, Scenario, Strike
 from tests.sim.slow_disk import SlowDisk
-from tests.sim.training import CALL_TIMEOUT_S, train
+from tests.sim.training import CALL_TIMEOUT_S, JobHasEndedError, train
 from tests.sim.world import Process, World
 from tests.support.geo import OwnByHand, with_add
 
@@ -236,11 +236,9 @@ class SimCluster:
     # --- trainers --------------------------------------------------------------------------------
 
     def _start_trainer(self, trainer: SimTrainer) -> None:
-        if trainer.starts and self._has_job_ended():
+        if trainer.starts and self.has_job_ended():
             trainer.is_over = True
-            has_trained = trainer.number in self._stopping  # its COMPLETE was the last that it sent
-            end = "completed" if has_trained else "the job ended without it"
-            self.ends[f"trainer {trainer.number}"] = end
+            self.ends[f"trainer {trainer.number}"] = self._end_after_job(trainer.number)
             return
         trainer.starts += 1
         process = trainer.process = Process(f"trainer {trainer.number}")
@@ -257,9 +255,13 @@ class SimCluster:
 
         self.world.spawn(process, "main", main)
 
-    def _has_job_ended(self) -> bool:
+    def has_job_ended(self) -> bool:
         """True if a process that starts now would begin the job again."""
         return all(self.ends.get(f"pserver {n}") == "completed" for n in range(len(self.pservers)))
+
+    def _end_after_job(self, number: int) -> str:
+        has_trained = number in self._stopping  # its COMPLETE was the last that it sent
+        return "completed" if has_trained else "the job ended without it"
 
     def _trainer_ended(self, trainer: SimTrainer, process: Process) -> None:
         """The keeper starts a trainer that failed again, some times."""
@@ -281,6 +283,8 @@ class SimCluster:
     def _end_of(self, number: int, first: int) -> str:
         try:
             train(self, number, first)
+        except JobHasEndedError:
+            return self._end_after_job(number)
         except PsrtError as error:
             return described(error)
         except Exception as error:

@@ -10,8 +10,8 @@ from functools import partial
 from tests.sim.history import Verdict, run
 from tests.sim.resizing import drawn_changes, run_changes
 from tests.sim.scenario import (
-    DURABLE_MODES,
     MODES,
+    PAIRED_MODES,
     Scenario,
     drawn,
     durable,
@@ -47,16 +47,16 @@ def _plain(draw: Callable[[int, str | None], Scenario]) -> Callable[..., tuple[S
 
 
 def _resizes(seed: int, mode: str | None) -> tuple[Scenario, Runner]:
-    scenario, changes = drawn_changes(seed, mode or random.Random(seed).choice(DURABLE_MODES))
+    scenario, changes = drawn_changes(seed, mode or random.Random(seed).choice(PAIRED_MODES))
     return scenario, partial(run_changes, changes=changes)
 
 
 KINDS = {
     "plain": Kind(30, list(MODES), _plain(drawn)),
-    "durable": Kind(20, DURABLE_MODES, _plain(durable)),
-    "deltas": Kind(20, DURABLE_MODES, _plain(with_deltas)),
-    "backups": Kind(15, DURABLE_MODES, _plain(with_backups)),
-    "resizes": Kind(15, DURABLE_MODES, _resizes),
+    "durable": Kind(20, list(MODES), _plain(durable)),
+    "deltas": Kind(20, list(MODES), _plain(with_deltas)),
+    "backups": Kind(15, PAIRED_MODES, _plain(with_backups)),
+    "resizes": Kind(15, PAIRED_MODES, _resizes),
 }
 
 

@@ -81,8 +81,13 @@ class ResizedCluster(SimCluster):
         self._changes = changes
         self.sizes = [len(scenario.steps)]
         self._processes = 100
+        self._is_asking = True
         super().__init__(world, scenario)
         self.world.at(self.world.now, self._ask_for_changes)
+
+    def has_ended(self) -> bool:
+        """True once all processes have ended, and the operator will start no others."""
+        return not self._is_asking and super().has_ended()
 
     def _ask_for_changes(self) -> None:
         process = Process("operator")
@@ -91,7 +96,8 @@ class ResizedCluster(SimCluster):
             for change in self._changes:
                 self.world.sleep(change.after_s)
                 if not self._change(process, change.trainers):
-                    return
+                    break
+            self._is_asking = False
 
         self.world.spawn(process, "main", main)
 

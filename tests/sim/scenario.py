@@ -21,7 +21,8 @@ MODES: dict[str, specs.CommunicationMode] = {
     "geo": specs.Geo(update_frequency=1),
     "geo-rarely": specs.Geo(update_frequency=3),
 }
-DURABLE_MODES = [mode for mode in MODES if not mode.startswith("geo")]
+PAIRED_MODES = [mode for mode in MODES if not mode.startswith("geo")]
+"""Modes in which pservers may have backups, and the number of trainers may change."""
 CARRIERS = ("stream-tcp", "stream-unix")
 LONGEST_DELAY_S = 9.0
 """A job survives delays that end before a pserver's longest wait."""
@@ -177,24 +178,24 @@ def durable(seed: int, mode: str | None = None) -> Scenario:
     Its other faults are those that `drawn` gives.
     """
     other, draw = drawn(seed, mode), random.Random(f"durable {seed} {mode}")
+    is_short = other.mode.startswith("geo")  # `UNIT` is divided in each step
     kills = [
         Strike(
-            round(draw.uniform(0.05, 0.6), 4),
+            round(draw.uniform(0.05, 0.6) * (0.2 if is_short else 1), 4),
             ProcessFault.KILL,
             f"pserver {draw.randrange(2)}",
             round(draw.uniform(0.1, 2), 2),
         )
         for _ in range(draw.choice([1, 1, 2]))
     ]
-    is_durable = other.mode in DURABLE_MODES
     steps = tuple(draw.randint(5, 40) for _ in other.steps)
     return replace(
         other,
-        steps=steps if is_durable else other.steps,  # in Geo `UNIT` is divided in each step
+        steps=other.steps if is_short else steps,
         links=other.links if draw.random() < 0.5 else (),
         strikes=(*kills, *(other.strikes if draw.random() < 0.5 else ())),
         cuts_s=tuple(round(draw.uniform(0.05, 0.4), 4) for _ in range(draw.choice([0, 1, 2]))),
-        is_durable=is_durable,
+        is_durable=True,
     )
 
 
@@ -229,8 +230,8 @@ def with_backups(seed: int, mode: str | None = None) -> Scenario:
     Its links may break. Nothing else is killed, and nobody asks for cuts.
     """
     other, draw = durable(seed, mode), random.Random(f"backups {seed} {mode}")
-    if not other.is_durable:
-        return other
+    if other.mode not in PAIRED_MODES:
+        return replace(other, is_durable=False)
     name, at_s = f"pserver {draw.randrange(2)}", round(draw.uniform(0.1, 0.6), 4)
     kill = Strike(at_s, ProcessFault.KILL, name, round(draw.uniform(0.1, 2), 2))
     pause = Strike(at_s, ProcessFault.PAUSE, name, round(draw.uniform(0.1, 20), 2))

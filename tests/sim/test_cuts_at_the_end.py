@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from tests.sim.history import run
-from tests.sim.scenario import DURABLE_MODES, ProcessFault, Scenario, Strike
+from tests.sim.scenario import PAIRED_MODES, ProcessFault, Scenario, Strike
 
 CALM = Scenario(1, "sync", "stream-tcp", steps=(6, 9), joins_s=(0.0, 0.0), ends_with_cut=True)
 
 
-@pytest.mark.parametrize("mode", DURABLE_MODES)
+@pytest.mark.parametrize("mode", PAIRED_MODES)
 def test_the_last_cut_of_a_job_has_all_that_pservers_hold(mode: str) -> None:
     verdict = run(replace(CALM, mode=mode))
 

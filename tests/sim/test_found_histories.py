@@ -13,6 +13,19 @@ FOUND = [
     ("deltas", None, 20003297),
     ("deltas", None, 10002073),
     ("deltas", "ssp", 30000472),
+    ("deltas", "async-merging", 30006765),
+    ("deltas", "sync-shrink", 30013040),
+    ("backups", "ssp", 30006486),
+    ("plain", "async-merging", 30005953),
+    ("plain", "sync-shrink", 30008915),
+    ("resizes", "half-async", 30002040),
+    ("resizes", "async-pool", 30005393),
+    ("resizes", "ssp", 30005591),
+    ("resizes", "sync-abort", 30006119),
+    ("resizes", "async", 30007177),
+    ("resizes", "ssp", 30011382),
+    ("resizes", "ssp", 30011564),
+    ("resizes", "async", 30013304),
 ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.sim.history import run
-from tests.sim.scenario import DURABLE_MODES, MODES, drawn, durable, with_backups, with_deltas
+from tests.sim.scenario import MODES, PAIRED_MODES, drawn, durable, with_backups, with_deltas
 
 HISTORIES, DURABLE, DELTAS, BACKUPS = 12, 8, 6, 6
 
@@ -17,7 +17,7 @@ def test_no_history_breaks_a_promise(mode: str) -> None:
         assert not verdict.violation, verdict
 
 
-@pytest.mark.parametrize("mode", DURABLE_MODES)
+@pytest.mark.parametrize("mode", MODES)
 def test_nothing_is_lost_when_pservers_are_killed_in_a_durable_job(mode: str) -> None:
     recovered = 0
     for seed in range(DURABLE):
@@ -27,7 +27,7 @@ def test_nothing_is_lost_when_pservers_are_killed_in_a_durable_job(mode: str) ->
     assert recovered > 0 or mode == "sync-abort"  # most of those end before a recovery
 
 
-@pytest.mark.parametrize("mode", DURABLE_MODES)
+@pytest.mark.parametrize("mode", MODES)
 def test_nothing_is_lost_when_pservers_recover_from_local_cuts(mode: str) -> None:
     recovered = 0
     for seed in range(DELTAS):
@@ -37,7 +37,7 @@ def test_nothing_is_lost_when_pservers_recover_from_local_cuts(mode: str) -> Non
     assert recovered > 0 or mode == "sync-abort"  # most of those end before a recovery
 
 
-@pytest.mark.parametrize("mode", DURABLE_MODES)
+@pytest.mark.parametrize("mode", PAIRED_MODES)
 def test_nothing_is_lost_when_backups_take_over(mode: str) -> None:
     taken_over = 0
     for seed in range(BACKUPS):

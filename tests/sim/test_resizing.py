@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.sim.resizing import drawn_changes, run_changes
-from tests.sim.scenario import DURABLE_MODES
+from tests.sim.scenario import PAIRED_MODES
 
 HISTORIES = 12
 
 
-@pytest.mark.parametrize("mode", DURABLE_MODES)
+@pytest.mark.parametrize("mode", PAIRED_MODES)
 def test_every_step_is_trained_once_though_the_number_of_trainers_changes(mode: str) -> None:
     changed = 0
     for seed in range(HISTORIES):

@@ -25,8 +25,14 @@ MOST_STARTS = 4
 STEP_S = 0.01
 
 
+class JobHasEndedError(Exception):
+    """The job ended while a process joined in a trainer's place: it would begin another one."""
+
+
 def train(cluster: SimCluster, number: int, process: int) -> None:
     """Train all steps that no former process has; raises the error that ends this one.
+
+    `JobHasEndedError` in a process that pservers do not tell apart from one of another job.
 
     Only in Geo each process begins anew, and has rows of its own.
     """
@@ -37,6 +43,8 @@ def train(cluster: SimCluster, number: int, process: int) -> None:
 
     def begin(found: Beginning) -> Position:
         nonlocal steps
+        if process and cluster.has_job_ended():
+            raise JobHasEndedError
         steps = range(int(found.reached or 0), steps.stop)
         sent.extend(row_of(number, first, step) for step in range(steps.start))
         communicator.marks(str(steps.start))

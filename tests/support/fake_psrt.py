@@ -46,6 +46,15 @@ class Pserver:
 
     def serve(self) -> None:
         self._ready()
+        self._serve_trainers()
+
+    def outlive(self) -> None:
+        """Serve two groups of trainers, one after the other."""
+        self._ready()
+        self._serve_trainers()
+        self._serve_trainers()
+
+    def _serve_trainers(self) -> None:
         connections = [self.listener.accept()[0] for _ in range(self.trainers)]
         for connection in connections:
             connection.recv(1)
@@ -87,19 +96,31 @@ class Trainer:
         print(f"trainer {self.index} logs", file=sys.stderr)
         report = {"steps": 10, "examples": 100 * (self.index + 1), "examples_per_s": 50.0}
         report |= {"loss": float(self.index), "auc": None}
-        Path(self.arguments.report).write_text(json.dumps(report))
+        self._report(report)
 
     def tell(self) -> None:
         """Succeed, with the report telling what this process was given."""
         names = ("OMP_NUM_THREADS", "PSRT_COMMUNICATION_MODE", "PSRT_DATA_EPOCHS")
         given = {name: os.environ.get(name) for name in names}
         here = {"directory": os.getcwd(), "files": sorted(os.listdir())}
-        Path(self.arguments.report).write_text(json.dumps({"argv": sys.argv[1:], **given, **here}))
+        self._report({"argv": sys.argv[1:], **given, **here})
+
+    def _report(self, report: dict[str, object]) -> None:
+        Path(self.arguments.report).write_text(json.dumps(report, indent=2) + "\n")
 
     def fail(self) -> int:
         for number in range(30):
             print(f"line {number}", file=sys.stderr)
         return 60
+
+    def fail_once(self) -> int:
+        """Fail, and succeed when started again."""
+        begun = Path(self.arguments.job).with_name("begun")
+        if begun.exists():
+            self.serve()
+            return 0
+        begun.touch()
+        return 1
 
     def wait(self) -> None:
         signal.pause()
@@ -111,6 +132,16 @@ class Trainer:
 
     def interrupt(self) -> None:
         os.kill(int(str(self.script["launcher"])), signal.SIGINT)
+        signal.pause()
+
+    def orphan(self) -> None:
+        """Lose the process that has started this one; succeed when started again."""
+        begun = Path(self.arguments.job).with_name("begun")
+        if begun.exists():
+            self.serve()
+            return
+        begun.touch()
+        os.kill(os.getppid(), signal.SIGKILL)
         signal.pause()
 
     def hold(self) -> None:

@@ -50,7 +50,9 @@ class ServiceJob:
 
     def _write_job(self, inside: Path, epochs: int, durability: str) -> None:
         job = write_files(inside, [lines(40 * BATCH, seed=1)], epochs=epochs)
-        job.write_text(job.read_text().replace("[job]", f'[job]\ndurability = "{durability}"', 1))
+        text = job.read_text().replace("[job]", f'[job]\ndurability = "{durability}"', 1)
+        # The process of a trainer that systemd starts again takes over.
+        job.write_text(text.replace('mode = "sync"', 'mode = "sync"\non_trainer_loss = "wait"'))
         program, narrow = inside / "program.py", "layers.concat([pooled, x], axis=1)"
         wide = f"layers.fc({narrow}, 20_000)"  # payloads that go into shared memory
         program.write_text(program.read_text().replace(narrow, wide))
@@ -94,6 +96,24 @@ def test_a_job_goes_on_after_a_pserver_hung(box: SystemdBox) -> None:
     assert "Failed with result 'watchdog'" in box.journal(job.pserver)
 
 
+def test_a_killed_trainer_is_started_again_and_goes_on(box: SystemdBox) -> None:
+    job = ServiceJob(box, 5, epochs=1_000_000, durability="none")
+    job.start()
+    job.wait_for_round(10)
+
+    box.run(f"systemctl kill -s KILL {job.trainer}")
+    box.wait_for(job.trainer, "NRestarts", "1")
+    box.wait_for(job.trainer, "ActiveState", "active")
+    reached = job.round()
+    job.wait_for_round(reached + 10)
+    box.run(f"systemctl stop {job.trainer}")
+    box.run(f"systemctl stop {job.pserver}")
+
+    assert reached >= 10
+    assert box.fact(job.trainer, "Result") == "success"
+    assert box.fact(job.pserver, "NRestarts") == "0"
+
+
 def test_a_stopped_pserver_leaves_a_durable_cut(box: SystemdBox) -> None:
     job = ServiceJob(box, 3, epochs=1_000_000, durability="none")
     job.start()
@@ -110,20 +130,23 @@ def test_a_stopped_pserver_leaves_a_durable_cut(box: SystemdBox) -> None:
     box.run(f"systemctl stop {job.trainer}; systemctl reset-failed {job.trainer} || true")
 
 
-def test_the_sandbox_leaves_sockets_shared_memory_and_compiled_kernels(box: SystemdBox) -> None:
+def test_the_sandbox_leaves_what_processes_share_and_keep(box: SystemdBox) -> None:
     job = ServiceJob(box, 4, epochs=1_000_000, durability="none")
     job.start()
     job.wait_for_round(10)
     pids = [box.fact(unit, "MainPID") for unit in (job.pserver, job.trainer)]
     maps = [box.run(f"cat /proc/{pid}/maps") for pid in pids]
     sockets = box.run("cat /proc/net/unix")
+    report = box.run(f"{PSRT} doctor --dump || true")
     box.run(f"systemctl stop {job.trainer} {job.pserver}")
     begun = box.cursor()
     box.run(f"systemctl start {job.pserver}")
     second_start = box.journal(job.pserver, begun)
     box.run(f"systemctl stop {job.pserver}")
 
-    assert all("/memfd:psrt" in each for each in maps)
+    assert all("/memfd:psrt " in each for each in maps)
+    assert all(f"\nprocess {pid}: " in report for pid in pids)
+    assert "psrt/pserver/process" in report
     assert f"/run/psrt/pserver-{job.port}/psrt-{job.port}.sock" in sockets
     assert "kernels ready in" in second_start
     assert "compiling kernels" not in second_start

@@ -28,6 +28,20 @@ def test_the_start_ends_when_the_pserver_is_ready(box: SystemdBox, pserver: str)
     assert "psrt-6170.sock" in box.run("ls /run/psrt/pserver-6170")
 
 
+def test_tokens_come_as_a_credential_and_are_not_in_the_environment(
+    box: SystemdBox, pserver: str
+) -> None:
+    pid = box.fact(pserver, "MainPID")
+    found = box.run(f"{PSRT} doctor 127.0.0.1:6170 || true")
+    variables = box.run(f"tr '\\0' '\\n' < /proc/{pid}/environ")
+    credential = f"/proc/{pid}/root/run/credentials/{pserver}.service/psrt.tokens"
+    key = box.run(f"cat {credential}").split('"')[1]
+
+    assert "[token]" in found
+    assert f"CREDENTIALS_DIRECTORY=/run/credentials/{pserver}.service" in variables
+    assert key not in variables + box.journal(pserver)
+
+
 def test_a_reload_is_awaited_and_logged(box: SystemdBox, pserver: str) -> None:
     begun, pid = box.cursor(), box.fact(pserver, "MainPID")
     box.run("printf '[pserver]\\nlog_level = \"debug\"\\n' > /etc/psrt/psrt.toml")

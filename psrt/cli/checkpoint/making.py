@@ -37,13 +37,15 @@ CONNECT_S = 10.0
 def save(*, endpoint: str, timeout_s: float) -> None:
     """Ask a running job for a cut now, and wait until it is complete.
 
-    Prints the number of the cut. Training goes on meanwhile. While a cut is under way, the command
-    waits for that one. The pservers need --checkpoint-dir.
+    Prints the number of the cut. Training goes on meanwhile. A cut that is under way does not
+    count: the command waits for the next one, which has all pushes that were answered before. The
+    pservers need --checkpoint-dir.
     """
     client = Client(endpoint, 0, random.getrandbits(63), "grpc", pb.Hello())
     try:
         client.connect(min(CONNECT_S, timeout_s))
-        reply = client.call(Method.CHECKPOINT, timeout_s=timeout_s)
+        header = pb.Header(cut=pb.Cut(anew=True))
+        reply = client.call(Method.CHECKPOINT, header=header, timeout_s=timeout_s)
     finally:
         client.close()
     results.write(str(reply.header.cut.number))

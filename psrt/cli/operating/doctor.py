@@ -6,6 +6,7 @@ import dataclasses
 import json
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -23,10 +24,13 @@ from psrt.doctor import (
     check_host,
     check_needs,
     check_reachability,
+    dump,
     host_facts,
+    process_reports,
+    pservers_here,
 )
 from psrt.rpc.hosts import split_endpoint
-from psrt.status import Gatherer
+from psrt.status import ClusterFacts, Gatherer
 
 _MOST_AT_ONCE = 32
 _EPILOG = """\b
@@ -35,6 +39,7 @@ Examples:
   psrt doctor host-a:6170 host-b:6170             and a running job
   psrt doctor host-a:6170 --job job.toml          and whether its pservers have enough memory
   psrt doctor --checkpoint-dir /srv/cuts          and the disk of its cuts, and the cuts
+  psrt doctor host-a:6170 --dump > report.txt     a report about a job that hangs
 Exit code: 0 = nothing was found, 1 = something was.
 """
 
@@ -56,6 +61,9 @@ Exit code: 0 = nothing was found, 1 = something was.
     type=click.FloatRange(min=0.0),
     help="Name a trainer that others have waited for this long, in seconds.",
 )
+@click.option(
+    "--dump", "dumps", is_flag=True, help="Write a whole report, with the stacks of processes."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as one JSON array.")
 @click.option(
     "--timeout-s",
@@ -70,34 +78,56 @@ def doctor(*, endpoints: tuple[str, ...], as_json: bool, **own: Any) -> int:
 
     Each finding names the place, what is wrong, and what to do. Nothing is changed: the command
     reads facts, and writes and deletes one small file in --checkpoint-dir.
+
+    With --dump it also writes who waits for whom, the state of the job, and the stacks of all
+    processes of psrt on this host that this user may look into; these go on.
     """
-    cuts = own["checkpoint_dir"]
-    found = check_host(host_facts(own["cache_dir"], cuts))
-    if cuts:
-        found += check_cuts(cuts)
-    if endpoints:
-        found += _of_job(endpoints, own["timeout_s"], own["silent_s"], own["job"])
-    if as_json:
+    if as_json and own["dumps"]:
+        raise click.UsageError("--dump writes text: leave out --json.")
+    needs = _needs(endpoints, own["job"])
+    facts = _facts(endpoints, own["timeout_s"]) if endpoints else None
+    found = _findings(facts, endpoints, needs, own)
+    if own["dumps"]:
+        roles = pservers_here(facts.reached) if facts else {}
+        now, processes = datetime.now(UTC), process_reports()
+        results.write("\n".join(dump(now, psrt.__version__, found, facts, processes, roles)))
+    elif as_json:
         results.write(json.dumps(list(map(dataclasses.asdict, found)), indent=2))
     else:
         results.write("\n".join(map(str, found)) or "Nothing is wrong that psrt doctor looks for.")
     return 1 if found else 0
 
 
-def _of_job(
-    endpoints: tuple[str, ...], timeout_s: float, silent_s: float, job: str
-) -> list[Finding]:
+def _needs(endpoints: tuple[str, ...], job: str) -> dict[str, float]:
+    """Memory that each pserver needs; raises `ConfigError` for what is no endpoint."""
     for endpoint in endpoints:
-        split_endpoint(endpoint)  # raises for what is none
-    needs = memory_needs(job, endpoints) if job else {}
+        split_endpoint(endpoint)
+    return memory_needs(job, endpoints) if job and endpoints else {}
+
+
+def _facts(endpoints: tuple[str, ...], timeout_s: float) -> ClusterFacts:
     with closing(Gatherer(endpoints, timeout_s)) as gatherer:
-        facts = gatherer.gather()
+        return gatherer.gather()
+
+
+def _findings(
+    facts: ClusterFacts | None,
+    endpoints: tuple[str, ...],
+    needs: dict[str, float],
+    own: dict[str, Any],
+) -> list[Finding]:
+    cuts = own["checkpoint_dir"]
+    found = check_host(host_facts(own["cache_dir"], cuts))
+    found += check_cuts(cuts) if cuts else []
+    if facts is None:
+        return found
     with ThreadPoolExecutor(_MOST_AT_ONCE) as pool:
         reasons = pool.map(check_reachability, facts.unreachable)
         names = pool.map(check_addresses, endpoints)
     return [
+        *found,
         *reasons,
-        *(found for each in names for found in each),
-        *check_cluster(facts, psrt.__version__, silent_s),
+        *(finding for each in names for finding in each),
+        *check_cluster(facts, psrt.__version__, own["silent_s"]),
         *check_needs(facts, needs),
     ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from typing import TypeAlias, TypeVar
 
@@ -20,7 +20,7 @@ from psrt.communicator.requests.lineage import Lineage
 from psrt.communicator.requests.recovery import DurablePushes
 from psrt.communicator.requests.router import Router
 from psrt.communicator.requests.state_calls import StatePage, send_state, stored_states
-from psrt.core.errors import PsrtError
+from psrt.core.errors import DeadlineError, PsrtError
 from psrt.core.specs import to_json
 from psrt.core.threads import CrashReport, start_timer
 from psrt.partition.plan import PartitionPlan
@@ -178,8 +178,14 @@ class JobCalls:
     def _cut_at(
         self, client: Client, number: int, position: str, timeout_s: float, trainers: int
     ) -> None:
+        """Send CUT, again and again if it takes long: a connection may fall silent meanwhile."""
         cut = pb.Cut(number=number, position=position, last_push=client.last_push)
         cut.trainers = trainers
+        while timeout_s > self.call_timeout_s:
+            with suppress(DeadlineError):
+                client.call(Method.CUT, header=pb.Header(cut=cut), timeout_s=self.call_timeout_s)
+                return
+            timeout_s -= self.call_timeout_s
         client.call(Method.CUT, header=pb.Header(cut=cut), timeout_s=timeout_s)
 
     def send_state(self, number: int, pages: Sequence[StatePage]) -> None:
@@ -196,8 +202,9 @@ class JobCalls:
         return self._clients[self.trainer % len(self._clients)]
 
     def request_cut(self, timeout_s: float) -> int:
-        """Ask the first pserver for a cut, or for the one under way; its number once complete."""
-        reply = self._clients[0].call(Method.CHECKPOINT, timeout_s=timeout_s)
+        """Ask the first pserver for a cut that begins now; its number once complete."""
+        header = pb.Header(cut=pb.Cut(anew=True))
+        reply = self._clients[0].call(Method.CHECKPOINT, header=header, timeout_s=timeout_s)
         number = int(reply.header.cut.number)
         if self.durable is not None:
             self.durable.completed(number)

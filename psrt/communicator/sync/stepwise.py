@@ -79,6 +79,7 @@ class StepwiseCommunicator(BaseCommunicator):
         if not caught_up or not self._pushing.acquire(timeout=timeout_s):
             raise DeadlineError(f"a step did not end within {timeout_s:.1f} s; the cut goes on")
         try:
+            self._check()  # after a failure some pservers may have a step behind the position
             yield self._position()
         finally:
             self._pushing.release()

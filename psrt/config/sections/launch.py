@@ -14,6 +14,8 @@ ENGINES = {
     "ssh": "processes of --hosts, over SSH",
     "mpi": "ranks of one mpirun",
     "slurm": "a job of Slurm, or steps of the one that this is",
+    "kubernetes": "pods of the Helm chart of psrt",
+    "ray": "actors of a Ray cluster",
 }
 """Engines that start processes: name → description; `psrt.launch.engines.table` has their rows."""
 
@@ -50,6 +52,13 @@ class LaunchConfig:
         "",
         "Own address that the ranks of --on mpi reach; empty = that towards the first of --hosts, "
         "or 127.0.0.1 without any.",
+    )
+    namespace: str = setting("", "Namespace of Kubernetes; empty = that of kubectl's context.")
+    chart_values: str = setting(
+        "", "YAML file of values for the Helm chart, such as image, tls, volumes and resources."
+    )
+    ray_address: str = setting(
+        "", "Address of the head of the Ray cluster, host:port; empty = RAY_ADDRESS, or that here."
     )
     pservers: int = setting(2, "Number of pservers to start.", minimum=1)
     trainers: int = setting(2, "Number of trainers to start.", minimum=1)

@@ -70,6 +70,12 @@ class TrainerConfig:
     profile: str = setting(
         "", "JSON file for a timeline of the training, for Perfetto; also prints time by op."
     )
+    on_nan: str = setting(
+        "stop",
+        "Reaction to a loss, or with skip a gradient, that is infinite or no number: end with an "
+        "error, leave the step out, or go on unchecked.",
+        choices=("stop", "skip", "continue"),
+    )
     save: str = setting("", "Directory to save the model to (written by trainer 0).")
     evaluate: str = setting("", "Saved model to test instead of training.")
     metrics: str = fields.metrics()

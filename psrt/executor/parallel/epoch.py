@@ -72,6 +72,14 @@ class BatchSource:
                 return None
 
 
+def hogwild_workers(replicas: Sequence[Replica], *shared: Any) -> list[HogwildWorker]:
+    """One worker for each replica, over one optimizer state; `shared` as in `HogwildWorker`."""
+    first, *others = replicas
+    for replica in others:
+        replica.share_updates(first)
+    return [HogwildWorker(replica, *shared) for replica in replicas]
+
+
 class HogwildWorker:
     """One replica that runs whole batches independently."""
 

@@ -20,7 +20,7 @@ import numpy as np
 from psrt.config.load import cpu_num
 from psrt.core.errors import ConfigError
 from psrt.executor.memory import RowBatch, RowSupply, Scope
-from psrt.executor.parallel.epoch import BatchSource, EpochResult, HogwildWorker, total
+from psrt.executor.parallel.epoch import BatchSource, EpochResult, hogwild_workers, total
 from psrt.executor.parallel.loss_gradient import LossGradient
 from psrt.executor.parallel.plan import Planner
 from psrt.executor.parallel.pool import Pool
@@ -31,11 +31,13 @@ from psrt.executor.parallel.zero_copy import ZeroCopyTable
 from psrt.executor.ports import Gradient, GradSink, ParamSource
 from psrt.executor.profiling import Profiler, span_of
 from psrt.executor.program import (
+    NO_CHECKS,
     DeprecatedNames,
     DerivedIds,
     Feed,
     Fetch,
     Fetches,
+    FiniteChecks,
     UpdateStates,
     copy_of,
     fed_vars,
@@ -66,6 +68,7 @@ class ParallelExecutor(DeprecatedNames):
         dtype: str = "float32",
         keep: Sequence[str | Var] = (),
         first_example: int = 0,
+        checks: FiniteChecks = NO_CHECKS,
     ) -> None:
         self._build = build_strategy or BuildStrategy()
         self._exec = exec_strategy or ExecutionStrategy()
@@ -79,7 +82,7 @@ class ParallelExecutor(DeprecatedNames):
         self.scope = self._copies.scopes[0]
         one_copy = is_hogwild or self._build.reduce_strategy is ReduceStrategy.Reduce
         updating = 1 if one_copy and not is_hogwild else count
-        self._replicas = make_replicas(prepared, dtype, count, updating)
+        self._replicas = make_replicas(prepared, dtype, count, updating, checks)
         self._planner = Planner(prepared, self._replicas, one_copy, self._build, threads, sink)
         self._fetches, self._fed = Fetches(program, prepared), fed_vars(program)
         self._loss_gradient = LossGradient.of(self._build.gradient_scale_strategy, program)
@@ -188,17 +191,10 @@ class ParallelExecutor(DeprecatedNames):
         self, source: BatchSource, names: Sequence[str], roles: Sequence[Role]
     ) -> EpochResult:
         """Run one graph node for each replica until the source ends."""
-        first, *others = self._replicas
-        for replica in others:
-            replica.share_updates(first)
         for replica in self._replicas:
             replica.compiled.profiler = self.profiler
-        workers = [
-            HogwildWorker(
-                replica, self.program, self.scope, self.source, self.sink, self._first_example
-            )
-            for replica in self._replicas
-        ]
+        shared = self.program, self.scope, self.source, self.sink, self._first_example
+        workers = hogwild_workers(self._replicas, *shared)
         runs = [worker.working(source, names, roles) for worker in workers]
         nodes = [SsaNode("the batches", run, replica=number) for number, run in enumerate(runs)]
         self._pool.walk(SsaGraph.of(nodes), self._replicas, self.profiler)
@@ -225,9 +221,11 @@ class ParallelExecutor(DeprecatedNames):
         ]
         self._load(feed, rows, cut, scopes, zero_copy)
         graph = self._planner.graph(active, roles, zero_copy)
-        self._pool.walk(graph, self._replicas, self.profiler)
-        self._planner.finish(active, roles)
-        self._steps += 1
+        try:
+            self._pool.walk(graph, self._replicas, self.profiler)
+            self._planner.finish(active, roles)
+        finally:
+            self._steps += 1
         return active
 
     def _prepare_replicas(self, roles: Sequence[Role], scopes: Sequence[Scope]) -> None:

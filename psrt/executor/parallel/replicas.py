@@ -13,7 +13,16 @@ from typing import Any
 from psrt.core.types import Array
 from psrt.executor.memory import RowBatch, Scope
 from psrt.executor.parallel.shares import BatchShare, part_of_feed, part_of_rows
-from psrt.executor.program import Compiled, Feed, Intake, PreparedProgram, ScopeBinding, fed_vars
+from psrt.executor.program import (
+    Compiled,
+    Feed,
+    FiniteChecks,
+    Intake,
+    PreparedProgram,
+    ScopeBinding,
+    add_checks,
+    fed_vars,
+)
 from psrt.graph.program import ROLES, Program, Role
 
 PASSES: tuple[Role, ...] = ("forward", "backward")
@@ -85,7 +94,10 @@ class ParameterCopies:
 
 
 def make_replicas(
-    prepared: PreparedProgram, dtype: Any, count: int, with_updates: int
+    prepared: PreparedProgram, dtype: Any, count: int, with_updates: int, checks: FiniteChecks
 ) -> list[Replica]:
-    """Make `count` replicas; the first `with_updates` also clip, decay and update."""
-    return [Replica(prepared, dtype, ROLES if r < with_updates else PASSES) for r in range(count)]
+    """Make `count` replicas with `checks`; the first `with_updates` also clip, decay and update."""
+    made = [Replica(prepared, dtype, ROLES if r < with_updates else PASSES) for r in range(count)]
+    for replica in made:
+        add_checks(replica.compiled, checks)
+    return made

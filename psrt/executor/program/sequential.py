@@ -18,6 +18,7 @@ from psrt.executor.program.deprecated import DeprecatedNames
 from psrt.executor.program.derived import DerivedIds, fed_vars
 from psrt.executor.program.feeds import Intake, check_is_batch
 from psrt.executor.program.fetches import Fetch, Fetches, copy_of
+from psrt.executor.program.finite_checks import NO_CHECKS, FiniteChecks, add_checks
 from psrt.executor.program.gradient_hooks import steps_with_hooks
 from psrt.executor.program.preparation import prepare
 from psrt.executor.program.scope_binding import ScopeBinding
@@ -34,7 +35,8 @@ class Executor(DeprecatedNames):
     double precision, for gradient checks; the scope must then hold float64 parameters.
     `build_strategy` selects passes that save time and memory; `keep` then names the vars to fetch.
     `first_example` counts the examples of a step on the trainers before this one: random ops draw
-    for the whole step.
+    for the whole step. `checks` are values that must be finite: a run ends with `ProgramError`
+    NOT_FINITE where they are not. A run that fails counts as a step, too.
     """
 
     def __init__(
@@ -47,12 +49,14 @@ class Executor(DeprecatedNames):
         build_strategy: BuildStrategy | None = None,
         keep: Sequence[str | Var] = (),
         first_example: int = 0,
+        checks: FiniteChecks = NO_CHECKS,
     ) -> None:
         build = build_strategy or BuildStrategy()
         build.freeze()
         prepared = prepare(program, build, keep)
         self.program, self.scope, self.source = program, scope, source
         self._compiled = Compiled(prepared.program, dtype, memory=prepared.memory)
+        add_checks(self._compiled, checks)
         self._cells = self._compiled.cells
         self._scope_binding = ScopeBinding(self._compiled)
         self._compiled.context.first_example = first_example
@@ -107,10 +111,12 @@ class Executor(DeprecatedNames):
         self._compiled.steps = self._hooked_steps if hands_over else self._plain_steps
         if hands_over:
             self._compiled.swap_gradients()
-        for role in ROLES:
-            if role in roles or (role == "clip_and_decay" and "backward" in roles):
-                self._compiled.run(role)
-        self._compiled.context.step += 1
+        try:
+            for role in ROLES:
+                if role in roles or (role == "clip_and_decay" and "backward" in roles):
+                    self._compiled.run(role)
+        finally:
+            self._compiled.context.step += 1
         if self.sink is not None and "backward" in roles:
             self.sink.push(self.gradients())
         return [self._fetched(name) for name in names]

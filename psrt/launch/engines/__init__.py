@@ -6,6 +6,9 @@ ssh    processes of other hosts, over SSH
 mpi    processes of one mpirun
 slurm  processes of an allocation of Slurm
 slurm_job  a launch as a job of Slurm
+ray_actor  a process of an actor of Ray
+ray    actors of a Ray cluster
+kubernetes  pods of the Helm chart
 """
 
 from psrt.launch.engines.local import LocalEngine

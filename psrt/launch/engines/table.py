@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from psrt.launch.children import Engine
-from psrt.launch.engines import local, mpi, slurm, slurm_job, ssh
+from psrt.launch.engines import kubernetes, local, mpi, ray, slurm, slurm_job, ssh
 from psrt.launch.plan import Plan
 
 Say: TypeAlias = Callable[[str], None]
@@ -42,5 +42,7 @@ TABLE = {
         slurm_job.LIMIT_SIGNAL,
         slurm_job.requeue,
     ),
+    "kubernetes": EngineKind(kubernetes.kubernetes_engine, kubernetes.described),
+    "ray": EngineKind(ray.ray_engine, ray.described),
 }
 """Name, one of `ENGINES` in `psrt.config.sections` → its row."""

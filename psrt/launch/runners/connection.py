@@ -19,7 +19,7 @@ class RunnerConnection:
 
     def __init__(self, name: str, link: Link, address: str = "") -> None:
         self.name, self.link, self.address = name, link, address
-        self.is_here = False
+        self.is_here = self._is_ending = False
         self.lost = ""
         self._lines = LineSplitter()
         self._children: dict[str, RemoteChild] = {}
@@ -37,8 +37,8 @@ class RunnerConnection:
         return child
 
     def send(self, kind: str, **fields: Any) -> None:
-        """Send a message; does nothing once the runner is lost."""
-        if self.lost:
+        """Send a message; does nothing once the runner is lost or ending."""
+        if self.lost or self._is_ending:
             return
         try:
             self.link.send(packed(kind, **fields))
@@ -48,6 +48,7 @@ class RunnerConnection:
     def end(self) -> None:
         """End the runner and its processes, of which no more is reported."""
         self._children.clear()
+        self._is_ending = True
         self.link.end()
 
     def receive(self) -> None:

@@ -17,7 +17,7 @@ Message: TypeAlias = dict[str, Any]
 BEAT_S = 10.0
 """Time between two `beat`s of a launcher."""
 
-SILENCE_S = 60.0
+SILENCE_S = 300.0
 """Time without any message after which a runner takes its launcher for dead."""
 
 
@@ -56,11 +56,20 @@ def files_of(field: Mapping[str, str]) -> dict[str, bytes]:
 
 
 class LineSplitter:
-    """Splits a stream of bytes into lines; `rest` is the unfinished one."""
+    """Splits a stream of bytes into lines."""
 
     def __init__(self) -> None:
-        self.rest = b""
+        self._parts: list[bytes] = []  # joined once: a line with files has many
+
+    @property
+    def rest(self) -> bytes:
+        """The unfinished line."""
+        return b"".join(self._parts)
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        *lines, self.rest = (self.rest + chunk).split(b"\n")
+        self._parts.append(chunk)
+        if b"\n" not in chunk:
+            return []
+        *lines, rest = self.rest.split(b"\n")
+        self._parts = [rest]
         return lines

@@ -64,7 +64,7 @@ class RemoteChild:
         return True
 
     def send(self, number: signal.Signals) -> None:
-        if self._ended_with is None:
+        if not self.has_ended:
             self._send_signal(self.child, int(number))
 
     def last_lines(self) -> str:
@@ -82,11 +82,16 @@ class RemoteChild:
             case "ended":
                 self._end(int(message["code"]))
 
-    def lose(self, why: str) -> None:
+    @property
+    def has_ended(self) -> bool:
+        """True once its end was reported."""
+        return self._ended_with is not None
+
+    def lose(self, why: str, code: int = LOST) -> None:
         """End it as lost, unless it has ended; `why` becomes the end of its log."""
-        if self._ended_with is None:
+        if not self.has_ended:
             self._write(f"psrt: {why}\n".encode(), 2)
-            self._end(LOST)
+            self._end(code)
 
     def _write(self, raw: bytes, stream: int) -> None:
         with self.command.log.open("ab") as log:

@@ -109,6 +109,8 @@ class Runner:
     def _close(self) -> None:
         for process in self._processes.values():
             process.kill()
+            process.close()
+        self._selector.close()
         shutil.rmtree(self._directory, ignore_errors=True)
 
 

@@ -8,12 +8,18 @@ import signal
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, Protocol
 
 from psrt.launch.processes import die_with_parent
 from psrt.launch.runners.messages import Message, text_of
-from psrt.launch.runners.uplink import Uplink
 
 _CHUNK_BYTES = 65536
+
+
+class Receiver(Protocol):
+    """Takes messages of a process, such as a runner's uplink."""
+
+    def send(self, kind: str, **fields: Any) -> None: ...
 
 
 class Started:
@@ -59,7 +65,7 @@ class Started:
             os.killpg(self._popen.pid, signal.SIGKILL)
         self._popen.wait()
 
-    def pass_on(self, uplink: Uplink) -> list[int]:
+    def pass_on(self, uplink: Receiver) -> list[int]:
         """Send output and result so far, and the end; returns descriptors that have ended."""
         code = self._popen.poll()  # before reading: output before the end is read below
         over = [descriptor for descriptor in self.streams if self._copy(descriptor, uplink)]
@@ -80,7 +86,7 @@ class Started:
     def has_ended(self) -> bool:
         return self._popen.returncode is not None
 
-    def _copy(self, descriptor: int, uplink: Uplink) -> bool:
+    def _copy(self, descriptor: int, uplink: Receiver) -> bool:
         """Send what a stream has now; returns True at its end.
 
         While the process runs that is one chunk, so that one that writes much keeps nobody waiting.

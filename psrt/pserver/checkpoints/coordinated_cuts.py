@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from psrt.coordinator.coordinator import Commit
+from psrt.coordinator.instructions import Commit
 from psrt.coordinator.term import Term
 from psrt.core.errors import PsrtError
 from psrt.core.failpoints import reach

@@ -12,14 +12,8 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 
-from psrt.coordinator.coordinator import (
-    Announce,
-    Commit,
-    CutCoordinator,
-    CutInstruction,
-    Discard,
-    Done,
-)
+from psrt.coordinator.coordinator import CutCoordinator
+from psrt.coordinator.instructions import Announce, Commit, CutInstruction, Discard, Done
 from psrt.coordinator.term import Term
 from psrt.core.clock import Clock
 from psrt.core.errors import PsrtError
@@ -108,14 +102,15 @@ class Coordination:
         self._execute(instructions)
         return caller
 
-    def request(self, trainers: int = 0) -> WaitingCaller:
+    def request(self, trainers: int = 0, anew: bool = False) -> WaitingCaller:
         """A caller that is answered when a cut proposed now is complete, or fails with its error.
 
-        With `trainers` the job goes on from it with this number of trainers.
+        The cut under way is one, too, unless `anew`. With `trainers` the job goes on from it with
+        this number of trainers.
         """
         caller = WaitingCaller(0.0)
         with self._lock:
-            instructions = self._cuts.request(caller, self._clock.now(), trainers)
+            instructions = self._cuts.request(caller, self._clock.now(), trainers, anew)
         self._execute(instructions)
         return caller
 

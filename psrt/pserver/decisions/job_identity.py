@@ -39,6 +39,10 @@ class JobIdentity:
                 hint="Give pservers and trainers the same number; 0 at a pserver takes any.",
             )
 
+    def is_other_number_of(self, job: JobIdentity) -> bool:
+        """True if this is `job`, perhaps with another number of trainers."""
+        return replace(self, trainers=job.trainers) == job
+
     def check_same(self, other: JobIdentity, trainer: int, may_change: bool = False) -> None:
         """Raise unless `other`, from the HELLO of `trainer`, is this job.
 
@@ -46,7 +50,7 @@ class JobIdentity:
         """
         if other == self:
             return
-        if may_change and replace(other, trainers=self.trainers) == self:
+        if may_change and other.is_other_number_of(self):
             raise other_number(trainer, other.trainers, self.trainers)
         pairs = (
             ("job id", repr(other.job_id), repr(self.job_id)),

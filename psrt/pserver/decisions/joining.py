@@ -35,6 +35,9 @@ class Joining(ABC):
         check_incarnation(trainer, incarnation)
         if self.job is None:
             self._begin(job, trainer)
+        elif self._asks_again(trainer, incarnation, job):
+            self.raise_if_aborted()
+            return []
         else:
             self.resizing.check()
             self.job.check_same(job, trainer, may_resize and self.resizing.may_come)
@@ -89,6 +92,17 @@ class Joining(ABC):
     def recovered(self, now: float) -> None:
         """Watch for trainers that do not come back after a recovery."""
         self._departures.schedule(now)
+
+    def _asks_again(self, trainer: int, incarnation: int, job: JobIdentity) -> bool:
+        """Return True for a process that may have to send its CUT again, over a new connection.
+
+        It takes part in a change of the number of trainers, or did so before.
+        """
+        assert self.job is not None
+        if self.resizing.number and trainer < self.job.trainers:
+            return job == self.job and self.members.has_met(trainer, incarnation)
+        is_former = incarnation in self.resizing.former(trainer)
+        return is_former and job != self.job and job.is_other_number_of(self.job)
 
     def raise_if_aborted(self) -> None:
         if self.aborted is not None:

@@ -126,9 +126,12 @@ class Lineages:
             self._of[trainer].completed = True
 
     def job_ended(self) -> None:
-        """Record that all trainers have completed, and have confirmed that they know."""
+        """Record that all trainers have completed, and have confirmed that they know.
+
+        The lineage of one that was lost goes on: another pserver may still wait for its successor.
+        """
         for lineage in self._of.values():
-            lineage.ended = True
+            lineage.ended = lineage.completed
 
     def of(self, trainer: int) -> RecordedLineage | None:
         """The lineage that a new process of a trainer goes on with."""

@@ -260,8 +260,8 @@ class Membership:
 
         One that has completed counts: it stays, to send a killed pserver its pushes again.
         """
-        member = self.member(trainer)
-        return member.incarnation if member.incarnation != incarnation else 0
+        held = [m.incarnation for m in self.members if m.trainer == trainer]
+        return next((each for each in held if each != incarnation), 0)
 
     def member(self, trainer: int) -> Member:
         if not 0 <= trainer < len(self.members):

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from psrt.core.errors import PsrtError, from_code
 from psrt.core.specs import from_plain
 from psrt.core.types import Array
 from psrt.pserver.decisions import JobIdentity
@@ -22,13 +23,14 @@ class KeptCopy:
     """Tables in a service that does not serve yet; `make` makes one.
 
     `state` are the decisions of the last tick; it `is_over` if no trainer will ask for anything
-    again. One thread at a time calls this.
+    again, and `failure` is the error that has ended its job. One thread at a time calls this.
     """
 
     def __init__(self, make: Callable[[], PserverService]) -> None:
         self.state: dict[str, Any] = {}
         self.service: PserverService | None = None
         self.is_over = False
+        self.failure: PsrtError | None = None
         self._make = make
         self._pages: list[TablePage] = []
         self._coming: PserverService | None = None
@@ -54,7 +56,8 @@ class KeptCopy:
             _put(self._coming, pages)
         if is_last:
             self._complete(read["cut"]["state"])
-            self.is_over = read["cut"]["over"]
+            self.is_over, failed = read["cut"]["over"], read["cut"].get("failed")
+            self.failure = None if failed is None else from_code(**failed)
 
     def close(self) -> None:
         """Drop the tables; a service that was taken out runs on."""

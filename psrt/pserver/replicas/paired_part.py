@@ -68,6 +68,11 @@ class PairedPart:
         return self._copy.is_over
 
     @property
+    def failure(self) -> PsrtError | None:
+        """The error that has ended the job at the pserver that serves the part."""
+        return self._copy.failure
+
+    @property
     def is_deposed(self) -> bool:
         """True if a trainer has deposed the pserver that serves this part in `epoch`."""
         return bool(self._state.deposed_by)
@@ -138,7 +143,7 @@ class PairedPart:
                 log.info("keeps a copy of part %d, epoch %d", self._part, piece.epoch)
             self._state.applied(piece.tick)
             self.has_ended = has_ended(self._copy.state)
-            if self.has_ended:
+            if self.has_ended or self.failure is not None:
                 self._host.changed()
 
     def _serve(self, elsewhere: Sequence[Member]) -> None:

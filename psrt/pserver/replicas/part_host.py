@@ -170,6 +170,10 @@ class PartHost:
             return
         copies = [part for part in self._all() if part.service is None]
         serves_some = (self._has_begun and not self._is_fenced) or served
+        failed = next((part.failure for part in copies if part.failure is not None), None)
+        if failed is not None and not serves_some:  # nobody is left to serve anything
+            self._on_end(failed)
+            return
         has_all_copies = copies and self._paired <= self._parts.keys()
         has_ended = has_all_copies and all(part.has_ended for part in copies)
         if serves_some or (has_ended and all(part.is_over for part in copies)):

@@ -237,8 +237,10 @@ class CutCalls:
             caller.future, lambda: cut_reply(caller.number, self.complete, caller.trainers)
         )
 
-    def checkpoint(self, message: Message) -> Message | Later:
-        caller = self.coordinating(message.header).request()
+    def checkpoint(self, message: Message, is_over: bool = False) -> Message | Later:
+        """Handle CHECKPOINT. Once training `is_over`, a cut under way has all of it."""
+        anew = message.header.cut.anew and not is_over
+        caller = self.coordinating(message.header).request(anew=anew)
         return Later(caller.future, lambda: cut_reply(caller.number))
 
     def part(self, message: Message) -> Message | Later:

@@ -90,9 +90,9 @@ class CutMoments:
             log.info("cut %d, asked for by SIGUSR1, is complete", caller.number)
 
     def _request(self) -> WaitingCaller:
-        """Ask the coordinator for a cut, or for the one under way, on whichever pserver it is."""
+        """Ask the coordinator for a cut that begins now, on whichever pserver it is."""
         if self._cuts.coordination is not None:
-            return self._cuts.coordination.request()
+            return self._cuts.coordination.request(anew=True)
         settings = self._cuts.settings
         if settings is None:
             raise no_cut("this pserver has no --checkpoint-dir")
@@ -102,7 +102,7 @@ class CutMoments:
 
         def ask() -> None:
             try:
-                asked = Method.CHECKPOINT, pb.Header(), settings.timeout_s
+                asked = Method.CHECKPOINT, pb.Header(cut=pb.Cut(anew=True)), settings.timeout_s
                 caller.answer(ask_first(self._cuts.first, self._carrier, *asked).number)
             except PsrtError as error:
                 caller.answer(0, error)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from psrt.core.errors import ErrorCode, plain
 from psrt.core.specs import TableSpec, to_plain
 from psrt.pserver.decisions import Freeze, PserverState, WaitingCall, dump
 
@@ -41,13 +42,15 @@ def local_facts(
     """The decisions of a pserver between two updates, for a local cut.
 
     `process` is the number of this process among those that have served the tables. The job is
-    `over` once no trainer will ask for anything again.
+    `over` once no trainer will ask for anything again, `failed` is the error that has ended it.
     """
+    error = state.aborted or state.lost
     return {
         "process": process,
         "incarnation": incarnation,
         "state": dump(state, state.cuts.frozen_number),
         "over": state.job is not None and state.has_ended,
+        "failed": None if error is None or error.code is ErrorCode.STOPPING else plain(error),
         "specs": [to_plain(spec) for spec in specs],
     }
 

@@ -40,15 +40,28 @@ class Resizes:
     def request(self, message: Message) -> Later:
         """Handle a CHECKPOINT from which the job goes on with another number of trainers.
 
-        Raises `ConfigError` for a job whose number of trainers cannot change, and on any but the
-        first pserver; `JobError` if a trainer does not run.
+        Call `check` before. Raises `JobError` if a trainer does not run.
         """
         trainers = message.header.cut.trainers
         coordination = self._cuts.coordinating(message.header)
-        self._runner.ask(lambda state, now: self._check(state, trainers))
+        self._runner.ask(lambda state, now: _check_all_run(state))
         log.info("asks for a cut from which the job goes on with %d trainers", trainers)
         caller = coordination.request(trainers)
         return Later(caller.future, lambda: cut_reply(caller.number, trainers=trainers))
+
+    def check(self, message: Message) -> None:
+        """Raise unless a CHECKPOINT may ask for its number of trainers, if it does.
+
+        `ConfigError` for a job whose number cannot change, or has changed already, which a repeated
+        request is told whoever runs, and on any but the first pserver; `JobError` before a trainer
+        has joined.
+        """
+        if not message.header.cut.trainers:
+            return
+        self._cuts.coordinating(message.header)
+        if (job := self._runner.ask(lambda state, now: state.job)) is None:
+            raise no_cut("no trainer has joined")
+        check_can_change(job, message.header.cut.trainers, self._cuts.durability.is_durable)
 
     def cut(self, message: Message) -> Message | Later:
         """Handle CUT; gives up a change of the number of trainers that a trainer cannot follow."""
@@ -90,18 +103,15 @@ class Resizes:
         log.info("goes on from cut %d with %d trainers, before: %d", number, trainers, len(members))
         self._on_resized(trainers)
 
-    def _check(self, state: PserverState, trainers: int) -> None:
-        job = state.job
-        if job is None:
-            raise no_cut("no trainer has joined")
-        check_can_change(job, trainers, self._cuts.durability.is_durable)
-        absent = [m.trainer for m in state.members.members if m.state is not MemberState.RUNNING]
-        if absent:
-            one = state.members.members[absent[0]]
-            raise no_cut(
-                f"trainer {one.trainer} is {one.state.value}, and a change of the number of "
-                "trainers needs all to run"
-            )
+
+def _check_all_run(state: PserverState) -> None:
+    absent = [m.trainer for m in state.members.members if m.state is not MemberState.RUNNING]
+    if absent:
+        one = state.members.members[absent[0]]
+        raise no_cut(
+            f"trainer {one.trainer} is {one.state.value}, and a change of the number of "
+            "trainers needs all to run"
+        )
 
 
 def check_can_change(job: JobIdentity, trainers: int, is_durable: bool) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from psrt.core.clock import Clock, MonotonicClock, hours_since_1970
 from psrt.core.errors import ErrorCode, PsrtError, WireError
-from psrt.core.process_facts import process_facts
+from psrt.core.process import process_facts
 from psrt.core.specs import TableSpec
 from psrt.core.threads import CrashReport
 from psrt.pserver.checkpoints import RecoveredPart, SavedCut, Settings
@@ -233,8 +233,7 @@ class PserverService:
     # --- methods -----------------------------------------------------------------------------
 
     def _complete(self, message: Message) -> Message:
-        header = message.header
-        complete = header.complete
+        header, complete = message.header, message.header.complete
         asked = complete.will_confirm, complete.confirms, complete.position
         members = self._runner.ask(lambda state, now: state.members_of_job(header.trainer))
         is_first = not members.has_completed(header.trainer)
@@ -281,10 +280,12 @@ class PserverService:
 
     def _checkpoint(self, message: Message) -> Message | Later:
         """Handle CHECKPOINT; lingering trainers join the cut at the end of the job."""
+        self._resizes.check(message)
         if self._cuts.coordination is not None and not self.is_recording:
             self.moments.refuse_without_trainers()
-        ask = self._resizes.request if message.header.cut.trainers else self._cuts.checkpoint
-        return ask(message)
+        if message.header.cut.trainers:
+            return self._resizes.request(message)
+        return self._cuts.checkpoint(message, self.is_recording)
 
     def _shrink(self, message: Message) -> Message:
         header = message.header

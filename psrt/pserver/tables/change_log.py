@@ -26,6 +26,8 @@ from psrt.core.types import I64
 from psrt.kernels.tables import rows as row_kernels
 
 _SLACK = 2
+_FAR = 1 << 32
+"""More batches than a pserver applies between two freezes of a table."""
 _LEAST_IDS = 1 << 16  # 512 KiB: below it, compaction does not pay off
 
 
@@ -77,9 +79,9 @@ class ChangeLog:
         return ids if len(others) == 1 else row_kernels.unique(ids, row_kernels.CellBuffer())[0]
 
     def restart(self, position: int) -> None:
-        """Begin behind `position`, which another log has reached: readers that ask from there or
-        before get every row."""
-        self.start = self.end = max(self.end, position + 1)
+        """Begin far behind `position`, which another log had reached when its table was frozen:
+        readers that ask from there, or from what that log handed out later, get every row."""
+        self.start = self.end = max(self.end, position + _FAR)
 
     def release(self, trainer: int) -> None:
         """Stop waiting for acknowledgements of `trainer`, which has completed."""

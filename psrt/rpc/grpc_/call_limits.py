@@ -1,4 +1,4 @@
-"""Limits of the calls of one gRPC server, in number and in bytes under way."""
+"""Limits of the calls of a gRPC server: all of them, and those of one host."""
 
 from __future__ import annotations
 

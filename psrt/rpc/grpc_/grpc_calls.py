@@ -101,7 +101,7 @@ class GrpcCalls:
         with self._counted(peer.host) as full:
             await _refuse_if(full, context)
             request = await self._read(partial(self._decode, frame, peer), context)
-            with span_of_request(request.header):
+            with span_of_request(request.header, peer):
                 reply = await self._reply(request, context, peer)
                 with span("reply"):
                     parts = encode(reply)
@@ -122,7 +122,7 @@ class GrpcCalls:
             except PsrtError as error:
                 await _abort(context, to_wire(error))
             request = await self._read(joiner.message, context)
-            with span_of_request(request.header):
+            with span_of_request(request.header, peer):
                 reply = await self._reply(request, context, peer)
             size_bytes = sum(tensor.nbytes for tensor in reply.tensors)
             if size_bytes > self._max_bytes:

@@ -48,11 +48,9 @@ audit = logging.getLogger("psrt.audit")
 MOST_CONNECTIONS = 4096
 """Limit for all listeners together: three connections of each of 1,365 trainers in mode async."""
 
-MOST_STRANGERS = 256
-OPEN_S = 10.0
+MOST_STRANGERS, OPEN_S = 256, 10.0
 
-_BACKLOG = 128
-_ACCEPT_PAUSE_S = 0.1
+_BACKLOG, _ACCEPT_PAUSE_S = 128, 0.1
 _ABORT_JOIN_S = 1.0
 
 
@@ -244,7 +242,7 @@ class StreamServer:
             return False
         request.empty, header = frames.empty, request.header
         was_open = peer.grant is not None
-        with span_of_request(header):
+        with span_of_request(header, peer):
             reply = begin(self._handler, request, peer)
             del request
             while isinstance(reply, Later):

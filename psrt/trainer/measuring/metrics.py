@@ -106,10 +106,11 @@ class Tally:
         return tally
 
     def text(self) -> str:
-        """`loss 0.4711  auc 0.7433  accuracy 0.8100`; unknown values are left out."""
+        """`loss 0.4711  auc 0.7433  accuracy 0.8100`; an unknown AUC is left out."""
         values = {"loss": self.loss.value(), "auc": self.auc.value(), **self.metrics}
-        known = ((name, value) for name, value in values.items() if not math.isnan(value))
-        return "  ".join(f"{name} {value:.4f}" for name, value in known)
+        if math.isnan(values["auc"]):
+            del values["auc"]
+        return "  ".join(f"{name} {value:.4f}" for name, value in values.items())
 
 
 def number(value: float) -> float | None:

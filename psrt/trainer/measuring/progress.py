@@ -25,7 +25,7 @@ class Progress:
         self, epochs: int, every_s: float, clock: Clock, write: Callable[[str], None]
     ) -> None:
         self._epochs, self._every_s, self._clock, self._write = epochs, every_s, clock, write
-        self.steps = self.examples = 0
+        self.steps = self.examples = self.skipped_steps = 0
         self._epoch = 0
         self._epoch_tally, self._line_tally, self._newest = Tally(), Tally(), Tally()
         self._started_s = self._line_started_s = self._ended_s = clock.now()
@@ -62,6 +62,11 @@ class Progress:
         if self._ended_s - self._line_started_s >= self._every_s:
             self.line()
 
+    def skipped_step(self) -> None:
+        """Count a step that was left out: its loss or a gradient was not finite."""
+        self.skipped_steps += 1
+        self._ended_s = self._clock.now()
+
     def numbers(self) -> dict[str, float | None]:
         """Counts so far, loss and AUC of the last line; None = unknown. Any thread may call it."""
         return {
@@ -85,9 +90,10 @@ class Progress:
         tally, seconds = self._line_tally, self._ended_s - self._line_started_s
         if not tally.examples:
             return
+        skipped = f"  {self.skipped_steps} steps left out" if self.skipped_steps else ""
         self._write(
             f"epoch {self._epoch}/{self._epochs}  step {self.steps}  {self.examples:,} examples"
-            f"  {tally.examples / max(seconds, 1e-9):,.0f} ex/s  {tally.text()}"
+            f"  {tally.examples / max(seconds, 1e-9):,.0f} ex/s  {tally.text()}{skipped}"
         )
         self._line_started_s, self._line_tally, self._newest = self._ended_s, Tally(), tally
 
@@ -97,6 +103,7 @@ class Progress:
         return {
             "steps": self.steps,
             "examples": self.examples,
+            "skipped_steps": self.skipped_steps,
             "epochs": self._epoch,
             "seconds": seconds,
             "examples_per_s": self.examples / seconds if seconds > 0 else None,

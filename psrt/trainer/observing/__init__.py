@@ -6,6 +6,6 @@ watchers  those who watch: a service manager, and readers of the pages
 """
 
 from psrt.trainer.observing.spans import SpanRecorders
-from psrt.trainer.observing.watchers import Watchers, observed
+from psrt.trainer.observing.watchers import Watchers, observed, observed_script, watchers_of_script
 
-__all__ = ["SpanRecorders", "Watchers", "observed"]
+__all__ = ["SpanRecorders", "Watchers", "observed", "observed_script", "watchers_of_script"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from psrt.communicator.base import Communicator
-from psrt.core.process_facts import process_facts
+from psrt.core.process import process_facts
 from psrt.core.threads import CrashReport
 from psrt.observe.catalogue import OF_PROCESSES, OF_TRAINERS
 from psrt.observe.durations import Histogram

@@ -43,6 +43,10 @@ class SpanRecorders:
         self.profiler: Profiler | None = None
         self.times: SpanTimes | None = None
 
+    def timed_step(self) -> AbstractContextManager[None]:
+        """A context manager that times a step of a caller's own loop, but for the profiler."""
+        return _NO_SPAN if self.times is None else self.times.span("step")
+
     def or_none(self) -> SpanRecorders | None:
         """This object, or None if nobody records."""
         return None if self.profiler is None and self.times is None else self

@@ -38,6 +38,26 @@ class Watchers:
             self._pages.set_ready(True)
 
 
+_of_script = Watchers()
+
+
+def watchers_of_script() -> Watchers:
+    """Those who watch the script that this process runs."""
+    return _of_script
+
+
+@contextmanager
+def observed_script(metrics: str) -> Iterator[None]:
+    """Pages at `metrics` for the executors of a script inside the block, unless it is empty."""
+    global _of_script
+    with observed(metrics, ServiceReporter()) as watchers:
+        before, _of_script = _of_script, watchers
+        try:
+            yield
+        finally:
+            _of_script = before
+
+
 @contextmanager
 def observed(metrics: str, reporter: ServiceReporter) -> Iterator[Watchers]:
     """Watchers of a trainer with pages at `metrics` inside the block, unless it is empty."""

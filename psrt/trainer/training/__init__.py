@@ -7,6 +7,7 @@ cluster           one trainer's side of the cluster: plan, clients, communicator
 signals           SIGTERM and Ctrl-C, handled at the end of a step
 local_parameters  parameters that a trainer trains itself: Geo, and without pservers
 process           identity, BLAS threads, memory and kernels of a trainer's process
+numerics          steps whose loss is not finite: the setting on_nan
 run_options       replicas, passes, and the place of updates
 training_run      the training step, and everything it passes through
 profiling         the profile of a run
@@ -16,6 +17,7 @@ conclusion        the end of a job on trainer 0: saves, then tests
 session           the trainer command, from settings to exit code
 lifetime          raises the original error on use after failure
 connected_calls   calls of a connected executor between two steps
+watched_scripts   the pages of a script
 connected         `ConnectedExecutor`, for users' own loops
 saved_session     the test of a saved model
 """

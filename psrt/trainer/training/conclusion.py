@@ -16,6 +16,7 @@ from psrt.trainer.inputs import Job, batches
 from psrt.trainer.measuring import evaluate
 from psrt.trainer.models import export, manifest_of
 from psrt.trainer.training.completion import CompletionWait, await_others, waiting_turn
+from psrt.trainer.training.numerics import FiniteModel
 from psrt.trainer.training.process import Say
 from psrt.trainer.training.session_parts import Cluster
 from psrt.trainer.training.training_run import TrainingRun
@@ -55,8 +56,10 @@ class Conclusion:
 
     def _save(self, directory: Path) -> None:
         cluster, manifest = self._cluster, manifest_of(self._job)
+        checks = FiniteModel(self._settings.on_nan, self._say)
         sparse = {table: partial(cluster.rows, table) for table in cluster.tables}
-        export.save(directory, manifest, self._dense(), sparse)
+        pages = {table: partial(checks.pages, table, rows) for table, rows in sparse.items()}
+        export.save(directory, manifest, checks.dense(self._dense()), pages)
         rows = sum(manifest.rows(table) for table in manifest.sparse)
         self._say(f"saved {directory}: {len(manifest.dense)} dense parameters, {rows:,} rows")
 

@@ -43,6 +43,7 @@ from psrt.trainer.training.connected_calls import ConnectedCalls
 from psrt.trainer.training.lifetime import Lifetime
 from psrt.trainer.training.run_options import RunOptions
 from psrt.trainer.training.training_run import TrainingRun
+from psrt.trainer.training.watched_scripts import watch_script
 
 AT_ONCE_S = 1.0
 """Time for `start` to reach pservers where it does not wait for their ports."""
@@ -112,7 +113,7 @@ class ConnectedExecutor(ConnectedCalls):
         """
         self._connected()
         batch = self._preparer.prepare(feed)
-        with self._life.failing_for_good():
+        with self._life.failing_for_good(), self._run.spans.timed_step():
             names = names_of(fetch)
             position = self.cuts.position_after if self._makes_cuts else None
             return self._run.step(
@@ -271,6 +272,7 @@ class ConnectedExecutor(ConnectedCalls):
             self.part, carrier=self._carrier, call_timeout_s=self._call_timeout_s, say=say, own=own
         )
         cluster.communicator.begins_at(self.cuts.begin)
+        watch_script(self.part, self._run, cluster.communicator)
         try:
             self._run.open(cluster.communicator, self._connect_timeout_s)
             if (report := cluster.communicator.resumed.report) and self.part.trainer_id == 0:

@@ -89,3 +89,9 @@ def fill_untrained(scope: Scope, program: Program) -> None:
     for var in program.vars.values():
         if var.kind == "state" and var.name not in scope:
             scope[var.name] = np.zeros(var.shape, var.dtype)
+
+
+def updated_by(program: Program) -> frozenset[str]:
+    """The vars that the update ops of a program write."""
+    updates = (op for op in program.ops if op.role == "optimize")
+    return frozenset(name for op in updates for name in op.writes())

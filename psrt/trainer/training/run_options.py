@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from psrt.executor.memory import Scope
+from psrt.executor.memory import RowBatch, Scope
 from psrt.executor.parallel import ParallelExecutor
 from psrt.executor.ports import GradSink
-from psrt.executor.program import Executor
+from psrt.executor.program import Executor, Feed
 from psrt.executor.strategies import BuildStrategy, ExecutionStrategy, ReduceStrategy
-from psrt.graph.program import Program, Var
+from psrt.graph.program import Program, Role, Var
+from psrt.trainer.training.numerics import CONTINUE, Numerics
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,6 +20,7 @@ class RunOptions:
     """Arguments of `Executor` and `ParallelExecutor`, and `updates_here`.
 
     With `updates_here` a step ends with the program's own updates: in Geo and without pservers.
+    `numerics` is what follows numbers that are not finite.
     `async_mode` of a build strategy has no effect: replicas of one trainer meet at every step,
     whatever the mode between trainers.
     """
@@ -28,12 +31,15 @@ class RunOptions:
     keep: Sequence[str | Var] = ()
     first_example: int = 0
     updates_here: bool = False
+    numerics: Numerics = CONTINUE
 
     def executor(
         self, program: Program, scope: Scope, sink: GradSink | None
     ) -> Executor | ParallelExecutor:
         """Make the executor of a run; the caller closes a parallel one."""
         build = dataclasses.replace(self.build or BuildStrategy(), async_mode=False)
+        if self.numerics.skips:  # no update before every gradient was checked
+            build = dataclasses.replace(build, enable_backward_optimizer_op_deps=True)
         if self.replicas == 1 and self.execution is None:
             return Executor(
                 program,
@@ -42,6 +48,7 @@ class RunOptions:
                 build_strategy=build,
                 keep=self.keep,
                 first_example=self.first_example,
+                checks=self.numerics.checks,
             )
         return ParallelExecutor(
             program,
@@ -52,6 +59,7 @@ class RunOptions:
             sink=sink,
             keep=self.keep,
             first_example=self.first_example,
+            checks=self.numerics.checks,
         )
 
 
@@ -65,3 +73,18 @@ def build_strategy() -> BuildStrategy:
         fuse_embedding_pool_concat=True,
         fuse_loss_gradient=True,
     )
+
+
+def computed(
+    executor: Executor | ParallelExecutor,
+    feed: Feed,
+    fetch: Sequence[str],
+    rows: Mapping[str, RowBatch],
+    roles: Sequence[Role],
+    merged: bool,
+) -> list[Any]:
+    """Run a batch; a fetched value is one for all replicas if `merged`, else a list of one each."""
+    if isinstance(executor, ParallelExecutor):
+        return executor.run(feed, fetch, rows, roles, merged)
+    found = executor.run(feed, fetch, rows, roles)
+    return list(found) if merged else [[value] for value in found]

@@ -88,7 +88,7 @@ def _train_once(
     Returns the number with which this trainer joins again; 0 = it ends.
     """
     with (
-        closing(run_of(settings, job)) as run,
+        closing(run_of(settings, job, say)) as run,
         closing(cluster_for(settings, job, run, say)) as cluster,
     ):
         session = Session(settings, job, run, cluster, say, watchers)
@@ -196,7 +196,10 @@ class Session:
         def on_step(
             batch: PreparedBatch, following: PreparedBatch | None, fetched: list[Any]
         ) -> None:
-            self._progress.step(batch.epoch, batch.examples, outputs.read(fetched))
+            if fetched:
+                self._progress.step(batch.epoch, batch.examples, outputs.read(fetched))
+            else:
+                self._progress.skipped_step()
             self._recorder.trained(batch, following)
 
         prepared = spanned(source, run.profiler)

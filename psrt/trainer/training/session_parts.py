@@ -10,13 +10,14 @@ from psrt.executor.memory import Scope
 from psrt.partition.transpile import local_program, program_for
 from psrt.trainer.inputs import Job, Outputs
 from psrt.trainer.training.cluster import ConnectedCluster, cluster_of
+from psrt.trainer.training.numerics import Numerics
 from psrt.trainer.training.process import Say
 from psrt.trainer.training.run_options import RunOptions, build_strategy
 from psrt.trainer.training.single_trainer import SingleTrainer
 from psrt.trainer.training.training_run import TrainingRun
 
 
-def run_of(settings: TrainerConfig, job: Job) -> TrainingRun:
+def run_of(settings: TrainerConfig, job: Job, say: Say = print) -> TrainingRun:
     """The run of a job, with random numbers drawn for the batch that all trainers share."""
     mode = job.config.communication
     program = local_program(job.program) if settings.local else program_for(job.program, mode)
@@ -26,6 +27,7 @@ def run_of(settings: TrainerConfig, job: Job) -> TrainingRun:
         keep=Outputs(job.model).names,
         first_example=settings.trainer_id * job.config.data.batch_size,
         updates_here=settings.local or isinstance(mode, Geo),
+        numerics=Numerics(settings.on_nan, job.model.loss.name, say),
     )
     return TrainingRun(program, Scope(), options)
 

@@ -30,7 +30,8 @@ class StepValues:
         arrays, tally = self._vars.arrays(), self._progress.tally_before(epoch)
 
         def plain() -> dict[str, Any]:
-            tally.update(self._outputs.read(fetched), examples)
+            if fetched:  # else the step was left out
+                tally.update(self._outputs.read(fetched), examples)
             sums = {_TALLY + name: values for name, values in tally.arrays().items()}
             return plain_of({**arrays, **sums, _EPOCH: np.array([epoch])})
 

@@ -33,11 +33,12 @@ from psrt.core.types import F32, I64
 from psrt.executor.memory import Scope
 from psrt.executor.parallel import PASSES, ParallelExecutor
 from psrt.executor.profiling import Category, Profiler
+from psrt.executor.program import first_not_finite
 from psrt.graph.program import Program, Role
 from psrt.trainer.inputs import PreparedBatch, bind, with_counts
 from psrt.trainer.observing import SpanRecorders
-from psrt.trainer.training.local_parameters import LocalDenseParameters, fill_untrained
-from psrt.trainer.training.run_options import RunOptions
+from psrt.trainer.training.local_parameters import LocalDenseParameters, fill_untrained, updated_by
+from psrt.trainer.training.run_options import RunOptions, computed
 
 WITH_UPDATES: tuple[Role, ...] = ("forward", "backward", "optimize")
 
@@ -54,13 +55,13 @@ class TrainingRun:
 
     Frozen parameters and counters of metrics get their first values in `scope`, unless it has them;
     `profiler` records named stops of a step and, while it is set, ops and calls to pservers;
-    `spans` has it, and what else records the stops and calls.
+    `spans` has it, and what else records the stops and calls. `steps` and `examples` were trained.
     """
 
     def __init__(self, program: Program, scope: Scope, options: RunOptions) -> None:
         self.program, self.scope, self.options = program, scope, options
         self._roles = WITH_UPDATES if options.updates_here else PASSES
-        self._updated_here = _updated_by(program) if options.updates_here else frozenset[str]()
+        self._updated_here = updated_by(program) if options.updates_here else frozenset[str]()
         leaves = any(p.name not in self._updated_here for p in program.trained())
         self.executor = options.executor(program, scope, self if leaves else None)
         self._communicator: Communicator | None = None
@@ -69,7 +70,7 @@ class TrainingRun:
         self._batch: PreparedBatch | None = None
         self._expected: PreparedBatch | None = None
         self._rows: Mapping[str, F32] = {}
-        self.spans = SpanRecorders()
+        self.spans, self.steps, self.examples = SpanRecorders(), 0, 0
         self._waiting: Category = "communicate"
         fill_untrained(scope, program)
 
@@ -173,6 +174,7 @@ class TrainingRun:
         if position is not None:
             self.communicator.continues_at(position(fetched))
         gradients, self._gradients = self._gradients, {}
+        self.steps, self.examples = self.steps + 1, self.examples + batch.examples
         if may_hold and batch.wanted and self.communicator.one_call_step:
             self._hold(gradients)
         else:
@@ -202,6 +204,8 @@ class TrainingRun:
 
     def offer(self, name: str, gradient: Gradient) -> None:
         """Pass a final gradient of the running step on; see `GradSink.offer`."""
+        if self.options.numerics.skips:
+            return  # `push` has all of them, once the whole step is known to count
         self.communicator.offer(name, self._counted(name, gradient))
 
     @traced("sink")
@@ -242,10 +246,10 @@ class TrainingRun:
     ) -> list[Any]:
         self._batch = batch
         bound = bind(batch, rows)
-        if isinstance(self.executor, ParallelExecutor):
-            return self.executor.run(batch.feed, fetch, bound, self._roles, merged)
-        found = self.executor.run(batch.feed, fetch, bound, self._roles)
-        return list(found) if merged else [[value] for value in found]
+        return self.options.numerics.guarded(
+            lambda: computed(self.executor, batch.feed, fetch, bound, self._roles, merged),
+            lambda: first_not_finite(self.program, self.scope, batch.feed, bound),
+        )
 
     def _exchange(self, gradients: Gradients) -> Mapping[str, F32]:
         """Push gradients, write the parameters that came back, return the rows that did."""
@@ -268,6 +272,8 @@ class TrainingRun:
 
     def _with_newest_parameters(self, fetch: Sequence[str], fetched: list[Any]) -> list[Any]:
         known = self.program.parameters
+        if not fetched:  # nothing was asked for, or the step was left out
+            return fetched
         return [
             self.scope[name].copy() if name in known else value
             for name, value in zip(fetch, fetched, strict=True)
@@ -284,9 +290,3 @@ class TrainingRun:
     def _fill(self, dense: Mapping[str, F32]) -> None:
         for name, values in dense.items():
             self.scope[name] = values
-
-
-def _updated_by(program: Program) -> frozenset[str]:
-    """The vars that the update ops of a program write."""
-    updates = (op for op in program.ops if op.role == "optimize")
-    return frozenset(name for op in updates for name in op.writes())

@@ -10,6 +10,7 @@ import pytest
 
 from psrt.communicator.base import Beginning, Communicator, Position
 from psrt.communicator.factory import make
+from psrt.core.errors import DeadlineError
 from psrt.core.specs import Async, CommunicationMode, HalfAsync, Ssp, to_json
 from psrt.partition.plan import PartitionPlan
 from psrt.pserver.checkpoints import SavedCut, Settings, find_cut
@@ -108,6 +109,23 @@ def test_a_trainer_that_completed_is_in_a_cut_with_its_last_position(
     leaving.stop(LONG_S)
 
     assert job.cut().positions == ("the beginning", "after a step")
+
+
+def test_a_trainer_whose_step_failed_takes_part_in_no_cut(
+    jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pserver may have the step, whose reply was lost: it is behind no position."""
+    trainer = jobs(HalfAsync()).trainer(0, 1, at("the beginning"))
+
+    def lost(*asked: object) -> None:
+        raise DeadlineError("PUSH got no reply")
+
+    monkeypatch.setattr(trainer._pservers, "call", lost)
+    with pytest.raises(DeadlineError):
+        step(trainer, "after a step")
+
+    with pytest.raises(DeadlineError, match="PUSH got no reply"), trainer._pushes_held(LONG_S):
+        pytest.fail("the trainer takes part")
 
 
 def test_a_job_of_other_trainers_gets_the_positions_of_all(jobs) -> None:

@@ -7,7 +7,8 @@ import random
 
 import pytest
 
-from psrt.coordinator.coordinator import Announce, Commit, CutCoordinator, Discard, Done
+from psrt.coordinator.coordinator import CutCoordinator
+from psrt.coordinator.instructions import Announce, Commit, Discard, Done
 from psrt.coordinator.retention import Retention, closure
 from psrt.coordinator.schedule import CutSchedule
 from psrt.core.errors import ErrorCode, StorageError
@@ -159,6 +160,64 @@ def test_requests_share_the_cut_under_way() -> None:
         cuts.part(1, endpoint, "r")
 
     assert cuts.committed(1) == [Done("one", 1), Done("two", 1)]
+
+
+def test_a_request_for_a_new_cut_waits_for_the_one_after_that_under_way() -> None:
+    cuts = coordinator()
+    cuts.request("schedule", 0.0)
+    assert cuts.request("save", 1.0, anew=True) == []
+    for endpoint in ENDPOINTS:
+        cuts.part(1, endpoint, "r")
+
+    assert cuts.committed(1) == [Done("schedule", 1)]
+    assert cuts.tick(2.0) == []
+    assert cuts.proposed == 2
+    for endpoint in ENDPOINTS:
+        cuts.part(2, endpoint, "r")
+    assert cuts.committed(2) == [Done("save", 2)]
+
+
+def test_a_request_for_a_new_cut_begins_one_at_once_if_none_is_under_way() -> None:
+    cuts = coordinator()
+
+    cuts.request("save", 0.0, anew=True)
+
+    assert cuts.proposed == 1
+
+
+def test_a_request_for_a_new_cut_survives_the_end_of_the_one_before() -> None:
+    cuts = coordinator()
+    cuts.request("schedule", 0.0)
+    cuts.request("save", 1.0, anew=True)
+
+    assert [type(each) for each in cuts.failed(1, "the disk is full")] == [Discard, Done]
+    cuts.tick(2.0)
+    for endpoint in ENDPOINTS:
+        cuts.part(2, endpoint, "r")
+    assert cuts.committed(2) == [Done("save", 2)]
+
+
+def test_a_request_for_a_new_cut_fails_by_name_when_the_pserver_ends() -> None:
+    cuts = coordinator()
+    cuts.request("schedule", 0.0)
+    for endpoint in ENDPOINTS:
+        cuts.part(1, endpoint, "r")
+    cuts.request("save", 1.0, anew=True)
+
+    (done,) = cuts.end("the pserver is shutting down")
+
+    assert isinstance(done, Done)
+    assert (done.call, done.error and done.error.code) == ("save", ErrorCode.CUT_GIVEN_UP)
+    assert cuts.committed(1) == [Done("schedule", 1)]
+
+
+def test_a_superseded_coordinator_answers_requests_for_new_cuts() -> None:
+    cuts, error = coordinator(), StorageError("another coordinator has taken over")
+    cuts.request("schedule", 0.0)
+    cuts.request("save", 1.0, anew=True)
+
+    assert cuts.left_open(1, error, is_superseded=True) == [Done("schedule", 1, error)]
+    assert cuts.tick(2.0) == [Done("save", 0, error)]
 
 
 def test_numbers_go_on_where_a_former_process_was() -> None:

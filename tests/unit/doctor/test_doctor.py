@@ -11,6 +11,7 @@ import pytest
 
 from psrt.doctor import HostFacts, check_cluster, check_host, check_reachability, host_facts
 from psrt.doctor.host_facts import _chosen
+from psrt.doctor.processes import pservers_here, without_passwords
 from psrt.status import ClusterFacts, PserverFacts, Unreachable
 
 GOOD = HostFacts(
@@ -160,3 +161,15 @@ def test_the_chosen_word_is_that_in_brackets(tmp_path: Path) -> None:
 
     assert _chosen(tmp_path / "enabled") == "madvise"
     assert _chosen(tmp_path / "none") == ""
+
+
+def test_users_and_passwords_of_urls_are_in_no_report() -> None:
+    command = "psrt trainer --resume s3://key:secret@host/cuts job.toml"
+
+    assert without_passwords(command) == "psrt trainer --resume s3://host/cuts job.toml"
+
+
+def test_only_pservers_of_this_host_have_processes_here() -> None:
+    others = facts("192.0.2.250:6170", pid=8), facts("no-such-host.invalid:6170", pid=9)
+
+    assert pservers_here([facts("127.0.0.1:6170"), *others]) == {7: "127.0.0.1:6170"}

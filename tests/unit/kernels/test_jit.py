@@ -30,6 +30,11 @@ def axpy(out, factor, x):
         out[i] += factor * x[i]
 
 
+def scaled(out, factor, x):
+    for i in range(len(out)):
+        out[i] = factor * x[i]
+
+
 def allocating(out, factor, x):
     out[:] = np.zeros(3, np.float32)
 
@@ -154,6 +159,43 @@ def test_kernel_that_cannot_be_stored_runs_all_the_same(cache_dir, monkeypatch, 
     check(fresh())
 
     assert "holds no usable" in caplog.text
+
+
+def test_a_directory_that_cannot_be_written_is_read(cache_dir, monkeypatch, caplog):
+    fresh().load()
+    (cache.directory() / "lock").unlink()
+    monkeypatch.setattr(cache.os, "access", lambda path, mode: mode != os.W_OK)
+
+    check(found := fresh())
+    fresh(scaled).load()
+
+    assert sum(found.dispatcher.stats.cache_hits.values()) == 1
+    assert not (cache.directory() / "lock").exists()
+    assert len(list(cache.directory().rglob("*.nbi"))) == 1
+    assert caplog.text == ""
+
+
+def test_machine_code_for_a_named_cpu_is_found_on_every_host(monkeypatch):
+    found = []
+    for features in ("+avx2", "+avx512f"):
+        monkeypatch.setattr(cache.llvm, "get_host_cpu_features", lambda f=features: FeatureMap(f))
+        found.append(cache.fingerprint.__wrapped__())
+    monkeypatch.setattr(numba.config, "CPU_NAME", "x86-64-v3")
+    monkeypatch.setattr(numba.config, "CPU_FEATURES", "")
+    named = cache.fingerprint.__wrapped__()
+
+    assert found[0] != found[1]
+    assert "-x86-64-v3-" in named
+    monkeypatch.setattr(cache.llvm, "get_host_cpu_features", lambda: FeatureMap("+avx2"))
+    assert cache.fingerprint.__wrapped__() == named
+
+
+class FeatureMap:
+    def __init__(self, text):
+        self._text = text
+
+    def flatten(self):
+        return self._text
 
 
 def test_cache_directory_that_cannot_be_made_is_reported_and_done_without(

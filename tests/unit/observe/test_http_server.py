@@ -141,6 +141,23 @@ def test_a_stream_sends_chunks_as_they_come_and_ends_with_its_reader(
     assert ended.is_set()
 
 
+def broken() -> Generator[bytes]:
+    yield b"one"
+    raise RuntimeError("a secret detail")
+
+
+def test_a_stream_that_fails_ends_alone() -> None:
+    crashes = CrashReport()
+    server = HttpServer("127.0.0.1:0", {"/s": lambda accept: HttpStream(broken)}, crashes)
+    try:
+        answers = [ask(server, "/s"), ask(server, "/s")]
+    finally:
+        server.close()
+
+    assert answers == [(200, b"one"), (200, b"one")]
+    assert crashes.error is None
+
+
 def test_a_page_that_fails_does_not_show_why(server: HttpServer) -> None:
     status, body = ask(server, "/fails")
 

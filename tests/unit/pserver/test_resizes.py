@@ -109,6 +109,18 @@ def test_the_job_begins_anew_and_hands_out_the_positions(tmp_path: Path) -> None
         newcomer.call(Method.PUSH, header=pushed(newcomer), timeout_s=WAIT_S)
 
 
+def test_a_repeated_request_is_told_that_the_number_has_come(tmp_path: Path) -> None:
+    """The reply to the first one was lost, and no trainer has joined again yet."""
+    with job_in(tmp_path) as job:
+        client = job.join(0, 1)
+        asked = job.ask(3)
+        TakingPart(client, 1, 3).join(WAIT_S)
+        asked.future.result(WAIT_S)
+
+        with pytest.raises(ConfigError, match="has 3 trainers already"):
+            job.ask(3)
+
+
 def pushed(client: Client) -> pb.Header:
     return pb.Header(push_key=client.next_push_key(), step=1)
 

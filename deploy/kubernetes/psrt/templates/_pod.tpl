@@ -4,7 +4,7 @@
 {{- define "psrt.variables" -}}
 {{- $v := .root.Values -}}
 {{- $of := ternary $v.pservers $v.trainers (eq .role "pserver") -}}
-{{- $own := dict "cache_dir" "/var/cache/psrt" -}}
+{{- $own := dict -}}
 {{- if $v.tls.secret -}}
 {{- $_ := merge $own (dict "tls_cert" "/etc/psrt/tls/tls.crt" "tls_key" "/etc/psrt/tls/tls.key" "tls_ca" "/etc/psrt/tls/ca.crt") -}}
 {{- else -}}
@@ -22,13 +22,15 @@
 {{- $_ := set $own "connect_timeout_s" 600 -}}
 {{- if $v.tokens.trainers.secret -}}{{- $_ := set $own "token_file" (printf "/etc/psrt/tokens/%s" $v.tokens.trainers.key) -}}{{- end -}}
 {{- end -}}
-- {name: PYTHONUNBUFFERED, value: "1"}
 - {name: HOME, value: /tmp}
 {{- range $section, $keys := mergeOverwrite (dict .role $own) (deepCopy $v.settings) }}
 {{- range $key, $value := $keys }}
 - name: {{ printf "PSRT_%s_%s" $section $key | upper }}
   value: {{ if kindIs "slice" $value }}{{ join "," $value | quote }}{{ else }}{{ toString $value | quote }}{{ end }}
 {{- end }}
+{{- end }}
+{{- range $name, $value := $v.variables }}
+- {name: {{ $name }}, value: {{ $value | quote }}}
 {{- end }}
 {{- if eq .role "trainer" }}
 - name: PSRT_TRAINER_TRAINER_ID
@@ -102,17 +104,6 @@ spec:
   {{- end }}
   securityContext:
     {{- toYaml $v.podSecurityContext | nindent 4 }}
-  initContainers:
-    - name: kernels
-      image: {{ include "psrt.image" .root }}
-      imagePullPolicy: {{ $v.image.pullPolicy }}
-      command: [cp, -r, /var/cache/psrt/., /kernels]
-      securityContext:
-        {{- toYaml $v.securityContext | nindent 8 }}
-      resources:
-        {{- toYaml $of.resources | nindent 8 }}
-      volumeMounts:
-        - {name: kernels, mountPath: /kernels}
   containers:
     - name: {{ .role }}
       image: {{ include "psrt.image" .root }}
@@ -132,7 +123,6 @@ spec:
       resources:
         {{- toYaml $of.resources | nindent 8 }}
       volumeMounts:
-        - {name: kernels, mountPath: /var/cache/psrt}
         - {name: tmp, mountPath: /tmp}
         {{- if or $v.job.files $v.job.configMap }}
         - {name: job, mountPath: {{ $v.job.directory }}, readOnly: true}
@@ -150,8 +140,6 @@ spec:
         {{- toYaml . | nindent 8 }}
         {{- end }}
   volumes:
-    - name: kernels
-      emptyDir: {sizeLimit: {{ $v.kernelCache.sizeLimit }}}
     - name: tmp
       emptyDir: {}
     {{- if $v.job.configMap }}

@@ -6,6 +6,9 @@ const HISTORY = 90;
 const HUES = 8;
 const AGAIN_MS = 5000;
 const MOST_BARS = 8;
+const MOST_PLACES = 3;
+const MOST_WHOLE = 24;
+const MOST_BESIDE = 12;
 const LEAST_BAR = 0.01;
 const history = new Map();
 const $ = (id) => document.getElementById(id);
@@ -41,6 +44,26 @@ function seconds(value) {
 
 const percent = (part) => `${(100 * part).toFixed(part < 0.01 ? 2 : part < 0.1 ? 1 : 0)} %`;
 const some = (number, word) => `${number} ${word}${number === 1 ? "" : "s"}`;
+
+// --- names of pservers --------------------------------------------------------------------------
+
+let names = new Map();
+
+/** Endpoints without the domain, if that leaves them different. */
+function learnNames(view) {
+  const endpoints = view.pservers.map((each) => each.endpoint);
+  const brief = endpoints.map((each) => each.replace(/^([a-z][^.:]*)\.[^:]*(:\d+)$/i, "$1$2"));
+  const isPlain = new Set(brief).size === endpoints.length;
+  names = new Map(endpoints.map((each, at) => [each, isPlain ? brief[at] : each]));
+}
+
+const nameOf = (endpoint) => names.get(endpoint) ?? endpoint;
+
+function places(view, endpoints) {
+  if (endpoints.length > MOST_PLACES && endpoints.length === view.pservers.length) return "all pservers";
+  const shown = endpoints.slice(0, MOST_PLACES).map(nameOf).join(", ");
+  return endpoints.length > MOST_PLACES ? `${shown} and ${endpoints.length - MOST_PLACES} more` : shown;
+}
 
 // --- parts of the page --------------------------------------------------------------------------
 
@@ -83,17 +106,18 @@ function tiles(view) {
 function waits(view) {
   const long = view.waits.filter((wait) => wait.is_long);
   const arrows = long.flatMap((wait) => wait.waiting.flatMap((from) => wait.missing.map((to) => [from, to])));
+  $("topology").parentElement.classList.toggle("wide", view.trainers.length > MOST_BESIDE);
   const width = Math.max(240, $("topology").clientWidth);
   const pservers = view.pservers.map((each) => ({
     key: each.endpoint, reached: each.reached, className: each.reached ? "" : "lost",
-    title: short(each.endpoint, width < 480 ? 17 : 21), text: each.reached ? each.progress : "does not answer",
+    title: fitting(nameOf(each.endpoint), width < 480 ? 17 : 21), text: each.reached ? each.progress : "does not answer",
   }));
   $("topology").replaceChildren(topology(pservers, view.trainers.map(trainerNode), arrows, width));
   const quick = view.waits.length - long.length;
   const items = long.map((wait) => make("li", "",
     make("span", "time", seconds(wait.waited_s)), make("strong", "wait-text", wait.text),
     make("div", "soft small", [
-      wait.silent_s === null ? "" : `silent for ${seconds(wait.silent_s)}`, `at ${wait.where.join(", ")}`,
+      wait.silent_s === null ? "" : `silent for ${seconds(wait.silent_s)}`, `at ${places(view, wait.where)}`,
     ].filter(Boolean).join(" · "))));
   const others = quick ? `${some(quick, "short wait")} of under 5 s, as in every round` : "";
   const rest = make("li", "soft", [long.length ? "" : "Nobody waits for long.", others].filter(Boolean).join(" "));
@@ -110,10 +134,10 @@ function trainerNode(each) {
   return { key: each.trainer, className, title: `trainer ${each.trainer}`, text };
 }
 
-/** An endpoint that fits into a box; the end tells ports and hosts of one name apart. */
-function short(endpoint, most) {
+/** A name that fits into a box; the end tells ports and hosts of one name apart. */
+function fitting(name, most) {
   const half = Math.floor(most / 2);
-  return endpoint.length > most ? `${endpoint.slice(0, half - 1)}…${endpoint.slice(-half)}` : endpoint;
+  return name.length > most ? `${name.slice(0, half - 1)}…${name.slice(-half)}` : name;
 }
 
 /** A table of columns [title, cell of a record, is a number]. */
@@ -153,8 +177,8 @@ function trainers(view) {
 
 function pservers(view) {
   $("pserver-table").replaceChildren(table([
-    ["pserver", (each) => make("span", "", key(view, each.endpoint), each.endpoint)],
-    ["progress", (each) => (each.reached ? each.progress : make("span", "bad-text", each.problem))],
+    ["pserver", (each) => keyed(view, each.endpoint)],
+    ["progress", (each) => make("span", each.reached ? "whole" : "bad-text", each.reached ? each.progress : each.problem)],
     ["rows/s", (each) => count(each.pushed_rows_per_s), true],
     ["calls/s", (each) => count(each.calls_per_s), true],
     ["applying", (each) => (each.busy === null || each.busy === undefined ? "–" : percent(each.busy)), true],
@@ -164,12 +188,19 @@ function pservers(view) {
 
 const hue = (view, endpoint) => `h${view.pservers.findIndex((each) => each.endpoint === endpoint) % HUES}`;
 const key = (view, endpoint) => make("span", `key ${hue(view, endpoint)}`);
+function keyed(view, endpoint) {
+  const isShort = nameOf(endpoint).length <= MOST_WHOLE;
+  const found = make("span", isShort ? "whole" : "", key(view, endpoint), nameOf(endpoint));
+  found.title = endpoint;
+  return found;
+}
+
 const none = (text) => make("p", "soft", text);
 const label = (left, right) => make("div", "label", make("span", "", left), make("span", "soft", right));
 
 function shards(view) {
   const reached = view.pservers.filter((each) => each.reached);
-  $("legend").replaceChildren(...reached.map((each) => make("span", "", key(view, each.endpoint), each.endpoint)));
+  $("legend").replaceChildren(...reached.map((each) => keyed(view, each.endpoint)));
   const sparse = view.tables.filter((each) => each.kind === "sparse");
   const rows = sparse.map((each) => make("div", "row",
     label(each.name, `${count(each.rows)} rows`), bar(pieces(view, each))));
@@ -203,7 +234,7 @@ function memory(view) {
   const others = view.tables.length - large.length + view.more_tables;
   const more = others ? [none(`and ${some(others, "smaller table")}, ${bytes(small)}`)] : [];
   const processes = reached.map((each) => make("div", "row",
-    label(each.endpoint, `${bytes(each.memory_bytes)} of ${bytes(each.memory_limit_bytes)}`),
+    label(nameOf(each.endpoint), `${bytes(each.memory_bytes)} of ${bytes(each.memory_limit_bytes)}`),
     bar([{ part: each.memory_bytes / Math.max(each.memory_limit_bytes, 1), className: hue(view, each.endpoint) }], "bar thin")));
   $("memory-map").replaceChildren(...tables, ...more);
   $("process-map").replaceChildren(...processes);
@@ -245,7 +276,7 @@ function cuts(view) {
 function errors(view) {
   const items = view.errors.map((each) => make("li", "",
     make("span", "time", `${count(each.count)} ×`),
-    make("strong", "bad-text", each.code), make("span", "soft", ` ${each.summary}, last ${seconds(each.age_s)} ago at ${each.endpoints.join(", ")}`),
+    make("strong", "bad-text", each.code), make("span", "soft", ` ${each.summary}, last ${seconds(each.age_s)} ago at ${places(view, each.endpoints)}`),
     make("div", "", each.message), each.hint ? make("div", "hint", each.hint) : "",
     make("div", "soft small", each.docs)));
   $("error-list").replaceChildren(items.length ? make("ul", "list", ...items) : none("No call has failed."));
@@ -260,7 +291,7 @@ let paused = false;
 function show(view) {
   latest = view;
   if (!document.getSelection().isCollapsed) return;  // somebody copies a text
-  for (const part of [head, tiles, waits, trainers, pservers, shards, memory, hot, cuts, errors]) part(view);
+  for (const part of [learnNames, head, tiles, waits, trainers, pservers, shards, memory, hot, cuts, errors]) part(view);
 }
 
 function tell(text, className) {

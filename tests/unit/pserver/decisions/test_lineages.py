@@ -154,3 +154,17 @@ def test_a_lineage_ends_with_its_job_and_not_with_its_trainer() -> None:
 
     state.members.lineages.job_ended()
     assert known.ended
+
+
+def test_the_lineage_of_a_lost_trainer_goes_on_after_the_job() -> None:
+    """Another pserver may still wait for it: a successor that began anew would push twice here."""
+    state = joined(specs.Async(), 2)
+    for trainer in (0, 1):
+        state.push(call(trainer, 1, pushed(0, (ROWS, 1, 1))), 1, 1.0)
+    state.complete(0, 7, 2.0)
+    state.members.lose([1])
+
+    state.members.lineages.job_ended()
+
+    ended = [state.members.lineages.of(trainer) for trainer in (0, 1)]
+    assert [each is not None and each.ended for each in ended] == [True, False]

@@ -157,6 +157,27 @@ def test_a_repeated_cut_is_answered_like_the_first() -> None:
     assert failed.error.code is ErrorCode.CUT_GIVEN_UP
 
 
+@pytest.mark.parametrize("trainers", [1, 3])
+def test_a_process_whose_reply_was_lost_may_repeat_its_cut_over_a_new_connection(
+    trainers: int,
+) -> None:
+    """A connection begins with HELLO, by which it still names the former number."""
+    state = state_of(2)
+    frozen_for(state, 4, trainers)
+    assert state.hello(1, 101, job_of(2), 0.0) == []
+
+    state.resized()
+
+    assert state.hello(1, 101, job_of(2), 0.0) == []
+    assert state.members.held_by(1, 101) == 0
+    again = call_of(1, 101)
+    assert state.cut(again, 4, 0.0, trainers) == [SendReply(again, repeated=True)]
+    with pytest.raises(UnavailableError):
+        state.hello(1, 555, job_of(2), 0.0)
+    with pytest.raises(PsrtError):
+        state.attend(1, 101, 0.0)
+
+
 def test_trainers_go_on_after_a_cut_that_was_given_up() -> None:
     state = state_of(2, Async())
     calls = frozen_for(state, 4, 3)

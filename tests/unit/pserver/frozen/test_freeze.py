@@ -291,12 +291,23 @@ def test_a_change_log_begins_behind_the_one_that_was_frozen() -> None:
 
 def test_a_log_that_restarts_keeps_positions_it_gave_out() -> None:
     log = ChangeLog()
-    for _ in range(9):
-        log.add(0, PUSHES[0].ids)
+    log.restart(1 << 40)
+    before = log.end
 
     log.restart(3)
 
-    assert (log.start, log.end) == (10, 10)
+    assert (log.start, log.end) == (before, before)
+
+
+def test_a_reader_gets_every_row_of_a_log_that_restarted_behind_one_that_went_on() -> None:
+    """The table was frozen at position 3; the killed pserver handed out 7 before it ended."""
+    log = ChangeLog()
+    log.restart(3)
+    for _ in range(9):
+        log.add(0, PUSHES[0].ids)
+
+    assert log.since(1, 7) is None
+    assert log.since(1, log.end) is not None
 
 
 # --- dense tables ---

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import psrt
-from psrt.core.control_group import group_limit_bytes
+from psrt.core.process.control_group import group_limit_bytes
 
 _STATM = Path("/proc/self/statm")
 

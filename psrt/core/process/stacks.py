@@ -1,0 +1,91 @@
+"""Stacks of all threads of a process, on request.
+
+SIGQUIT writes them to stderr, for a person. A real-time signal writes them to an unnamed file in
+memory, which another process of the same user, or of root, finds and reads by /proc: stderr may be
+a pipe or the journal. Both work while the interpreter is busy, and the process goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import fcntl
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+_NAME = "psrt-stacks"
+_TARGET = f"/memfd:{_NAME}"
+_PROC = Path("/proc")
+_POLL_S, _QUIET_POLLS = 0.02, 5
+
+
+def write_stacks_on_request() -> None:
+    """Obey both signals from now on; does nothing where stderr is closed or no file."""
+    with contextlib.suppress(OSError, ValueError, RuntimeError):
+        faulthandler.register(signal.SIGQUIT, all_threads=True)
+    if hasattr(os, "memfd_create") and not _own_file():
+        file = os.memfd_create(_NAME, os.MFD_CLOEXEC)
+        fcntl.fcntl(file, fcntl.F_SETFL, os.O_APPEND)
+        faulthandler.register(_request(), file=file, all_threads=True)
+
+
+def processes_with_stacks() -> list[int]:
+    """Processes of this host that write their stacks on request, as far as this user may see."""
+    numbers = sorted(int(each.name) for each in _PROC.iterdir() if each.name.isdecimal())
+    return [pid for pid in numbers if _file_of(pid) and _obeys(pid)]
+
+
+def stacks_of(pid: int, timeout_s: float = 2.0) -> str:
+    """The stacks of a process of `processes_with_stacks`; "" if it has written none in time.
+
+    Raises `OSError` if it has ended.
+    """
+    file = _file_of(pid)
+    if file is None:
+        raise ProcessLookupError(f"process {pid} has ended")
+    os.truncate(file, 0)
+    os.kill(pid, _request())
+    return _settled(file, time.monotonic() + timeout_s)
+
+
+def _settled(file: Path, deadline_s: float) -> str:
+    """The text of a file once it has not grown for some polls."""
+    text, quiet = "", 0
+    while quiet < _QUIET_POLLS and time.monotonic() < deadline_s:
+        time.sleep(_POLL_S)
+        before, text = text, file.read_text(errors="replace")
+        quiet = quiet + 1 if text and text == before else 0
+    return text
+
+
+def _request() -> int:
+    return signal.SIGRTMIN + 5
+
+
+def _own_file() -> Path | None:
+    return _file_of(os.getpid())
+
+
+def _file_of(pid: int) -> Path | None:
+    """The file for stacks among the open files of a process."""
+    return next(_files_of(pid), None)
+
+
+def _files_of(pid: int) -> Iterator[Path]:
+    with contextlib.suppress(OSError):
+        for each in (_PROC / str(pid) / "fd").iterdir():
+            with contextlib.suppress(OSError):
+                if os.readlink(each).startswith(_TARGET):
+                    yield each
+
+
+def _obeys(pid: int) -> bool:
+    """True if a process has a handler of the request, which would end it otherwise."""
+    with contextlib.suppress(OSError, StopIteration):
+        lines = (_PROC / str(pid) / "status").read_text().splitlines()
+        caught = next(line.split()[1] for line in lines if line.startswith("SigCgt:"))
+        return bool(int(caught, 16) >> (_request() - 1) & 1)
+    return False
