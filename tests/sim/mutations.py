@@ -192,7 +192,7 @@ MUTATIONS: dict[str, Mutation] = {
         part_source, "local_facts", "async", mistakes.without_push_keys, has_backups=True
     ),
     "pushes count as durable before the backup has them": Mutation(
-        PartSource, "take", "async", mistakes.durable_before_it_is_sent, has_backups=True, first=50
+        PartSource, "take", "async", mistakes.durable_before_it_is_sent, has_backups=True, first=700
     ),
     "the decisions of a tick come without its rows": Mutation(
         kept_copy, "_put", "async", mistakes.only_whole_ticks, has_backups=True
