@@ -111,9 +111,14 @@ class BaseCommunicator(ABC):
         """See `Communicator.marks`."""
         self._pservers.lineage.position = reached
 
-    def request_cut(self, timeout_s: float) -> int:
+    @property
+    def taken_cut(self) -> int:
+        """See `Communicator.taken_cut`."""
+        return self._pservers.taken_cut
+
+    def request_cut(self, timeout_s: float, behind: int = 0) -> int:
         """See `Communicator.request_cut`."""
-        return self._pservers.request_cut(timeout_s)
+        return self._pservers.request_cut(timeout_s, behind)
 
     def on_cut(self, action: Callable[[int], None]) -> None:
         """See `Communicator.on_cut`."""
@@ -177,7 +182,7 @@ class BaseCommunicator(ABC):
                 on_resized = partial(self._resized, trainers, number)
                 take_part(self._pservers, number, self._pushes_held, trainers, on_resized)
         elif take_part(self._pservers, number, self._pushes_held):
-            self._pservers.on_cut(number)
+            self._pservers.took_part(number)
 
     def _resized(self, trainers: int, number: int) -> None:
         """Let every later call of the training thread raise: this process has no place any more."""

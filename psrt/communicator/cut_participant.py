@@ -68,8 +68,16 @@ class CutParticipant(Protocol):
         """
         ...
 
-    def request_cut(self, timeout_s: float) -> int:
-        """Ask for a cut and wait until it is complete; returns its number. Any thread may call.
+    @property
+    def taken_cut(self) -> int:
+        """The newest cut that this trainer has taken part in, 0 = none."""
+        ...
+
+    def request_cut(self, timeout_s: float, behind: int = 0) -> int:
+        """Ask for a cut behind cut `behind` and wait until it is complete; returns its number.
+
+        Any thread may call. A trainer that asks for its own steps gives its `taken_cut`: a cut
+        under way that it has yet to take part in will have them.
 
         In Sync it needs a further round: other threads, or other trainers, go on training. Raises
         `JobError` if the cut is given up.

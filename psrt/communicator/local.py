@@ -85,7 +85,12 @@ class LocalCommunicator:
     def marks(self, reached: str) -> None:
         """Ignore it: no other process goes on here."""
 
-    def request_cut(self, timeout_s: float) -> int:
+    @property
+    def taken_cut(self) -> int:
+        """0: there are no cuts."""
+        return 0
+
+    def request_cut(self, timeout_s: float, behind: int = 0) -> int:
         """Raise `ConfigError`: there are no cuts."""
         raise ConfigError(
             "a cut was asked for in a training without pservers, which makes none.",

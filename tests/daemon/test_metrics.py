@@ -75,6 +75,7 @@ def test_a_trainer_shows_its_steps_waits_and_calls(tmp_path: Path) -> None:
             trainer.wait_for("epoch")
             where = re.search(r"metrics on http://(\S+)/metrics", trainer.output)[1]
             eventually(lambda: samples(where)["psrt_trainer_steps_total",] >= 20, "twenty steps")
+            eventually(lambda: ("psrt_trainer_loss",) in samples(where), "a line of progress")
             found, ready = samples(where), get(where, "/readyz")
             status = json.loads(get(where, "/status.json")[2])
             trainer.process.terminate()

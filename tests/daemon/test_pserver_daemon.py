@@ -235,7 +235,7 @@ def test_one_connection_over_the_limit_is_refused_and_the_pserver_serves_on(tmp_
         log = pserver.log.read_text()
 
     assert len(served) == 2
-    assert "has 1 connections, as many as it may" in log
+    assert "has 1 connections" in log
 
 
 def test_listening_beyond_loopback_is_logged_as_unprotected(tmp_path: Path) -> None:

@@ -181,7 +181,7 @@ COMMANDS = [
     line
     for block in re.findall(r"^```sh\n(.*?)^```", page("guarantees.md"), re.M | re.S)
     for line in block.splitlines()
-    if not line.startswith("PSRT_")
+    if not line.startswith(("PSRT_", "bin/fuzz"))  # tests/fuzz runs that one
 ]
 
 

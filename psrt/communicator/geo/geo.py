@@ -191,7 +191,7 @@ class GeoCommunicator(BaseCommunicator):
             with self._turns.taking_part():
                 if take_part(self._pservers, number, self._pushes_held):
                     self._pservers.send_state(number, self._copy)
-                    self._pservers.on_cut(number)
+                    self._pservers.took_part(number)
         except PsrtError as error:
             log_given_up(error)
         finally:

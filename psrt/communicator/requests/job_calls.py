@@ -49,7 +49,7 @@ SLOW_S = 3.0
 class JobCalls:
     """The part of `PserverGroup` that moves no parameters.
 
-    `on_cut` is called after this trainer took part in a cut.
+    `on_cut` is called after this trainer took part in a cut, `taken_cut` is the newest.
 
     `resumed` is the cut that the tables began with, with positions in it, or the report of a warm
     start. `durable` keeps pushes until a cut has them, if the job asks for it.
@@ -62,6 +62,7 @@ class JobCalls:
     durable: DurablePushes | None = None
     resumed = Beginning()
     on_cut: OnCut
+    taken_cut: int
     lineage: Lineage
     router: Router
     _found: pb.Register
@@ -201,9 +202,14 @@ class JobCalls:
         """The pserver that keeps the state of this trainer: they share the trainers."""
         return self._clients[self.trainer % len(self._clients)]
 
-    def request_cut(self, timeout_s: float) -> int:
-        """Ask the first pserver for a cut that begins now; its number once complete."""
-        header = pb.Header(cut=pb.Cut(anew=True))
+    def took_part(self, number: int) -> None:
+        """Record that this trainer took part in a cut."""
+        self.taken_cut = number
+        self.on_cut(number)
+
+    def request_cut(self, timeout_s: float, behind: int) -> int:
+        """Ask the first pserver for a cut behind `behind`; its number once complete."""
+        header = pb.Header(cut=pb.Cut(newest=behind))
         reply = self._clients[0].call(Method.CHECKPOINT, header=header, timeout_s=timeout_s)
         number = int(reply.header.cut.number)
         if self.durable is not None:

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from psrt.communicator.base import Versions
 from psrt.communicator.requests.endpoint_threads import EndpointThreads, results
-from psrt.communicator.requests.job_calls import NO_SPAN, JobCalls, OnCut, ignore_cut
+from psrt.communicator.requests.job_calls import NO_SPAN, JobCalls, ignore_cut
 from psrt.communicator.requests.lineage import Lineage
 from psrt.communicator.requests.recovery import DurablePushes
 from psrt.communicator.requests.requests import Request
@@ -95,7 +95,7 @@ class PserverGroup(JobCalls):
         self.crashes = CrashReport()
         self.proposed_cut = self._resizing_cut = self._trainers_from_it = 0
         self._reached: dict[str, int] = {}
-        self.on_cut: OnCut = ignore_cut
+        self.on_cut, self.taken_cut = ignore_cut, 0
         self._clients = tuple(clients)
         self._threads = self.endpoint_threads("pserver")
         if retained is not None:

@@ -239,8 +239,9 @@ class CutCalls:
 
     def checkpoint(self, message: Message, is_over: bool = False) -> Message | Later:
         """Handle CHECKPOINT. Once training `is_over`, a cut under way has all of it."""
-        anew = message.header.cut.anew and not is_over
-        caller = self.coordinating(message.header).request(anew=anew)
+        cut, first = message.header.cut, self.coordinating(message.header)
+        is_late = cut.anew or 0 < first.proposed <= cut.newest  # for the cut under way
+        caller = first.request(anew=is_late and not is_over)
         return Later(caller.future, lambda: cut_reply(caller.number))
 
     def part(self, message: Message) -> Message | Later:

@@ -96,12 +96,13 @@ class ExecutorCuts:
         In Sync `round` joins a round, until this trainer has taken part.
         """
         self._taken.clear()
+        behind = communicator.taken_cut
         communicator.on_cut(lambda number: self._taken.set())
         asked: Future[int] = Future()
 
         def ask() -> None:
             try:
-                asked.set_result(communicator.request_cut(timeout_s))
+                asked.set_result(communicator.request_cut(timeout_s, behind))
             except PsrtError as error:
                 asked.set_exception(error)
 

@@ -81,7 +81,7 @@ class Leaving:
 
     def _request(self) -> None:
         try:
-            self._communicator.request_cut(CUT_S)
+            self._communicator.request_cut(CUT_S, self._communicator.taken_cut)
         except PsrtError as error:
             if not self._ended.is_set():
                 log.warning("leaves without a cut: %s", error.message)

@@ -25,7 +25,9 @@ class Cuts:
     def on_cut(self, action: Callable[[int], None]) -> None:
         self.take_part = action
 
-    def request_cut(self, timeout_s: float) -> int:
+    taken_cut = 0
+
+    def request_cut(self, timeout_s: float, behind: int = 0) -> int:
         self.asked.set()
         self.answer.wait(WAIT_S)
         if self.error is not None:
