@@ -23,6 +23,7 @@ import os
 import re
 import statistics
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -39,7 +40,7 @@ ln -s /var/cache/psrt/kernels /var/lib/psrt/.cache/psrt/kernels
 ENVIRONMENT = (*VARIABLES, *(f"{name}={value}" for name, value in harness.ONE_THREAD.items()))
 
 
-class Place:
+class Place(ABC):
     """One run of W1 in a box, with or without the sandbox."""
 
     def __init__(self, box: SystemdBox, args: argparse.Namespace) -> None:
@@ -63,12 +64,13 @@ class Place:
             self._box.run("systemctl stop 'psrt-*' 'plain-*'; systemctl reset-failed")
         return together([_figures(self._box.journal(unit, begun)) for unit in units])
 
+    @abstractmethod
     def start_pserver(self, port: int) -> None:
-        raise NotImplementedError
+        """Start a pserver, and wait until it is ready."""
 
+    @abstractmethod
     def start_trainer(self, number: int) -> str:
         """Start a trainer; returns its unit."""
-        raise NotImplementedError
 
 
 class Inside(Place):

@@ -86,7 +86,7 @@ CATALOGUE: dict[ErrorCode, ErrorSpec] = {
     ErrorCode.CONFIG_UNKNOWN_KEY: ErrorSpec("INVALID_ARGUMENT", 2, "a setting does not exist"),
     ErrorCode.PROGRAM_INVALID: ErrorSpec("INVALID_ARGUMENT", 10, "a program is not legal"),
     ErrorCode.SHAPE_MISMATCH: ErrorSpec("INVALID_ARGUMENT", 11, "shapes of an op do not fit"),
-    ErrorCode.NOT_FINITE: ErrorSpec("FAILED_PRECONDITION", 12, "a number is infinite or none"),
+    ErrorCode.NOT_FINITE: ErrorSpec("FAILED_PRECONDITION", 12, "a number is infinite or NaN"),
     ErrorCode.DATA_MALFORMED: ErrorSpec("INVALID_ARGUMENT", 20, "a data file is malformed"),
     ErrorCode.DATA_MISSING: ErrorSpec("NOT_FOUND", 21, "a data file is missing or unreadable"),
     ErrorCode.WIRE_GARBAGE: ErrorSpec("INVALID_ARGUMENT", 30, "bytes are not a psrt frame"),

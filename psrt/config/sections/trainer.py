@@ -72,7 +72,7 @@ class TrainerConfig:
     )
     on_nan: str = setting(
         "stop",
-        "Reaction to a loss, or with skip a gradient, that is infinite or no number: end with an "
+        "Reaction to a loss, or with skip a gradient, that is infinite or NaN: end with an "
         "error, leave the step out, or go on unchecked.",
         choices=("stop", "skip", "continue"),
     )

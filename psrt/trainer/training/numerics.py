@@ -1,4 +1,4 @@
-"""The setting `on_nan`: what follows a step whose loss or gradients are infinite or no numbers.
+"""The setting `on_nan`: what follows a step whose loss or gradients are infinite or NaN.
 
 stop      training ends with an error that names where that began; nothing of the step counts
 skip      the step is left out, as if its examples were not in the data
