@@ -72,7 +72,7 @@ def _ended(code: int, seconds: float) -> str:
     after = f"after {seconds:.1f} s"
     if code < 0:
         note = " (often a sign of too little memory)" if -code == signal.SIGKILL else ""
-        return f"was killed by {signal.Signals(-code).name} {after}{note}"
+        return f"was killed by {_name_of(-code)} {after}{note}"
     if code == 0:
         return f"ended too early, with code 0, {after}"
     known = [(c.name, spec.summary) for c, spec in CATALOGUE.items() if spec.exit_code == code]
@@ -133,3 +133,9 @@ def _cell(value: Any) -> str:
 
 def _indented(text: str) -> str:
     return "\n".join(f"    {line}" for line in text.splitlines())
+
+
+def _name_of(number: int) -> str:
+    """The name of a signal; real-time signals have none."""
+    known = {each.value: each.name for each in signal.Signals}
+    return known.get(number, f"signal {number}")

@@ -29,6 +29,7 @@ def write_stacks_on_request() -> None:
     if hasattr(os, "memfd_create") and not _own_file():
         file = os.memfd_create(_NAME, os.MFD_CLOEXEC)
         fcntl.fcntl(file, fcntl.F_SETFL, os.O_APPEND)
+        signal.signal(_request(), signal.SIG_IGN)  # once the handler is gone, at the end
         faulthandler.register(_request(), file=file, all_threads=True)
 
 
