@@ -3,8 +3,8 @@
 Children never outlive the launcher. Each asks the kernel for SIGKILL when its parent ends
 (`PR_SET_PDEATHSIG`), because a `finally` does not run when the launcher itself is killed; every
 regular exit goes through `close`. Each is in a process group of its own, so Ctrl-C reaches the
-launcher alone, which decides the order of stopping. `preexec_fn` is safe here because the launcher
-has a single thread.
+launcher alone, which decides the order of stopping. `preexec_fn` is safe here because it takes no
+lock and gRPC leaves forks alone (`rpc/grpc_library`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""gRPC, imported so that it speaks TLS 1.3 alone, as ports and as a caller.
+"""gRPC, imported with the two settings that it reads once, when it is imported.
 
-It has no setting for the least version, only a variable for its cipher suites of TLS 1.2, which it
-reads once, when it is imported. So all modules of psrt import gRPC from here.
+All modules of psrt import it from here. It speaks TLS 1.3 alone, as a port and as a caller: it has
+no setting for the least version, only a variable for its cipher suites of TLS 1.2. And it leaves
+forks alone: its handlers start threads in the child, which abort when that child closes the
+descriptors under them on its way to another program, as those of `psrt launch` do.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from psrt.core.errors import ConfigError
 from psrt.rpc.tls import CIPHERS_VARIABLE, NO_OLDER_TLS
 
 _is_first = "grpc" not in sys.modules
-with variable(CIPHERS_VARIABLE, NO_OLDER_TLS):
+with variable(CIPHERS_VARIABLE, NO_OLDER_TLS), variable("GRPC_ENABLE_FORK_SUPPORT", "0"):
     import grpc
 
 __all__ = ["check_newest_only", "grpc"]
