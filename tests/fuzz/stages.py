@@ -1,4 +1,4 @@
-"""Frames inside processes of their own, drawn or guided by coverage, in parts that a ledger keeps."""
+"""Frames in processes of their own, drawn or guided by coverage, in parts that a ledger keeps."""
 
 from __future__ import annotations
 
