@@ -94,9 +94,7 @@ class TrainingCluster:
         """Wait until a process has taken the place of a killed one, and is ready."""
 
         def is_ready() -> bool:
-            with suppress(
-                FileNotFoundError
-            ):  # a process deletes it at its start
+            with suppress(FileNotFoundError):  # a process deletes it at its start
                 return self.pid(pserver) != pid
             return False
 
