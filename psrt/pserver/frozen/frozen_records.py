@@ -71,6 +71,13 @@ class FrozenRecords:
         return int(self._position[0]) >= self._count
 
     @property
+    def size_bytes(self) -> int:
+        """About the size of what the walker has still to take."""
+        left = self._count - int(self._position[0])
+        done = np.unpackbits(self._done[int(self._position[0]) // 8 :]).sum(dtype=np.int64)
+        return 4 * self.words * max(0, left - int(done))
+
+    @property
     def buffered_bytes(self) -> int:
         """The size of the side buffer."""
         return sum(chunk.nbytes for chunk in self._full) + 4 * self.words * int(self._used[0])
