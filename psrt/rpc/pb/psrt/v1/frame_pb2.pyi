@@ -316,7 +316,7 @@ class ShrinkReply(_message.Message):
     def __init__(self, tables: _Optional[_Iterable[_Union[Dropped, _Mapping]]] = ...) -> None: ...
 
 class Cut(_message.Message):
-    __slots__ = ("number", "position", "last_push", "newest", "complete", "positions", "trainers", "anew")
+    __slots__ = ("number", "position", "last_push", "newest", "complete", "positions", "trainers", "anew", "hurry")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
     LAST_PUSH_FIELD_NUMBER: _ClassVar[int]
@@ -325,6 +325,7 @@ class Cut(_message.Message):
     POSITIONS_FIELD_NUMBER: _ClassVar[int]
     TRAINERS_FIELD_NUMBER: _ClassVar[int]
     ANEW_FIELD_NUMBER: _ClassVar[int]
+    HURRY_FIELD_NUMBER: _ClassVar[int]
     number: int
     position: str
     last_push: int
@@ -333,7 +334,8 @@ class Cut(_message.Message):
     positions: _containers.RepeatedScalarFieldContainer[str]
     trainers: int
     anew: bool
-    def __init__(self, number: _Optional[int] = ..., position: _Optional[str] = ..., last_push: _Optional[int] = ..., newest: _Optional[int] = ..., complete: _Optional[int] = ..., positions: _Optional[_Iterable[str]] = ..., trainers: _Optional[int] = ..., anew: _Optional[bool] = ...) -> None: ...
+    hurry: bool
+    def __init__(self, number: _Optional[int] = ..., position: _Optional[str] = ..., last_push: _Optional[int] = ..., newest: _Optional[int] = ..., complete: _Optional[int] = ..., positions: _Optional[_Iterable[str]] = ..., trainers: _Optional[int] = ..., anew: _Optional[bool] = ..., hurry: _Optional[bool] = ...) -> None: ...
 
 class CutPart(_message.Message):
     __slots__ = ("number", "endpoint", "record", "problem")
