@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from psrt.core.errors import ConfigError, ErrorCode, JobError, UnavailableError, WireError
-from psrt.core.specs import CommunicationMode, to_json
+from psrt.core.specs import CommunicationMode, plan_differences, to_json
 from psrt.pserver.decisions.mode_rules import check_mode
 
 MAX_TRAINERS = 1 << 16
@@ -14,12 +14,16 @@ MAX_TRAINERS = 1 << 16
 
 @dataclass(frozen=True)
 class JobIdentity:
-    """Job id, hash of the partition plan, number of trainers and communication mode."""
+    """Job id, hash of the partition plan, number of trainers and communication mode.
+
+    `plan_text` is the plan itself, for messages; "" where it is not known.
+    """
 
     job_id: str
     plan_hash: str
     trainers: int
     mode: CommunicationMode
+    plan_text: str = field(default="", compare=False, repr=False)
 
     def check(self) -> None:
         """Raise `ConfigError` unless the number of trainers and the mode are legal."""
@@ -54,21 +58,28 @@ class JobIdentity:
             raise other_number(trainer, other.trainers, self.trainers)
         pairs = (
             ("job id", repr(other.job_id), repr(self.job_id)),
-            ("plan hash", other.plan_hash, self.plan_hash),
             ("number of trainers", str(other.trainers), str(self.trainers)),
             ("mode", to_json(other.mode), to_json(self.mode)),
         )
-        differing = "; ".join(
+        differing = [
             f"{name} is {a} at the trainer and {b} at this pserver"
             for name, a, b in pairs
             if a != b
-        )
+        ]
+        if other.plan_hash != self.plan_hash:
+            differing.append(self._plan_difference(other))
         raise WireError(
-            f"trainer {trainer} does not belong to the job of this pserver: {differing}. "
+            f"trainer {trainer} does not belong to the job of this pserver: "
+            f"{'; '.join(differing)}. "
             "Its HELLO was refused.",
             code=ErrorCode.JOB_MISMATCH,
             hint="Start all trainers from one job file and flags; a new job needs new pservers.",
         )
+
+    def _plan_difference(self, other: JobIdentity) -> str:
+        found = plan_differences(other.plan_text, self.plan_text)
+        hashes = other.plan_hash[:12], self.plan_hash[:12]
+        return found or "plan hash is {} at the trainer and {} at this pserver".format(*hashes)
 
 
 class PserverProcesses:
