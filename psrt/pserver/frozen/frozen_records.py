@@ -74,7 +74,7 @@ class FrozenRecords:
     @property
     def size_bytes(self) -> int:
         """About the size of what the walker has still to take."""
-        left = self._count - int(self._position[0])
+        left = self.count - int(self._position[0])
         done = np.unpackbits(self._done[int(self._position[0]) // 8 :]).sum(dtype=np.int64)
         return 4 * self.words * max(0, left - int(done))
 

@@ -131,7 +131,7 @@ class PushKey(_message.Message):
     def __init__(self, incarnation: _Optional[int] = ..., sequence: _Optional[int] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("job_id", "plan_hash", "trainers", "mode", "software", "run", "durability")
+    __slots__ = ("job_id", "plan_hash", "trainers", "mode", "software", "run", "durability", "plan")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     PLAN_HASH_FIELD_NUMBER: _ClassVar[int]
     TRAINERS_FIELD_NUMBER: _ClassVar[int]
@@ -139,6 +139,7 @@ class Hello(_message.Message):
     SOFTWARE_FIELD_NUMBER: _ClassVar[int]
     RUN_FIELD_NUMBER: _ClassVar[int]
     DURABILITY_FIELD_NUMBER: _ClassVar[int]
+    PLAN_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     plan_hash: str
     trainers: int
@@ -146,7 +147,8 @@ class Hello(_message.Message):
     software: str
     run: str
     durability: str
-    def __init__(self, job_id: _Optional[str] = ..., plan_hash: _Optional[str] = ..., trainers: _Optional[int] = ..., mode: _Optional[str] = ..., software: _Optional[str] = ..., run: _Optional[str] = ..., durability: _Optional[str] = ...) -> None: ...
+    plan: str
+    def __init__(self, job_id: _Optional[str] = ..., plan_hash: _Optional[str] = ..., trainers: _Optional[int] = ..., mode: _Optional[str] = ..., software: _Optional[str] = ..., run: _Optional[str] = ..., durability: _Optional[str] = ..., plan: _Optional[str] = ...) -> None: ...
 
 class HelloReply(_message.Message):
     __slots__ = ("data_endpoints", "unix_path", "host_id", "incarnation", "process", "held_by", "software", "makes_cuts", "shared_bytes")
