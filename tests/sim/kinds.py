@@ -15,6 +15,7 @@ from tests.sim.scenario import (
     Scenario,
     drawn,
     durable,
+    early,
     with_backups,
     with_deltas,
 )
@@ -52,8 +53,9 @@ def _resizes(seed: int, mode: str | None) -> tuple[Scenario, Runner]:
 
 
 KINDS = {
-    "plain": Kind(30, list(MODES), _plain(drawn)),
-    "durable": Kind(20, list(MODES), _plain(durable)),
+    "plain": Kind(25, list(MODES), _plain(drawn)),
+    "durable": Kind(15, list(MODES), _plain(durable)),
+    "early": Kind(10, list(MODES), _plain(early)),
     "deltas": Kind(20, list(MODES), _plain(with_deltas)),
     "backups": Kind(15, PAIRED_MODES, _plain(with_backups)),
     "resizes": Kind(15, PAIRED_MODES, _resizes),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.sim.history import run
-from tests.sim.scenario import MODES, PAIRED_MODES, drawn, durable, with_backups, with_deltas
+from tests.sim.scenario import MODES, PAIRED_MODES, drawn, durable, early, with_backups, with_deltas
 
-HISTORIES, DURABLE, DELTAS, BACKUPS = 12, 8, 6, 6
+HISTORIES, DURABLE, DELTAS, EARLY, BACKUPS = 12, 8, 6, 6, 6
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -35,6 +35,16 @@ def test_nothing_is_lost_when_pservers_recover_from_local_cuts(mode: str) -> Non
         assert not verdict.violation, verdict
         recovered += any("pushes again" in line for line in verdict.trace)
     assert recovered > 0 or mode == "sync-abort"  # most of those end before a recovery
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_nothing_is_lost_when_pservers_are_killed_before_anything_is_durable(mode: str) -> None:
+    recovered = 0
+    for seed in range(EARLY):
+        verdict = run(early(seed, mode))
+        assert not verdict.violation, verdict
+        recovered += any("pushes again" in line for line in verdict.trace)
+    assert recovered > 0
 
 
 @pytest.mark.parametrize("mode", PAIRED_MODES)

@@ -172,7 +172,7 @@ def cutting_at(
 
     calls = CutCalls(Settings(directory), None, 7 + index, tables, upkeep, clock, crashes, connect)
     job = JobIdentity("job", "plan", 1, Async())
-    calls.joined(job, [(e, 7 + i) for i, e in enumerate(ENDPOINTS)], lambda: 1)
+    calls.joined([(e, 7 + i) for i, e in enumerate(ENDPOINTS)], lambda: 1)
     return calls
 
 

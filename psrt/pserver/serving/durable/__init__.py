@@ -3,11 +3,13 @@
 In reading order:
 
     delta_writer  local cuts of a durable job, written now and then
+    served_file   the file by which a killed pserver recovers
     durability    what is durable, as replies name it
     part_source   ticks of a part, for its backup
 """
 
 from psrt.pserver.serving.durable.durability import Durability
 from psrt.pserver.serving.durable.part_source import PartSource
+from psrt.pserver.serving.durable.served_file import beginning_with
 
-__all__ = ["Durability", "PartSource"]
+__all__ = ["Durability", "PartSource", "beginning_with"]
