@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 from pathlib import Path
 
-from psrt.pserver.checkpoints import complete_cuts
-from psrt.storage.local_directory import LocalDirectory
 from tests.faults import clocks
 from tests.faults.books import Books
 from tests.faults.children import Child, start_trainer
@@ -46,7 +44,7 @@ class Attempt:
     cuts_asked: list[Future[int]] = field(default_factory=list)
     restarts: int = 0
     lost_a_pserver: bool = False
-    """True once a pserver was killed before the first complete cut: its job ends by name."""
+    """True once a pserver was killed before a trainer had joined it: its job may end by name."""
 
     def __post_init__(self) -> None:
         self._timers: list[tuple[float, Callable[[], None]]] = []
@@ -236,7 +234,6 @@ class Attempt:
                 self._after(strike.for_s, pserver.proxy.gate.release)
             case Fault.REPLACE_PSERVER if pserver is not None:
                 child.kill()
-                self.lost_a_pserver |= not complete_cuts(LocalDirectory(self.disk.path))
                 self._after(0.3, lambda: self._replace(pserver))
             case Fault.KILL_ALL:
                 self._kill_all()
@@ -259,6 +256,7 @@ class Attempt:
         self._all.append(self._pservers.start(pserver, "--port", port, *RECOVER))
         self._pservers.open_doors(pserver)
         pserver.is_anew |= self._pservers.found_nothing(pserver)
+        self.lost_a_pserver |= pserver.is_anew
         if all(each.is_anew for each in self.pservers):  # trainers began anew, too: none goes on
             self.books.begin_anew()
             for each in self.pservers:

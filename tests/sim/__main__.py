@@ -23,6 +23,7 @@ PROGRESS_EVERY = 1000
 @click.option("--mode", type=click.Choice(list(MODES)), help="One mode only; not with --all.")
 @click.option("--durable", "kind", flag_value="durable", help="Pservers recover from cuts.")
 @click.option("--deltas", "kind", flag_value="deltas", help="…, and from local cuts.")
+@click.option("--early", "kind", flag_value="early", help="…, are killed before the first one.")
 @click.option("--backups", "kind", flag_value="backups", help="Pservers have backups.")
 @click.option("--resizes", "kind", flag_value="resizes", help="The number of trainers changes.")
 @click.option("--interrupted", "kind", flag_value="interrupted", help="Trainers are asked to end.")

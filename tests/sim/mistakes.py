@@ -19,6 +19,7 @@ from psrt.pserver.decisions.member import MemberState
 from psrt.pserver.decisions.membership import Membership
 from psrt.pserver.decisions.rounds import Rounds
 from psrt.pserver.frozen.change_marks import ChangeMarks
+from psrt.pserver.serving.durable import Durability
 from psrt.pserver.serving.durable.delta_writer import DeltaWriter
 from psrt.pserver.serving.durable.part_source import PartSource
 from psrt.pserver.serving.id_list_cache import IdListCache
@@ -279,3 +280,12 @@ def oldest_position(original: Callable[..., Any]) -> Callable[..., Any]:
         self.position = position
 
     return record
+
+
+def later_decisions(original: Callable[..., Any]) -> Callable[..., Any]:
+    def joins(self: Durability) -> None:
+        if self._served is not None and self._served._began is not None:
+            self._served._began |= self._ask(lambda state, now: self._facts(state))
+        original(self)
+
+    return joins

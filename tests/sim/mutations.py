@@ -49,8 +49,8 @@ from tests.sim.mistakes import always
 class Mutation:
     """`make(original)` returns the function that takes the place of `owner.name`.
 
-    `mode` is one in which it matters; some matter in durable jobs only, with local cuts,
-    or with backups. Histories begin at seed `first`: few find some bugs.
+    `mode` is one in which it matters; some matter in durable jobs only, with local cuts, with
+    backups, or if pservers are killed early. Histories begin at seed `first`: few find some bugs.
     """
 
     owner: Any
@@ -60,6 +60,7 @@ class Mutation:
     is_durable: bool = False
     has_deltas: bool = False
     has_backups: bool = False
+    is_early: bool = False
     first: int = 0
 
     @contextmanager
@@ -187,6 +188,12 @@ MUTATIONS: dict[str, Mutation] = {
     ),
     "a local cut continues one that was not written": Mutation(
         LocalCuts, "give_up", "async", mistakes.confirmed_though_it_failed, has_deltas=True
+    ),
+    "a job's beginning has the decisions of a trainer that joins later": Mutation(
+        durability.Durability, "joins", "async", mistakes.later_decisions, is_early=True
+    ),
+    "a recovery from the beginning is sent nothing again": Mutation(
+        RetainedPushes, "of", "half-async", always(([], 0)), is_early=True
     ),
     "a tick lacks the push keys": Mutation(
         part_source, "local_facts", "async", mistakes.without_push_keys, has_backups=True

@@ -122,8 +122,8 @@ def _is_beyond(cluster: SimCluster, pserver: SimPserver) -> bool:
     """True if nothing is promised of its tables.
 
     It was killed after all trainers had trained, so nobody sends it anything again, unless they
-    stay for the cut at the end. Or before the first cut, or with no whole copy at its backup; then
-    its job ended with an error.
+    stay for the cut at the end. Or before a trainer had joined it, or with no whole copy at its
+    backup; then its job ended with an error.
     """
     stay = cluster.scenario.is_durable and cluster.scenario.ends_with_cut
     return pserver.is_anew or (pserver.killed_s > cluster.trained_s and not stay)

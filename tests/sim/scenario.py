@@ -26,6 +26,8 @@ PAIRED_MODES = [mode for mode in MODES if not mode.startswith("geo")]
 CARRIERS = ("stream-tcp", "stream-unix")
 LONGEST_DELAY_S = 9.0
 """A job survives delays that end before a pserver's longest wait."""
+EARLY_S = 0.06
+"""The first cut of a durable job takes about so long."""
 MORE_STEPS = 6
 """Further steps of each trainer in a history with several cuts."""
 MOST_FRAMES = 120
@@ -222,6 +224,30 @@ def with_deltas(seed: int, mode: str | None = None) -> Scenario:
         strikes=(*other.strikes, *kills),
         has_deltas=other.is_durable,
         failing_syncs=tuple(sorted(draw.sample(range(20, 200), failing))),
+    )
+
+
+def early(seed: int, mode: str | None = None) -> Scenario:
+    """A durable job whose pservers are killed when it has hardly begun, also both at once.
+
+    They may be killed again later. Its other faults are those that `durable` or `with_deltas` give.
+    """
+    draw = random.Random(f"early {seed} {mode}")
+    other = draw.choice([durable, with_deltas])(seed, mode)
+    at_s = round(draw.uniform(0.0, EARLY_S), 4)
+    names = draw.choice([["pserver 0"], ["pserver 1"], ["pserver 0", "pserver 1"]])
+    kills = [
+        Strike(at_s, ProcessFault.KILL, name, round(draw.uniform(0.05, 1.0), 2)) for name in names
+    ]
+    again = [
+        Strike(round(draw.uniform(0.1, 2.0), 4), ProcessFault.KILL, name, 0.3)
+        for name in names[: draw.choice([0, 0, 1])]
+    ]
+    return replace(
+        other,
+        strikes=(*kills, *again, *(other.strikes[-1:] if draw.random() < 0.3 else ())),
+        links=other.links if draw.random() < 0.3 else (),
+        cuts_s=(),
     )
 
 

@@ -10,12 +10,13 @@ from tests.sim.scenario import (
     PAIRED_MODES,
     drawn,
     durable,
+    early,
     interrupted,
     with_backups,
     with_deltas,
 )
 
-HISTORIES, DURABLE, DELTAS, BACKUPS, INTERRUPTED = 12, 8, 6, 6, 8
+HISTORIES, DURABLE, DELTAS, EARLY, BACKUPS, INTERRUPTED = 12, 8, 6, 6, 6, 8
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -53,6 +54,16 @@ def test_nothing_is_lost_when_pservers_recover_from_local_cuts(mode: str) -> Non
         assert not verdict.violation, verdict
         recovered += any("pushes again" in line for line in verdict.trace)
     assert recovered > 0 or mode == "sync-abort"  # most of those end before a recovery
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_nothing_is_lost_when_pservers_are_killed_before_anything_is_durable(mode: str) -> None:
+    recovered = 0
+    for seed in range(EARLY):
+        verdict = run(early(seed, mode))
+        assert not verdict.violation, verdict
+        recovered += any("pushes again" in line for line in verdict.trace)
+    assert recovered > 0
 
 
 @pytest.mark.parametrize("mode", PAIRED_MODES)

@@ -25,6 +25,7 @@ In reading order:
 from psrt.pserver.checkpoints import delta_files, served_job, term_file
 from psrt.pserver.checkpoints.compaction import compact
 from psrt.pserver.checkpoints.coordination import Coordination
+from psrt.pserver.checkpoints.cut_history import CutHistory
 from psrt.pserver.checkpoints.cutting import Cutting, Settings
 from psrt.pserver.checkpoints.delta_schedule import DeltaSchedule
 from psrt.pserver.checkpoints.local_cut import LocalCut, LocalCuts
@@ -52,4 +53,4 @@ __all__ += [
     "find_cut",
 ]
 __all__ += ["DeltaSchedule", "LocalCut", "LocalCuts", "delta_files", "remove_cut", "served_job"]
-__all__ += ["PartPaces", "term_file"]
+__all__ += ["CutHistory", "PartPaces", "term_file"]

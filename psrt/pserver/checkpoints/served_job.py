@@ -1,7 +1,9 @@
 """A file that names the tables which a pserver serves, so that it can recover them when killed.
 
 It is in the directory of cuts while the pserver serves a job, and is deleted when the job ends. A
-recovery begins with the newest complete cut that has them, and the local cuts behind it.
+recovery begins with the newest complete cut that has them, and the local cuts behind it. Before the
+first of either, it begins as the job did: initial values are functions, so the file needs names and
+decisions only.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from psrt.coordinator.term import Term
 from psrt.core.errors import PsrtError
 from psrt.core.specs import TableSpec, from_plain
 from psrt.pserver.checkpoints import delta_files, term_file
-from psrt.pserver.checkpoints.saved_cut import Record, SavedCut, complete_cuts, open_cut
+from psrt.pserver.checkpoints.saved_cut import Record, SavedCut, complete_cuts, find_cut, open_cut
 from psrt.storage import json_file
 from psrt.storage.directory import Directory, contents
 
@@ -27,26 +29,38 @@ FORMAT, VERSION = "psrt served job", 1
 
 @dataclass(frozen=True)
 class RecoveredPart:
-    """The newest state of one pserver: `cut` has its part alone, `state` its decisions.
+    """The newest state of pserver number `index`: `cut` has its part alone, `state` its decisions.
 
     Behind the part are the local cuts that continue it, up to `number`, 0 = none; `newest` is the
     highest number of one, complete or not. `process` is the number of the process that wrote the
     newest of all. `term` is that of the first pserver of a job, which coordinates the cuts.
+
+    If it `is_beginning` there is neither, and `cut` is the whole one that the job resumed, None =
+    none. It may have taken values from `warm_start`, by its whole `parameters`.
     """
 
-    cut: SavedCut
+    cut: SavedCut | None
     incarnation: int
     state: dict[str, Any]
     specs: Sequence[TableSpec]
+    index: int
     process: int
     number: int
     newest: int
     term: Term | None = None
+    is_beginning: bool = False
+    warm_start: str = ""
+    parameters: Sequence[TableSpec] = ()
 
 
-def record(directory: Directory, name: str, incarnation: int) -> None:
-    """Write that pserver `name` serves the tables of `incarnation`; a failure is logged."""
-    data = json_file.encode(FORMAT, VERSION, {"incarnation": incarnation})
+def record(directory: Directory, name: str, incarnation: int, began: Record | None = None) -> None:
+    """Write that pserver `name` serves the tables of `incarnation`; a failure is logged.
+
+    `began` are the facts of a local cut at the beginning of the job, with the number of the cut
+    that it `resumed`, 0 = none, its `warm_start` and the whole `parameters` of that.
+    """
+    members = {"incarnation": incarnation} | ({} if began is None else {"began": began})
+    data = json_file.encode(FORMAT, VERSION, members)
     try:
         directory.commit(_file(name), data)
     except PsrtError as error:
@@ -72,7 +86,7 @@ def take_over(directory: Directory, name: str) -> RecoveredPart | None:
     now, the term begins with the next cut, and trainers end the job if such a cut is missed.
     """
     found = find(directory, name)
-    if found is None or found.cut.parts[0]["index"] != 0:
+    if found is None or found.index != 0:
         return found
     try:
         term = term_file.take(directory)
@@ -86,8 +100,8 @@ def take_over(directory: Directory, name: str) -> RecoveredPart | None:
 def find(directory: Directory, name: str) -> RecoveredPart | None:
     """The newest state of the tables that pserver `name` served when it was killed.
 
-    None if it served none, or neither a complete cut nor a local cut has them. Raises
-    `StorageError` for a damaged file.
+    None if it served none, or neither a complete cut nor a local cut has them, and the beginning of
+    the job is unknown. Raises `StorageError` for a damaged file.
     """
     if _file(name) not in directory.names(_file(name)):
         return None
@@ -99,14 +113,33 @@ def find(directory: Directory, name: str) -> RecoveredPart | None:
     if behind and behind[0]["continues"] == 0:
         base = SavedCut(directory, 0, {}, (behind[0],), ((),))
     if base is None:
-        return None
+        return _beginning(directory, name, served.get("began"))
     last = behind[-1] if behind else base.parts[0]
     own = dataclasses.replace(base, parts=(last,), chains=((*base.chains[0], *behind),))
     specs = [from_plain(each) for each in last["specs"]]
     newest = max(delta_files.newest_number(directory, name), place_of(last)[1])
     number = behind[-1]["number"] if behind else 0
     process, _ = place_of(last)
-    return RecoveredPart(own, last["incarnation"], last["state"], specs, process, number, newest)
+    facts = last["incarnation"], last["state"], specs, last["index"]
+    return RecoveredPart(own, *facts, process, number, newest)
+
+
+def _beginning(directory: Directory, name: str, began: Record | None) -> RecoveredPart | None:
+    """The state in which a pserver began; None if it is unknown."""
+    if began is None:
+        return None
+    resumed = find_cut(directory, str(began["resumed"])) if began["resumed"] else None
+    specs, parameters = (
+        [from_plain(each) for each in began[key]] for key in ("specs", "parameters")
+    )
+    return RecoveredPart(
+        *(resumed, began["incarnation"], began["state"], specs, began["index"], began["process"]),
+        number=0,
+        newest=delta_files.newest_number(directory, name),
+        is_beginning=True,
+        warm_start=began["warm_start"],
+        parameters=parameters,
+    )
 
 
 def place_of(record: Record) -> delta_files.Place:

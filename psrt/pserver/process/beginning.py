@@ -75,10 +75,14 @@ def recovered(config: PserverConfig, cuts: Settings | None) -> RecoveredPart | N
     found = served_job.take_over(cuts.directory, name_at(config.port))
     if found is None:
         log.info("nothing to recover in %s: begins anew", config.checkpoint_dir)
+    elif found.is_beginning:
+        log.warning(
+            "goes on with the beginning of its job; trainers send it all their pushes again"
+        )
     else:
         log.warning(
             "goes on with cut %d of %s%s",
-            found.cut.number,
+            found.cut.number if found.cut is not None else 0,
             config.checkpoint_dir,
             f" and local cut {found.number}" if found.number else "",
         )

@@ -22,14 +22,19 @@ from psrt.pserver.checkpoints import (
     SavedCut,
     Settings,
     find_cut,
-    served_job,
 )
-from psrt.pserver.decisions import Freeze, JobIdentity, PserverState, WaitingCall
+from psrt.pserver.decisions import Freeze, PserverState, WaitingCall
 from psrt.pserver.eviction import Upkeep
-from psrt.pserver.serving.cut_requests import PartReports, cut_reply, outcome_of, report_here
-from psrt.pserver.serving.durable import Durability, part_facts
+from psrt.pserver.serving.cut_requests import (
+    PartReports,
+    coordinator,
+    cut_reply,
+    outcome_of,
+    report_here,
+)
+from psrt.pserver.serving.durable import Durability, beginning_with, part_facts
 from psrt.pserver.serving.effect_runner import EffectRunner, PendingReply
-from psrt.pserver.serving.request_headers import caller_of
+from psrt.pserver.serving.request_headers import Found, caller_of, number_in
 from psrt.pserver.serving.resuming import Resuming
 from psrt.pserver.serving.state_pages import StateCalls
 from psrt.pserver.tables import TableRegistry
@@ -38,9 +43,6 @@ from psrt.rpc.dialing import Carrier
 from psrt.rpc.methods import Method
 from psrt.rpc.serving import Later, deadline_of
 from psrt.rpc.wire import Message
-
-Found: TypeAlias = Sequence[tuple[str, int]]
-"""Endpoint and incarnation of each pserver of a job, in the order of the plan."""
 
 OnEnded: TypeAlias = Callable[[int, PartOutcome], None]
 """Called with the number of a cut that this pserver has a part of, and what became of it."""
@@ -73,6 +75,9 @@ class CutCalls:
         takes_over: bool = False,
     ) -> None:
         self.durability = Durability(tables, incarnation, recovered, clock, crashes)
+        self._is_beginning = recovered is None or recovered.is_beginning
+        if recovered is not None and recovered.is_beginning:
+            resumed = recovered.cut
         self._settings, self.resumed, self._incarnation = settings, resumed, incarnation
         self.resuming = Resuming(resumed)
         self._recovered, self._tables = recovered, tables
@@ -101,35 +106,31 @@ class CutCalls:
         if self._settings is not None:
             self.durability.write_to(self._settings, runner)
 
-    def makes_cuts(self, job: JobIdentity) -> bool:
-        return self._settings is not None
+    def joins(self, found: Found, register: pb.Register) -> None:
+        """Record a trainer that joins, before this pserver has tables for it."""
+        mine = number_in(found, self._incarnation)
+        if self._settings is not None and self.name and mine is not None:
+            may_begin = self._is_beginning and self.durability.is_asked
+            beginning = beginning_with(register, self.resumed) if may_begin else None
+            self.durability.joins(self._settings, self.name, mine, beginning)
 
-    def greeted(self, hello: pb.Hello) -> None:
-        """Record what the job of a trainer asks for."""
-        self.durability.greeted(hello)
-
-    def joined(self, job: JobIdentity, found: Found, steps: Callable[[], int]) -> None:
+    def joined(self, found: Found, steps: Callable[[], int]) -> None:
         """Take the place of this pserver among those that a trainer found; called repeatedly."""
-        mine = [index for index, (_, each) in enumerate(found) if each == self._incarnation]
+        mine = number_in(found, self._incarnation)
         with self._joining:
-            if self._settings is None or self._cutting is None or self._endpoints or not mine:
+            if self._settings is None or self._cutting is None or self._endpoints or mine is None:
                 return
-            self._cutting.index, endpoints = mine[0], tuple(endpoint for endpoint, _ in found)
+            self._cutting.index, endpoints = mine, tuple(endpoint for endpoint, _ in found)
             if self.name and not self.durability.is_replicated:
-                self.durability.begin(self._settings, self.name, mine[0])
-                served_job.record(self._settings.directory, self.name, self._incarnation)
-            if mine[0] == 0:
-                term = self._recovered.term if self._recovered is not None else None
-                self._coordination = Coordination(
-                    self.resuming.kept_by(self._settings),
-                    *(endpoints, self._clock, steps, self._crashes, term, self._cutting.history),
-                )
-                if self._recovered is not None:  # a local cut may be behind one without files
-                    self._coordination.seen(self._recovered.state["cut"])
-                elif self.durability.is_asked:
+                self.durability.begin(self._settings, self.name)
+            if mine == 0:
+                given = endpoints, self._clock, steps, self._crashes, self._cutting.history
+                settings = self.resuming.kept_by(self._settings)
+                self._coordination = coordinator(settings, *given, self._recovered)
+                if self._is_beginning and self.durability.is_asked:
                     self._coordination.request()
             self._endpoints = endpoints  # last: the end of the job looks for the coordinator then
-            if mine[0] and self._goes_on:
+            if mine and self._goes_on:
                 self.no_part(0, "the pserver was started again")  # 0: the one under way
 
     def rejoined(self, header: pb.Header) -> None:
@@ -139,9 +140,8 @@ class CutCalls:
 
     def job_ended(self) -> None:
         """Forget that this pserver serves a job: nothing is left to recover."""
-        if self._settings is not None and self.name and self._endpoints:
+        if self._endpoints:
             self.durability.job_ended()
-            served_job.forget(self._settings.directory, self.name)
 
     def beginning_of(self, trainer: int, trainers: int) -> pb.Cut:
         """The cut that the tables began with, and where `trainer` goes on; number 0 = none."""

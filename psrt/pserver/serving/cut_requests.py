@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import TimeoutError as FutureTimeoutError
 
 from psrt.coordinator.part_chain import PartOutcome
 from psrt.core.clock import Clock
 from psrt.core.errors import ErrorCode, JobError, PsrtError
-from psrt.pserver.checkpoints import Coordination, WaitingCaller, complete_cuts, term_file
+from psrt.core.threads import CrashReport
+from psrt.pserver.checkpoints import (
+    Coordination,
+    CutHistory,
+    RecoveredPart,
+    Settings,
+    WaitingCaller,
+    complete_cuts,
+    term_file,
+)
 from psrt.rpc import pb
 from psrt.rpc.client import Client
 from psrt.rpc.dialing import Carrier
@@ -29,6 +38,23 @@ _LEAST_S = 0.001
 def cut_reply(number: int, complete: int = 0, trainers: int = 0) -> Message:
     """A reply that names a cut; see `pb.Cut`."""
     return Message(pb.Header(cut=pb.Cut(number=number, complete=complete, trainers=trainers)))
+
+
+def coordinator(
+    settings: Settings,
+    endpoints: Sequence[str],
+    clock: Clock,
+    steps: Callable[[], int],
+    crashes: CrashReport,
+    history: CutHistory,
+    recovered: RecoveredPart | None,
+) -> Coordination:
+    """The coordinator of a job's cuts, which goes on for a killed one if this pserver recovered."""
+    term = None if recovered is None else recovered.term
+    made = Coordination(settings, endpoints, clock, steps, crashes, term, history)
+    if recovered is not None:  # a local cut may be behind one without files
+        made.seen(recovered.state["cut"])
+    return made
 
 
 def ask_first(

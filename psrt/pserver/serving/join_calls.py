@@ -58,8 +58,8 @@ class JoinCalls:
         if header.hello.plan_hash:
             job = job_of(header.hello)
             self._cuts.resuming.check(job)
-            reply.hello_reply.makes_cuts = self._cuts.makes_cuts(job)
-            self._cuts.greeted(header.hello)
+            reply.hello_reply.makes_cuts = self._cuts.settings is not None
+            self._cuts.durability.greeted(header.hello)
             self._is_replicated |= header.hello.durability == "replica"
             may_resize = not self._cuts.durability.is_durable
             self._runner.decide(
@@ -113,8 +113,9 @@ class JoinCalls:
             )
         )
         report = self._open_warm_start(header.register, job)
+        self._cuts.joins(found, header.register)
         self.create(specs, job)
-        self._cuts.joined(job, found, self._job_time)
+        self._cuts.joined(found, self._job_time)
         mine = [part for part, (_, each) in enumerate(found) if each == self._incarnation]
         if mine:
             endpoints = [endpoint for endpoint, _ in found]
@@ -130,9 +131,14 @@ class JoinCalls:
         return Message(reply)
 
     def recover(self, recovered: RecoveredPart) -> None:
-        """Go on with the job and the tables of a killed predecessor, which begin to load."""
+        """Go on with the job and the tables of a killed predecessor, which begin to load.
+
+        Raises the errors of a warm start whose source has gone.
+        """
         job = self._runner.ask(lambda state, now: restore(state, recovered.state, now))
         self._runner.ask(self._cuts.durability.recovered)
+        if recovered.warm_start and self._cuts.begins_with is None:
+            self._warm.open(recovered.warm_start, recovered.parameters)
         self.create(recovered.specs, job)
 
     def create(self, specs: Sequence[TableSpec], job: JobIdentity) -> None:

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeAlias
+
 from psrt.core.errors import ErrorCode, TableError, WireError
 from psrt.core.specs import Async, Geo, HalfAsync, Ssp, Sync, from_json
 from psrt.pserver.decisions import JobIdentity, Lane, PushProgress, RecordedLineage, Steps
 from psrt.rpc import pb
+
+Found: TypeAlias = Sequence[tuple[str, int]]
+"""Endpoint and incarnation of each pserver of a job, in the order of the plan."""
+
+
+def number_in(found: Found, incarnation: int) -> int | None:
+    """The number of a pserver among those that a trainer found, None = it is not there."""
+    numbers = (number for number, (_, each) in enumerate(found) if each == incarnation)
+    return next(numbers, None)
 
 
 def caller_of(header: pb.Header) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from psrt.core.clock import Clock
 from psrt.core.threads import CrashReport
@@ -15,10 +15,13 @@ from psrt.pserver.checkpoints import LocalCuts, RecoveredPart, Settings, delta_f
 from psrt.pserver.decisions import DurablePoint, DurableProgress, PserverState, point_of
 from psrt.pserver.serving.durable.delta_writer import DELTAS, DeltaWriter
 from psrt.pserver.serving.durable.part_facts import local_facts
+from psrt.pserver.serving.durable.served_file import ServedFile
 from psrt.pserver.serving.effect_runner import EffectRunner
 from psrt.pserver.serving.request_headers import caller_of
 from psrt.pserver.tables import TableRegistry
 from psrt.rpc import pb
+
+_T = TypeVar("_T")
 
 MOST_CUTS = 8
 """Cuts whose end is awaited; of older ones, which could not begin, nothing is kept."""
@@ -49,9 +52,11 @@ class Durability:
         self._tables, self._incarnation = tables, incarnation
         self._is_recovered = recovered is not None
         self._clock, self._crashes = clock, crashes
-        self._confirming = threading.Lock()
+        self._confirming, self._joining = threading.Lock(), threading.Lock()
         self._index, self._writes_deltas = 0, False
         self._writer: DeltaWriter | None = None
+        self._runner: EffectRunner | None = None
+        self._served: ServedFile | None = None
         self._last_cut_s: float | None = None  # when the newest cut was found complete
         self._points: dict[int, tuple[DurablePoint, int]] = {}  # by number of a cut under way
 
@@ -72,13 +77,30 @@ class Durability:
 
     def write_to(self, settings: Settings, runner: EffectRunner) -> None:
         """Write local cuts to the directory of cuts, if the job asks for it."""
+        self._runner = runner
         self._writer = DeltaWriter(
             *(settings, self._local, runner, self._facts, self._confirm, self._clock)
         )
 
-    def begin(self, settings: Settings, name: str, index: int) -> None:
-        """Begin to write local cuts as pserver `name`, number `index` of the plan."""
-        self._index = index
+    def joins(
+        self, settings: Settings, name: str, index: int, beginning: dict[str, Any] | None
+    ) -> None:
+        """Record a trainer that joins pserver `name`, number `index` of the plan, before it pushes.
+
+        `beginning` is what `served_job.record` needs besides decisions to go on from the beginning
+        of the job, None = that is not possible. With backups nothing is recorded.
+        """
+        if self.is_replicated:
+            return
+        with self._joining:
+            if self._served is None:
+                self._index = index
+                began = None if beginning is None else self._began(beginning)
+                self._served = ServedFile(settings.directory, name, self._incarnation, began)
+        self._served.joined(lambda: self._ask(lambda state, now: state.members.dump()))
+
+    def begin(self, settings: Settings, name: str) -> None:
+        """Begin to write local cuts as pserver `name`."""
         if not self._is_recovered:
             delta_files.remove(settings.directory, name)
         if self._writes_deltas and self._writer is not None:
@@ -90,9 +112,11 @@ class Durability:
             self._writer.stop()
 
     def job_ended(self) -> None:
-        """Write no more local cuts: nothing is left to recover."""
+        """Write no more, and forget that a job is served: nothing is left to recover."""
         if self._writer is not None:
             self._writer.end()
+        if self._served is not None:
+            self._served.remove()
 
     def finish(self, timeout_s: float) -> bool:
         """Wait for a local cut that is being written; False at the deadline."""
@@ -149,9 +173,19 @@ class Durability:
             "last_cut_age_s": last_cut_age_s,
         }
 
+    def _began(self, beginning: dict[str, Any]) -> dict[str, Any]:
+        """Facts of a local cut before the first push; there are no tables yet."""
+        return self._ask(lambda state, now: self._facts(state)) | beginning
+
+    def _ask(self, question: Callable[[PserverState, float], _T]) -> _T:
+        assert self._runner is not None, "a pserver that makes cuts has given it"
+        return self._runner.ask(question)
+
     def _confirm(self, point: DurablePoint) -> None:
         with self._confirming:
             self.progress.confirm(point, self._clock.now())
+        if self._served is not None:
+            self._served.is_durable()
 
     def _facts(self, state: PserverState) -> dict[str, Any]:
         specs = [table.spec for table in self._tables.all()]

@@ -48,7 +48,7 @@ class DeltaPserver:
 
     def take(self, is_full: bool = False) -> LocalCut[int]:
         specs = [to_plain(spec) for spec in self.specs]
-        state = {"process": self.process, "incarnation": TABLES, "specs": specs}
+        state = {"index": 0, "process": self.process, "incarnation": TABLES, "specs": specs}
         return self.cuts.take({**state, "state": {"cut": 0}}, 0, is_full)
 
     def write(self, cut: LocalCut[int] | None = None) -> int:
