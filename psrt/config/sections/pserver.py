@@ -60,6 +60,7 @@ class PserverConfig:
         minimum=0,
         role_variables=("PADDLE_INIT_NUM_GRADIENT_SERVERS",),
     )
+    run: str = fields.run("trainers of another one are refused")
     max_message_mib: int = setting(
         1024, "Largest message, in MiB; larger ones are refused.", minimum=1
     )

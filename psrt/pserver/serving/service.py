@@ -51,10 +51,8 @@ class PserverService:
     `on_end(error)` is called once, on any thread: when all trainers have completed (None), when the
     job was aborted, or when its last trainers left without completing. A job must have `trainers`
     trainers, 0 = any number. Large requests use up to `helper_threads` more threads.
-
     `on_registered` is an `OnRegistered`. A part of another pserver has the `incarnation` of its
-    tables. `on_resized` gets the number of trainers each time that it has changed. Tables have at
-    most `table_bytes`, 0 = no limit.
+    tables. `on_resized` gets each new number of trainers. `table_bytes` = 0 sets no limit.
     """
 
     def __init__(
@@ -237,6 +235,9 @@ class PserverService:
 
     def _complete(self, message: Message) -> Message:
         header, complete = message.header, message.header.complete
+        if complete.interrupted:
+            self._runner.decide(lambda state, now: state.leave(*caller_of(header), now))
+            return Message(pb.Header())
         asked = complete.will_confirm, complete.confirms, complete.position
         members = self._runner.ask(lambda state, now: state.members_of_job(header.trainer))
         is_first = not members.has_completed(header.trainer)
@@ -282,9 +283,8 @@ class PserverService:
         self._runner.decide(lambda state, now: state.abort(error))
 
     def _shrink(self, message: Message) -> Message:
-        header = message.header
-        self._runner.ask(lambda state, now: state.called(*caller_of(header), now))
-        return shrink(self.tables, self._upkeep, header)
+        self._runner.ask(lambda state, now: state.called(*caller_of(message.header), now))
+        return shrink(self.tables, self._upkeep, message.header)
 
     def _status(self, message: Message) -> Message:
         return Message(pb.Header(status_json=json.dumps(self.status())))

@@ -131,20 +131,24 @@ class PushKey(_message.Message):
     def __init__(self, incarnation: _Optional[int] = ..., sequence: _Optional[int] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("job_id", "plan_hash", "trainers", "mode", "software", "durability")
+    __slots__ = ("job_id", "plan_hash", "trainers", "mode", "software", "run", "durability", "plan")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     PLAN_HASH_FIELD_NUMBER: _ClassVar[int]
     TRAINERS_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
     SOFTWARE_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
     DURABILITY_FIELD_NUMBER: _ClassVar[int]
+    PLAN_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     plan_hash: str
     trainers: int
     mode: str
     software: str
+    run: str
     durability: str
-    def __init__(self, job_id: _Optional[str] = ..., plan_hash: _Optional[str] = ..., trainers: _Optional[int] = ..., mode: _Optional[str] = ..., software: _Optional[str] = ..., durability: _Optional[str] = ...) -> None: ...
+    plan: str
+    def __init__(self, job_id: _Optional[str] = ..., plan_hash: _Optional[str] = ..., trainers: _Optional[int] = ..., mode: _Optional[str] = ..., software: _Optional[str] = ..., run: _Optional[str] = ..., durability: _Optional[str] = ..., plan: _Optional[str] = ...) -> None: ...
 
 class HelloReply(_message.Message):
     __slots__ = ("data_endpoints", "unix_path", "host_id", "incarnation", "process", "held_by", "software", "makes_cuts", "shared_bytes")
@@ -229,18 +233,20 @@ class PserverProcess(_message.Message):
     def __init__(self, endpoint: _Optional[str] = ..., incarnation: _Optional[int] = ...) -> None: ...
 
 class Complete(_message.Message):
-    __slots__ = ("will_confirm", "confirms", "ended", "recorded", "position")
+    __slots__ = ("will_confirm", "confirms", "ended", "recorded", "position", "interrupted")
     WILL_CONFIRM_FIELD_NUMBER: _ClassVar[int]
     CONFIRMS_FIELD_NUMBER: _ClassVar[int]
     ENDED_FIELD_NUMBER: _ClassVar[int]
     RECORDED_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
+    INTERRUPTED_FIELD_NUMBER: _ClassVar[int]
     will_confirm: bool
     confirms: bool
     ended: bool
     recorded: bool
     position: str
-    def __init__(self, will_confirm: _Optional[bool] = ..., confirms: _Optional[bool] = ..., ended: _Optional[bool] = ..., recorded: _Optional[bool] = ..., position: _Optional[str] = ...) -> None: ...
+    interrupted: bool
+    def __init__(self, will_confirm: _Optional[bool] = ..., confirms: _Optional[bool] = ..., ended: _Optional[bool] = ..., recorded: _Optional[bool] = ..., position: _Optional[str] = ..., interrupted: _Optional[bool] = ...) -> None: ...
 
 class Export(_message.Message):
     __slots__ = ("table", "cursor", "max_rows")
