@@ -21,9 +21,9 @@ incremental cuts after each of which so many rows have changed. All go to `--dir
     new_share         the part of the rate of `read_new` that loading reaches. This is the fair one:
                       a table that is restored is new memory, and the system clears each page of it
                       before the first byte is there. `read_plain` reads into one buffer of 4 MiB
-                      again and again, which stays in a cache of the processor; where files are in
-                      memory of the host of a virtual machine, as on ours, no program can fill
-                      new memory as fast. Both shares are printed
+                      again and again, which stays in the processor's cache; where the files are in
+                      memory of a virtual machine's host, as on ours, that is faster than a program
+                      can fill memory. Both shares are printed
     new_cpu_share     CPU seconds of `read_new` ÷ those of `load`, which also checks each byte and
                       enters each id in an index: steadier than shares of seconds on a busy host
     compact           seconds to merge the chain into one full cut, and MB

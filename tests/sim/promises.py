@@ -28,8 +28,8 @@ class Violation(AssertionError):
 def check(cluster: SimCluster) -> None:
     """Raise `Violation` unless every promise holds."""
     trained = {e for name, e in cluster.ends.items() if name.startswith("trainer")}
-    is_beyond = any(_is_beyond(cluster, each) for each in cluster.pservers)
-    is_gentle = cluster.scenario.is_gentle and not is_beyond
+    beyond = any(is_beyond(cluster, each) for each in cluster.pservers)
+    is_gentle = cluster.scenario.is_gentle and not beyond
     check_ends(cluster, trained, is_gentle)
     cluster.disk.failing_syncs.clear()
     were_replaced = any(trainer.starts > 1 for trainer in cluster.trainers)
@@ -37,7 +37,7 @@ def check(cluster: SimCluster) -> None:
     cluster.cuts = check_cuts(
         cluster.directory("check"), cluster.scenario.steps, cluster.mode, whole
     )
-    if trained == {"completed"} and not is_beyond:
+    if trained == {"completed"} and not beyond:
         _check_tables(cluster, were_replaced)
     if _has_last_cut(cluster, is_gentle):
         check_last(cluster.directory("check"), *_held(cluster))
@@ -118,7 +118,7 @@ def _services(cluster: SimCluster) -> list[PserverService]:
     return [pserver.service for pserver in cluster.pservers if pserver.service is not None]
 
 
-def _is_beyond(cluster: SimCluster, pserver: SimPserver) -> bool:
+def is_beyond(cluster: SimCluster, pserver: SimPserver) -> bool:
     """True if nothing is promised of its tables.
 
     It was killed after all trainers had trained, so nobody sends it anything again, unless they

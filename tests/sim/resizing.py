@@ -22,9 +22,9 @@ from psrt.rpc.methods import Method
 from tests.sim.cluster import SimCluster, SimTrainer, described
 from tests.sim.history import Verdict, judged
 from tests.sim.ledger import PLAN, gradients_of, ids_of, row_of
-from tests.sim.promises import Violation, check_ends, check_tables
-from tests.sim.scenario import ProcessFault, Scenario, drawn
-from tests.sim.training import CALL_TIMEOUT_S, START_TIMEOUT_S, STEP_S
+from tests.sim.promises import Violation, check_ends, check_tables, is_beyond
+from tests.sim.scenario import ProcessFault, Scenario, Strike, drawn
+from tests.sim.training import CALL_TIMEOUT_S, RETAINED_BYTES, START_TIMEOUT_S, STEP_S
 from tests.sim.world import Process, World
 
 Steps: TypeAlias = list[tuple[int, int]]
@@ -34,6 +34,8 @@ LATER = 9
 """Number of a process whose rows are never trained."""
 MOST_TRAINERS = 4
 MOST_ATTEMPTS = 5
+BACK_S = 0.5
+"""Seconds in which trainers have joined again after a change; a kill before may end the job."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,32 @@ def drawn_changes(seed: int, mode: str) -> tuple[Scenario, tuple[Change, ...]]:
     return scenario, tuple(changes)
 
 
+def durable_changes(
+    seed: int, mode: str, has_deltas: bool, are_killed: bool
+) -> tuple[Scenario, tuple[Change, ...]]:
+    """Changes of a durable job, as `drawn_changes`; pservers `are_killed`, and started again."""
+    (other, changes), draw = drawn_changes(seed, mode), random.Random(f"kills {seed} {mode}")
+    kills = [
+        Strike(
+            round(draw.uniform(0.2, 1.2), 4),
+            ProcessFault.KILL,
+            f"pserver {draw.randrange(2)}",
+            round(draw.uniform(0.1, 1), 2),
+        )
+        for _ in range(draw.choice([1, 1, 2]) if are_killed else 0)
+    ]
+    return (
+        replace(
+            other,
+            is_durable=True,
+            has_deltas=has_deltas,
+            strikes=(*other.strikes, *kills),
+            steps=tuple(count + 20 for count in other.steps),
+        ),
+        changes,
+    )
+
+
 def run_changes(scenario: Scenario, changes: Sequence[Change]) -> Verdict:
     """Run a history with changes of the number of trainers."""
 
@@ -81,6 +109,8 @@ class ResizedCluster(SimCluster):
         self._changes = changes
         self.sizes = [len(scenario.steps)]
         self._processes = 100
+        self._changing_s: list[tuple[float, float]] = []  # from a request until trainers are back
+        self._trained: set[int] = set()
         self._is_asking = True
         super().__init__(world, scenario)
         self.world.at(self.world.now, self._ask_for_changes)
@@ -88,6 +118,13 @@ class ResizedCluster(SimCluster):
     def has_ended(self) -> bool:
         """True once all processes have ended, and the operator will start no others."""
         return not self._is_asking and super().has_ended()
+
+    @property
+    def survives(self) -> bool:
+        """True if the job must complete: no pserver was killed during a change, or beyond help."""
+        killed = [each.killed_s for each in self.pservers]
+        was_hit = any(first <= each <= last for each in killed for first, last in self._changing_s)
+        return not was_hit and not any(is_beyond(self, each) for each in self.pservers)
 
     def _ask_for_changes(self) -> None:
         process = Process("operator")
@@ -103,6 +140,7 @@ class ResizedCluster(SimCluster):
 
     def _change(self, process: Process, trainers: int) -> bool:
         """Ask until the number has changed or is refused; False if nobody answers."""
+        asked_s = self.world.now
         for _ in range(MOST_ATTEMPTS):
             client = Client(PLAN.endpoints[0], 0, 1, self.network.dial(process), pb.Hello())
             try:
@@ -110,18 +148,21 @@ class ResizedCluster(SimCluster):
                 client.call(Method.CHECKPOINT, header=header, timeout_s=CALL_TIMEOUT_S)
             except PsrtError as error:
                 self.world.note(f"{trainers} trainers: {described(error)}")
+                self._changing_s.append((asked_s, self.world.now + BACK_S))
                 if error.code is ErrorCode.CUT_GIVEN_UP:
                     return True
                 if "already" not in error.message:
                     continue
             finally:
                 client.close()
+            self._changing_s.append((asked_s, self.world.now + BACK_S))
             self._start_missing(trainers)
             return True
         return False
 
     def _start_missing(self, trainers: int) -> None:
         self.world.note(f"the job goes on with {trainers} trainers")
+        self._trained.clear()
         before = self.sizes[-1]
         self.sizes.append(trainers)
         for number in range(before, trainers):
@@ -178,6 +219,9 @@ class ResizedCluster(SimCluster):
             communicator.marks(str(done))
             communicator.finish(gradients_of(owner, 0, step))
         communicator.flush(CALL_TIMEOUT_S)
+        self._trained.add(number)
+        if len(self._trained) >= size:
+            self.trained_s = min(self.trained_s, self.world.now)
         if self.scenario.ends_with_cut:
             communicator.declare_trained()
         communicator.stop(CALL_TIMEOUT_S)
@@ -194,10 +238,16 @@ class ResizedCluster(SimCluster):
     def _connected(self, number: int, size: int) -> tuple[Communicator, list[Client]]:
         self._processes += 1
         hello = pb.Hello(job_id="simulated", plan_hash=self.plan.hash(), trainers=size)
-        hello.mode = specs.to_json(self.mode)
+        hello.mode, hello.durability = specs.to_json(self.mode), self.scenario.durability
         dial = self.network.dial(self.trainers[number].process)
         clients = [Client(e, number, self._processes, dial, hello) for e in PLAN.endpoints]
-        made = make(self.mode, self.plan, clients, call_timeout_s=CALL_TIMEOUT_S)
+        made = make(
+            self.mode,
+            self.plan,
+            clients,
+            call_timeout_s=CALL_TIMEOUT_S,
+            retained_bytes=RETAINED_BYTES if self.scenario.is_durable else 0,
+        )
         return made, clients
 
 
@@ -210,7 +260,9 @@ def _check(cluster: SimCluster) -> None:
     """Raise `Violation` unless every promise holds."""
     assert isinstance(cluster, ResizedCluster)
     trained = {end for name, end in cluster.ends.items() if name.startswith("trainer")}
-    check_ends(cluster, trained, cluster.scenario.is_gentle)
+    check_ends(cluster, trained, cluster.scenario.is_gentle and cluster.survives)
+    if any(is_beyond(cluster, each) for each in cluster.pservers):
+        return
     cluster.ledger.trainers = max(cluster.sizes)
     if trained == {"completed"}:
         counts = enumerate(cluster.scenario.steps)

@@ -55,7 +55,7 @@ def scale(*, endpoint: str, trainers: int, timeout_s: float) -> None:
     themselves.
 
     Prints the number of the cut. If the cut cannot be made, nothing changes, and the error has the
-    reason. Jobs in mode geo, jobs with durability, and scripts cannot change their number.
+    reason. Jobs in mode geo, jobs with durability = replica, and scripts cannot change theirs.
     """
     client = Client(endpoint, 0, random.getrandbits(63), "grpc", pb.Hello())
     try:

@@ -33,7 +33,9 @@ class RecoveredPart:
 
     Behind the part are the local cuts that continue it, up to `number`, 0 = none; `newest` is the
     highest number of one, complete or not. `process` is the number of the process that wrote the
-    newest of all. `term` is that of the first pserver of a job, which coordinates the cuts.
+    newest of all. `term` is that of the first pserver of a job, which coordinates the cuts. The job
+    goes on from the cut with `resized_to` trainers, 0 = as many as before; `began_at` is the cut at
+    which their number has changed last, 0 = none.
 
     If it `is_beginning` there is neither, and `cut` is the whole one that the job resumed, None =
     none. It may have taken values from `warm_start`, by its whole `parameters`.
@@ -51,6 +53,8 @@ class RecoveredPart:
     is_beginning: bool = False
     warm_start: str = ""
     parameters: Sequence[TableSpec] = ()
+    resized_to: int = 0
+    began_at: int = 0
 
 
 def record(directory: Directory, name: str, incarnation: int, began: Record | None = None) -> None:
@@ -119,9 +123,12 @@ def find(directory: Directory, name: str) -> RecoveredPart | None:
     specs = [from_plain(each) for each in last["specs"]]
     newest = max(delta_files.newest_number(directory, name), place_of(last)[1])
     number = behind[-1]["number"] if behind else 0
+    resized_to = 0 if behind else last.get("resized_to", 0)
+    began_at = base.number if resized_to else last.get("began_at", 0)
     process, _ = place_of(last)
     facts = last["incarnation"], last["state"], specs, last["index"]
-    return RecoveredPart(own, *facts, process, number, newest)
+    moved = {"resized_to": resized_to, "began_at": began_at}
+    return RecoveredPart(own, *facts, process, number, newest, **moved)
 
 
 def _beginning(directory: Directory, name: str, began: Record | None) -> RecoveredPart | None:

@@ -47,11 +47,21 @@ from psrt.pserver.decisions.job_identity import JobIdentity
 from psrt.pserver.decisions.lineages import Lane, PushProgress, RecordedLineage, Steps
 from psrt.pserver.decisions.member import Member, MemberState
 from psrt.pserver.decisions.pserver_state import PserverState
-from psrt.pserver.decisions.saved_state import describe, dump, has_ended, restore, take_over, using
+from psrt.pserver.decisions.resizing import of_unknown_end
+from psrt.pserver.decisions.saved_state import (
+    begin_anew,
+    describe,
+    dump,
+    has_ended,
+    restore,
+    take_over,
+    using,
+)
 from psrt.pserver.decisions.spec_rules import read_spec
 
 __all__ = ["Apply", "Close", "Fail", "Forget", "Freeze", "Instruction", "NoPart"]
 __all__ += ["DurablePoint", "DurableProgress", "SendReply", "WaitingCall", "Warn"]
 __all__ += ["JobIdentity", "Meeting", "Member", "MemberState", "PserverState", "describe", "dump"]
 __all__ += ["Lane", "PushProgress", "RecordedLineage", "Steps", "is_between_updates", "point_of"]
+__all__ += ["begin_anew", "of_unknown_end"]
 __all__ += ["has_ended", "read_spec", "restore", "take_over", "using"]

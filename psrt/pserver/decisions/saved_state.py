@@ -50,7 +50,7 @@ def restore(state: PserverState, saved: Mapping[str, Any], now: float) -> JobIde
     facts = saved["job"]
     mode = from_plain(facts["mode"])
     job = JobIdentity(facts["id"], facts["plan_hash"], facts["trainers"], mode)
-    state.expect(job)
+    state.continues(job)
     state.members.restore(saved["members"], now)
     if state.members.ended():  # trainers may ask for the reply to COMPLETE again
         for member in state.members.members:
@@ -68,6 +68,17 @@ def restore(state: PserverState, saved: Mapping[str, Any], now: float) -> JobIde
     state.recovery = Recovery(awaited, saved["cut"])
     state.recovered(now)
     return job
+
+
+def begin_anew(state: PserverState, cut: int, trainers: int) -> None:
+    """Go on from `cut`, which was restored, with another number of trainers.
+
+    Nobody's retained pushes are awaited: it is not known who had joined again. Each trainer sends
+    its own before it reads.
+    """
+    state.resizing.begin(cut, trainers, [])
+    state.resized()
+    state.recovery = Recovery({}, cut)
 
 
 def take_over(

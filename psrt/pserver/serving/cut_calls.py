@@ -153,6 +153,7 @@ class CutCalls:
         """Let trainers go on from a complete cut, whose tables this pserver holds."""
         assert self._settings is not None, "a pserver with a part of a cut has a directory"
         self.resumed = find_cut(self._settings.directory, str(number))
+        self.durability.began_at = number
         self.resuming = Resuming(self.resumed)
         self.states = StateCalls(self._cutting, self.resumed)
 
@@ -261,6 +262,7 @@ class CutCalls:
         others = self.resuming.positions_of(state.members.members, state.job.trainers)
         facts = part_facts(state, freeze, others, self._incarnation, specs)
         facts |= self.durability.frozen(state, freeze.number, self._clock.now())
+        facts |= {"resized_to": state.cuts.trainers} if state.cuts.trainers else {}
         processes = {}
         if isinstance(state.job.mode, Geo):
             mine, of = self._cutting.index, max(len(self._endpoints), 1)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
-from psrt.core.errors import ConfigError, ErrorCode, UnavailableError
+from psrt.core.errors import ConfigError, ErrorCode, PsrtError, UnavailableError
 from psrt.core.specs import Async, Geo, TableSpec
 from psrt.pserver.checkpoints import RecoveredPart
-from psrt.pserver.decisions import JobIdentity, read_spec, restore
+from psrt.pserver.decisions import JobIdentity, begin_anew, read_spec, restore
 from psrt.pserver.eviction import Upkeep
 from psrt.pserver.loading import TableLoad, TableLoader
 from psrt.pserver.serving.cut_calls import CutCalls
@@ -61,7 +62,7 @@ class JoinCalls:
             reply.hello_reply.makes_cuts = self._cuts.settings is not None
             self._cuts.durability.greeted(header.hello)
             self._is_replicated |= header.hello.durability == "replica"
-            may_resize = not self._cuts.durability.is_durable
+            may_resize = not self._cuts.durability.is_replicated
             self._runner.decide(
                 lambda state, now: state.hello(*caller_of(header), job, now, may_resize)
             )
@@ -136,10 +137,23 @@ class JoinCalls:
         Raises the errors of a warm start whose source has gone.
         """
         job = self._runner.ask(lambda state, now: restore(state, recovered.state, now))
+        number, trainers = recovered.cut.number, recovered.resized_to
+        if trainers:
+            self._runner.ask(lambda state, now: begin_anew(state, number, trainers))
+            job = replace(job, trainers=trainers)
+        if recovered.began_at:
+            self._begin_from(recovered.began_at)
         self._runner.ask(self._cuts.durability.recovered)
         if recovered.warm_start and self._cuts.begins_with is None:
             self._warm.open(recovered.warm_start, recovered.parameters)
         self.create(recovered.specs, job)
+
+    def _begin_from(self, number: int) -> None:
+        """Hand out the positions of the cut at which the number of trainers has changed last."""
+        try:
+            self._cuts.begin_from(number)
+        except PsrtError as error:
+            log.warning("trainers that have not joined yet begin anew: %s", error)
 
     def create(self, specs: Sequence[TableSpec], job: JobIdentity) -> None:
         """Create tables, with the values of a warm start; those of a cut begin to load."""

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from psrt.coordinator.part_chain import PartOutcome
 from psrt.core.errors import ConfigError, PsrtError
 from psrt.core.specs import Geo
-from psrt.pserver.decisions import JobIdentity, MemberState, PserverState
+from psrt.pserver.checkpoints import complete_cuts
+from psrt.pserver.decisions import JobIdentity, MemberState, PserverState, of_unknown_end
 from psrt.pserver.serving.cut_calls import CutCalls
 from psrt.pserver.serving.cut_requests import cut_reply, no_cut
 from psrt.pserver.serving.effect_runner import EffectRunner
@@ -61,7 +62,7 @@ class Resizes:
         self._cuts.coordinating(message.header)
         if (job := self._runner.ask(lambda state, now: state.job)) is None:
             raise no_cut("no trainer has joined")
-        check_can_change(job, message.header.cut.trainers, self._cuts.durability.is_durable)
+        check_can_change(job, message.header.cut.trainers, self._cuts.durability.is_replicated)
 
     def cut(self, message: Message) -> Message | Later:
         """Handle CUT; gives up a change of the number of trainers that a trainer cannot follow."""
@@ -72,7 +73,20 @@ class Resizes:
             self._runner.decide(lambda state, now: state.cuts.refuse(number, why))
             coordination.part(number, self._cuts.first, "", why)
             raise no_cut(why)
+        if header.cut.trainers:
+            self._check_missed(number, header.cut.trainers)
         return self._cuts.cut(message, self._runner)
+
+    def _check_missed(self, number: int, trainers: int) -> None:
+        """End the job if this pserver was killed during a change whose cut became complete.
+
+        It goes on from before the cut, and other pservers have begun anew. To freeze its tables for
+        the cut again would replace files of a complete one.
+        """
+        frozen = self._runner.ask(lambda state, now: state.cuts.frozen_number)
+        settings = self._cuts.settings
+        if settings is not None and frozen < number and number in complete_cuts(settings.directory):
+            self._runner.decide(lambda state, now: state.abort(of_unknown_end(number, trainers)))
 
     def ended(self, number: int, outcome: PartOutcome) -> None:
         """Begin anew, or go on as before, at the end of a cut; nothing for one without a change."""
@@ -114,7 +128,7 @@ def _check_all_run(state: PserverState) -> None:
         )
 
 
-def check_can_change(job: JobIdentity, trainers: int, is_durable: bool) -> None:
+def check_can_change(job: JobIdentity, trainers: int, is_replicated: bool) -> None:
     """Raise `ConfigError` unless `job` can go on with `trainers` trainers."""
     JobIdentity(job.job_id, job.plan_hash, trainers, job.mode).check()
     if trainers == job.trainers:
@@ -122,8 +136,8 @@ def check_can_change(job: JobIdentity, trainers: int, is_durable: bool) -> None:
     reason = ""
     if isinstance(job.mode, Geo):
         reason = "in mode geo trainers hold parameters of their own"
-    elif is_durable:
-        reason = "with job.durability a killed pserver would go on with the former trainers"
+    elif is_replicated:
+        reason = "with durability replica a backup would go on with the former trainers"
     if reason:
         raise ConfigError(
             f"the number of trainers of this job cannot change while it runs: {reason}. Nothing "

@@ -28,6 +28,7 @@ def test_shares_are_those_of_the_same_round() -> None:
     found = figures(["none", "delta"], rounds)
 
     assert found["none"] == {
+        "runs": 3,
         "examples_per_s": 500,
         "cpu_ms_per_step": 10.0,
         "share": 1.0,
@@ -39,7 +40,7 @@ def test_shares_are_those_of_the_same_round() -> None:
 def test_without_a_run_that_is_not_durable_there_are_no_shares() -> None:
     found = figures(["delta"], [{"delta": measured(900, 12)}])
 
-    assert found == {"delta": {"examples_per_s": 900, "cpu_ms_per_step": 12.0}}
+    assert found == {"delta": {"runs": 1, "examples_per_s": 900, "cpu_ms_per_step": 12.0}}
 
 
 def rounds_of(within_s: float, run_s: float = 10.0, rounds: int = 5) -> list[list[str]]:
@@ -58,6 +59,18 @@ def test_the_order_changes_from_round_to_round() -> None:
     assert rounds_of(0.0, rounds=2) == [["none", "cut", "delta"], ["cut", "delta", "none"]]
 
 
-@pytest.mark.parametrize(("within_s", "complete"), [(30.0, 1), (59.0, 1), (60.0, 2), (29.0, 0)])
-def test_a_round_counts_if_all_of_its_runs_end_in_time(within_s: float, complete: int) -> None:
-    assert len(rounds_of(within_s)) == complete
+@pytest.mark.parametrize(
+    ("within_s", "kinds"), [(60.0, [3, 3, 0]), (59.0, [3, 2]), (30.0, [3, 0]), (9.0, [1])]
+)
+def test_no_run_begins_that_would_end_too_late(within_s: float, kinds: list[int]) -> None:
+    assert [len(each) for each in rounds_of(within_s)] == kinds
+
+
+def test_a_round_that_lacks_a_kind_counts_for_the_others() -> None:
+    rounds = [{"none": measured(500, 10), "delta": measured(450, 10)}, {"none": measured(300, 10)}]
+
+    found = figures(["none", "delta", "replica"], rounds)
+
+    assert (found["none"]["runs"], found["none"]["examples_per_s"]) == (2, 400)
+    assert (found["delta"]["runs"], found["delta"]["share"]) == (1, 0.9)
+    assert "replica" not in found

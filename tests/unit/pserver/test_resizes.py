@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ import pytest
 
 from psrt.core.errors import ConfigError, ErrorCode, JobError, PsrtError, UnavailableError
 from psrt.core.specs import Async, CommunicationMode, Geo, Sync, to_json
-from psrt.pserver.checkpoints import Settings, complete_cuts, find_cut
+from psrt.pserver.checkpoints import RecoveredPart, Settings, complete_cuts, find_cut, served_job
 from psrt.pserver.serving.service import PserverService
 from psrt.rpc import pb
 from psrt.rpc.client import Client
@@ -34,18 +35,28 @@ class Job:
     def __init__(self, directory: Path, mode: CommunicationMode | None = None) -> None:
         self.directory, self.mode, self.durability = LocalDirectory(directory), mode, ""
         self.resized: list[int] = []
-        self.service = PserverService(
+        self.service = self._made(None)
+
+    def serve(self, recovered: RecoveredPart) -> None:
+        """Go on in another process, which begins with the number of trainers of the job's start."""
+        self.service.stop()
+        self.service = self._made(recovered)
+
+    def _made(self, recovered: RecoveredPart | None) -> PserverService:
+        return PserverService(
             stripes=1,
             wait_timeout_s=WAIT_S,
+            trainers=0 if recovered is None else 2,
             clock=ManualClock(),
             cuts=Settings(self.directory),
             on_resized=self.resized.append,
+            recovered=recovered,
         )
 
     def join(self, trainer: int, trainers: int, incarnation: int = 0) -> Client:
         hello = pb.Hello(job_id="j", plan_hash="p", trainers=trainers)
         hello.mode, hello.durability = to_json(self.mode or Async()), self.durability
-        server = InprocServer(self.service.handle)
+        server = InprocServer(lambda *call: self.service.handle(*call))
         client = Client("inproc", trainer, incarnation or 7 + trainer, server, hello, retry=AT_ONCE)
         found = client.connect(0.2)
         mine = pb.PserverProcess(endpoint="a:6170", incarnation=found.incarnation)
@@ -164,19 +175,94 @@ def test_a_number_that_is_none_is_refused(tmp_path: Path, trainers: int) -> None
             job.ask(trainers)
 
 
-def test_geo_and_durable_jobs_are_refused(tmp_path: Path) -> None:
+def test_jobs_in_geo_and_those_with_backups_are_refused(tmp_path: Path) -> None:
     with job_in(tmp_path / "geo", Geo()) as job:
         job.join(0, 1)
         with pytest.raises(ConfigError, match="mode geo"):
             job.ask(2)
-    with job_in(tmp_path / "durable", Sync("wait")) as job:
-        job.durability = "cut"
+    with job_in(tmp_path / "backups", Sync("wait")) as job:
+        job.durability = "replica"
         job.join(0, 1)
-        with pytest.raises(ConfigError, match=r"job\.durability"):
+        with pytest.raises(ConfigError, match="durability replica"):
             job.ask(2)
         with pytest.raises(PsrtError) as found:
             job.join(1, 2)
         assert found.value.code is ErrorCode.JOB_MISMATCH
+
+
+NAME = "host-6170"
+
+
+def resized_durable_job(job: Job) -> list[Client]:
+    """Change the number of trainers of a durable job from 2 to 3, which makes cut 2."""
+    job.durability = "cut"
+    job.service.serves_as(NAME)
+    clients = [job.join(trainer, 2) for trainer in range(2)]
+    for number, trainers in ((1, 0), (2, 3)):  # a durable job asks for the first one by itself
+        asked = job.ask(3) if trainers else None
+        cuts = job.service._cuts
+        eventually(lambda n=number, c=cuts: c.proposed == n, "a proposal", WAIT_S)
+        calls = [TakingPart(each, number, trainers, f"at {each.trainer}") for each in clients]
+        for call in calls:
+            call.join(WAIT_S)
+            assert call.error is None
+        if asked is not None:
+            asked.future.result(WAIT_S)
+        eventually(lambda n=number: n in complete_cuts(job.directory), "a complete cut", WAIT_S)
+    return clients
+
+
+@pytest.mark.parametrize("mode", [Async(), Sync("wait")])
+def test_a_killed_pserver_of_a_durable_job_goes_on_with_the_new_number(
+    tmp_path: Path, mode: CommunicationMode
+) -> None:
+    with job_in(tmp_path, mode) as job:
+        (former, _) = resized_durable_job(job)
+        if isinstance(mode, Async):
+            newcomer = job.join(2, 3)
+            newcomer.call(Method.PUSH, header=pushed(newcomer), timeout_s=WAIT_S)
+        found = served_job.take_over(job.directory, NAME)
+        assert found is not None
+        assert (found.cut.number, found.resized_to, found.began_at) == (2, 3, 2)
+
+        job.serve(found)
+
+        with pytest.raises(JobError, match="goes on with 3 trainers"):
+            former.call(Method.CUT, header=pb.Header(cut=pb.Cut(number=3)), timeout_s=WAIT_S)
+        first = job.join(0, 3, incarnation=50)
+        assert (job.beginning.number, list(job.beginning.positions)) == (2, ["at 0", "at 1"])
+        if isinstance(mode, Async):
+            first.call(Method.PUSH, header=pushed(first), timeout_s=WAIT_S)
+        assert len(job.service.status()["trainers"]) == 3
+
+
+def test_a_pserver_that_missed_the_end_of_a_change_ends_the_job_and_keeps_the_cut(
+    tmp_path: Path,
+) -> None:
+    """It was killed between its part and the manifest, which became complete without it."""
+    with job_in(tmp_path) as job:
+        clients = resized_durable_job(job)
+        before = dataclasses.replace(served_at(job, 1), term=None)
+        files = {path: path.read_bytes() for path in tmp_path.rglob("cut-00000002/**/*.*")}
+
+        job.serve(before)
+        call = TakingPart(clients[0], 2, 3)
+        call.join(WAIT_S)
+
+        assert call.error is not None
+        eventually(lambda: job.service.status()["error"] is not None, "the end", WAIT_S)
+        assert "unknown whether cut 2" in job.service.status()["error"]["message"]
+        assert files == {path: path.read_bytes() for path in files}
+
+
+def served_at(job: Job, number: int) -> RecoveredPart:
+    """The state of the pserver in an earlier cut, as if there were no later one."""
+    found = served_job.find(job.directory, NAME)
+    assert found is not None
+    cut = find_cut(job.directory, str(number))
+    return dataclasses.replace(
+        found, cut=cut, state=cut.parts[0]["state"], resized_to=0, began_at=0
+    )
 
 
 def test_a_job_whose_trainers_do_not_all_run_is_refused(tmp_path: Path) -> None:

@@ -119,8 +119,8 @@ class DeltaWriter:
 
     def _taken(self, state: PserverState, now: float) -> _Taken | None:
         point = point_of(state, now)
-        if state.job is None or not self._cuts.can_take:
-            return None
+        if state.job is None or not self._cuts.can_take or state.resizing.number:
+            return None  # while the number of trainers changes, nothing is pushed
         if self._written is not None and self._written.has_all_of(point):
             return None
         return self._cuts.take(self._facts(state), point, self._schedule.needs_full)

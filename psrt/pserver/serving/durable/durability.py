@@ -32,7 +32,8 @@ class Durability:
 
     `is_asked` is True if the job of a trainer is durable by cuts. In one that `is_replicated` only
     what a backup has is: trainers never send again what a cut has. `on_hurry` is called when one
-    waits for its pushes to be durable.
+    waits for its pushes to be durable. `began_at` is the cut at which the number of trainers has
+    changed last, 0 = none.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Durability:
         crashes: CrashReport,
     ) -> None:
         self.is_asked = self.is_replicated = False
+        self.began_at = 0 if recovered is None else recovered.began_at
         self.on_hurry: Callable[[], None] = lambda: None
         self.progress = DurableProgress()
         self._process = 1 if recovered is None else recovered.process + 1
@@ -128,7 +130,8 @@ class Durability:
         """Facts for the part of a cut whose tables are frozen now."""
         self._points[number] = point_of(state, now), self._local.newest
         self._points.pop(number - MOST_CUTS, None)
-        return {"process": self._process, "local_cut": self._local.newest}
+        facts = {"process": self._process, "local_cut": self._local.newest}
+        return {**facts, "began_at": self.began_at}
 
     def ended(self, number: int, is_complete: bool) -> None:
         """Record the end of a cut that this process has a part of."""
@@ -189,4 +192,5 @@ class Durability:
 
     def _facts(self, state: PserverState) -> dict[str, Any]:
         specs = [table.spec for table in self._tables.all()]
-        return {"index": self._index, **local_facts(state, self._process, self._incarnation, specs)}
+        facts = {"index": self._index, "began_at": self.began_at}
+        return {**facts, **local_facts(state, self._process, self._incarnation, specs)}
