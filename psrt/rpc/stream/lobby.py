@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import logging
+import resource
 import selectors
 import socket
 import threading
@@ -32,6 +33,8 @@ OPEN_S = 10.0
 """Time from accepting a connection until its first call has arrived."""
 MOST_WAITING = 4096
 """Connections in a lobby; then the oldest of the host that has most of them makes room."""
+DESCRIPTORS_SHARE = 0.25
+"""Share of the descriptors that a process may open, where that is less."""
 
 _ACCEPT_PAUSE_S, _AT_ONCE = 0.1, 64
 _NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
@@ -154,9 +157,10 @@ class Lobby:
         self._selector.register(sock, selectors.EVENT_READ, guest)
 
     def _make_room(self, host: str) -> None:
-        if len(self._of_host.get(host, ())) >= max(1, int(self._host_share * MOST_WAITING)):
+        most = _most_waiting()
+        if len(self._of_host.get(host, ())) >= max(1, int(self._host_share * most)):
             self._send_away(next(iter(self._of_host[host])))
-        elif len(self._guests) >= MOST_WAITING:
+        elif len(self._guests) >= most:
             self._send_away(self._oldest())
 
     def _oldest(self) -> Guest:
@@ -197,6 +201,14 @@ class Lobby:
         del of_host[guest]
         if not of_host:
             del self._of_host[guest.peer.host]
+
+
+def _most_waiting() -> int:
+    """The size of the lobby, by the limit of open files, which may be changed from outside."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if limit == resource.RLIM_INFINITY:
+        return MOST_WAITING
+    return max(1, min(MOST_WAITING, int(DESCRIPTORS_SHARE * limit)))
 
 
 def _has_begun(guest: Guest) -> bool | None:

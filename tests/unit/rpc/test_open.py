@@ -299,6 +299,17 @@ def test_a_host_has_a_share_of_the_lobby(server: Server, monkeypatch: pytest.Mon
         each.close()
 
 
+def test_the_lobby_leaves_most_descriptors_to_others(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("resource.getrlimit", lambda kind: (16, 16))
+    crowd = [dial(server) for _ in range(4)]
+
+    assert everything(crowd[0]) == b""
+    for each in crowd:
+        each.close()
+
+
 def test_without_descriptors_the_oldest_stranger_makes_room(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
