@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -92,8 +92,13 @@ class TrainingCluster:
 
     def await_another(self, pserver: int, pid: int) -> None:
         """Wait until a process has taken the place of a killed one, and is ready."""
-        ready = self.ready_file(pserver)
-        eventually(lambda: ready.exists() and self.pid(pserver) != pid, "another process")
+
+        def is_ready() -> bool:
+            with suppress(FileNotFoundError):  # a process deletes it at its start
+                return self.pid(pserver) != pid
+            return False
+
+        eventually(is_ready, "another process")
 
     def wait_for(self, is_true: Callable[[], bool], what: str) -> None:
         """Wait until it is so; ends the benchmark if a process has ended."""

@@ -89,7 +89,7 @@ class FrozenRows:
 
     def _walk(self, contents: Sequence[_Content]) -> Iterator[Page]:
         """Pages of records of one kind, stripe by stripe, and between them of their copies."""
-        size = _page_size(contents[0][1])
+        size = min(_page_size(contents[0][1]), sum(records.count for _, records in contents))
         memory = np.full((size, contents[0][1].words), 0, np.float32)  # made before a lock is held
         for stripe, records in contents:
             while not records.is_taken:
