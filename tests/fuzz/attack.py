@@ -114,9 +114,12 @@ class Attack:
 
 
 def attack(
-    folder: Path, seconds: float, turns: int, connections: int, seed: int, nice: int = 19
+    folder: Path, seconds: float, turns: int, connections: int, seed: int, nice: int | None = 19
 ) -> Attack:
-    """Attack for `seconds`, in `turns`, with a crowd of `connections`, at a priority."""
+    """Attack for `seconds`, in `turns`, with a crowd of `connections`.
+
+    Strangers have the priority `nice`, None = that of this process.
+    """
     found = Attack()
     with _servers(folder, nice) as (guarded, victim, honest):
         processes = {"guarded": guarded["pid"], "victim": victim["pid"]}
@@ -133,7 +136,7 @@ def attack(
     return found
 
 
-def _strangers(folder: Path, seed: int, connections: int, nice: int) -> list[Child]:
+def _strangers(folder: Path, seed: int, connections: int, nice: int | None) -> list[Child]:
     """Those who send frames to both servers, and the crowd; all have begun."""
     enemies = [
         Child("thrower", str(folder / f"{name}.json"), str(seed + number), nice=nice)
@@ -158,7 +161,9 @@ def _add(found: Attack, enemies: list[Child]) -> None:
 
 
 @contextlib.contextmanager
-def _servers(folder: Path, nice: int) -> Iterator[tuple[dict[str, Any], dict[str, Any], Child]]:
+def _servers(
+    folder: Path, nice: int | None
+) -> Iterator[tuple[dict[str, Any], dict[str, Any], Child]]:
     """The guarded pserver, the victim, and the honest trainer; both must survive."""
     tokens = folder / "tokens.toml"
     text = "\n".join(text_of(Token(name, new_key(), name)) for name in ("admin", "train"))
