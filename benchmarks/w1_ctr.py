@@ -16,7 +16,7 @@ With `--observed` all processes serve metrics, which somebody reads, and write J
 
     examples_per_s           total of all trainers after 20 warm-up steps
     gemm_examples_per_s      total of as many processes that compute only the network's matrix
-                             products, measured in the same run
+                             products, measured in the same run, unless --no-gemm
     loss_at_250_steps        mean training loss of steps 200 to 250, averaged over the trainers
     bytes_per_step           bytes of the tensors that a trainer sends and receives
     trainer_cpu_ms_per_step  CPU time of one trainer for one of its steps
@@ -271,6 +271,7 @@ if __name__ == "__main__":
     parser.add_argument("--no-gemm", action="store_true")
     parser.add_argument("--no-marks", action="store_true")
     parser.add_argument("--observed", action="store_true")
+    parser.add_argument("--no-gemm", action="store_true")
     parser.add_argument("--metrics", default="", help=argparse.SUPPRESS)
     parser.add_argument("--pservers", type=int, default=2)
     parser.add_argument("--trainers", type=int, default=2)

@@ -35,6 +35,7 @@ FOR_MACHINES = frozenset({"/metrics", "/healthz", "/readyz"})
 """Pages that are answered under any name: monitoring calls a process by names that it cannot know.
 They are of no use to a browser."""
 _SILENCE_S = 5.0
+_FULL_PAUSE_S = 0.02  # a crowd that is turned away takes little time from the process
 _LOOK_EVERY_S = 0.5
 
 
@@ -132,6 +133,7 @@ class _Listener(http.server.HTTPServer):
                 self._open[request] = time.monotonic() + MOST_S
         if not is_taken:
             self.shutdown_request(request)
+            time.sleep(_FULL_PAUSE_S)
             return
         answer = partial(self._answer, request, client_address)
         start_thread(answer, "metrics answer", self._crashes)

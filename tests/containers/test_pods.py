@@ -1,6 +1,7 @@
 """Pods of the Helm chart, run by Podman: as a user without rights, on a network of their own.
 
-Their image has no files of psrt; they find those of this checkout on volumes.
+Their image has no files of psrt; they find those of this checkout on volumes. The health check has
+to pass for pservers before trainers are started.
 """
 
 from __future__ import annotations
@@ -40,11 +41,17 @@ tar -C image -cf - . | podman import -q --change 'ENTRYPOINT ["/opt/bin/psrt"]' 
   --change 'ENV PSRT_TRAINER_CACHE_DIR=/var/cache/psrt' - localhost/psrt:test > /dev/null
 podman network create --internal --subnet 10.81.0.0/24 job > /dev/null
 address=10
-for file in pods/*pserver*.yaml pods/*trainer*.yaml; do
-  podman kube play --network job --ip "10.81.0.$address" "$file" > "$file.log" 2>&1 ||
-    cat "$file.log" >&2
+play() {
+  podman kube play --network job --ip "10.81.0.$address" "$1" > "$1.log" 2>&1 || cat "$1.log" >&2
   address=$((address + 1))
+}
+for file in pods/*pserver*.yaml; do play "$file"; done
+for name in clicks-pserver-0 clicks-pserver-1; do
+  until podman exec -e LD_LIBRARY_PATH=/opt/py/lib "$name-pserver" \
+    /opt/py/bin/python3 -I /srv/psrt/deploy/container/healthy 2> "$name.health"; do sleep 0.5; done
+  echo "$name healthy" >> health
 done
+for file in pods/*trainer*.yaml; do play "$file"; done
 for name in $(cd pods; ls *.yaml | sort -r | sed 's/.yaml$//'); do
   container=$name-$(echo "$name" | cut -d- -f2)
   echo "$name $(timeout 240 podman wait "$container")" >> codes
@@ -175,6 +182,7 @@ def test_pods_train_to_the_bits_of_a_launch_on_one_host(job: Path, tmp_path: Pat
     assert sorted(codes) == [
         f"clicks-{role}-{n} 0" for role in ("pserver", "trainer") for n in (0, 1)
     ], logs
+    assert (tmp_path / "health").read_text().count("healthy") == 2
     there = model_of(job.parent / "output" / "model")
     assert here.keys() == there.keys()
     assert all(np.array_equal(here[name], there[name]) for name in here)

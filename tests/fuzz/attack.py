@@ -3,15 +3,17 @@
     guarded pserver (tokens) ◀─ honest trainer, strangers, half of the crowd
     victim (admits everybody) ◀─ strangers, the other half of the crowd
 
-Calm and attacked phases take turns, so that the speeds of both are those of one time. The strangers
-and the victim run at the lowest priority: what is measured is the work that strangers make for the
-guarded pserver.
+Calm and attacked phases take turns, so that the speeds of both are those of one time. Strangers and
+victim would be other hosts, and take the processors of this one. So they run at the lowest
+priority, and what counts is the processor time of the guarded pserver and the honest trainer for
+one step, which has all the work that strangers make for them, and none of their own.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -36,8 +38,9 @@ _OTHER_FILES = 500
 class Child:
     """A module of this room in a process of its own; `last` is its latest line of output."""
 
-    def __init__(self, module: str, *arguments: str, nice: int = 0) -> None:
-        command = "nice", "-n", str(nice), sys.executable, "-m", f"tests.fuzz.{module}", *arguments
+    def __init__(self, module: str, *arguments: str, nice: int | None = None) -> None:
+        lower = "0" if nice is None else str(nice - os.getpriority(os.PRIO_PROCESS, 0))
+        command = "nice", "-n", lower, sys.executable, "-m", f"tests.fuzz.{module}", *arguments
         self.name, self.last, self.lines = module, "", 0
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -71,40 +74,59 @@ class Child:
         return code
 
 
+@dataclass(frozen=True)
+class Phase:
+    """Steps of the honest trainer a second, and processor time of a step, its pserver's too."""
+
+    steps_per_s: float
+    cpu_ms: float
+
+
 @dataclass
 class Attack:
-    """The facts of an attack; speeds are steps of the honest trainer a second."""
+    """The facts of an attack."""
 
     frames: Counter[str] = field(default_factory=Counter)
     defects: list[str] = field(default_factory=list)
-    calm: list[float] = field(default_factory=list)
-    attacked: list[float] = field(default_factory=list)
+    calm: list[Phase] = field(default_factory=list)
+    attacked: list[Phase] = field(default_factory=list)
     rss_mib: dict[str, list[int]] = field(default_factory=dict)
     crowd: dict[str, int] = field(default_factory=dict)
 
     def report(self) -> dict[str, Any]:
-        calm, attacked = (sorted(each)[len(each) // 2] for each in (self.calm, self.attacked))
+        calm, attacked = _median(self.calm), _median(self.attacked)
         return {
             "frames": sum(self.frames.values()),
             "by_door": dict(self.frames),
-            "steps_per_s": {"calm": round(calm, 1), "attacked": round(attacked, 1)},
-            "ratio": round(attacked / calm, 3),
+            "steps_per_s": {
+                "calm": round(calm.steps_per_s, 1),
+                "attacked": round(attacked.steps_per_s, 1),
+                "ratio": round(attacked.steps_per_s / calm.steps_per_s, 3),
+            },
+            "cpu_ms_of_a_step": {
+                "calm": round(calm.cpu_ms, 3),
+                "attacked": round(attacked.cpu_ms, 3),
+                "ratio": round(calm.cpu_ms / attacked.cpu_ms, 3),
+            },
             "rss_mib": self.rss_mib,
             "connections": self.crowd,
         }
 
 
 def attack(
-    folder: Path, seconds: float, turns: int, connections: int, seed: int, nice: int = 19
+    folder: Path, seconds: float, turns: int, connections: int, seed: int, nice: int | None = 19
 ) -> Attack:
-    """Attack for `seconds`, in `turns`, with a crowd of `connections`, at a priority."""
+    """Attack for `seconds`, in `turns`, with a crowd of `connections`.
+
+    Strangers have the priority `nice`, None = that of this process.
+    """
     found = Attack()
     with _servers(folder, nice) as (guarded, victim, honest):
         processes = {"guarded": guarded["pid"], "victim": victim["pid"]}
         for turn in range(turns):
-            found.calm.append(_speed(honest, _CALM_SHARE * seconds / turns))
+            found.calm.append(_phase(honest, guarded["pid"], _CALM_SHARE * seconds / turns))
             enemies = _strangers(folder, seed + 2 * turn, connections, nice)
-            found.attacked.append(_speed(honest, seconds / turns))
+            found.attacked.append(_phase(honest, guarded["pid"], seconds / turns))
             _add(found, enemies)
             for name, pid in processes.items():
                 found.rss_mib.setdefault(name, []).append(_rss_mib(pid))
@@ -114,7 +136,7 @@ def attack(
     return found
 
 
-def _strangers(folder: Path, seed: int, connections: int, nice: int) -> list[Child]:
+def _strangers(folder: Path, seed: int, connections: int, nice: int | None) -> list[Child]:
     """Those who send frames to both servers, and the crowd; all have begun."""
     enemies = [
         Child("thrower", str(folder / f"{name}.json"), str(seed + number), nice=nice)
@@ -139,7 +161,9 @@ def _add(found: Attack, enemies: list[Child]) -> None:
 
 
 @contextlib.contextmanager
-def _servers(folder: Path, nice: int) -> Iterator[tuple[dict[str, Any], dict[str, Any], Child]]:
+def _servers(
+    folder: Path, nice: int | None
+) -> Iterator[tuple[dict[str, Any], dict[str, Any], Child]]:
     """The guarded pserver, the victim, and the honest trainer; both must survive."""
     tokens = folder / "tokens.toml"
     text = "\n".join(text_of(Token(name, new_key(), name)) for name in ("admin", "train"))
@@ -173,11 +197,26 @@ def _servers(folder: Path, nice: int) -> Iterator[tuple[dict[str, Any], dict[str
         )
 
 
-def _speed(honest: Child, seconds: float) -> float:
-    """Steps a second of the honest trainer, over some seconds."""
-    first, began = int(honest.last), time.perf_counter()
+def _phase(honest: Child, pserver: int, seconds: float) -> Phase:
+    """Some seconds of the honest trainer."""
+    first, began, used_s = int(honest.last), time.perf_counter(), _cpu_s(honest.pid, pserver)
     threading.Event().wait(seconds)
-    return (int(honest.last) - first) / (time.perf_counter() - began)
+    steps = int(honest.last) - first
+    took_s, used_s = time.perf_counter() - began, _cpu_s(honest.pid, pserver) - used_s
+    return Phase(steps / took_s, 1e3 * used_s / max(steps, 1))
+
+
+def _cpu_s(*pids: int) -> float:
+    """Processor time of processes so far."""
+    fields = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in pids]
+    ticks = sum(int(each[11]) + int(each[12]) for each in fields)
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _median(phases: list[Phase]) -> Phase:
+    """The medians of both figures."""
+    speeds = sorted(each.steps_per_s for each in phases)
+    return Phase(speeds[len(speeds) // 2], sorted(each.cpu_ms for each in phases)[len(speeds) // 2])
 
 
 def _rss_mib(pid: int) -> int:

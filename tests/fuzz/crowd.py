@@ -1,7 +1,8 @@
 """`python -m tests.fuzz.crowd FACTS COUNT`: connections that are idle, or send a byte a second.
 
-Half of them never send. Those that the other side closes are opened again. Prints, every second,
-how many are open and how many were closed, as JSON. Ends when its standard input does.
+Half of them never send. They come from many addresses of loopback, as each host has a share only.
+Those that the other side closes are opened again. Prints, every second, how many are established
+and how many were closed, as JSON. Ends when its standard input does.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ from psrt.rpc.methods import Method
 from tests.support.raw_stream import frame
 
 _TURN_S = 1.0
-_AT_ONCE = 1_000
+_AT_ONCE = 4_000
+_HOSTS = 64
+_ESTABLISHED = 1
+_PORT_AT_CONNECT = 24  # IP_BIND_ADDRESS_NO_PORT: a port for each pair of addresses
 _CALL = frame(Method.OPEN) + frame(Method.STATUS)
 
 
@@ -34,13 +38,14 @@ class Crowd:
         self.closed = 0
 
     def __len__(self) -> int:
-        return len(self._open)
+        """Connections that are established."""
+        return sum(map(_is_established, self._open))
 
     def fill(self) -> None:
         """Open some connections that are missing."""
         for number in range(min(_AT_ONCE, self._count - len(self._open))):
             with contextlib.suppress(OSError):
-                sock = _dial(next(self._places))
+                sock = _dial(next(self._places), f"127.1.0.{1 + number % _HOSTS}")
                 self._open[sock] = iter(_CALL) if number % 2 else None
 
     def trickle(self) -> None:
@@ -60,11 +65,21 @@ class Crowd:
                 self.closed += 1
 
 
-def _dial(address: str) -> socket.socket:
+def _is_established(sock: socket.socket) -> bool:
+    """True if both sides have the connection: neither waits for it, nor has closed it."""
+    if sock.family == socket.AF_UNIX:
+        return True
+    return sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == _ESTABLISHED
+
+
+def _dial(address: str, source: str) -> socket.socket:
     is_unix = address.startswith("/")
     sock = socket.socket(socket.AF_UNIX if is_unix else socket.AF_INET)
     sock.setblocking(False)
     try:
+        if not is_unix:
+            sock.setsockopt(socket.IPPROTO_IP, _PORT_AT_CONNECT, 1)
+            sock.bind((source, 0))
         sock.connect(address if is_unix else split_endpoint(address))
     except BlockingIOError:
         if is_unix:  # its backlog is full
@@ -84,8 +99,9 @@ def main(facts: Path, count: int) -> None:
     while not over.wait(_TURN_S):
         crowd.fill()
         crowd.trickle()
-        most = max(most, len(crowd))
-        print(json.dumps({"open": len(crowd), "most": most, "closed": crowd.closed}), flush=True)
+        count = len(crowd)
+        most = max(most, count)
+        print(json.dumps({"open": count, "most": most, "closed": crowd.closed}), flush=True)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,8 @@ from psrt.core.threads import CrashReport
 from psrt.observe.http_server import HttpPage, HttpServer
 from psrt.rpc.server import Server
 from tests.fuzz import parsers, stages
-from tests.fuzz.attack import attack
+from tests.fuzz.__main__ import MOST_GROWTH
+from tests.fuzz.attack import attack, usable_connections
 from tests.fuzz.doors import Doors
 from tests.fuzz.ledger import Ledger
 from tests.fuzz.mutate import MOST_BYTES, mutated
@@ -150,7 +151,7 @@ def test_frames_through_a_door_are_answered_or_hung_up_on(
 
 
 def test_an_honest_trainer_is_served_while_strangers_attack(tmp_path: Path) -> None:
-    found = attack(tmp_path, seconds=2.0, turns=1, connections=100, seed=1, nice=0)
+    found = attack(tmp_path, seconds=2.0, turns=1, connections=100, seed=1, nice=None)
 
     report = found.report()
     assert found.defects == []
@@ -158,3 +159,16 @@ def test_an_honest_trainer_is_served_while_strangers_attack(tmp_path: Path) -> N
     assert report["steps_per_s"]["attacked"] > 0
     assert report["connections"]["most"] == 100
     assert json.dumps(report)
+
+
+@pytest.mark.long
+def test_ten_thousand_idle_and_slow_connections_at_a_time_take_no_memory(tmp_path: Path) -> None:
+    crowd = 10_000
+    if usable_connections(crowd) < crowd:
+        pytest.skip(f"needs a limit of more than {crowd} open files (ulimit -Hn)")
+    found = attack(tmp_path, seconds=30.0, turns=2, connections=crowd, seed=1, nice=None)
+
+    report = found.report()
+    assert found.defects == []
+    assert report["connections"]["most"] > 0.9 * crowd
+    assert all(last < MOST_GROWTH * first for first, *_, last in found.rss_mib.values())

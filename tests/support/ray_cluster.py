@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,17 +49,23 @@ def ray_cluster(directory: Path) -> Iterator[Network]:
     os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_TMPDIR=str(directory))
     network = new_network()
     with network.entered():
-        from ray.cluster_utils import Cluster
-
-        common = {"num_cpus": CORES, "object_store_memory": _OBJECTS_BYTES}
-        head = common | {"include_dashboard": False, "node_ip_address": NODES[0]}
-        cluster = Cluster(initialize_head=True, head_node_args=head)
-        try:
-            cluster.add_node(**common, node_ip_address=NODES[1])
-            yield Network(network.descriptor, cluster.address)
-        finally:
+        cluster = _cluster()
+    try:
+        yield Network(network.descriptor, cluster.address)
+    finally:
+        with network.entered():
             cluster.shutdown()
-            os.close(network.descriptor)
+        os.close(network.descriptor)
+
+
+def _cluster() -> Any:
+    from ray.cluster_utils import Cluster
+
+    common = {"num_cpus": CORES, "object_store_memory": _OBJECTS_BYTES}
+    head = common | {"include_dashboard": False, "node_ip_address": NODES[0]}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
+    cluster.add_node(**common, node_ip_address=NODES[1])
+    return cluster
 
 
 def new_network() -> Network:

@@ -60,7 +60,8 @@ class FrameSocket:
     """Sends and receives whole messages; `max_bytes` bounds a frame in both directions.
 
     With `shared`, payloads may be in memory that both ends map instead of the socket. `unfinished`
-    counts, at a pserver, the bytes of a frame that is expected, and returns by when.
+    counts, at a pserver, the bytes of a frame that is expected, and returns by when. Bytes `ahead`
+    were received before.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class FrameSocket:
         busy_poll: BusyPoll = NEVER,
         shared: SharedMemory | None = None,
         unfinished: Callable[[int], AbstractContextManager[float]] | None = None,
+        ahead: bytes = b"",
     ) -> None:
         self._sock = sock
         self._max_bytes = self.receive_limit = max_bytes
@@ -78,7 +80,7 @@ class FrameSocket:
         self._latency = busy_poll.tracker()
         self._shared = shared
         self._buffers = ReceiveBuffers()
-        self._ahead = b""  # bytes received behind the last frame
+        self._ahead = ahead  # bytes received behind the last frame
         self._deadline: float | None = None
         self._armed_s = {socket.SO_RCVTIMEO: 0.0, socket.SO_SNDTIMEO: 0.0}
         tune(sock)
@@ -130,9 +132,11 @@ class FrameSocket:
             return read(buffer[ALIGNMENT:end])
         if self._unfinished is None:
             return self._rest(buffer, got_end, end, into, read)
-        with self._unfinished(announced.size_bytes) as self._deadline:
+        until = self._deadline
+        with self._unfinished(announced.size_bytes) as of_frame:
+            self._deadline = of_frame if until is None else min(until, of_frame)
             message = self._rest(buffer, got_end, end, into, read)
-        self._deadline = None
+        self._deadline = until
         return message
 
     def drain(self) -> None:

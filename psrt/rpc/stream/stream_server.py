@@ -1,4 +1,4 @@
-"""The stream carrier, server side: a thread per listener, a thread per connection.
+"""The stream carrier, server side: a thread for all listeners, a thread per connection.
 
 A connection thread receives a frame, runs the handler, waits for a `Later` if it gets one, and
 sends the reply: no queue, no hand-over between threads. Measured on 2 cores with 13,312 rows of 16
@@ -7,8 +7,8 @@ connection costs a thread that sleeps in the kernel. A connection over the limit
 and is closed.
 
 A connection is a stranger's until its first call, OPEN: its frames are small, and it ends after
-OPEN_S. When there are too many strangers, or connections, the oldest stranger of the host that
-has most of them makes room.
+OPEN_S. It waits in the lobby, without a thread, until it begins to call. When there are too many
+strangers, or connections, the oldest stranger of the host that has most of them makes room.
 
 `stop` closes the listeners and the reading side of every connection, so accepted calls finish and
 their replies are sent; after the grace the rest is cut off.
@@ -34,6 +34,7 @@ from psrt.rpc.host_shares import HOST_SHARE
 from psrt.rpc.hosts import listen
 from psrt.rpc.serving import Handler, Later, Peer, begin, error_reply, settle
 from psrt.rpc.shm import SegmentRefusedError, SharedMemory
+from psrt.rpc.stream.lobby import Guest, Lobby
 from psrt.rpc.stream.sockets import FrameSocket
 from psrt.rpc.stream.strangers import Strangers
 from psrt.rpc.stream.unix_peers import check_unix_peer
@@ -48,9 +49,10 @@ audit = logging.getLogger("psrt.audit")
 MOST_CONNECTIONS = 4096
 """Limit for all listeners together: three connections of each of 1,365 trainers in mode async."""
 
-MOST_STRANGERS, OPEN_S = 256, 10.0
+MOST_STRANGERS = 256
+"""Connections that have begun their first call."""
 
-_BACKLOG, _ACCEPT_PAUSE_S = 128, 0.1
+_BACKLOG = 1024
 _ABORT_JOIN_S = 1.0
 
 
@@ -86,10 +88,9 @@ class StreamServer:
         self._crashes = crashes or CrashReport()
         self._stopping = threading.Event()
         self._lock = threading.Lock()
-        self._listeners: list[socket.socket] = []
+        self._lobby = Lobby(self._meet, self._add, host_share, self._crashes)
         self._connections: dict[FrameSocket, threading.Thread] = {}
         self._strangers = Strangers()
-        self._threads: list[threading.Thread] = []
         self._accepted = 0
         self._unix_group: int | None = None
 
@@ -97,7 +98,7 @@ class StreamServer:
         """Accept connections on `port` (0 picks one); returns the port."""
         listener = listen(host, port, _BACKLOG)
         bound = int(listener.getsockname()[1])
-        self._start(listener, f"tcp-{bound}")
+        self._lobby.open(listener, f"tcp-{bound}")
         return bound
 
     def listen_unix(self, path: str, group: int | None = None) -> None:
@@ -106,18 +107,14 @@ class StreamServer:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         listener.bind(path)
         listener.listen(_BACKLOG)
-        self._start(listener, "unix")
+        self._lobby.open(listener, "unix")
 
     def stop(self, grace_s: float) -> None:
         """Refuse new calls, let running ones finish for `grace_s`, then cut them off."""
         deadline = time.monotonic() + grace_s
         with self._lock:
             self._stopping.set()
-        for listener in self._listeners:
-            # Closing alone does not wake a thread that blocks in accept.
-            with contextlib.suppress(OSError):
-                listener.shutdown(socket.SHUT_RDWR)
-            listener.close()
+        self._lobby.close()
         self._each_connection(FrameSocket.close_reading)
         self._join(deadline)
         self._each_connection(FrameSocket.abort)
@@ -127,38 +124,23 @@ class StreamServer:
         if names:
             log.warning("stopped while calls were running: %s", ", ".join(names))
 
-    def _start(self, listener: socket.socket, name: str) -> None:
-        self._listeners.append(listener)
-        thread = start_thread(
-            lambda: self._accept(listener, name), f"psrt-accept-{name}", self._crashes
-        )
-        self._threads.append(thread)
-
-    def _accept(self, listener: socket.socket, name: str) -> None:
-        while not self._stopping.is_set():
-            try:
-                sock, address = listener.accept()
-                self._add(sock, _peer(sock, address))
-            except AccessError as error:
-                audit.warning("refused %s: %s", name, error.message)
-                sock.close()
-            except (OSError, MemoryError) as error:
-                if not self._stopping.is_set():
-                    # No descriptors, no memory, or the caller hung up: none may end the listener.
-                    log.warning("accept on %s failed: %s", name, error)
-                    self._stopping.wait(_ACCEPT_PAUSE_S)
-
-    def _add(self, sock: socket.socket, peer: Peer) -> None:
-        may_share = sock.family == socket.AF_UNIX and self._shared_bytes
-        shared = SharedMemory(self._shared_bytes) if may_share else None
+    def _meet(self, sock: socket.socket, address: object) -> Peer:
+        """The peer of a new connection; raises `AccessError` for a user who may not call."""
         if sock.family == socket.AF_UNIX:
             check_unix_peer(sock, self._unix_group)
-        tls = None if sock.family == socket.AF_UNIX else self._tls
+        return _peer(sock, address)
+
+    def _add(self, guest: Guest) -> None:
+        """Serve a connection that has begun to call."""
+        sock, peer = guest.sock, guest.peer
+        is_unix = sock.family == socket.AF_UNIX
+        shared = SharedMemory(self._shared_bytes) if is_unix and self._shared_bytes else None
+        tls = None if is_unix else self._tls
         carried = sock if tls is None else accept_encrypted(sock, tls, str(peer))
         expect = partial(self._unfinished.expect, peer.host)
-        frames = FrameSocket(carried, self._max_bytes, self._busy_poll, shared, expect)
+        frames = FrameSocket(carried, self._max_bytes, self._busy_poll, shared, expect, guest.ahead)
         frames.receive_limit = min(GREETING_BYTES, self._max_bytes)
-        frames.expire_at(time.monotonic() + OPEN_S)
+        frames.expire_at(guest.ends_s)
         try:
             with self._lock:
                 self._begin_serving(frames, peer)
@@ -277,8 +259,9 @@ class StreamServer:
             act(frames)
 
     def _join(self, deadline: float) -> None:
+        self._lobby.join(max(0.0, deadline - time.monotonic()))
         with self._lock:
-            threads = [*self._threads, *self._connections.values()]
+            threads = list(self._connections.values())
         for thread in threads:
             thread.join(max(0.0, deadline - time.monotonic()))
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import threading
 from collections.abc import Iterator
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -14,12 +16,12 @@ from psrt.rpc import pb, unfinished
 from psrt.rpc.methods import Method
 from psrt.rpc.server import Server
 from psrt.rpc.serving import Peer
-from psrt.rpc.stream import stream_server
+from psrt.rpc.stream import lobby, stream_server
 from psrt.rpc.stream.stream import StreamConnection, connect_tcp
 from psrt.rpc.unfinished import UnfinishedFrames
 from psrt.rpc.wire.frames import Message
 from psrt.rpc.wire.header_limits import GREETING_BYTES
-from psrt.rpc.wire.preamble import preamble
+from psrt.rpc.wire.preamble import PREAMBLE_BYTES, preamble
 from tests.support.carriers import eventually
 from tests.support.raw_stream import dial, error_in, everything, frame, opened
 
@@ -71,7 +73,7 @@ def test_a_stranger_may_send_a_few_kilobytes_only(server: Server) -> None:
 def test_a_stranger_that_stays_silent_is_hung_up_on(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream_server, "OPEN_S", 0.05)
+    monkeypatch.setattr(lobby, "OPEN_S", 0.05)
 
     with dial(server) as sock:
         assert everything(sock) == b""
@@ -89,12 +91,77 @@ def test_silent_strangers_do_not_keep_callers_out(server: Server) -> None:
         each.close()
 
 
-def test_the_oldest_stranger_makes_room(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream_server, "MOST_STRANGERS", 1)
+def test_a_stranger_that_begins_and_does_not_go_on_is_hung_up_on(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lobby, "OPEN_S", 0.2)
+
+    with dial(server) as sock:
+        sock.sendall(frame(Method.OPEN)[:-1])
+        assert everything(sock) == b""
+
+
+@pytest.mark.parametrize("sent", [0, PREAMBLE_BYTES - 1])
+def test_strangers_that_have_not_sent_a_preamble_have_no_thread(server: Server, sent: int) -> None:
+    strangers = [dial(server) for _ in range(20)]
+    for each in strangers:
+        each.sendall(frame(Method.OPEN)[:sent])
+    eventually(lambda: len(server._stream._lobby) == 20, "the strangers", WAIT_S)
+
+    called(server).close()
+
+    assert server._stream._accepted == 1
+    for each in strangers:
+        each.sendall(frame(Method.OPEN)[sent:])
+        assert each.recv(1) == b"P"
+        each.close()
+    assert server._stream._accepted == 21
+    eventually(lambda: not server._stream._connections, "their ends", WAIT_S)
+
+
+def test_a_slow_stranger_at_a_unix_socket_has_no_thread() -> None:
+    server = Server(echo, unix_dir="")
+    server.start()
+    call = frame(Method.OPEN)
+    with socket.socket(socket.AF_UNIX) as slow, socket.socket(socket.AF_UNIX) as gone:
+        for sock in (slow, gone):
+            sock.connect(server.unix_path)
+            sock.settimeout(WAIT_S)
+        for number in range(PREAMBLE_BYTES - 1):
+            slow.sendall(call[number : number + 1])
+        gone.sendall(call[:1])
+        gone.shutdown(socket.SHUT_WR)
+        assert everything(gone) == b""
+        assert server._stream._accepted == 0
+
+        slow.sendall(call[PREAMBLE_BYTES - 1 :])
+        assert slow.recv(1) == b"P"
+    assert server._stream._accepted == 1
+    server.stop(0.0)
+
+
+def test_a_stranger_that_leaves_is_forgotten(server: Server) -> None:
+    with dial(server):
+        eventually(lambda: len(server._stream._lobby) == 1, "the stranger", WAIT_S)
+
+    eventually(lambda: len(server._stream._lobby) == 0, "its end", WAIT_S)
+    assert server._stream._accepted == 0
+
+
+@pytest.mark.parametrize(
+    ("room", "limit", "sent"), [(lobby, "MOST_WAITING", 0), (stream_server, "MOST_STRANGERS", -1)]
+)
+def test_the_oldest_stranger_makes_room(
+    server: Server, monkeypatch: pytest.MonkeyPatch, room: ModuleType, limit: str, sent: int
+) -> None:
+    monkeypatch.setattr(room, limit, 1)
+    call = frame(Method.OPEN)
 
     with dial(server) as first, dial(server) as second:
+        first.sendall(call[:sent])
+        second.sendall(call[:sent])
         assert everything(first) == b""
-        second.sendall(frame(Method.OPEN))
+        second.sendall(call[sent:])
         assert second.recv(1) == b"P"
 
 
@@ -113,7 +180,7 @@ def test_a_connection_may_be_idle_between_two_calls(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(unfinished, "GRACE_S", 0.05)
-    monkeypatch.setattr(stream_server, "OPEN_S", 0.05)
+    monkeypatch.setattr(lobby, "OPEN_S", 0.05)
     large = Message(pb.Header(protocol=1, method=Method.PUSH), [np.zeros(MIB, np.uint8)])
     connection = called(server)
     connection.call(large, WAIT_S)
@@ -193,18 +260,71 @@ def test_a_host_may_have_a_share_of_the_connections() -> None:
     server.stop(0.0)
 
 
+@pytest.mark.parametrize(
+    ("room", "limit", "sent"), [(lobby, "MOST_WAITING", 0), (stream_server, "MOST_STRANGERS", -1)]
+)
 def test_strangers_of_one_host_do_not_drive_out_those_of_another(
-    server: Server, monkeypatch: pytest.MonkeyPatch
+    server: Server, monkeypatch: pytest.MonkeyPatch, room: ModuleType, limit: str, sent: int
 ) -> None:
-    monkeypatch.setattr(stream_server, "MOST_STRANGERS", 3)
+    monkeypatch.setattr(room, limit, 3)
     host, port = server.data_endpoints[0].rsplit(":", 1)
+    call = frame(Method.OPEN)
 
     with socket.create_connection((host, int(port)), WAIT_S, ("127.0.0.9", 0)) as honest:
-        eventually(lambda: len(server._stream._strangers) == 1, "the first stranger", WAIT_S)
+        honest.sendall(call[:sent])
+        eventually(lambda: _strangers(server) == 1, "the first stranger", WAIT_S)
         crowd = [dial(server) for _ in range(20)]
-        eventually(lambda: server._stream._accepted == 21, "the crowd", WAIT_S)
-        honest.sendall(frame(Method.OPEN))
+        for each in crowd:
+            each.sendall(call[:sent])
+        for each in crowd[:-3]:
+            assert everything(each) == b""
+        honest.sendall(call[sent:])
 
         assert honest.recv(1) == b"P"
     for each in crowd:
         each.close()
+
+
+def _strangers(server: Server) -> int:
+    return len(server._stream._lobby) + len(server._stream._strangers)
+
+
+def test_a_host_has_a_share_of_the_lobby(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lobby, "MOST_WAITING", 4)
+    crowd = [dial(server) for _ in range(4)]
+
+    assert everything(crowd[0]) == b""
+    eventually(lambda: len(server._stream._lobby) == 3, "three of four places", WAIT_S)
+    for each in crowd:
+        each.close()
+
+
+def test_the_lobby_leaves_most_descriptors_to_others(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("resource.getrlimit", lambda kind: (16, 16))
+    crowd = [dial(server) for _ in range(4)]
+
+    assert everything(crowd[0]) == b""
+    for each in crowd:
+        each.close()
+
+
+def test_without_descriptors_the_oldest_stranger_makes_room(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting = server._stream._lobby
+    with dial(server) as first:
+        eventually(lambda: len(waiting) == 1, "the first stranger", WAIT_S)
+        enter, failures = waiting._enter, [OSError(errno.EMFILE, "planted")]
+
+        def fails_once(sock: socket.socket, address: object, name: str) -> None:
+            if failures:
+                sock.close()
+                raise failures.pop()
+            enter(sock, address, name)
+
+        monkeypatch.setattr(waiting, "_enter", fails_once)
+        dial(server).close()
+
+        assert everything(first) == b""
