@@ -11,6 +11,7 @@ supervise  decisions when a process ends
 ready_files  facts that pservers write for their launcher
 children   protocols of a child and of an engine
 processes  processes of this host: start, output, signals
+reported_child  a process that something else has started
 report     table, merged report and failure of a launch
 cluster    the loop of a launch
 runners    processes on other hosts that start those of a launch

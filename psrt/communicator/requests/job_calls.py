@@ -15,6 +15,7 @@ from typing import TypeAlias, TypeVar
 
 from psrt.communicator.base import Beginning, Timeline
 from psrt.communicator.members import Members, members_of
+from psrt.communicator.requests.asked_cut import ask_for_cut
 from psrt.communicator.requests.endpoint_threads import EndpointThreads, results
 from psrt.communicator.requests.lineage import Lineage, leave
 from psrt.communicator.requests.recovery import DurablePushes
@@ -206,9 +207,7 @@ class JobCalls:
 
     def request_cut(self, timeout_s: float, behind: int) -> int:
         """Ask the first pserver for a cut behind `behind`; its number once complete."""
-        header = pb.Header(cut=pb.Cut(newest=behind))
-        reply = self._clients[0].call(Method.CHECKPOINT, header=header, timeout_s=timeout_s)
-        number = int(reply.header.cut.number)
+        number = ask_for_cut(self._clients, timeout_s, behind)
         if self.durable is not None:
             self.durable.completed(number)
         return number

@@ -23,6 +23,7 @@ from psrt.pserver.decisions import JobIdentity, Member, PserverState, describe, 
 from psrt.pserver.eviction import Upkeep
 from psrt.pserver.loading import TableLoader, handled_later
 from psrt.pserver.serving.connections import TrainerConnections
+from psrt.pserver.serving.coordinator_calls import CoordinatorCalls
 from psrt.pserver.serving.cut_calls import CutCalls
 from psrt.pserver.serving.cut_moments import CutMoments
 from psrt.pserver.serving.durable import PartSource
@@ -105,6 +106,8 @@ class PserverService:
             self._joins.recover(recovered)
 
     def _handlers(self) -> dict[int, Callable[[Message], Message | Later]]:
+        of_cuts = self._cuts, self.moments, self._resizes, self._clock
+        coordinator = CoordinatorCalls(*of_cuts, lambda: self.is_recording)
         return {
             Method.HELLO: self._joins.hello,
             Method.REGISTER: self._joins.register,
@@ -116,10 +119,10 @@ class PserverService:
             Method.EXPORT: self._export,
             Method.STATUS: self._status,
             Method.SHRINK: self._shrink,
-            Method.WATCH: self._cuts.watch,
+            Method.WATCH: coordinator.watch,
             Method.CUT: self._resizes.cut,
-            Method.PART: self._cuts.part,
-            Method.CHECKPOINT: self._checkpoint,
+            Method.PART: coordinator.part,
+            Method.CHECKPOINT: coordinator.checkpoint,
             Method.ATTEND: self._joins.attend,
             Method.RESENT: self._joins.resent,
             Method.KEEP_STATE: lambda message: self._cuts.states.keep(message),
@@ -278,15 +281,6 @@ class PserverService:
 
     def _load_failed(self, error: PsrtError) -> None:
         self._runner.decide(lambda state, now: state.abort(error))
-
-    def _checkpoint(self, message: Message) -> Message | Later:
-        """Handle CHECKPOINT; lingering trainers join the cut at the end of the job."""
-        self._resizes.check(message)
-        if self._cuts.coordination is not None and not self.is_recording:
-            self.moments.refuse_without_trainers()
-        if message.header.cut.trainers:
-            return self._resizes.request(message)
-        return self._cuts.checkpoint(message, self.is_recording)
 
     def _shrink(self, message: Message) -> Message:
         self._runner.ask(lambda state, now: state.called(*caller_of(message.header), now))
