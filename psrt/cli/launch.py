@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from psrt.cli.options import options_of
+from psrt.cli.options import job_options, options_of
 from psrt.config.load import load
 from psrt.config.sections import LaunchConfig
 from psrt.launch import launching
@@ -15,6 +15,7 @@ _EPILOG = """\b
 Examples:
   psrt launch ctr_dnn.toml                      2 pservers, 2 trainers
   psrt launch --mode async --epochs 3 --report run.json ctr_dnn.toml
+  psrt launch --batch-size 256 --set job.params.rate=0.05 --set trainer.on_nan=skip ctr_dnn.toml
   psrt launch --pservers 1 --trainers 1 --save model/ ctr_dnn.toml
   psrt launch --dry-run ctr_dnn.toml            print the commands, start nothing
   psrt launch --on ssh --hosts a:2,b:2 ctr_dnn.toml
@@ -24,6 +25,7 @@ Examples:
 
 @click.command(epilog=_EPILOG)
 @options_of(LaunchConfig)
+@job_options("batch_size")
 @click.option("--dry-run", is_flag=True, help="Print what would be started, and start nothing.")
 def launch(dry_run: bool, **flags: Any) -> int:
     """Run a job on a cluster.

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 from click.shell_completion import CompletionItem
 
+from psrt.config.assignments import assigned
+from psrt.config.load import export
 from psrt.config.render import toml_value
 from psrt.config.sections import SECTIONS
 from psrt.config.settings import STRINGS, Setting, settings_of
@@ -38,6 +40,44 @@ def options_of(cls: type[Any]) -> Callable[[Command], Command]:
         for decorator in reversed(decorators):
             command = decorator(command)
         return command
+
+    return decorate
+
+
+_SHORT_HELP = {
+    "epochs": "Epochs in place of the job's.",
+    "batch_size": "Examples of one mini-batch of one trainer in place of the job's.",
+}
+
+
+def job_options(*short: str) -> Callable[[Command], Command]:
+    """Decorate a command that reads a job file with `--set`, and with some flags of
+    `psrt.config.assignments.SHORT`; they are in force, also for child processes, when it runs."""
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def assigning(*arguments: Any, assignments: tuple[str, ...], **flags: Any) -> Any:
+            given = {name: flags.pop(f"job_{name}") for name in short}
+            if found := assigned(assignments, given):
+                export(found)
+            return command(*arguments, **flags)
+
+        decorated: Any = assigning
+        for name in reversed(short):
+            option = click.option(
+                f"--{dashed(name)}", f"job_{name}", metavar="INTEGER", help=_SHORT_HELP[name]
+            )
+            decorated = option(decorated)
+        return cast(
+            "Command",
+            click.option(
+                "--set",
+                "assignments",
+                multiple=True,
+                metavar="SECTION.KEY=VALUE",
+                help="Set any setting, or an argument of build(): --set job.params.rate=0.1.",
+            )(decorated),
+        )
 
     return decorate
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from psrt.cli.options import options_of
+from psrt.cli.options import job_options, options_of
 from psrt.cli.script import SUFFIX, run_script
 from psrt.cli.service import reporter_of
 from psrt.config import roles
@@ -30,6 +30,7 @@ Examples:
     psrt trainer ctr_dnn.toml                  as launchers of PaddlePaddle start it
   psrt trainer --local --state at.json job.toml      record the position in the data
   psrt trainer --local --resume at.json --state at.json job.toml       and continue behind it
+  psrt trainer --local --epochs 3 --batch-size 256 --set job.params.rate=0.05 job.toml
   psrt trainer --evaluate model/ ctr_dnn.toml   test a saved model, no pserver needed
   psrt trainer --endpoints a:6170 --trainers 2 --trainer-id 1 train.py -- --epochs 3
 """
@@ -37,6 +38,7 @@ Examples:
 
 @click.command(epilog=_EPILOG)
 @options_of(TrainerConfig)
+@job_options("epochs", "batch_size")
 @click.argument("arguments", nargs=-1, metavar="[-- ARGUMENTS]")
 def trainer(arguments: tuple[str, ...], **flags: Any) -> int:
     """Run one trainer, of a job file or a script.

@@ -9,6 +9,7 @@ Reading order:
     roles            the role of a process, from variables of its launcher
     host_files       configuration files of a host
     overrides        settings of this process that override its environment
+    assignments      settings given as section.key=value
     load             sections filled from flags, environment and TOML
     reload           settings that are read again while a process runs
     warm_rules       the file of a warm start's rules

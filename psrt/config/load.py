@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from psrt.config import overrides
+from psrt.config.assignments import PARAMS, params_of
 from psrt.config.host_files import host_files
 from psrt.config.overrides import GivenValue, Variables
 from psrt.config.sections import (
@@ -118,7 +119,7 @@ def load_job(file: str, *, environ: Mapping[str, str] | None = None) -> Loaded[J
         warm_start=job.config.warm_start,
         warm_start_map=job.config.warm_start_map,
         warm_start_strict=job.config.warm_start_strict,
-        **_free_tables(toml, "job"),
+        params=_params(toml, variables),
         data=dataclasses.replace(data.config, **_free_tables(toml, "data")),
         communication=mode.config,
         wire=wire.config,
@@ -135,6 +136,12 @@ def load_job(file: str, *, environ: Mapping[str, str] | None = None) -> Loaded[J
 def _free_tables(toml: TomlFile, section: str) -> dict[str, Any]:
     values = toml.values(section)
     return {name: values.get(name, {}) for name in FREE_TABLES[section]}
+
+
+def _params(toml: TomlFile, variables: Variables) -> dict[str, Any]:
+    """The keyword arguments of `build()`; those of --set replace those of the file."""
+    given: dict[str, Any] = _free_tables(toml, "job")["params"]
+    return {**given, **params_of(variables.first([PARAMS]))}
 
 
 def _communication(toml: TomlFile, variables: Variables) -> Loaded[CommunicationMode]:

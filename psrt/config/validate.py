@@ -21,9 +21,10 @@ from psrt.core.specs import MODES
 
 _PREFIX = "PSRT_"
 _OTHERS = re.compile(
-    r"PSRT_(HOME|CONFIG|FAILPOINT|BENCH_.*|PORT|(.+_)?PORT_\d+_(TCP|UDP|SCTP).*|(.+_)?SERVICE_(HOST|PORT.*))"
+    r"PSRT_(HOME|CONFIG|JOB_PARAMS|FAILPOINT|BENCH_.*|PORT|(.+_)?PORT_\d+_(TCP|UDP|SCTP).*|(.+_)?SERVICE_(HOST|PORT.*))"
 )
-"""Installation path, file of a host, failpoints, variables of benchmarks and of Kubernetes."""
+"""Installation path, file of a host, arguments of `build()`, failpoints, variables of benchmarks
+and of Kubernetes."""
 
 _LINK = re.compile(r"(tcp|udp|sctp)://")
 """Value of `PSRT_PSERVER_PORT` that Kubernetes sets for a service named `psrt-pserver`."""

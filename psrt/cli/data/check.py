@@ -26,16 +26,24 @@ from psrt.data.sources import expand, text_bytes
 )
 @click.option("--gzip", "gzipped", is_flag=True, help="Write .gz files.")
 @click.option("--replace", is_flag=True, help="Remove parts of an earlier split.")
-def split(*, file: Path, parts: int, out: Path, gzipped: bool, replace: bool) -> None:
+@click.option(
+    "--header/--no-header", default=None, help="Begin each part with the first line, or do not."
+)
+def split(
+    *, file: Path, parts: int, out: Path, gzipped: bool, replace: bool, header: bool | None
+) -> None:
     """Cut a text file into parts of consecutive lines, name-00000 … in --out.
+
+    Without --header or --no-header, a first line that looks like names of columns is refused.
 
     Compressed files go to trainers whole, so that each trainer needs one. The lines of the parts
     are counted before they are published.
     """
-    written = file_parts.split_file(file, parts, out, gzipped, replace)
+    written = file_parts.split_file(file, parts, out, gzipped, replace, header)
     for path, lines in written:
         click.echo(f"{path}: {lines:,} lines")
-    click.echo(f"{sum(lines for _, lines in written):,} lines in all, as in {file}")
+    lines = sum(lines - bool(header) for _, lines in written) + bool(header)
+    click.echo(f"{lines:,} lines in all, as in {file}")
 
 
 @click.command("check", epilog="\b\nExample:\n  psrt data check data/*.txt --job ctr_dnn.toml")

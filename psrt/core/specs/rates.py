@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, assert_never
+from typing import Any, assert_never, cast
 
 from psrt.core.attributes import plain
 from psrt.core.errors import ConfigError
@@ -174,8 +174,8 @@ def _steps_problem(schedule: object, *names: str) -> str:
 
 
 def _rates_problem(rates: tuple[object, ...]) -> str:
-    bad = [rate for rate in rates if not is_float32(rate)]
-    return f"a rate must be a finite number of float32, not {bad[0]!r}" if bad else ""
+    bad = [rate for rate in rates if not is_float32(rate) or cast("float", rate) < 0]
+    return f"a rate must be a finite number of float32, at least 0, not {bad[0]!r}" if bad else ""
 
 
 def scaled(schedule: LearningRate, factor: float) -> LearningRate:

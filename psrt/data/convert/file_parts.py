@@ -1,12 +1,14 @@
 """One text file cut into runs of its lines, one per trainer.
 
-`name.txt` becomes `name-00000.txt`, `name-00001.txt` …, of near-equal numbers of lines. The file is
+`name.txt` becomes `name-00000.txt`, `name-00001.txt` …, of near-equal numbers of lines. Each part
+of a file with a header begins with that. The file is
 read twice, to count and to cut. The parts are read again and counted before they get their names,
 so that no job reads a half-written set.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
@@ -20,18 +22,33 @@ from psrt.data.sources import blocks, unwritable
 
 _NEWLINE = ord("\n")
 _COMPRESSED = (".gz", ".zst")
+_SHOWN = 60
 
 
 def split_file(
-    source: Path, parts: int, directory: Path, gzipped: bool = False, replace: bool = False
+    source: Path,
+    parts: int,
+    directory: Path,
+    gzipped: bool = False,
+    replace: bool = False,
+    header: bool | None = None,
 ) -> list[tuple[Path, int]]:
     """Cut `source` (plain, gzip or zstd) into `parts` files; returns the path and lines of each.
 
     Raises `DataError` if it has fewer lines than parts, or, without `replace`, if parts exist
-    already; files of an earlier, longer split count too.
+    already; files of an earlier, longer split count too. With `header` each part begins with the
+    first line; None = there is none, and a first line that looks like one is refused.
     """
     if parts < 1:
         raise ConfigError(f"a file is split into 1 part or more, not {parts}.")
+    first = first_line(source) if header is not False else b""
+    if header is None and looks_like_header(first):
+        raise DataError(
+            f"{source}, line 1: {first[:_SHOWN].decode('utf-8', 'replace').strip()!r} looks like "
+            "the names of columns, which only the first part would get. Nothing was written.",
+            hint="Give --header to begin each part with it, or --no-header if it is an example.",
+        )
+    head = first if header else b""
     paths = part_paths(source, parts, directory, gzipped)
     earlier = sorted(directory.glob(_name(source, "?????", "*")))
     if earlier and not replace:
@@ -40,10 +57,11 @@ def split_file(
             code=ErrorCode.DATA_MISSING,
             hint="Choose another --out, or give --replace to have it removed.",
         )
-    sizes = part_sizes(count_lines(source), parts, source)
+    sizes = part_sizes(count_lines(source) - bool(head), parts, source)
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        _write(source, [unfinished(path) for path in paths], sizes, gzipped)
+        _write(source, [unfinished(path) for path in paths], sizes, gzipped, head)
+        sizes = [size + bool(head) for size in sizes]
         _publish(paths, sizes, earlier)
     except OSError as error:
         raise unwritable(directory, error) from error
@@ -71,18 +89,33 @@ def count_lines(path: Path | str) -> int:
     return sum(int(np.count_nonzero(text == _NEWLINE)) for text in blocks(path))
 
 
-def _write(source: Path, paths: list[Path], sizes: list[int], gzipped: bool) -> None:
-    pieces = groupby(_pieces(source, sizes), lambda piece: piece[0])
+def first_line(source: Path) -> bytes:
+    """Return the first line of a file with its newline."""
+    for text in blocks(source):
+        return text[: int(np.argmax(text == _NEWLINE)) + 1].tobytes()
+    return b""
+
+
+def looks_like_header(line: bytes) -> bool:
+    """Return True if a line has several cells, and none of them is or begins with a number."""
+    cells = [cell.strip(b" \"'") for cell in re.split(rb"[,;\t|]", line.strip())]
+    return len(cells) > 1 and all(cell[:1].isalpha() or cell[:1] == b"_" for cell in cells)
+
+
+def _write(source: Path, paths: list[Path], sizes: list[int], gzipped: bool, head: bytes) -> None:
+    pieces = groupby(_pieces(source, sizes, len(head)), lambda piece: piece[0])
     for path, (_, texts) in zip(paths, pieces, strict=False):
         with create(path, gzipped) as file:
+            file.write(head)
             for _, text in texts:
                 file.write(text.data)
 
 
-def _pieces(source: Path, sizes: list[int]) -> Iterator[tuple[int, U8]]:
-    """Yield (part, run of lines)."""
+def _pieces(source: Path, sizes: list[int], left_out: int) -> Iterator[tuple[int, U8]]:
+    """Yield (part, run of lines) behind the first `left_out` bytes, those of a header."""
     part, wanted = 0, sizes[0]
-    for text in blocks(source):
+    for block in blocks(source):
+        text, left_out = block[left_out:], 0
         ends = np.flatnonzero(text == _NEWLINE) + 1
         taken, start = 0, 0
         while taken < len(ends):

@@ -134,7 +134,17 @@ def ids(cells: TextCells, field: Field) -> I64:
     kernel.read_ids(cells.text, cells.starts, cells.stops, refuse, field.missing_id, out, report)
     if report[kernel.STATUS] != scan.DONE:
         raise cells.bad(report)
+    _refuse_signed(cells, out)
     return out
+
+
+def _refuse_signed(cells: TextCells, ids: I64) -> None:
+    """Raise `BadValue` for an id that is written with a minus: it would be one of 2⁶⁴ − n."""
+    for row in np.flatnonzero(ids < 0):
+        found = cells.text[cells.starts[row] : cells.stops[row]].tobytes().strip()
+        if found.startswith(b"-"):
+            expected = 'an id, a whole number from 0 on (kind = "text" takes any text)'
+            raise BadValue(int(row), expected, found[:_SHOWN_BYTES].decode())
 
 
 def texts(cells: TextCells, field: Field) -> I64:

@@ -10,6 +10,7 @@ prefetch       distinct ids of a batch per table, and their rows
 warm_start     the source of first values and its rules, from flags or the job file
 dealt          epochs whose files were dealt again, to another number of trainers
 kept_values    arrays that a trainer keeps from step to step, as text in a position
+label_ranges   labels outside of the range of their loss
 state          progress through the data, kept in a file for `--resume`
 batches        a job's files to prepared batches
 redealing      progress of all trainers of a cut, dealt to another number of trainers

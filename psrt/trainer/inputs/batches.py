@@ -15,6 +15,7 @@ from psrt.data.formats import Format, TextFormat, format_named
 from psrt.data.reading import QueueReader
 from psrt.data.sources import STDIN, DataFile, files, shard_files, shards_of
 from psrt.trainer.inputs.job import Job
+from psrt.trainer.inputs.label_ranges import Where, check_labels, label_ranges
 from psrt.trainer.inputs.prefetch import BatchPreparer, PreparedBatch
 from psrt.trainer.inputs.state import AT_THE_START, Reached
 
@@ -65,9 +66,11 @@ def check_tests(job: Job) -> None:
     if not paths:
         return
     options = data.batch_size, data.reader_threads, data.queue_batches
-    read = QueueReader(paths, job.slots, *options, format=format_of(job), counters=counters)
+    format, ranges = format_of(job), label_ranges(job.program)
+    read = QueueReader(paths, job.slots, *options, format=format, counters=counters)
     with read as batches:
-        for _ in batches:
+        for batch in batches:
+            check_labels(ranges, batch, Where(paths, format))
             if counters.snapshot()["data_bytes"] > CHECKED_BYTES:
                 return
 
@@ -95,6 +98,7 @@ def feed(
     """
     data, format = job.config.data, format_of(job)
     preparer = BatchPreparer(job.program, first_example, start.steps)
+    ranges = label_ranges(job.program)
     for epoch in range(start.epoch, epochs + 1):
         dealt = start.files_in(epoch, paths, data.shuffle_seed)
         reader = QueueReader(
@@ -109,4 +113,5 @@ def feed(
         )
         with reader as batches:
             for batch in batches:
+                check_labels(ranges, batch, Where(dealt.files, format))
                 yield preparer.prepare(job.shaped(batch), epoch, reader.place)

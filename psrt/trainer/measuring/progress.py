@@ -1,6 +1,6 @@
 """Counts steps and examples, prints one line every few seconds, and sums up the run.
 
-    epoch 1/1  step 120  61,440 examples  38,120 ex/s  loss 0.4711  auc 0.7433
+    epoch 1/1  step 120  61,440 examples  38,120 ex/s  loss 0.4711  auc 0.7433  41 %, 0:52 left
 
 Rate, loss and AUC of a line cover the steps since the previous line, so that a line shows the
 present; the summary's loss and AUC cover the last epoch. Called by the training thread, except
@@ -14,15 +14,25 @@ from typing import Any
 
 from psrt.core.clock import Clock
 from psrt.core.errors import DeadlineError
+from psrt.data.sources import Place
 from psrt.trainer.inputs import Measured
+from psrt.trainer.measuring.done_share import as_duration
 from psrt.trainer.measuring.metrics import Tally, number
 
 
 class Progress:
-    """Counts of one training; epochs count from 1."""
+    """Counts of one training; epochs count from 1.
+
+    `share_at(epoch, place)` is the share of the training behind a place, 0 = unknown.
+    """
 
     def __init__(
-        self, epochs: int, every_s: float, clock: Clock, write: Callable[[str], None]
+        self,
+        epochs: int,
+        every_s: float,
+        clock: Clock,
+        write: Callable[[str], None],
+        share_at: Callable[[int, Place], float] = lambda epoch, place: 0.0,
     ) -> None:
         self._epochs, self._every_s, self._clock, self._write = epochs, every_s, clock, write
         self.steps = self.examples = self.skipped_steps = 0
@@ -30,6 +40,9 @@ class Progress:
         self._epoch_tally, self._line_tally, self._newest = Tally(), Tally(), Tally()
         self._started_s = self._line_started_s = self._ended_s = clock.now()
         self._is_stepping = False
+        self._place: tuple[int, Place | None] = 1, None
+        self._first: float | None = None  # the share that was done when this process began
+        self._share_at = share_at
 
     def start(self) -> None:
         """Start the clock: the first batch and its rows have arrived."""
@@ -51,7 +64,13 @@ class Progress:
             raise DeadlineError(f"no step has ended for {idle_s:.0f} s.")
         return f"epoch {self._epoch}/{self._epochs}, step {self.steps}, {self.examples:,} examples"
 
-    def step(self, epoch: int, examples: int, measured: Measured) -> None:
+    def step(
+        self, epoch: int, examples: int, measured: Measured, place: Place | None = None
+    ) -> None:
+        """Count a step on a batch that ended at `place` in the data."""
+        self._place = epoch, place
+        if self._first is None:
+            self._first = self._share()
         if epoch != self._epoch:
             self._epoch, self._epoch_tally = epoch, Tally()
         self.steps += 1
@@ -91,11 +110,29 @@ class Progress:
         if not tally.examples:
             return
         skipped = f"  {self.skipped_steps} steps left out" if self.skipped_steps else ""
+        rate = tally.examples / max(seconds, 1e-9)
         self._write(
             f"epoch {self._epoch}/{self._epochs}  step {self.steps}  {self.examples:,} examples"
-            f"  {tally.examples / max(seconds, 1e-9):,.0f} ex/s  {tally.text()}{skipped}"
+            f"  {rate:,.0f} ex/s  {tally.text()}{skipped}{self._left()}"
         )
         self._line_started_s, self._line_tally, self._newest = self._ended_s, Tally(), tally
+
+    def _share(self) -> float:
+        """The share of the whole training that is done, 0 = unknown."""
+        epoch, place = self._place
+        return 0.0 if place is None else self._share_at(epoch, place)
+
+    def _left(self) -> str:
+        """The share that is done and the time that the rest takes; empty if they are unknown."""
+        done = self._share()
+        made = done - (self._first or 0.0)
+        if done <= 0:
+            return ""
+        percent = f"  {100 * done:.0f} %"
+        if made <= 0 or done >= 1:
+            return percent
+        seconds = (self._ended_s - self._started_s) * (1 - done) / made
+        return f"{percent}, {as_duration(seconds)} left"
 
     def summary(self) -> dict[str, Any]:
         """Return the numbers of the report; None for those not measured."""

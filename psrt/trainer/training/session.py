@@ -41,7 +41,7 @@ from psrt.trainer.inputs import (
     state,
     warm_start_of,
 )
-from psrt.trainer.measuring import Progress
+from psrt.trainer.measuring import DoneShare, Progress
 from psrt.trainer.models import export
 from psrt.trainer.observing import Watchers, observed
 from psrt.trainer.training.conclusion import Conclusion
@@ -126,11 +126,13 @@ class Session:
         self._settings, self._job, self._run, self._cluster = settings, job, run, cluster
         self._communicator, self._say = cluster.communicator, say
         data = job.config.data
-        self._progress = Progress(data.epochs, settings.log_every_s, MonotonicClock(), say)
+        self._files = batches.training_files(job, settings.trainer_id, settings.trainers)
+        share = DoneShare(self._files, data.shuffle_seed, data.epochs)
+        clock, every_s = MonotonicClock(), settings.log_every_s
+        self._progress = Progress(data.epochs, every_s, clock, say, share.at)
         self._outputs = Outputs(job.model)
         scope_values = ScopeValues(run.program, run.scope)
         self._values = StepValues(scope_values, self._progress, self._outputs)
-        self._files = batches.training_files(job, settings.trainer_id, settings.trainers)
         self._recorder = state.recorder(settings, job.config, self._files)
         self._local_state(run, cluster)
         self._results: dict[str, Any] = {}
@@ -216,7 +218,8 @@ class Session:
             batch: PreparedBatch, following: PreparedBatch | None, fetched: list[Any]
         ) -> None:
             if fetched:
-                self._progress.step(batch.epoch, batch.examples, outputs.read(fetched))
+                measured = outputs.read(fetched)
+                self._progress.step(batch.epoch, batch.examples, measured, batch.place)
             else:
                 self._progress.skipped_step()
             self._recorder.trained(batch, following)

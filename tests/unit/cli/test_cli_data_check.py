@@ -63,6 +63,38 @@ def test_parts_span_blocks_and_a_last_line_gets_its_newline(
     assert "".join(path.read_text() for path, _ in written) == lines(1000)
 
 
+CSV = "label,site,price\n" + "".join(f"{i % 2},a{i},{i}.5\n" for i in range(7))
+
+
+@pytest.mark.parametrize("gzipped", [False, True])
+def test_each_part_of_a_table_has_the_header(tmp_path: Path, gzipped: bool) -> None:
+    (tmp_path / "a.csv").write_text(CSV)
+
+    written = split_file(tmp_path / "a.csv", 3, tmp_path / "out", gzipped, header=True)
+
+    texts = ["".join(t.tobytes().decode() for t in blocks(path)) for path, _ in written]
+    head, *rows = CSV.splitlines(keepends=True)
+    assert [text.splitlines(keepends=True)[0] for text in texts] == [head] * 3
+    assert "".join(text.removeprefix(head) for text in texts) == "".join(rows)
+    assert [lines for _, lines in written] == [4, 3, 3]
+
+
+def test_a_header_that_one_part_would_get_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.csv").write_text(CSV)
+    words = ["data", "split", str(tmp_path / "a.csv"), "-n", "2", "--out", str(tmp_path / "out")]
+
+    code = main.run(words)
+
+    told = capsys.readouterr().err
+    assert code == 20
+    assert "a.csv, line 1: 'label,site,price' looks like the names of columns" in told
+    assert "Give --header to begin each part with it" in told
+    assert not (tmp_path / "out").exists()
+    assert main.run([*words, "--no-header"]) == 0
+
+
 def test_a_split_does_not_mix_with_an_earlier_one(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text(lines(5))
     split_file(tmp_path / "a.txt", 4, tmp_path / "out")

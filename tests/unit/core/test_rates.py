@@ -83,6 +83,8 @@ def test_a_schedule_gives_the_rate_of_its_formula(
         (Warmup(WARMED_DECAY, 5, 0.0, 0.1), "cannot be warmed up"),
         (Warmup(0.1, 5, 0.0, 0.1), "not a learning-rate schedule"),  # type: ignore[arg-type]
         (ConstantRate("0.1"), "finite"),  # type: ignore[arg-type]
+        (ConstantRate(-0.1), "at least 0, not -0.1"),
+        (ConstantRate(math.nan), "a rate must be a finite number of float32, at least 0, not nan"),
         (ConstantRate(1e300), "a rate must be a finite number of float32"),
         (ConstantRate(10**400), "a rate must be a finite number of float32"),
         (NoamDecay(1.0, 10**400, 100), "d_model must be a whole number from 1"),

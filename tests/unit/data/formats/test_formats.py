@@ -60,6 +60,7 @@ def ragged(batch: Batch, name: str) -> tuple[list[Any], list[int]]:
         ("x,id\n1e39,2\n", r"column 'x': expected a number within the range of float32"),
         ("x,id\n1 2,2\n", r"column 'x': expected a finite number, found '1 2'"),
         ("x,id\n1,1.5\n", r"line 2, column 'id': expected an unsigned integer, found '1.5'"),
+        ("x,id\n1,7\n2, -5\n", r"line 3.*'id': expected an id, a whole number from 0 on .*'-5'"),
         ("x,id\n1,18446744073709551616\n", r"column 'id': expected an id of at most 64 bits"),
         ("x,id\n1,\n", r"line 2, column 'id': expected a value, found ''"),
         ('x,id\n"1,2\n', r"line 2: expected \" at the end of a cell, found the line end"),
