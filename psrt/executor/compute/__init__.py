@@ -2,8 +2,8 @@
 
 First registry (op type to step), lengths (offsets of ragged vars), parts (pieces of large arrays)
 and updates (optimizer ops in local training); then by family: dense · elementwise · lookups ·
-pooling · padding · interactions · losses · metrics · math · norms · reductions · shapes · sequence
-· images · random · values · clip_and_decay.
+pooling · padding · interactions · losses · metrics · math · norms ·
+reductions · shapes · sequence · images · random · values · clip_and_decay.
 """
 
 from psrt.executor.compute import (

@@ -8,7 +8,6 @@ from collections.abc import Callable
 import numpy as np
 
 from psrt.core.types import I64, Array
-from psrt.executor.compute.losses import class_labels
 from psrt.executor.compute.registry import Bound, Step, computes
 from psrt.kernels.ops import metrics, nn
 
@@ -61,6 +60,25 @@ def batch_auc(op: Bound) -> Step:
     return run
 
 
+@computes("sliding_auc")
+def sliding_auc(op: Bound) -> Step:
+    windows, place = (op.one("positives"), op.one("negatives")), op.one("place")
+    count, area, out = _count_scores(op), _AREAS[op.attrs["curve"]], op.one("out")
+    batch: I64 = np.zeros((2, op.shapes("positives")[0][1]), np.int64)
+
+    def run() -> None:
+        batch.fill(0)
+        count(batch[0], batch[1])
+        oldest = int(place.value[0])
+        for counts, window in zip(batch, (cell.value for cell in windows), strict=True):
+            window[-1] += counts - window[oldest]
+            window[oldest] = counts
+        place.value[0] = (oldest + 1) % (len(windows[0].value) - 1)
+        out.reserve(()).fill(area(windows[0].value[-1], windows[1].value[-1]))
+
+    return run
+
+
 # --- right and wrong ------------------------------------------------------------------------------
 
 
@@ -75,8 +93,12 @@ def accuracy(op: Bound) -> Step:
 
     def run() -> None:
         scores = np.ascontiguousarray(x.value)
-        labels = class_labels(label.value, scores.shape[1])
-        right, examples = count_in_top(scores, labels, k), len(labels)
+        labels = label.value.reshape(-1)
+        known = (labels >= 0) & (labels < scores.shape[1])
+        examples = len(labels)
+        if not known.all():  # a label that is no column is never right
+            scores, labels = scores[known], labels[known]
+        right = count_in_top(scores, np.ascontiguousarray(labels), k)
         if counts is not None:
             counts.value += (right, examples)
             right, examples = counts.value.tolist()

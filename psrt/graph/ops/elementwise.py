@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from psrt.core.types import Shape
-from psrt.graph.ops.table import ROWS, Mismatch, OpCall, TensorType, Types, define
+from psrt.graph.ops.table import ANY, ROWS, Mismatch, OpCall, TensorType, Types, define
 
 
 def aligned(y: Shape, ndim: int, axis: int) -> Shape:
@@ -17,14 +17,14 @@ def aligned(y: Shape, ndim: int, axis: int) -> Shape:
 
 
 def broadcast(x: Shape, y: Shape) -> Shape:
-    """Broadcast by numpy's rule; ROWS fits ROWS and 1."""
+    """Broadcast by numpy's rule; ROWS fits ROWS and 1, ANY fits every size."""
     ndim = max(len(x), len(y))
     pairs = zip((1,) * (ndim - len(x)) + x, (1,) * (ndim - len(y)) + y, strict=True)
     out = []
     for a, b in pairs:
-        if a != b and 1 not in (a, b):
+        if a != b and 1 not in (a, b) and ANY not in (a, b):
             raise Mismatch(f"argument y of shape {y} does not broadcast to argument x of shape {x}")
-        out.append(b if a == 1 else a)
+        out.append(b if a == 1 or (a == ANY and b != 1) else a)
     return tuple(out)
 
 
