@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from psrt.core.types import I64, Array
+from psrt.executor.compute.losses import class_labels
 from psrt.executor.compute.registry import Bound, Step, computes
 from psrt.kernels.ops import metrics, nn
 
@@ -93,12 +94,11 @@ def accuracy(op: Bound) -> Step:
 
     def run() -> None:
         scores = np.ascontiguousarray(x.value)
-        labels = label.value.reshape(-1)
-        known = (labels >= 0) & (labels < scores.shape[1])
-        examples = len(labels)
-        if not known.all():  # a label that is no column is never right
-            scores, labels = scores[known], labels[known]
-        right = count_in_top(scores, np.ascontiguousarray(labels), k)
+        examples = len(scores)
+        if scores.shape[1] == 1:  # of one column, class 0, every other label is wrong
+            right = examples - int(np.count_nonzero(label.value))
+        else:
+            right = count_in_top(scores, class_labels(label.value, scores.shape[1]), k)
         if counts is not None:
             counts.value += (right, examples)
             right, examples = counts.value.tolist()

@@ -25,6 +25,11 @@ cross_entropy(input, label, soft_label=False, ignore_index=-100)
 cumsum(x, axis=None, exclusive=None, reverse=None)
 dropout(x, dropout_prob, is_test=False, seed=None,
     dropout_implementation="downgrade_in_infer")
+dynamic_gru(input, size, param_attr=None, bias_attr=None, is_reverse=False,
+    gate_activation="sigmoid", candidate_activation="tanh", h_0=None, origin_mode=False)
+dynamic_lstm(input, size, h_0=None, c_0=None, param_attr=None, bias_attr=None, use_peepholes=True,
+    is_reverse=False, gate_activation="sigmoid", cell_activation="tanh",
+    candidate_activation="tanh", dtype: any="float32")
 elementwise_add(x, y, axis=-1, act=None)
 elementwise_div(x, y, axis=-1, act=None)
 elementwise_max(x, y, axis=-1, act=None)
@@ -122,9 +127,7 @@ INSTEAD = {
     "with sequence_pool, or weigh them with sequence_softmax.",
     "IfElse": "A program of psrt is one flat list of ops; branch in Python around Executor.run.",
     "Switch": "Schedules of the learning rate are layers.piecewise_decay and its like.",
-    "dynamic_lstm": "psrt has no recurrences; pool sequences with sequence_pool.",
-    "dynamic_gru": "psrt has no recurrences; pool sequences with sequence_pool.",
-    "lstm": "psrt has no recurrences; pool sequences with sequence_pool.",
+    "lstm": "It is that of GPUs; use layers.dynamic_lstm.",
     "sampled_softmax_with_cross_entropy": "Fluid samples from logits that were computed for all "
     "classes; psrt.layers.sampled_softmax_with_cross_entropy computes those of the sample alone.",
     "Print": "Fetch the var: exe.run(fetch_list=[var]).",

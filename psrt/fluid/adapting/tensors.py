@@ -94,8 +94,8 @@ def accuracy(
 ) -> Variable:
     """Share of examples whose label is among the `k` highest scores, a float64 scalar.
 
-    `total` gets the number of examples, int64, and `correct` that of the right ones. A label that
-    is no column of `input` is wrong.
+    `total` gets the number of examples, int64, and `correct` that of the right ones. An `input` of
+    one column has class 0 alone: every other label is wrong.
     """
     pair = in_rows({"input": input, "label": label})
     made = _called(psrt_layers.accuracy, pair["input"], pair["label"], k)

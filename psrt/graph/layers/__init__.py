@@ -7,7 +7,8 @@ float32 (a float64 var gives float64), ids and classes int64. A docstring that n
 shape and dtype of `x`, which may be ragged.
 
 By family: inputs · dense · elementwise · comparisons · lookups · interactions · losses · ranking ·
-sampling · metrics · math · norms · reductions · shapes · sequence · images · random · values.
+sampling · metrics · math · norms · reductions · shapes · sequence · recurrences · images · random ·
+values.
 """
 
 from psrt.graph.layers.comparisons import (
@@ -91,6 +92,7 @@ from psrt.graph.layers.metrics import (
 from psrt.graph.layers.norms import batch_norm, layer_norm
 from psrt.graph.layers.random import dropout
 from psrt.graph.layers.ranking import bpr_loss, in_batch_softmax_loss, margin_rank_loss, rank_loss
+from psrt.graph.layers.recurrences import dynamic_gru, dynamic_lstm
 from psrt.graph.layers.reductions import (
     argmax,
     argmin,
@@ -175,7 +177,7 @@ __all__ += ["sign", "simple_img_conv_pool", "sin", "slice", "slot_embeddings", "
 __all__ += ["softmax", "softmax_with_cross_entropy", "softplus", "softsign", "split", "sqrt"]
 __all__ += ["square", "square_error_cost", "squeeze", "stack", "sums", "swish", "tanh", "topk"]
 __all__ += ["transpose", "unsqueeze", "unstack", "weighted_embedding", "zeros_like"]
-__all__ += ["create_state", "set_state", "shape", "sliding_auc"]
+__all__ += ["create_state", "dynamic_gru", "dynamic_lstm", "set_state", "shape", "sliding_auc"]
 __all__ += ["equal", "greater_equal", "greater_than", "less_equal", "less_than", "logical_and"]
 __all__ += ["logical_not", "logical_or", "logical_xor", "not_equal", "sequence_conv"]
 __all__ += ["sequence_enumerate", "sequence_expand_as", "sequence_reshape", "sequence_rows"]

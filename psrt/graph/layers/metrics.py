@@ -68,8 +68,8 @@ def accuracy(input: Var, label: Var, k: int = 1, running: bool = False) -> Var:
     """Share of examples whose label is among the `k` highest scores, a float64 scalar.
 
     `input` is (rows, classes), `label` int64 (rows, 1). Of equal scores the lower class ranks
-    higher. `running` counts all examples since `Scope.reset_state` instead of the batch. Over
-    scores of items it is the hit rate at k.
+    higher; of one column every label but 0 is wrong. `running` counts all examples since
+    `Scope.reset_state` instead of the batch. Over scores of items it is the hit rate at k.
     """
     layer = Layer("accuracy")
     inputs: dict[str, Vars] = {"input": input, "label": label}

@@ -1,15 +1,14 @@
 """Op types by family; importing this package fills the table `OPS`.
 
 First table (the type of an op, inference of shapes) and slots; then by family: values · dense ·
-elementwise · comparisons · lookups · interactions · losses · ranking · sampling · metrics · math ·
-norms · reductions · shapes · sequence · images · random · clip_and_decay · updates.
+elementwise · lookups · interactions · losses · ranking · sampling · metrics · math ·
+norms · reductions · shapes · sequence · recurrences · images · random · clip_and_decay · updates.
 """
 
 from __future__ import annotations
 
 from psrt.graph.ops import (  # noqa: F401 (each fills the table)
     clip_and_decay,
-    comparisons,
     dense,
     elementwise,
     images,
@@ -21,6 +20,7 @@ from psrt.graph.ops import (  # noqa: F401 (each fills the table)
     norms,
     random,
     ranking,
+    recurrences,
     reductions,
     sampling,
     sequence,

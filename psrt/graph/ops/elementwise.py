@@ -1,4 +1,4 @@
-"""Elementwise arithmetic with broadcasting, and sums of many vars."""
+"""Elementwise arithmetic and comparisons with broadcasting, and sums of many vars."""
 
 from __future__ import annotations
 
@@ -67,3 +67,40 @@ def sum_all(call: OpCall) -> Types:
     for x in others:
         call.need(x == first, f"argument x has parts of different types: {first} and {x}")
     return {"out": first}
+
+
+# --- comparisons: bools without a gradient --------------------------------------------------------
+
+COMPARISONS = ("less_than", "less_equal", "greater_than", "greater_equal", "equal", "not_equal")
+LOGICAL = ("logical_and", "logical_or", "logical_xor")
+
+
+def compared(call: OpCall) -> Types:
+    """attrs: axis, as of elementwise arithmetic."""
+    found = arithmetic(call)["out"]
+    return {"out": TensorType(found.shape, "bool", found.ragged)}
+
+
+def combined(call: OpCall) -> Types:
+    """attrs: axis, as of elementwise arithmetic."""
+    for slot in ("x", "y"):
+        _need_bools(call, slot)
+    return compared(call)
+
+
+for _type in COMPARISONS:
+    define(_type, inputs="x y", ragged="x y")(compared)
+for _type in LOGICAL:
+    define(_type, inputs="x y", ragged="x y")(combined)
+
+
+@define("logical_not", inputs="x", ragged="x")
+def logical_not(call: OpCall) -> Types:
+    """True where x is False."""
+    return {"out": _need_bools(call, "x")}
+
+
+def _need_bools(call: OpCall, slot: str) -> TensorType:
+    found = call.one(slot)
+    call.need(found.dtype == "bool", f"argument {slot} must hold bools, not {found}")
+    return found

@@ -90,7 +90,7 @@ def test_a_name_that_psrt_has_not_says_what_there_is_instead() -> None:
         assert str(caught.value) == f"psrt has no fluid.layers.{name}. {instead}"
     with pytest.raises(AttributeError, match=r"fluid.layers.embeding. Did you mean embedding\?"):
         _ = layers.embeding
-    assert not hasattr(layers, "dynamic_lstm")
+    assert not hasattr(layers, "DynamicRNN")
 
 
 def test_what_layers_are_named_instead_exists() -> None:

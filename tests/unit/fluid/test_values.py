@@ -179,7 +179,7 @@ def test_a_counter_counts_runs_and_a_condition_is_compared() -> None:
     assert int(exe.run(feed={"x": FEED["y"]}, fetch_list=[counter])[0]) == 5
 
 
-def test_accuracy_counts_and_a_label_that_is_no_column_is_wrong() -> None:
+def test_accuracy_counts_and_of_one_column_a_label_but_0_is_wrong() -> None:
     scores, label = layers.data("scores", [1]), layers.data("label", [1], dtype="int64")
     total, right = layers.create_tensor("int64"), layers.create_tensor("int64")
     share = layers.accuracy(scores, label, correct=right, total=total)
